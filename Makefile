@@ -1,0 +1,77 @@
+# make demo   measure a real classifier's predictions and draw its reliability diagram
+# make test   everything that must hold: style, types, tests, executed documentation
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+.NOTPARALLEL:
+MAKEFLAGS += --no-print-directory
+SHELL := /bin/bash
+
+VENV := .venv
+BENCH := .venv-bench
+PY := $(VENV)/bin/python
+INSTALL := -m pip install --quiet --disable-pip-version-check --progress-bar off -c constraints.txt
+# Override with `make PYTHON=/path/to/python`.
+PYTHON ?= $(firstword $(foreach p,python3.11 python3.12 python3.13,$(shell $(p) -c 'print("$(p)")' 2>/dev/null)))
+
+.PHONY: help setup demo test lint types unit docs bench experiments clean
+
+help: ## show this list
+	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## (.*)/  make \1\t\2/' | expand -t 22
+
+define make_venv
+	@if [ -z "$(PYTHON)" ] || ! "$(PYTHON)" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; then \
+	  echo "certcal needs Python 3.11 or newer: install python3.11, or run 'make PYTHON=/path/to/python3.11'." >&2; exit 1; fi
+	@[ -x $(1)/bin/python ] && $(1)/bin/python -c 'import pip' 2>/dev/null || "$(PYTHON)" -m venv --clear $(1) || { \
+	  echo "Python's venv module does not work here: install your system's python3-venv package and try again." >&2; exit 1; }
+endef
+
+# Two stamps: the demo needs little; development needs everything. The second includes the first.
+$(VENV)/.demo: pyproject.toml constraints.txt
+	$(call make_venv,$(VENV))
+	@echo "Installing certcal into $(VENV) (once) …"
+	@$(PY) $(INSTALL) -e '.[sklearn]'
+	@touch $@
+
+$(VENV)/.dev: pyproject.toml constraints.txt
+	$(call make_venv,$(VENV))
+	@echo "Installing certcal and its development tools into $(VENV) (once, a few minutes) …"
+	@$(PY) $(INSTALL) -e '.[dev,sklearn,report,torch]'
+	@touch $(VENV)/.demo $@
+
+setup: $(VENV)/.dev ## create .venv with everything that development needs
+
+demo: $(VENV)/.demo ## measure a real classifier's predictions
+	@$(VENV)/bin/certcal demo
+
+test: lint types unit docs ## style, types, tests, documentation
+
+lint: $(VENV)/.dev ## ruff: rules and formatting
+	$(VENV)/bin/ruff check .
+	$(VENV)/bin/ruff format --check .
+
+types: $(VENV)/.dev ## pyright, strict
+	$(VENV)/bin/pyright
+
+unit: $(VENV)/.dev ## pytest: tests, docstring examples, documentation pages
+	$(VENV)/bin/pytest -n 2
+
+docs: $(VENV)/.dev ## build the documentation into site/, strictly
+	NO_MKDOCS_2_WARNING=true $(VENV)/bin/mkdocs build --strict --quiet
+
+$(BENCH)/.ready: pyproject.toml constraints.txt bench/requirements.txt
+	$(call make_venv,$(BENCH))
+	@echo "Installing certcal and its peers into $(BENCH) (once, a few minutes) …"
+	@$(BENCH)/bin/python $(INSTALL) -e '.[sklearn]' -r bench/requirements.txt
+	@touch $@
+
+bench: $(BENCH)/.ready ## speed and memory against peers, as ratios measured in one run
+	$(BENCH)/bin/python bench/run.py
+
+experiments: ## list the experiments
+	@shopt -s nullglob; files=(experiments/*.py); \
+	if [ $${#files[@]} -eq 0 ]; then echo "There are no experiments yet; each will be one file, experiments/NAME.py."; fi; \
+	for f in "$${files[@]}"; do echo "$(PY) $$f    $$(sed -nE '1s/^"""//p' "$$f" | sed 's/"""$$//')"; done
+
+clean: ## remove environments, caches and built pages
+	rm -rf $(VENV) $(BENCH) site build dist .pytest_cache .ruff_cache .hypothesis
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +

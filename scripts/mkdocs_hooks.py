@@ -1,0 +1,31 @@
+"""What the build of the documentation adds: formulas as MathML, and a refusal of pages that fetch from elsewhere."""
+
+from __future__ import annotations
+
+import html
+import re
+from typing import Any
+
+from latex2mathml.converter import convert
+from mkdocs.exceptions import PluginError
+
+FORMULA = re.compile(r'<(span|div) class="arithmatex">\\[(\[](.*?)\\[)\]]</\1>', re.DOTALL)
+FETCHED = re.compile(r"<(?:script|img|iframe|source|audio|video)\b[^>]*?\bsrc=[\"']?(?:https?:)?//[^\"'>\s]*")
+LINKED = re.compile(r"<link\b[^>]*?\bhref=[\"']?(?:https?:)?//[^\"'>\s]*[^>]*>")
+
+
+def on_page_content(content: str, **_: Any) -> str:
+    """Turn LaTeX into MathML, which browsers draw by themselves: no script, no fonts, no network."""
+
+    def mathml(match: re.Match[str]) -> str:
+        return convert(html.unescape(match[2]).strip(), display="block" if match[1] == "div" else "inline")
+
+    return FORMULA.sub(mathml, content)
+
+
+def on_post_page(output: str, page: Any, **_: Any) -> str:
+    """Refuse a page that would load scripts, images or styles from another host."""
+    linked = [tag for tag in LINKED.findall(output) if 'rel="canonical"' not in tag]
+    for tag in [*FETCHED.findall(output), *linked]:
+        raise PluginError(f"{page.file.src_path} loads something from elsewhere: {tag}")
+    return output
