@@ -1,0 +1,59 @@
+"""How wrong a classifier's confidences can be.
+
+On the data you have, on data you have not seen, and when somebody perturbs the inputs. Importing this package
+loads NumPy only; everything else loads when it is first used.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+from certcal._checks import InputError
+
+if TYPE_CHECKING:
+    from certcal import binning, calibrators, claims, data, metrics, report, study
+    from certcal.claims import Bound, Certificate, Estimate
+    from certcal.metrics import Measurements, measure
+    from certcal.predictions import Predictions
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "Bound",
+    "Certificate",
+    "Estimate",
+    "InputError",
+    "Measurements",
+    "Predictions",
+    "binning",
+    "calibrators",
+    "claims",
+    "data",
+    "measure",
+    "metrics",
+    "report",
+    "study",
+]
+
+_HOMES = {
+    "Bound": "certcal.claims",
+    "Certificate": "certcal.claims",
+    "Estimate": "certcal.claims",
+    "Measurements": "certcal.metrics",
+    "Predictions": "certcal.predictions",
+    "measure": "certcal.metrics",
+}
+_ROOMS = frozenset({"binning", "calibrators", "claims", "data", "metrics", "report", "study"})
+
+
+def __getattr__(name: str) -> Any:
+    if name in _HOMES:
+        return getattr(importlib.import_module(_HOMES[name]), name)
+    if name in _ROOMS:
+        return importlib.import_module(f"certcal.{name}")
+    raise AttributeError(f"module 'certcal' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -1,0 +1,270 @@
+"""The one place where arrays from outside are checked.
+
+Every function returns arrays ready for the kernels or raises an :class:`InputError` whose text names the argument,
+the offending index and what to do about it.
+"""
+
+from __future__ import annotations
+
+import operator
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from certcal._threads import map_blocks
+
+# Rows of a probability matrix must sum to one within these tolerances. Softmax in float32 over 1000 classes is off by
+# about 1e-6; tables written with four decimals by about 1e-4 times a few classes.
+SUM_TOLERANCE = {np.dtype(np.float16): 2e-2, np.dtype(np.float32): 1e-3, np.dtype(np.float64): 1e-3}
+
+# A single entry of a probability matrix may exceed one by this much (rounding of a softmax) and is then taken as one.
+ABOVE_ONE = 1e-6
+
+
+class InputError(ValueError):
+    """An argument that cannot be used. The text says which, where, and what to do.
+
+    Examples
+    --------
+    >>> import certcal
+    >>> certcal.metrics.ece([0.5, 1.2], [1, 0])
+    Traceback (most recent call last):
+        ...
+    certcal._checks.InputError: confidence[1] is 1.2, outside [0, 1]; pass probabilities
+    (for logits use Predictions.from_logits)
+    """
+
+
+def to_numpy(value: Any, name: str) -> NDArray[Any]:
+    """View anything array-like as a numeric NumPy array without importing the library it came from."""
+    if np.any(getattr(value, "mask", False)) and hasattr(value, "filled"):  # a masked array of NumPy's
+        raise InputError(f"{name} has masked entries; drop or fill them first")
+    if hasattr(value, "detach"):  # a torch tensor, possibly with gradients or on a device
+        value = value.detach()
+        value = value.cpu() if hasattr(value, "cpu") else value
+    try:
+        array = np.asarray(value)
+    except (TypeError, ValueError, RuntimeError) as error:
+        kind = type(value).__name__
+        raise InputError(f"{name} ({kind}) cannot be read as an array: {error}; pass numbers of equal shape") from error
+    if array.dtype.kind in "biu" or (array.dtype.kind == "f" and array.dtype.itemsize <= 8):
+        return array
+    if array.dtype.kind == "f":
+        return array.astype(np.float64)
+    raise InputError(_not_numeric(array, name))
+
+
+def _not_numeric(array: NDArray[Any], name: str) -> str:
+    for index, entry in np.ndenumerate(array):
+        if not isinstance(entry, int | float | np.number | np.bool_):
+            place = f"{name}[{', '.join(map(str, index))}]"
+            return f"{place} is {entry!r}, not a number; convert or drop such entries"
+    return f"{name} has dtype {array.dtype}, which is not numeric; convert it to float64"
+
+
+def _one_dimensional(array: NDArray[Any], name: str) -> NDArray[Any]:
+    if array.ndim == 2 and 1 in array.shape:
+        array = array.reshape(-1)
+    if array.ndim != 1:
+        raise InputError(f"{name} has shape {array.shape}; pass one value per sample")
+    if array.size == 0:
+        raise InputError(f"{name} is empty; pass at least one sample")
+    return np.ascontiguousarray(array)
+
+
+def _first(bad: NDArray[np.bool_]) -> int:
+    return int(np.argmax(bad))
+
+
+def kernel_float(values: NDArray[Any]) -> NDArray[Any]:
+    """The array as compiled code can read it: float16 becomes float32 (exactly), the others stay."""
+    return values.astype(np.float32) if values.dtype == np.float16 else values
+
+
+def confidences(value: Any, name: str = "confidence") -> NDArray[Any]:
+    """One-dimensional floats in [0, 1]; float16, float32 and float64 keep their type, integers become float64."""
+    array = _one_dimensional(to_numpy(value, name), name)
+    if array.dtype == np.bool_:
+        raise InputError(f"{name} holds true/false; pass probabilities (are confidence and correct swapped?)")
+    if array.dtype.kind in "iu":
+        array = array.astype(np.float64)
+    from certcal._kernels.checking import all_in_unit_interval
+
+    readable = kernel_float(array)
+    if all(map_blocks(lambda start, stop: bool(all_in_unit_interval(readable[start:stop])), array.size)):
+        return array
+    index = _first(~((array >= 0) & (array <= 1)))
+    entry = array[index]
+    if not np.isfinite(entry):
+        raise InputError(f"{name}[{index}] is {entry}; drop the sample or repair the model's output")
+    raise InputError(
+        f"{name}[{index}] is {entry:.9g}, outside [0, 1]; pass probabilities (for logits use Predictions.from_logits)"
+    )
+
+
+def correctness(value: Any, name: str = "correct") -> NDArray[np.uint8]:
+    """One-dimensional bytes, 1 where the prediction is correct (binary task: the outcome), else 0."""
+    array = _one_dimensional(to_numpy(value, name), name)
+    if array.dtype == np.bool_:
+        return array.view(np.uint8)
+    from certcal._kernels.checking import all_zero_or_one, bytes_are_zero_or_one
+
+    if array.dtype == np.uint8:
+        out, good = array, bool(bytes_are_zero_or_one(array))
+    else:
+        readable = kernel_float(array)
+        out = np.empty(array.size, np.uint8)
+        good = all(
+            map_blocks(lambda start, stop: bool(all_zero_or_one(readable[start:stop], out[start:stop])), array.size)
+        )
+    if good:
+        return out
+    index = _first((array != 0) & (array != 1))
+    raise InputError(
+        f"{name}[{index}] is {array[index]}, neither 0 nor 1; pass whether each prediction is correct "
+        "(for class labels use Predictions.from_probabilities)"
+    )
+
+
+def weights(value: Any, n: int, name: str = "sample_weight") -> NDArray[np.float64] | None:
+    """Finite weights >= 0 with a positive sum as float64, or None for none."""
+    if value is None:
+        return None
+    array = _one_dimensional(to_numpy(value, name), name).astype(np.float64, copy=False)
+    same_length(confidence=n, **{name: array.size})
+    from certcal._kernels.checking import all_finite_and_not_negative
+
+    if not all(map_blocks(lambda start, stop: bool(all_finite_and_not_negative(array[start:stop])), n)):
+        index = _first(~((array >= 0) & (array < np.inf)))
+        raise InputError(f"{name}[{index}] is {array[index]}; weights must be finite and not negative")
+    largest = float(array.max())
+    if not 1e-100 < largest < 1e100:
+        raise InputError(f"the largest {name} is {largest:g}; rescale the weights to ordinary sizes (around 1)")
+    return array
+
+
+def same_length(**sizes: int) -> None:
+    """Raise unless all the named sizes are equal."""
+    if len(set(sizes.values())) > 1:
+        text = ", ".join(f"{name} has {size}" for name, size in sizes.items())
+        raise InputError(f"lengths differ: {text}; pass one entry per sample in each")
+
+
+def score_pair(
+    confidence: Any, correct: Any, sample_weight: Any = None
+) -> tuple[NDArray[Any], NDArray[np.uint8], NDArray[np.float64] | None]:
+    """Check confidences, correctness and weights together."""
+    z = confidences(confidence)
+    c = correctness(correct)
+    same_length(confidence=z.size, correct=c.size)
+    return z, c, weights(sample_weight, z.size)
+
+
+def probability_matrix(value: Any, name: str = "probabilities") -> NDArray[Any]:
+    """One row per sample and one column per class, each row a distribution within the stated tolerance.
+
+    float16, float32 and float64 keep their type, others become float64.
+    """
+    array = to_numpy(value, name)
+    if array.ndim != 2 or array.shape[1] < 2:
+        raise InputError(
+            f"{name} has shape {array.shape}; pass one row per sample and one column per class "
+            "(for a binary score use Predictions.from_confidence)"
+        )
+    if array.shape[0] == 0:
+        raise InputError(f"{name} is empty; pass at least one sample")
+    tolerance = SUM_TOLERANCE.get(array.dtype, 1e-3)
+    array = np.ascontiguousarray(array if array.dtype.kind == "f" else array.astype(np.float64))
+    readable = kernel_float(array)
+    from certcal._kernels.checking import check_rows
+
+    for row, column, total in map_blocks(
+        lambda start, stop: _shifted(check_rows(readable[start:stop], ABOVE_ONE, tolerance), start),
+        array.shape[0],
+        small=1 + 2_000_000 // array.shape[1],
+    ):
+        if column >= 0:
+            raise InputError(
+                f"{name}[{row}, {column}] is {array[row, column]:.9g}, outside [0, 1]; "
+                "pass probabilities (for logits use from_logits)"
+            )
+        if row >= 0:
+            raise InputError(
+                f"{name}[{row}] sums to {total:.9g}, not to 1 within {tolerance:g}; "
+                "normalise the rows, or use from_logits for logits"
+            )
+    return array
+
+
+def _shifted(found: tuple[int, int, float], start: int) -> tuple[int, int, float]:
+    row, column, total = found
+    return (row + start, column, total) if row >= 0 else found
+
+
+def logit_matrix(value: Any, name: str = "logits") -> NDArray[Any]:
+    """One row per sample and one column per class of finite numbers (float32 or float64)."""
+    array = to_numpy(value, name)
+    if array.ndim != 2 or array.shape[1] < 2:
+        raise InputError(f"{name} has shape {array.shape}; pass one row per sample and one column per class")
+    if array.shape[0] == 0:
+        raise InputError(f"{name} is empty; pass at least one sample")
+    array = kernel_float(array) if array.dtype.kind == "f" else array.astype(np.float64)
+    finite = np.isfinite(array)
+    if not finite.all():
+        row, column = np.unravel_index(_first(~finite.reshape(-1)), array.shape)
+        raise InputError(
+            f"{name}[{row}, {column}] is {array[row, column]}; drop the sample or repair the model's output"
+        )
+    return np.ascontiguousarray(array)
+
+
+def labels(value: Any, classes: int, name: str = "labels") -> NDArray[np.int64]:
+    """Whole numbers from 0 to ``classes - 1``, one per sample."""
+    array = _one_dimensional(to_numpy(value, name), name)
+    whole = array.astype(np.int64) if array.dtype.kind != "f" or np.isfinite(array).all() else None
+    bad = ~np.isfinite(array) if whole is None else (whole != array) | (whole < 0) | (whole >= classes)
+    if bad.any():
+        index = _first(bad)
+        raise InputError(f"{name}[{index}] is {array[index]}; labels are whole numbers from 0 to {classes - 1}")
+    assert whole is not None  # non-finite entries were reported above
+    return whole
+
+
+def class_pair(
+    probabilities: Any, labels_given: Any, sample_weight: Any = None
+) -> tuple[NDArray[Any], NDArray[np.int64], NDArray[np.float64] | None]:
+    """Check a probability matrix, its labels and weights together."""
+    p = probability_matrix(probabilities)
+    y = labels(labels_given, p.shape[1])
+    same_length(probabilities=p.shape[0], labels=y.size)
+    return p, y, weights(sample_weight, y.size)
+
+
+def bin_count(bins: Any, name: str = "bins") -> int:
+    """A whole number of bins from 1 to 10 million."""
+    try:
+        count = operator.index(bins)
+    except TypeError:
+        raise InputError(f"{name} is {bins!r}; pass a whole number of bins, or edges=… for your own edges") from None
+    if not 1 <= count <= 10_000_000:
+        raise InputError(f"{name} is {count}; pass a number from 1 to 10000000")
+    return count
+
+
+def positive(value: Any, name: str) -> float:
+    """A finite number above zero."""
+    try:
+        number = float(value)
+    except (TypeError, ValueError):
+        raise InputError(f"{name} is {value!r}; pass a positive number") from None
+    if not 0 < number < float("inf"):
+        raise InputError(f"{name} is {number}; pass a positive finite number")
+    return number
+
+
+def choice(value: Any, allowed: tuple[str, ...], name: str) -> str:
+    """One of the allowed words."""
+    if value not in allowed:
+        raise InputError(f"{name} is {value!r}; pass one of {', '.join(map(repr, allowed))}")
+    return str(value)

@@ -1,0 +1,1 @@
+"""Compiled loops. Nothing here checks its input; import these modules inside functions (numba loads slowly)."""

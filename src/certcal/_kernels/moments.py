@@ -1,0 +1,146 @@
+# pyright: basic
+"""Moments of confidences per cell, and integrals of the absolute value of piecewise polynomials.
+
+Without weights every power is rounded once to a multiple of 2**-44 and summed as an integer, so the
+sums are the same for any order, cut or number of threads.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numba import njit
+
+# Adding this to a number in [-1, 1] leaves the number, in units of 2**-44, in the lowest bits of the float.
+SHIFT = 1.5 * 2.0**8
+SHIFT_BITS = np.float64(SHIFT).view(np.int64)
+UNIT = 2.0**-44
+# 2**18 numbers of magnitude up to 2**44 fit one int64; after that many the sums move to two words.
+CARRY_EVERY = 1 << 18
+LOW_WORD = 0xFFFFFFFF
+
+# What is left of a piece is not halved again when it cannot hold more than this (times the step).
+NEGLIGIBLE = 1e-13
+DEEPEST = 64
+
+
+@njit(cache=True, nogil=True)
+def add_exactly(values: Any, correct: Any, origin: Any, scale: Any, state: Any) -> Any:
+    """Add samples to ``state[word, cell, correct, power]``, integers in units of ``UNIT``.
+
+    Cell ``j`` holds the values with ``j <= (value - origin) * scale < j + 1``; the powers are those of the offset from
+    the cell's centre in half cells.
+    """
+    cells = state.shape[1]
+    part = np.empty((cells, 2, 8), np.int64)
+    for start in range(0, values.size, CARRY_EVERY):
+        part[:] = 0
+        for i in range(start, min(values.size, start + CARRY_EVERY)):
+            x = (np.float64(values[i]) - origin) * scale
+            j = min(np.int64(x), cells - 1)
+            v = 2.0 * (x - j) - 1.0
+            v2 = v * v
+            v3 = v2 * v
+            v4 = v2 * v2
+            m = part[j, correct[i]]
+            m[0] += 1
+            m[1] += np.float64(SHIFT + v).view(np.int64)
+            m[2] += np.float64(SHIFT + v2).view(np.int64)
+            m[3] += np.float64(SHIFT + v3).view(np.int64)
+            m[4] += np.float64(SHIFT + v4).view(np.int64)
+            m[5] += np.float64(SHIFT + v4 * v).view(np.int64)
+            m[6] += np.float64(SHIFT + v4 * v2).view(np.int64)
+            m[7] += np.float64(SHIFT + v4 * v3).view(np.int64)
+        _carry(part, state)
+
+
+@njit(cache=True, nogil=True)
+def _carry(part: Any, state: Any) -> Any:
+    """Add one word of sums, SHIFT_BITS too large for each sample, to the two words of the state."""
+    for j in range(part.shape[0]):
+        for c in range(2):
+            count = part[j, c, 0]
+            if count == 0:
+                continue
+            for p in range(8):
+                # The subtraction wraps around exactly like the sums did.
+                total = count << 44 if p == 0 else part[j, c, p] - count * SHIFT_BITS
+                low = state[1, j, c, p] + (total & LOW_WORD)
+                state[0, j, c, p] += (total >> 32) + (low >> 32)
+                state[1, j, c, p] = low & LOW_WORD
+
+
+@njit(cache=True, nogil=True)
+def add_weighted(values: Any, correct: Any, weights: Any, origin: Any, scale: Any, sums: Any) -> Any:
+    """Add weighted samples to the float64 sums ``sums[cell, correct, power]``."""
+    cells = sums.shape[0]
+    for i in range(values.size):
+        x = (np.float64(values[i]) - origin) * scale
+        j = min(np.int64(x), cells - 1)
+        v = 2.0 * (x - j) - 1.0
+        m = sums[j, correct[i]]
+        term = weights[i]
+        for p in range(8):
+            m[p] += term
+            term *= v
+
+
+@njit(cache=True, nogil=True)
+def absolute_integral(derivatives: Any, step: Any) -> Any:
+    """Integral of |p|, p the polynomial of degree 7 on each step that has the given values at both its ends.
+
+    ``derivatives[k]`` holds the k-th derivative, k = 0 to 3, at nodes ``step`` apart. On each step p is written in
+    Bernstein form. Coefficients of one sign mean that p has that sign, and its integral is their mean;
+    otherwise the step is halved, until what is left is negligible.
+    """
+    total = 0.0
+    stack = np.empty((DEEPEST + 2, 9))
+    first = step / 7.0
+    second = first * step / 6.0
+    third = second * step / 5.0
+    for start in range(0, derivatives.shape[1] - 1, 1024):
+        part = 0.0
+        for j in range(start, min(derivatives.shape[1] - 1, start + 1024)):
+            b = stack[0]
+            f, f1, f2, f3 = derivatives[:, j]
+            b[0] = f
+            b[1] = f + first * f1
+            b[2] = f + 2 * first * f1 + second * f2
+            b[3] = f + 3 * first * f1 + 3 * second * f2 + third * f3
+            f, f1, f2, f3 = derivatives[:, j + 1]
+            b[4] = f - 3 * first * f1 + 3 * second * f2 - third * f3
+            b[5] = f - 2 * first * f1 + second * f2
+            b[6] = f - first * f1
+            b[7] = f
+            b[8] = 1.0
+            part += _by_halves(stack)
+        total += part
+    return total * step
+
+
+@njit(cache=True, nogil=True)
+def _by_halves(stack: Any) -> Any:
+    """Integral over [0, 1] of the absolute value of the polynomial in the first row of the stack."""
+    total = 0.0
+    size = 1
+    while size:
+        b = stack[size - 1]
+        lowest, highest, mean = b[0], b[0], 0.0
+        for k in range(8):
+            lowest, highest = min(lowest, b[k]), max(highest, b[k])
+            mean += b[k] / 8.0
+        if lowest >= 0 or highest <= 0 or b[8] * max(highest, -lowest) <= NEGLIGIBLE or size > DEEPEST:
+            total += b[8] * abs(mean)
+            size -= 1
+            continue
+        # De Casteljau: the right half stays in place, the left half is left behind on top of it.
+        left = stack[size]
+        for k in range(8):
+            left[k] = b[0]
+            for i in range(7 - k):
+                b[i] = (b[i] + b[i + 1]) / 2.0
+        b[8] /= 2.0
+        left[8] = b[8]
+        size += 1
+    return total

@@ -1,0 +1,93 @@
+# pyright: basic
+"""Buckets of [0, 1] that are fine near both ends, for finding order statistics and maxima without a full sort.
+
+A bucket is the leading bits of the distance to the nearer end, so overconfident models (most of the mass within 1e-4
+of one) spread over many buckets, too. The bucket number never decreases with the value.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numba import njit, types
+from numba.extending import intrinsic
+
+
+class Grid(NamedTuple):
+    """Distances below ``smallest`` (as bits) share a bucket; above, the bits are shifted by ``shift``."""
+
+    smallest: int
+    shift: int
+    half: int
+
+    @property
+    def buckets(self) -> Any:
+        """Number of buckets."""
+        return 2 * self.half + 2
+
+
+def make_grid(octaves: Any, bits: Any) -> Any:
+    """A grid of 2**bits buckets per octave, the last octave ending at 2**-octaves."""
+    return Grid((1023 - octaves) << 52, 52 - bits, (octaves - 1) << bits)
+
+
+@intrinsic
+def _bits(typingctx: Any, value: Any) -> Any:
+    """Bits of a float64 as a signed integer."""
+
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        return builder.bitcast(args[0], context.get_value_type(types.int64))
+
+    return types.int64(types.float64), codegen
+
+
+@njit(cache=True, nogil=True, inline="always")
+def bucket(value: Any, grid: Any) -> Any:
+    """Bucket of a value in [0, 1]."""
+    upper = value >= 0.5
+    distance = 1.0 - value if upper else value
+    number = max(np.int64(0), _bits(distance) - grid.smallest) >> grid.shift  # pyright: ignore[reportCallIssue]
+    return 2 * grid.half + 1 - number if upper else number
+
+
+@njit(cache=True, nogil=True)
+def count(values: Any, counts: Any, grid: Any) -> Any:
+    """Samples per bucket."""
+    for i in range(values.size):
+        counts[bucket(np.float64(values[i]), grid)] += 1
+
+
+@njit(cache=True, nogil=True)
+def weigh(values: Any, weights: Any, sums: Any, grid: Any) -> Any:
+    """Weight per bucket."""
+    for i in range(values.size):
+        sums[bucket(np.float64(values[i]), grid)] += weights[i]
+
+
+@njit(cache=True, nogil=True)
+def rises_and_falls(values: Any, correct: Any, sums: Any, grid: Any) -> Any:
+    """Per bucket the sum of 1 - z over correct (column 1) and of z over incorrect samples (column 0)."""
+    for i in range(values.size):
+        value = np.float64(values[i])
+        sums[bucket(value, grid), correct[i]] += 1.0 - value if correct[i] else value
+
+
+@njit(cache=True, nogil=True)
+def weighted_rises_and_falls(values: Any, correct: Any, weights: Any, sums: Any, grid: Any) -> Any:
+    """As :func:`rises_and_falls` with weights."""
+    for i in range(values.size):
+        value = np.float64(values[i])
+        sums[bucket(value, grid), correct[i]] += weights[i] * (1.0 - value if correct[i] else value)
+
+
+@njit(cache=True, nogil=True)
+def positions(values: Any, wanted: Any, grid: Any, out: Any) -> Any:
+    """Write the positions of the samples in wanted buckets to ``out``; how many there are."""
+    found = 0
+    for i in range(values.size):
+        if wanted[bucket(np.float64(values[i]), grid)]:
+            if found < out.size:
+                out[found] = i
+            found += 1
+    return found

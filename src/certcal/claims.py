@@ -1,0 +1,340 @@
+"""What a number claims. Three frozen types that never convert into each other.
+
+* :class:`Estimate`: a number from data. It may carry a bootstrap interval, which is asymptotic and marked so.
+* :class:`Bound`: holds with probability at least 1 - delta over the data, under the listed assumptions.
+* :class:`Certificate`: holds for every perturbation up to a radius, except with the probability its ledger adds up to.
+
+Each says in one sentence what it claims. Bounds and certificates are rounded outward, in memory and in print.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal, localcontext
+from fractions import Fraction
+from types import MappingProxyType
+from typing import Any
+
+from certcal._checks import InputError, choice
+
+SIDES = ("upper", "lower")
+
+
+def round_outward(value: float, side: str, digits: int = 4) -> str:
+    """Decimal text that is on the safe side of ``value``: never below an upper bound, never above a lower one.
+
+    Parameters
+    ----------
+    value
+        The number in memory.
+    side
+        "upper" rounds up, "lower" rounds down.
+    digits
+        Digits after the point.
+
+    Examples
+    --------
+    >>> round_outward(0.12341, "upper"), round_outward(0.12349, "lower"), round_outward(0.5, "upper")
+    ('0.1235', '0.1234', '0.5000')
+    """
+    choice(side, SIDES, "side")
+    if not math.isfinite(value):
+        return str(value)
+    with localcontext() as context:
+        context.prec = 1100  # exact for any float64
+        step = Decimal(1).scaleb(-digits)
+        rounded = Decimal(value).quantize(step, ROUND_CEILING if side == "upper" else ROUND_FLOOR)
+    return f"{rounded + 0:f}" if rounded else f"{Decimal(0):.{digits}f}"
+
+
+def move_outward(value: float, side: str, relative: float = 2.0**-52) -> float:
+    """A float on the safe side of ``value`` by at least ``relative`` of its size: room for the rounding behind it.
+
+    Examples
+    --------
+    >>> move_outward(0.5, "upper") > 0.5 > move_outward(0.5, "lower")
+    True
+    """
+    choice(side, SIDES, "side")
+    away = math.inf if side == "upper" else -math.inf
+    return math.nextafter(value + math.copysign(abs(value) * relative, away), away)
+
+
+def _frozen(mapping: Mapping[str, Any]) -> Mapping[str, Any]:
+    return MappingProxyType(dict(mapping))
+
+
+def _in_words(settings: Mapping[str, Any]) -> str:
+    return f" ({', '.join(f'{key}={value}' for key, value in settings.items())})" if settings else ""
+
+
+@dataclass(frozen=True)
+class Interval:
+    """A bootstrap interval. Its level holds only as the number of samples grows."""
+
+    lower: float
+    upper: float
+    level: float
+    method: str
+    asymptotic: bool = True
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values for JSON."""
+        return {name: getattr(self, name) for name in ("lower", "upper", "level", "method", "asymptotic")}
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """A number computed from the samples at hand. It guarantees nothing about other samples.
+
+    Examples
+    --------
+    >>> print(Estimate("ece", 0.0398, 10_000, {"bins": 15}).sentence)
+    ece (bins=15) is 0.03980 on these 10000 samples; an estimate, not a guarantee.
+    """
+
+    name: str
+    value: float
+    n: int
+    settings: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    interval: Interval | None = None
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "settings", _frozen(self.settings))
+
+    @property
+    def sentence(self) -> str:
+        """What is claimed."""
+        text = f"{self.name}{_in_words(self.settings)} is {self.value:.5f} on these {self.n} samples"
+        if self.interval is not None:
+            spread = self.interval
+            text += f", {spread.level:.0%} {spread.method} bootstrap interval"
+            text += f" {spread.lower:.5f} to {spread.upper:.5f} (asymptotic)"
+        return f"{text}; an estimate, not a guarantee."
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values for JSON."""
+        return {
+            "type": "estimate",
+            "name": self.name,
+            "value": self.value,
+            "n": self.n,
+            "settings": dict(self.settings),
+            "interval": None if self.interval is None else self.interval.to_dict(),
+            "sentence": self.sentence,
+        }
+
+
+@dataclass(frozen=True)
+class Bound:
+    """A number that the true value does not exceed (or fall below), except with probability ``delta`` over the data.
+
+    Examples
+    --------
+    >>> bound = Bound("ece", 0.08121, "upper", 0.05, 1000, ("samples are independent",), {"deviation": 0.04})
+    >>> print(bound.sentence)
+    ece is at most 0.0813 with probability at least 0.95 over the draw of 1000 samples, if samples are independent.
+    """
+
+    name: str
+    value: float
+    side: str
+    delta: float
+    n: int
+    assumptions: tuple[str, ...]
+    terms: Mapping[str, float] = field(default_factory=dict[str, float])
+    settings: Mapping[str, Any] = field(default_factory=dict[str, Any])
+
+    def __post_init__(self) -> None:
+        choice(self.side, SIDES, "side")
+        _probability(self.delta, "delta")
+        if math.isnan(self.value):
+            raise InputError(f"the bound on {self.name} is NaN; a bound must be a number")
+        object.__setattr__(self, "terms", _frozen(self.terms))
+        object.__setattr__(self, "settings", _frozen(self.settings))
+
+    @property
+    def text(self) -> str:
+        """The value as printed: rounded outward."""
+        return round_outward(self.value, self.side)
+
+    @property
+    def sentence(self) -> str:
+        """What is claimed."""
+        relation = "at most" if self.side == "upper" else "at least"
+        return (
+            f"{self.name}{_in_words(self.settings)} is {relation} {self.text} with probability at least "
+            f"{_complement(self.delta)} over the draw of {self.n} samples, if {_all_of(self.assumptions)}."
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values for JSON."""
+        return {
+            "type": "bound",
+            "name": self.name,
+            "value": self.value,
+            "text": self.text,
+            "side": self.side,
+            "delta": self.delta,
+            "n": self.n,
+            "assumptions": list(self.assumptions),
+            "terms": dict(self.terms),
+            "settings": dict(self.settings),
+            "sentence": self.sentence,
+        }
+
+
+@dataclass(frozen=True)
+class Ledger:
+    """How a failure probability was spent. The entries never add up to more than the budget, exactly.
+
+    Examples
+    --------
+    >>> ledger = Ledger(0.001).spend("prediction", 0.0005).split(lower=1, upper=1)
+    >>> [name for name, alpha in ledger.entries]
+    ['prediction', 'lower', 'upper']
+    >>> ledger.spent <= 0.001
+    True
+    """
+
+    budget: float
+    entries: tuple[tuple[str, float], ...] = ()
+
+    def __post_init__(self) -> None:
+        _probability(self.budget, "budget")
+        for name, alpha in self.entries:
+            _probability(alpha, f"alpha of {name!r}")
+        if self._exact > Fraction(self.budget):
+            raise InputError(f"the ledger spends {float(self._exact):g} of a budget of {self.budget:g}; spend less")
+
+    @property
+    def _exact(self) -> Fraction:
+        return sum((Fraction(alpha) for _, alpha in self.entries), Fraction(0))
+
+    @property
+    def spent(self) -> float:
+        """Sum of the entries, rounded up."""
+        total = float(self._exact)
+        return total if Fraction(total) >= self._exact else math.nextafter(total, math.inf)
+
+    @property
+    def remaining(self) -> float:
+        """What is left of the budget, rounded down."""
+        rest = Fraction(self.budget) - self._exact
+        value = float(rest)
+        return value if Fraction(value) <= rest else math.nextafter(value, 0.0)
+
+    def spend(self, name: str, alpha: float) -> Ledger:
+        """A ledger with one more entry; an error when the budget does not allow it."""
+        return Ledger(self.budget, (*self.entries, (name, alpha)))
+
+    def split(self, **shares: float) -> Ledger:
+        """A ledger that spends all that remains in the given proportions, each entry rounded down."""
+        whole = sum((Fraction(share) for share in shares.values()), Fraction(0))
+        rest = Fraction(self.budget) - self._exact
+        if whole <= 0 or rest <= 0:
+            raise InputError("nothing can be split; give positive shares and leave some of the budget")
+        added: list[tuple[str, float]] = []
+        for name, share in shares.items():
+            part = rest * Fraction(share) / whole
+            value = float(part)
+            added.append((name, value if Fraction(value) <= part else math.nextafter(value, 0.0)))
+        return Ledger(self.budget, (*self.entries, *added))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values for JSON."""
+        return {"budget": self.budget, "spent": self.spent, "entries": dict(self.entries)}
+
+
+@dataclass(frozen=True)
+class Certificate:
+    """A number that no perturbation up to ``radius`` can exceed, except with the probability in the ledger.
+
+    Examples
+    --------
+    >>> certificate = Certificate(
+    ...     "calibration error",
+    ...     0.29853,
+    ...     "upper",
+    ...     0.5,
+    ...     Ledger(0.001).split(prediction=1, band=1),
+    ...     500,
+    ...     ("noise is exactly Gaussian",),
+    ... )
+    >>> print(certificate.sentence)
+    calibration error is at most 0.2986 on these 500 samples under every perturbation of norm up to 0.5, except with probability at most 0.001, if noise is exactly Gaussian.
+    """  # noqa: E501
+
+    name: str
+    value: float
+    side: str
+    radius: float
+    ledger: Ledger
+    n: int
+    assumptions: tuple[str, ...]
+    settings: Mapping[str, Any] = field(default_factory=dict[str, Any])
+
+    def __post_init__(self) -> None:
+        choice(self.side, SIDES, "side")
+        if math.isnan(self.value) or not self.radius >= 0:
+            raise InputError(f"a certificate needs a number and a radius >= 0, not {self.value} at {self.radius}")
+        object.__setattr__(self, "settings", _frozen(self.settings))
+
+    @property
+    def text(self) -> str:
+        """The value as printed: rounded outward."""
+        return round_outward(self.value, self.side)
+
+    @property
+    def sentence(self) -> str:
+        """What is claimed."""
+        relation = "at most" if self.side == "upper" else "at least"
+        return (
+            f"{self.name}{_in_words(self.settings)} is {relation} {self.text} on these {self.n} samples under every "
+            f"perturbation of norm up to {_short(self.radius, ROUND_FLOOR)}, except with probability at most "
+            f"{_short(self.ledger.spent, ROUND_CEILING)}, "
+            f"if {_all_of(self.assumptions)}."
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values for JSON."""
+        return {
+            "type": "certificate",
+            "name": self.name,
+            "value": self.value,
+            "text": self.text,
+            "side": self.side,
+            "radius": self.radius,
+            "ledger": self.ledger.to_dict(),
+            "n": self.n,
+            "assumptions": list(self.assumptions),
+            "settings": dict(self.settings),
+            "sentence": self.sentence,
+        }
+
+
+def _probability(value: float, name: str) -> None:
+    if not 0 < value < 1:
+        raise InputError(f"{name} is {value}; pass a probability between 0 and 1")
+
+
+def _short(value: float, direction: str) -> str:
+    """Six significant digits, rounded in the given direction."""
+    if value == 0 or not math.isfinite(value):
+        return f"{value:g}"
+    exact = Decimal(repr(float(value)))
+    return f"{exact.quantize(Decimal(1).scaleb(exact.adjusted() - 5), direction).normalize():f}"
+
+
+def _complement(delta: float) -> str:
+    """1 - delta as text, rounded down so that the claim is never too strong."""
+    exact = Decimal(1) - Decimal(repr(delta))
+    places = max(2, -math.floor(math.log10(delta)) + 1)
+    text = f"{exact.quantize(Decimal(1).scaleb(-places), ROUND_FLOOR):f}"
+    return text.rstrip("0")
+
+
+def _all_of(assumptions: tuple[str, ...]) -> str:
+    return " and ".join(assumptions) if assumptions else "nothing else is assumed"

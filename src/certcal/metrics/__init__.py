@@ -1,0 +1,64 @@
+"""Point estimates of calibration: functions of arrays that return floats.
+
+All take ``sample_weight``; all that bin share one edge rule (see :mod:`certcal.binning`).
+"""
+
+from __future__ import annotations
+
+from certcal.metrics._binned import debiased_ece, ece, equal_mass_ece, lp_ece, mce
+from certcal.metrics._bootstrap import bootstrap
+from certcal.metrics._classwise import classwise_ece, classwise_equal_mass_ece
+from certcal.metrics._cumulative import ks_error, kuiper_error
+from certcal.metrics._kde import kde_ece
+from certcal.metrics._measure import STUDY_BINS, Measurements, measure
+from certcal.metrics._mmce import mmce
+from certcal.metrics._reliability import Reliability, reliability
+from certcal.metrics._scores import (
+    BrierDecomposition,
+    accuracy,
+    auroc,
+    brier_decomposition,
+    brier_score,
+    harmonic_calibration_score,
+    harmonic_score,
+    nll,
+    top_label_brier_score,
+    top_label_nll,
+)
+from certcal.metrics._smooth import smooth_ece
+from certcal.metrics._streaming import StreamingCalibration, measure_stream
+from certcal.metrics._sweep import sweep_ece
+
+__all__ = [
+    "STUDY_BINS",
+    "BrierDecomposition",
+    "Measurements",
+    "Reliability",
+    "StreamingCalibration",
+    "accuracy",
+    "auroc",
+    "bootstrap",
+    "brier_decomposition",
+    "brier_score",
+    "classwise_ece",
+    "classwise_equal_mass_ece",
+    "debiased_ece",
+    "ece",
+    "equal_mass_ece",
+    "harmonic_calibration_score",
+    "harmonic_score",
+    "kde_ece",
+    "ks_error",
+    "kuiper_error",
+    "lp_ece",
+    "mce",
+    "measure",
+    "measure_stream",
+    "mmce",
+    "nll",
+    "reliability",
+    "smooth_ece",
+    "sweep_ece",
+    "top_label_brier_score",
+    "top_label_nll",
+]

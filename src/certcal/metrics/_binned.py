@@ -1,0 +1,193 @@
+"""Metrics that are functions of per-bin sums, and the equal-mass ones that choose their bins from the data."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from certcal._checks import InputError, bin_count, choice, positive, score_pair
+from certcal.binning import CLOSED, BinTable, edges_for, mass_edges, sums
+
+
+def ece(
+    confidence: Any, correct: Any, bins: int = 15, *, edges: Any = None, closed: str = "left", sample_weight: Any = None
+) -> float:
+    """Expected calibration error with fixed bins: (1/N) Σ_m |Σ_{n in m} (c_n - z_n)|.
+
+    Parameters
+    ----------
+    confidence
+        Confidence of each prediction, in [0, 1].
+    correct
+        Whether each prediction is correct (binary task: the outcome), 0 or 1.
+    bins
+        Number of equal-width bins.
+    edges
+        Your own edges from 0 to 1 instead of equal-width ones.
+    closed
+        "left" for bins [a, b) with the last closed, "right" for (a, b] with the first closed.
+    sample_weight
+        Weights >= 0, or None.
+
+    Returns
+    -------
+    float
+        In [0, 1]; 0 when confidence equals accuracy in every bin.
+
+    Examples
+    --------
+    >>> round(ece([0.9, 0.8, 0.6, 0.3], [1, 1, 0, 0], bins=2), 12)
+    0.15
+    """
+    return ece_of(_table(confidence, correct, bins, edges, closed, sample_weight))
+
+
+def mce(
+    confidence: Any, correct: Any, bins: int = 15, *, edges: Any = None, closed: str = "left", sample_weight: Any = None
+) -> float:
+    """Maximum calibration error: the largest |accuracy - mean confidence| over the bins that hold samples.
+
+    Parameters are those of :func:`ece`.
+
+    Examples
+    --------
+    >>> round(mce([0.9, 0.8, 0.6, 0.3], [1, 1, 0, 0], bins=2), 12)
+    0.3
+    """
+    return mce_of(_table(confidence, correct, bins, edges, closed, sample_weight))
+
+
+def lp_ece(
+    confidence: Any,
+    correct: Any,
+    bins: int = 15,
+    *,
+    p: float = 2.0,
+    edges: Any = None,
+    closed: str = "left",
+    sample_weight: Any = None,
+) -> float:
+    """Binned calibration error in L_p: (Σ_m (n_m/N) |gap_m|^p)^(1/p); p = 1 is :func:`ece`, p = inf is :func:`mce`.
+
+    Parameters are those of :func:`ece`, and the order ``p >= 1``.
+
+    Examples
+    --------
+    >>> round(lp_ece([0.9, 0.8, 0.6, 0.3], [1, 1, 0, 0], bins=2, p=2), 12)
+    0.173205080757
+    """
+    order = float("inf") if p == float("inf") else positive(p, "p")
+    if order < 1:
+        raise InputError(
+            f"p is {order:g}; pass an order of at least 1 (1 is the usual calibration error, 2 its RMS form)"
+        )
+    return lp_ece_of(_table(confidence, correct, bins, edges, closed, sample_weight), order)
+
+
+def debiased_ece(
+    confidence: Any, correct: Any, bins: int = 15, *, edges: Any = None, closed: str = "left", sample_weight: Any = None
+) -> float:
+    """Root-mean-square calibration error with the sampling noise of each bin subtracted (Kumar et al. 2019).
+
+    sqrt(max(0, Σ_m (n_m/N) [gap_m² - ȳ_m(1 - ȳ_m)/(n_m - 1)])); bins with a single sample contribute 0. With weights
+    the noise term uses the effective number of samples (Σw)²/Σw² of the bin.
+
+    Parameters are those of :func:`ece`. For the authors' equal-mass bins pass
+    ``edges=certcal.binning.equal_mass_edges(confidence, bins)``.
+
+    Examples
+    --------
+    >>> debiased_ece([0.5, 0.5, 0.5, 0.5], [1, 0, 1, 0], bins=1)
+    0.0
+    """
+    return debiased_ece_of(_table(confidence, correct, bins, edges, closed, sample_weight))
+
+
+def equal_mass_ece(
+    confidence: Any, correct: Any, bins: int = 15, *, closed: str = "left", sample_weight: Any = None
+) -> float:
+    """Expected calibration error with bins that hold equally many samples; equal confidences share a bin.
+
+    Parameters are those of :func:`ece`; see :func:`certcal.binning.equal_mass_edges` for the edges.
+
+    Examples
+    --------
+    >>> round(equal_mass_ece([0.9, 0.8, 0.6, 0.3], [1, 1, 0, 0], bins=2), 12)
+    0.3
+    """
+    z, c, w = score_pair(confidence, correct, sample_weight)
+    side = choice(closed, CLOSED, "closed")
+    return ece_of(sums(z, c, w, mass_edges(z, w, bin_count(bins), side), side))
+
+
+def _table(confidence: Any, correct: Any, bins: int, edges: Any, closed: str, sample_weight: Any) -> BinTable:
+    z, c, w = score_pair(confidence, correct, sample_weight)
+    return sums(z, c, w, edges_for(bins, edges), choice(closed, CLOSED, "closed"))
+
+
+def ece_of(table: BinTable) -> float:
+    """:func:`ece` of per-bin sums.
+
+    Examples
+    --------
+    >>> from certcal.binning import bin_table
+    >>> ece_of(bin_table([0.75], [1], [0, 1]))
+    0.25
+    """
+    return float(np.abs(table.gap_sum).sum() / table.total)
+
+
+def _gaps(table: BinTable) -> tuple[Any, Any]:
+    """Share of the weight and |gap| of every bin that has weight."""
+    used = table.weight > 0
+    return table.weight[used] / table.total, np.abs(table.gap_sum[used]) / table.weight[used]
+
+
+def mce_of(table: BinTable) -> float:
+    """:func:`mce` of per-bin sums.
+
+    Examples
+    --------
+    >>> from certcal.binning import bin_table
+    >>> mce_of(bin_table([0.25, 0.75], [0, 0], [0, 0.5, 1]))
+    0.75
+    """
+    return float(_gaps(table)[1].max())
+
+
+def lp_ece_of(table: BinTable, p: float) -> float:
+    """:func:`lp_ece` of per-bin sums.
+
+    Examples
+    --------
+    >>> from certcal.binning import bin_table
+    >>> lp_ece_of(bin_table([0.75], [1], [0, 1]), 2.0)
+    0.25
+    """
+    share, gap = _gaps(table)
+    largest = float(gap.max())
+    if largest == 0 or p == float("inf"):
+        return largest
+    # Scaled by the largest gap so that a high order neither under- nor overflows.
+    return largest * float((share * (gap / largest) ** p).sum() ** (1 / p))
+
+
+def debiased_ece_of(table: BinTable) -> float:
+    """:func:`debiased_ece` of per-bin sums.
+
+    Examples
+    --------
+    >>> from certcal.binning import bin_table
+    >>> debiased_ece_of(bin_table([0.75], [1], [0, 1]))
+    0.0
+    """
+    used = (table.count > 1) & (table.weight > 0)
+    weight = table.weight[used]
+    crowding = table.squared_weight[used] / weight**2  # 1 / effective number of samples
+    several = crowding < 1 - 1e-12
+    weight, crowding = weight[several], crowding[several]
+    accuracy = table.correct_sum[used][several] / weight
+    gap = table.gap_sum[used][several] / weight
+    noise = accuracy * (1 - accuracy) * crowding / (1 - crowding)
+    return float(np.sqrt(max(0.0, float((weight * (gap**2 - noise)).sum() / table.total))))

@@ -1,0 +1,247 @@
+"""All metrics of a set of predictions as one table."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from certcal._checks import InputError, bin_count, choice
+from certcal.binning import CLOSED, equal_width_edges, mass_edges, sums
+from certcal.claims import Estimate
+from certcal.metrics import _binned as binned
+from certcal.metrics import _classwise as classwise
+from certcal.metrics import _cumulative as cumulative
+from certcal.metrics import _scores as scores
+
+if TYPE_CHECKING:
+    from certcal.predictions import Predictions
+
+Row = tuple[str, dict[str, Any], Callable[[], float], tuple[Any, ...] | None]
+
+# The bin counts of the benchmark study (Tao et al. 2024, section 3).
+STUDY_BINS = (5, 10, 15, 20, 25, 50, 100, 200, 500)
+
+
+@dataclass(frozen=True, eq=False)
+class Measurements:
+    """Estimates of one set of predictions, in a fixed order.
+
+    ``table["ece"]`` is the row of that name; when several bin counts were asked for, ``table["ece", 10]``.
+
+    Attributes
+    ----------
+    rows
+        One :class:`~certcal.claims.Estimate` per metric and setting.
+    n
+        Number of samples.
+    kind
+        What the predictions were: "probabilities", "logits" or "confidence".
+
+    Examples
+    --------
+    >>> from certcal import Predictions, measure
+    >>> table = measure(Predictions.from_confidence([0.75, 0.75], [1, 0]), bins=10)
+    >>> table["ece"].value, table["accuracy"].value
+    (0.25, 0.5)
+    """
+
+    rows: tuple[Estimate, ...]
+    n: int
+    kind: str
+
+    def __iter__(self) -> Iterator[Estimate]:
+        return iter(self.rows)
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def __getitem__(self, key: str | tuple[str, int]) -> Estimate:
+        name, bins = key if isinstance(key, tuple) else (key, None)
+        found = [row for row in self.rows if row.name == name and bins in (None, row.settings.get("bins"))]
+        if len(found) == 1:
+            return found[0]
+        if found:
+            counts = ", ".join(str(row.settings.get("bins")) for row in found)
+            raise KeyError(
+                f"{name!r} was measured with bins {counts}; ask for one, as in table[{name!r}, {counts.split(',')[0]}]"
+            )
+        names = ", ".join(dict.fromkeys(row.name for row in self.rows))
+        raise KeyError(f"no row {key!r}; there are {names}")
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values for JSON."""
+        return {"n": self.n, "kind": self.kind, "rows": [row.to_dict() for row in self.rows]}
+
+    def __repr__(self) -> str:
+        lines = [f"Measurements(n={self.n}, kind={self.kind!r})"]
+        for row in self.rows:
+            bins = row.settings.get("bins", "")
+            spread = "" if row.interval is None else f"  [{row.interval.lower:.5f}, {row.interval.upper:.5f}]"
+            lines.append(f"  {row.name:<28} {bins!s:>5}  {row.value:.5f}{spread}")
+        return "\n".join(lines)
+
+
+def measure(
+    predictions: Predictions,
+    *,
+    bins: int | Sequence[int] = 15,
+    closed: str = "left",
+    metrics: Iterable[str] | None = None,
+    bootstrap: int = 0,
+    method: str = "percentile",
+    level: float = 0.95,
+    seed: int = 0,
+) -> Measurements:
+    """Every metric that the predictions allow.
+
+    Parameters
+    ----------
+    predictions
+        What was predicted and what was true.
+    bins
+        Number of bins, or several numbers: the binned metrics then have one row for each.
+    closed
+        Which side of a bin belongs to it, "left" or "right".
+    metrics
+        Names of the rows wanted; all when None.
+    bootstrap
+        Number of bootstrap replicates for an interval on every row; 0 for none.
+    method, level, seed
+        As for :func:`certcal.metrics.bootstrap`.
+
+    Returns
+    -------
+    Measurements
+        The rows, each an :class:`~certcal.claims.Estimate`.
+
+    Examples
+    --------
+    >>> import certcal
+    >>> table = certcal.measure(certcal.Predictions.from_confidence([0.9, 0.6], [1, 0]), bins=(5, 10))
+    >>> round(table["ece", 5].value, 12)
+    0.35
+    """
+    counts = [bin_count(bins)] if isinstance(bins, int | np.integer) else [bin_count(count) for count in bins]
+    if not counts:
+        raise InputError("bins is empty; pass at least one number of bins")
+    side = choice(closed, CLOSED, "closed")
+    rows = list(_rows(predictions, list(dict.fromkeys(counts)), side))
+    if metrics is not None:
+        wanted = list(metrics)
+        known = dict.fromkeys(row[0] for row in rows)
+        for name in wanted:
+            if name not in known:
+                raise InputError(
+                    f"metrics has {name!r}, which these predictions do not have; there are {', '.join(known)}"
+                )
+        rows = [row for row in rows if row[0] in wanted]
+    found: list[Estimate] = []
+    for name, settings, compute, recipe in rows:
+        value = compute()
+        interval = None
+        if bootstrap and recipe is not None:
+            from certcal.metrics._bootstrap import bootstrap as resampled
+
+            function, arrays, options = recipe
+            interval = resampled(
+                function,
+                *arrays,
+                level=level,
+                method=method if not _needs_rows(function) else "percentile",
+                replicates=bootstrap,
+                seed=seed,
+                sample_weight=predictions.sample_weight,
+                **options,
+            ).interval
+        found.append(Estimate(name, value, len(predictions), settings, interval))
+    return Measurements(tuple(found), len(predictions), predictions.kind)
+
+
+def _needs_rows(function: Any) -> bool:
+    return function in (classwise.classwise_ece, classwise.classwise_equal_mass_ece)
+
+
+def _rows(predictions: Predictions, counts: list[int], closed: str) -> Iterator[Row]:
+    """Name, settings, value and bootstrap recipe of every row, in the order of the table."""
+    from certcal.metrics._kde import kde_ece
+    from certcal.metrics._mmce import mmce
+    from certcal.metrics._smooth import smooth_ece
+    from certcal.metrics._sweep import sweep_ece
+
+    z, c, w = predictions.confidence, predictions.correct, predictions.sample_weight
+    pair = (z, c)
+
+    def plain(name: str, function: Callable[..., float], arrays: tuple[Any, ...], **options: Any) -> Row:
+        return name, options, lambda: function(*arrays, sample_weight=w, **options), (function, arrays, options)
+
+    yield plain("accuracy", scores.accuracy, (c,))
+    yield "mean_confidence", {}, lambda: scores.weighted_mean(z.astype(np.float64), w), None
+    for count in counts:
+        yield from _binned_rows(predictions, count, closed)
+    yield plain("sweep_ece", sweep_ece, pair)
+    yield plain("ks_error", cumulative.ks_error, pair)
+    yield plain("kuiper_error", cumulative.kuiper_error, pair)
+    yield plain("smooth_ece", smooth_ece, pair)
+    yield plain("kde_ece", kde_ece, pair)
+    yield plain("mmce", mmce, pair)
+    yield plain("top_label_brier_score", scores.top_label_brier_score, pair)
+    yield plain("top_label_nll", scores.top_label_nll, pair)
+    yield plain("auroc", scores.auroc, pair)
+    if predictions.probabilities is not None and predictions.labels is not None:
+        whole = (predictions.probabilities, predictions.labels)
+        yield plain("brier_score", scores.brier_score, whole)
+        if predictions.logits is not None:
+            exact = (predictions.logits, predictions.labels)
+            value = plain("nll", scores.nll, exact, from_logits=True)
+            yield "nll", {}, value[2], value[3]
+        else:
+            yield plain("nll", scores.nll, whole)
+
+
+def _binned_rows(predictions: Predictions, count: int, closed: str) -> Iterator[Row]:
+    """The rows of one bin count; bin sums are shared."""
+    z, c, w = predictions.confidence, predictions.correct, predictions.sample_weight
+    edges = equal_width_edges(count)
+    table = sums(z, c, w, edges, closed)
+    settings: dict[str, Any] = {"bins": count, "closed": closed}
+
+    def row(name: str, function: Any, value: Callable[[], float], **more: Any) -> Row:
+        options = {**settings, **more}
+        return name, options, value, (function, (z, c), options)
+
+    yield row("ece", binned.ece, lambda: binned.ece_of(table))
+    by_mass = sums(z, c, w, mass_edges(z, w, count, closed), closed)
+    yield row("equal_mass_ece", binned.equal_mass_ece, lambda: binned.ece_of(by_mass))
+    yield row("mce", binned.mce, lambda: binned.mce_of(table))
+    yield row("lp_ece", binned.lp_ece, lambda: binned.lp_ece_of(table, 2.0), p=2.0)
+    yield row("debiased_ece", binned.debiased_ece, lambda: binned.debiased_ece_of(table))
+    share = float(table.correct_sum.sum() / table.total)
+    yield row(
+        "harmonic_calibration_score",
+        scores.harmonic_calibration_score,
+        lambda: scores.harmonic_score(share, binned.ece_of(table), 1.0),
+        beta=1.0,
+    )
+    parts = scores.decompose(table, scores.weighted_mean(scores.top_label_brier(z, c), w))
+    for name in ("reliability", "resolution", "uncertainty", "within_bin"):
+        value = float(getattr(parts, name))
+        yield f"brier_{name}", dict(settings), lambda value=value: value, None
+    p, y = predictions.probabilities, predictions.labels
+    if p is not None and y is not None:
+        total = float(len(predictions)) if w is None else float(w.sum())
+        options = dict(settings)
+        yield (
+            "classwise_ece",
+            options,
+            lambda: classwise.classwise_of(classwise.gap_sums(p, y, w, edges, closed), total),
+            (classwise.classwise_ece, (p, y), options),
+        )
+        yield (
+            "classwise_equal_mass_ece",
+            options,
+            lambda: classwise.classwise_mass(p, y, w, count, closed),
+            (classwise.classwise_equal_mass_ece, (p, y), options),
+        )

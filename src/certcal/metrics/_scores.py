@@ -1,0 +1,315 @@
+"""Proper scores, accuracy, discrimination: what calibration is usually read beside."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from certcal._checks import (
+    choice,
+    class_pair,
+    correctness,
+    kernel_float,
+    logit_matrix,
+    positive,
+    same_length,
+    score_pair,
+    weights,
+)
+from certcal._checks import labels as check_labels
+from certcal._threads import map_blocks
+from certcal.binning import CLOSED, BinTable, edges_for, sums
+from certcal.metrics._binned import ece_of
+
+Floats = NDArray[np.float64]
+
+
+def weighted_mean(values: Floats, w: Floats | None) -> float:
+    """Mean, weighted when weights are given.
+
+    Examples
+    --------
+    >>> weighted_mean(np.array([1.0, 3.0]), None)
+    2.0
+    """
+    return float(values.mean()) if w is None else float(np.dot(values, w) / w.sum())
+
+
+def accuracy(correct: Any, *, sample_weight: Any = None) -> float:
+    """Share of correct predictions.
+
+    Parameters
+    ----------
+    correct
+        Whether each prediction is correct, 0 or 1.
+    sample_weight
+        Weights >= 0, or None.
+
+    Examples
+    --------
+    >>> accuracy([1, 1, 0, 1])
+    0.75
+    """
+    c = correctness(correct)
+    return weighted_mean(c, weights(sample_weight, c.size))  # pyright: ignore[reportArgumentType]
+
+
+def top_label_brier_score(confidence: Any, correct: Any, *, sample_weight: Any = None) -> float:
+    """Mean of (c - z)² over samples: the Brier score of "this prediction is correct".
+
+    Examples
+    --------
+    >>> top_label_brier_score([0.5, 1.0], [1, 1])
+    0.125
+    """
+    z, c, w = score_pair(confidence, correct, sample_weight)
+    return weighted_mean(top_label_brier(z, c), w)
+
+
+def top_label_brier(z: NDArray[Any], c: NDArray[np.uint8]) -> Floats:
+    """(c - z)² of every sample."""
+    out = np.subtract(c, z, dtype=np.float64)
+    return np.square(out, out=out)
+
+
+def brier_score(probabilities: Any, labels: Any, *, sample_weight: Any = None) -> float:
+    """Multiclass Brier score: mean over samples of Σ_k (p_k - [label is k])², from 0 to 2.
+
+    Parameters
+    ----------
+    probabilities
+        One row per sample, one column per class.
+    labels
+        True class of each sample, from 0.
+    sample_weight
+        Weights >= 0, or None.
+
+    Examples
+    --------
+    >>> round(brier_score([[0.8, 0.2], [0.4, 0.6]], [0, 0]), 12)
+    0.4
+    """
+    p, y, w = class_pair(probabilities, labels, sample_weight)
+    return weighted_mean(brier(p, y), w)
+
+
+def brier(p: NDArray[Any], y: NDArray[np.int64]) -> Floats:
+    """Squared distance of every row to its one-hot label."""
+    from certcal._kernels import classwise as kernels
+
+    out = np.empty(y.size)
+    values = kernel_float(p)
+    map_blocks(
+        lambda start, stop: kernels.squared_distances(values[start:stop], y[start:stop], out[start:stop]),
+        y.size,
+        small=1 + 200_000 // p.shape[1],
+    )
+    return out
+
+
+def nll(probabilities: Any, labels: Any, *, from_logits: bool = False, sample_weight: Any = None) -> float:
+    """Negative log-likelihood: mean of -log p(true label). Infinite when a true label was given probability 0.
+
+    Parameters
+    ----------
+    probabilities
+        One row per sample, one column per class; logits if ``from_logits`` (never guessed).
+    labels
+        True class of each sample, from 0.
+    from_logits
+        Whether the first argument holds logits; then the log-softmax is computed without overflow.
+    sample_weight
+        Weights >= 0, or None.
+
+    Examples
+    --------
+    >>> round(nll([[0.5, 0.5], [0.2, 0.8]], [0, 1]), 6)
+    0.458145
+    """
+    if from_logits:
+        x = logit_matrix(probabilities)
+        y = check_labels(labels, x.shape[1])
+        same_length(logits=x.shape[0], labels=y.size)
+        return weighted_mean(logit_losses(x, y), weights(sample_weight, y.size))
+    p, y, w = class_pair(probabilities, labels, sample_weight)
+    return weighted_mean(log_losses(p, y), w)
+
+
+def log_losses(p: NDArray[Any], y: NDArray[np.int64]) -> Floats:
+    """-log p(label) of every row; infinite where that is 0."""
+    with np.errstate(divide="ignore"):
+        return -np.log(np.minimum(p[np.arange(y.size), y], 1).astype(np.float64))
+
+
+def logit_losses(x: NDArray[Any], y: NDArray[np.int64]) -> Floats:
+    """Log Σ exp(x) - x(label) of every row, in blocks so that no copy of a large matrix is made."""
+    out = np.empty(y.size)
+    step = max(1, 2_000_000 // x.shape[1])
+    for start in range(0, y.size, step):
+        rows = x[start : start + step].astype(np.float64)
+        rows -= rows.max(axis=1, keepdims=True)
+        chosen = rows[np.arange(rows.shape[0]), y[start : start + step]]
+        out[start : start + step] = np.log(np.exp(rows).sum(axis=1)) - chosen
+    return out
+
+
+def top_label_nll(confidence: Any, correct: Any, *, sample_weight: Any = None) -> float:
+    """Mean of -log z over correct and -log(1 - z) over incorrect samples: the log-loss of a binary score.
+
+    Infinite when a confidence of exactly 1 is wrong or one of exactly 0 is right; nothing is clipped.
+
+    Examples
+    --------
+    >>> round(top_label_nll([0.5, 0.8], [1, 1]), 6)
+    0.458145
+    """
+    z, c, w = score_pair(confidence, correct, sample_weight)
+    return weighted_mean(top_label_log_losses(z, c), w)
+
+
+def top_label_log_losses(z: NDArray[Any], c: NDArray[np.uint8]) -> Floats:
+    """-log of the probability given to what happened, for every sample."""
+    exact = z.astype(np.float64)
+    with np.errstate(divide="ignore"):
+        return -np.where(c == 1, np.log(exact), np.log1p(-exact))
+
+
+@dataclass(frozen=True)
+class BrierDecomposition:
+    """Terms of the top-label Brier score: ``brier = reliability - resolution + uncertainty + within_bin``.
+
+    Attributes
+    ----------
+    reliability
+        Σ_m (n_m/N)(mean confidence - accuracy)²: miscalibration between bins, smaller is better.
+    resolution
+        Σ_m (n_m/N)(accuracy of the bin - accuracy)²: how far the bins tell easy from hard, larger is better.
+    uncertainty
+        accuracy (1 - accuracy): no property of the confidences.
+    within_bin
+        What the bins hide: variance of the confidences minus twice their covariance with the outcome inside bins
+        (Stephenson et al. 2008). Without it the classical three terms do not add up.
+    """
+
+    reliability: float
+    resolution: float
+    uncertainty: float
+    within_bin: float
+
+
+def brier_decomposition(
+    confidence: Any, correct: Any, bins: int = 15, *, edges: Any = None, closed: str = "left", sample_weight: Any = None
+) -> BrierDecomposition:
+    """Reliability, resolution, uncertainty and the within-bin rest of the top-label Brier score.
+
+    Parameters are those of :func:`ece`.
+
+    Examples
+    --------
+    >>> parts = brier_decomposition([0.25, 0.25, 0.75, 0.75], [0, 1, 1, 1], bins=2)
+    >>> parts.reliability, parts.resolution, parts.uncertainty, parts.within_bin
+    (0.0625, 0.0625, 0.1875, 0.0)
+    """
+    z, c, w = score_pair(confidence, correct, sample_weight)
+    table = sums(z, c, w, edges_for(bins, edges), choice(closed, CLOSED, "closed"))
+    return decompose(table, weighted_mean(top_label_brier(z, c), w))
+
+
+def decompose(table: BinTable, score: float) -> BrierDecomposition:
+    """The decomposition from per-bin sums and the score itself."""
+    used = table.weight > 0
+    share = table.weight[used] / table.total
+    observed = table.correct_sum[used] / table.weight[used]
+    overall = float(table.correct_sum.sum() / table.total)
+    reliability = float((share * (table.gap_sum[used] / table.weight[used]) ** 2).sum())
+    resolution = float((share * (observed - overall) ** 2).sum())
+    uncertainty = overall * (1 - overall)
+    return BrierDecomposition(reliability, resolution, uncertainty, score - (reliability - resolution + uncertainty))
+
+
+def auroc(confidence: Any, correct: Any, *, sample_weight: Any = None) -> float:
+    """Probability that a random correct sample has a higher confidence than a random incorrect one; ties count half.
+
+    For out-of-distribution detection pass the score and whether the sample is in-distribution. NaN when all
+    samples are correct or all are incorrect: the value is then undefined.
+
+    Parameters
+    ----------
+    confidence
+        Scores in [0, 1].
+    correct
+        0 or 1 per sample.
+    sample_weight
+        Weights >= 0, or None.
+
+    Examples
+    --------
+    >>> auroc([0.9, 0.8, 0.3, 0.8], [1, 1, 0, 0])
+    0.875
+    """
+    z, c, w = score_pair(confidence, correct, sample_weight)
+    return area(z, c, w)
+
+
+def area(z: NDArray[Any], c: NDArray[np.uint8], w: Floats | None) -> float:
+    """:func:`auroc` of checked arrays."""
+    right = c.view(np.bool_)
+    good, bad = z[right], z[~right]
+    if w is None:
+        if good.size == 0 or bad.size == 0:
+            return float("nan")
+        bad.sort()
+        # Sorted needles are found several times faster: neighbours take the same path through the haystack.
+        good.sort()
+        below = np.searchsorted(bad, good, side="left").sum(dtype=np.int64)
+        not_above = np.searchsorted(bad, good, side="right").sum(dtype=np.int64)
+        return (int(below) + int(not_above)) / 2 / (good.size * bad.size)
+    good_weight, bad_weight = w[right], w[~right]
+    pairs = float(good_weight.sum()) * float(bad_weight.sum())
+    if not pairs > 0:
+        return float("nan")
+    order = np.argsort(bad, kind="stable")
+    up_to = np.concatenate(([0.0], np.cumsum(bad_weight[order])))
+    below = up_to[np.searchsorted(bad, good, side="left", sorter=order)]
+    not_above = up_to[np.searchsorted(bad, good, side="right", sorter=order)]
+    return float(np.dot(good_weight, below + not_above) / 2 / pairs)
+
+
+def harmonic_calibration_score(
+    confidence: Any,
+    correct: Any,
+    bins: int = 15,
+    *,
+    beta: float = 1.0,
+    edges: Any = None,
+    closed: str = "left",
+    sample_weight: Any = None,
+) -> float:
+    """Harmonic calibration score (1 + β)·Acc·(1 - ECE) / (β·Acc + 1 - ECE) of Tao et al. (2024).
+
+    Parameters are those of :func:`ece`, and ``beta > 0``; a larger one prefers calibration over accuracy.
+
+    Examples
+    --------
+    >>> round(harmonic_calibration_score([0.9, 0.8, 0.6, 0.3], [1, 1, 0, 0], bins=2), 6)
+    0.62963
+    """
+    z, c, w = score_pair(confidence, correct, sample_weight)
+    table = sums(z, c, w, edges_for(bins, edges), choice(closed, CLOSED, "closed"))
+    return harmonic_score(float(table.correct_sum.sum() / table.total), ece_of(table), positive(beta, "beta"))
+
+
+def harmonic_score(accuracy: float, calibration_error: float, beta: float = 1.0) -> float:
+    """The harmonic calibration score of an accuracy and a calibration error.
+
+    Examples
+    --------
+    >>> round(harmonic_score(0.9391, 0.0420), 4)  # Tao et al. (2024), Table 1, first row
+    0.9485
+    """
+    kept = 1 - calibration_error
+    below = beta * accuracy + kept
+    return (1 + beta) * accuracy * kept / below if below > 0 else 0.0

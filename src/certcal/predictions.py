@@ -1,0 +1,290 @@
+"""Predictions: what a classifier said and what was true, checked once and never guessed.
+
+There are three ways in, one per kind of number, because the values cannot tell them apart: a row of logits may look
+like probabilities, and a binary score is not the confidence of the predicted class.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, Literal, NoReturn, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from certcal import _checks
+from certcal._checks import InputError
+
+Kind = Literal["probabilities", "logits", "confidence"]
+
+# Rows are worked through in blocks of about this many entries, so temporaries stay in the cache and small.
+_BLOCK_ENTRIES = 1 << 18
+
+
+@dataclass(frozen=True, init=False, repr=False, eq=False)
+class Predictions:
+    """Confidences and whether they were right, with the class probabilities when there are any.
+
+    Build one with :meth:`from_probabilities`, :meth:`from_logits` or :meth:`from_confidence`. Arrays may come from
+    NumPy, torch, pandas, polars or plain lists; they are viewed, not copied, where their type allows it, and the
+    views are read-only.
+
+    Attributes
+    ----------
+    kind
+        What was given: "probabilities", "logits" or "confidence".
+    confidence
+        One number in [0, 1] per sample: the probability of the predicted class, or the binary score. float16, float32
+        and float64 stay what they were, because a value that lies on a bin edge is compared in its own type.
+    correct
+        1 where the prediction was right (binary score: where the outcome was 1), else 0, as bytes.
+    probabilities, logits
+        The matrices, one row per sample, or None.
+    labels
+        The true class of each sample as int64, or None.
+    sample_weight
+        Weights as float64, or None.
+
+    Examples
+    --------
+    >>> Predictions.from_probabilities([[0.9, 0.1], [0.4, 0.6]], [0, 0])
+    Predictions(n=2, classes=2, kind='probabilities', accuracy=0.5)
+    """
+
+    kind: Kind
+    confidence: NDArray[Any]
+    correct: NDArray[np.uint8]
+    probabilities: NDArray[Any] | None
+    logits: NDArray[Any] | None
+    labels: NDArray[np.int64] | None
+    sample_weight: NDArray[np.float64] | None
+
+    def __init__(self, *_args: Any, **_options: Any) -> NoReturn:
+        raise TypeError(
+            "Predictions does not guess what it is given: use Predictions.from_probabilities, "
+            "Predictions.from_logits or Predictions.from_confidence"
+        )
+
+    @classmethod
+    def from_probabilities(cls, probabilities: Any, labels: Any, sample_weight: Any = None) -> Predictions:
+        """Class probabilities (one row per sample, each summing to one) and true classes.
+
+        The predicted class is the one with the largest probability, the first of them when several tie. An entry
+        above one by rounding (at most 1e-6) is a confidence of one.
+
+        Parameters
+        ----------
+        probabilities
+            Matrix of shape (n, classes). Rows that do not sum to 1 within 1e-3 (2e-2 for float16) are refused.
+        labels
+            True classes, whole numbers from 0 to classes - 1.
+        sample_weight
+            Weights >= 0, or None.
+
+        Examples
+        --------
+        >>> p = Predictions.from_probabilities([[0.2, 0.5, 0.3], [0.4, 0.4, 0.2]], [1, 1])
+        >>> p.confidence.tolist(), p.correct.tolist()
+        ([0.5, 0.4], [1, 0])
+        """
+        half = _is_half(probabilities)
+        p, y, w = _checks.class_pair(probabilities, labels, sample_weight)
+        confidence, correct = _top_label(p, y)
+        if half:  # the check widened the values; back to the type whose edges they lie on, exactly
+            confidence = confidence.astype(np.float16)
+        return cls._checked("probabilities", confidence, correct, probabilities=p, labels=y, sample_weight=w)
+
+    @classmethod
+    def from_logits(cls, logits: Any, labels: Any, sample_weight: Any = None) -> Predictions:
+        """Logits (one row per sample, before the softmax) and true classes.
+
+        Probabilities are the softmax of each row after subtracting its maximum, computed in float64 and then rounded
+        to the type of the logits (float32 stays float32; float16 becomes float32; integers become float64). The
+        predicted class is the largest logit, the first of them when several tie.
+
+        Parameters
+        ----------
+        logits
+            Matrix of shape (n, classes) of finite numbers.
+        labels
+            True classes, whole numbers from 0 to classes - 1.
+        sample_weight
+            Weights >= 0, or None.
+
+        Examples
+        --------
+        >>> p = Predictions.from_logits([[0.0, 1000.0], [0.0, 0.0]], [1, 1])
+        >>> p.confidence.tolist(), p.correct.tolist()
+        ([1.0, 0.5], [1, 0])
+        """
+        matrix = _checks.logit_matrix(logits)
+        y = _checks.labels(labels, matrix.shape[1])
+        _checks.same_length(logits=matrix.shape[0], labels=y.size)
+        w = _checks.weights(sample_weight, y.size)
+        p = _softmax(matrix)
+        confidence, correct = _top_label(matrix, y, values=p)
+        return cls._checked("logits", confidence, correct, probabilities=p, logits=matrix, labels=y, sample_weight=w)
+
+    @classmethod
+    def from_confidence(cls, confidence: Any, correct: Any, sample_weight: Any = None) -> Predictions:
+        """Confidences of the predicted class and whether it was right, or binary scores and outcomes.
+
+        Parameters
+        ----------
+        confidence
+            Probability given to the predicted class; in a binary task the probability given to outcome 1, as it is
+            (never max(p, 1 - p)).
+        correct
+            Whether the prediction was right; in a binary task the outcome. 0/1 or true/false.
+        sample_weight
+            Weights >= 0, or None.
+
+        Examples
+        --------
+        >>> Predictions.from_confidence([0.8, 0.7, 0.1], [True, True, False])
+        Predictions(n=3, kind='confidence', accuracy=0.667)
+        """
+        z, c, w = _checks.score_pair(confidence, correct, sample_weight)
+        return cls._checked("confidence", z, c, sample_weight=w)
+
+    @classmethod
+    def _checked(
+        cls,
+        kind: Kind,
+        confidence: NDArray[Any],
+        correct: NDArray[np.uint8],
+        *,
+        probabilities: NDArray[Any] | None = None,
+        logits: NDArray[Any] | None = None,
+        labels: NDArray[np.int64] | None = None,
+        sample_weight: NDArray[np.float64] | None = None,
+    ) -> Predictions:
+        new = object.__new__(cls)
+        object.__setattr__(new, "kind", kind)
+        arrays = {
+            "confidence": confidence,
+            "correct": correct,
+            "probabilities": probabilities,
+            "logits": logits,
+            "labels": labels,
+            "sample_weight": sample_weight,
+        }
+        for name, array in arrays.items():
+            object.__setattr__(new, name, None if array is None else _read_only(array))
+        return new
+
+    def __len__(self) -> int:
+        return self.confidence.size
+
+    @property
+    def classes(self) -> int | None:
+        """Number of classes, or None when only confidences were given.
+
+        Examples
+        --------
+        >>> Predictions.from_logits([[1.0, 2.0, 3.0]], [0]).classes
+        3
+        """
+        return None if self.probabilities is None else int(self.probabilities.shape[1])
+
+    def select(self, mask_or_index: Any) -> Predictions:
+        """The samples that a true/false mask, a slice or an array of positions picks.
+
+        Examples
+        --------
+        >>> p = Predictions.from_confidence([0.8, 0.7, 0.1], [1, 1, 0])
+        >>> p.select([True, False, True]).confidence.tolist()
+        [0.8, 0.1]
+        >>> p.select(slice(1, None))
+        Predictions(n=2, kind='confidence', accuracy=0.5)
+        """
+        rows = _positions(mask_or_index, len(self))
+
+        def pick(array: NDArray[Any] | None) -> NDArray[Any] | None:
+            return None if array is None else array[rows]
+
+        confidence = self.confidence[rows]
+        if confidence.size == 0:
+            raise InputError("mask_or_index picks no samples; a Predictions holds at least one")
+        w = pick(self.sample_weight)
+        if w is not None and not w.sum() > 0:
+            raise InputError("mask_or_index picks only samples of weight 0; at least one weight must be positive")
+        return self._checked(
+            self.kind,
+            confidence,
+            self.correct[rows],
+            probabilities=pick(self.probabilities),
+            logits=pick(self.logits),
+            labels=pick(self.labels),
+            sample_weight=w,
+        )
+
+    def __repr__(self) -> str:
+        classes = "" if self.classes is None else f", classes={self.classes}"
+        weighted = "" if self.sample_weight is None else ", weighted=True"
+        accuracy = float(np.average(self.correct, weights=self.sample_weight))
+        return f"Predictions(n={len(self)}{classes}, kind={self.kind!r}, accuracy={accuracy:.3g}{weighted})"
+
+
+def _read_only(array: NDArray[Any]) -> NDArray[Any]:
+    view = array.view()
+    view.flags.writeable = False
+    return view
+
+
+def _is_half(value: Any) -> bool:
+    return str(getattr(value, "dtype", "")).removeprefix("torch.").lower() == "float16"
+
+
+def _blocks(rows: int, columns: int) -> Iterator[slice]:
+    step = max(1, _BLOCK_ENTRIES // columns)
+    return (slice(start, min(start + step, rows)) for start in range(0, rows, step))
+
+
+def _softmax(logits: NDArray[Any]) -> NDArray[Any]:
+    out = np.empty_like(logits)
+    for rows in _blocks(*logits.shape):
+        block = logits[rows].astype(np.float64)
+        with np.errstate(over="ignore", under="ignore"):  # a difference of -inf is a probability of 0
+            block -= block.max(axis=1, keepdims=True)
+            np.exp(block, out=block)
+        block /= block.sum(axis=1, keepdims=True)
+        out[rows] = block
+    return out
+
+
+def _top_label(
+    scores: NDArray[Any], labels: NDArray[np.int64], values: NDArray[Any] | None = None
+) -> tuple[NDArray[Any], NDArray[np.uint8]]:
+    """Value (at most one) of the first largest score of each row, and whether it belongs to the true class."""
+    values = scores if values is None else values
+    confidence = np.empty(labels.size, values.dtype)
+    correct = np.empty(labels.size, np.uint8)
+    for rows in _blocks(*scores.shape):
+        top = scores[rows].argmax(axis=1)
+        largest = np.take_along_axis(values[rows], top[:, None], axis=1)[:, 0]
+        np.minimum(largest, 1, out=confidence[rows])
+        np.equal(top, labels[rows], out=correct[rows].view(np.bool_))
+    return confidence, correct
+
+
+def _positions(value: Any, n: int) -> Any:
+    """A slice, a mask of n entries or positions below n, checked."""
+    if isinstance(value, slice):
+        return cast(Any, value)
+    array = np.asarray(_checks.to_numpy(value, "mask_or_index"))
+    if array.ndim == 1 and array.dtype == np.bool_:
+        _checks.same_length(predictions=n, mask_or_index=array.size)
+        return array
+    if array.ndim != 1 or array.dtype.kind not in "iu":
+        if array.size == 0:
+            raise InputError("mask_or_index picks no samples; a Predictions holds at least one")
+        raise InputError(
+            "mask_or_index is neither true/false per sample nor whole numbers; pass a mask, positions or a slice"
+        )
+    bad = (array < -n) | (array >= n)
+    if bad.any():
+        index = int(np.argmax(bad))
+        raise InputError(f"mask_or_index[{index}] is {array[index]}, outside the {n} samples; pass positions below {n}")
+    return array
