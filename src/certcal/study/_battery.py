@@ -1,0 +1,124 @@
+"""The measurements of the benchmark study (Tao et al. 2024): one model's row in a table of many."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from certcal._checks import InputError
+from certcal.calibrators import fit_temperature
+from certcal.claims import Estimate
+from certcal.metrics import STUDY_BINS, Measurements, auroc, measure
+from certcal.predictions import Predictions
+
+BINNED = ("ece", "equal_mass_ece", "classwise_ece", "classwise_equal_mass_ece", "mce")
+UNBINNED = ("ks_error", "kde_ece", "mmce", "nll", "brier_score")
+
+
+@dataclass(frozen=True, eq=False)
+class Battery:
+    """Measurements of one model before and after temperature scaling, on the same test split.
+
+    Attributes
+    ----------
+    before, after
+        The measurements.
+    temperature
+        Fitted on the validation split, which the measurements do not use.
+    out_of_distribution
+        One AUROC per data set that was given.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> rng = np.random.default_rng(0)
+    >>> logits = rng.normal(size=(500, 3))
+    ... labels = logits.argmax(axis=1)
+    >>> labels[:150] = rng.integers(0, 3, 150)
+    >>> result = battery(Predictions.from_logits(3 * logits, labels))
+    >>> len(result.before), len(result.after)  # accuracy and fifty others each
+    (51, 51)
+    """
+
+    before: Measurements
+    after: Measurements
+    temperature: float
+    out_of_distribution: tuple[Estimate, ...] = ()
+
+    def to_row(self) -> dict[str, float]:
+        """Flat names such as ``pre_ece_15`` and ``post_ks_error``, accuracy and temperature included."""
+        row = {"accuracy": self.before["accuracy"].value, "temperature": self.temperature}
+        for prefix, table in (("pre", self.before), ("post", self.after)):
+            for estimate in table:
+                if estimate.name != "accuracy":
+                    bins = estimate.settings.get("bins")
+                    row[f"{prefix}_{estimate.name}" + (f"_{bins}" if bins else "")] = estimate.value
+        for estimate in self.out_of_distribution:
+            row[estimate.name] = estimate.value
+        return row
+
+    def __iter__(self) -> Iterator[Estimate]:
+        yield from self.before
+        yield from self.after
+        yield from self.out_of_distribution
+
+
+def battery(
+    predictions: Predictions,
+    *,
+    bins: Sequence[int] = STUDY_BINS,
+    validation: float = 0.2,
+    seed: int = 0,
+    out_of_distribution: Mapping[str, Any] | None = None,
+) -> Battery:
+    """Five binned metrics at nine bin counts and five others, before and after temperature scaling.
+
+    The samples are split at random into a validation part, on which the temperature is fitted, and a test part,
+    on which everything is measured. With two out-of-distribution sets these are the study's 102 measurements.
+
+    Parameters
+    ----------
+    predictions
+        Made with :meth:`Predictions.from_logits`.
+    bins
+        Bin counts of the binned metrics.
+    validation
+        Share of the samples on which the temperature is fitted.
+    seed
+        Of the split.
+    out_of_distribution
+        Confidences of the model on other data sets, by name; each gives the AUROC of telling the two apart.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> logits = np.tile([[4.0, 0.0], [0.0, 4.0]], (50, 1))
+    >>> labels = np.tile([0, 1, 0, 0], 25)
+    >>> battery(Predictions.from_logits(logits, labels), bins=[10]).temperature > 1
+    True
+    """
+    if predictions.logits is None or predictions.labels is None:
+        raise InputError("predictions have no logits, which temperature scaling needs; use Predictions.from_logits")
+    if not 0 < validation < 1:
+        raise InputError(f"validation is {validation}; pass a share between 0 and 1, such as 0.2")
+    n = len(predictions)
+    held = round(n * validation)
+    if not 0 < held < n:
+        raise InputError(f"predictions has {n} samples, too few to split off {validation:g} for validation; pass more")
+    order = np.random.default_rng(seed).permutation(n)
+    fitted, test = predictions.select(np.sort(order[:held])), predictions.select(np.sort(order[held:]))
+    temperature = fit_temperature(fitted.logits, fitted.labels, fitted.sample_weight)
+    assert test.logits is not None
+    scaled = Predictions.from_logits(test.logits / temperature, test.labels, test.sample_weight)
+    names = ("accuracy", *BINNED, *UNBINNED)
+    apart: list[Estimate] = []
+    for name, others in (out_of_distribution or {}).items():
+        both = np.concatenate((test.confidence.astype(np.float64), np.asarray(others, np.float64)))
+        inside = np.arange(both.size) < len(test)
+        apart.append(Estimate(f"auroc_{name}", auroc(both, inside), both.size))
+    return Battery(
+        measure(test, bins=bins, metrics=names), measure(scaled, bins=bins, metrics=names), temperature, tuple(apart)
+    )
