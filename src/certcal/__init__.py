@@ -44,7 +44,7 @@ _HOMES = {
     "Predictions": "certcal.predictions",
     "measure": "certcal.metrics",
 }
-_ROOMS = frozenset({"binning", "calibrators", "claims", "data", "metrics", "report", "study"})
+_ROOMS = frozenset({"binning", "calibrators", "claims", "data", "metrics", "report", "study", "torchmetrics"})
 
 
 def __getattr__(name: str) -> Any:
