@@ -1,0 +1,44 @@
+"""The command line: parse, call, print. No mathematics here.
+
+``certcal --help`` loads neither numba, SciPy, pyarrow nor matplotlib: commands load when they run.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+
+import click
+
+import certcal
+from certcal.cli._boundary import run
+from certcal.cli._commands import LazyGroup
+
+__all__ = ["cli", "main"]
+
+
+@click.group(
+    cls=LazyGroup,
+    commands_from={
+        "measure": ("certcal.cli.measure", "Measure the calibration of a table of predictions."),
+        "demo": ("certcal.cli.demo", "See what it does, on data that is already here."),
+    },
+    examples=(
+        ("certcal demo", "a first look, nothing needed"),
+        ("certcal measure predictions.csv", "all metrics of a table"),
+        ("certcal measure --help", "what else it can do"),
+    ),
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+)
+@click.version_option(certcal.__version__, "-V", "--version", message="certcal %(version)s")
+def cli() -> None:
+    """Say how wrong a classifier's confidences can be."""
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Run the command line and leave with its exit code.
+
+    0: done. 2: something given cannot be used, said in one sentence. 130: interrupted. 141: the reader of the output
+    went away.
+    """
+    sys.exit(run(cli, sys.argv[1:] if arguments is None else list(arguments)))

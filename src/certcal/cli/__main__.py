@@ -1,0 +1,6 @@
+"""``python -m certcal.cli``."""
+
+from certcal.cli import main
+
+if __name__ == "__main__":
+    main()

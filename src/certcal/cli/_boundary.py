@@ -1,0 +1,111 @@
+"""The edge of the program: whatever goes wrong leaves as one sentence and an exit code, never as a traceback."""
+
+from __future__ import annotations
+
+import codecs
+import os
+import sys
+from typing import Any
+
+import click
+
+from certcal._checks import InputError
+from certcal.report._text import printable
+
+BAD_INPUT, INTERRUPTED, BROKEN_PIPE = 2, 130, 141
+
+_COUSINS = {"–": "-", "−": "-", "…": "...", "·": "-", "’": "'"}
+
+
+def run(command: click.Command, arguments: list[str]) -> int:
+    """Run a command and return its exit code.
+
+    Examples
+    --------
+    >>> @click.command()
+    ... def fail() -> None:
+    ...     raise InputError("the sky is empty; wait for night")
+    >>> run(fail, [])
+    2
+    """
+    _survive_any_text()
+    try:
+        result = command.main(args=arguments, prog_name="certcal", standalone_mode=False)
+        sys.stdout.flush()
+    except click.exceptions.Exit as leaving:
+        return _flushed(leaving.exit_code)
+    except (click.Abort, KeyboardInterrupt):
+        _complain("interrupted", prefix="certcal: ")
+        return INTERRUPTED
+    except click.UsageError as error:
+        _complain(error.format_message())
+        if error.ctx is not None:
+            _complain(f"Try '{error.ctx.command_path} --help'.", prefix="")
+        return BAD_INPUT
+    except click.ClickException as error:
+        _complain(error.format_message())
+        return BAD_INPUT
+    except InputError as error:
+        _complain(str(error))
+        return BAD_INPUT
+    except BrokenPipeError:
+        _abandon_stdout()
+        return BROKEN_PIPE
+    except OSError as error:
+        _abandon_stdout()
+        where = f"{error.filename}: " if error.filename else ""
+        _complain(f"{where}{error.strerror or error}; check the disk, the path and its permissions")
+        return BAD_INPUT
+    except MemoryError:
+        _complain("not enough memory; measure fewer rows, or a Parquet file, which is read in pieces")
+        return BAD_INPUT
+    return result if isinstance(result, int) else 0
+
+
+def _flushed(code: int) -> int:
+    """The exit code, or that of a reader that went away before the output was through."""
+    try:
+        sys.stdout.flush()
+    except BrokenPipeError:
+        _abandon_stdout()
+        return BROKEN_PIPE
+    except OSError as error:
+        _abandon_stdout()
+        _complain(f"the output cannot be written ({error.strerror})")
+        return BAD_INPUT
+    return code
+
+
+def _complain(sentence: str, prefix: str = "certcal: error: ") -> None:
+    try:
+        sys.stderr.write(f"{prefix}{printable(sentence)}\n")
+        sys.stderr.flush()
+    except OSError:
+        pass  # nobody is listening; the exit code says it all
+
+
+def _abandon_stdout() -> None:
+    """Point standard output at nothing, so that the interpreter's last flush does not fail again."""
+    try:
+        nothing = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nothing, sys.stdout.fileno())
+        os.close(nothing)
+    except (OSError, ValueError):  # standard output is no file, as in tests
+        pass
+
+
+def _survive_any_text() -> None:
+    """Let characters that the terminal's encoding lacks appear in other letters instead of failing."""
+    codecs.register_error("certcal.ascii", _in_ascii)
+    for stream in (sys.stdout, sys.stderr):
+        reconfigure: Any = getattr(stream, "reconfigure", None)
+        if reconfigure is not None:
+            reconfigure(errors="certcal.ascii")
+
+
+def _in_ascii(error: UnicodeError) -> tuple[str | bytes, int]:
+    """Dashes, minus signs and dots have ASCII cousins; anything else is escaped."""
+    if not isinstance(error, UnicodeEncodeError):
+        raise error
+    lost = error.object[error.start : error.end]
+    return "".join(_COUSINS.get(c) or c.encode("ascii", "backslashreplace").decode() for c in lost), error.end

@@ -1,0 +1,109 @@
+"""click commands that load when they run and show examples in their help."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from difflib import get_close_matches
+from importlib import import_module
+from typing import Any
+
+import click
+
+Examples = Sequence[tuple[str, str]]
+
+
+def _write_examples(formatter: click.HelpFormatter, examples: Examples) -> None:
+    """Commands to copy, each under what it does; commands are never re-wrapped."""
+    if examples:
+        formatter.write("\nExamples:\n")
+        for line, meaning in examples:
+            formatter.write(f"  # {meaning}\n  {line}\n")
+
+
+class SectionedOption(click.Option):
+    """An option that stands under a heading in the help.
+
+    Parameters
+    ----------
+    section
+        The heading.
+    """
+
+    def __init__(self, *args: Any, section: str = "Options", **options: Any) -> None:
+        super().__init__(*args, **options)
+        self.section = section
+
+
+class ExampleCommand(click.Command):
+    """A command whose help has its options under headings and ends with examples."""
+
+    def __init__(self, *args: Any, examples: Examples = (), **options: Any) -> None:
+        super().__init__(*args, **options)
+        self.examples = examples
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the options under their headings, all aligned."""
+        sections: dict[str, list[tuple[str, str]]] = {}
+        parameters = [parameter for parameter in self.get_params(ctx) if isinstance(parameter, click.Option)]
+        for parameter in sorted(parameters, key=lambda parameter: not isinstance(parameter, SectionedOption)):
+            record = parameter.get_help_record(ctx)
+            if record is not None:
+                sections.setdefault(getattr(parameter, "section", "Help"), []).append((record[0], parameter.help or ""))
+        column = 2 + max(len(name) for rows in sections.values() for name, _ in rows)
+        for title, rows in sections.items():
+            with formatter.section(title):
+                formatter.write_dl([(f"{name:<{column - 2}}", text) for name, text in rows], col_max=column)
+
+    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the examples."""
+        _write_examples(formatter, self.examples)
+
+
+class LazyGroup(click.Group):
+    """A group that knows its commands' names and one-line helps, and imports a command when it is called.
+
+    Parameters
+    ----------
+    commands_from
+        For each command the module that holds it (under the command's own name) and its one-line help.
+    examples
+        Commands and what they do.
+    """
+
+    def __init__(
+        self, *args: Any, commands_from: Mapping[str, tuple[str, str]], examples: Examples = (), **options: Any
+    ) -> None:
+        super().__init__(*args, **options)
+        self.commands_from = commands_from
+        self.examples = examples
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Names in the order in which they are given."""
+        return list(self.commands_from)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """Import and return a command."""
+        if cmd_name not in self.commands_from:
+            return None
+        module, _ = self.commands_from[cmd_name]
+        return getattr(import_module(module), cmd_name)
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Find the command, or suggest the nearest."""
+        name = args[0]
+        if name not in self.commands_from and not name.startswith("-"):
+            near = get_close_matches(name, self.commands_from, n=1)
+            hint = f"did you mean '{near[0]}'?" if near else f"the commands are {', '.join(self.commands_from)}"
+            ctx.fail(f"there is no command '{name}'; {hint}")
+        return super().resolve_command(ctx, args)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the one-line helps without importing anything."""
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, text) for name, (_, text) in self.commands_from.items()])
+
+    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the examples."""
+        _write_examples(formatter, self.examples)

@@ -1,0 +1,74 @@
+"""How results look in a terminal."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from typing import NoReturn
+
+from rich.console import Console
+from rich.text import Text
+
+from certcal.cli._results import BRACKETS, Results
+from certcal.report._text import printable
+from certcal.report.terminal import ReliabilityDiagram, comparison, metrics_table
+
+
+class Output(Console):
+    """Standard output. A reader that goes away is the caller's business, not a reason to exit here."""
+
+    def on_broken_pipe(self) -> NoReturn:
+        """Pass the error on."""
+        raise BrokenPipeError
+
+
+def show(
+    results: Results,
+    *,
+    diagram: bool = True,
+    explain: bool = False,
+    closing: Sequence[tuple[str, str]] = (),
+) -> None:
+    """Print the tables, the diagram, the conventions and closing paragraphs under their headings."""
+    console = Output(file=sys.stdout, highlight=False, markup=False, emoji=False, soft_wrap=False)
+    console.print(Text(printable(results.source), style="bold"))
+    console.print(Text(printable(results.description), style="dim"))
+    console.print()
+    whole = results.whole
+    if results.parts:
+        named = [("all", whole.rows), *((part.name, part.rows) for part in results.parts)]
+        console.print(comparison(named, console.width, results.by or "group"))
+    else:
+        console.print(metrics_table(whole.rows))
+    console.print()
+    if diagram:
+        console.print(ReliabilityDiagram(whole.reliability))
+        console.print()
+    if explain:
+        for row in whole.rows:
+            console.print(Text(row.sentence), style="dim")
+        console.print()
+    console.print(Text(_conventions(results), style="dim"))
+    for heading, paragraph in closing:
+        console.print()
+        console.print(Text(heading, style="bold"))
+        console.print(Text(paragraph))
+
+
+def _conventions(results: Results) -> str:
+    text = f"Bins are {BRACKETS[str(results.conventions['closed'])]}. Estimates from these samples, not guarantees."
+    if results.conventions.get("bootstrap"):
+        text += (
+            f" Intervals: {results.conventions['level']:.4g} {_methods(results)} bootstrap, "
+            f"{results.conventions['bootstrap']:,} resamples, seed {results.conventions['seed']}; "
+            "their level holds as the number of samples grows."
+        )
+    return text
+
+
+def _methods(results: Results) -> str:
+    """The kind of interval asked for, and which rows have another."""
+    asked = str(results.conventions["method"])
+    others = {row.name: row.interval.method for row in results.whole.rows if row.interval is not None}
+    different = [name for name, method in others.items() if method != asked]
+    return f"{asked} ({others[different[0]]} for {', '.join(different)})" if different else asked

@@ -1,0 +1,324 @@
+"""Which columns hold what: found by sensible names, or given; never by looking at the values."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from difflib import get_close_matches
+from typing import Any, Literal, TypedDict
+
+from certcal._checks import InputError
+from certcal.data._families import Family, find_families, given_family
+from certcal.data._table import Column
+
+# Names by role, normalised (lower case, underscores). Names in an earlier tuple win over names in a later one; two
+# names of one tuple in the same table are ambiguous, and the user is asked.
+_TOP_CONFIDENCE = ("confidence", "confidences", "conf", "max_prob", "max_probability", "top_prob", "top_probability")
+_SCORE = (
+    "score",
+    "scores",
+    "prob",
+    "probs",
+    "proba",
+    "probability",
+    "probabilities",
+    "p",
+    "p_hat",
+    "y_prob",
+    "y_proba",
+    "y_score",
+)
+_CORRECT = ("correct", "is_correct", "correctness", "hit")
+_OUTCOME = ("outcome", "outcomes")
+_LABEL = (
+    "label",
+    "labels",
+    "y",
+    "y_true",
+    "target",
+    "targets",
+    "true_label",
+    "true_class",
+    "ground_truth",
+    "truth",
+    "class",
+)
+_PREDICTION = (
+    "prediction",
+    "predictions",
+    "predicted",
+    "pred",
+    "y_pred",
+    "predicted_label",
+    "predicted_class",
+    "predict",
+)
+_WEIGHT = ("sample_weight", "sample_weights")  # a column called "weight" may be a patient's; it must be given
+
+
+class Overrides(TypedDict, total=False):
+    """Columns given by hand. In the command line the options have the same names."""
+
+    confidence: str | None
+    correct: str | None
+    probabilities: str | Sequence[str] | None
+    logits: str | Sequence[str] | None
+    label: str | None
+    prediction: str | None
+    weight: str | None
+
+
+OPTIONS = ("confidence", "correct", "probabilities", "logits", "label", "prediction", "weight")
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Which columns of a table hold what.
+
+    Attributes
+    ----------
+    kind
+        "confidence" (one score per sample), "probabilities" or "logits" (one per class).
+    confidence
+        The column of scores, when kind is "confidence".
+    correct
+        The column of 0/1, or None when correctness is the equality of ``prediction`` and ``label``.
+    prediction, label
+        Columns of classes.
+    family
+        The columns of probabilities or logits.
+    weight
+        The column of weights, or None.
+
+    Examples
+    --------
+    >>> resolve_columns(["id", "score", "y"])
+    Layout(kind='confidence', confidence='score', correct='y', prediction=None, label=None, family=None, weight=None)
+    """
+
+    kind: Literal["confidence", "probabilities", "logits"]
+    confidence: str | None = None
+    correct: str | None = None
+    prediction: str | None = None
+    label: str | None = None
+    family: Family | None = None
+    weight: str | None = None
+
+    @property
+    def scores(self) -> tuple[str, ...]:
+        """Columns that hold numbers."""
+        scores = self.family.columns if self.family else (self.confidence,)
+        return tuple(name for name in (*scores, self.weight) if name is not None)
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """Every column to read."""
+        words = (self.correct, self.prediction, self.label)
+        return tuple(dict.fromkeys((*self.scores, *(name for name in words if name is not None))))
+
+    @property
+    def description(self) -> str:
+        """What was taken for what, for people.
+
+        Examples
+        --------
+        >>> resolve_columns(["prob_0", "prob_1", "label"]).description
+        "probabilities 'prob_0' … 'prob_1', label 'label'"
+        """
+        parts = [f"{self.kind} {self.family.description}" if self.family else f"confidence {self.confidence!r}"]
+        if self.correct is not None:
+            parts.append(f"correct {self.correct!r}")
+        elif self.prediction is not None:
+            parts.append(f"correct where {self.prediction!r} equals {self.label!r}")
+        else:
+            parts.append(f"label {self.label!r}")
+        if self.weight is not None:
+            parts.append(f"weight {self.weight!r}")
+        return ", ".join(parts)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Roles and column names, for machines.
+
+        Examples
+        --------
+        >>> resolve_columns(["conf", "correct"]).to_dict()
+        {'kind': 'confidence', 'confidence': 'conf', 'correct': 'correct'}
+        """
+        roles = {name: getattr(self, name) for name in ("confidence", "correct", "prediction", "label", "weight")}
+        if self.family:
+            roles[self.kind] = list(self.family.columns)
+        return {"kind": self.kind} | {role: name for role, name in roles.items() if name is not None}
+
+
+def resolve_columns(columns: Sequence[Column | str], overrides: Mapping[str, Any] | None = None) -> Layout:
+    """Find the columns that hold the predictions.
+
+    Recognised without help, in this order: class probabilities (``prob_0, prob_1, …`` or ``prob_cat, prob_dog, …`` or
+    one column of lists) with a label; logits (``logit_0, …``) with a label; a confidence or score with ``correct``,
+    with a prediction and a label to compare, or with a 0/1 label. Anything ambiguous is an error that says which
+    option to give.
+
+    Parameters
+    ----------
+    columns
+        The columns of the table, or only their names.
+    overrides
+        Column names by role: confidence, correct, probabilities, logits, label, prediction, weight. ``probabilities``
+        and ``logits`` may be one column of lists, several names (a sequence, or separated by commas, in class order),
+        a pattern such as ``"p_*"`` or a prefix.
+
+    Examples
+    --------
+    >>> resolve_columns(["conf", "pred", "label"]).description
+    "confidence 'conf', correct where 'pred' equals 'label'"
+    >>> resolve_columns(["a", "b"], {"confidence": "a", "correct": "b"}).description
+    "confidence 'a', correct 'b'"
+    """
+    table = [column if isinstance(column, Column) else Column(column) for column in columns]
+    given = {role: value for role, value in (overrides or {}).items() if value is not None and value != ()}
+    for role in given:
+        if role not in OPTIONS:
+            raise InputError(f"there is no role {role!r}; the roles are {', '.join(OPTIONS)}")
+    return _Resolver(table, given).layout()
+
+
+class _Resolver:
+    def __init__(self, table: list[Column], given: dict[str, Any]) -> None:
+        self.table = table
+        self.names = [column.name for column in table]
+        self.given = given
+
+    def layout(self) -> Layout:
+        kinds = [role for role in ("probabilities", "logits", "confidence") if role in self.given]
+        if len(kinds) > 1:
+            raise InputError(f"--{kinds[0]} and --{kinds[1]} were both given; give one of them")
+        if kinds and kinds[0] != "confidence":
+            self._refuse_with(kinds[0], "correct", "prediction")
+            return self._by_class(kinds[0], given_family(self.table, self.given[kinds[0]], kinds[0], self._missing))
+        if kinds or "correct" in self.given or "prediction" in self.given:
+            return self._by_confidence()
+        return self._by_names()
+
+    def _by_names(self) -> Layout:
+        families = find_families(self.table)
+        label = self.given.get("label") or self._pick("label", _LABEL, needed=bool(families))
+        if len(families) == 2 and label:
+            first, second = families.values()
+            raise InputError(
+                f"there are both probabilities ({first.description}) and logits ({second.description}); "
+                f"choose with --probabilities or --logits{self._listing()}"
+            )
+        if families and (label or not self._find(_TOP_CONFIDENCE, _SCORE)):
+            (kind, family), *_ = families.items()
+            return self._by_class(kind, family)
+        return self._by_confidence()
+
+    def _by_class(self, kind: Any, family: Family) -> Layout:
+        label = self._column("label") if "label" in self.given else self._pick("label", _LABEL)
+        if label is None:
+            raise InputError(
+                f"there are {kind} ({family.description}) but no column of true classes; "
+                f"give it with --label{self._listing(*_LABEL)}"
+            )
+        return Layout(kind, label=label, family=family, weight=self._weight())
+
+    def _by_confidence(self) -> Layout:
+        if "confidence" in self.given:
+            confidence = self._column("confidence")
+        else:
+            confidence = self._pick("confidence", _TOP_CONFIDENCE, _SCORE)
+        if confidence is None:
+            raise InputError(
+                "no column of confidences was found; "
+                "give it with --confidence, or class probabilities with --probabilities"
+                f"{self._listing(*_TOP_CONFIDENCE, *_SCORE)}"
+            )
+        weight = self._weight()
+        if "correct" in self.given:
+            self._refuse_with("correct", "prediction", "label")
+            return Layout("confidence", confidence=confidence, correct=self._column("correct"), weight=weight)
+        if "prediction" not in self.given and "label" not in self.given:
+            correct = self._pick("correct", _CORRECT, _OUTCOME)
+            if correct is not None:
+                return Layout("confidence", confidence=confidence, correct=correct, weight=weight)
+        return self._compared(confidence, weight)
+
+    def _compared(self, confidence: str, weight: str | None) -> Layout:
+        """Correctness from a label, with or without a prediction to compare it with."""
+        label = self._column("label") if "label" in self.given else self._pick("label", _LABEL)
+        if label is None:
+            raise InputError(
+                f"confidences are in {confidence!r}, but no column says which predictions are correct; "
+                f"give it with --correct, or give --prediction and --label{self._listing(*_CORRECT, *_LABEL)}"
+            )
+        if "prediction" in self.given:
+            return Layout(
+                "confidence", confidence=confidence, prediction=self._column("prediction"), label=label, weight=weight
+            )
+        prediction = self._pick("prediction", _PREDICTION)
+        if prediction is None:
+            return Layout("confidence", confidence=confidence, correct=label, weight=weight)
+        if _plain(confidence) not in _TOP_CONFIDENCE:
+            raise InputError(
+                f"{confidence!r} may be the confidence of the class in {prediction!r} "
+                f"or the probability that {label!r} is 1; "
+                f"say so with --prediction {prediction} or with --correct {label}"
+            )
+        return Layout("confidence", confidence=confidence, prediction=prediction, label=label, weight=weight)
+
+    def _weight(self) -> str | None:
+        return self._column("weight") if "weight" in self.given else self._pick("weight", _WEIGHT)
+
+    def _column(self, role: str) -> str:
+        name = str(self.given[role])
+        if name not in self.names:
+            raise self._missing(role, name)
+        return name
+
+    def _missing(self, role: str, name: str) -> InputError:
+        return InputError(f"--{role}: there is no column {name!r}{self._listing(name)}")
+
+    def _refuse_with(self, role: str, *others: str) -> None:
+        for other in others:
+            if other in self.given:
+                remedy = "--label" if role != "correct" else "only one of them"
+                raise InputError(f"--{other} does not go with --{role}; give {remedy}")
+
+    def _find(self, *ranks: Sequence[str]) -> list[str]:
+        """Columns of the first rank that has any."""
+        for rank in ranks:
+            found = [column.name for column in self.table if _plain(column.name) in rank and column.kind != "list"]
+            if found:
+                return found
+        return []
+
+    def _pick(self, role: str, *ranks: Sequence[str], needed: bool = True) -> str | None:
+        found = self._find(*ranks)
+        if len(found) > 1 and needed:
+            names = " and ".join(map(repr, found))
+            raise InputError(f"{names} may each be the {role}; choose with --{role}")
+        return found[0] if len(found) == 1 else None
+
+    def _listing(self, *wanted: str) -> str:
+        """What there is instead, with the nearest name when one is near."""
+        plain = {_plain(name): name for name in self.names}
+        near = [match for word in wanted for match in get_close_matches(_plain(word), plain, n=1, cutoff=0.75)]
+        hint = f"; did you mean {plain[near[0]]!r}?" if near else ";"
+        shown = ", ".join(repr(name) for name in self.names[:20])
+        more = f" and {len(self.names) - 20} more" if len(self.names) > 20 else ""
+        text = f"{hint} the columns are {shown}{more}" if not near else f"{hint} The columns are {shown}{more}"
+        if self.names and all(_is_number(name) for name in self.names):
+            text += " (these look like data: does the file have a header line?)"
+        return text
+
+
+def _plain(name: str) -> str:
+    return name.strip().lower().replace("-", "_").replace(" ", "_")
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True

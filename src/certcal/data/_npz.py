@@ -1,0 +1,114 @@
+"""npz archives: arrays by name, never unpickled."""
+
+from __future__ import annotations
+
+import zipfile
+import zlib
+from collections.abc import Generator, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from certcal._checks import InputError
+from certcal.data._table import Column, Kind, Table, check_column_count, check_memory, damaged, reading
+
+_NPY = ".npy"
+
+
+class NpzTable(Table):
+    """An npz archive. One-dimensional arrays are columns; two-dimensional ones are columns of lists."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        columns: list[Column] = []
+        lengths: dict[str, int] = {}
+        with _archive(path) as archive:
+            members = [name for name in archive.namelist() if name.endswith(_NPY)]
+            check_column_count(path, len(members))
+            for member in members:
+                with archive.open(member) as stream:
+                    shape, dtype = _header(stream)
+                name = member.removesuffix(_NPY)
+                columns.append(Column(name, _kind(shape, dtype)))
+                if columns[-1].kind != "other":
+                    lengths[name] = shape[0]
+        if not columns:
+            raise InputError(f"{path}: the archive holds no arrays; save them with numpy.savez")
+        self.columns = tuple(columns)
+        self.rows = next(iter(lengths.values())) if len(set(lengths.values())) == 1 else None
+
+    def _batches(self, columns: tuple[str, ...], size: int, numbers: frozenset[str]) -> Iterator[Any]:
+        from certcal.data._pyarrow import pa
+
+        with _archive(self.path) as archive:
+            check_memory(
+                self.path,
+                sum(archive.getinfo(name + _NPY).file_size for name in columns),
+                "write it as Parquet, which is read in pieces",
+            )
+            arrays = {name: self._array(archive, name) for name in columns}
+            sizes = {name: array.shape[0] for name, array in arrays.items()}
+            if len(set(sizes.values())) > 1:
+                text = ", ".join(f"{name} has {count}" for name, count in sizes.items())
+                raise InputError(f"{self.path}: lengths differ: {text}; save one entry per sample in each array")
+            batch = pa.RecordBatch.from_arrays([_arrow(array) for array in arrays.values()], names=list(arrays))
+        for start in range(0, batch.num_rows, size):
+            yield batch.slice(start, size)
+
+    def _array(self, archive: zipfile.ZipFile, name: str) -> NDArray[Any]:
+        with archive.open(name + _NPY) as stream:
+            shape, dtype = _header(stream)
+        if dtype.hasobject:
+            raise InputError(
+                f"{self.path}: array {name!r} holds Python objects, which certcal never unpickles; "
+                "save it as numbers or text"
+            )
+        if _kind(shape, dtype) == "other":
+            raise InputError(
+                f"{self.path}: array {name!r} has shape {shape} and type {dtype}; "
+                "save numbers or text with one entry or one row per sample"
+            )
+        with archive.open(name + _NPY) as stream:
+            array = np.lib.format.read_array(stream, allow_pickle=False)
+        return array[:, 0] if array.ndim == 2 and array.shape[1] == 1 else array
+
+
+@contextmanager
+def _archive(path: Path) -> Generator[zipfile.ZipFile, None, None]:
+    """A zip archive whose every failure is one sentence."""
+    with reading(path, "npz archive"):
+        try:
+            with zipfile.ZipFile(path) as archive:
+                yield archive
+        except (zipfile.BadZipFile, zlib.error, RuntimeError, NotImplementedError) as error:
+            raise InputError(damaged(path, "npz archive", error)) from error
+
+
+def _header(stream: IO[bytes]) -> tuple[tuple[int, ...], np.dtype[Any]]:
+    version = np.lib.format.read_magic(stream)
+    read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
+    shape, _, dtype = read(stream)
+    return shape, dtype
+
+
+def _kind(shape: tuple[int, ...], dtype: np.dtype[Any]) -> Kind:
+    if dtype.kind == "U" and len(shape) == 1:
+        return "text"
+    if dtype.kind not in "biuf" or len(shape) not in (1, 2) or 0 in shape[1:]:
+        return "other"
+    if len(shape) == 2 and shape[1] != 1:
+        return "list"
+    return "boolean" if dtype.kind == "b" else "number"
+
+
+def _arrow(array: NDArray[Any]) -> Any:
+    """The array as Arrow, without copying where the types allow."""
+    from certcal.data._pyarrow import from_numpy, pa
+
+    if array.dtype.kind == "f" and array.dtype.itemsize > 8:
+        array = array.astype(np.float64)
+    array = np.ascontiguousarray(array, dtype=array.dtype.newbyteorder("="))
+    return pa.array(array.tolist()) if array.dtype.kind == "U" else from_numpy(array)

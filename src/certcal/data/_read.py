@@ -1,0 +1,358 @@
+"""From a table on disk to Predictions, whole or in pieces."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Unpack
+
+import numpy as np
+from numpy.typing import NDArray
+
+from certcal._checks import InputError
+from certcal.data._layout import Layout, Overrides, resolve_columns
+from certcal.data._open import open_table
+from certcal.data._table import CHUNK_NUMBERS, CHUNK_ROWS, Column, Table, check_memory
+from certcal.predictions import Predictions
+
+if TYPE_CHECKING:
+    from certcal.data._values import Codes
+
+# Groups of --by: more distinct values than this is an identifier, not a group.
+MAX_GROUPS = 1000
+MISSING_GROUP = "(missing)"
+
+
+@dataclass(frozen=True, eq=False)
+class LoadedTable:
+    """Predictions read from a file, with what was taken for what.
+
+    Attributes
+    ----------
+    path
+        The file.
+    layout
+        Which columns were used.
+    predictions
+        All of them.
+    group_names
+        Distinct values of the group column in natural order; empty without one.
+    group_codes
+        Position in ``group_names`` per sample, or None.
+    """
+
+    path: Path
+    layout: Layout
+    predictions: Predictions
+    group_names: tuple[str, ...] = ()
+    group_codes: NDArray[np.int64] | None = None
+
+    def groups(self) -> Iterator[tuple[str, Predictions]]:
+        """Each group's name and predictions."""
+        if self.group_codes is not None:
+            for code, name in enumerate(self.group_names):
+                yield name, self.predictions.select(self.group_codes == code)
+
+
+def read_predictions(path: str | os.PathLike[str], **overrides: Unpack[Overrides]) -> Predictions:
+    r"""Read predictions from Parquet, CSV, npz or Arrow.
+
+    Parameters
+    ----------
+    path
+        The file.
+    **overrides
+        Columns by role where their names do not say it; see :func:`resolve_columns`.
+
+    Examples
+    --------
+    >>> import tempfile, pathlib
+    >>> folder = tempfile.TemporaryDirectory()
+    >>> path = pathlib.Path(folder.name) / "scores.csv"
+    >>> _ = path.write_text("id,how_sure,is_correct\n7,0.9,1\n8,0.6,0\n")
+    >>> read_predictions(path, confidence="how_sure")
+    Predictions(n=2, kind='confidence', accuracy=0.5)
+    >>> folder.cleanup()
+    """
+    return load_table(path, overrides).predictions
+
+
+def load_table(
+    path: str | os.PathLike[str],
+    overrides: Mapping[str, Any] | None = None,
+    *,
+    by: str | None = None,
+    advance: Callable[[int], None] = lambda rows: None,
+) -> LoadedTable:
+    r"""Read predictions with the layout found and, when ``by`` names a column, the group of each.
+
+    Parameters
+    ----------
+    path
+        The file.
+    overrides
+        Columns by role.
+    by
+        A column of groups.
+    advance
+        Called with the number of rows of each piece read.
+
+    Examples
+    --------
+    >>> import tempfile, pathlib
+    >>> folder = tempfile.TemporaryDirectory()
+    >>> path = pathlib.Path(folder.name) / "scores.csv"
+    >>> _ = path.write_text("conf,correct,site\n0.9,1,a\n0.6,0,b\n0.7,1,a\n")
+    >>> loaded = load_table(path, by="site")
+    >>> [(name, len(group)) for name, group in loaded.groups()]
+    [('a', 2), ('b', 1)]
+    >>> folder.cleanup()
+    """
+    return PredictionStream(path, overrides, by=by).load(advance)
+
+
+class PredictionStream:
+    r"""Predictions of a table in pieces, from the beginning every time it is iterated; memory is bounded by the piece.
+
+    Examples
+    --------
+    >>> import tempfile, pathlib
+    >>> folder = tempfile.TemporaryDirectory()
+    >>> path = pathlib.Path(folder.name) / "scores.csv"
+    >>> _ = path.write_text("conf,correct\n0.9,1\n0.6,0\n0.7,1\n")
+    >>> stream = PredictionStream(path, size=2)
+    >>> [len(piece) for piece in stream], [len(piece) for piece in stream]
+    ([2, 1], [2, 1])
+    >>> folder.cleanup()
+    """
+
+    def __init__(
+        self,
+        path: str | os.PathLike[str],
+        overrides: Mapping[str, Any] | None = None,
+        *,
+        size: int | None = None,
+        by: str | None = None,
+    ) -> None:
+        self.table: Table = open_table(path)
+        self.by = by
+        try:
+            self.layout = resolve_columns(self.table.columns, overrides)
+            if by is not None:
+                _require(self.table.columns, by)
+        except InputError as error:
+            raise InputError(f"{self.table.path}: {error}") from None
+        self.group_names: list[str] = []
+        self.width = self._width()
+        self.size = max(1, min(CHUNK_ROWS, CHUNK_NUMBERS // self.width)) if size is None else size
+
+    @property
+    def rows(self) -> int | None:
+        """Number of rows, when the format says so."""
+        return self.table.rows
+
+    def _width(self) -> int:
+        """Numbers per row."""
+        family = self.layout.family
+        if family is None or not family.is_list:
+            return len(self.layout.scores)
+        for batch in self.table.chunks(family.columns, 1):
+            first = batch.column(0)[0].as_py()
+            return max(1, len(first)) if isinstance(first, list) else 1  # pyright: ignore[reportUnknownArgumentType]
+        return 1
+
+    def bytes_in_memory(self) -> int:
+        """About how much memory the whole table takes as Predictions; for text that is not known before reading it."""
+        if self.rows is not None:
+            return self.rows * (8 * self.width + 17)
+        size = self.table.path.stat().st_size
+        return size if self.table.path.suffix in (".csv", ".tsv", ".txt") else 10 * size
+
+    def __iter__(self) -> Iterator[Predictions]:
+        first_row = 0
+        for piece in self.arrays(self.size):
+            yield self.predictions(piece, first_row)
+            first_row += piece["scores"].shape[0]
+
+    def load(self, advance: Callable[[int], None] = lambda rows: None) -> LoadedTable:
+        """The whole table in memory.
+
+        Parameters
+        ----------
+        advance
+            Called with the number of rows of each piece read.
+        """
+        table = self.table
+        if table.rows is not None:
+            check_memory(
+                table.path, self.bytes_in_memory() // 2, "read it in pieces (PredictionStream, measure --memory)"
+            )
+        # An npz archive is in memory as a whole anyway: one piece, no copy.
+        size = max(table.rows or 1, 1) if table.path.name.lower().endswith(".npz") else self.size
+        pieces: dict[str, _Growing] = {}
+        for piece in self.arrays(size):
+            for name, array in piece.items():
+                pieces.setdefault(name, _Growing(table.rows)).append(array)
+            advance(piece["scores"].shape[0])
+        if not pieces:
+            raise InputError(f"{table.path}: the table has no rows; it needs at least one")
+        arrays = {name: pieces.pop(name).finish() for name in list(pieces)}
+        codes = arrays.pop("groups", None)
+        predictions = self.predictions(arrays, 0)
+        if codes is None:
+            return LoadedTable(table.path, self.layout, predictions)
+        order = natural_order(self.group_names)
+        rank = np.empty(len(order), np.int64)
+        rank[order] = np.arange(len(order))
+        names = tuple(self.group_names[i] for i in order)
+        return LoadedTable(table.path, self.layout, predictions, names, rank[codes])
+
+    def arrays(self, size: int) -> Iterator[dict[str, NDArray[Any]]]:
+        """Arrays of each piece, not yet checked for range."""
+        from certcal.data._values import Codes
+
+        layout = self.layout
+        columns = (*layout.columns, *(() if self.by is None else (self.by,)))
+        classes = Codes(layout.label or "")
+        groups = Codes(self.by or "", missing=MISSING_GROUP, limit=MAX_GROUPS)
+        first_row = 0
+        try:
+            for batch in self.table.chunks(columns, size, numbers=layout.scores):
+                if batch.num_rows == 0:
+                    continue
+                piece = _piece(batch, layout, first_row, classes)
+                if self.by is not None:
+                    piece["groups"] = groups.add(batch.column(self.by), first_row)
+                    self.group_names = groups.names
+                yield piece
+                first_row += batch.num_rows
+        except InputError as error:
+            text = str(error)
+            raise InputError(text if text.startswith(str(self.table.path)) else f"{self.table.path}: {text}") from None
+
+    def predictions(self, arrays: Mapping[str, Any], first_row: int) -> Predictions:
+        """Check one piece; errors name the column and the row of the file."""
+        weight = arrays.get("sample_weight")
+        try:
+            if self.layout.kind == "confidence":
+                return Predictions.from_confidence(arrays["scores"], arrays["correct"], weight)
+            if self.layout.kind == "probabilities":
+                return Predictions.from_probabilities(arrays["scores"], arrays["labels"], weight)
+            return Predictions.from_logits(arrays["scores"], arrays["labels"], weight)
+        except InputError as error:
+            raise InputError(f"{self.table.path}: {_in_the_file(str(error), self.layout, first_row)}") from None
+
+
+def _piece(batch: Any, layout: Layout, first_row: int, classes: Codes) -> dict[str, NDArray[Any]]:
+    from certcal.data import _values
+
+    piece: dict[str, NDArray[Any]] = {}
+    family = layout.family
+    if family is None:
+        assert layout.confidence is not None
+        piece["scores"] = _values.numbers(batch.column(layout.confidence), layout.confidence, first_row)
+    elif family.is_list:
+        piece["scores"] = _values.list_matrix(batch.column(family.columns[0]), family.columns[0], first_row)
+    else:
+        piece["scores"] = _values.matrix([batch.column(c) for c in family.columns], family.columns, first_row)
+    if layout.correct is not None:
+        piece["correct"] = _values.outcomes(batch.column(layout.correct), layout.correct, first_row)
+    elif family is None:
+        assert layout.label is not None
+        assert layout.prediction is not None
+        truth = classes.add(batch.column(layout.label), first_row)
+        classes.column = layout.prediction
+        piece["correct"] = classes.add(batch.column(layout.prediction), first_row) == truth
+        classes.column = layout.label
+    else:
+        assert layout.label is not None
+        piece["labels"] = _values.class_numbers(
+            batch.column(layout.label), layout.label, first_row, family.classes, is_ordered=family.is_ordered
+        )
+    if layout.weight is not None:
+        piece["sample_weight"] = _values.numbers(batch.column(layout.weight), layout.weight, first_row)
+    return piece
+
+
+class _Growing:
+    """Pieces put together with at most one copy of the whole in memory when the number of rows is known."""
+
+    def __init__(self, rows: int | None) -> None:
+        self.rows = rows
+        self.parts: list[NDArray[Any]] = []
+        self.whole: NDArray[Any] | None = None
+        self.filled = 0
+
+    def append(self, part: NDArray[Any]) -> None:
+        if self.rows is None or part.shape[0] == self.rows:
+            self.parts.append(part)
+            return
+        if self.whole is None:
+            self.whole = np.empty((self.rows, *part.shape[1:]), part.dtype)
+        if part.shape[1:] != self.whole.shape[1:]:
+            raise InputError(
+                f"row {self.filled + 1} has {part.shape[1]} entries where row 1 has {self.whole.shape[1]}; "
+                "every row needs one number per class"
+            )
+        self.whole[self.filled : self.filled + part.shape[0]] = part
+        self.filled += part.shape[0]
+
+    def finish(self) -> NDArray[Any]:
+        if self.whole is not None:
+            return self.whole[: self.filled]
+        return self.parts[0] if len(self.parts) == 1 else np.concatenate(self.parts)
+
+
+_PLACE = re.compile(r"^(confidence|correct|probabilities|logits|labels|sample_weight)\[(\d+)(?:, (\d+))?\]")
+
+
+def _in_the_file(text: str, layout: Layout, first_row: int) -> str:
+    """An array's complaint in the words of the file: ``confidence[3]`` is a row of a column."""
+    match = _PLACE.match(text)
+    if match is None:
+        return text
+    role, row, column = match[1], first_row + int(match[2]) + 1, match[3]
+    family = layout.family
+    if role in ("probabilities", "logits") and family is not None:
+        if column is not None and not family.is_list:
+            place = f"column {family.columns[int(column)]!r}, row {row}"
+        else:
+            place = f"row {row} of {family.description}"
+    else:
+        name = {"labels": layout.label, "sample_weight": layout.weight}.get(role, getattr(layout, role, None))
+        place = f"column {name!r}, row {row}"
+    rest = text[match.end() :]
+    for python, option in (("Predictions.from_logits", "--logits"), ("from_logits", "--logits")):
+        rest = rest.replace(python, option)
+    return place + rest.replace(
+        "for class labels use Predictions.from_probabilities", "for classes give --prediction and --label"
+    )
+
+
+def _require(columns: tuple[Column, ...], by: str) -> None:
+    names = [column.name for column in columns]
+    if by not in names:
+        from difflib import get_close_matches
+
+        near = get_close_matches(by, names, n=1)
+        hint = f"; did you mean {near[0]!r}?" if near else f"; the columns are {', '.join(map(repr, names[:20]))}"
+        raise InputError(f"--by: there is no column {by!r}{hint}")
+
+
+def natural_order(names: list[str]) -> list[int]:
+    """Positions that sort names with their numbers as numbers.
+
+    Examples
+    --------
+    >>> natural_order(["site 10", "site 9", "a"])
+    [2, 1, 0]
+    """
+
+    def key(index: int) -> list[tuple[int, int, str]]:
+        parts = re.split(r"([0-9]{1,18})", names[index])
+        return [(0, int(part), "") if part.isdigit() else (1, 0, part) for part in parts]
+
+    return sorted(range(len(names)), key=key)

@@ -1,0 +1,61 @@
+"""The edge of the program: every failure leaves as a sentence and an exit code."""
+
+from __future__ import annotations
+
+import errno
+
+import click
+import pytest
+
+from certcal import InputError
+from certcal.cli._boundary import run
+
+
+def failing(error):
+    @click.command()
+    def command() -> None:
+        raise error
+
+    return command
+
+
+@pytest.mark.parametrize(
+    ("error", "code", "text"),
+    [
+        (InputError("bins is 0; pass more"), 2, "certcal: error: bins is 0; pass more\n"),
+        (InputError("a \x1b[31m name"), 2, "certcal: error: a \\x1b[31m name\n"),
+        (click.UsageError("no such thing"), 2, "certcal: error: no such thing\nTry 'certcal --help'.\n"),
+        (click.ClickException("it broke"), 2, "certcal: error: it broke\n"),
+        (KeyboardInterrupt(), 130, "certcal: interrupted\n"),
+        (click.Abort(), 130, "certcal: interrupted\n"),
+        (BrokenPipeError(), 141, ""),
+        (
+            OSError(errno.ENOSPC, "No space left on device", "x.png"),
+            2,
+            "certcal: error: x.png: No space left on device; check the disk, the path and its permissions\n",
+        ),
+        (
+            MemoryError(),
+            2,
+            "certcal: error: not enough memory; measure fewer rows, or a Parquet file, which is read in pieces\n",
+        ),
+    ],
+)
+def test_every_failure_has_its_exit_code_and_sentence(capsys, error, code, text):
+    assert run(failing(error), []) == code
+    assert capsys.readouterr().err.lstrip("\n") == text
+
+
+def test_a_programming_error_is_not_hidden():
+    with pytest.raises(ZeroDivisionError):
+        run(failing(ZeroDivisionError()), [])
+
+
+def test_success_is_zero(capsys):
+    assert run(click.Command("nothing", callback=lambda: None), []) == 0
+    assert capsys.readouterr().err == ""
+
+
+def test_errors_of_options_point_to_the_help(capsys):
+    assert run(click.Command("certcal"), ["--what"]) == 2
+    assert "Try 'certcal --help'." in capsys.readouterr().err

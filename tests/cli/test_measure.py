@@ -1,0 +1,247 @@
+"""``certcal measure``: the numbers of the library, shown, printed as JSON and written to files."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import re
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import certcal
+from certcal.data import read_predictions
+from certcal.report.terminal import number
+
+
+def test_the_table_shows_the_numbers_of_the_library(certcal_command, scores):
+    ran = certcal_command("measure", scores)
+    assert (ran.code, ran.err) == (0, "")
+    for row in certcal.measure(read_predictions(scores)).rows:
+        assert number(row.value) in ran.out
+    assert "confidence 'score', correct 'outcome'" in ran.out
+    assert "[a, b), the last one closed" in ran.out
+    assert "not guarantees" in " ".join(ran.out.split())
+    assert "over" in ran.out
+    assert max(map(len, ran.out.splitlines())) <= 80
+
+
+def test_json_holds_every_digit_convention_and_sentence(certcal_command, scores):
+    ran = certcal_command("measure", scores, "--json", "--bins", "5,10", "--bins", 20, "--closed", "right")
+    document = json.loads(ran.out)
+    expected = certcal.measure(read_predictions(scores), bins=(5, 10, 20), closed="right")
+    assert [(row["name"], row["value"]) for row in document["measurements"]] == [
+        (r.name, r.value) for r in expected.rows
+    ]
+    assert [row["sentence"] for row in document["measurements"]] == [row.sentence for row in expected.rows]
+    assert document["certcal"] == certcal.__version__
+    assert document["source"] == str(scores)
+    assert document["n"] == 400
+    assert document["columns"] == {"kind": "confidence", "confidence": "score", "correct": "outcome"}
+    assert document["conventions"] == {
+        "bins": [5, 10, 20],
+        "closed": "right",
+        "bins_are": "(a, b], the first one closed",
+        "streamed": False,
+    }
+    assert sum(document["reliability"]["count"]) == 400
+
+
+def test_groups_are_measured_beside_the_whole(certcal_command, scores):
+    document = json.loads(certcal_command("measure", scores, "--by", "site", "--json").out)
+    assert [group["group"] for group in document["groups"]] == ["north", "south"]
+    assert sum(group["n"] for group in document["groups"]) == document["n"]
+    predictions = certcal.data.load_table(scores, by="site")
+    for group, (_, part) in zip(document["groups"], predictions.groups(), strict=True):
+        assert group["measurements"][0]["value"] == certcal.measure(part)["accuracy"].value
+    shown = certcal_command("measure", scores, "--by", "site", "--no-diagram").out
+    assert "north" in shown
+    assert "all" in shown
+
+
+def test_intervals_are_shown_and_marked_asymptotic(certcal_command, scores):
+    options = ("--bootstrap", 50, "--method", "bca", "--level", "90%", "--seed", 3, "--metric", "ece")
+    ran = certcal_command("measure", scores, *options)
+    assert "0.9 interval," in ran.out
+    assert "asymptotic" in ran.out
+    assert "0.9 bca bootstrap, 50 resamples, seed 3" in " ".join(ran.out.split())
+    (row,) = json.loads(certcal_command("measure", scores, *options, "--json").out)["measurements"]
+    expected = certcal.measure(read_predictions(scores), metrics=["ece"], bootstrap=50, method="bca", level=0.9, seed=3)
+    assert row["interval"] == expected["ece"].interval.to_dict()
+    assert row["interval"]["asymptotic"] is True
+
+
+def test_only_the_metrics_asked_for_are_shown(certcal_command, scores):
+    document = json.loads(certcal_command("measure", scores, "--metric", "ece", "--metric", "auroc", "--json").out)
+    assert {row["name"] for row in document["measurements"]} == {"ece", "auroc"}
+
+
+def test_explain_prints_the_sentence_of_every_number(certcal_command, scores):
+    ran = certcal_command("measure", scores, "--explain", "--metric", "ece", "--no-diagram")
+    (row,) = certcal.measure(read_predictions(scores), metrics=["ece"]).rows
+    assert row.sentence in " ".join(ran.out.split())
+
+
+def test_no_diagram_leaves_it_out(certcal_command, scores):
+    assert "mean confidence ┃" in certcal_command("measure", scores).out
+    assert "mean confidence ┃" not in certcal_command("measure", scores, "--no-diagram").out
+
+
+def test_columns_can_be_named(certcal_command, tmp_path):
+    path = tmp_path / "odd.csv"
+    path.write_text("how_sure,won,kg\n0.9,1,2\n0.4,0,1\n")
+    ran = certcal_command("measure", path, "--confidence", "how_sure", "--correct", "won", "--weight", "kg")
+    assert ran.code == 0
+    assert "confidence 'how_sure', correct 'won', weight 'kg'" in ran.out
+    path.write_text("a_cat,a_dog,truth_is\n0.9,0.1,cat\n0.4,0.6,cat\n")
+    ran = certcal_command("measure", path, "--probabilities", "a_*", "--label", "truth_is")
+    assert ran.code == 0
+    assert "2 samples, 2 classes; probabilities 'a_cat' … 'a_dog', label 'truth_is'" in ran.out
+
+
+@pytest.mark.parametrize(("ending", "mark"), [("png", b"\x89PNG"), ("svg", b"<?xml"), ("pdf", b"%PDF")])
+@pytest.mark.parametrize("grouped", [False, True])
+def test_pictures_are_written(certcal_command, scores, tmp_path, ending, mark, grouped):
+    path = tmp_path / f"diagram.{ending}"
+    ran = certcal_command("measure", scores, "-o", path, *(("--by", "site") if grouped else ()))
+    assert ran.code == 0
+    assert ran.err == f"wrote {path}\n"
+    assert path.read_bytes().startswith(mark)
+
+
+def test_numbers_are_written_as_json_and_csv(certcal_command, scores, tmp_path):
+    options = ("--by", "site", "--metric", "ece", "--bootstrap", 20)
+    certcal_command("measure", scores, *options, "-o", tmp_path / "a.json", "-o", tmp_path / "a.csv")
+    document = json.loads((tmp_path / "a.json").read_text())
+    rows = list(csv.DictReader(io.StringIO((tmp_path / "a.csv").read_text())))
+    assert [row["site"] for row in rows] == ["all", "north", "south"]
+    parts = [document, *document["groups"]]
+    assert [float(row["value"]) for row in rows] == [part["measurements"][0]["value"] for part in parts]
+    assert [float(row["lower"]) for row in rows] == [part["measurements"][0]["interval"]["lower"] for part in parts]
+    assert document == json.loads(certcal_command("measure", scores, *options, "--json").out)
+
+
+def test_undefined_and_infinite_numbers_are_valid_json(certcal_command, tmp_path):
+    path = tmp_path / "sure.csv"
+    path.write_text("conf,correct\n1,0\n1,0\n")
+    text = certcal_command("measure", path, "--json").out
+    values = {row["name"]: row["value"] for row in json.loads(text)["measurements"]}
+    assert "NaN" not in text
+    assert values["top_label_nll"] == "Infinity"
+    assert values["auroc"] is None
+
+
+def test_nothing_is_overwritten_without_force(certcal_command, scores, tmp_path):
+    path = tmp_path / "a.json"
+    path.write_text("mine")
+    ran = certcal_command("measure", scores, "-o", path)
+    assert ran.code == 2
+    assert f"{path} exists and is not overwritten" in ran.err
+    assert ran.out == ""
+    assert path.read_text() == "mine"
+    assert certcal_command("measure", scores, "-o", path, "--force").code == 0
+    assert json.loads(path.read_text())["n"] == 400
+
+
+def test_the_table_itself_is_never_replaced(certcal_command, scores):
+    before = scores.read_text()
+    ran = certcal_command("measure", scores, "-o", scores, "--force")
+    assert ran.code == 2
+    assert "this is the table being measured" in ran.err
+    assert scores.read_text() == before
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["measure"], r"Missing argument 'TABLE'"),
+        (["measure", "nothing.csv"], r"nothing.csv: there is no such file"),
+        (["measure", "{scores}", "--bins", "0"], r"'0' is not a whole number from 1 to"),
+        (["measure", "{scores}", "--bins", "5,x"], r"'x' is not a whole number"),
+        (["measure", "{scores}", "--bins", "99999999"], r"'99999999' is not a whole number"),
+        (["measure", "{scores}", "--level", "95"], r"'95' is not between 0 and 1"),
+        (["measure", "{scores}", "--memory", "lots"], r"'lots' is not a size such as 500MB"),
+        (["measure", "{scores}", "--closed", "both"], r"'both' is not one of 'left', 'right'"),
+        (["measure", "{scores}", "--bootstrap", "-1"], r"-1 is not in the range"),
+        (["measure", "{scores}", "--metric", "eec"], r"--metric: there is no 'eec'; did you mean 'ece'\?"),
+        (["measure", "{scores}", "--metric", "nll"], r"nll"),
+        (["measure", "{scores}", "--confidence", "scor"], r"there is no column 'scor'; did you mean 'score'\?"),
+        (["measure", "{scores}", "--by", "sight"], r"--by: there is no column 'sight'; did you mean 'site'\?"),
+        (["measure", "{scores}", "-o", "a.gif"], r"-o a.gif: choose one of the endings .png, .svg, .pdf, .json, .csv"),
+        (["measure", "{scores}", "-o", "no/where.png"], r"the folder does not exist"),
+        (["measure", "{scores}", "-o", "x.json", "-o", "x.json"], r"-o names the same file twice"),
+        (["measure", "{scores}", "--colour"], r"No such option '?:? ?'?--colour"),
+        (["mesure", "{scores}"], r"there is no command 'mesure'; did you mean 'measure'\?"),
+        (["fly"], r"there is no command 'fly'; the commands are measure, demo"),
+    ],
+)
+def test_bad_input_is_one_sentence_and_exit_code_two(
+    certcal_command, scores, tmp_path, monkeypatch, arguments, message
+):
+    monkeypatch.chdir(tmp_path)
+    before = sorted(tmp_path.iterdir())
+    ran = certcal_command(*(argument.format(scores=scores) for argument in arguments))
+    assert ran.code == 2
+    assert ran.out == ""
+    first, *rest = ran.err.splitlines()
+    assert first.startswith("certcal: error: ")
+    assert len(rest) <= 1
+    assert "Traceback" not in ran.err
+    assert re.search(message, first)
+    assert sorted(tmp_path.iterdir()) == before
+
+
+@pytest.mark.parametrize("wide", [False, True])
+def test_a_table_larger_than_the_memory_given_is_read_in_pieces_with_the_same_values(certcal_command, tmp_path, wide):
+    rng = np.random.default_rng(0)
+    path = tmp_path / "long.parquet"
+    if wide:
+        p = rng.dirichlet(np.ones(3), 5000)
+        table = {"probabilities": list(p), "label": rng.integers(0, 3, 5000)}
+    else:
+        z = rng.random(5000)
+        table = {"conf": z, "correct": rng.random(5000) < z}
+    pq.write_table(pa.table(table), path, row_group_size=700)
+    pieces = json.loads(certcal_command("measure", path, "--memory", "1kB", "--json").out)
+    whole = json.loads(certcal_command("measure", path, "--json").out)
+    assert pieces["conventions"]["streamed"] is True
+    assert whole["conventions"]["streamed"] is False
+    assert pieces["reliability"] == whole["reliability"]
+    values = {(row["name"], repr(row["settings"])): row["value"] for row in whole["measurements"]}
+    found = {(row["name"], repr(row["settings"])): row["value"] for row in pieces["measurements"]}
+    assert len(found) > 10
+    for key, value in found.items():
+        assert value == pytest.approx(values[key], rel=1e-9, abs=1e-9), key
+    assert "read in pieces" in " ".join(certcal_command("measure", path, "--memory", "1kB").out.split())
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--by", "site"], "--by needs all rows in memory"),
+        (["--bootstrap", "10"], "--bootstrap needs all rows in memory"),
+        (
+            ["--metric", "auroc"],
+            "auroc needs all samples at once, and this table is read in pieces; give more --memory",
+        ),
+    ],
+)
+def test_what_cannot_be_done_in_pieces_is_refused(certcal_command, scores, options, message):
+    ran = certcal_command("measure", scores, "--memory", "1kB", *options)
+    assert ran.code == 2
+    assert message in ran.err
+
+
+def test_hostile_names_do_not_reach_the_terminal_raw(certcal_command, tmp_path):
+    path = tmp_path / "evil\x1b[31m.csv"
+    path.write_text("conf,correct,\x1b[2Jsite\n0.5,1,\x1b]0;title\x07\n0.6,0,[bold]x[/bold]\n")
+    ran = certcal_command("measure", path, "--by", "\x1b[2Jsite")
+    assert ran.code == 0
+    assert "\x1b" not in ran.out
+    assert "[bold]x[/bold]" in ran.out
+    ran = certcal_command("measure", path, "--by", "\x1b[2Jsit")
+    assert ran.code == 2
+    assert "\x1b" not in ran.err

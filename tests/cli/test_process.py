@@ -1,0 +1,172 @@
+"""The command line as a process: exit codes, pipes, encodings, what is loaded."""
+
+from __future__ import annotations
+
+import os
+import pty
+import subprocess
+import sys
+import threading
+
+import pytest
+
+import certcal
+
+COMMAND = [sys.executable, "-m", "certcal.cli"]
+
+
+def run(*arguments, **options):
+    environment = {**os.environ, "COLUMNS": "80", "PYTHONIOENCODING": "utf-8"} | options.pop("env", {})
+    return subprocess.run(
+        [*COMMAND, *map(str, arguments)],
+        capture_output=True,
+        check=False,
+        text=True,
+        encoding="utf-8",
+        env=environment,
+        **options,
+    )
+
+
+def test_version_and_help_succeed():
+    assert run("--version").stdout == f"certcal {certcal.__version__}\n"
+    ran = run("--help")
+    assert ran.returncode == 0
+    for word in ("measure", "demo", "Examples:", "certcal demo"):
+        assert word in ran.stdout
+
+
+@pytest.mark.parametrize("command", ["measure", "demo"])
+def test_every_help_has_examples_that_name_the_command(command):
+    ran = run(command, "--help")
+    assert ran.returncode == 0
+    assert f"certcal {command}" in ran.stdout.split("Examples:")[1]
+    assert max(map(len, ran.stdout.splitlines())) <= 80
+
+
+@pytest.mark.parametrize("arguments", [["--help"], ["measure", "--help"], ["demo", "--help"], ["--version"]])
+def test_help_loads_nothing_heavy(arguments):
+    code = (
+        "import sys; from certcal.cli import cli; from certcal.cli._boundary import run;"
+        f"code = run(cli, {arguments!r});"
+        "heavy = {'numba', 'scipy', 'pyarrow', 'matplotlib', 'pandas', 'torch', 'sklearn'} & set(sys.modules);"
+        "sys.exit(repr(heavy) if heavy or code else 0)"
+    )
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, check=False, text=True)
+    assert (ran.returncode, ran.stderr) == (0, "")
+
+
+def test_bad_input_is_a_sentence_on_stderr_and_exit_code_two():
+    ran = run("measure", "nothing.csv")
+    assert ran.returncode == 2
+    assert ran.stdout == ""
+    assert ran.stderr == "certcal: error: nothing.csv: there is no such file; check the path\n"
+
+
+def test_a_table_is_measured(scores):
+    ran = run("measure", scores)
+    assert (ran.returncode, ran.stderr) == (0, "")
+    assert "ECE" in ran.stdout
+    assert "\x1b" not in ran.stdout
+
+
+def test_plain_ascii_terminals_get_plain_ascii(scores):
+    ran = run("measure", scores, env={"PYTHONIOENCODING": "ascii"})
+    assert (ran.returncode, ran.stderr) == (0, "")
+    assert ran.stdout.isascii()
+    assert "\\u" not in ran.stdout
+    assert "####" in ran.stdout
+
+
+def test_a_reader_that_goes_away_is_no_error_message(scores):
+    process = subprocess.Popen([*COMMAND, "measure", str(scores)], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    assert process.stdout is not None
+    process.stdout.close()
+    _, err = process.communicate()
+    assert (process.returncode, err) == (141, b"")
+
+
+@pytest.mark.parametrize("option", ["--json", "--no-diagram"])
+def test_a_full_disk_behind_the_output_is_a_sentence(scores, option):
+    with open("/dev/full", "w") as full:
+        environment = {**os.environ, "PYTHONIOENCODING": "utf-8"}
+        ran = subprocess.run(
+            [*COMMAND, "measure", str(scores), option],
+            stdout=full,
+            stderr=subprocess.PIPE,
+            check=False,
+            text=True,
+            env=environment,
+        )
+    assert ran.returncode == 2
+    assert ran.stderr.startswith("certcal: error: ")
+    assert "No space left on device" in ran.stderr
+    assert "Traceback" not in ran.stderr
+
+
+def test_an_interrupt_leaves_with_130_and_no_traceback():
+    # A command that signals itself at a known point, so that the test does not depend on timing.
+    code = (
+        "import os, signal, sys, certcal.data as d;"
+        "d.embedded = lambda: os.kill(os.getpid(), signal.SIGINT);"
+        "from certcal.cli import main; main(['demo'])"
+    )
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, check=False, text=True)
+    assert ran.returncode == 130
+    assert ran.stderr.strip() == "certcal: interrupted"
+
+
+def on_a_terminal(arguments, environment, patience="2.0"):
+    """What a command writes to a terminal, standard output and error together."""
+    controller, terminal = pty.openpty()
+    code = (
+        f"import certcal.cli._progress as p; p.Waiting.__init__.__defaults__ = (None, {patience});"
+        f"from certcal.cli import main; main({[str(argument) for argument in arguments]!r})"
+    )
+    process = subprocess.Popen(
+        [sys.executable, "-c", code],
+        stdout=terminal,
+        stderr=terminal,
+        env={**os.environ, "TERM": "xterm-256color"} | environment,
+    )
+    os.close(terminal)
+    seen = bytearray()
+
+    def drain():
+        try:
+            while part := os.read(controller, 65536):
+                seen.extend(part)
+        except OSError:  # the terminal closes with the process
+            return
+
+    reader = threading.Thread(target=drain)
+    reader.start()
+    process.wait()
+    reader.join()
+    os.close(controller)
+    return process.returncode, seen.decode(errors="replace")
+
+
+@pytest.mark.parametrize(("environment", "coloured"), [({}, True), ({"NO_COLOR": "1"}, False)])
+def test_colour_is_for_terminals_that_want_it(scores, environment, coloured):
+    environment = {"COLUMNS": "80", "PYTHONIOENCODING": "utf-8", "NO_COLOR": ""} | environment
+    code, text = on_a_terminal(["measure", scores, "--metric", "ece"], environment, patience="1e6")
+    assert code == 0
+    assert ("\x1b[34m" in text) == coloured
+    assert "ECE" in text
+
+
+def test_progress_appears_on_a_terminal_and_disappears(scores):
+    code, text = on_a_terminal(["measure", scores, "--metric", "ece"], {"PYTHONIOENCODING": "utf-8"}, patience="0.0")
+    assert code == 0
+    assert "reading" in text or "measuring" in text
+    assert "\x1b[2K" in text  # erased again
+
+
+def test_progress_never_appears_in_a_log(scores):
+    code = (
+        "import certcal.cli._progress as p; p.Waiting.__init__.__defaults__ = (None, 0.0);"
+        f"from certcal.cli import main; main(['measure', {str(scores)!r}, '--metric', 'ece'])"
+    )
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, check=False, text=True)
+    assert (ran.returncode, ran.stderr) == (0, "")

@@ -1,0 +1,39 @@
+"""What holds for every test: reproducible examples and no network."""
+
+from __future__ import annotations
+
+import ipaddress
+import os
+import socket
+from typing import Any
+
+import pytest
+from hypothesis import settings
+
+# The same examples on every run and machine; `HYPOTHESIS_PROFILE=explore pytest` looks for new ones.
+settings.register_profile("certcal", deadline=None, derandomize=True, database=None)
+settings.register_profile("explore", deadline=None, max_examples=2000, print_blob=True)
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "certcal"))
+
+
+def _is_local(family: int, address: Any) -> bool:
+    if family not in (socket.AF_INET, socket.AF_INET6):
+        return True
+    host = str(address[0])
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
+@pytest.fixture(autouse=True)
+def no_network(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Connections leave this machine in no test."""
+    connect = socket.socket.connect
+
+    def guarded(self: socket.socket, address: Any) -> None:
+        if not _is_local(self.family, address):
+            raise AssertionError(f"a test tried to reach {address!r}; tests work offline")
+        connect(self, address)
+
+    monkeypatch.setattr(socket.socket, "connect", guarded)

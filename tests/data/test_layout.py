@@ -1,0 +1,149 @@
+"""Which columns hold what: found by name, never by value; what is ambiguous is asked."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from certcal import InputError
+from certcal.data import Column, resolve_columns
+
+
+@pytest.mark.parametrize(
+    ("columns", "description"),
+    [
+        (["confidence", "correct"], "confidence 'confidence', correct 'correct'"),
+        (["id", "Conf", "Is Correct"], "confidence 'Conf', correct 'Is Correct'"),
+        (["score", "y"], "confidence 'score', correct 'y'"),
+        (["p", "outcome"], "confidence 'p', correct 'outcome'"),
+        (["prob", "target"], "confidence 'prob', correct 'target'"),
+        (["probability", "label"], "confidence 'probability', correct 'label'"),
+        (["confidence", "score", "correct"], "confidence 'confidence', correct 'correct'"),
+        (["conf", "correct", "label"], "confidence 'conf', correct 'correct'"),
+        (["conf", "pred", "label"], "confidence 'conf', correct where 'pred' equals 'label'"),
+        (["conf", "correct", "sample_weight"], "confidence 'conf', correct 'correct', weight 'sample_weight'"),
+        (["conf", "correct", "weight"], "confidence 'conf', correct 'correct'"),
+        (["prob_0", "prob_1", "label"], "probabilities 'prob_0' … 'prob_1', label 'label'"),
+        (["p0", "p1", "p2", "y"], "probabilities 'p0' … 'p2', label 'y'"),
+        (["p[0]", "p[1]", "y"], "probabilities 'p[0]' … 'p[1]', label 'y'"),
+        (
+            ["probability_cat", "probability_dog", "label"],
+            "probabilities 'probability_cat' … 'probability_dog', label 'label'",
+        ),
+        (["prob_1", "prob_2", "label"], "probabilities 'prob_1' … 'prob_2', label 'label'"),
+        (["logit_0", "logit_1", "label"], "logits 'logit_0' … 'logit_1', label 'label'"),
+        (["prob_0", "prob_1", "label", "confidence", "correct"], "probabilities 'prob_0' … 'prob_1', label 'label'"),
+        (["prob_0", "prob_1", "confidence", "correct"], "confidence 'confidence', correct 'correct'"),
+        ([Column("probabilities", "list"), "labels"], "probabilities 'probabilities', label 'labels'"),
+        ([Column("logits", "list"), "labels"], "logits 'logits', label 'labels'"),
+        ([Column("probabilities", "number"), "labels"], "confidence 'probabilities', correct 'labels'"),
+    ],
+)
+def test_sensible_names_are_found(columns, description):
+    assert resolve_columns(columns).description == description
+
+
+def test_numbered_columns_are_ordered_by_number_not_by_place():
+    family = resolve_columns(["prob_10", *(f"prob_{i}" for i in range(9, -1, -1)), "label"]).family
+    assert family is not None
+    assert family.columns == tuple(f"prob_{i}" for i in range(11))
+    assert family.is_ordered
+
+
+@given(st.permutations([f"prob_{i}" for i in range(12)] + ["label", "id"]))
+def test_the_order_of_columns_in_the_file_does_not_matter(columns):
+    layout = resolve_columns(columns)
+    assert layout.family is not None
+    assert layout.family.columns == tuple(f"prob_{i}" for i in range(12))
+
+
+@pytest.mark.parametrize(
+    ("given", "columns", "classes"),
+    [
+        ("a_*", ("a_cat", "a_dog"), ("cat", "dog")),
+        ("a_", ("a_cat", "a_dog"), ("cat", "dog")),
+        ("a", ("a_cat", "a_dog"), ("cat", "dog")),
+        ("a_dog,a_cat", ("a_dog", "a_cat"), ("dog", "cat")),
+        (["a_dog", "a_cat"], ("a_dog", "a_cat"), ("dog", "cat")),
+    ],
+)
+def test_probability_columns_can_be_given_as_pattern_prefix_or_list(given, columns, classes):
+    family = resolve_columns(["a_cat", "a_dog", "label"], {"probabilities": given}).family
+    assert family is not None
+    assert (family.columns, family.classes) == (columns, classes)
+
+
+@pytest.mark.parametrize(
+    ("columns", "overrides", "message"),
+    [
+        (
+            ["confidense", "hit"],
+            {},
+            r"no column of confidences.*--confidence.*did you mean 'confidense'\? The columns are",
+        ),
+        (["a", "b"], {}, r"no column of confidences was found; give it with --confidence.*the columns are 'a', 'b'"),
+        (["0.93", "1"], {}, r"look like data: does the file have a header line\?"),
+        (["confidence"], {}, r"no column says which predictions are correct; give it with --correct"),
+        (["prob_0", "prob_1"], {}, r"no column of true classes; give it with --label"),
+        (["prob_0", "prob_1", "lable"], {}, r"--label; did you mean 'lable'\?"),
+        (["prob", "p", "y"], {}, r"'prob' and 'p' may each be the confidence; choose with --confidence"),
+        (["score", "y", "label"], {}, r"'y' and 'label' may each be the label; choose with --label"),
+        (["score", "pred", "label"], {}, r"'score' may be .*say so with --prediction pred or with --correct label"),
+        (
+            ["prob_0", "prob_1", "logit_0", "logit_1", "y"],
+            {},
+            r"both probabilities .* and logits .*--probabilities or --logits",
+        ),
+        (["prob_0", "prob_2", "y"], {}, r"have no class 1; number them consecutively"),
+        (["prob_2", "prob_3", "y"], {}, r"have no class 1"),
+        (["prob_1", "prob_01", "y"], {}, r"are both class 1"),
+        (["prob_0", "prob_1", "p0", "p1", "y"], {}, r"'prob_0' … and 'p0' … may each be the probabilities"),
+        (
+            ["score", "y"],
+            {"confidence": "scores"},
+            r"--confidence: there is no column 'scores'; did you mean 'score'\?",
+        ),
+        (["score", "y"], {"weight": "w"}, r"--weight: there is no column 'w'"),
+        (["a", "b"], {"confidence": "a", "probabilities": "b"}, r"--probabilities and --confidence were both given"),
+        (["a", "b", "y"], {"probabilities": "a,b", "correct": "y"}, r"--correct does not go with --probabilities"),
+        (["a", "y"], {"confidence": "a", "correct": "y", "label": "y"}, r"--label does not go with --correct"),
+        (["a", "y"], {"probabilities": "q_*"}, r"--probabilities: there is no column 'q_\*'"),
+        (["a", "y"], {"probabilities": "a,zz"}, r"--probabilities: there is no column 'zz'"),
+        ([Column("a", "number"), Column("y")], {"probabilities": "a"}, r"one number per sample.*--confidence"),
+        (["a", "y"], {"colour": "a"}, r"there is no role 'colour'; the roles are confidence"),
+        ([f"column {i}" for i in range(50)], {}, r"and 30 more"),
+    ],
+)
+def test_what_is_missing_or_ambiguous_is_asked_for_by_option(columns, overrides, message):
+    with pytest.raises(InputError, match=message):
+        resolve_columns(columns, overrides)
+
+
+def test_options_decide_what_names_leave_open():
+    columns = ["score", "pred", "label", "weight"]
+    assert resolve_columns(columns, {"prediction": "pred"}).description.endswith("correct where 'pred' equals 'label'")
+    assert resolve_columns(columns, {"correct": "label"}).description == "confidence 'score', correct 'label'"
+    assert resolve_columns(columns, {"correct": "label", "weight": "weight"}).weight == "weight"
+    assert resolve_columns(["prob", "p", "y"], {"confidence": "p"}).confidence == "p"
+
+
+def test_layouts_name_their_columns_for_machines():
+    layout = resolve_columns(["prob_0", "prob_1", "label", "sample_weight"])
+    assert layout.to_dict() == {
+        "kind": "probabilities",
+        "label": "label",
+        "weight": "sample_weight",
+        "probabilities": ["prob_0", "prob_1"],
+    }
+    assert layout.columns == ("prob_0", "prob_1", "sample_weight", "label")
+    assert layout.scores == ("prob_0", "prob_1", "sample_weight")
+
+
+@given(st.lists(st.text(max_size=12), max_size=8))
+def test_any_names_give_a_layout_or_one_clear_error(columns):
+    try:
+        found = set(resolve_columns(columns).columns)
+    except InputError as error:
+        found = str(error)
+    assert found <= set(columns) if isinstance(found, set) else found

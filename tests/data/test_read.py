@@ -1,0 +1,261 @@
+"""Reading predictions from every format, whole and in pieces."""
+
+from __future__ import annotations
+
+import gzip
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.csv
+import pyarrow.feather
+import pyarrow.parquet as pq
+import pytest
+
+from certcal import InputError
+from certcal.data import PredictionStream, load_table, open_table, read_predictions
+
+RNG = np.random.default_rng(5)
+N = 1000
+PROBABILITIES = RNG.dirichlet(np.ones(4), N).astype(np.float32)
+LABELS = RNG.integers(0, 4, N)
+CONFIDENCE = RNG.random(N)
+CORRECT = RNG.integers(0, 2, N)
+TOP = PROBABILITIES.max(axis=1)
+RIGHT = (PROBABILITIES.argmax(axis=1) == LABELS).astype(np.uint8)
+
+
+def wide_table():
+    columns = {f"prob_{k}": PROBABILITIES[:, k] for k in range(4)}
+    return pa.table(columns | {"label": LABELS})
+
+
+def write(table, path):
+    if path.suffix == ".parquet":
+        pq.write_table(table, path, row_group_size=300)
+    elif path.suffix == ".feather":
+        pyarrow.feather.write_feather(table, path, chunksize=170)
+    elif path.suffix == ".tsv":
+        pyarrow.csv.write_csv(table, path, pyarrow.csv.WriteOptions(delimiter="\t"))
+    elif path.suffix == ".csv":
+        pyarrow.csv.write_csv(table, path)
+    else:
+        np.savez(path, **{name: table[name].to_numpy() for name in table.column_names})
+    return path
+
+
+@pytest.mark.parametrize("ending", [".parquet", ".feather", ".csv", ".tsv", ".npz"])
+def test_every_format_gives_the_same_predictions(tmp_path, ending):
+    predictions = read_predictions(write(wide_table(), tmp_path / f"table{ending}"))
+    assert predictions.kind == "probabilities"
+    assert predictions.classes == 4
+    np.testing.assert_array_equal(np.float32(predictions.confidence), TOP)
+    np.testing.assert_array_equal(predictions.correct, RIGHT)
+    np.testing.assert_array_equal(predictions.labels, LABELS)
+
+
+@pytest.mark.parametrize("ending", [".parquet", ".feather", ".npz"])
+def test_typed_formats_keep_single_precision(tmp_path, ending):
+    assert read_predictions(write(wide_table(), tmp_path / f"table{ending}")).confidence.dtype == np.float32
+
+
+@pytest.mark.parametrize("ending", [".parquet", ".feather", ".csv", ".npz"])
+@pytest.mark.parametrize("size", [1, 7, 300, 5000])
+def test_pieces_put_together_are_the_whole_and_can_be_read_again(tmp_path, ending, size):
+    path = write(wide_table(), tmp_path / f"table{ending}")
+    stream = PredictionStream(path, size=size)
+    whole = read_predictions(path)
+    for _ in range(2):
+        pieces = list(stream)
+        assert all(len(piece) <= size for piece in pieces)
+        np.testing.assert_array_equal(np.concatenate([piece.confidence for piece in pieces]), whole.confidence)
+        np.testing.assert_array_equal(np.concatenate([piece.correct for piece in pieces]), whole.correct)
+
+
+@pytest.mark.parametrize("ending", [".parquet", ".feather", ".csv", ".npz"])
+def test_a_table_tells_its_columns_and_reads_some_of_them(tmp_path, ending):
+    table = open_table(write(wide_table(), tmp_path / f"table{ending}"))
+    assert table.names == ("prob_0", "prob_1", "prob_2", "prob_3", "label")
+    assert table.rows in (N, None)
+    part = table.read(["label", "prob_2"], numbers=["prob_2"])
+    assert part.column_names == ["label", "prob_2"]
+    assert part.num_rows == N
+    with pytest.raises(InputError, match=r"there is no column 'prob_9'"):
+        table.chunks(["prob_9"])
+    with pytest.raises(InputError, match=r"size is 0"):
+        table.chunks(["label"], 0)
+
+
+@pytest.mark.parametrize("kind", [pa.list_(pa.float32()), pa.list_(pa.float32(), 4), pa.large_list(pa.float64())])
+def test_a_column_of_lists_is_a_matrix(tmp_path, kind):
+    path = tmp_path / "lists.parquet"
+    pq.write_table(pa.table({"probabilities": pa.array(list(PROBABILITIES), kind), "label": LABELS}), path)
+    np.testing.assert_array_equal(np.float32(read_predictions(path).confidence), TOP)
+
+
+def test_npz_arrays_are_found_by_name_and_others_ignored(tmp_path):
+    path = tmp_path / "arrays.npz"
+    np.savez(path, probs=PROBABILITIES, y_true=LABELS.reshape(-1, 1), temperature=1.5, images=np.zeros((2, 3, 3)))
+    predictions = read_predictions(path)
+    np.testing.assert_array_equal(predictions.correct, RIGHT)
+    np.savez(tmp_path / "logits.npz", logits=np.log(PROBABILITIES), labels=LABELS)
+    assert read_predictions(tmp_path / "logits.npz").kind == "logits"
+    np.savez_compressed(tmp_path / "scores.npz", confidence=CONFIDENCE, correct=CORRECT.astype(bool))
+    np.testing.assert_array_equal(read_predictions(tmp_path / "scores.npz").confidence, CONFIDENCE)
+
+
+def test_npz_with_swapped_bytes_long_doubles_and_text_is_read(tmp_path):
+    path = tmp_path / "odd.npz"
+    names = np.array(["a", "b"])
+    np.savez(path, conf=CONFIDENCE.astype(">f8"), label=names[CORRECT], pred=names[np.zeros(N, int)])
+    predictions = read_predictions(path)
+    np.testing.assert_array_equal(predictions.confidence, CONFIDENCE)
+    np.testing.assert_array_equal(predictions.correct, CORRECT == 0)
+    np.savez(path, conf=CONFIDENCE.astype(np.longdouble), correct=CORRECT)
+    np.testing.assert_array_equal(read_predictions(path).confidence, CONFIDENCE)
+
+
+def test_an_npz_matrix_is_not_copied_on_its_way(tmp_path):
+    path = tmp_path / "arrays.npz"
+    np.savez(path, probabilities=PROBABILITIES, labels=LABELS)
+    predictions = read_predictions(path)
+    assert not predictions.probabilities.flags.owndata
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        (["1", "0", "1"], [1, 0, 1]),
+        (["true", "False", "TRUE"], [1, 0, 1]),
+        (["yes", "no", "yes"], [1, 0, 1]),
+        (["1.0", "0.0", "1.0"], [1, 0, 1]),
+    ],
+)
+def test_correctness_may_be_written_in_words(tmp_path, words, expected):
+    path = tmp_path / "words.csv"
+    path.write_text("confidence,correct\n" + "".join(f"0.5,{word}\n" for word in words))
+    assert read_predictions(path).correct.tolist() == expected
+
+
+def test_class_names_in_columns_are_matched_with_text_labels(tmp_path):
+    path = tmp_path / "named.csv"
+    path.write_text("prob_cat,prob_dog,label\n0.9,0.1,cat\n0.8,0.2,Dog\n0.3,0.7,dog\n")
+    predictions = read_predictions(path)
+    assert predictions.labels.tolist() == [0, 1, 1]
+    assert predictions.correct.tolist() == [1, 0, 1]
+
+
+def test_classes_numbered_from_one_are_matched_by_their_number(tmp_path):
+    path = tmp_path / "from_one.csv"
+    path.write_text("prob_1,prob_2,label\n0.9,0.1,1\n0.8,0.2,2\n")
+    assert read_predictions(path).labels.tolist() == [0, 1]
+
+
+def test_numbers_as_labels_of_named_columns_need_the_order_to_be_given(tmp_path):
+    path = tmp_path / "named.csv"
+    path.write_text("prob_dog,prob_cat,label\n0.9,0.1,0\n0.2,0.8,1\n")
+    with pytest.raises(
+        InputError, match=r"column 'label', row 1 is '0', which is none of the classes .*in class order"
+    ):
+        read_predictions(path)
+    assert read_predictions(path, probabilities="prob_dog,prob_cat").correct.tolist() == [1, 1]
+    assert read_predictions(path, probabilities=["prob_cat", "prob_dog"]).correct.tolist() == [0, 0]
+
+
+def test_predictions_equal_labels_whatever_their_types(tmp_path):
+    path = tmp_path / "types.parquet"
+    table = pa.table({"conf": [0.5, 0.6, 0.7], "pred": [1, 2, 3], "label": ["1", "3", "3.0"]})
+    pq.write_table(table, path)
+    assert read_predictions(path).correct.tolist() == [1, 0, 1]
+    pq.write_table(table.set_column(2, "label", pa.array([1.0, 2.0, 4.0])), path)
+    assert read_predictions(path).correct.tolist() == [1, 1, 0]
+
+
+def test_dictionary_decimal_and_half_columns_are_read(tmp_path):
+    path = tmp_path / "types.parquet"
+    half = pa.array(np.array([0.5, 0.25, 1.0], np.float16))
+    table = pa.table({"conf": half, "pred": pa.array(["a", "b", "a"]).dictionary_encode(), "label": ["a", "a", "a"]})
+    pq.write_table(table, path)
+    predictions = read_predictions(path)
+    assert predictions.confidence.dtype == np.float16
+    assert predictions.correct.tolist() == [1, 0, 1]
+    decimal = pa.array([0.5, 0.25, 1.0]).cast(pa.decimal128(5, 3))
+    pq.write_table(pa.table({"conf": decimal, "correct": [True, False, True]}), path)
+    assert read_predictions(path).confidence.tolist() == [0.5, 0.25, 1.0]
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("plain.csv", "conf,correct\n0.5,1\n"),
+        ("semicolon.csv", "conf;correct\n0.5;1\n"),
+        ("tab.csv", "conf\tcorrect\n0.5\t1\n"),
+        ("bar.txt", "conf|correct\n0.5|1\n"),
+        ("tabs.tsv", "conf\tcorrect\n0.5\t1\n"),
+        ("bom.csv", "\ufeffconf,correct\n0.5,1\n"),
+        ("windows.csv", "conf,correct\r\n0.5,1\r\n"),
+        ("quoted.csv", '"conf","note","correct"\n"0.5","two\nlines, and a comma","1"\n'),
+        ("spaces.csv", "conf,correct\n 0.5,1\n"),
+        ("no_newline.csv", "conf,correct\n0.5,1"),
+        ("blank_lines.csv", "conf,correct\n\n0.5,1\n\n"),
+    ],
+)
+def test_text_tables_as_people_write_them(tmp_path, name, text):
+    path = tmp_path / name
+    path.write_bytes(text.encode())
+    predictions = read_predictions(path)
+    assert predictions.confidence.tolist() == [0.5]
+    assert predictions.correct.tolist() == [1]
+
+
+def test_compressed_text_is_read(tmp_path):
+    path = tmp_path / "table.csv.gz"
+    path.write_bytes(gzip.compress(b"conf,correct\n0.5,1\n"))
+    assert read_predictions(path).confidence.tolist() == [0.5]
+
+
+def test_decimals_in_text_are_the_floats_python_would_read(tmp_path):
+    path = tmp_path / "decimals.csv"
+    texts = [repr(float(value)) for value in CONFIDENCE] + ["0.1", "1e-3", "1", "0", ".5", "1."]
+    path.write_text("conf,correct\n" + "".join(f"{text},1\n" for text in texts))
+    np.testing.assert_array_equal(read_predictions(path).confidence, [float(text) for text in texts])
+
+
+def test_weights_are_read_when_named_so_or_given(tmp_path):
+    path = tmp_path / "weights.csv"
+    path.write_text("conf,correct,weight\n0.5,1,2\n0.5,0,1\n")
+    assert read_predictions(path).sample_weight is None
+    assert read_predictions(path, weight="weight").sample_weight.tolist() == [2.0, 1.0]
+
+
+def test_groups_come_in_natural_order_with_missing_values_as_their_own(tmp_path):
+    path = tmp_path / "groups.csv"
+    path.write_text("conf,correct,site\n0.1,0,site 10\n0.2,0,site 9\n0.3,1,\n0.4,1,site 9\n")
+    loaded = load_table(path, by="site")
+    found = {name: group.confidence.tolist() for name, group in loaded.groups()}
+    assert list(found) == ["(missing)", "site 9", "site 10"]
+    assert found == {"(missing)": [0.3], "site 9": [0.2, 0.4], "site 10": [0.1]}
+    assert list(load_table(path).groups()) == []
+
+
+def test_groups_keep_their_numbers_across_pieces(tmp_path):
+    path = tmp_path / "groups.parquet"
+    site = np.array(["b", "a", "c"])[np.arange(N) // 400]
+    pq.write_table(pa.table({"conf": CONFIDENCE, "correct": CORRECT, "site": site}), path, row_group_size=100)
+    loaded = load_table(path, by="site")
+    for name, group in loaded.groups():
+        np.testing.assert_array_equal(group.confidence, CONFIDENCE[site == name])
+
+
+def test_reading_tells_how_far_it_is(tmp_path):
+    seen = []
+    load_table(write(wide_table(), tmp_path / "table.csv"), advance=seen.append)
+    assert sum(seen) == N
+
+
+def test_later_rows_of_another_type_than_the_first_are_still_read(tmp_path):
+    path = tmp_path / "late.csv"
+    rows = ["1,1"] * 700_000 + ["0.5,0"]
+    path.write_text("conf,correct\n" + "\n".join(rows))
+    predictions = read_predictions(path)
+    assert predictions.confidence[-1] == 0.5
+    assert len(predictions) == 700_001

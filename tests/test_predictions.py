@@ -1,0 +1,222 @@
+"""Predictions: three ways in, checked once, nothing guessed."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
+
+from certcal import InputError, Predictions
+
+PROBABILITIES = np.array([[0.7, 0.2, 0.1], [0.1, 0.3, 0.6], [0.2, 0.5, 0.3]])
+LABELS = np.array([0, 2, 0])
+
+matrices = hnp.arrays(
+    np.float64, st.tuples(st.integers(1, 30), st.integers(2, 6)), elements=st.floats(-40, 40, allow_subnormal=False)
+)
+
+
+def as_pandas(matrix):
+    return pd.DataFrame(matrix)
+
+
+def as_polars(matrix):
+    return pl.DataFrame(matrix)
+
+
+def as_torch_with_gradient(matrix):
+    return torch.tensor(matrix, requires_grad=True)
+
+
+@pytest.mark.parametrize(
+    "convert",
+    [np.asarray, np.asfortranarray, np.ndarray.tolist, as_pandas, as_polars, torch.tensor, as_torch_with_gradient],
+)
+def test_any_kind_of_array_gives_the_same_predictions(convert):
+    predictions = Predictions.from_probabilities(
+        convert(PROBABILITIES), convert(LABELS) if convert is torch.tensor else LABELS
+    )
+    np.testing.assert_array_equal(predictions.confidence, [0.7, 0.6, 0.5])
+    np.testing.assert_array_equal(predictions.correct, [1, 1, 0])
+    assert predictions.correct.dtype == np.uint8
+    assert predictions.labels is not None
+    assert predictions.labels.dtype == np.int64
+
+
+@pytest.mark.parametrize(
+    "column", [[0.25, 0.5], pd.Series([0.25, 0.5], index=[9, 7]), pl.Series([0.25, 0.5]), torch.tensor([0.25, 0.5])]
+)
+def test_columns_of_any_library_are_confidences(column):
+    predictions = Predictions.from_confidence(column, pd.Series([True, False]))
+    np.testing.assert_array_equal(predictions.confidence, [0.25, 0.5])
+    np.testing.assert_array_equal(predictions.correct, [1, 0])
+
+
+def test_guessing_is_refused_with_the_three_ways_in():
+    with pytest.raises(TypeError, match=r"from_probabilities.*from_logits.*from_confidence"):
+        Predictions(PROBABILITIES, LABELS)
+
+
+@pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64])
+def test_confidence_keeps_the_type_whose_edges_it_lies_on(dtype):
+    matrix = np.array([[0.7, 0.3], [0.1, 0.9]], dtype)
+    predictions = Predictions.from_probabilities(matrix, [0, 1])
+    assert predictions.confidence.dtype == dtype
+    np.testing.assert_array_equal(predictions.confidence, np.array([0.7, 0.9], dtype))
+    assert Predictions.from_confidence(matrix[:, 0], [1, 0]).confidence.dtype == dtype
+
+
+def test_half_precision_tensors_keep_their_type():
+    predictions = Predictions.from_probabilities(torch.tensor([[0.7, 0.3]], dtype=torch.float16), [0])
+    assert predictions.confidence.dtype == np.float16
+
+
+def test_the_first_of_tied_classes_is_predicted():
+    assert Predictions.from_probabilities([[0.4, 0.4, 0.2]], [0]).correct.tolist() == [1]
+    assert Predictions.from_probabilities([[0.4, 0.4, 0.2]], [1]).correct.tolist() == [0]
+    assert Predictions.from_logits([[5.0, 5.0]], [1]).correct.tolist() == [0]
+
+
+def test_a_probability_above_one_by_rounding_is_a_confidence_of_one():
+    predictions = Predictions.from_probabilities(np.array([[1 + 1e-7, 0.0]]), [0])
+    assert predictions.confidence.tolist() == [1.0]
+
+
+def test_rows_that_sum_to_one_only_roughly_are_accepted_and_others_refused():
+    assert len(Predictions.from_probabilities([[0.7 + 3e-7, 0.3]], [0])) == 1
+    with pytest.raises(InputError, match=r"probabilities\[1\] sums to 1\.4"):
+        Predictions.from_probabilities([[0.5, 0.5], [0.7, 0.7]], [0, 0])
+
+
+@pytest.mark.parametrize(
+    ("build", "message"),
+    [
+        (lambda: Predictions.from_probabilities([[2.0, -1.0]], [0]), r"probabilities\[0, 0\] is 2.*from_logits"),
+        (lambda: Predictions.from_probabilities([[0.5, 0.5]], [2]), r"labels\[0\] is 2.*from 0 to 1"),
+        (
+            lambda: Predictions.from_probabilities([[0.5, 0.5]], [0, 1]),
+            r"lengths differ: probabilities has 1, labels has 2",
+        ),
+        (lambda: Predictions.from_probabilities([0.5, 0.5], [0, 1]), r"shape \(2,\).*from_confidence"),
+        (lambda: Predictions.from_probabilities(np.empty((0, 3)), []), r"probabilities is empty"),
+        (lambda: Predictions.from_logits([[0.0, np.inf]], [0]), r"logits\[0, 1\] is inf"),
+        (lambda: Predictions.from_logits([[0.0, np.nan]], [0]), r"logits\[0, 1\] is nan"),
+        (lambda: Predictions.from_logits([[0.0, 1.0]], [0, 1]), r"lengths differ: logits has 1, labels has 2"),
+        (lambda: Predictions.from_confidence([0.2, np.nan], [0, 1]), r"confidence\[1\] is nan"),
+        (lambda: Predictions.from_confidence([0.2, 1.2], [0, 1]), r"confidence\[1\] is 1\.2, outside"),
+        (lambda: Predictions.from_confidence([0.2], [3]), r"correct\[0\] is 3, neither 0 nor 1"),
+        (lambda: Predictions.from_confidence([0.2], [1], [-1]), r"sample_weight\[0\] is -1"),
+        (lambda: Predictions.from_confidence(["a"], [1]), r"confidence\[0\] is .*'a'.*not a number"),
+    ],
+)
+def test_what_cannot_be_used_is_named_with_its_place_and_the_remedy(build, message):
+    with pytest.raises(InputError, match=message):
+        build()
+
+
+@given(matrices, st.randoms(use_true_random=False))
+def test_softmax_is_a_distribution_and_does_not_change_when_a_row_is_shifted(logits, random):
+    labels = [random.randrange(logits.shape[1]) for _ in range(logits.shape[0])]
+    predictions = Predictions.from_logits(logits, labels)
+    assert predictions.probabilities is not None
+    np.testing.assert_allclose(predictions.probabilities.sum(axis=1), 1, rtol=0, atol=1e-14)
+    shifted = Predictions.from_logits(logits + 8.0, labels)
+    np.testing.assert_allclose(shifted.confidence, predictions.confidence, rtol=1e-12)
+    direct = np.exp(logits) / np.exp(logits).sum(axis=1, keepdims=True)
+    np.testing.assert_allclose(predictions.probabilities, direct, rtol=1e-12)
+
+
+def test_logits_of_any_size_give_finite_probabilities():
+    predictions = Predictions.from_logits(np.array([[1e308, -1e308], [-3e38, 3e38]]), [0, 0])
+    assert predictions.confidence.tolist() == [1.0, 1.0]
+    assert predictions.correct.tolist() == [1, 0]
+
+
+def test_softmax_of_single_precision_is_the_double_one_rounded():
+    logits = np.linspace(-20, 20, 3000, dtype=np.float32).reshape(1000, 3)
+    labels = np.zeros(1000, int)
+    single = Predictions.from_logits(logits, labels)
+    double = Predictions.from_logits(logits.astype(np.float64), labels)
+    assert single.confidence.dtype == np.float32
+    np.testing.assert_array_equal(single.probabilities, np.float32(double.probabilities))
+
+
+@given(matrices)
+def test_blocks_do_not_change_the_result(logits):
+    from certcal import predictions as module
+
+    labels = np.zeros(logits.shape[0], int)
+    whole = Predictions.from_logits(logits, labels)
+    step = module._BLOCK_ENTRIES
+    try:
+        module._BLOCK_ENTRIES = 3
+        pieces = Predictions.from_logits(logits, labels)
+    finally:
+        module._BLOCK_ENTRIES = step
+    np.testing.assert_array_equal(whole.confidence, pieces.confidence)
+    np.testing.assert_array_equal(whole.correct, pieces.correct)
+
+
+def test_arrays_are_viewed_not_copied_and_read_only():
+    confidence, correct = np.array([0.2, 0.9]), np.array([0, 1], np.uint8)
+    predictions = Predictions.from_confidence(confidence, correct)
+    assert np.shares_memory(predictions.confidence, confidence)
+    assert np.shares_memory(predictions.correct, correct)
+    with pytest.raises(ValueError, match="read-only"):
+        predictions.confidence[0] = 1
+    confidence[0] = 0.3  # the caller's own array stays the caller's
+    matrix = np.array([[0.5, 0.5]])
+    assert np.shares_memory(Predictions.from_probabilities(matrix, [0]).probabilities, matrix)
+
+
+def test_predictions_are_frozen():
+    predictions = Predictions.from_confidence([0.5], [1])
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        predictions.kind = "logits"  # pyright: ignore
+
+
+def test_repr_says_what_it_holds():
+    assert repr(Predictions.from_probabilities(PROBABILITIES, LABELS)) == (
+        "Predictions(n=3, classes=3, kind='probabilities', accuracy=0.667)"
+    )
+    weighted = Predictions.from_confidence([0.5, 0.5], [1, 0], [3, 1])
+    assert repr(weighted) == "Predictions(n=2, kind='confidence', accuracy=0.75, weighted=True)"
+
+
+@pytest.mark.parametrize(
+    "rows", [[True, False, True], [0, 2], np.array([0, -1]), slice(None, None, 2), pd.Series([True, False, True])]
+)
+def test_select_picks_the_same_rows_of_every_array(rows):
+    predictions = Predictions.from_logits(np.log(PROBABILITIES), LABELS, [1.0, 2.0, 3.0]).select(rows)
+    assert predictions.kind == "logits"
+    assert predictions.labels.tolist() == [0, 0]
+    assert predictions.sample_weight.tolist() == [1.0, 3.0]
+    assert predictions.logits.shape == predictions.probabilities.shape == (2, 3)
+    assert predictions.correct.tolist() == [1, 0]
+    assert not predictions.confidence.flags.writeable
+
+
+@pytest.mark.parametrize(
+    ("rows", "message"),
+    [
+        ([False, False, False], r"picks no samples"),
+        ([], r"picks no samples"),
+        (slice(5, None), r"picks no samples"),
+        ([True, False], r"lengths differ: predictions has 3, mask_or_index has 2"),
+        ([0, 3], r"mask_or_index\[1\] is 3, outside the 3 samples"),
+        ([0.5, 1.0], r"neither true/false per sample nor whole numbers"),
+        ([[0, 1]], r"neither true/false per sample nor whole numbers"),
+        ([1], r"only samples of weight 0"),
+    ],
+)
+def test_select_refuses_what_it_cannot_pick(rows, message):
+    predictions = Predictions.from_confidence([0.1, 0.2, 0.3], [0, 1, 1], [1.0, 0.0, 1.0])
+    with pytest.raises(InputError, match=message):
+        predictions.select(rows)
