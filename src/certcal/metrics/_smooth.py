@@ -113,18 +113,16 @@ def fixed_point(smoothed: Callable[[float], float], low: float, high: float, lik
     >>> round(fixed_point(lambda x: 0.02 / math.sqrt(x), 1e-6, 1.0, 1e-3), 12) == round(0.02 ** (2 / 3), 12)
     True
     """
-    tiny = TOLERANCE / 4
     sigma = min(max(math.sqrt(low * high), likely), high)
     slope, before, width = -1.5, None, math.inf
     while high - low > TOLERANCE:
         value = smoothed(sigma)
         low, high = max(low, min(sigma, value)), min(high, max(sigma, value))
-        x, y = math.log(sigma), math.log(max(value, tiny)) - math.log(sigma)
+        least = max(low, TOLERANCE)
+        x, y = math.log(sigma), math.log(max(value, TOLERANCE) / sigma)
         if before is not None and x != before[0]:
             slope = min(-1.0, (y - before[1]) / (x - before[0]))
         before = x, y
-        sigma = math.exp(x - y / slope)
-        if high - low > width / 2 or not low < sigma < high:
-            sigma = math.sqrt(max(low, tiny) * high)
+        sigma = math.sqrt(least * high) if high - low > width / 2 else min(max(math.exp(x - y / slope), least), high)
         width = high - low
     return low

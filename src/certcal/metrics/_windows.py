@@ -1,7 +1,7 @@
 """Kernel sums for bandwidths too small for one grid over [0, 1].
 
 The kernel has died out after eight bandwidths. So [0, 1] is cut into units of 8 to 16 bandwidths; only units that
-hold samples, and their neighbours, are looked at, in windows of up to 1024 units, each with a grid of its own.
+hold samples, and their neighbours, are looked at, in windows of up to 256 units, each with a grid of its own.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from certcal.metrics._cosine import (
     step_count,
 )
 
-UNITS_PER_WINDOW = 1024
+UNITS_PER_WINDOW = 256
 CELLS_PER_UNIT = 64
 STEPS_PER_UNIT = 128
 # Grids over [0, 1] to try, coarse first, by the number of samples; below that samples are sorted into windows.
