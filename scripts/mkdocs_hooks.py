@@ -11,16 +11,22 @@ from mkdocs.exceptions import PluginError
 
 FORMULA = re.compile(r'<(span|div) class="arithmatex">\\[(\[](.*?)\\[)\]]</\1>', re.DOTALL)
 FETCHED = re.compile(r"<(?:script|img|iframe|source|audio|video)\b[^>]*?\bsrc=[\"']?(?:https?:)?//[^\"'>\s]*")
+ROLE = re.compile(r":(?:func|class|meth|mod|attr):<code>(~?)([\w.]+)</code>")
 LINKED = re.compile(r"<link\b[^>]*?\bhref=[\"']?(?:https?:)?//[^\"'>\s]*[^>]*>")
 
 
 def on_page_content(content: str, **_: Any) -> str:
-    """Turn LaTeX into MathML, which browsers draw by themselves: no script, no fonts, no network."""
+    """Turn LaTeX into MathML, which browsers draw without scripts or fonts, and docstring roles into links."""
 
     def mathml(match: re.Match[str]) -> str:
         return convert(html.unescape(match[2]).strip(), display="block" if match[1] == "div" else "inline")
 
-    return FORMULA.sub(mathml, content)
+    def reference(match: re.Match[str]) -> str:
+        name = match[2]
+        shown = f"<code>{name.rpartition('.')[2] if match[1] else name}</code>"
+        return f'<a href="#{name}">{shown}</a>' if f'id="{name}"' in content else shown
+
+    return ROLE.sub(reference, FORMULA.sub(mathml, content))
 
 
 def on_post_page(output: str, page: Any, **_: Any) -> str:

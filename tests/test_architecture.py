@@ -1,0 +1,298 @@
+"""Who may call whom, who may use which library, and what may not be loaded."""
+
+from __future__ import annotations
+
+import ast
+import json
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+SOURCE = Path(__file__).parent.parent / "src" / "certcal"
+
+# Groups of rooms, top to bottom: a room may use any room of a lower group. Private modules (`_name`) are the lowest.
+GROUPS = (
+    ("cli", "report", "study"),
+    ("training", "attacks", "smoothing", "calibrators", "torchmetrics"),
+    ("worst_case", "bounds", "metrics", "models", "data", "engines"),
+    ("claims", "predictions", "binning"),
+)
+# Arrows between rooms of one group. They have no cycle.
+SIDEWAYS = {
+    ("cli", "report"),
+    ("cli", "study"),
+    ("worst_case", "bounds"),
+    ("worst_case", "metrics"),
+    ("predictions", "binning"),
+}
+
+NUMERICS = {"worst_case", "bounds", "metrics", "claims", "predictions", "binning"}
+
+# Rooms that may be imported for nothing: what they need beyond numpy loads when it is used.
+LIGHT = NUMERICS | {"data", "report", "calibrators", "study"}
+
+# What an import by a name that is not written down counts as.
+COMPUTED = "a module by a computed name"
+
+# Libraries beyond numpy, scipy and the standard library, and the rooms (or folders of rooms) that may import them.
+LIBRARIES = {
+    "numba": {"_kernels"},
+    "llvmlite": {"_kernels"},
+    "pyarrow": {"data", "smoothing", "study"},
+    "rich": {"cli", "report"},
+    "click": {"cli"},
+    "torch": {"attacks", "training", "models", "torchmetrics", "worst_case/baselines"},
+    "torchmetrics": {"torchmetrics"},
+    "safetensors": {"training", "models"},
+    "onnx": {"models"},
+    "onnxruntime": {"models"},
+    "ray": {"engines"},
+    "matplotlib": {"report"},
+    "plotly": {"report"},
+    "sklearn": {"calibrators", "models", "data"},
+    "pandas": set[str](),
+    "polars": set[str](),
+    "pickle": set[str](),
+    "joblib": set[str](),
+    COMPUTED: {"cli"},
+}
+
+# Numerics neither print nor touch files: these calls and modules have no place in them.
+FORBIDDEN_CALLS = {"print", "open", "input", "breakpoint"}
+FORBIDDEN_METHODS = {
+    *("load", "save", "savez", "savez_compressed", "loadtxt", "savetxt", "genfromtxt", "fromfile", "tofile", "memmap"),
+    *("read_text", "write_text", "read_bytes", "write_bytes", "open"),
+}
+FORBIDDEN_MODULES = {"io", "pathlib", "shutil", "tempfile", "subprocess", "socket", "urllib", "http", "logging"}
+
+
+@dataclass(frozen=True)
+class Import:
+    """One import statement's target, seen from the room that makes it."""
+
+    where: str
+    room: str
+    target: str
+    names: tuple[str, ...]
+
+
+def room_of(path: Path, root: Path) -> str:
+    """The room a file belongs to: the first folder or module below the package."""
+    first = path.relative_to(root).parts[0]
+    return first.removesuffix(".py")
+
+
+def imports(path: Path, root: Path) -> Iterator[Import]:
+    """Every import of a file, also those inside functions and by name, with relative ones resolved."""
+    package = ["certcal", *path.relative_to(root).parts[:-1]]
+    room = room_of(path, root)
+    for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+        where = f"{path.relative_to(root)}:{getattr(node, 'lineno', 0)}"
+        if isinstance(node, ast.Import):
+            for alias in node.names:
+                yield Import(where, room, alias.name, ())
+        elif isinstance(node, ast.ImportFrom):
+            base = package[: len(package) - node.level + 1] if node.level else []
+            target = ".".join([*base, *(node.module.split(".") if node.module else [])])
+            yield Import(where, room, target, tuple(alias.name for alias in node.names))
+        elif isinstance(node, ast.Call) and called(node) in ("import_module", "__import__"):
+            first = node.args[0] if node.args else None
+            known = isinstance(first, ast.Constant) and isinstance(first.value, str)
+            yield Import(where, room, first.value if known else COMPUTED, ())
+
+
+def called(node: ast.Call) -> str:
+    """Last name of what is called."""
+    return node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
+
+
+def group_of(room: str) -> int:
+    """Height of a room, the lowest being the highest number."""
+    if room.startswith("_"):
+        return len(GROUPS)
+    return next(index for index, rooms in enumerate(GROUPS) if room in rooms)
+
+
+def rooms_used(found: Import, rooms: set[str]) -> Iterator[str]:
+    """Rooms of the package that an import reaches; "" is the package's own front."""
+    parts = found.target.split(".")
+    if parts[0] != "certcal":
+        return
+    if len(parts) > 1:
+        yield parts[1]
+        return
+    yield from (name if name in rooms else "" for name in found.names or ("",))
+
+
+def may_use(room: str, other: str) -> bool:
+    """Whether an arrow from one room to another goes down (or sideways where that is agreed)."""
+    if room == other or (room, other) in SIDEWAYS:
+        return True
+    if other == "":  # the front re-exports everything, so only the top may look at it
+        return room in GROUPS[0]
+    return group_of(room) < group_of(other) or (room.startswith("_") and other.startswith("_"))
+
+
+def _numerics_violations(path: Path, root: Path) -> Iterator[str]:
+    for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+        if not isinstance(node, ast.Call):
+            continue
+        where = f"{path.relative_to(root)}:{node.lineno}"
+        if isinstance(node.func, ast.Name) and node.func.id in FORBIDDEN_CALLS:
+            yield f"{where} calls {node.func.id}()"
+        if isinstance(node.func, ast.Attribute) and node.func.attr in FORBIDDEN_METHODS:
+            yield f"{where} calls .{node.func.attr}()"
+
+
+def violations(root: Path) -> list[str]:
+    """Every breach of the rules in a tree of modules, one line each."""
+    files = sorted(root.rglob("*.py"))
+    rooms = {room_of(path, root) for path in files}
+    known = {room for group in GROUPS for room in group}
+    found = [f"{room} is in no group; give it a place in GROUPS" for room in sorted(rooms - known) if room[0] != "_"]
+    for path in files:
+        room = room_of(path, root)
+        if room == "__init__" or (room not in known and room[0] != "_"):
+            continue
+        for each in imports(path, root):
+            library = each.target.split(".")[0]
+            folder = path.relative_to(root).parent.as_posix()
+            if not LIBRARIES.get(library, {room}) & {room, folder}:
+                found.append(f"{each.where} imports {library}, which {room} may not")
+            if room in NUMERICS and library in FORBIDDEN_MODULES:
+                found.append(f"{each.where} imports {library}; numerics neither print nor touch files")
+            found += [
+                f"{each.where} uses {other or 'certcal'}; arrows go down only"
+                for other in rooms_used(each, rooms)
+                if not may_use(room, other)
+            ]
+        if room in NUMERICS:
+            found += _numerics_violations(path, root)
+    return found
+
+
+def test_every_arrow_between_rooms_goes_down() -> None:
+    assert len(list(SOURCE.rglob("*.py"))) > 10
+    assert violations(SOURCE) == []
+
+
+def test_torch_is_at_home_in_the_baselines_of_worst_cases(tmp_path: Path) -> None:
+    (tmp_path / "worst_case" / "baselines").mkdir(parents=True)
+    (tmp_path / "worst_case" / "baselines" / "admm.py").write_text("import torch")
+    assert violations(tmp_path) == []
+
+
+def test_sideways_arrows_stay_within_a_group_and_have_no_cycle() -> None:
+    assert all(group_of(a) == group_of(b) for a, b in SIDEWAYS)
+    order = {room: place for group in GROUPS for place, room in enumerate(group)}
+    assert all(order[a] < order[b] for a, b in SIDEWAYS), "list the using room before the used one in GROUPS"
+
+
+@pytest.mark.parametrize(
+    ("file", "text", "complaint"),
+    [
+        ("metrics/ece.py", "from certcal.cli import main", "metrics/ece.py:1 uses cli; arrows go down only"),
+        (
+            "metrics/ece.py",
+            "def f():\n    import certcal.report.html",
+            "metrics/ece.py:2 uses report; arrows go down only",
+        ),
+        ("metrics/ece.py", "from certcal import smoothing", "metrics/ece.py:1 uses smoothing; arrows go down only"),
+        ("metrics/ece.py", "from ..smoothing import draw", "metrics/ece.py:1 uses smoothing; arrows go down only"),
+        ("metrics/ece.py", "from .. import smoothing", "metrics/ece.py:1 uses smoothing; arrows go down only"),
+        ("metrics/ece.py", "from certcal import measure", "metrics/ece.py:1 uses certcal; arrows go down only"),
+        ("metrics/ece.py", "import certcal", "metrics/ece.py:1 uses certcal; arrows go down only"),
+        ("metrics/ece.py", "from certcal.data import read", "metrics/ece.py:1 uses data; arrows go down only"),
+        ("binning.py", "from certcal.predictions import P", "binning.py:1 uses predictions; arrows go down only"),
+        ("claims.py", "from certcal.metrics import ece", "claims.py:1 uses metrics; arrows go down only"),
+        ("_checks.py", "from certcal.binning import assign", "_checks.py:1 uses binning; arrows go down only"),
+        ("report/html.py", "from certcal.cli import main", "report/html.py:1 uses cli; arrows go down only"),
+        ("metrics/ece.py", "def f():\n    import torch.nn", "metrics/ece.py:2 imports torch, which metrics may not"),
+        ("worst_case/exact.py", "import torch", "worst_case/exact.py:1 imports torch, which worst_case may not"),
+        ("cli/main.py", "from torch import nn", "cli/main.py:1 imports torch, which cli may not"),
+        ("report/html.py", "import torch", "report/html.py:1 imports torch, which report may not"),
+        ("training/loop.py", "import matplotlib", "training/loop.py:1 imports matplotlib, which training may not"),
+        ("metrics/ece.py", "import numba", "metrics/ece.py:1 imports numba, which metrics may not"),
+        ("data/npz.py", "import pickle", "data/npz.py:1 imports pickle, which data may not"),
+        (
+            "metrics/ece.py",
+            "import importlib\nimportlib.import_module('torch.nn')",
+            "metrics/ece.py:2 imports torch, which metrics may not",
+        ),
+        ("metrics/ece.py", "__import__('certcal.cli')", "metrics/ece.py:1 uses cli; arrows go down only"),
+        (
+            "metrics/ece.py",
+            "import_module(f())",
+            "metrics/ece.py:1 imports a module by a computed name, which metrics may not",
+        ),
+        ("metrics/ece.py", "print(1)", "metrics/ece.py:1 calls print()"),
+        ("binning.py", "def f():\n    return open('x')", "binning.py:2 calls open()"),
+        ("predictions.py", "import numpy as np\nnp.load('x')", "predictions.py:2 calls .load()"),
+        ("bounds/dkw.py", "import pathlib", "bounds/dkw.py:1 imports pathlib; numerics neither print nor touch files"),
+        ("cellar/x.py", "", "cellar is in no group; give it a place in GROUPS"),
+    ],
+)
+def test_a_breach_is_found_and_named(tmp_path: Path, file: str, text: str, complaint: str) -> None:
+    for room in ("cli", "report", "smoothing", "metrics"):
+        (tmp_path / room).mkdir()
+        (tmp_path / room / "__init__.py").write_text("")
+    (tmp_path / file).parent.mkdir(exist_ok=True)
+    (tmp_path / file).write_text(text)
+    assert violations(tmp_path) == [complaint]
+
+
+def test_arrows_that_go_down_are_no_breach(tmp_path: Path) -> None:
+    allowed = {
+        "__init__.py": "from certcal.cli import main",
+        "cli.py": "import click, rich\nfrom certcal import __version__, report, metrics\nprint(1)",
+        "report.py": "import matplotlib.pyplot\nfrom certcal.claims import Estimate",
+        "torchmetrics.py": "import torch, torchmetrics\nfrom .metrics import ece",
+        "metrics.py": "import numpy, scipy\nfrom certcal import _kernels\nfrom .predictions import Predictions",
+        "predictions.py": "from certcal import _checks\nfrom certcal.binning import assign",
+        "binning.py": "from . import _kernels",
+        "_kernels.py": "import numba",
+        "_checks.py": "from certcal._kernels import check",
+    }
+    for name, text in allowed.items():
+        (tmp_path / name).write_text(text)
+    assert violations(tmp_path) == []
+
+
+def loaded_by(code: str) -> set[str]:
+    """Top-level names of modules that a fresh interpreter loads while it runs the code."""
+    script = (
+        "import contextlib, io, json, sys\n"
+        "before = set(sys.modules)\n"
+        "with contextlib.redirect_stdout(io.StringIO()), contextlib.suppress(SystemExit):\n"
+        + "".join(f"    {line}\n" for line in code.splitlines())
+        + "print(json.dumps(sorted({name.split('.')[0] for name in set(sys.modules) - before})))\n"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    return set(json.loads(done.stdout))
+
+
+def test_the_list_of_loaded_modules_sees_what_is_loaded() -> None:
+    assert "numpy" in loaded_by("import numpy")
+    assert "json" not in loaded_by("import numpy")  # loaded by the probe itself, before it looks
+
+
+def test_importing_certcal_loads_numpy_and_nothing_else_from_outside() -> None:
+    outside = loaded_by("import certcal") - set(sys.stdlib_module_names)
+    assert outside == {"certcal", "numpy"}
+
+
+@pytest.mark.parametrize("room", sorted({room_of(path, SOURCE) for path in SOURCE.rglob("*.py")} & LIGHT))
+def test_importing_a_room_loads_numpy_and_nothing_else_from_outside(room: str) -> None:
+    outside = loaded_by(f"import certcal.{room}") - set(sys.stdlib_module_names)
+    assert outside == {"certcal", "numpy"}
+
+
+@pytest.mark.parametrize("arguments", [["--help"], ["--version"], ["measure", "--help"], ["demo", "--help"]])
+def test_asking_the_command_line_for_help_loads_no_numerics(arguments: list[str]) -> None:
+    outside = loaded_by(f"import sys\nsys.argv = ['certcal', *{arguments!r}]\nfrom certcal.cli import main\nmain()")
+    assert "click" in outside
+    assert outside - set(sys.stdlib_module_names) <= {"certcal", "numpy", "click", "rich"}

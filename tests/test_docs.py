@@ -1,0 +1,209 @@
+"""The documentation is executed: every Python block runs, every shown output is what is printed.
+
+A page is a little session in an empty folder. Its ``python`` blocks run in order and share their names; a ``text``
+block that follows one directly shows what it prints. A ``console`` block holds ``$ certcal …`` commands and what they
+print (compared when shown). ``...`` stands for any number of left-out lines, or for a part of a line. The comment
+``<!-- exit code 2 -->`` before a block says that its commands fail.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+import io
+import os
+import re
+import shlex
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+import certcal
+
+ROOT = Path(__file__).parent.parent
+PAGES = sorted([ROOT / "README.md", *(ROOT / "docs").rglob("*.md")])
+FENCE = re.compile(r"^```(?P<kind>[^\n]*)\n(?P<text>.*?)^```\s*?$", re.MULTILINE | re.DOTALL)
+MISSED = re.compile(r"^([ \t]+```|[ \t]*~~~)[ \t]*(python|console)", re.MULTILINE)
+EXIT = re.compile(r"<!-- exit code (\d+) -->\s*\Z")
+# Kinds of fences that are not run, because nothing in them could be.
+INERT = {"text", "bash", "json", "csv", "mermaid", "toml", "bibtex", ""}
+
+
+@dataclass(frozen=True)
+class Block:
+    kind: str
+    text: str
+    line: int
+    shown: str | None  # the output that the page shows for a python block
+    exit_code: int
+    source: str  # fences included, with the output shown
+
+
+def blocks(page: str) -> list[Block]:
+    """The fenced blocks of a page, each python block with the output shown right after it."""
+    fences = list(FENCE.finditer(page))
+    found: list[Block] = []
+    outputs: set[int] = set()
+    for index, fence in enumerate(fences):
+        if index in outputs:
+            continue
+        kind, shown, end = fence["kind"].strip(), None, fence.end()
+        if kind == "python" and index + 1 < len(fences) and fences[index + 1]["kind"].strip() == "text":
+            between = page[fence.end() : fences[index + 1].start()]
+            if not between.strip():
+                shown, end = fences[index + 1]["text"], fences[index + 1].end()
+                outputs.add(index + 1)
+        code = EXIT.search(page[: fence.start()])
+        line = page[: fence.start()].count("\n") + 2
+        source = page[fence.start() : end]
+        found.append(Block(kind, fence["text"], line, shown, int(code[1]) if code else 0, source))
+    return found
+
+
+def matches(shown: str, printed: str) -> bool:
+    """Whether the printed text is what the page shows, ``...`` standing for anything it leaves out."""
+    printed = "".join(f"{line}\n" for line in printed.strip("\n").splitlines())
+    pattern = ""
+    for line in shown.strip("\n").splitlines():
+        if line.strip() == "...":
+            pattern += r"(?:[^\n]*\n)*?"
+        else:
+            pieces = [re.escape(piece) for piece in line.rstrip().split("...")]
+            pattern += "[^\n]*".join(pieces) + r"[ \t]*\n"
+    return re.fullmatch(pattern, printed) is not None
+
+
+def compare(shown: str, printed: str, place: str) -> None:
+    if not matches(shown, printed):
+        raise AssertionError(f"{place} shows\n{shown}\nand prints\n{printed}")
+
+
+def commands(text: str) -> list[tuple[str, str]]:
+    """The commands of a console block, each with the output shown below it."""
+    found: list[tuple[str, str]] = []
+    for part in re.split(r"^\$ ", text, flags=re.MULTILINE)[1:]:
+        command, _, shown = part.partition("\n")
+        while command.endswith("\\"):
+            more, _, shown = shown.partition("\n")
+            command = command[:-1] + more
+        found.append((command, shown))
+    return found
+
+
+def run_python(block: Block, namespace: dict[str, object], page: str) -> None:
+    printed = io.StringIO()
+    code = compile("\n" * (block.line - 1) + block.text, page, "exec")
+    with contextlib.redirect_stdout(printed):
+        exec(code, namespace)
+    compare(block.shown or "", printed.getvalue(), f"{page}:{block.line}")
+
+
+def run_command(command: str, folder: Path) -> subprocess.CompletedProcess[str]:
+    """Run a command as in a terminal of 100 columns, errors between the output."""
+    return subprocess.run(
+        [Path(sys.executable).with_name("certcal"), *shlex.split(command)[1:]],
+        cwd=folder,
+        env={**os.environ, "COLUMNS": "100", "NO_COLOR": "1", "PYTHONIOENCODING": "utf-8"},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        encoding="utf-8",
+    )
+
+
+def run_console(block: Block, folder: Path, page: str) -> None:
+    assert commands(block.text), f"{page}:{block.line} is a console block without a command"
+    for command, shown in commands(block.text):
+        program = command.split()[0]
+        assert program == "certcal", f"{page}:{block.line} runs {program}; show other programs in a bash block"
+        done = run_command(command, folder)
+        place = f"{page}:{block.line} `{command}`"
+        assert done.returncode == block.exit_code, f"{place} exits {done.returncode} and prints\n{done.stdout}"
+        if shown.strip():
+            compare(shown, done.stdout, place)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_a_page_does_what_it_shows(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    namespace: dict[str, object] = {"__name__": "__main__"}
+    name = str(page.relative_to(ROOT))
+    text = page.read_text("utf-8")
+    assert not MISSED.search(text), (
+        f"{name} has an indented or ~~~ block to run, which would not be seen; write it as ```"
+    )
+    for block in blocks(text):
+        if block.kind == "python":
+            run_python(block, namespace, name)
+        elif block.kind == "console":
+            run_console(block, tmp_path, name)
+        else:
+            assert block.kind in INERT, f"{name}:{block.line} has a `{block.kind}` block; it would never be run"
+
+
+def test_the_pages_hold_blocks_of_both_kinds() -> None:
+    kinds = [block.kind for page in PAGES for block in blocks(page.read_text("utf-8"))]
+    assert kinds.count("python") >= 10
+    assert kinds.count("console") >= 5
+
+
+@pytest.mark.parametrize("room", ["", ".metrics", ".worst_case", ".data", ".calibrators", ".study", ".torchmetrics"])
+def test_the_reference_lists_every_public_name(room: str) -> None:
+    listed = set(re.findall(r"^::: (\S+)$", (ROOT / "docs" / "reference.md").read_text("utf-8"), re.MULTILINE))
+    module = importlib.import_module(f"certcal{room}")
+    public = [name for name in module.__all__ if callable(getattr(module, name))]
+    assert public
+    top = certcal.__all__  # a name that the package itself offers is listed there
+    missing = [name for name in public if name not in top and f"certcal{room}.{name}" not in listed]
+    missing += [name for name in public if not room and f"certcal.{name}" not in listed]
+    assert missing == []
+
+
+@pytest.mark.parametrize(("fence", "seen"), [("    ```python", False), ("~~~console", False), ("    ```text", True)])
+def test_a_block_that_would_not_be_seen_is_noticed(fence: str, seen: bool) -> None:
+    assert (MISSED.search(f"A list:\n\n{fence}\nx\n") is None) is seen
+
+
+def test_a_wrong_output_and_a_failing_block_are_noticed(tmp_path: Path) -> None:
+    page = "```python\nprint(1)\n```\n\n```text\n2\n```\n\n```python\nprint(3)\n```\n\n```python\n1 / 0\n```\n"
+    wrong, silent, broken = blocks(page)
+    assert (wrong.shown, silent.shown, broken.line) == ("2\n", None, 14)
+    with pytest.raises(AssertionError, match="shows\n2\n\nand prints\n1"):
+        run_python(wrong, {}, "page.md")
+    with pytest.raises(AssertionError, match="prints\n3"):
+        run_python(silent, {}, "page.md")
+    with pytest.raises(ZeroDivisionError):
+        run_python(broken, {}, "page.md")
+    with pytest.raises(AssertionError, match="show other programs in a bash block"):
+        run_console(Block("console", "$ ls\n", 1, None, 0, ""), tmp_path, "page.md")
+    with pytest.raises(AssertionError, match="without a command"):
+        run_console(Block("console", "certcal\n", 1, None, 0, ""), tmp_path, "page.md")
+    with pytest.raises(AssertionError, match="exits 0"):
+        run_console(Block("console", "$ certcal --version\n", 1, None, 2, ""), tmp_path, "page.md")
+
+
+@pytest.mark.parametrize(
+    ("shown", "printed", "equal"),
+    [
+        ("a\nb\n", "a\nb\n", True),
+        ("a\nb", "a  \nb\n\n", True),
+        ("", "", True),
+        ("", "a\n", False),
+        ("a\n", "a\nb\n", False),
+        ("a\n...\nd\n", "a\nb\nc\nd\n", True),
+        ("a\n...\nd\n", "a\nd\n", True),
+        ("a\n...\nd\n", "a\nb\nc\n", False),
+        ("took ...\n", "took 3 s\n", True),
+        ("took ... s\n", "took 3 s\n", True),
+        ("took ... s\n", "took 3 m\n", False),
+        ("1.5\n", "1x5\n", False),
+    ],
+)
+def test_dots_stand_for_what_a_page_leaves_out_and_for_nothing_else(shown: str, printed: str, equal: bool) -> None:
+    assert matches(shown, printed) is equal
+
+
+def test_a_command_may_go_over_several_lines() -> None:
+    assert commands("$ certcal a \\\n    b\nout\n$ certcal c\n") == [("certcal a     b", "out\n"), ("certcal c", "")]
