@@ -1,0 +1,417 @@
+"""Slow, obvious versions of everything that is fast elsewhere: definitions in exact arithmetic, one sample at a time.
+
+Written from the definitions, not from the code they check. All sums are sums of fractions, so what comes out is the
+exact value for the given floats, rounded once. At the end are the inputs worth comparing on.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+from hypothesis import strategies as st
+
+Sample = tuple[Fraction, int, Fraction]
+
+# Weights exceed a share of the total when they do so by more than this part of it: sums of decimals are not exact.
+SLACK = Fraction(1, 10**11)
+
+
+# ---------------------------------------------------------------------------------------------------------------- bins
+
+
+def equal_width_edges(bins: int) -> list[float]:
+    return [float(Fraction(m, bins)) for m in range(bins + 1)]
+
+
+def bins_of(confidence: Any, edges: Sequence[float], closed: str = "left") -> list[int]:
+    """[a, b) with the last closed, or (a, b] with the first closed; edges in the type of the confidences."""
+    z = np.asarray(confidence)
+    number = z.dtype.type if z.dtype.kind == "f" else np.float64
+    inner = [float(number(edge)) for edge in edges[1:-1]]
+    if closed == "left":
+        return [sum(edge <= value for edge in inner) for value in z.astype(np.float64).tolist()]
+    return [sum(edge < value for edge in inner) for value in z.astype(np.float64).tolist()]
+
+
+def samples(confidence: Any, correct: Any, sample_weight: Any = None) -> list[Sample]:
+    z = np.asarray(confidence).astype(np.float64).tolist()
+    c = np.asarray(correct).astype(np.int64).tolist()
+    w = [1] * len(z) if sample_weight is None else np.asarray(sample_weight).astype(np.float64).tolist()
+    return [(Fraction(a), b, Fraction(d)) for a, b, d in zip(z, c, w, strict=True)]
+
+
+def groups(
+    confidence: Any, correct: Any, edges: Sequence[float], closed: str = "left", sample_weight: Any = None
+) -> list[list[Sample]]:
+    """The samples of positive weight in every bin."""
+    out: list[list[Sample]] = [[] for _ in range(len(edges) - 1)]
+    where = bins_of(confidence, edges, closed)
+    for m, sample in zip(where, samples(confidence, correct, sample_weight), strict=True):
+        if sample[2] > 0:
+            out[m].append(sample)
+    return out
+
+
+def sum_of(values: Iterable[Fraction]) -> Fraction:
+    """The sum, over one common denominator."""
+    terms = list(values)
+    below = math.lcm(*(term.denominator for term in terms))
+    return Fraction(sum(term.numerator * (below // term.denominator) for term in terms), below)
+
+
+def weight_of(group: list[Sample]) -> Fraction:
+    return sum_of(w for _, _, w in group)
+
+
+def confidence_of(group: list[Sample]) -> Fraction:
+    return sum_of(w * z for z, _, w in group) / weight_of(group)
+
+
+def accuracy_of(group: list[Sample]) -> Fraction:
+    return sum_of(w * c for _, c, w in group) / weight_of(group)
+
+
+def shares_and_gaps(bins: list[list[Sample]]) -> list[tuple[Fraction, Fraction]]:
+    """Share of the weight and accuracy minus confidence of every bin that is not empty."""
+    used = [group for group in bins if group]
+    total = sum_of(weight_of(group) for group in used)
+    return [(weight_of(group) / total, accuracy_of(group) - confidence_of(group)) for group in used]
+
+
+def equal_mass_edges(confidence: Any, bins: int, closed: str = "left", sample_weight: Any = None) -> list[float]:
+    """Walk through the sorted samples; an edge is where the weight walked over first exceeds its share of the total."""
+    pairs = sorted((z, w) for z, _, w in samples(confidence, np.zeros(np.asarray(confidence).size), sample_weight))
+    if closed == "right":
+        pairs.reverse()
+    total = sum_of(w for _, w in pairs)
+    inner: list[float] = []
+    walked, next_share = Fraction(0), 1
+    for z, w in pairs:
+        walked += w
+        while next_share < bins and walked > (Fraction(next_share, bins) + SLACK) * total:
+            inner.append(float(z))
+            next_share += 1
+    assert len(inner) == bins - 1
+    return [0.0, *sorted(inner), 1.0]
+
+
+# ------------------------------------------------------------------------------------------------------ binned metrics
+
+
+def ece_of(bins: list[list[Sample]]) -> float:
+    return float(sum(share * abs(gap) for share, gap in shares_and_gaps(bins)))
+
+
+def mce_of(bins: list[list[Sample]]) -> float:
+    return float(max(abs(gap) for _, gap in shares_and_gaps(bins)))
+
+
+def lp_ece_of(bins: list[list[Sample]], p: float) -> float:
+    if math.isinf(p):
+        return mce_of(bins)
+    if p == int(p):
+        power = sum(share * abs(gap) ** int(p) for share, gap in shares_and_gaps(bins))
+        return root_of(power, p)
+    return math.fsum(float(share) * abs(float(gap)) ** p for share, gap in shares_and_gaps(bins)) ** (1 / p)
+
+
+def root_of(value: Fraction, p: float) -> float:
+    """value ** (1 / p) also when the value is too small for a float."""
+    if value == 0:
+        return 0.0
+    return math.exp((math.log(value.numerator) - math.log(value.denominator)) / p)
+
+
+def debiased_square_of(bins: list[list[Sample]]) -> float:
+    """The square of the debiased error before it is cut off at zero."""
+    used = [group for group in bins if group]
+    total = sum_of(weight_of(group) for group in used)
+    square = Fraction(0)
+    for group in used:
+        effective = weight_of(group) ** 2 / sum(w**2 for _, _, w in group)
+        if len(group) > 1:
+            mean = accuracy_of(group)
+            gap = mean - confidence_of(group)
+            square += weight_of(group) / total * (gap**2 - mean * (1 - mean) / (effective - 1))
+    return float(square)
+
+
+def ece(confidence: Any, correct: Any, bins: int = 15, edges: Any = None, closed: str = "left", w: Any = None) -> float:
+    chosen = equal_width_edges(bins) if edges is None else list(edges)
+    return ece_of(groups(confidence, correct, chosen, closed, w))
+
+
+def equal_mass_ece(confidence: Any, correct: Any, bins: int = 15, closed: str = "left", w: Any = None) -> float:
+    edges = equal_mass_edges(confidence, bins, closed, w)
+    return ece_of(groups(confidence, correct, edges, closed, w))
+
+
+def sweep_ece(confidence: Any, correct: Any, w: Any = None) -> tuple[float, bool]:
+    """Add bins one at a time until an accuracy falls; the error before that, and whether one fell at all.
+
+    Without weights there is no need to go beyond one bin per sample: all distinct confidences are then apart.
+    """
+    kept = [sample for sample in samples(confidence, correct, w) if sample[2] > 0]
+    z = np.array([float(value) for value, _, _ in kept])
+    c = np.array([outcome for _, outcome, _ in kept])
+    heavy = np.array([float(weight) for _, _, weight in kept])
+    best = [kept]
+    for bins in range(2, len(kept) + 1):
+        found = [group for group in groups(z, c, equal_mass_edges(z, bins, "left", heavy), "left", heavy) if group]
+        heights = [accuracy_of(group) for group in found]
+        if any(after < before * (1 - SLACK) for before, after in pairwise(heights)):
+            return ece_of(best), True
+        best = found
+    return ece_of(best), False
+
+
+def classwise(probabilities: Any, labels: Any, error: Callable[[Any, Any], float]) -> float:
+    """Mean over the classes of a calibration error of "probability of class k" against "the label is k"."""
+    p = np.minimum(np.asarray(probabilities), 1)
+    y = np.asarray(labels).astype(np.int64)
+    return math.fsum(error(p[:, k], y == k) for k in range(p.shape[1])) / p.shape[1]
+
+
+# ------------------------------------------------------------------------------------------------------------- no bins
+
+
+def cumulative(confidence: Any, correct: Any, sample_weight: Any = None) -> list[Fraction]:
+    """(1/N) Σ_{z_n <= t} (c_n - z_n) for every t at which it changes, and 0 before all of them."""
+    found = sorted(samples(confidence, correct, sample_weight), key=lambda sample: sample[0])
+    total = sum_of(w for _, _, w in found)
+    reached = [Fraction(0)]
+    running = Fraction(0)
+    for index, (z, c, w) in enumerate(found):
+        running += w * (c - z)
+        if index + 1 == len(found) or found[index + 1][0] > z:
+            reached.append(running / total)
+    return reached
+
+
+def ks_error(confidence: Any, correct: Any, sample_weight: Any = None) -> float:
+    return float(max(abs(value) for value in cumulative(confidence, correct, sample_weight)))
+
+
+def kuiper_error(confidence: Any, correct: Any, sample_weight: Any = None) -> float:
+    reached = cumulative(confidence, correct, sample_weight)
+    return float(max(reached) - min(reached))
+
+
+# -------------------------------------------------------------------------------------------------------------- scores
+
+
+def mean(values: Sequence[float | Fraction], sample_weight: Any = None) -> float:
+    """Weighted mean; a value whose weight is 0 does not count, not even an infinite one."""
+    w = [1.0] * len(values) if sample_weight is None else np.asarray(sample_weight, np.float64).tolist()
+    counted = [(value, weight) for value, weight in zip(values, w, strict=True) if weight > 0]
+    if any(math.isinf(value) for value, _ in counted):
+        return math.inf
+    top = sum_of(Fraction(value) * Fraction(weight) for value, weight in counted)
+    return float(top / sum_of(Fraction(weight) for _, weight in counted))
+
+
+def accuracy(correct: Any, w: Any = None) -> float:
+    return mean(np.asarray(correct).astype(np.float64).tolist(), w)
+
+
+def top_label_brier_score(confidence: Any, correct: Any, w: Any = None) -> float:
+    return mean([(c - z) ** 2 for z, c, _ in samples(confidence, correct)], w)
+
+
+def top_label_nll(confidence: Any, correct: Any, w: Any = None) -> float:
+    return mean([_minus_log(z if c else 1 - z) for z, c, _ in samples(confidence, correct)], w)
+
+
+def brier_score(probabilities: Any, labels: Any, w: Any = None) -> float:
+    rows = np.asarray(probabilities).astype(np.float64).tolist()
+    return mean(
+        [
+            sum_of((Fraction(value) - (k == int(label))) ** 2 for k, value in enumerate(row))
+            for row, label in zip(rows, labels, strict=True)
+        ],
+        w,
+    )
+
+
+def nll(probabilities: Any, labels: Any, w: Any = None) -> float:
+    rows = np.asarray(probabilities).astype(np.float64).tolist()
+    return mean(
+        [_minus_log(min(Fraction(1), Fraction(row[int(label)]))) for row, label in zip(rows, labels, strict=True)], w
+    )
+
+
+def nll_from_logits(logits: Any, labels: Any, w: Any = None) -> float:
+    losses: list[float] = []
+    for row, label in zip(np.asarray(logits).astype(np.float64).tolist(), labels, strict=True):
+        top = max(row)
+        losses.append(math.log(math.fsum(math.exp(value - top) for value in row)) + (top - row[int(label)]))
+    return mean(losses, w)
+
+
+def _minus_log(probability: Fraction) -> float:
+    if probability == 0:
+        return math.inf
+    if probability > Fraction(1, 2):
+        return -math.log1p(float(probability - 1))
+    return math.log(probability.denominator) - math.log(probability.numerator)
+
+
+@dataclass(frozen=True)
+class Decomposition:
+    reliability: float
+    resolution: float
+    uncertainty: float
+    within_bin: float
+
+
+def brier_decomposition(bins: list[list[Sample]]) -> Decomposition:
+    """The four terms, each from its own definition."""
+    everything = [sample for group in bins for sample in group]
+    total, overall = weight_of(everything), accuracy_of(everything)
+    reliability = resolution = within = Fraction(0)
+    for group in bins:
+        if group:
+            share, mean_confidence, mean_correct = weight_of(group) / total, confidence_of(group), accuracy_of(group)
+            reliability += share * (mean_confidence - mean_correct) ** 2
+            resolution += share * (mean_correct - overall) ** 2
+            for z, c, w in group:
+                within += w / total * (z - mean_confidence) ** 2
+                within -= 2 * w / total * (z - mean_confidence) * (c - mean_correct)
+    return Decomposition(float(reliability), float(resolution), float(overall * (1 - overall)), float(within))
+
+
+def auroc(confidence: Any, correct: Any, w: Any = None) -> float:
+    """Every pair of a correct and an incorrect sample; ties count half."""
+    found = samples(confidence, correct, w)
+    good = [(z, weight) for z, c, weight in found if c == 1]
+    bad = [(z, weight) for z, c, weight in found if c == 0]
+    pairs = sum_of(a * b for _, a in good for _, b in bad)
+    if pairs == 0:
+        return math.nan
+    won = sum_of(a * b * Fraction((x > y) + (x >= y), 2) for x, a in good for y, b in bad)
+    return float(won / pairs)
+
+
+def harmonic_score(accuracy: float, calibration_error: float, beta: float) -> float:
+    """Weighted harmonic mean of accuracy and 1 - ECE."""
+    kept = 1 - calibration_error
+    return 0.0 if accuracy == 0 or kept == 0 else (1 + beta) / (1 / accuracy + beta / kept)
+
+
+def replicates(metric: Callable[..., float], arrays: Sequence[Any], count: int, seed: int) -> Any:
+    """The ordinary bootstrap: draw n indices with replacement, compute the metric again."""
+    rng = np.random.default_rng(seed)
+    n = len(arrays[0])
+    chosen = (rng.integers(0, n, n) for _ in range(count))
+    return np.array([metric(*(array[index] for array in arrays)) for index in chosen])
+
+
+# ---------------------------------------------------------------------------------------------- inputs worth comparing
+
+DTYPES = (np.float16, np.float32, np.float64)
+
+
+def _values(rng: np.random.Generator, kind: str, n: int, dtype: Any) -> Any:
+    if kind == "neighbours of edges":
+        bins = int(rng.integers(1, 701))
+        edges = (rng.integers(0, bins + 1, n) / bins).astype(dtype)
+        moved = np.nextafter(edges, rng.integers(0, 2, n).astype(dtype))
+        return np.where(rng.random(n) < 0.4, moved, edges)
+    made = {
+        "uniform": lambda: rng.random(n),
+        "tenths": lambda: rng.integers(0, 11, n) / 10,
+        "fifteenths": lambda: rng.integers(0, 16, n) / 15,
+        "ends": lambda: rng.integers(0, 2, n) * 1.0,
+        "near zero": lambda: 10.0 ** rng.uniform(-20, 0, n),
+        "near one": lambda: 1 - 10.0 ** rng.uniform(-17, 0, n),
+        "both ends": lambda: rng.beta(0.05, 0.05, n),
+        "one value": lambda: np.full(n, rng.random()),
+        "few values": lambda: rng.choice(rng.random(3), n),
+    }
+    return made[kind]().astype(dtype)
+
+
+KINDS = (
+    "uniform",
+    "tenths",
+    "fifteenths",
+    "ends",
+    "near zero",
+    "near one",
+    "both ends",
+    "one value",
+    "few values",
+    "neighbours of edges",
+)
+
+
+@st.composite
+def scored(draw: st.DrawFn, most: int = 60, dtypes: Sequence[Any] = DTYPES) -> tuple[Any, Any]:
+    """Confidences of every type and shape of distribution, and outcomes."""
+    rng = np.random.default_rng(draw(st.integers(0, 2**32)))
+    n = draw(st.integers(1, most))
+    z = _values(rng, draw(st.sampled_from(KINDS)), n, draw(st.sampled_from(dtypes)))
+    outcome = draw(st.sampled_from(["calibrated", "random", "all correct", "all wrong", "sorted"]))
+    c = {
+        "calibrated": rng.random(n) < z,
+        "random": rng.random(n) < 0.5,
+        "all correct": np.ones(n, np.bool_),
+        "all wrong": np.zeros(n, np.bool_),
+        "sorted": z > 0.5,
+    }[outcome]
+    return z, c.astype(np.uint8)
+
+
+def _weights(rng: np.random.Generator, kind: str, n: int) -> Any:
+    made = {
+        "whole": lambda: rng.integers(0, 4, n).astype(np.float64),
+        "tenths": lambda: rng.integers(1, 10, n) / 10,
+        "uniform": lambda: rng.random(n),
+        "wide": lambda: 10.0 ** rng.uniform(-4, 4, n),
+    }
+    w = made[kind]()
+    w[rng.integers(0, n)] += 1.0
+    return w
+
+
+@st.composite
+def weighted(draw: st.DrawFn, most: int = 60) -> tuple[Any, Any, Any]:
+    """As :func:`scored`, with weights or None."""
+    z, c = draw(scored(most))
+    kind = draw(st.sampled_from([None, "whole", "tenths", "uniform", "wide"]))
+    rng = np.random.default_rng(draw(st.integers(0, 2**32)))
+    return z, c, None if kind is None else _weights(rng, kind, z.size)
+
+
+@st.composite
+def own_edges(draw: st.DrawFn) -> list[float]:
+    """Edges from 0 to 1: few or many, spread or crowded at an end, perhaps repeated."""
+    rng = np.random.default_rng(draw(st.integers(0, 2**32)))
+    kind = draw(st.sampled_from(KINDS))
+    inner = np.sort(_values(rng, kind, draw(st.integers(0, 80)), np.float64))
+    return [0.0, *inner.tolist(), 1.0]
+
+
+@st.composite
+def classified(draw: st.DrawFn, most: int = 30, classes: int = 6) -> tuple[Any, Any, Any]:
+    """Rows of probabilities of every type, labels, and weights or None."""
+    rng = np.random.default_rng(draw(st.integers(0, 2**32)))
+    n, k = draw(st.integers(1, most)), draw(st.integers(2, classes))
+    kind = draw(st.sampled_from(["flat", "peaked", "tenths", "certain"]))
+    p = {
+        "flat": lambda: rng.dirichlet(np.ones(k), n),
+        "peaked": lambda: rng.dirichlet(np.full(k, 0.02), n),
+        "tenths": lambda: rng.multinomial(10, np.ones(k) / k, n) / 10,
+        "certain": lambda: np.eye(k)[rng.integers(0, k, n)],
+    }[kind]()
+    w = None if draw(st.booleans()) else _weights(rng, draw(st.sampled_from(["whole", "tenths", "wide"])), n)
+    y = rng.integers(0, k, n)
+    if draw(st.booleans()):
+        y = p.argmax(axis=1)
+    return p.astype(draw(st.sampled_from(DTYPES))), y, w
