@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from certcal._checks import InputError
 
 if TYPE_CHECKING:
-    from certcal import binning, calibrators, claims, data, metrics, report, study
+    from certcal import binning, calibrators, claims, data, metrics, report, study, worst_case
     from certcal.claims import Bound, Certificate, Estimate
     from certcal.metrics import Measurements, measure
     from certcal.predictions import Predictions
@@ -34,6 +34,7 @@ __all__ = [
     "metrics",
     "report",
     "study",
+    "worst_case",
 ]
 
 _HOMES = {
@@ -44,7 +45,7 @@ _HOMES = {
     "Predictions": "certcal.predictions",
     "measure": "certcal.metrics",
 }
-_ROOMS = frozenset({"binning", "calibrators", "claims", "data", "metrics", "report", "study", "torchmetrics"})
+_ROOMS = frozenset({"binning", "calibrators", "claims", "data", "metrics", "report", "study", "torchmetrics", "worst_case"})
 
 
 def __getattr__(name: str) -> Any:

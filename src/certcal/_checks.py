@@ -103,7 +103,11 @@ def confidences(value: Any, name: str = "confidence") -> NDArray[Any]:
     )
 
 
-def correctness(value: Any, name: str = "correct") -> NDArray[np.uint8]:
+def correctness(
+    value: Any,
+    name: str = "correct",
+    remedy: str = "pass whether each prediction is correct (for class labels use Predictions.from_probabilities)",
+) -> NDArray[np.uint8]:
     """One-dimensional bytes, 1 where the prediction is correct (binary task: the outcome), else 0."""
     array = _one_dimensional(to_numpy(value, name), name)
     if array.dtype == np.bool_:
@@ -121,10 +125,7 @@ def correctness(value: Any, name: str = "correct") -> NDArray[np.uint8]:
     if good:
         return out
     index = _first((array != 0) & (array != 1))
-    raise InputError(
-        f"{name}[{index}] is {array[index]}, neither 0 nor 1; pass whether each prediction is correct "
-        "(for class labels use Predictions.from_probabilities)"
-    )
+    raise InputError(f"{name}[{index}] is {array[index]}, neither 0 nor 1; {remedy}")
 
 
 def weights(value: Any, n: int, name: str = "sample_weight") -> NDArray[np.float64] | None:

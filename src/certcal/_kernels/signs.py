@@ -21,7 +21,7 @@ CARRY_EVERY = 1 << 18
 
 @njit(cache=True, nogil=True)
 def add_cells(lower: Any, upper: Any, correct: Any, inner: Any, table: Any, cells: Any, state: Any) -> Any:
-    """Add samples to ``state[correct, low bin, high bin] = (count, Σ lower, Σ upper)``.
+    """Add samples to ``state[correct, low bin, high bin] = (count, Σ lower, Σ upper)``; Σ of their largest (c - z)².
 
     Sums are taken over blocks first, so that their rounding does not grow with the number of samples.
     """
@@ -30,16 +30,21 @@ def add_cells(lower: Any, upper: Any, correct: Any, inner: Any, table: Any, cell
     bins = np.uint32(inner.size)
     flat = state.reshape(-1, 3)
     part = np.zeros((flat.shape[0], 3))
+    squares = 0.0
     for start in range(0, lower.size, BLOCK):
         low = lower[start : start + BLOCK]
         high = upper[start : start + BLOCK]
         locate(low, inner, table, cells, low_bin)
         locate(high, inner, table, cells, high_bin)
+        square = 0.0
         for i in range(low.size):
             cell = (np.uint32(correct[start + i]) * bins + low_bin[i]) * bins + high_bin[i]
             part[cell, 0] += 1.0
             part[cell, 1] += low[i]
             part[cell, 2] += high[i]
+            gap = 1.0 - low[i] if correct[start + i] else high[i] * 1.0
+            square += gap * gap
+        squares += square
         if start % CARRY_EVERY == 0:
             for cell in range(flat.shape[0]):
                 for k in range(3):
@@ -48,6 +53,7 @@ def add_cells(lower: Any, upper: Any, correct: Any, inner: Any, table: Any, cell
     for cell in range(flat.shape[0]):
         for k in range(3):
             flat[cell, k] += part[cell, k]
+    return squares
 
 
 @njit(cache=True, nogil=True)

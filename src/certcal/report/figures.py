@@ -86,7 +86,7 @@ def reliability_panels(reliabilities: Mapping[str, Reliability]) -> Any:
         raise InputError(f"{len(reliabilities)} diagrams were asked for in one figure; draw from 1 to {_MAX_PANELS}")
     columns = min(3, len(reliabilities))
     rows = -(-len(reliabilities) // columns)
-    figure = _figure(figsize=(_PANEL_INCHES * columns, 1.3 * _PANEL_INCHES * rows + 0.4), layout="constrained")
+    figure = new_figure(figsize=(_PANEL_INCHES * columns, 1.3 * _PANEL_INCHES * rows + 0.4), layout="constrained")
     axes = figure.subplots(2 * rows, columns, squeeze=False, sharex=True, height_ratios=(4, 1) * rows)
     for ax in axes.flat:
         ax.set_axis_off()
@@ -139,7 +139,8 @@ def save(figure: Any, path: str | os.PathLike[str], *, force: bool = False, dpi:
     return target
 
 
-def _figure(**options: Any) -> Any:
+def new_figure(**options: Any) -> Any:
+    """Make an empty figure without pyplot."""
     try:
         return import_module("matplotlib.figure").Figure(**options)
     except ImportError as error:

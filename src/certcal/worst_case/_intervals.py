@@ -1,0 +1,82 @@
+"""Intervals of confidences, checked once: every perturbed confidence of sample n lies in [lower_n, upper_n]."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from certcal._checks import InputError, confidences, correctness, same_length, to_numpy
+from certcal._threads import map_blocks
+
+
+@dataclass(frozen=True, eq=False)
+class Intervals:
+    """Checked intervals of one type, correctness, and which samples are certified (None for all)."""
+
+    lower: NDArray[Any]
+    upper: NDArray[Any]
+    correct: NDArray[np.uint8]
+    certified: NDArray[np.bool_] | None
+
+    def __len__(self) -> int:
+        return self.lower.size
+
+    def only_certified(self) -> Intervals:
+        """The certified samples; an error when there is none."""
+        if self.certified is None:
+            return self
+        if not self.certified.any():
+            raise InputError("certified is false for every sample; a worst case over no sample is undefined")
+        keep = self.certified
+        return Intervals(self.lower[keep], self.upper[keep], self.correct[keep], None)
+
+
+def check_intervals(lower: Any, upper: Any, correct: Any, certified: Any = None) -> Intervals:
+    """Check intervals in [0, 1] with lower <= upper, correctness and the certified mask together.
+
+    What is returned does not change when the given arrays do. Samples that are not certified may hold anything,
+    NaN too; they become [0, 1].
+    """
+    low, high, c = to_numpy(lower, "lower"), to_numpy(upper, "upper"), to_numpy(correct, "correct")
+    mask = None
+    if certified is not None:
+        remedy = "pass true or false for each sample"
+        mask = correctness(certified, "certified", remedy).view(np.bool_).copy()
+        same_length(lower=low.size, upper=high.size, correct=c.size, certified=mask.size)
+        low, high, c = (_replaced(values, mask, rest) for values, rest in ((low, 0), (high, 1), (c, 0)))
+    low, high, c = confidences(low, "lower"), confidences(high, "upper"), correctness(c)
+    same_length(lower=low.size, upper=high.size, correct=c.size)
+    _check_order(low, high)
+    if low.dtype != high.dtype:
+        low, high = low.astype(np.float64), high.astype(np.float64)
+    given = (lower, upper, correct)
+    low, high, c = (_own(values, source) for values, source in zip((low, high, c), given, strict=True))
+    return Intervals(low, high, c, mask)
+
+
+def _replaced(values: NDArray[Any], mask: NDArray[np.bool_], rest: int) -> NDArray[Any]:
+    flat = values.reshape(-1).copy()
+    flat[~mask] = rest
+    return flat
+
+
+def _own(values: NDArray[Any], source: Any) -> NDArray[Any]:
+    """A copy, unless nobody else holds the memory; on all threads, because it is large."""
+    if not isinstance(source, np.ndarray) and values.base is None:
+        return values
+    out = np.empty_like(values)
+    map_blocks(lambda start, stop: np.copyto(out[start:stop], values[start:stop]), values.size)
+    return out
+
+
+def _check_order(low: NDArray[Any], high: NDArray[Any]) -> None:
+    for start in range(0, low.size, 1 << 16):  # in blocks that stay in the cache
+        bad = low[start : start + (1 << 16)] > high[start : start + (1 << 16)]
+        if bad.any():
+            index = start + int(np.argmax(bad))
+            raise InputError(
+                f"lower[{index}] is {low[index]:.9g}, above upper[{index}] = {high[index]:.9g}; are the two swapped?"
+            )

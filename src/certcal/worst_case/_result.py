@@ -1,0 +1,108 @@
+"""What a worst case is: a value, and the confidences that reach it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from certcal.binning import BinTable
+from certcal.claims import move_outward, round_outward
+
+
+@dataclass(frozen=True, eq=False)
+class WorstCase:
+    """The largest (or smallest) value of a metric over all confidences inside their intervals.
+
+    Attributes
+    ----------
+    name
+        The metric.
+    value
+        The extreme value; over the certified samples when a mask was given.
+    signs
+        +1 or -1 per bin for the calibration error (is the bin's accuracy above its confidence?), else None.
+    n
+        Number of samples the value is over.
+    attain
+        Makes the witness and its bins when they are first asked for.
+    extreme
+        "highest" or "lowest".
+    lower_end
+        A proved lower end when the value is not known exactly; equal to the value when it is.
+    all_samples
+        The same with uncertified samples free to be anything, when a mask was given.
+    settings
+        Bins and their closure.
+    mean_square
+        Mean of the largest (c - z)² inside the intervals, for :func:`population_bound`.
+    """
+
+    name: str
+    value: float
+    n: int
+    signs: NDArray[np.int8] | None
+    attain: Callable[[], tuple[NDArray[Any], BinTable | None]] = field(repr=False)
+    all_samples: WorstCase | None = None
+    extreme: str = "highest"
+    lower_end: float | None = None
+    settings: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    mean_square: float | None = None
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "settings", MappingProxyType(dict(self.settings)))
+
+    @cached_property
+    def _attained(self) -> tuple[NDArray[Any], BinTable | None]:
+        return self.attain()
+
+    @property
+    def witness(self) -> NDArray[Any]:
+        """One confidence per sample, in the input order; NaN where a sample is not certified."""
+        return self._attained[0]
+
+    @property
+    def bins(self) -> BinTable | None:
+        """Per-bin sums of the witness for binned metrics, else None."""
+        return self._attained[1]
+
+    @property
+    def text(self) -> str:
+        """What is claimed, as printed: the value rounded up, or the proved lower end rounded down.
+
+        The sums behind a value are rounded, so a little more than their rounding is given away first.
+        """
+        side = "upper" if self.extreme == "highest" else "lower"
+        claimed = self.value if self.lower_end is None else self.lower_end
+        return round_outward(max(0.0, move_outward(claimed, side, 1e-14)), side)
+
+    @property
+    def sentence(self) -> str:
+        """What is claimed."""
+        words = ", ".join(f"{key}={value}" for key, value in self.settings.items())
+        relation = "at most" if self.extreme == "highest" else "at least"
+        return (
+            f"{self.name}{f' ({words})' if words else ''} is {relation} {self.text} on these {self.n} samples "
+            "for all confidences inside the given intervals."
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values for JSON, without the witness."""
+        return {
+            "type": "worst case",
+            "name": self.name,
+            "value": self.value,
+            "text": self.text,
+            "n": self.n,
+            "extreme": self.extreme,
+            "lower_end": self.value if self.lower_end is None else self.lower_end,
+            "signs": None if self.signs is None else self.signs.tolist(),
+            "all_samples": None if self.all_samples is None else self.all_samples.to_dict(),
+            "settings": dict(self.settings),
+            "sentence": self.sentence,
+        }

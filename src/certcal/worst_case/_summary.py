@@ -1,0 +1,346 @@
+"""Everything that intervals certify about a classifier, in one frozen result."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from fractions import Fraction
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+
+from certcal.claims import Bound, move_outward, round_outward
+from certcal.worst_case._calibration import calibration_error
+from certcal.worst_case._intervals import Intervals, check_intervals
+from certcal.worst_case._ks import ks_error
+from certcal.worst_case._mce import mce
+from certcal.worst_case._population import population_bound
+from certcal.worst_case._result import WorstCase
+from certcal.worst_case._scores import brier_score, nll
+
+# Keys of the metrics in the order in which they are reported.
+METRICS = ("brier_score", "nll", "calibration_error", "mce", "ks_error")
+
+
+@dataclass(frozen=True)
+class CertifiedValue:
+    """A number that follows from the intervals, with its text rounded down and its sentence.
+
+    Examples
+    --------
+    >>> certify([0.6, 0.2], [0.9, 0.5], [1, 0], certified=[1, 0]).accuracy.text
+    '0.5000'
+    """
+
+    name: str
+    value: float
+    n: int
+    text: str
+    sentence: str
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values for JSON."""
+        return {
+            "type": "certified value",
+            "name": self.name,
+            "value": self.value,
+            "text": self.text,
+            "side": "lower",
+            "n": self.n,
+            "sentence": self.sentence,
+        }
+
+
+@dataclass(frozen=True, eq=False)
+class CertifiedRange:
+    """What one metric can be when every confidence is anywhere inside its interval.
+
+    Attributes
+    ----------
+    worst
+        The largest value over the certified samples, or None when there is none.
+    worst_all
+        The largest value over all samples, with those that are not certified free to be anything.
+    best
+        The smallest value over the certified samples, or a bracket of it; None where no best case is known.
+
+    Examples
+    --------
+    >>> ranges = certify([0.513, 0.217], [0.771, 0.433], [1, 0])["brier_score"]
+    >>> print(ranges.sentence)
+    Brier score is between 0.0497 and 0.2124 on these 2 samples, whatever the confidences inside the given intervals.
+    """
+
+    worst: WorstCase | None
+    worst_all: WorstCase
+    best: WorstCase | None
+
+    @property
+    def lowest(self) -> float | None:
+        """A value that no confidences inside the intervals fall below, or None."""
+        if self.best is None:
+            return None
+        return self.best.value if self.best.lower_end is None else self.best.lower_end
+
+    @property
+    def lowest_text(self) -> str | None:
+        """``lowest`` as printed: rounded down."""
+        return None if self.best is None else self.best.text
+
+    @property
+    def sentence(self) -> str:
+        """What is claimed about the certified samples."""
+        if self.worst is None:
+            return f"{self.worst_all.name} of the certified samples is undefined: no sample is certified."
+        if self.lowest_text is None:
+            return self.worst.sentence
+        words = ", ".join(f"{key}={value}" for key, value in self.worst.settings.items())
+        return (
+            f"{self.worst.name}{f' ({words})' if words else ''} is between {self.lowest_text} and {self.worst.text} "
+            f"on these {self.worst.n} samples, whatever the confidences inside the given intervals."
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values for JSON: over the certified samples, over all, and the range of the certified ones."""
+        lowest = None
+        if self.best is not None:
+            lowest = {"value": self.lowest, "text": self.lowest_text, "reached": self.best.value}
+        return {
+            "certified": None if self.worst is None else _alone(self.worst),
+            "all": _alone(self.worst_all),
+            "lowest": lowest,
+            "sentence": self.sentence,
+        }
+
+
+@dataclass(frozen=True, eq=False)
+class CertifiedSummary:
+    """What intervals certify about a classifier on these samples, and about the population they were drawn from.
+
+    Attributes
+    ----------
+    n, n_certified
+        Number of samples, and of certified ones.
+    accuracy
+        Certified accuracy: the share of all samples that are certified and correct.
+    skill
+        Certified skill, 1 - (certified Brier score) / (Brier score of the constant confidence with the same accuracy),
+        over the certified samples. Above 0, the confidences carry information that survives inside the intervals.
+    ranges
+        Per metric ("brier_score", "nll", "calibration_error", "mce", "ks_error") the worst case over the certified
+        samples, the worst case over all, and the best case. ``summary["ks_error"]`` is short for one of them.
+    population, population_all
+        Bounds on the worst-case calibration error of the population: given that a sample is certified (None when none
+        is), and over all samples. Each holds with probability 1 - delta; both together with 1 - 2 delta.
+    settings
+        Bins, closure, delta and alpha.
+
+    Examples
+    --------
+    >>> certify([0.5, 0.25, 0], [0.75, 0.5, 1], [1, 0, 1], certified=[1, 1, 0])
+    CertifiedSummary(n=3, n_certified=2, certified_accuracy=0.3333, calibration_error=0.4834)
+    """
+
+    n: int
+    n_certified: int
+    accuracy: CertifiedValue
+    skill: CertifiedValue
+    ranges: Mapping[str, CertifiedRange]
+    population: Bound | None
+    population_all: Bound
+    settings: Mapping[str, Any] = field(default_factory=dict[str, Any])
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "ranges", MappingProxyType(dict(self.ranges)))
+        object.__setattr__(self, "settings", MappingProxyType(dict(self.settings)))
+
+    def __getitem__(self, metric: str) -> CertifiedRange:
+        return self.ranges[metric]
+
+    def __repr__(self) -> str:
+        error = self["calibration_error"].worst
+        return (
+            f"CertifiedSummary(n={self.n}, n_certified={self.n_certified}, certified_accuracy={self.accuracy.text}, "
+            f"calibration_error={'undefined' if error is None else error.text})"
+        )
+
+    @property
+    def headline(self) -> str:
+        """The sentence of the exact calibration error: of the certified samples, or of all when none is certified."""
+        ranges = self["calibration_error"]
+        return (ranges.worst or ranges.worst_all).sentence
+
+    def claims(self) -> Iterator[tuple[str, str, CertifiedValue | WorstCase | Bound]]:
+        """Every claim with its key and the samples it is over, "certified" or "all"."""
+        yield "certified_accuracy", "all", self.accuracy
+        yield "certified_skill", "certified", self.skill
+        for key, ranges in self.ranges.items():
+            if ranges.worst is not None:
+                yield key, "certified", ranges.worst
+            yield key, "all", ranges.worst_all
+        if self.population is not None:
+            yield "population_bound", "certified", self.population
+        yield "population_bound", "all", self.population_all
+
+    @property
+    def sentences(self) -> tuple[str, ...]:
+        """What is claimed, one sentence per claim."""
+        return tuple(claim.sentence for _, _, claim in self.claims())
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values for JSON."""
+        return {
+            "type": "certified summary",
+            "n": self.n,
+            "n_certified": self.n_certified,
+            "settings": dict(self.settings),
+            "certified_accuracy": self.accuracy.to_dict(),
+            "certified_skill": self.skill.to_dict(),
+            **{key: ranges.to_dict() for key, ranges in self.ranges.items()},
+            "population_bound": {
+                "certified": None if self.population is None else self.population.to_dict(),
+                "all": self.population_all.to_dict(),
+            },
+            "headline": self.headline,
+        }
+
+
+def certify(
+    lower: Any,
+    upper: Any,
+    correct: Any,
+    *,
+    certified: Any = None,
+    bins: int = 15,
+    closed: str = "left",
+    delta: float = 0.05,
+    alpha: float = 0.0,
+) -> CertifiedSummary:
+    """Everything that intervals of confidences certify about a classifier.
+
+    What is claimed: for every choice of confidences inside the intervals, each metric of the certified samples lies in
+    its range, and so does that of all samples when the others may be anything. With probability at least 1 - delta over
+    the draw of the samples, the same worst-case calibration error in the population is below its bound.
+
+    Parameters
+    ----------
+    lower, upper
+        Interval of each sample's confidence, in [0, 1].
+    correct
+        Whether each (certified) prediction is correct, 0 or 1.
+    certified
+        Which samples are certified, or None for all. There may be none.
+    bins, closed
+        As for :func:`certcal.metrics.ece`.
+    delta
+        Probability with which a population bound may fail over the draw of the samples. When alpha > 0 and a mask is
+        given, half of it goes to a Clopper-Pearson lower bound on the certified share.
+    alpha
+        Probability with which a sample's interval or correctness may be wrong.
+
+    Returns
+    -------
+    CertifiedSummary
+        Values, ranges, bounds and their sentences.
+
+    Examples
+    --------
+    >>> summary = certify([0.125, 0.5], [0.625, 0.87505], [1, 0], bins=3)
+    >>> summary.accuracy.value, round(summary["calibration_error"].worst.value, 6)
+    (0.5, 0.875025)
+    >>> print(summary.headline)
+    calibration error (bins=3, closed=left) is at most 0.8751 on these 2 samples
+    for all confidences inside the given intervals.
+    """
+    intervals = check_intervals(lower, upper, correct, certified)
+    mask = intervals.certified
+    kept = len(intervals) if mask is None else int(np.count_nonzero(mask))
+    binned = {"bins": bins, "closed": closed}
+    metrics: dict[str, tuple[Callable[..., WorstCase], bool, dict[str, Any]]] = {
+        "brier_score": (brier_score, True, {}),
+        "nll": (nll, True, {}),
+        "calibration_error": (calibration_error, True, binned),
+        "mce": (mce, False, binned),
+        "ks_error": (ks_error, True, {}),
+    }
+    ranges = {key: _range(*metrics[key], intervals, nothing=kept == 0) for key in METRICS}
+    errors = ranges["calibration_error"]
+    right = int(np.count_nonzero(intervals.correct if mask is None else intervals.correct[mask]))
+    return CertifiedSummary(
+        len(intervals),
+        kept,
+        _accuracy(right, len(intervals)),
+        _skill(ranges["brier_score"].worst, right, kept),
+        ranges,
+        None
+        if errors.worst is None
+        else _given_certified(errors.worst, mask is not None, len(intervals), delta, alpha),
+        population_bound(errors.worst_all, delta, alpha),
+        {**binned, "delta": delta, "alpha": alpha},
+    )
+
+
+def _range(
+    metric: Callable[..., WorstCase], has_best: bool, options: dict[str, Any], intervals: Intervals, nothing: bool
+) -> CertifiedRange:
+    if nothing:
+        # All samples are free; correct with confidence anywhere in [0, 1] is as bad as free samples get.
+        n = len(intervals)
+        free = metric(np.zeros(n), np.ones(n), np.ones(n, np.uint8), **options)
+        return CertifiedRange(None, replace(free, settings={**free.settings, "uncertified": "free"}), None)
+    arrays = (intervals.lower, intervals.upper, intervals.correct)
+    worst = metric(*arrays, certified=intervals.certified, **options)
+    best = metric(*arrays, certified=intervals.certified, best=True, **options) if has_best else None
+    return CertifiedRange(worst, worst.all_samples or worst, best)
+
+
+def _accuracy(right: int, n: int) -> CertifiedValue:
+    share = Fraction(right, n)
+    value = float(share)
+    value = value if Fraction(value) <= share else math.nextafter(value, 0.0)
+    steps = 10_000 * right // n  # exact: the float of 7/10 is a little below, and must not become 0.6999
+    text = f"{steps // 10_000}.{steps % 10_000:04d}"
+    sentence = f"certified accuracy is {text}: {right} of these {n} samples are certified and correct."
+    return CertifiedValue("certified accuracy", value, n, text, sentence)
+
+
+def _skill(brier: WorstCase | None, right: int, kept: int) -> CertifiedValue:
+    name = "certified skill"
+    if brier is None or right in (0, kept):
+        reason = "no sample is certified" if brier is None else f"all {kept} are {'correct' if right else 'wrong'}"
+        sentence = f"{name} is undefined: {reason}, so a constant confidence has nothing to be measured against."
+        return CertifiedValue(name, math.nan, kept, "undefined", sentence)
+    constant = right / kept * ((kept - right) / kept)
+    value = move_outward(1 - move_outward(brier.value, "upper", 1e-12) / constant, "lower", 1e-12)
+    text = round_outward(value, "lower")
+    sentence = (
+        f"{name} is at least {text} on these {kept} samples for all confidences inside the given intervals; above 0, "
+        "the confidences are worth more than one constant confidence for all."
+    )
+    return CertifiedValue(name, value, kept, text, sentence)
+
+
+def _given_certified(worst: WorstCase, masked: bool, n: int, delta: float, alpha: float) -> Bound:
+    """The bound over certified samples, with delta shared when the certified fraction must be bounded too."""
+    if not masked or not 0 < alpha < 1 or not 0 < delta < 1:
+        return population_bound(worst, delta, alpha)
+    fraction = _least_share(worst.n, n, delta / 2)
+    bound = population_bound(worst, delta / 2, alpha, certified_fraction=fraction)
+    share = round_outward(fraction, "lower")
+    return replace(bound, delta=delta, settings={**bound.settings, "certified_fraction": share})
+
+
+def _least_share(count: int, n: int, level: float) -> float:
+    """Clopper-Pearson lower bound on a share: ``count`` of ``n`` were seen; wrong with probability ``level``."""
+    from scipy.special import betaincinv
+
+    return move_outward(float(betaincinv(count, n - count + 1, level)), "lower", 1e-10)
+
+
+def _alone(worst: WorstCase) -> dict[str, Any]:
+    """A worst case without the one over all samples, which stands beside it."""
+    document = worst.to_dict()
+    del document["all_samples"]
+    return document

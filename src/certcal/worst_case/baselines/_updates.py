@@ -1,0 +1,135 @@
+"""One step of ADMM on the calibration program, for a batch of runs: Emde et al. (2024), appendix E.3-E.4, in torch.
+
+The printed vectors of length NM are tensors (runs, M, N) here, samples last. B, C and K never exist: Cᵀa is a sum over
+bins, Kᵀa a sum over the blocked ones, and E(z)ᵀa a sum over samples.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+
+@dataclass(eq=False)
+class Program:
+    """What stays fixed during the steps. Numbers that differ between runs are (runs, 1, 1)."""
+
+    lower: Tensor  # l', (M, N)
+    upper: Tensor  # u', (M, N)
+    blocked: Tensor  # k as 0 and 1, (M, N)
+    correct: Tensor  # c, (N,)
+    assignment_rate: Tensor  # α_a
+    confidence_rate: Tensor  # α_z
+    gradient_clip: Tensor
+    rho_growth: Tensor
+    rho_ceiling: Tensor
+
+
+@dataclass(eq=False)
+class State:
+    """Primal variables, residuals of the five constraints, their dual variables λ₁ … λ₅, and the common ρ.
+
+    The residuals are a - q₁, a - q₂, Cᵀa - 1, Kᵀa and z - g, the gradients of the Lagrangian with respect to the λs.
+    """
+
+    a: Tensor
+    z: Tensor
+    g: Tensor
+    q1: Tensor
+    q2: Tensor
+    residual: tuple[Tensor, Tensor, Tensor, Tensor, Tensor]
+    dual: tuple[Tensor, Tensor, Tensor, Tensor, Tensor]
+    rho: Tensor
+
+
+def begin(program: Program, start: Tensor, rho: Tensor) -> State:
+    """Step 0 from confidences (runs, N): a = 1/M (appendix G.2), q₁ = q₂ = a, g = z, λ = 0 (algorithm 2).
+
+    z starts as the given confidence moved inside every accessible bin, and as 0 in the others (§3.3).
+    """
+    z = start.unsqueeze(1).clamp(program.lower, program.upper)
+    a = torch.full_like(z, 1 / z.shape[1])
+    residual = residuals(program, a, z, z, a, a)
+    first, second, third, fourth, fifth = (torch.zeros_like(each) for each in residual)
+    return State(a, z, z, a, a, residual, (first, second, third, fourth, fifth), rho)
+
+
+def residuals(
+    program: Program, a: Tensor, z: Tensor, g: Tensor, q1: Tensor, q2: Tensor
+) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
+    """How far each of the five constraints is from holding."""
+    return a - q1, a - q2, a.sum(1, keepdim=True) - 1, (a * program.blocked).sum(1, keepdim=True), z - g
+
+
+def bin_gaps(program: Program, a: Tensor, z: Tensor) -> Tensor:
+    """E(z)ᵀa, (runs, M, 1)."""
+    return ((program.correct - z) * a).sum(2, keepdim=True)
+
+
+def advance(program: Program, state: State) -> None:
+    """One pass through algorithm 1, in its order, then the schedule of ρ."""
+    update_assignment(program, state)
+    update_confidence(program, state)
+    update_split_variables(program, state)
+    state.residual = residuals(program, state.a, state.z, state.g, state.q1, state.q2)
+    for dual, residual in zip(state.dual, state.residual, strict=True):
+        dual.addcmul_(state.rho, residual)
+    state.rho = (state.rho * program.rho_growth).minimum(program.rho_ceiling)
+
+
+def update_assignment(program: Program, state: State) -> None:
+    """Gradient step on a, with both clips of appendix G.2."""
+    (r1, r2, r3, r4, _), (dual1, dual2, dual3, dual4, _), rho = state.residual, state.dual, state.rho
+    gap = program.correct - state.z
+    sign = (gap * state.a).sum(2, keepdim=True).sign_()
+    gradient = (dual1 + dual2).addcmul_(rho, r1 + r2)
+    gradient += torch.addcmul(dual3, rho, r3)
+    gradient.addcmul_(program.blocked, torch.addcmul(dual4, rho, r4))
+    gradient.addcmul_(sign, gap, value=-1)
+    # "Clipped in infinity norm" is read as the projection onto that ball, which is entry by entry. Where we tried the
+    # other reading, to rescale the whole gradient, it found smaller values.
+    gradient.clamp_(-program.gradient_clip, program.gradient_clip)
+    # ‖a - 1/2‖∞ <= 1.2 ‖q₂ - 1/2‖∞, with the q₂ at hand: that of the step before.
+    reach = 1.2 * (state.q2 - 0.5).abs_().amax((1, 2), keepdim=True)
+    state.a = torch.addcmul(state.a, program.assignment_rate, gradient, value=-1).clamp_(0.5 - reach, 0.5 + reach)
+
+
+def update_confidence(program: Program, state: State) -> None:
+    """Gradient step on z, at the new a."""
+    sign = bin_gaps(program, state.a, state.z).sign_()
+    gradient = torch.addcmul(state.dual[4], sign, state.a).addcmul_(state.rho, state.residual[4])
+    state.z = torch.addcmul(state.z, program.confidence_rate, gradient, value=-1)
+
+
+def update_split_variables(program: Program, state: State) -> None:
+    """Closed forms for g, q₁ and q₂: eqs. (30), (28) and (29)."""
+    rho = state.rho
+    state.g = torch.addcdiv(state.z, state.dual[4], rho).clamp_(program.lower, program.upper)
+    state.q1 = torch.addcdiv(state.a, state.dual[0], rho).clamp_(0, 1)
+    centred = torch.addcdiv(state.a, state.dual[1], rho).sub_(0.5)
+    radius = 0.5 * centred[0].numel() ** 0.5
+    # The centre of the sphere has no nearest point on it and stays where it is.
+    length = centred.square().sum((1, 2), keepdim=True).sqrt_().clamp_min_(torch.finfo(centred.dtype).tiny)
+    state.q2 = centred.mul_(radius / length).add_(0.5)
+
+
+def project(program: Program, state: State) -> tuple[Tensor, Tensor, Tensor]:
+    """A feasible copy: its calibration error (runs,), and bin and confidence of every sample (runs, N).
+
+    Among the accessible bins the first with the largest entry of a, and z of that bin moved inside its bounds: the
+    nearest point to (a, z) that meets all constraints (appendix G.1).
+    """
+    bins, n = program.lower.shape
+    # The second term puts blocked bins below all others. (argmax along a strided axis is slow; the clamp at the end is
+    # for a run that has overflowed, whose value is not a number and never the best.)
+    ranked = state.a - program.blocked * (1 + 2 * state.a.abs().amax((1, 2), keepdim=True))
+    order = torch.arange(bins, 0, -1, device=ranked.device, dtype=ranked.dtype).unsqueeze(1)
+    first = torch.where(ranked == ranked.amax(1, keepdim=True), order, 0).amax(1, keepdim=True)
+    chosen = (bins - first.long()).clamp_max_(bins - 1)
+    low, high, z = (each.expand_as(ranked).gather(1, chosen) for each in (program.lower, program.upper, state.z))
+    confidence = z.clamp_(low, high).squeeze(1)
+    gaps = confidence.new_zeros(ranked.shape[:2])
+    gaps.scatter_add_(1, chosen.squeeze(1), program.correct - confidence)
+    return gaps.abs_().sum(1) / n, chosen.squeeze(1), confidence
