@@ -45,7 +45,9 @@ _HOMES = {
     "Predictions": "certcal.predictions",
     "measure": "certcal.metrics",
 }
-_ROOMS = frozenset({"binning", "calibrators", "claims", "data", "metrics", "report", "study", "torchmetrics", "worst_case"})
+_ROOMS = frozenset(
+    {"binning", "calibrators", "claims", "data", "metrics", "report", "study", "torchmetrics", "worst_case"}
+)
 
 
 def __getattr__(name: str) -> Any:

@@ -190,6 +190,24 @@ def test_the_number_of_threads_does_not_change_the_result(monkeypatch, weigh):
             assert other.value == one.value, one.name
 
 
+@pytest.mark.parametrize("factor", [1e-95, 1e95])
+def test_weights_of_extreme_but_accepted_size_lose_nothing(factor):
+    rng = np.random.default_rng(5)
+    z, w = rng.random(200) * 0.98 + 0.01, rng.random(200) + 0.01
+    c = (rng.random(200) < z).astype(np.uint8)
+    for metric in (*OF_CONFIDENCE, metrics.auroc):
+        expected = metric(z, c, sample_weight=w)
+        assert metric(z, c, sample_weight=factor * w) == pytest.approx(expected, rel=1e-9), metric
+    rows = np.stack((1 - z, z), axis=1)
+    for metric in (metrics.classwise_ece, metrics.classwise_equal_mass_ece, metrics.brier_score, metrics.nll):
+        assert metric(rows, c, sample_weight=factor * w) == pytest.approx(metric(rows, c, sample_weight=w), rel=1e-9)
+    for metric in (metrics.ece, metrics.top_label_brier_score):
+        for method in ("percentile", "bca"):
+            one = metrics.bootstrap(metric, z, c, method=method, replicates=50, sample_weight=w).interval
+            other = metrics.bootstrap(metric, z, c, method=method, replicates=50, sample_weight=factor * w).interval
+            assert (other.lower, other.upper) == pytest.approx((one.lower, one.upper), rel=1e-9)
+
+
 def test_a_thousand_classes_with_rows_that_sum_to_one_up_to_a_millionth():
     rng = np.random.default_rng(4)
     p = rng.dirichlet(np.full(1000, 0.01), 200).astype(np.float32)

@@ -69,7 +69,7 @@ def same(one, other):
 # ------------------------------------------------------------------------------------------------- any cut, same result
 
 
-@settings(max_examples=60)
+@settings(max_examples=30)
 @given(naive.scored(), st.integers(0, 8), st.booleans(), st.randoms(use_true_random=False))
 def test_without_weights_every_row_is_the_same_bits_for_any_cut_order_and_tree_of_merges(pair, cuts, kernels, random):
     z, c = pair
@@ -85,7 +85,7 @@ def test_without_weights_every_row_is_the_same_bits_for_any_cut_order_and_tree_o
     same(whole.result(), merged(streams, random).result())
 
 
-@settings(max_examples=40)
+@settings(max_examples=30)
 @given(naive.classified(), st.integers(0, 8), st.randoms(use_true_random=False))
 def test_streams_of_rows_are_the_same_bits_for_any_cut_order_and_tree_of_merges(data, cuts, random):
     p, y, w = data
@@ -105,7 +105,7 @@ def test_streams_of_rows_are_the_same_bits_for_any_cut_order_and_tree_of_merges(
         assert found.value == expected.value == summed.value, expected.name
 
 
-@settings(max_examples=60)
+@settings(max_examples=30)
 @given(naive.weighted(), st.integers(0, 8), st.sampled_from(["left", "right"]), st.randoms(use_true_random=False))
 def test_with_weights_the_binned_rows_are_the_same_bits_and_the_kernel_rows_agree(data, cuts, closed, random):
     z, c, w = data

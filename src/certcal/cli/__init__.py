@@ -21,11 +21,13 @@ __all__ = ["cli", "main"]
     cls=LazyGroup,
     commands_from={
         "measure": ("certcal.cli.measure", "Measure the calibration of a table of predictions."),
+        "certify": ("certcal.cli.certify", "Certify the calibration of a table of confidence intervals."),
         "demo": ("certcal.cli.demo", "See what it does, on data that is already here."),
     },
     examples=(
         ("certcal demo", "a first look, nothing needed"),
         ("certcal measure predictions.csv", "all metrics of a table"),
+        ("certcal certify intervals.csv", "the worst that intervals of confidences allow"),
         ("certcal measure --help", "what else it can do"),
     ),
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},

@@ -77,7 +77,7 @@ class Results:
         if self.by is not None:
             document["by"] = self.by
             document["groups"] = [{"group": part.name} | _part(part) for part in self.parts]
-        return _for_json(document)
+        return for_json(document)
 
 
 def to_json(results: Results) -> str:
@@ -159,12 +159,12 @@ def _part(part: Part) -> dict[str, Any]:
     return {"n": part.n, "measurements": rows, "reliability": part.reliability.to_dict()}
 
 
-def _for_json(value: Any) -> Any:
+def for_json(value: Any) -> Any:
     """Plain values that every JSON parser takes: null for what is undefined, the word for what is infinite."""
     if isinstance(value, dict):
-        return {str(key): _for_json(entry) for key, entry in value.items()}  # pyright: ignore
+        return {str(key): for_json(entry) for key, entry in value.items()}  # pyright: ignore
     if isinstance(value, list | tuple):
-        return [_for_json(entry) for entry in value]  # pyright: ignore
+        return [for_json(entry) for entry in value]  # pyright: ignore
     if isinstance(value, float) and not math.isfinite(value):
         return None if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
     return value

@@ -6,6 +6,8 @@ for.
 
 from certcal.data._embedded import Embedded, embedded
 from certcal.data._families import Family
+from certcal.data._interval_layout import IntervalLayout, resolve_interval_columns
+from certcal.data._intervals import IntervalPart, IntervalTable, read_intervals
 from certcal.data._layout import Layout, Overrides, resolve_columns
 from certcal.data._open import open_table
 from certcal.data._read import LoadedTable, PredictionStream, load_table, read_predictions
@@ -16,6 +18,9 @@ __all__ = [
     "Column",
     "Embedded",
     "Family",
+    "IntervalLayout",
+    "IntervalPart",
+    "IntervalTable",
     "Layout",
     "LoadedTable",
     "Overrides",
@@ -24,6 +29,8 @@ __all__ = [
     "embedded",
     "load_table",
     "open_table",
+    "read_intervals",
     "read_predictions",
     "resolve_columns",
+    "resolve_interval_columns",
 ]

@@ -28,9 +28,9 @@ _SCORE = (
     "y_proba",
     "y_score",
 )
-_CORRECT = ("correct", "is_correct", "correctness", "hit")
+CORRECT = ("correct", "is_correct", "correctness", "hit")
 _OUTCOME = ("outcome", "outcomes")
-_LABEL = (
+LABEL = (
     "label",
     "labels",
     "y",
@@ -43,7 +43,7 @@ _LABEL = (
     "truth",
     "class",
 )
-_PREDICTION = (
+PREDICTION = (
     "prediction",
     "predictions",
     "predicted",
@@ -179,10 +179,10 @@ def resolve_columns(columns: Sequence[Column | str], overrides: Mapping[str, Any
     for role in given:
         if role not in OPTIONS:
             raise InputError(f"there is no role {role!r}; the roles are {', '.join(OPTIONS)}")
-    return _Resolver(table, given).layout()
+    return Resolver(table, given).layout()
 
 
-class _Resolver:
+class Resolver:
     def __init__(self, table: list[Column], given: dict[str, Any]) -> None:
         self.table = table
         self.names = [column.name for column in table]
@@ -201,7 +201,7 @@ class _Resolver:
 
     def _by_names(self) -> Layout:
         families = find_families(self.table)
-        label = self.given.get("label") or self._pick("label", _LABEL, needed=bool(families))
+        label = self.given.get("label") or self._pick("label", LABEL, needed=bool(families))
         if len(families) == 2 and label:
             first, second = families.values()
             raise InputError(
@@ -214,11 +214,11 @@ class _Resolver:
         return self._by_confidence()
 
     def _by_class(self, kind: Any, family: Family) -> Layout:
-        label = self._column("label") if "label" in self.given else self._pick("label", _LABEL)
+        label = self._column("label") if "label" in self.given else self._pick("label", LABEL)
         if label is None:
             raise InputError(
                 f"there are {kind} ({family.description}) but no column of true classes; "
-                f"give it with --label{self._listing(*_LABEL)}"
+                f"give it with --label{self._listing(*LABEL)}"
             )
         return Layout(kind, label=label, family=family, weight=self._weight())
 
@@ -238,24 +238,24 @@ class _Resolver:
             self._refuse_with("correct", "prediction", "label")
             return Layout("confidence", confidence=confidence, correct=self._column("correct"), weight=weight)
         if "prediction" not in self.given and "label" not in self.given:
-            correct = self._pick("correct", _CORRECT, _OUTCOME)
+            correct = self._pick("correct", CORRECT, _OUTCOME)
             if correct is not None:
                 return Layout("confidence", confidence=confidence, correct=correct, weight=weight)
         return self._compared(confidence, weight)
 
     def _compared(self, confidence: str, weight: str | None) -> Layout:
         """Correctness from a label, with or without a prediction to compare it with."""
-        label = self._column("label") if "label" in self.given else self._pick("label", _LABEL)
+        label = self._column("label") if "label" in self.given else self._pick("label", LABEL)
         if label is None:
             raise InputError(
                 f"confidences are in {confidence!r}, but no column says which predictions are correct; "
-                f"give it with --correct, or give --prediction and --label{self._listing(*_CORRECT, *_LABEL)}"
+                f"give it with --correct, or give --prediction and --label{self._listing(*CORRECT, *LABEL)}"
             )
         if "prediction" in self.given:
             return Layout(
                 "confidence", confidence=confidence, prediction=self._column("prediction"), label=label, weight=weight
             )
-        prediction = self._pick("prediction", _PREDICTION)
+        prediction = self._pick("prediction", PREDICTION)
         if prediction is None:
             return Layout("confidence", confidence=confidence, correct=label, weight=weight)
         if _plain(confidence) not in _TOP_CONFIDENCE:

@@ -76,7 +76,7 @@ def metrics_table(rows: Sequence[Estimate]) -> Table:
     ['accuracy 0.9300', 'ECE 15 0.0398']
     """
     spreads = [row.interval for row in rows if row.interval is not None]
-    table = _frame()
+    table = frame()
     table.add_column("metric", min_width=_NAME_WIDTH)
     table.add_column("bins", justify="right")
     table.add_column("value", justify="right")
@@ -130,7 +130,7 @@ def _one_per_line(groups: Groups, width: int, by: str) -> Table:
         if room < 0:
             break
         shown.append((_key(row), title))
-    table = _frame()
+    table = frame()
     table.add_column(Text(by), width=named, no_wrap=True)
     table.add_column("samples", justify="right")
     for _, title in shown:
@@ -148,7 +148,7 @@ def _group_width(name: str, rows: Sequence[Estimate]) -> int:
 
 def _side_by_side(groups: Groups) -> Table:
     by_key = [{_key(row): row for row in rows} for _, rows in groups]
-    table = _frame()
+    table = frame()
     table.add_column("metric", min_width=_NAME_WIDTH)
     table.add_column("bins", justify="right")
     for name, rows in groups:
@@ -168,7 +168,8 @@ def _side_by_side(groups: Groups) -> Table:
     return table
 
 
-def _frame() -> Table:
+def frame() -> Table:
+    """Make the empty table that all tables of the terminal share."""
     from rich import box
 
     return Table(box=box.SIMPLE, pad_edge=False, header_style="bold", show_edge=False, padding=(0, 1))

@@ -39,6 +39,8 @@ class WorstCase:
         The same with uncertified samples free to be anything, when a mask was given.
     settings
         Bins and their closure.
+    ceiling
+        What the metric cannot exceed.
     mean_square
         Mean of the largest (c - z)² inside the intervals, for :func:`population_bound`.
     """
@@ -53,6 +55,7 @@ class WorstCase:
     lower_end: float | None = None
     settings: Mapping[str, Any] = field(default_factory=dict[str, Any])
     mean_square: float | None = None
+    ceiling: float = 1.0
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "settings", MappingProxyType(dict(self.settings)))
@@ -79,7 +82,7 @@ class WorstCase:
         """
         side = "upper" if self.extreme == "highest" else "lower"
         claimed = self.value if self.lower_end is None else self.lower_end
-        return round_outward(max(0.0, move_outward(claimed, side, 1e-14)), side)
+        return round_outward(min(self.ceiling, max(0.0, move_outward(claimed, side, 1e-14))), side)
 
     @property
     def sentence(self) -> str:

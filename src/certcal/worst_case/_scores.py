@@ -90,5 +90,6 @@ def _separable(name: str, loss: Loss, free: float, intervals: Intervals, best: b
             free_witness,
             extreme=extreme,
             settings={"uncertified": "free"},
+            ceiling=free,
         )
-    return WorstCase(name, total / len(kept), len(kept), None, witness, everything, extreme=extreme)
+    return WorstCase(name, total / len(kept), len(kept), None, witness, everything, extreme=extreme, ceiling=free)

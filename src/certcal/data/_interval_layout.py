@@ -1,0 +1,143 @@
+"""Which columns of a table hold certified intervals: found by sensible names, or given; never by values."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from certcal._checks import InputError
+from certcal.data._layout import CORRECT, LABEL, PREDICTION, Resolver
+from certcal.data._table import Column
+
+INTERVAL_OPTIONS = ("lower", "upper", "correct", "prediction", "label", "certified", "radius", "by")
+
+_LOWER = ("lower", "lower_bound", "lower_end", "lower_confidence", "confidence_lower", "lo", "low", "lb")
+_UPPER = ("upper", "upper_bound", "upper_end", "upper_confidence", "confidence_upper", "hi", "high", "ub")
+_CERTIFIED = ("certified", "is_certified", "verified", "is_verified")
+_RADIUS = ("radius", "radii", "epsilon", "eps")
+_GROUP = ("group",)
+
+
+@dataclass(frozen=True)
+class IntervalLayout:
+    """Which columns of a table hold the intervals and what belongs to them.
+
+    Examples
+    --------
+    >>> resolve_interval_columns(["lo", "hi", "pred", "label", "eps"]).description
+    "lower 'lo', upper 'hi', correct where 'pred' equals 'label', radius 'eps'"
+    """
+
+    lower: str
+    upper: str
+    correct: str | None = None
+    prediction: str | None = None
+    label: str | None = None
+    certified: str | None = None
+    radius: str | None = None
+    group: str | None = None
+
+    @property
+    def numbers(self) -> tuple[str, ...]:
+        """Columns that hold numbers."""
+        return tuple(name for name in (self.lower, self.upper, self.radius) if name is not None)
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """Every column to read."""
+        words = (self.correct, self.prediction, self.label, self.certified, self.group)
+        return tuple(dict.fromkeys((*self.numbers, *(name for name in words if name is not None))))
+
+    @property
+    def description(self) -> str:
+        """What was taken for what, for people."""
+        correct = (
+            f"correct {self.correct!r}" if self.correct else f"correct where {self.prediction!r} equals {self.label!r}"
+        )
+        rest = [f"{role} {name!r}" for role in ("certified", "radius", "group") if (name := getattr(self, role))]
+        return ", ".join([f"lower {self.lower!r}", f"upper {self.upper!r}", correct, *rest])
+
+    def to_dict(self) -> dict[str, str]:
+        """Roles and column names, for machines.
+
+        Examples
+        --------
+        >>> resolve_interval_columns(["lower", "upper", "correct"]).to_dict()
+        {'lower': 'lower', 'upper': 'upper', 'correct': 'correct'}
+        """
+        roles = ("lower", "upper", "correct", "prediction", "label", "certified", "radius", "group")
+        return {role: name for role in roles if (name := getattr(self, role)) is not None}
+
+
+def resolve_interval_columns(
+    columns: Sequence[Column | str], overrides: Mapping[str, Any] | None = None
+) -> IntervalLayout:
+    """Find the columns that hold intervals of confidences.
+
+    Parameters
+    ----------
+    columns
+        The columns of the table, or only their names.
+    overrides
+        Column names by role: lower, upper, correct, prediction, label, certified, radius, by.
+
+    Examples
+    --------
+    >>> resolve_interval_columns(["lower_bound", "upper_bound", "is_correct", "certified"]).description
+    "lower 'lower_bound', upper 'upper_bound', correct 'is_correct', certified 'certified'"
+    >>> resolve_interval_columns(["lowr", "upper", "correct"])
+    Traceback (most recent call last):
+        ...
+    certcal._checks.InputError: no column of lower ends was found; give it with --lower; did you mean 'lowr'?
+    The columns are 'lowr', 'upper', 'correct'
+    """
+    table = [column if isinstance(column, Column) else Column(column) for column in columns]
+    given = {role: value for role, value in (overrides or {}).items() if value is not None}
+    for role in given:
+        if role not in INTERVAL_OPTIONS:
+            raise InputError(f"there is no role {role!r}; the roles are {', '.join(INTERVAL_OPTIONS)}")
+    return _IntervalResolver(table, given).intervals()
+
+
+class _IntervalResolver(Resolver):
+    def intervals(self) -> IntervalLayout:
+        lower = self._needed("lower", _LOWER, "lower ends")
+        upper = self._needed("upper", _UPPER, "upper ends")
+        correct, prediction, label = self._correctness()
+        return IntervalLayout(
+            lower,
+            upper,
+            correct,
+            prediction,
+            label,
+            certified=self._optional("certified", _CERTIFIED),
+            radius=self._optional("radius", _RADIUS),
+            group=self._optional("by", _GROUP),
+        )
+
+    def _optional(self, role: str, names: Sequence[str]) -> str | None:
+        return self._column(role) if role in self.given else self._pick(role, names)
+
+    def _needed(self, role: str, names: Sequence[str], what: str) -> str:
+        found = self._optional(role, names)
+        if found is None:
+            raise InputError(f"no column of {what} was found; give it with --{role}{self._listing(*names)}")
+        return found
+
+    def _correctness(self) -> tuple[str | None, str | None, str | None]:
+        """The column of correctness, or those of predictions and labels to compare."""
+        if "correct" in self.given:
+            self._refuse_with("correct", "prediction", "label")
+            return self._column("correct"), None, None
+        if "prediction" not in self.given and "label" not in self.given:
+            correct = self._pick("correct", CORRECT)
+            if correct is not None:
+                return correct, None, None
+        prediction, label = self._optional("prediction", PREDICTION), self._optional("label", LABEL)
+        if prediction is None or label is None:
+            raise InputError(
+                "no column says which predictions are correct; give it with --correct, or give both --prediction and "
+                f"--label{self._listing(*CORRECT)}"
+            )
+        return None, prediction, label

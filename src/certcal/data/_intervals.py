@@ -1,0 +1,289 @@
+"""Tables of certified intervals: lower and upper end of each sample's confidence, and whether it is correct.
+
+Any verifier's output will do.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from certcal._checks import InputError
+from certcal.data._interval_layout import IntervalLayout, resolve_interval_columns
+from certcal.data._open import open_table
+from certcal.data._read import MAX_GROUPS, MISSING_GROUP, natural_order
+from certcal.data._table import check_memory
+
+if TYPE_CHECKING:
+    from certcal.data._values import Codes
+
+# One line per radius: more than this is each sample's own radius, or noise.
+MAX_RADII = 100
+
+
+@dataclass(frozen=True, eq=False)
+class IntervalPart:
+    """The samples of one radius (None without a column of radii) and one group (None for all groups together)."""
+
+    radius: str | None
+    group: str | None
+    lower: NDArray[Any]
+    upper: NDArray[Any]
+    correct: NDArray[np.uint8]
+    certified: NDArray[np.bool_] | None
+
+    def __len__(self) -> int:
+        return self.lower.size
+
+
+@dataclass(frozen=True, eq=False)
+class IntervalTable:
+    """Intervals read from a file and checked, with what was taken for what.
+
+    Attributes
+    ----------
+    path
+        The file.
+    layout
+        Which columns were used.
+    lower, upper, correct
+        One entry per row; the ends are in [0, 1] and in order.
+    certified
+        Which rows are certified, or None without such a column.
+    radii, radius_codes
+        Distinct radii as text, ascending, and which of them each row is for; empty and None without a column.
+    group_names, group_codes
+        The same for groups.
+    """
+
+    path: Path
+    layout: IntervalLayout
+    lower: NDArray[Any]
+    upper: NDArray[Any]
+    correct: NDArray[np.uint8]
+    certified: NDArray[np.bool_] | None
+    radii: tuple[str, ...] = ()
+    radius_codes: NDArray[np.int64] | None = None
+    group_names: tuple[str, ...] = ()
+    group_codes: NDArray[np.int64] | None = None
+
+    def __len__(self) -> int:
+        return self.lower.size
+
+    def parts(self) -> Iterator[IntervalPart]:
+        """Each radius as a whole and then by group."""
+        for code, radius in enumerate(self.radii or (None,)):
+            rows = slice(None) if self.radius_codes is None else np.flatnonzero(self.radius_codes == code)
+            yield self._part(radius, None, rows)
+            if self.group_codes is None:
+                continue
+            groups = self.group_codes[rows]
+            numbers = np.arange(len(self)) if isinstance(rows, slice) else rows
+            for group, name in enumerate(self.group_names):
+                members = numbers[groups == group]
+                if members.size:
+                    yield self._part(radius, name, members)
+
+    def _part(self, radius: str | None, group: str | None, rows: slice | NDArray[np.int64]) -> IntervalPart:
+        certified = None if self.certified is None else self.certified[rows]
+        return IntervalPart(radius, group, self.lower[rows], self.upper[rows], self.correct[rows], certified)
+
+
+def read_intervals(
+    path: str | os.PathLike[str],
+    overrides: Mapping[str, Any] | None = None,
+    *,
+    advance: Callable[[int], None] = lambda rows: None,
+) -> IntervalTable:
+    r"""Read intervals of confidences from Parquet, CSV, npz or Arrow.
+
+    Rows that are not certified may leave the interval and the correctness empty: nothing is claimed about them.
+
+    Parameters
+    ----------
+    path
+        The file.
+    overrides
+        Columns by role where their names do not say it; see :func:`resolve_interval_columns`.
+    advance
+        Called with the number of rows of each piece read.
+
+    Examples
+    --------
+    >>> import tempfile, pathlib
+    >>> folder = tempfile.TemporaryDirectory()
+    >>> path = pathlib.Path(folder.name) / "intervals.csv"
+    >>> _ = path.write_text("lo,hi,correct,certified,radius\n.6,.9,1,1,0.5\n.2,.4,0,1,0.25\n,,,0,0.5\n")
+    >>> table = read_intervals(path)
+    >>> [(part.radius, part.lower.tolist(), part.upper.tolist()) for part in table.parts()]
+    [('0.25', [0.2], [0.4]), ('0.5', [0.6, 0.0], [0.9, 1.0])]
+    >>> folder.cleanup()
+    """
+    table = open_table(path)
+    try:
+        layout = resolve_interval_columns(table.columns, overrides)
+        if table.rows is not None:
+            check_memory(table.path, 40 * table.rows, "certify a part of the table")
+        return _read(table, layout, advance)
+    except InputError as error:
+        text = str(error)
+        raise InputError(text if text.startswith(str(table.path)) else f"{table.path}: {text}") from None
+
+
+def _read(table: Any, layout: IntervalLayout, advance: Callable[[int], None]) -> IntervalTable:
+    from certcal.data._values import Codes
+
+    classes = Codes(layout.label or "")
+    groups = Codes(layout.group or "", missing=MISSING_GROUP, limit=MAX_GROUPS)
+    pieces: dict[str, list[NDArray[Any]]] = {}
+    first_row = 0
+    for batch in table.chunks(layout.columns, numbers=layout.numbers):
+        if batch.num_rows == 0:
+            continue
+        piece = _piece(batch, layout, first_row, classes)
+        if layout.group is not None:
+            piece["group"] = groups.add(batch.column(layout.group), first_row)
+        for name, array in piece.items():
+            pieces.setdefault(name, []).append(array)
+        first_row += batch.num_rows
+        advance(batch.num_rows)
+    if not pieces:
+        raise InputError("the table has no rows; it needs at least one")
+    arrays = {name: np.concatenate(parts) if len(parts) > 1 else parts[0] for name, parts in pieces.items()}
+    radii, radius_codes = _radii(arrays.get("radius"), layout.radius)
+    group_codes, group_names = arrays.get("group"), groups.names
+    if group_codes is not None:
+        order = natural_order(group_names)
+        group_names, group_codes = [group_names[i] for i in order], np.argsort(order)[group_codes]
+    return IntervalTable(
+        table.path,
+        layout,
+        arrays["lower"],
+        arrays["upper"],
+        arrays["correct"],
+        arrays.get("certified"),
+        radii,
+        radius_codes,
+        tuple(group_names),
+        group_codes,
+    )
+
+
+def _piece(batch: Any, layout: IntervalLayout, first_row: int, classes: Codes) -> dict[str, NDArray[Any]]:
+    """Checked arrays of one record batch."""
+    from certcal.data import _values
+
+    certified = None
+    if layout.certified is not None:
+        certified = _zero_or_one(batch.column(layout.certified), layout.certified, first_row, "certified").view(
+            np.bool_
+        )
+
+    def column(name: str, instead: float = 0) -> Any:
+        return _without_gaps(batch.column(name), certified, instead)
+
+    lower = _ends(column(layout.lower), layout.lower, first_row)
+    upper = _ends(column(layout.upper, 1), layout.upper, first_row)
+    if (lower > upper).any():
+        index = int(np.argmax(lower > upper))
+        raise InputError(
+            f"column {layout.lower!r}, row {first_row + index + 1} is {lower[index]:.9g}, above {upper[index]:.9g} in "
+            f"column {layout.upper!r}; are the two swapped?"
+        )
+    if layout.correct is not None:
+        correct = _zero_or_one(column(layout.correct), layout.correct, first_row, "correct")
+    else:
+        assert layout.label is not None
+        assert layout.prediction is not None
+        classes.column = layout.label
+        truth = classes.add(column(layout.label), first_row)
+        classes.column = layout.prediction
+        correct = (classes.add(column(layout.prediction), first_row) == truth).view(np.uint8)
+    piece = {"lower": lower, "upper": upper, "correct": correct}
+    if certified is not None:
+        piece["certified"] = certified
+    if layout.radius is not None:
+        piece["radius"] = _values.numbers(batch.column(layout.radius), layout.radius, first_row)
+        bad = ~((piece["radius"] >= 0) & (piece["radius"] < np.inf))
+        if bad.any():
+            index = int(np.argmax(bad))
+            raise InputError(
+                f"column {layout.radius!r}, row {first_row + index + 1} is {piece['radius'][index]:.9g}, "
+                "no radius; use finite numbers from 0, or name another column with --radius"
+            )
+    return piece
+
+
+def _without_gaps(array: Any, certified: NDArray[np.bool_] | None, instead: float) -> Any:
+    """The column with what is empty in rows that are not certified filled in; what is there stays and is checked."""
+    from certcal.data._pyarrow import compute, from_numpy, pa
+
+    if certified is None or certified.all():
+        return array
+    if pa.types.is_dictionary(array.type):
+        array = array.dictionary_decode()
+    gaps = compute.and_(compute.is_null(array, nan_is_null=True), from_numpy(~certified))
+    if not compute.any(gaps).as_py():
+        return array
+    if pa.types.is_null(array.type):
+        array = array.cast(pa.float64())
+    return compute.if_else(gaps, pa.scalar(str(int(instead))).cast(array.type), array)
+
+
+def _ends(array: Any, column: str, first_row: int) -> NDArray[Any]:
+    """Ends of intervals, in [0, 1]."""
+    from certcal.data._values import numbers
+
+    values = numbers(array, column, first_row)
+    if values.dtype == np.bool_:
+        raise InputError(f"column {column!r} holds true/false, not ends of intervals; name another column")
+    bad = ~((values >= 0) & (values <= 1))
+    if bad.any():
+        index = int(np.argmax(bad))
+        place = f"column {column!r}, row {first_row + index + 1} is {values[index]:.9g}"
+        if np.isnan(values[index]):
+            raise InputError(f"{place}; drop the row, or say in a column 'certified' that it is not certified")
+        raise InputError(f"{place}, outside [0, 1]; intervals are of confidences, so clip or rescale them")
+    return values if values.dtype.kind == "f" else values.astype(np.float64)
+
+
+def _zero_or_one(array: Any, column: str, first_row: int, role: str) -> NDArray[np.uint8]:
+    from certcal.data._values import outcomes
+
+    remedy = {
+        "correct": "for classes give --prediction and --label",
+        "certified": "mark certified rows with 1 and the others with 0, or name another column with --certified",
+    }[role]
+    try:
+        values = outcomes(array, column, first_row)
+    except InputError as error:
+        raise InputError(str(error).replace(_CLASS_REMEDY, remedy)) from None
+    bad = (values != 0) & (values != 1)
+    if bad.any():
+        index = int(np.argmax(bad))
+        raise InputError(
+            f"column {column!r}, row {first_row + index + 1} is {values[index]:.9g}, neither 0 nor 1; {remedy}"
+        )
+    return values.astype(np.uint8)
+
+
+_CLASS_REMEDY = "if it is a class, give the predicted class with --prediction to compare with"
+
+
+def _radii(values: NDArray[Any] | None, column: str | None) -> tuple[tuple[str, ...], NDArray[np.int64] | None]:
+    """Distinct radii as the shortest text that means them, ascending, and which one each row has."""
+    if values is None:
+        return (), None
+    distinct, codes = np.unique(values, return_inverse=True)
+    if distinct.size > MAX_RADII:
+        raise InputError(
+            f"column {column!r} has {distinct.size} distinct values; it must hold the radius that a row's interval is "
+            "for, not each sample's own certified radius; name another with --radius, or rename it"
+        )
+    return tuple(np.format_float_positional(value, trim="-") for value in distinct), codes.astype(np.int64)

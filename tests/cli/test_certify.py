@@ -1,0 +1,269 @@
+"""``certcal certify``: the claims of the library, shown, printed as JSON and written to files."""
+
+from __future__ import annotations
+
+import csv
+import importlib.util
+import io
+import json
+from functools import partial
+
+import numpy as np
+import pytest
+
+from certcal.cli import _rivals
+from certcal.data import read_intervals
+from certcal.worst_case import baselines, calibration_error, certify
+
+RNG = np.random.default_rng(9)
+N = 80
+Z = RNG.beta(6, 2, N)
+CORRECT = (RNG.random(N) < Z).astype(int)
+MARGIN = RNG.random(N)
+SITE = np.array(["north", "south"])[RNG.integers(0, 2, N)]
+
+
+def rows(radius):
+    lower, upper = np.clip(Z - radius, 0, 1), np.clip(Z + radius, 0, 1)
+    for index in range(N):
+        certified = int(MARGIN[index] > radius)
+        yield f"{radius},{lower[index]},{upper[index]},{CORRECT[index]},{certified},{SITE[index]}"
+
+
+HEADER = "radius,lower,upper,correct,certified,site\n"
+
+
+@pytest.fixture
+def radii(tmp_path):
+    path = tmp_path / "radii.csv"
+    path.write_text(HEADER + "\n".join(row for radius in (0.0625, 0.25, 2) for row in rows(radius)) + "\n")
+    return path
+
+
+@pytest.fixture
+def intervals(tmp_path):
+    """One radius, without saying so."""
+    path = tmp_path / "intervals.csv"
+    lines = [row.split(",", 1)[1] for row in (HEADER.strip(), *rows(0.125))]
+    path.write_text("\n".join(lines) + "\n")
+    return path
+
+
+def flat(text):
+    return " ".join(text.split())
+
+
+def expected(path, index=0, **options):
+    part = [part for part in read_intervals(path).parts() if part.group is None][index]
+    return certify(part.lower, part.upper, part.correct, certified=part.certified, **options)
+
+
+def test_the_block_shows_the_claims_of_the_library(certcal_command, intervals):
+    ran = certcal_command("certify", intervals)
+    assert (ran.code, ran.err) == (0, "")
+    summary = expected(intervals)
+    for _, _, claim in summary.claims():
+        assert claim.text in ran.out
+    assert summary.headline in flat(ran.out)
+    assert summary.population.sentence in flat(ran.out)
+    assert f"80 rows, {summary.n_certified} certified" in ran.out
+    assert "[a, b), the last one closed" in ran.out
+    assert "--alpha" in ran.out
+    assert max(map(len, ran.out.splitlines())) <= 80
+
+
+def test_each_radius_has_a_line_and_the_largest_a_sentence(certcal_command, radii):
+    ran = certcal_command("certify", radii)
+    assert ran.code == 0
+    for index, radius in enumerate(("0.0625", "0.25", "2")):
+        summary = expected(radii, index)
+        (line,) = [line for line in ran.out.splitlines() if line.split()[:1] == [radius]]
+        assert summary.accuracy.text in line
+        assert summary["calibration_error"].worst_all.text in line
+        assert index == 2 or summary.population.text in line
+    assert f"At radius 2, {expected(radii, 2).headline}" in flat(ran.out)
+    assert "Its terms: 1.0000 on these samples" in flat(ran.out)
+    assert max(map(len, ran.out.splitlines())) <= 80
+
+
+def test_settings_reach_the_library(certcal_command, intervals):
+    options = ("--bins", 7, "--closed", "right", "--delta", 0.01, "--alpha", 0.002)
+    document = json.loads(certcal_command("certify", intervals, *options, "--json").out)
+    summary = expected(intervals, bins=7, closed="right", delta=0.01, alpha=0.002)
+    (result,) = document["results"]
+    assert result["population_bound"]["certified"]["value"] == summary.population.value
+    assert result["calibration_error"]["certified"]["value"] == summary["calibration_error"].worst.value
+    assert document["conventions"] == {
+        "bins": 7,
+        "closed": "right",
+        "delta": 0.01,
+        "alpha": 0.002,
+        "bins_are": "(a, b], the first one closed",
+    }
+    assert "taken as certain" not in certcal_command("certify", intervals, *options).out
+
+
+def test_json_holds_value_text_and_sentence_of_every_claim(certcal_command, radii):
+    text = certcal_command("certify", radii, "--json").out
+    assert "NaN" not in text
+    document = json.loads(text)
+    assert [result["radius"] for result in document["results"]] == [0.0625, 0.25, 2]
+    assert document["columns"]["radius"] == "radius"
+    assert document["n"] == 3 * N
+    for index, result in enumerate(document["results"][:2]):
+        summary = expected(radii, index)
+        for key, samples, claim in summary.claims():
+            entry = result[key] if key.startswith("certified_") else result[key][samples]
+            assert entry["text"] == claim.text
+            assert entry["sentence"] == claim.sentence
+            assert entry["value"] == ("Infinity" if claim.value == np.inf else claim.value)
+    nothing = document["results"][2]
+    assert nothing["n_certified"] == 0
+    assert nothing["certified_skill"]["value"] is None
+    assert nothing["calibration_error"]["certified"] is None
+    assert nothing["calibration_error"]["all"]["value"] == 1
+
+
+def test_groups_stand_beside_the_whole(certcal_command, intervals, radii):
+    document = json.loads(certcal_command("certify", radii, "--by", "site", "--json").out)
+    places = [(result["radius"], result["group"]) for result in document["results"]]
+    assert places[:4] == [(0.0625, None), (0.0625, "north"), (0.0625, "south"), (0.25, None)]
+    assert document["results"][1]["n"] + document["results"][2]["n"] == N
+    shown = certcal_command("certify", intervals, "--by", "site").out
+    assert [line.split()[0] for line in shown.splitlines() if line[:5] in ("all  ", "north", "south")] == [
+        "all",
+        "north",
+        "south",
+    ]
+
+
+def test_columns_can_be_named(certcal_command, tmp_path):
+    path = tmp_path / "odd.csv"
+    path.write_text("a,b,won,ok,mine,truth\n.25,.5,1,1,x,x\n.5,.75,0,1,y,x\n")
+    ends = ("--lower", "a", "--upper", "b")
+    ran = certcal_command("certify", path, *ends, "--correct", "won", "--certified", "ok")
+    assert ran.code == 0
+    assert "lower 'a', upper 'b', correct 'won', certified 'ok'" in flat(ran.out)
+    ran = certcal_command("certify", path, *ends, "--prediction", "mine", "--label", "truth")
+    assert "correct where 'mine' equals 'truth'" in flat(ran.out)
+
+
+def test_numbers_are_written_as_json_and_csv(certcal_command, radii, tmp_path):
+    ran = certcal_command("certify", radii, "--by", "site", "-o", tmp_path / "a.json", "-o", tmp_path / "a.csv")
+    assert ran.err == f"wrote {tmp_path / 'a.json'}\nwrote {tmp_path / 'a.csv'}\n"
+    document = json.loads((tmp_path / "a.json").read_text())
+    assert document == json.loads(certcal_command("certify", radii, "--by", "site", "--json").out)
+    table = list(csv.DictReader(io.StringIO((tmp_path / "a.csv").read_text())))
+    errors = [row for row in table if (row["claim"], row["samples"]) == ("calibration_error", "all")]
+    assert [(row["radius"], row["group"]) for row in errors][:2] == [("0.0625", ""), ("0.0625", "north")]
+    assert [float(row["value"]) for row in errors] == [
+        result["calibration_error"]["all"]["value"] for result in document["results"]
+    ]
+    assert all(row["sentence"] for row in table)
+    assert {row["value"] for row in table if row["claim"] == "certified_skill" and row["radius"] == "2"} == {""}
+
+
+def test_nothing_is_overwritten_without_force(certcal_command, intervals, tmp_path):
+    path = tmp_path / "mine.json"
+    path.write_text("mine")
+    ran = certcal_command("certify", intervals, "-o", path)
+    assert (ran.code, ran.out) == (2, "")
+    assert "not overwritten" in ran.err
+    assert path.read_text() == "mine"
+    assert certcal_command("certify", intervals, "-o", path, "--force").code == 0
+    assert json.loads(path.read_text())["n"] == N
+
+
+def test_the_table_itself_and_pictures_are_refused_as_outputs(certcal_command, intervals):
+    assert "choose another name" in certcal_command("certify", intervals, "-o", intervals, "--force").err
+    ran = certcal_command("certify", intervals, "-o", "certified.png")
+    assert ran.code == 2
+    assert "choose one of the endings .json, .csv" in ran.err
+
+
+@pytest.fixture
+def quick(monkeypatch):
+    """The published methods with few steps."""
+    methods = dict(_rivals.METHODS)
+    methods["ADMM"] = (False, partial(baselines.admm, steps=20))
+    methods["dECE ascent"] = (False, partial(baselines.dece_ascent, steps=5))
+    monkeypatch.setattr(_rivals, "METHODS", methods)
+
+
+def test_compare_puts_the_baselines_and_their_times_next_to_the_exact_value(certcal_command, radii, quick, tmp_path):
+    path = tmp_path / "compared.csv"
+    document = json.loads(certcal_command("certify", radii, "--compare", "--by", "site", "--json", "-o", path).out)
+    compared = {(r["radius"], r["group"]): r["comparison"] for r in document["results"] if "comparison" in r}
+    assert list(compared) == [(0.0625, None), (0.25, None)]  # nothing is certified at 2
+    for methods, result in zip(compared.values(), (document["results"][0], document["results"][3]), strict=True):
+        exact, *others = methods
+        assert exact["value"] == pytest.approx(result["calibration_error"]["certified"]["value"], abs=1e-12)
+        assert [method["method"] for method in others] == ["ADMM", "dECE ascent", "Brier confidences"]
+        assert all(method["value"] <= exact["value"] for method in others)
+        assert all(float(method["text"]) <= method["value"] and method["side"] == "lower" for method in others)
+        assert float(exact["text"]) >= exact["value"]
+        assert all(method["seconds"] > 0 and method["sentence"] for method in methods)
+    rows_of = [row for row in csv.DictReader(io.StringIO(path.read_text())) if row["seconds"]]
+    assert [row["claim"] for row in rows_of] == ["exact", "ADMM", "dECE ascent", "Brier confidences"] * 2
+
+
+def test_compare_says_that_only_the_exact_value_is_a_certificate(certcal_command, intervals, quick):
+    out = certcal_command("certify", intervals, "--compare").out
+    part = next(iter(read_intervals(intervals).parts()))
+    worst = calibration_error(part.lower, part.upper, part.correct, certified=part.certified)
+    assert f"exact at most {worst.text}" in flat(out)
+    assert "ADMM at least" in flat(out)
+    assert "Only the exact value is a certificate" in out
+    assert max(map(len, out.splitlines())) <= 80
+
+
+def test_compare_without_torch_is_one_sentence(certcal_command, intervals, monkeypatch):
+    find = importlib.util.find_spec
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name, *rest: None if name == "torch" else find(name, *rest))
+    ran = certcal_command("certify", intervals, "--compare")
+    assert (ran.code, ran.out) == (2, "")
+    assert ran.err.count("\n") == 1
+    assert "--compare: admm needs torch; install it with: pip install 'certcal[torch]', or leave out" in ran.err
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("lower,upper,correct\n.1,.2,1\n.9,.4,1\n", "column 'lower', row 2 is 0.9, above 0.4 in column 'upper'"),
+        ("lower,upper,correct\n.1,1.5,1\n", "column 'upper', row 1 is 1.5, outside [0, 1]"),
+        ("lower,upper,correct\nnan,.5,1\n", "column 'lower', row 1 is empty; fill it or drop the row"),
+        ("lowr,upper,correct\n.1,.5,1\n", "did you mean 'lowr'?"),
+        ("lower,upper\n.1,.5\n", "give it with --correct"),
+        ("lower,upper,correct\n", "the table has no rows"),
+    ],
+)
+def test_bad_tables_are_one_sentence_and_exit_code_2(certcal_command, tmp_path, text, message):
+    path = tmp_path / "bad.csv"
+    path.write_text(text)
+    ran = certcal_command("certify", path)
+    assert (ran.code, ran.out) == (2, "")
+    assert ran.err.startswith(f"certcal: error: {path}: ")
+    assert ran.err.count("\n") == 1
+    assert message in ran.err
+
+
+@pytest.mark.parametrize(
+    "options",
+    [("--delta", "0"), ("--delta", "1"), ("--delta", "nan"), ("--alpha", "1"), ("--alpha", "-0.1"), ("--bins", "0")],
+)
+def test_settings_out_of_range_are_refused(certcal_command, intervals, options):
+    ran = certcal_command("certify", intervals, *options)
+    assert (ran.code, ran.out) == (2, "")
+    assert options[0].strip("-") in ran.err
+
+
+def test_a_missing_file_suggests_its_neighbour(certcal_command, intervals):
+    ran = certcal_command("certify", intervals.with_name("interval.csv"))
+    assert ran.code == 2
+    assert "did you mean" in ran.err
+
+
+def test_help_has_examples(certcal_command):
+    ran = certcal_command("certify", "--help")
+    assert ran.code == 0
+    assert ran.out.count("\n  certcal certify ") >= 5
