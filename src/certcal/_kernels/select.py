@@ -66,19 +66,22 @@ def weigh(values: Any, weights: Any, sums: Any, grid: Any) -> Any:
 
 
 @njit(cache=True, nogil=True)
-def rises_and_falls(values: Any, correct: Any, sums: Any, grid: Any) -> Any:
-    """Per bucket the sum of 1 - z over correct (column 1) and of z over incorrect samples (column 0)."""
+def rises_and_falls(values: Any, correct: Any, weights: Any, sums: Any, grid: Any) -> Any:
+    """Per bucket the sum of w(1 - z) over correct (column 1) and of wz over incorrect samples (column 0).
+
+    Empty weights stand for ones. The last axis holds a sum and its rounding error (Kahan), so that millions of equal
+    confidences lose no digits.
+    """
     for i in range(values.size):
         value = np.float64(values[i])
-        sums[bucket(value, grid), correct[i]] += 1.0 - value if correct[i] else value
-
-
-@njit(cache=True, nogil=True)
-def weighted_rises_and_falls(values: Any, correct: Any, weights: Any, sums: Any, grid: Any) -> Any:
-    """As :func:`rises_and_falls` with weights."""
-    for i in range(values.size):
-        value = np.float64(values[i])
-        sums[bucket(value, grid), correct[i]] += weights[i] * (1.0 - value if correct[i] else value)
+        term = 1.0 - value if correct[i] else value
+        if weights.size:
+            term *= weights[i]
+        cell = sums[bucket(value, grid), correct[i]]
+        term -= cell[1]
+        total = cell[0] + term
+        cell[1] = (total - cell[0]) - term
+        cell[0] = total
 
 
 @njit(cache=True, nogil=True)

@@ -77,11 +77,8 @@ def extremes(blocks: Blocks, spread: bool) -> tuple[float, float]:
     >>> extremes(lambda: [(np.array([0.25, 0.75]), np.array([0, 1], np.uint8), None)], True)
     (-0.125, 0.0)
     """
-    from certcal._kernels import select as kernels
-
-    grid = kernels.make_grid(octaves=20, bits=12)
-    moves, total = _rises_and_falls(blocks, grid)
-    ends = np.cumsum(moves[:, 1] - moves[:, 0])
+    moves, total, grid = _rises_and_falls(blocks)
+    ends = _running(moves[:, 1] - moves[:, 0])
     starts = np.concatenate(([0.0], ends[:-1]))
     low, high = min(0.0, float(ends.min())), max(0.0, float(ends.max()))
     # Rounding of the sums must not close a bucket that holds the answer.
@@ -97,14 +94,21 @@ def extremes(blocks: Blocks, spread: bool) -> tuple[float, float]:
     return low / total, high / total
 
 
-def _rises_and_falls(blocks: Blocks, grid: Any) -> tuple[Floats, float]:
-    moves = np.zeros((grid.buckets, 2))
+def _rises_and_falls(blocks: Blocks) -> tuple[Floats, float, Any]:
+    """Rises and falls per bucket, the total weight, and the buckets: the finer the more samples the first block has."""
+    from certcal._kernels import select as kernels
+
+    grid: Any = None
+    moves = np.zeros((0, 2))
     total = 0.0
     for z, c, w in blocks():
+        if grid is None:
+            grid = kernels.make_grid(octaves=20, bits=min(12, max(3, int(z.size).bit_length() - 7)))
+            moves = np.zeros((grid.buckets, 2))
         for part in map_blocks(partial(_block_moves, kernel_float(z), c, w, grid), z.size):
             moves += part
         total += float(z.size) if w is None else float(w.sum())
-    return moves, total
+    return moves, total, grid
 
 
 def _block_moves(
@@ -112,12 +116,15 @@ def _block_moves(
 ) -> Floats:
     from certcal._kernels import select as kernels
 
-    part = np.zeros((grid.buckets, 2))
-    if w is None:
-        kernels.rises_and_falls(values[start:stop], c[start:stop], part, grid)
-    else:
-        kernels.weighted_rises_and_falls(values[start:stop], c[start:stop], w[start:stop], part, grid)
-    return part
+    part = np.zeros((grid.buckets, 2, 2))
+    weights = np.empty(0) if w is None else w[start:stop]
+    kernels.rises_and_falls(values[start:stop], c[start:stop], weights, part, grid)
+    return part[:, :, 0]
+
+
+def _running(values: Floats) -> Floats:
+    """Running sums, kept in extended precision where the machine has it."""
+    return np.cumsum(values, dtype=np.longdouble).astype(np.float64)
 
 
 def _inside(blocks: Blocks, wanted: NDArray[np.bool_], moves: Floats, starts: Floats, grid: Any) -> Floats:
@@ -134,12 +141,12 @@ def _inside(blocks: Blocks, wanted: NDArray[np.bool_], moves: Floats, starts: Fl
     values, steps = values[order], steps[order]
     # The sum of everything in closed buckets before each sample: what the open buckets before it do not account for.
     opened = np.flatnonzero(wanted)
-    before_open = np.concatenate(([0.0], np.cumsum((moves[:, 1] - moves[:, 0])[opened])))[:-1]
+    before_open = np.concatenate(([0.0], _running((moves[:, 1] - moves[:, 0])[opened])))[:-1]
     offset = starts[opened] - before_open
     from certcal._kernels import select as kernels
 
     counts = np.zeros(grid.buckets, np.int64)
     kernels.count(values, counts, grid)
-    reached = np.cumsum(steps) + np.repeat(offset, counts[opened])
+    reached = _running(steps) + np.repeat(offset, counts[opened])
     last_of_tie = np.append(values[1:] != values[:-1], True)
     return reached[last_of_tie]
