@@ -261,9 +261,10 @@ def test_a_bound_never_claims_more_probability_than_it_has(delta):
 
 
 @pytest.mark.parametrize(
-    ("delta", "text"), [(0.05, "0.95"), (0.5, "0.5"), (0.1, "0.9"), (0.001, "0.999"), (1e-6, "0.999999")]
+    ("delta", "text"),
+    [(0.05, "0.95"), (0.5, "0.5"), (0.1, "0.9"), (0.001, "0.999"), (1e-6, "0.999999"), (0.0512, "0.948")],
 )
-def test_usual_levels_are_printed_as_people_write_them(delta, text):
+def test_levels_are_printed_as_people_write_them_and_rounded_down(delta, text):
     assert f"with probability at least {text} over the draw of 1000 samples" in a_bound(delta=delta).sentence
 
 

@@ -1,6 +1,6 @@
 """The documentation is executed: every Python block runs, every shown output is what is printed.
 
-A page is a little session in an empty folder. Its ``python`` blocks run in order and share their names; a ``text``
+A page starts in an empty folder. Its ``python`` blocks run in order and share their names; a ``text``
 block that follows one directly shows what it prints. A ``console`` block holds ``$ certcal …`` commands and what they
 print (compared when shown). ``...`` stands for any number of left-out lines, or for a part of a line. The comment
 ``<!-- exit code 2 -->`` before a block says that its commands fail.

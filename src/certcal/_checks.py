@@ -47,7 +47,12 @@ def to_numpy(value: Any, name: str) -> NDArray[Any]:
         array = np.asarray(value)
     except (TypeError, ValueError, RuntimeError) as error:
         kind = type(value).__name__
-        raise InputError(f"{name} ({kind}) cannot be read as an array: {error}; pass numbers of equal shape") from error
+        remedy = (
+            "call .float() first" if "bfloat16" in str(getattr(value, "dtype", "")).lower() else "pass plain numbers"
+        )
+        raise InputError(f"{name} ({kind}) cannot be read as an array: {error}; {remedy}") from error
+    if array.dtype.kind in "biuf" and not array.dtype.isnative:
+        array = array.astype(array.dtype.newbyteorder("="))
     if array.dtype.kind in "biu" or (array.dtype.kind == "f" and array.dtype.itemsize <= 8):
         return array
     if array.dtype.kind == "f":
@@ -58,7 +63,7 @@ def to_numpy(value: Any, name: str) -> NDArray[Any]:
 def _not_numeric(array: NDArray[Any], name: str) -> str:
     for index, entry in np.ndenumerate(array):
         if not isinstance(entry, int | float | np.number | np.bool_):
-            place = f"{name}[{', '.join(map(str, index))}]"
+            place = f"{name}[{', '.join(map(str, index))}]" if index else name
             return f"{place} is {entry!r}, not a number; convert or drop such entries"
     return f"{name} has dtype {array.dtype}, which is not numeric; convert it to float64"
 
@@ -128,18 +133,20 @@ def correctness(
     raise InputError(f"{name}[{index}] is {array[index]}, neither 0 nor 1; {remedy}")
 
 
-def weights(value: Any, n: int, name: str = "sample_weight") -> NDArray[np.float64] | None:
-    """Finite weights >= 0 with a positive sum as float64, or None for none."""
+def weights(value: Any, n: int, name: str = "sample_weight", partner: str = "confidence") -> NDArray[np.float64] | None:
+    """Finite weights >= 0 with a positive sum as float64, or None for none; ``partner`` has n entries."""
     if value is None:
         return None
     array = _one_dimensional(to_numpy(value, name), name).astype(np.float64, copy=False)
-    same_length(confidence=n, **{name: array.size})
+    same_length(**{partner: n, name: array.size})
     from certcal._kernels.checking import all_finite_and_not_negative
 
     if not all(map_blocks(lambda start, stop: bool(all_finite_and_not_negative(array[start:stop])), n)):
         index = _first(~((array >= 0) & (array < np.inf)))
         raise InputError(f"{name}[{index}] is {array[index]}; weights must be finite and not negative")
     largest = float(array.max())
+    if largest == 0:
+        raise InputError(f"{name} is 0 for every sample; at least one weight must be positive")
     if not 1e-100 < largest < 1e100:
         raise InputError(f"the largest {name} is {largest:g}; rescale the weights to ordinary sizes (around 1)")
     return array
@@ -223,13 +230,13 @@ def logit_matrix(value: Any, name: str = "logits") -> NDArray[Any]:
 def labels(value: Any, classes: int, name: str = "labels") -> NDArray[np.int64]:
     """Whole numbers from 0 to ``classes - 1``, one per sample."""
     array = _one_dimensional(to_numpy(value, name), name)
-    whole = array.astype(np.int64) if array.dtype.kind != "f" or np.isfinite(array).all() else None
-    bad = ~np.isfinite(array) if whole is None else (whole != array) | (whole < 0) | (whole >= classes)
+    bad = ~((array >= 0) & (array < classes))
+    if array.dtype.kind == "f":
+        bad |= np.floor(array) != array
     if bad.any():
         index = _first(bad)
         raise InputError(f"{name}[{index}] is {array[index]}; labels are whole numbers from 0 to {classes - 1}")
-    assert whole is not None  # non-finite entries were reported above
-    return whole
+    return array.astype(np.int64)
 
 
 def class_pair(
@@ -239,7 +246,7 @@ def class_pair(
     p = probability_matrix(probabilities)
     y = labels(labels_given, p.shape[1])
     same_length(probabilities=p.shape[0], labels=y.size)
-    return p, y, weights(sample_weight, y.size)
+    return p, y, weights(sample_weight, y.size, partner="labels")
 
 
 def bin_count(bins: Any, name: str = "bins") -> int:
@@ -251,6 +258,36 @@ def bin_count(bins: Any, name: str = "bins") -> int:
     if not 1 <= count <= 10_000_000:
         raise InputError(f"{name} is {count}; pass a number from 1 to 10000000")
     return count
+
+
+def bin_counts(bins: Any, name: str = "bins") -> tuple[int, ...]:
+    """One number of bins or several, without repetition."""
+    several = list(bins) if hasattr(bins, "__iter__") and not isinstance(bins, str) else [bins]
+    if not several:
+        raise InputError(f"{name} is empty; pass at least one number of bins")
+    return tuple(dict.fromkeys(bin_count(count, name) for count in several))
+
+
+def whole_number(value: Any, least: int, most: int, name: str, remedy: str) -> int:
+    """A whole number in a range."""
+    try:
+        number = operator.index(value)
+    except TypeError:
+        raise InputError(f"{name} is {value!r}; {remedy}") from None
+    if not least <= number <= most:
+        raise InputError(f"{name} is {number}; {remedy}")
+    return number
+
+
+def share(value: Any, name: str, remedy: str) -> float:
+    """A number strictly between 0 and 1."""
+    try:
+        number = float(value)
+    except (TypeError, ValueError):
+        raise InputError(f"{name} is {value!r}; {remedy}") from None
+    if not 0 < number < 1:
+        raise InputError(f"{name} is {number}; {remedy}")
+    return number
 
 
 def positive(value: Any, name: str) -> float:

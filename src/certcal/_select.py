@@ -34,7 +34,7 @@ def quantiles(blocks: Blocks, bins: int, closed: str) -> Floats:
     if bins == 1:
         return np.empty(0)
     per_bucket, grid = bucket_weights(blocks)
-    before = np.concatenate(([0.0], np.cumsum(per_bucket)))
+    before = np.concatenate(([0.0], running(per_bucket)))
     total = float(before[-1])
     shares = np.arange(1, bins) / bins
     # Left: first value whose weight up to and including it exceeds the share. Right: the mirror image, from above.
@@ -46,12 +46,17 @@ def quantiles(blocks: Blocks, bins: int, closed: str) -> Floats:
     values, weights = gather(blocks, wanted, grid)
     order = np.argsort(values, kind="stable") if weights is not None else None
     values = np.sort(values) if order is None else values[order]
-    up_to = np.arange(1.0, values.size + 1) if weights is None or order is None else np.cumsum(weights[order])
+    up_to = np.arange(1.0, values.size + 1) if weights is None or order is None else running(weights[order])
     # Weight of the buckets that were not gathered, to be added in front of each gathered value.
-    skipped = np.cumsum(np.where(wanted, 0.0, per_bucket))
+    skipped = running(np.where(wanted, 0.0, per_bucket))
     goals = thresholds - skipped[holding]
     found = np.searchsorted(up_to, goals, side)
     return values[np.minimum(found, values.size - 1)].astype(np.float64)
+
+
+def running(values: Floats) -> Floats:
+    """Running sums, kept in extended precision where the machine has it."""
+    return np.cumsum(values, dtype=np.longdouble).astype(np.float64)
 
 
 def bucket_weights(blocks: Blocks) -> tuple[Floats, Any]:
@@ -72,12 +77,13 @@ def bucket_weights(blocks: Blocks) -> tuple[Floats, Any]:
 def _bucket_sums(values: NDArray[Any], w: Floats | None, grid: Any, start: int, stop: int) -> NDArray[Any]:
     from certcal._kernels import select as kernels
 
-    sums = np.zeros(grid.buckets, np.int64 if w is None else np.float64)
     if w is None:
-        kernels.count(values[start:stop], sums, grid)
-    else:
-        kernels.weigh(values[start:stop], w[start:stop], sums, grid)
-    return sums
+        counts = np.zeros(grid.buckets, np.int64)
+        kernels.count(values[start:stop], counts, grid)
+        return counts
+    sums = np.zeros((grid.buckets, 2))
+    kernels.weigh(values[start:stop], w[start:stop], sums, grid)
+    return sums[:, 0]
 
 
 def gather(blocks: Blocks, wanted: NDArray[np.bool_], grid: Any) -> tuple[NDArray[Any], Floats | None]:

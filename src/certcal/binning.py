@@ -138,7 +138,7 @@ def build_lookup(edges: Floats, closed: str, dtype: np.dtype[Any]) -> Lookup:
     inner = inner.astype(np.float64)
     cells = 1 << min(16, max(10, int(8 * inner.size).bit_length()))
     below = np.searchsorted(inner, np.arange(cells + 2) / cells, side="right")
-    if inner.size > cells // 8 or np.diff(below).max() <= 3:
+    if np.diff(below).max() <= 3:
         return Lookup(np.append(inner, np.inf), below.astype(np.uint32), float(cells))
     counts = np.zeros(CROWDED.buckets, np.int64)
     count(np.minimum(inner, 1.0), counts, CROWDED)
@@ -297,10 +297,9 @@ def _rounded(state: NDArray[np.int64]) -> Floats:
     """Superaccumulators as floats: Python's integers make the one rounding correct."""
     flat = state.reshape(-1, state.shape[-1])
     out = np.zeros(flat.shape[0])
-    for row in range(flat.shape[0]):
+    for row in np.flatnonzero(flat.any(axis=1)):
         used = np.flatnonzero(flat[row])
-        if used.size:
-            out[row] = sum(int(flat[row, digit]) << (32 * int(digit)) for digit in used) / (1 << 1075)
+        out[row] = sum(int(flat[row, digit]) << (32 * int(digit)) for digit in used) / (1 << 1075)
     return out.reshape(state.shape[:-1])
 
 

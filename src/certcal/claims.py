@@ -14,8 +14,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal, localcontext
 from fractions import Fraction
-from types import MappingProxyType
-from typing import Any
+from typing import Any, NoReturn
 
 from certcal._checks import InputError, choice
 
@@ -46,7 +45,7 @@ def round_outward(value: float, side: str, digits: int = 4) -> str:
         context.prec = 1100  # exact for any float64
         step = Decimal(1).scaleb(-digits)
         rounded = Decimal(value).quantize(step, ROUND_CEILING if side == "upper" else ROUND_FLOOR)
-    return f"{rounded + 0:f}" if rounded else f"{Decimal(0):.{digits}f}"
+        return f"{abs(rounded) if rounded == 0 else rounded:f}"
 
 
 def move_outward(value: float, side: str, relative: float = 2.0**-52) -> float:
@@ -62,8 +61,32 @@ def move_outward(value: float, side: str, relative: float = 2.0**-52) -> float:
     return math.nextafter(value + math.copysign(abs(value) * relative, away), away)
 
 
+class Frozen(dict[str, Any]):
+    """A mapping that does not change, and can be copied and sent to another process.
+
+    Examples
+    --------
+    >>> Frozen({"bins": 15})["bins"]
+    15
+    """
+
+    def _refuse(self, *_: Any, **__: Any) -> NoReturn:
+        raise TypeError("a claim does not change; make a new one")
+
+    __setitem__ = __delitem__ = __ior__ = _refuse  # pyright: ignore[reportAssignmentType]
+    clear = pop = popitem = setdefault = update = _refuse  # pyright: ignore[reportAssignmentType]
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Frozen, (dict(self),)
+
+
 def _frozen(mapping: Mapping[str, Any]) -> Mapping[str, Any]:
-    return MappingProxyType(dict(mapping))
+    return Frozen({key: _plain(value) for key, value in mapping.items()})
+
+
+def _plain(value: Any) -> Any:
+    """Scalars and arrays of NumPy as Python's own, so that every claim can be written as JSON."""
+    return value.tolist() if hasattr(value, "tolist") else value
 
 
 def _in_words(settings: Mapping[str, Any]) -> str:
@@ -245,7 +268,9 @@ class Ledger:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON."""
-        return {"budget": self.budget, "spent": self.spent, "entries": dict(self.entries)}
+        names = dict.fromkeys(name for name, _ in self.entries)
+        entries = {name: math.fsum(alpha for other, alpha in self.entries if other == name) for name in names}
+        return {"budget": self.budget, "spent": self.spent, "entries": entries}
 
 
 @dataclass(frozen=True)
@@ -330,10 +355,12 @@ def _short(value: float, direction: str) -> str:
 
 def _complement(delta: float) -> str:
     """1 - delta as text, rounded down so that the claim is never too strong."""
+    if delta < 1e-12:
+        return "0.999999999999"
     exact = Decimal(1) - Decimal(repr(delta))
-    places = max(2, -math.floor(math.log10(delta)) + 1)
+    places = max(2, 1 - math.floor(math.log10(delta)), 1 - math.floor(math.log10(exact)))
     text = f"{exact.quantize(Decimal(1).scaleb(-places), ROUND_FLOOR):f}"
-    return text.rstrip("0")
+    return text.rstrip("0").rstrip(".")
 
 
 def _all_of(assumptions: tuple[str, ...]) -> str:

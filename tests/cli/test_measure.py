@@ -175,7 +175,7 @@ def test_the_table_itself_is_never_replaced(certcal_command, scores):
         (["measure", "{scores}", "-o", "x.json", "-o", "x.json"], r"-o names the same file twice"),
         (["measure", "{scores}", "--colour"], r"No such option '?:? ?'?--colour"),
         (["mesure", "{scores}"], r"there is no command 'mesure'; did you mean 'measure'\?"),
-        (["fly"], r"there is no command 'fly'; the commands are measure, demo"),
+        (["fly"], r"there is no command 'fly'; the commands are measure, certify, demo"),
     ],
 )
 def test_bad_input_is_one_sentence_and_exit_code_two(

@@ -155,6 +155,17 @@ def test_atoms_add_up_to_the_bins_of_the_samples_and_never_cross_an_edge(n, dtyp
         assert n > 4096 or atoms.count.size == n
 
 
+@pytest.mark.parametrize("n", [4097, 20_000])
+@pytest.mark.parametrize("weigh", [False, True])
+def test_atoms_hold_one_outcome_each_when_there_are_no_bins(n, weigh):
+    z, c = np.full(n, 0.5), np.zeros(n, np.uint8)
+    c[: n // 3 + 1] = 1
+    w = np.ones(n) if weigh else None
+    atoms = make_atoms(z, c, w, None, "left")
+    assert (atoms.count * atoms.correct).sum() == c.sum()
+    assert atoms.count.size <= 4098
+
+
 def test_every_replicate_draws_as_many_samples_as_there_are():
     z, c = data(10_000)
     for w in (None, np.full(10_000, 0.5)):
@@ -208,6 +219,31 @@ def test_bca_agrees_with_the_textbook(case):
         low, high = between(drawn, share, room)
         assert low - 1e-12 <= end <= high + 1e-12
     assert found.method == "bca"
+
+
+def test_bca_of_very_skewed_losses_needs_the_acceleration_and_agrees_with_the_textbook():
+    z = np.random.default_rng(3).random(40) ** 16
+    c = np.zeros(40, np.uint8)
+    losses = z**2
+    count = 20_000
+    drawn = np.sort(naive.replicates(np.mean, (losses,), count, seed=5))
+    shares, acceleration = textbook_bca(drawn, losses.mean(), jackknife(np.mean, losses), 0.9)
+    assert acceleration > 0.1
+    found = bootstrap(metrics.top_label_brier_score, z, c, method="bca", level=0.9, replicates=count, seed=6).interval
+    for end, share in ((found.lower, shares[0]), (found.upper, shares[1])):
+        low, high = between(drawn, share, 2 * 4 * math.sqrt(share * (1 - share) * 2 / count))
+        assert low <= end <= high
+
+
+@pytest.mark.parametrize(("value", "acceleration"), [(500.0, 0.0), (430.0, 0.05), (610.0, -0.1)])
+def test_bca_ends_are_the_order_statistics_of_the_corrected_tails(value, acceleration):
+    drawn = np.arange(1.0, 1001.0)
+    shift = ndtri((np.mean(drawn < value) + np.mean(drawn <= value)) / 2)
+    moved = shift + ndtri([0.05, 0.95])
+    low, high = ndtr(shift + moved / (1 - acceleration * moved))
+    found = interval_from(drawn, value, 0.9, "bca", acceleration)
+    assert found.lower == pytest.approx(1000 * low, abs=1.001)
+    assert found.upper == pytest.approx(1000 * high, abs=1.001)
 
 
 @pytest.mark.parametrize("metric", [metrics.top_label_brier_score, metrics.accuracy])

@@ -213,6 +213,19 @@ def test_a_table_of_rows_read_in_pieces_has_the_values_of_the_whole(data, cuts, 
     }
 
 
+@pytest.mark.parametrize("closed", ["left", "right"])
+@pytest.mark.parametrize("weigh", [False, True])
+def test_equal_mass_bins_of_a_table_read_in_pieces_are_closed_on_the_side_asked_for(closed, weigh):
+    rng = np.random.default_rng(0)
+    # 105 samples fill 3, 7 and 15 bins evenly: only then do the edges depend on the side that is closed.
+    z, c, w = rng.random(105), rng.integers(0, 2, 105), np.full(105, 0.3) if weigh else None
+    parts = [Predictions.from_confidence(z[k::3], c[k::3], picked(w, slice(k, None, 3))) for k in range(3)]
+    found = measure_stream(lambda: parts, bins=(3, 7, 15), closed=closed)
+    for bins in (3, 7, 15):
+        expected = naive.equal_mass_ece(z, c, bins, closed, w)
+        assert found["equal_mass_ece", bins].value == pytest.approx(expected, rel=1e-12)
+
+
 def test_logits_read_in_pieces_keep_their_likelihood():
     x, y = np.array([[800.0, 0.0], [0.0, 1.0], [3.0, -3.0]]), np.array([1, 1, 0])
     parts = [Predictions.from_logits(x[k : k + 1], y[k : k + 1]) for k in range(3)]

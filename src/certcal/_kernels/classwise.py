@@ -24,7 +24,7 @@ def add_gaps(probabilities: Any, labels: Any, inner: Any, table: Any, cells: Any
             locate(row, inner, table, cells, where)
             base = np.uint64(0)
             for k in range(classes):
-                sums[base + where[k]] -= np.int64(row[k] * SCALE + 0.5)
+                sums[base + where[k]] -= np.int64(min(np.float64(row[k]), 1.0) * SCALE + 0.5)
                 base += np.uint64(bins)
             sums[np.uint64(labels[i] * bins) + where[labels[i]]] += np.int64(SCALE)
         for k in range(classes):
@@ -46,7 +46,7 @@ def add_weighted_gaps(
         row = probabilities[i]
         locate(row, inner, table, cells, where)
         for k in range(classes):
-            term = weights[i] * ((1.0 if labels[i] == k else 0.0) - row[k])
+            term = weights[i] * ((1.0 if labels[i] == k else 0.0) - min(np.float64(row[k]), 1.0))
             old = state[k, where[k], 0]
             total = old + term
             part = total - old
@@ -61,7 +61,7 @@ def squared_distances(probabilities: Any, labels: Any, out: Any) -> Any:
     for i in range(rows):
         total = 0.0
         for k in range(classes):
-            value = np.float64(probabilities[i, k])
+            value = min(np.float64(probabilities[i, k]), 1.0)
             total += value * value
-        value = np.float64(probabilities[i, labels[i]])
+        value = min(np.float64(probabilities[i, labels[i]]), 1.0)
         out[i] = total - 2.0 * value + 1.0

@@ -46,7 +46,7 @@ def _bits(typingctx: Any, value: Any) -> Any:
 def bucket(value: Any, grid: Any) -> Any:
     """Bucket of a value in [0, 1]."""
     upper = value >= 0.5
-    distance = 1.0 - value if upper else value
+    distance = 1.0 - value if upper else value + 0.0  # -0.0 becomes 0.0, whose bits are not negative
     number = max(np.int64(0), _bits(distance) - grid.smallest) >> grid.shift  # pyright: ignore[reportCallIssue]
     return 2 * grid.half + 1 - number if upper else number
 
@@ -60,9 +60,13 @@ def count(values: Any, counts: Any, grid: Any) -> Any:
 
 @njit(cache=True, nogil=True)
 def weigh(values: Any, weights: Any, sums: Any, grid: Any) -> Any:
-    """Weight per bucket."""
+    """Weight per bucket; the last axis holds a sum and its rounding error (Kahan)."""
     for i in range(values.size):
-        sums[bucket(np.float64(values[i]), grid)] += weights[i]
+        cell = sums[bucket(np.float64(values[i]), grid)]
+        term = weights[i] - cell[1]
+        total = cell[0] + term
+        cell[1] = (total - cell[0]) - term
+        cell[0] = total
 
 
 @njit(cache=True, nogil=True)

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from certcal._checks import InputError, choice, kernel_float, score_pair, weights
+from certcal._checks import InputError, choice, kernel_float, score_pair, share, weights, whole_number
 from certcal.binning import BinTable, build_lookup
 from certcal.claims import Estimate, Interval
 
@@ -43,6 +43,7 @@ class Atoms:
     count: Floats
     weight: Floats
     squared: Floats
+    dtype: np.dtype[Any]
     draw: Callable[[np.random.Generator], tuple[Floats, Floats, Floats]]
 
 
@@ -91,7 +92,7 @@ def make_atoms(z: NDArray[Any], c: NDArray[np.uint8], w: Floats | None, edges: F
             return total(times.astype(np.float64)), total(times * heavy), total(times * heavy**2)
 
     confidence = np.clip(confidence, exact.min(), exact.max())  # a mean of equal values may round beyond them
-    return Atoms(confidence, outcome[starts], where[starts].astype(np.int64), count, weight, squared, draw)
+    return Atoms(confidence, outcome[starts], where[starts].astype(np.int64), count, weight, squared, z.dtype, draw)
 
 
 def table_of(atoms: Atoms, sums: Sums, edges: Floats, closed: str) -> BinTable:
@@ -123,7 +124,8 @@ def point_metric(metric: Callable[..., float], **options: Any) -> Evaluate:
 
     def evaluate(atoms: Atoms, sums: Sums) -> float:
         present = sums[1] > 0
-        return metric(atoms.confidence[present], atoms.correct[present], sample_weight=sums[1][present], **options)
+        confidence = atoms.confidence[present].astype(atoms.dtype)
+        return metric(confidence, atoms.correct[present], sample_weight=sums[1][present], **options)
 
     return evaluate
 
@@ -188,7 +190,10 @@ def _acceleration(atoms: Atoms, evaluate: Evaluate) -> float:
     left_out = np.empty(size.size)
     for g in range(size.size):
         factor = np.where(group == g, 1 - 1 / size[g], 1.0)
-        left_out[g] = evaluate(atoms, (atoms.count * factor, atoms.weight * factor, atoms.squared * factor))
+        sums = atoms.count * factor, atoms.weight * factor, atoms.squared * factor
+        if not sums[1].sum() > 0:  # one sample carries all the weight: nothing to learn from leaving it out
+            return 0.0
+        left_out[g] = evaluate(atoms, sums)
     if not np.isfinite(left_out).all():
         return 0.0
     influence = np.average(left_out, weights=size) - left_out
@@ -196,13 +201,12 @@ def _acceleration(atoms: Atoms, evaluate: Evaluate) -> float:
     return float((size * influence**3).sum() / (6 * spread**1.5)) if spread > 0 else 0.0
 
 
-def check_request(level: float, method: str, replicates: int) -> None:
-    """Refuse an impossible level, an unknown method or too few replicates."""
+def check_request(level: float, method: str, replicates: int, seed: int) -> None:
+    """Refuse an impossible level, an unknown method, too few replicates or a seed that is none."""
     choice(method, METHODS, "method")
-    if not 0 < level < 1:
-        raise InputError(f"level is {level}; pass a confidence level between 0 and 1, such as 0.95")
-    if not 10 <= replicates <= 1_000_000:
-        raise InputError(f"replicates is {replicates}; pass a number from 10 to 1000000 (1000 is usual)")
+    share(level, "level", "pass a confidence level between 0 and 1, such as 0.95")
+    whole_number(replicates, 10, 1_000_000, "replicates", "pass a whole number from 10 to 1000000 (1000 is usual)")
+    whole_number(seed, 0, 1 << 128, "seed", "pass a whole number >= 0")
 
 
 def bootstrap(
@@ -247,7 +251,7 @@ def bootstrap(
     >>> estimate.interval.lower <= estimate.interval.upper, estimate.interval.asymptotic
     (True, True)
     """
-    check_request(level, method, replicates)
+    check_request(level, method, replicates, seed)
     from certcal.metrics._strategies import evaluator, losses, table_edges
 
     name = getattr(metric, "__name__", "metric")
@@ -263,9 +267,9 @@ def bootstrap(
         edges, closed = table_edges(metric, options)
         atoms, evaluate = make_atoms(z, c, w, edges, closed), evaluator(metric, options, edges, closed)
     else:
-        drawn = _rows(metric, arrays, sample_weight, replicates, seed, options)
         if method == "bca":
             raise InputError(f"method 'bca' is not offered for {name}, which needs whole rows; use 'percentile'")
+        drawn = _rows(metric, arrays, sample_weight, replicates, seed, options)
         n = int(first.shape[0])
         return Estimate(name, value, n, options, interval_from(drawn, value, level, method, 0.0))
     interval = resample(atoms, evaluate, value, level, method, replicates, seed)

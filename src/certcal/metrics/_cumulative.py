@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from certcal._checks import kernel_float, score_pair
-from certcal._select import wanted_positions
+from certcal._select import running, wanted_positions
 from certcal._threads import map_blocks
 
 Floats = NDArray[np.float64]
@@ -78,7 +78,7 @@ def extremes(blocks: Blocks, spread: bool) -> tuple[float, float]:
     (-0.125, 0.0)
     """
     moves, total, grid = _rises_and_falls(blocks)
-    ends = _running(moves[:, 1] - moves[:, 0])
+    ends = running(moves[:, 1] - moves[:, 0])
     starts = np.concatenate(([0.0], ends[:-1]))
     low, high = min(0.0, float(ends.min())), max(0.0, float(ends.max()))
     # Rounding of the sums must not close a bucket that holds the answer.
@@ -122,11 +122,6 @@ def _block_moves(
     return part[:, :, 0]
 
 
-def _running(values: Floats) -> Floats:
-    """Running sums, kept in extended precision where the machine has it."""
-    return np.cumsum(values, dtype=np.longdouble).astype(np.float64)
-
-
 def _inside(blocks: Blocks, wanted: NDArray[np.bool_], moves: Floats, starts: Floats, grid: Any) -> Floats:
     """Cumulative sums after each distinct confidence inside the wanted buckets."""
     confidence: list[Floats] = []
@@ -141,12 +136,12 @@ def _inside(blocks: Blocks, wanted: NDArray[np.bool_], moves: Floats, starts: Fl
     values, steps = values[order], steps[order]
     # The sum of everything in closed buckets before each sample: what the open buckets before it do not account for.
     opened = np.flatnonzero(wanted)
-    before_open = np.concatenate(([0.0], _running((moves[:, 1] - moves[:, 0])[opened])))[:-1]
+    before_open = np.concatenate(([0.0], running((moves[:, 1] - moves[:, 0])[opened])))[:-1]
     offset = starts[opened] - before_open
     from certcal._kernels import select as kernels
 
     counts = np.zeros(grid.buckets, np.int64)
     kernels.count(values, counts, grid)
-    reached = _running(steps) + np.repeat(offset, counts[opened])
+    reached = running(steps) + np.repeat(offset, counts[opened])
     last_of_tie = np.append(values[1:] != values[:-1], True)
     return reached[last_of_tie]

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from certcal._checks import InputError, bin_count, choice
+from certcal._checks import InputError, bin_counts, choice
 from certcal.binning import CLOSED, equal_width_edges, mass_edges, sums
 from certcal.claims import Estimate
 from certcal.metrics import _binned as binned
@@ -124,11 +124,9 @@ def measure(
     >>> round(table["ece", 5].value, 12)
     0.35
     """
-    counts = [bin_count(bins)] if isinstance(bins, int | np.integer) else [bin_count(count) for count in bins]
-    if not counts:
-        raise InputError("bins is empty; pass at least one number of bins")
+    counts = bin_counts(bins)
     side = choice(closed, CLOSED, "closed")
-    rows = list(_rows(predictions, list(dict.fromkeys(counts)), side))
+    rows = list(_rows(predictions, counts, side))
     if metrics is not None:
         wanted = list(metrics)
         known = dict.fromkeys(row[0] for row in rows)
@@ -164,7 +162,7 @@ def _needs_rows(function: Any) -> bool:
     return function in (classwise.classwise_ece, classwise.classwise_equal_mass_ece)
 
 
-def _rows(predictions: Predictions, counts: list[int], closed: str) -> Iterator[Row]:
+def _rows(predictions: Predictions, counts: tuple[int, ...], closed: str) -> Iterator[Row]:
     """Name, settings, value and bootstrap recipe of every row, in the order of the table."""
     from certcal.metrics._kde import kde_ece
     from certcal.metrics._mmce import mmce

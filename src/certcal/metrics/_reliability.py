@@ -96,13 +96,15 @@ def reliability(
     table = sums(z, c, w, all_edges, side)
     if not replicates:
         return Reliability(table, ece_of(table), None, None, level)
-    check_request(level, "percentile", replicates)
+    check_request(level, "percentile", replicates, seed)
     atoms = make_atoms(z, c, w, all_edges, side)
     rng = np.random.default_rng(seed)
     drawn = np.stack([table_of(atoms, atoms.draw(rng), all_edges, side).accuracy for _ in range(replicates)])
     lower, upper = np.full((2, all_edges.size - 1), np.nan)
     for m in np.flatnonzero(table.weight > 0):
         known = np.sort(drawn[~np.isnan(drawn[:, m]), m])
+        if known.size == 0:  # so few samples that no replicate has one
+            known = table.accuracy[m : m + 1]
         tail = (1 - level) / 2
         lower[m] = known[int(tail * known.size)]
         upper[m] = known[min(known.size - 1, int((1 - tail) * known.size))]

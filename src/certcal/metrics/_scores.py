@@ -28,14 +28,20 @@ Floats = NDArray[np.float64]
 
 
 def weighted_mean(values: Floats, w: Floats | None) -> float:
-    """Mean, weighted when weights are given.
+    """Mean, weighted when weights are given; a value of weight 0 does not count even when it is infinite.
 
     Examples
     --------
     >>> weighted_mean(np.array([1.0, 3.0]), None)
     2.0
     """
-    return float(values.mean()) if w is None else float(np.dot(values, w) / w.sum())
+    if w is None:
+        return float(values.mean())
+    if not np.isfinite(values).all():
+        values = np.where(w > 0, values, 0.0)
+        if np.isinf(values).any():
+            return float("inf")
+    return float(np.dot(values, w) / w.sum())
 
 
 def accuracy(correct: Any, *, sample_weight: Any = None) -> float:
@@ -54,7 +60,7 @@ def accuracy(correct: Any, *, sample_weight: Any = None) -> float:
     0.75
     """
     c = correctness(correct)
-    return weighted_mean(c, weights(sample_weight, c.size))  # pyright: ignore[reportArgumentType]
+    return weighted_mean(c, weights(sample_weight, c.size, partner="correct"))  # pyright: ignore[reportArgumentType]
 
 
 def top_label_brier_score(confidence: Any, correct: Any, *, sample_weight: Any = None) -> float:
@@ -133,7 +139,7 @@ def nll(probabilities: Any, labels: Any, *, from_logits: bool = False, sample_we
         x = logit_matrix(probabilities)
         y = check_labels(labels, x.shape[1])
         same_length(logits=x.shape[0], labels=y.size)
-        return weighted_mean(logit_losses(x, y), weights(sample_weight, y.size))
+        return weighted_mean(logit_losses(x, y), weights(sample_weight, y.size, partner="labels"))
     p, y, w = class_pair(probabilities, labels, sample_weight)
     return weighted_mean(log_losses(p, y), w)
 
@@ -150,7 +156,8 @@ def logit_losses(x: NDArray[Any], y: NDArray[np.int64]) -> Floats:
     step = max(1, 2_000_000 // x.shape[1])
     for start in range(0, y.size, step):
         rows = x[start : start + step].astype(np.float64)
-        rows -= rows.max(axis=1, keepdims=True)
+        with np.errstate(over="ignore"):  # logits that differ by more than the largest float are infinitely apart
+            rows -= rows.max(axis=1, keepdims=True)
         chosen = rows[np.arange(rows.shape[0]), y[start : start + step]]
         out[start : start + step] = np.log(np.exp(rows).sum(axis=1)) - chosen
     return out

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from certcal._checks import InputError, bin_count, choice, score_pair
+from certcal._checks import InputError, bin_counts, choice, class_pair, score_pair, to_numpy, whole_number
 from certcal.binning import CLOSED, BinSums, ExactSum, equal_width_edges
 from certcal.claims import Estimate
 from certcal.metrics import _binned as binned
@@ -30,7 +30,7 @@ class StreamingCalibration:
     """An accumulator: ``update`` with pieces, ``merge`` with others, ``result`` at any time.
 
     Without weights the result is the same bits however the data was cut, ordered or merged; with weights that holds
-    for the binned metrics, and the kernel metrics agree to rounding.
+    for the binned metrics of confidences and the scores, and the classwise and kernel metrics agree to rounding.
     The state is a few numbers per bin and class, and one megabyte for the two kernel metrics.
 
     Parameters
@@ -61,10 +61,9 @@ class StreamingCalibration:
         classes: int | None = None,
         kernels: bool = True,
     ) -> None:
-        counts = [bins] if isinstance(bins, int | np.integer) else list(bins)
-        self.counts = tuple(dict.fromkeys(bin_count(count) for count in counts))
-        if not self.counts:
-            raise InputError("bins is empty; pass at least one number of bins")
+        self.counts = bin_counts(bins)
+        if classes is not None:
+            classes = whole_number(classes, 2, 10_000_000, "classes", "pass a whole number of classes, at least 2")
         self.closed = choice(closed, CLOSED, "closed")
         self.classes = classes
         self.kind = "confidence"
@@ -81,7 +80,10 @@ class StreamingCalibration:
         """Add confidences and whether they were right; nothing is added when one of them is refused."""
         if self.classes is not None:
             raise InputError("this accumulator was made for probabilities (classes=…); use update_probabilities")
-        self._add(*score_pair(confidence, correct, sample_weight))
+        if _weightless(sample_weight):
+            score_pair(confidence, correct)
+        else:
+            self._add(*score_pair(confidence, correct, sample_weight))
 
     def update_probabilities(self, probabilities: Any, labels: Any, sample_weight: Any = None) -> None:
         """Add rows of class probabilities and true classes; nothing is added when one of them is refused.
@@ -95,6 +97,9 @@ class StreamingCalibration:
         """
         from certcal.predictions import Predictions
 
+        if _weightless(sample_weight):
+            class_pair(probabilities, labels)
+            return
         self.update_predictions(Predictions.from_probabilities(probabilities, labels, sample_weight))
 
     def update_predictions(self, predictions: Predictions) -> None:
@@ -176,6 +181,14 @@ class StreamingCalibration:
         for name in names if self.classes is None else (*names, "brier_score", "nll"):
             found.append((name, self._sums[name].value / total, {}))
         return Measurements(tuple(Estimate(name, value, n, more) for name, value, more in found), n, self.kind)
+
+
+def _weightless(sample_weight: Any) -> bool:
+    """Whether there are weights and all are 0: such a piece counts for nothing, but is no mistake."""
+    if sample_weight is None:
+        return False
+    weights = to_numpy(sample_weight, "sample_weight")
+    return weights.size > 0 and not weights.any()
 
 
 def _times(values: Floats, w: Floats | None) -> Floats:

@@ -36,11 +36,17 @@ def sweep_ece(confidence: Any, correct: Any, *, sample_weight: Any = None) -> fl
     0.2
     """
     z, c, w = score_pair(confidence, correct, sample_weight)
-    return ece_of(sums(z, c, w, mass_edges(z, w, sweep_bins(z, c, w), "left")))
+    count = sweep_bins(z, c, w)
+    if count is None:
+        edges = np.concatenate(([0.0], np.unique(z)[1:].astype(np.float64), [1.0]))
+        return ece_of(sums(z, c, w, edges))
+    return ece_of(sums(z, c, w, mass_edges(z, w, count, "left")))
 
 
-def sweep_bins(z: NDArray[Any], c: NDArray[np.uint8], w: Floats | None) -> int:
+def sweep_bins(z: NDArray[Any], c: NDArray[np.uint8], w: Floats | None) -> int | None:
     """Largest number of equal-mass bins, counted up from one, whose accuracies never fall.
+
+    None when no number of bins makes them fall; then every distinct confidence has a bin of its own.
 
     Examples
     --------
@@ -56,7 +62,7 @@ def sweep_bins(z: NDArray[Any], c: NDArray[np.uint8], w: Floats | None) -> int:
     wrong = values[c == 0]
     right = values[c == 1]
     if wrong.size == 0 or right.size == 0 or right.min() >= wrong.max():
-        return values.size  # sorted by correctness: no number of bins can make the accuracy fall
+        return None  # sorted by correctness
     limits = (float(right.min()), float(wrong.max()))
     del right
     if w is None:

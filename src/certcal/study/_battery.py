@@ -36,7 +36,7 @@ class Battery:
     >>> import numpy as np
     >>> rng = np.random.default_rng(0)
     >>> logits = rng.normal(size=(500, 3))
-    ... labels = logits.argmax(axis=1)
+    >>> labels = logits.argmax(axis=1)
     >>> labels[:150] = rng.integers(0, 3, 150)
     >>> result = battery(Predictions.from_logits(3 * logits, labels))
     >>> len(result.before), len(result.after)  # accuracy and fifty others each
