@@ -48,7 +48,9 @@ def to_numpy(value: Any, name: str) -> NDArray[Any]:
     except (TypeError, ValueError, RuntimeError) as error:
         kind = type(value).__name__
         remedy = (
-            "call .float() first" if "bfloat16" in str(getattr(value, "dtype", "")).lower() else "pass plain numbers"
+            "call .float() first"
+            if "bfloat16" in str(getattr(value, "dtype", "")).lower()
+            else "pass numbers of equal shape"
         )
         raise InputError(f"{name} ({kind}) cannot be read as an array: {error}; {remedy}") from error
     if array.dtype.kind in "biuf" and not array.dtype.isnative:
@@ -286,7 +288,7 @@ def share(value: Any, name: str, remedy: str) -> float:
     except (TypeError, ValueError):
         raise InputError(f"{name} is {value!r}; {remedy}") from None
     if not 0 < number < 1:
-        raise InputError(f"{name} is {number}; {remedy}")
+        raise InputError(f"{name} is {value}; {remedy}")
     return number
 
 

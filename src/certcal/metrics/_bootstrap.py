@@ -85,7 +85,8 @@ def make_atoms(z: NDArray[Any], c: NDArray[np.uint8], w: Floats | None, edges: F
     else:
         heavy = w[order]
         weight, squared = total(heavy), total(heavy**2)
-        confidence = np.where(weight > 0, total(heavy * exact) / np.where(weight > 0, weight, 1), total(exact) / count)
+        counted = total(heavy * np.where(heavy > 0, exact, 0.0))  # a loss of weight 0 may be infinite
+        confidence = np.where(weight > 0, counted / np.where(weight > 0, weight, 1), total(exact) / count)
 
         def draw(rng: np.random.Generator) -> Sums:
             times = np.bincount(rng.integers(0, z.size, z.size), minlength=z.size)
@@ -205,7 +206,7 @@ def check_request(level: float, method: str, replicates: int, seed: int) -> None
     """Refuse an impossible level, an unknown method, too few replicates or a seed that is none."""
     choice(method, METHODS, "method")
     share(level, "level", "pass a confidence level between 0 and 1, such as 0.95")
-    whole_number(replicates, 10, 1_000_000, "replicates", "pass a whole number from 10 to 1000000 (1000 is usual)")
+    whole_number(replicates, 10, 1_000_000, "replicates", "pass a number from 10 to 1000000 (1000 is usual)")
     whole_number(seed, 0, 1 << 128, "seed", "pass a whole number >= 0")
 
 

@@ -159,7 +159,9 @@ class StreamingCalibration:
         first = tables[self.counts[0]]
         n, total = int(first.count.sum()), first.total
         if n == 0 or total == 0:
-            raise InputError("nothing was added yet; call update with at least one sample of positive weight")
+            raise InputError(
+                "nothing was added yet, or sample_weight was 0 throughout; call update with at least one sample that counts"
+            )
         found: list[tuple[str, float, dict[str, Any]]] = [
             ("accuracy", float(first.correct_sum.sum() / total), {}),
             ("mean_confidence", float(first.confidence_sum.sum() / total), {}),
