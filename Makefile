@@ -52,7 +52,12 @@ lint: $(VENV)/.dev ## ruff: rules and formatting
 types: $(VENV)/.dev ## pyright, strict
 	$(VENV)/bin/pyright
 
-unit: $(VENV)/.dev ## pytest: tests, docstring examples, documentation pages
+# numba's cache sees a change in a kernel's own file, not in one that it imports: after any change all are compiled anew.
+$(VENV)/.kernels: $(wildcard src/certcal/_kernels/*.py) $(VENV)/.dev
+	@find src -name '*.nb[ic]' -delete
+	@touch $@
+
+unit: $(VENV)/.dev $(VENV)/.kernels ## pytest: tests, docstring examples, documentation pages
 	$(VENV)/bin/pytest -n 2
 
 docs: $(VENV)/.dev ## build the documentation into site/, strictly

@@ -67,6 +67,7 @@ class StreamingCalibration:
         self.closed = choice(closed, CLOSED, "closed")
         self.classes = classes
         self.kind = "confidence"
+        self._weightless = False
         self._bins = {count: BinSums(equal_width_edges(count), self.closed) for count in self.counts}
         self._grid = MomentGrid() if kernels else None
         self._sums = {name: ExactSum() for name in ("top_label_brier_score", "top_label_nll", "brier_score", "nll")}
@@ -82,6 +83,7 @@ class StreamingCalibration:
             raise InputError("this accumulator was made for probabilities (classes=…); use update_probabilities")
         if _weightless(sample_weight):
             score_pair(confidence, correct)
+            self._weightless = True
         else:
             self._add(*score_pair(confidence, correct, sample_weight))
 
@@ -99,6 +101,7 @@ class StreamingCalibration:
 
         if _weightless(sample_weight):
             class_pair(probabilities, labels)
+            self._weightless = True
             return
         self.update_predictions(Predictions.from_probabilities(probabilities, labels, sample_weight))
 
@@ -159,9 +162,8 @@ class StreamingCalibration:
         first = tables[self.counts[0]]
         n, total = int(first.count.sum()), first.total
         if n == 0 or total == 0:
-            raise InputError(
-                "nothing was added yet, or sample_weight was 0 throughout; call update with at least one sample that counts"
-            )
+            reason = "sample_weight was 0 in all that was added" if self._weightless else "nothing was added yet"
+            raise InputError(f"{reason}; call update with at least one sample that counts")
         found: list[tuple[str, float, dict[str, Any]]] = [
             ("accuracy", float(first.correct_sum.sum() / total), {}),
             ("mean_confidence", float(first.confidence_sum.sum() / total), {}),
