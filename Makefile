@@ -70,7 +70,7 @@ $(BENCH)/.ready: pyproject.toml constraints.txt bench/requirements.txt
 	@touch $@
 
 bench: $(BENCH)/.ready ## speed and memory against peers, as ratios measured in one run
-	$(BENCH)/bin/python bench/run.py
+	@$(BENCH)/bin/python bench/run.py; first=$$?; $(BENCH)/bin/python bench/worst_case.py && exit $$first
 
 experiments: ## list the experiments
 	@shopt -s nullglob; files=(experiments/*.py); \

@@ -47,7 +47,7 @@ def test_the_block_shows_the_range_over_certified_and_the_worst_over_all_samples
     assert row(text, "Brier score") == [brier.lowest_text, brier.worst.text, brier.worst_all.text]
     assert row(text, "certified accuracy") == [summary.accuracy.text]
     assert row(text, "skill over one constant") == [summary.skill.text]
-    assert row(text, "except with probability 0.05") == [summary.population.text, summary.population_all.text]
+    assert row(text, "each except with probability 0.05") == [summary.population.text, summary.population_all.text]
     assert float(row(text, "+ chance of the draw")[0]) >= summary.population.terms["deviation"]
     assert max(map(cell_len, text.splitlines())) <= 80
 
@@ -67,7 +67,7 @@ def test_when_nothing_is_certified_the_values_are_undefined_and_those_of_all_sam
     summary = at(2)
     text = shown(summary_table(summary))
     assert row(text, "ECE, 15 bins, exactly") == ["undefined", summary["calibration_error"].worst_all.text]
-    assert row(text, "except with probability 0.05") == ["undefined", "1.0000"]
+    assert row(text, "each except with probability 0.05") == ["undefined", "1.0000"]
     assert row(text, "log loss") == ["undefined", "inf"]
 
 

@@ -40,8 +40,9 @@ def run_methods(part: IntervalPart, bins: int, closed: str, waiting: Waiting) ->
     for name, (is_exact, method) in METHODS.items():
         waiting.stage(name if part.radius is None else f"{name}, radius {part.radius}")
         start = time.perf_counter()
-        value = float(method(*arrays, bins, closed=closed).value)
+        result = method(*arrays, bins, closed=closed)
         seconds = time.perf_counter() - start
-        text = round_outward(value, "upper" if is_exact else "lower")
+        value = float(result.value)
+        text = result.text if is_exact else round_outward(value, "lower")
         found.append(Method(part.radius, name, value, text, seconds, is_exact))
     return found

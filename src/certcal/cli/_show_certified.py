@@ -69,4 +69,7 @@ def _conventions(results: CertifiedResults) -> str:
         text += " Over all samples, those that are not certified may have any confidence and be right or wrong."
     if settings["alpha"] == 0:
         text += " The intervals are taken as certain; if each may fail with some probability, give it with --alpha."
+    else:
+        text += " Numbers on these samples hold where their intervals do; each may fail with probability alpha."
+        text += " Rows that the verifier abstained on belong in the table, with certified = 0."
     return text

@@ -89,7 +89,7 @@ def measure(
     *,
     bins: int | Sequence[int] = 15,
     closed: str = "left",
-    metrics: Iterable[str] | None = None,
+    metrics: str | Iterable[str] | None = None,
     bootstrap: int = 0,
     method: str = "percentile",
     level: float = 0.95,
@@ -110,7 +110,8 @@ def measure(
     bootstrap
         Number of bootstrap replicates for an interval on every row; 0 for none.
     method, level, seed
-        As for :func:`certcal.metrics.bootstrap`.
+        As for :func:`certcal.metrics.bootstrap`. Rows that need whole rows of probabilities (the classwise ones) have a
+        percentile interval whatever the method; the mean confidence and the parts of the Brier score have none.
 
     Returns
     -------
@@ -124,11 +125,13 @@ def measure(
     >>> round(table["ece", 5].value, 12)
     0.35
     """
+    if not hasattr(predictions, "confidence"):
+        raise InputError("predictions are not Predictions; make them with Predictions.from_confidence or its siblings")
     counts = bin_counts(bins)
     side = choice(closed, CLOSED, "closed")
     rows = list(_rows(predictions, counts, side))
     if metrics is not None:
-        wanted = list(metrics)
+        wanted = [metrics] if isinstance(metrics, str) else list(metrics)
         known = dict.fromkeys(row[0] for row in rows)
         for name in wanted:
             if name not in known:

@@ -21,7 +21,7 @@ SECTIONS: tuple[tuple[str, dict[str, str]], ...] = (
         {
             "ece": "ECE",
             "equal_mass_ece": "ECE, equal-mass bins",
-            "debiased_ece": "ECE, debiased",
+            "debiased_ece": "RMS gap, debiased",
             "lp_ece": "ECE, root mean square",
             "sweep_ece": "ECE, monotone sweep",
             "mce": "MCE, the largest gap",

@@ -113,7 +113,7 @@ def summary_table(summary: CertifiedSummary) -> Table:
     table.add_row(Text("The same ECE in the population", style="bold"))
     bounds = (summary.population, summary.population_all)
     certified, everything = (None if bound is None else bound.text for bound in bounds)
-    row(f"except with probability {summary.settings['delta']:g}", "", certified or UNDEFINED, "", everything or "")
+    row(f"each except with probability {summary.settings['delta']:g}", "", certified or UNDEFINED, "", everything or "")
     for sign, (term, name) in zip("=++", TERMS.items(), strict=True):
         row(f"  {sign} {name}", "", _term(summary.population, term), "", _term(summary.population_all, term))
     return table

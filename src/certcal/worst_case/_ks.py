@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from certcal._select import running
 from certcal.metrics import ks_error as plain_ks_error
 from certcal.worst_case._intervals import Intervals, check_intervals
 from certcal.worst_case._result import WorstCase
@@ -75,14 +76,17 @@ def curves(intervals: Intervals) -> tuple[Floats, Floats, Floats, Floats]:
     right = intervals.correct == 1
     t = np.unique(np.concatenate(([0.0], low, high, [1.0])))
 
-    def steps(places: Floats, sizes: Floats) -> Floats:
-        return np.bincount(np.searchsorted(t, places), sizes, t.size).astype(np.float64)
+    def up_to(places: Floats, sizes: Floats) -> Floats:
+        """Σ of the sizes at places <= t for every t."""
+        order = np.argsort(places, kind="stable")
+        sums = np.concatenate(([0.0], running(sizes[order])))
+        return sums[np.searchsorted(places[order], t, side="right")]
 
-    rise = np.cumsum(steps(low[right], 1 - low[right]) - steps(high[~right], low[~right]))
+    rise = up_to(low[right], 1 - low[right]) - up_to(high[~right], low[~right])
     # Σ min(upper, t) over incorrect samples with lower <= t: those past their upper end, and t for those on the way.
-    ended = np.cumsum(steps(high[~right], high[~right]))
-    started, over = (np.cumsum(steps(places, np.ones(places.size))) for places in (low[~right], high[~right]))
-    caught = np.cumsum(steps(high[right], 1 - high[right]))
+    ended = up_to(high[~right], high[~right])
+    started, over = (up_to(places, np.ones(places.size)) for places in (low[~right], high[~right]))
+    caught = up_to(high[right], 1 - high[right])
     fall = ended + (started - over) * t - caught
     moving = np.concatenate(([0.0], (started - over)[:-1]))
     fall_before = np.concatenate(([0.0], (ended - caught)[:-1])) + moving * t

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from certcal._checks import InputError
+from certcal._checks import InputError, share
 from certcal.claims import Bound, move_outward
 from certcal.worst_case._result import WorstCase
 
@@ -47,10 +47,11 @@ def population_bound(
     >>> bound.value > 0.15, sorted(bound.terms)
     (True, ['certificate failures', 'deviation', 'empirical worst case'])
     """
+    if not isinstance(worst_case, WorstCase):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise InputError(f"worst_case is {worst_case!r}; pass a result of calibration_error")
     if worst_case.mean_square is None or worst_case.extreme != "highest":
         raise InputError(f"worst_case is a {worst_case.extreme} {worst_case.name}; pass one from calibration_error")
-    if not 0 < delta < 1:
-        raise InputError(f"delta is {delta}; pass a probability between 0 and 1")
+    share(delta, "delta", "pass a probability between 0 and 1")
     if not 0 <= alpha < 1:
         raise InputError(f"alpha is {alpha}; pass a probability from 0 to below 1")
     if certified_fraction is not None and not 0 < certified_fraction <= 1:
@@ -70,7 +71,7 @@ def population_bound(
         bernstein = math.sqrt(2 * variance * level / n) + 7 * 2 * level / (3 * (n - 1))
     deviation = min(mcdiarmid, bernstein)
     failures = 2 * alpha / (1.0 if certified_fraction is None else certified_fraction)
-    value = min(1.0, move_outward(worst_case.value + deviation + failures, "upper", 1e-12))
+    value = min(1.0, move_outward(worst_case.value + worst_case.rounding + deviation + failures, "upper", 1e-15))
     return Bound(
         "worst-case calibration error of the population" + (" given that a sample is certified" if conditional else ""),
         value,
@@ -78,9 +79,9 @@ def population_bound(
         delta,
         n,
         (
-            "samples are independent draws from the population",
+            "samples with their intervals are independent draws from the population",
             "the edges were not chosen from them",
-            "each interval holds except with probability alpha",
+            "each interval and correctness holds except with probability alpha",
         ),
         {"empirical worst case": worst_case.value, "deviation": deviation, "certificate failures": failures},
         {**worst_case.settings, "alpha": alpha, "deviation": "McDiarmid" if mcdiarmid <= bernstein else "Bernstein"},

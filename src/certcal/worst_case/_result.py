@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from functools import cached_property
-from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from certcal.binning import BinTable
-from certcal.claims import move_outward, round_outward
+from certcal.claims import Frozen, move_outward, round_outward
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,7 +58,7 @@ class WorstCase:
     ceiling: float = 1.0
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "settings", MappingProxyType(dict(self.settings)))
+        object.__setattr__(self, "settings", Frozen(self.settings))
 
     @cached_property
     def _attained(self) -> tuple[NDArray[Any], BinTable | None]:
@@ -78,11 +78,23 @@ class WorstCase:
     def text(self) -> str:
         """What is claimed, as printed: the value rounded up, or the proved lower end rounded down.
 
-        The sums behind a value are rounded, so a little more than their rounding is given away first.
+        The sums behind a value are rounded, so that much is given away first.
         """
         side = "upper" if self.extreme == "highest" else "lower"
         claimed = self.value if self.lower_end is None else self.lower_end
-        return round_outward(min(self.ceiling, max(0.0, move_outward(claimed, side, 1e-14))), side)
+        moved = move_outward(claimed + (self.rounding if side == "upper" else -self.rounding), side)
+        return round_outward(min(self.ceiling, max(0.0, moved)), side)
+
+    @property
+    def rounding(self) -> float:
+        """Bound on the rounding error of the value: sums are compensated, and one addition per bin follows."""
+        size = max(1.0, self.value) if math.isfinite(self.value) else 0.0
+        return size * 2.0**-52 * (64 + int(self.settings.get("bins", 1)))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Copy or send with the witness made; the function that makes it stays behind."""
+        values = {each.name: getattr(self, each.name) for each in fields(self) if each.name != "attain"}
+        return _restored, (values, self._attained)
 
     @property
     def sentence(self) -> str:
@@ -109,3 +121,7 @@ class WorstCase:
             "settings": dict(self.settings),
             "sentence": self.sentence,
         }
+
+
+def _restored(values: dict[str, Any], attained: tuple[NDArray[Any], BinTable | None]) -> WorstCase:
+    return WorstCase(**values, attain=lambda: attained)
