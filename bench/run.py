@@ -27,13 +27,13 @@ QUICK = 100
 
 def main() -> int:
     options = _options()
+    environment, results = describe(options.quick), dict[str, list[Row]]()
     if options.read:
         saved = json.loads(Path(options.read).read_text(encoding="utf-8"))
-        results: Results = {name: [Row(**row) for row in rows] for name, rows in saved["results"].items()}
+        results = {name: [Row(**row) for row in rows] for name, rows in saved["results"].items()}
         environment = saved["environment"]
-    else:
-        environment = describe(options.quick)
-        results = measure(options.only, QUICK if options.quick else 1)
+    if options.only or not options.read:
+        results |= measure(options.only, QUICK if options.quick else 1)
     found = verdicts(results)
     show(results, found)
     if options.json:
@@ -95,7 +95,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--only", nargs="+", choices=names, default=[], metavar="CASE", help=", ".join(names))
     parser.add_argument("--quick", action="store_true", help=f"{QUICK} times fewer samples; nothing is judged")
     parser.add_argument("--json", metavar="FILE", help="save the results")
-    parser.add_argument("--read", metavar="FILE", help="show saved results instead of measuring")
+    parser.add_argument("--read", metavar="FILE", help="start from saved results; measures only what --only names")
     parser.add_argument("--write-docs", action="store_true", help="rewrite the tables of docs/benchmarks.md")
     return parser.parse_args()
 

@@ -31,7 +31,10 @@ def seconds(value: float | None) -> str:
 
 
 def ratio(value: float | None) -> str:
-    return "" if value is None else f"{value:.2f}" if value < 10 else f"{value:.0f}"
+    if value is None:
+        return ""
+    near_a_limit = abs(value - 1) < 0.005  # 1.0002 copies are more than one
+    return f"{value:.4f}" if near_a_limit else f"{value:.2f}" if value < 10 else f"{value:.0f}"
 
 
 def lines(case: Case, rows: list[Row]) -> list[list[str]]:
@@ -52,7 +55,7 @@ def _time_line(case: Case, rows: list[Row], row: Row) -> list[str]:
 def _memory_line(row: Row) -> list[str]:
     library, _, metric = row.library.partition(": ")
     extra = "" if row.bytes is None else f"{row.bytes / 1e6:.0f} MB"
-    copies = "" if row.bytes is None or not row.input_bytes else f"{row.bytes / row.input_bytes:.2f}"
+    copies = "" if row.bytes is None or not row.input_bytes else ratio(row.bytes / row.input_bytes)
     value = "" if row.value is None else f"{row.value:.9f}"
     note = row.error or ("" if library == OURS else NOTES.get((metric, library), ""))
     return [row.library, row.version, power(row.n), extra, copies, value, "", note]
@@ -98,7 +101,7 @@ def page(results: Results, found: list[Verdict], environment: dict[str, Any]) ->
     parts = [
         f"Measured on {environment['date']} with `{environment['command']}`: {environment['cpu']}, "
         f"{environment['cores']} cores, {environment['system']}, Python {environment['python']}, "
-        f"numpy {environment['numpy']}. Load of the machine before the run: {environment['load']:.2f}.",
+        f"numpy {environment['numpy']}.",
         "### Targets",
         markdown(TARGET_HEADER, verdict_lines(found)),
     ]
