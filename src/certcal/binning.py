@@ -287,13 +287,13 @@ class BinSums:
         correct = self.whole[:, 1, 0].astype(np.float64)
         if self.weighted is not None:
             count = count + self.weighted[0]
-            extra = _rounded(self.weighted[1])
+            extra = rounded_sums(self.weighted[1])
             weight, squared = weight + extra[:, 0], squared + extra[:, 1]
             confidence, correct = confidence + extra[:, 2], correct + extra[:, 3]
         return BinTable(self.edges, self.closed, count, weight, squared, confidence, correct)
 
 
-def _rounded(state: NDArray[np.int64]) -> Floats:
+def rounded_sums(state: NDArray[np.int64]) -> Floats:
     """Superaccumulators as floats: Python's integers make the one rounding correct."""
     flat = state.reshape(-1, state.shape[-1])
     out = np.zeros(flat.shape[0])
@@ -353,7 +353,7 @@ class ExactSum:
     @property
     def value(self) -> float:
         """The sum."""
-        return float("inf") if self.infinite else float(_rounded(self.digits[None])[0])
+        return float("inf") if self.infinite else float(rounded_sums(self.digits[None])[0])
 
 
 def equal_mass_edges(confidence: Any, bins: int = 15, closed: str = "left", sample_weight: Any = None) -> Floats:

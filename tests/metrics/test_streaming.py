@@ -124,7 +124,7 @@ def test_with_weights_the_binned_rows_are_the_same_bits_and_the_kernel_rows_agre
             assert found.value == pytest.approx(expected.value, rel=1e-9, abs=1e-9)
 
 
-def test_with_weights_ece_is_the_same_bits_for_any_cut_and_the_classwise_row_agrees_to_rounding():
+def test_the_weighted_classwise_row_is_the_same_bits_for_any_cut():
     rng = np.random.default_rng(0)
     for _ in range(20):
         p, y, w = rng.dirichlet(np.ones(4), 60), rng.integers(0, 4, 60), rng.random(60)
@@ -133,8 +133,7 @@ def test_with_weights_ece_is_the_same_bits_for_any_cut_and_the_classwise_row_agr
         for index in np.array_split(rng.permutation(60), 7):
             pieces.update_probabilities(p[index], y[index], w[index])
         assert pieces.result()["ece"].value == whole.result()["ece"].value
-        expected = pytest.approx(whole.result()["classwise_ece"].value, rel=1e-15, abs=1e-15)
-        assert pieces.result()["classwise_ece"].value == expected
+        assert pieces.result()["classwise_ece"].value == whole.result()["classwise_ece"].value
 
 
 def test_a_piece_whose_weights_are_all_zero_changes_nothing():

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numba import njit
 
-from certcal._kernels.bins import CARRY_EVERY, LOW, SCALE, locate
+from certcal._kernels.bins import CARRY_EVERY, LOW, SCALE, locate, super_add
 
 
 @njit(cache=True, nogil=True)
@@ -37,21 +37,23 @@ def add_gaps(probabilities: Any, labels: Any, inner: Any, table: Any, cells: Any
 
 @njit(cache=True, nogil=True)
 def add_weighted_gaps(
-    probabilities: Any, labels: Any, weights: Any, inner: Any, table: Any, cells: Any, state: Any
+    probabilities: Any, labels: Any, weights: Any, inner: Any, table: Any, cells: Any, gains: Any, losses: Any
 ) -> Any:
-    """Add Σw(outcome - probability) per class and bin to double-double sums ``state[class, bin] = (sum, error)``."""
+    """Add Σw·outcome and Σw·probability per class and bin to the superaccumulators ``gains`` and ``losses``."""
     rows, classes = probabilities.shape
     where = np.empty(classes, np.uint32)
+    terms = np.empty(1, np.float64)
+    bits = terms.view(np.uint64)
     for i in range(rows):
         row = probabilities[i]
         locate(row, inner, table, cells, where)
         for k in range(classes):
-            term = weights[i] * ((1.0 if labels[i] == k else 0.0) - min(np.float64(row[k]), 1.0))
-            old = state[k, where[k], 0]
-            total = old + term
-            part = total - old
-            state[k, where[k], 1] += (old - (total - part)) + (term - part)
-            state[k, where[k], 0] = total
+            terms[0] = weights[i] * min(np.float64(row[k]), 1.0)
+            if bits[0]:
+                super_add(losses[k, where[k]], bits[0])
+        terms[0] = weights[i]
+        if bits[0]:
+            super_add(gains[labels[i], where[labels[i]]], bits[0])
 
 
 @njit(cache=True, nogil=True)

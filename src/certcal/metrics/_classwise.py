@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from certcal._checks import bin_count, choice, class_pair, kernel_float
 from certcal._threads import map_blocks
-from certcal.binning import CLOSED, build_lookup, edges_for, mass_edges, sums
+from certcal.binning import CLOSED, build_lookup, edges_for, mass_edges, rounded_sums, sums
 from certcal.metrics._binned import ece_of
 
 Floats = NDArray[np.float64]
@@ -66,7 +66,7 @@ def gap_sums(p: NDArray[Any], y: NDArray[np.int64], w: Floats | None, edges: Flo
 class ClasswiseSums:
     """Mergeable state of O(classes × bins).
 
-    Without weights the sums are integers, so the result is the same bits for any order and any pieces.
+    The sums are exact, with weights too, so the result is the same bits for any order and any pieces.
 
     Examples
     --------
@@ -82,11 +82,12 @@ class ClasswiseSums:
         self.closed = closed
         shape = (classes, edges.size - 1, 2)
         self.whole = np.zeros(shape, np.int64)
-        self.weighted = np.zeros(shape)
+        self.weighted: NDArray[np.int64] | None = None  # exact sums of weighted outcomes and of probabilities
 
     def add(self, p: NDArray[Any], y: NDArray[np.int64], w: Floats | None) -> None:
         """Add checked samples."""
         from certcal._kernels import classwise as kernels
+        from certcal._kernels.bins import DIGITS, normalise
 
         lookup = build_lookup(self.edges, self.closed, p.dtype)
         values = kernel_float(p)
@@ -96,8 +97,9 @@ class ClasswiseSums:
                 whole = np.zeros_like(self.whole)
                 kernels.add_gaps(values[start:stop], y[start:stop], *lookup, whole)
                 return whole
-            weighted = np.zeros_like(self.weighted)
-            kernels.add_weighted_gaps(values[start:stop], y[start:stop], w[start:stop], *lookup, weighted)
+            weighted = np.zeros((2, *self.whole.shape[:2], DIGITS), np.int64)
+            kernels.add_weighted_gaps(values[start:stop], y[start:stop], w[start:stop], *lookup, *weighted)
+            normalise(weighted)
             return weighted
 
         for part in map_blocks(one, y.size, small=1 + 200_000 // p.shape[1]):
@@ -105,24 +107,34 @@ class ClasswiseSums:
                 self.whole += part
                 self._carry()
             else:
-                self.weighted += part
+                self._add_weighted(part)
 
     def _carry(self) -> None:
         self.whole[..., 0] += self.whole[..., 1] >> 32
         self.whole[..., 1] &= 0xFFFFFFFF
 
+    def _add_weighted(self, part: NDArray[np.int64]) -> None:
+        from certcal._kernels.bins import normalise
+
+        self.weighted = part.copy() if self.weighted is None else self.weighted + part
+        normalise(self.weighted)
+
     def merge(self, other: ClasswiseSums) -> None:
         """Add the samples of another state with the same classes and bins."""
         self.whole += other.whole
         self._carry()
-        self.weighted += other.weighted
+        if other.weighted is not None:
+            self._add_weighted(other.weighted)
 
     def gaps(self) -> Floats:
         """The sums as floats."""
         from certcal._kernels.bins import SCALE_BITS
 
         whole = np.ldexp(self.whole[..., 0] * 2.0**32 + self.whole[..., 1], -SCALE_BITS)
-        return whole + self.weighted.sum(axis=-1)
+        if self.weighted is None:
+            return whole
+        gains, losses = rounded_sums(self.weighted)
+        return whole + (gains - losses)
 
 
 def classwise_equal_mass_ece(

@@ -30,7 +30,7 @@ class StreamingCalibration:
     """An accumulator: ``update`` with pieces, ``merge`` with others, ``result`` at any time.
 
     Without weights the result is the same bits however the data was cut, ordered or merged; with weights that holds
-    for the binned metrics of confidences and the scores, and the classwise and kernel metrics agree to rounding.
+    for the binned metrics and the scores, and the kernel metrics agree to rounding.
     The state is a few numbers per bin and class, and one megabyte for the two kernel metrics.
 
     Parameters
