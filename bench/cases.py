@@ -148,7 +148,7 @@ CASES = (
         BIG,
         (
             *(f"{OURS}: {metric}" for metric in ("ece", "stateful_ece", "weighted_ece", "equal_mass_ece")),
-            *(f"{OURS}: {metric}" for metric in ("ks_error", "smooth_ece", "kde_ece", "mmce")),
+            *(f"{OURS}: {metric}" for metric in ("ks_error", "smooth_ece", "kde_ece", "mmce", "weighted_mmce")),
             "torchmetrics: ece",
             "torchmetrics: stateful_ece",
             "relplot: ece",

@@ -47,6 +47,11 @@ def _(d: SimpleNamespace) -> Run:
     return lambda: metrics.mmce(d.confidence, d.correct)
 
 
+@peer("weighted_mmce", OURS)
+def _(d: SimpleNamespace) -> Run:
+    return lambda: metrics.mmce(d.confidence, d.correct, sample_weight=d.weight)
+
+
 @peer("kde_ece", OURS)
 def _(d: SimpleNamespace) -> Run:
     return lambda: metrics.kde_ece(d.confidence, d.correct)

@@ -101,7 +101,7 @@ def page(results: Results, found: list[Verdict], environment: dict[str, Any]) ->
     parts = [
         f"Measured on {environment['date']} with `{environment['command']}`: {environment['cpu']}, "
         f"{environment['cores']} cores, {environment['system']}, Python {environment['python']}, "
-        f"numpy {environment['numpy']}.",
+        f"numpy {environment['numpy']}.{_again(environment)}",
         "### Targets",
         markdown(TARGET_HEADER, verdict_lines(found)),
     ]
@@ -109,6 +109,12 @@ def page(results: Results, found: list[Verdict], environment: dict[str, Any]) ->
         if case.name in results:
             parts += [f"### {case.title}", markdown(header(case), lines(case, results[case.name]))]
     return "\n\n".join(parts)
+
+
+def _again(environment: dict[str, Any]) -> str:
+    """Which cases were measured on their own after the run."""
+    cases: dict[str, str] = environment.get("again", {})
+    return "".join(f" The case {case} was measured again on its own on {date}." for case, date in cases.items())
 
 
 def write_page(path: Path, name: str, text: str) -> None:

@@ -65,7 +65,7 @@ def serve(metric: str, library: str, folder: Path, measures: str, answer: Any) -
 
 def used(data: Any, metric: str) -> list[Any]:
     """The arrays a metric reads."""
-    unused = {"bins"} if metric == "weighted_ece" else {"bins", "weight"}
+    unused = {"bins"} if metric.startswith("weighted_") else {"bins", "weight"}
     return [array for name, array in vars(data).items() if name not in unused]
 
 

@@ -94,13 +94,18 @@ def test_wanted_positions_are_all_samples_of_the_wanted_buckets_in_order(n):
         np.testing.assert_array_equal(found, np.flatnonzero(where == where[3]))
 
 
-def test_gathering_keeps_values_with_their_weights():
+def test_one_state_gives_the_edges_of_several_numbers_of_bins_and_keeps_values_with_their_weights():
     z, w = np.array([0.1, 0.9, 0.2, 0.8]), np.array([1.0, 2.0, 3.0, 4.0])
-    wanted = np.zeros(GRIDS[0].buckets, np.bool_)
-    wanted[GRIDS[0].buckets // 2 :] = True
-    values, weights = _select.gather(lambda: [(z[:3], w[:3]), (z[3:], w[3:])], wanted, GRIDS[0])
-    assert values.tolist() == [0.9, 0.8]
-    assert weights.tolist() == [2.0, 4.0]
+    state = _select.Quantiles((1, 2, 5), "left")
+    for part in (slice(0, 3), slice(3, 4)):
+        state.count(z[part], w[part])
+    state.settle()
+    for part in (slice(0, 3), slice(3, 4)):
+        state.look(z[part], w[part])
+    assert state.edges(1).size == 0
+    # Weights up to and including 0.1, 0.2, 0.8, 0.9 are 1, 4, 8, 10: the first beyond 5, and beyond 2, 4, 6, 8.
+    assert state.edges(2).tolist() == [0.8]
+    assert state.edges(5).tolist() == [0.2, 0.8, 0.8, 0.9]
 
 
 @pytest.mark.parametrize(

@@ -471,6 +471,8 @@ def test_a_refused_batch_leaves_everything_as_it_was(make: Make, preds: Any, tar
         (lambda: ECE(0, inputs="logits"), r"bins is 0"),
         (lambda: ECE(closed="both", inputs="logits"), r"closed is 'both'"),
         (lambda: LpECE(p=0.5, inputs="logits"), r"p is 0.5; pass an order of at least 1"),
+        (lambda: LpECE(p="two", inputs="logits"), r"p is 'two'; pass an order of at least 1"),
+        (lambda: LpECE(p=float("nan"), inputs="logits"), r"p is nan; pass an order of at least 1"),
         (lambda: ClasswiseECE(1, inputs="logits"), r"classes is 1; pass the number of columns of preds, 2 or more"),
         (lambda: SmoothECE(1e-4, inputs="logits"), r"bandwidth is 0.0001; this state resolves 0.00061 and more"),
         (lambda: KDEECE(-1, inputs="logits"), r"bandwidth is -1"),

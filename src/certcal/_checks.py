@@ -66,7 +66,8 @@ def _not_numeric(array: NDArray[Any], name: str) -> str:
     for index, entry in np.ndenumerate(array):
         if not isinstance(entry, int | float | np.number | np.bool_):
             place = f"{name}[{', '.join(map(str, index))}]" if index else name
-            return f"{place} is {entry!r}, not a number; convert or drop such entries"
+            shown = repr(str(entry) if isinstance(entry, np.str_) else entry)  # 'a', not np.str_('a')
+            return f"{place} is {shown}, not a number; convert or drop such entries"
     return f"{name} has dtype {array.dtype}, which is not numeric; convert it to float64"
 
 
@@ -89,7 +90,11 @@ def kernel_float(values: NDArray[Any]) -> NDArray[Any]:
     return values.astype(np.float32) if values.dtype == np.float16 else values
 
 
-def confidences(value: Any, name: str = "confidence") -> NDArray[Any]:
+def confidences(
+    value: Any,
+    name: str = "confidence",
+    remedy: str = "pass probabilities (for logits use Predictions.from_logits)",
+) -> NDArray[Any]:
     """One-dimensional floats in [0, 1]; float16, float32 and float64 keep their type, integers become float64."""
     array = _one_dimensional(to_numpy(value, name), name)
     if array.dtype == np.bool_:
@@ -105,9 +110,7 @@ def confidences(value: Any, name: str = "confidence") -> NDArray[Any]:
     entry = array[index]
     if not np.isfinite(entry):
         raise InputError(f"{name}[{index}] is {entry}; drop the sample or repair the model's output")
-    raise InputError(
-        f"{name}[{index}] is {entry:.9g}, outside [0, 1]; pass probabilities (for logits use Predictions.from_logits)"
-    )
+    raise InputError(f"{name}[{index}] is {entry:.9g}, outside [0, 1]; {remedy}")
 
 
 def correctness(
@@ -301,6 +304,19 @@ def positive(value: Any, name: str) -> float:
     if not 0 < number < float("inf"):
         raise InputError(f"{name} is {number}; pass a positive finite number")
     return number
+
+
+def norm_order(value: Any, name: str = "p") -> float:
+    """The order of an L_p norm, from 1 to infinity."""
+    try:
+        order = float(value)
+    except (TypeError, ValueError):
+        order = float("nan")
+    if not order >= 1:
+        raise InputError(
+            f"{name} is {value!r}; pass an order of at least 1 (1 is the usual calibration error, 2 its RMS form)"
+        )
+    return order
 
 
 def choice(value: Any, allowed: tuple[str, ...], name: str) -> str:

@@ -33,45 +33,100 @@ def quantiles(blocks: Blocks, bins: int, closed: str) -> Floats:
     """
     if bins == 1:
         return np.empty(0)
-    per_bucket, grid = bucket_weights(blocks)
-    before = np.concatenate(([0.0], running(per_bucket)))
-    total = float(before[-1])
-    shares = np.arange(1, bins) / bins
-    # Left: first value whose weight up to and including it exceeds the share. Right: the mirror image, from above.
-    thresholds = shares * total + SLACK * total if closed == "left" else shares * total - SLACK * total
-    side: Literal["left", "right"] = "right" if closed == "left" else "left"
-    holding = np.searchsorted(before[1:], thresholds, side)
-    wanted = np.zeros(per_bucket.size, np.bool_)
-    wanted[holding] = True
-    values, weights = gather(blocks, wanted, grid)
-    order = np.argsort(values, kind="stable") if weights is not None else None
-    values = np.sort(values) if order is None else values[order]
-    up_to = np.arange(1.0, values.size + 1) if weights is None or order is None else running(weights[order])
-    # Weight of the buckets that were not gathered, to be added in front of each gathered value.
-    skipped = running(np.where(wanted, 0.0, per_bucket))
-    goals = thresholds - skipped[holding]
-    found = np.searchsorted(up_to, goals, side)
-    return values[np.minimum(found, values.size - 1)].astype(np.float64)
+    state = Quantiles((bins,), closed)
+    for z, w in blocks():
+        state.count(z, w)
+    state.settle()
+    for z, w in blocks():
+        state.look(z, w)
+    return state.edges(bins)
+
+
+class Quantiles:
+    """Inner edges of equal-mass bins from two passes over the samples: ``count`` all, ``settle``, ``look`` at all.
+
+    Parameters
+    ----------
+    counts
+        Numbers of bins whose edges will be asked for.
+    closed
+        Which side of a bin belongs to it.
+    least_bits
+        Buckets per octave as a power of two, at least; there are more if the first block is long.
+
+    Examples
+    --------
+    >>> state, z = Quantiles((1, 2, 4), "left"), np.array([0.4, 0.1, 0.3, 0.2])
+    >>> state.count(z, None)
+    >>> state.settle()
+    >>> state.look(z, None)
+    >>> state.edges(2).tolist(), state.edges(4).tolist()
+    ([0.3], [0.2, 0.3, 0.4])
+    """
+
+    def __init__(self, counts: Iterable[int], closed: str, least_bits: int = 4) -> None:
+        self._counts, self._closed, self._least_bits = tuple(counts), closed, least_bits
+        self._grid: Any = None
+        self._per_bucket = np.zeros(0)
+        self._wanted = np.zeros(0, np.bool_)
+        self._values: list[NDArray[Any]] = []
+        self._weights: list[Floats] = []
+
+    def count(self, z: NDArray[Any], w: Floats | None) -> None:
+        """First pass: add the weight of a block to its buckets."""
+        from certcal._kernels import select as kernels
+
+        if self._grid is None:
+            bits = min(12, max(self._least_bits, int(z.size).bit_length() - 10))
+            self._grid = kernels.make_grid(octaves=40, bits=bits)
+            self._per_bucket = np.zeros(self._grid.buckets)
+        for part in map_blocks(partial(_bucket_sums, kernel_float(z), w, self._grid), z.size):
+            self._per_bucket += part
+
+    def settle(self) -> None:
+        """Between the passes: which buckets hold an edge."""
+        self._wanted = np.zeros(self._per_bucket.size, np.bool_)
+        for bins in self._counts:
+            self._wanted[self._holding(bins)[0]] = True
+
+    def look(self, z: NDArray[Any], w: Floats | None) -> None:
+        """Second pass: keep the samples of a block that lie in such a bucket."""
+        chosen = wanted_positions(z, self._wanted, self._grid)
+        self._values.append(z[chosen])
+        if w is not None:
+            self._weights.append(w[chosen])
+
+    def edges(self, bins: int) -> Floats:
+        """The inner edges."""
+        if bins == 1:
+            return np.empty(0)
+        holding, thresholds, side = self._holding(bins)
+        values = np.concatenate(self._values)
+        if self._weights:
+            order = np.argsort(values, kind="stable")
+            values, up_to = values[order], running(np.concatenate(self._weights)[order])
+        else:
+            values, up_to = np.sort(values), np.arange(1.0, values.size + 1)
+        # Weight of the buckets that were not gathered, to be added in front of each gathered value.
+        skipped = running(np.where(self._wanted, 0.0, self._per_bucket))
+        goals = thresholds - skipped[holding]
+        found = np.searchsorted(up_to, goals, side)
+        return values[np.minimum(found, values.size - 1)].astype(np.float64)
+
+    def _holding(self, bins: int) -> tuple[NDArray[np.int64], Floats, Literal["left", "right"]]:
+        """The bucket of every edge, the weight that an edge must exceed, and from which side it is reached."""
+        reached = running(self._per_bucket)
+        total = float(reached[-1])
+        shares = np.arange(1, bins) / bins
+        # Left: first value whose weight up to and including it exceeds the share. Right: the mirror image, from above.
+        thresholds = shares * total + (SLACK if self._closed == "left" else -SLACK) * total
+        side: Literal["left", "right"] = "right" if self._closed == "left" else "left"
+        return np.searchsorted(reached, thresholds, side), thresholds, side
 
 
 def running(values: Floats) -> Floats:
     """Running sums, kept in extended precision where the machine has it."""
     return np.cumsum(values, dtype=np.longdouble).astype(np.float64)
-
-
-def bucket_weights(blocks: Blocks) -> tuple[Floats, Any]:
-    """Weight (or count) of every bucket, and the buckets: the finer the more samples the first block has."""
-    from certcal._kernels import select as kernels
-
-    total = np.zeros(0)
-    grid: Any = None
-    for z, w in blocks():
-        if grid is None:
-            grid = kernels.make_grid(octaves=40, bits=min(12, max(4, int(z.size).bit_length() - 10)))
-            total = np.zeros(grid.buckets)
-        for part in map_blocks(partial(_bucket_sums, kernel_float(z), w, grid), z.size):
-            total += part
-    return total, grid
 
 
 def _bucket_sums(values: NDArray[Any], w: Floats | None, grid: Any, start: int, stop: int) -> NDArray[Any]:
@@ -84,18 +139,6 @@ def _bucket_sums(values: NDArray[Any], w: Floats | None, grid: Any, start: int, 
     sums = np.zeros((grid.buckets, 2))
     kernels.weigh(values[start:stop], w[start:stop], sums, grid)
     return sums[:, 0]
-
-
-def gather(blocks: Blocks, wanted: NDArray[np.bool_], grid: Any) -> tuple[NDArray[Any], Floats | None]:
-    """Values and weights of the samples in the wanted buckets."""
-    values: list[NDArray[Any]] = []
-    weights: list[Floats] = []
-    for z, w in blocks():
-        chosen = wanted_positions(z, wanted, grid)
-        values.append(z[chosen])
-        if w is not None:
-            weights.append(w[chosen])
-    return np.concatenate(values), np.concatenate(weights) if weights else None
 
 
 def wanted_positions(z: NDArray[Any], wanted: NDArray[np.bool_], grid: Any) -> NDArray[np.int64]:

@@ -12,11 +12,15 @@ from scipy.special import ndtr, ndtri
 from scipy.stats import bootstrap as scipy_bootstrap
 from scipy.stats import skew
 
-from certcal import Estimate, InputError, metrics
+from certcal import Estimate, InputError, _threads, metrics
 from certcal.binning import bin_table, equal_width_edges
 from certcal.metrics import bootstrap
 from certcal.metrics._binned import ece_of
 from certcal.metrics._bootstrap import _acceleration, interval_from, make_atoms, mean_metric, table_metric, table_of
+from certcal.metrics._jackknife import acceleration, grouped_left_out
+from certcal.metrics._rows import Classwise, ClasswiseMass
+from certcal.metrics._scores import BRIER_PARTS, mean_confidence
+from certcal.metrics._strategies import evaluator, table_edges
 from tests import naive
 
 
@@ -68,6 +72,10 @@ OF_CONFIDENCE = [
     (metrics.top_label_brier_score, {}),
     (metrics.top_label_nll, {}),
     (metrics.auroc, {}),
+    (BRIER_PARTS["reliability"], {"bins": 10}),
+    (BRIER_PARTS["resolution"], {"bins": 5, "closed": "right"}),
+    (BRIER_PARTS["uncertainty"], {}),
+    (BRIER_PARTS["within_bin"], {"bins": 4}),
 ]
 
 
@@ -98,6 +106,33 @@ def test_replicates_of_rows_are_distributed_like_the_ordinary_bootstrap(metric):
     p, y = rows(150)
     drawn = naive.replicates(metric, (p, y), 800, seed=2)
     assert_same_quantiles(metric, (p, y), drawn)
+
+
+def test_replicates_of_the_mean_confidence_are_distributed_like_the_ordinary_bootstrap():
+    for z in (data(150)[0], data(20_000, dtype=np.float32)[0]):
+        assert_same_quantiles(mean_confidence, (z,), naive.replicates(np.mean, (z.astype(np.float64),), 600, seed=2))
+
+
+@pytest.mark.parametrize("n", [200, 20_000])
+@pytest.mark.parametrize("weigh", [False, True])
+def test_the_terms_of_every_replicate_add_up_to_its_brier_score(n, weigh):
+    z, c = data(n)
+    w = np.random.default_rng(3).gamma(1.0, size=n) if weigh else None
+    edges = equal_width_edges(6)
+    atoms = make_atoms(z, c, w, edges, "left")
+    for sums in ((atoms.count, atoms.weight, atoms.squared), atoms.draw(np.random.default_rng(1))):
+        parts = {
+            name: evaluator(part, {"bins": 6}, *table_edges(part, {"bins": 6}))(atoms, sums)
+            for name, part in BRIER_PARTS.items()
+        }
+        total = parts["reliability"] - parts["resolution"] + parts["uncertainty"] + parts["within_bin"]
+        if sums[0] is atoms.count:
+            assert total == pytest.approx(metrics.top_label_brier_score(z, c, sample_weight=w), rel=1e-12)
+            expected = metrics.brier_decomposition(z, c, 6, sample_weight=w)
+            assert parts["within_bin"] == pytest.approx(expected.within_bin, rel=1e-9)
+        else:
+            near = np.dot(sums[1], (atoms.correct - atoms.confidence) ** 2) / sums[1].sum()
+            assert total == pytest.approx(near, rel=1e-4)
 
 
 def test_replicates_of_accuracy_are_binomial():
@@ -185,10 +220,10 @@ def textbook_bca(drawn, value, left_out, level):
     """Efron (1987), equations 2.3, 6.6 and 7.4."""
     shift = ndtri((np.mean(drawn < value) + np.mean(drawn <= value)) / 2)
     influence = left_out.mean() - left_out
-    acceleration = (influence**3).sum() / (6 * (influence**2).sum() ** 1.5)
+    skewed = (influence**3).sum() / (6 * (influence**2).sum() ** 1.5)
     ends = ndtri([(1 - level) / 2, (1 + level) / 2])
-    shares = ndtr(shift + (shift + ends) / (1 - acceleration * (shift + ends)))
-    return shares, acceleration
+    shares = ndtr(shift + (shift + ends) / (1 - skewed * (shift + ends)))
+    return shares, skewed
 
 
 def jackknife(metric, *arrays):
@@ -227,21 +262,21 @@ def test_bca_of_very_skewed_losses_needs_the_acceleration_and_agrees_with_the_te
     losses = z**2
     count = 20_000
     drawn = np.sort(naive.replicates(np.mean, (losses,), count, seed=5))
-    shares, acceleration = textbook_bca(drawn, losses.mean(), jackknife(np.mean, losses), 0.9)
-    assert acceleration > 0.1
+    shares, skewed = textbook_bca(drawn, losses.mean(), jackknife(np.mean, losses), 0.9)
+    assert skewed > 0.1
     found = bootstrap(metrics.top_label_brier_score, z, c, method="bca", level=0.9, replicates=count, seed=6).interval
     for end, share in ((found.lower, shares[0]), (found.upper, shares[1])):
         low, high = between(drawn, share, 2 * 4 * math.sqrt(share * (1 - share) * 2 / count))
         assert low <= end <= high
 
 
-@pytest.mark.parametrize(("value", "acceleration"), [(500.0, 0.0), (430.0, 0.05), (610.0, -0.1)])
-def test_bca_ends_are_the_order_statistics_of_the_corrected_tails(value, acceleration):
+@pytest.mark.parametrize(("value", "skewed"), [(500.0, 0.0), (430.0, 0.05), (610.0, -0.1)])
+def test_bca_ends_are_the_order_statistics_of_the_corrected_tails(value, skewed):
     drawn = np.arange(1.0, 1001.0)
     shift = ndtri((np.mean(drawn < value) + np.mean(drawn <= value)) / 2)
     moved = shift + ndtri([0.05, 0.95])
-    low, high = ndtr(shift + moved / (1 - acceleration * moved))
-    found = interval_from(drawn, value, 0.9, "bca", acceleration)
+    low, high = ndtr(shift + moved / (1 - skewed * moved))
+    found = interval_from(drawn, value, 0.9, "bca", skewed)
     assert found.lower == pytest.approx(1000 * low, abs=1.001)
     assert found.upper == pytest.approx(1000 * high, abs=1.001)
 
@@ -301,10 +336,151 @@ def test_bca_of_replicates_entirely_on_one_side_is_still_an_interval():
     assert 0 <= found.lower <= found.upper <= 1
 
 
-def test_rows_have_no_bca_and_the_sentence_says_what_to_use():
-    p, y = rows(20)
-    with pytest.raises(InputError, match=r"'bca' is not offered for classwise_ece.*use 'percentile'"):
-        bootstrap(metrics.classwise_ece, p, y, method="bca", replicates=10)
+# --------------------------------------------------------------------------------------------------------- BCa of rows
+
+
+def whole_rows(n, kind, seed=0):
+    """Rows of probabilities; tenths have many ties in every class."""
+    p, y = rows(n, seed)
+    if kind == "tenths":
+        p = np.round(p, 1)
+        p[:, 0] = np.clip(p[:, 0] + 1 - p.sum(axis=1), 0, 1)
+        p /= p.sum(axis=1, keepdims=True)
+    return p.astype(np.float32 if kind == "float32" else np.float64), y
+
+
+def weights_of(n, kind):
+    rng = np.random.default_rng(11)
+    return {"none": None, "gamma": rng.gamma(1.0, size=n), "some zero": rng.integers(0, 3, n) * 0.1}[kind]
+
+
+def exactly(metric, p, y, bins, closed, w):
+    """The classwise metrics from their definition."""
+    of = naive.ece if metric is metrics.classwise_ece else naive.equal_mass_ece
+    return naive.classwise(p, y, lambda z, c: of(z, c, bins, closed=closed, w=w))
+
+
+def strategy(metric, p, y, w, bins, closed):
+    if metric is metrics.classwise_ece:
+        return Classwise(p, y, w, equal_width_edges(bins), closed)
+    return ClasswiseMass(p, y, w, bins, closed)
+
+
+CLASSWISE = [metrics.classwise_ece, metrics.classwise_equal_mass_ece]
+
+
+@pytest.mark.parametrize("metric", CLASSWISE)
+@pytest.mark.parametrize("kind", ["float64", "float32", "tenths"])
+@pytest.mark.parametrize("weigh", ["none", "gamma", "some zero"])
+@pytest.mark.parametrize("closed", ["left", "right"])
+def test_leaving_a_row_out_gives_the_definition_on_the_rest(metric, kind, weigh, closed):
+    n = 14
+    p, y = whole_rows(n, kind)
+    w = weights_of(n, weigh)
+    for bins in (1, 3, 5):
+        found = strategy(metric, p, y, w, bins, closed).left_out()
+        for i in range(n):
+            rest = np.arange(n) != i
+            expected = exactly(metric, p[rest], y[rest], bins, closed, None if w is None else w[rest])
+            assert found[i] == pytest.approx(expected, rel=1e-12, abs=1e-14)
+
+
+@pytest.mark.parametrize("metric", CLASSWISE)
+@pytest.mark.parametrize("kind", ["float64", "float32", "tenths"])
+@pytest.mark.parametrize("closed", ["left", "right"])
+def test_a_replicate_of_rows_is_the_definition_on_the_rows_drawn(metric, kind, closed):
+    p, y = whole_rows(14, kind)
+    rng = np.random.default_rng(1)
+    drawn = [rng.integers(0, 14, 14) for _ in range(5)]
+    times = np.stack([np.bincount(index, minlength=14) for index in drawn], axis=1).astype(np.float64)
+    for bins in (1, 4, 15):
+        found = strategy(metric, p, y, None, bins, closed).evaluate(times)
+        expected = [exactly(metric, p[index], y[index], bins, closed, None) for index in drawn]
+        np.testing.assert_allclose(found, expected, rtol=1e-12, atol=1e-14)
+
+
+@pytest.mark.parametrize("metric", CLASSWISE)
+@pytest.mark.parametrize("weigh", [False, True])
+def test_rows_left_out_on_several_threads_agree_with_the_metric_on_the_rest(monkeypatch, metric, weigh):
+    n, bins = 70_000, 10
+    p, y = rows(n)
+    w = np.random.default_rng(2).gamma(1.0, size=n) if weigh else None
+    found = []
+    for threads in (1, 3):
+        monkeypatch.setattr(_threads, "thread_count", lambda threads=threads: threads)
+        found.append(strategy(metric, p, y, w, bins, "left").left_out())
+    np.testing.assert_allclose(found[0], found[1], rtol=1e-12)
+    for i in (0, 1, 35_000, n - 1):
+        rest = np.arange(n) != i
+        expected = metric(p[rest], y[rest], bins, sample_weight=None if w is None else w[rest])
+        assert found[0][i] == pytest.approx(expected, rel=1e-11)
+
+
+def test_intervals_of_rows_are_the_same_bits_on_any_number_of_threads(monkeypatch):
+    p, y = rows(3000)
+    for metric in CLASSWISE:
+        found = []
+        for threads in (1, 2, 5):
+            monkeypatch.setattr(_threads, "thread_count", lambda threads=threads: threads)
+            found.append(bootstrap(metric, p, y, replicates=20, seed=4).interval)
+        assert found[0] == found[1] == found[2]
+
+
+def mean_of_first(probabilities, labels, sample_weight=None):
+    """A metric of rows that nothing is known about."""
+    return float(np.average(np.asarray(probabilities)[:, 0] ** 4, weights=sample_weight))
+
+
+@pytest.mark.parametrize("metric", [*CLASSWISE, mean_of_first])
+def test_bca_of_rows_agrees_with_the_textbook(metric):
+    p, y = rows(80, seed=4)
+    drawn = np.sort(naive.replicates(metric, (p, y), 1000, seed=5))
+    shares, skewed = textbook_bca(drawn, metric(p, y), jackknife(metric, p, y), 0.9)
+    found = bootstrap(metric, p, y, method="bca", level=0.9, replicates=1000, seed=6).interval
+    for end, share in ((found.lower, shares[0]), (found.upper, shares[1])):
+        room = 2 * 4 * math.sqrt(share * (1 - share) * 2 / 1000)
+        low, high = between(drawn, share, room)
+        assert low - 1e-12 <= end <= high + 1e-12
+    assert found.method == "bca"
+    percentile = bootstrap(metric, p, y, level=0.9, replicates=1000, seed=6).interval
+    assert percentile.method == "percentile"
+    assert (percentile.lower, percentile.upper) != (found.lower, found.upper)
+    if metric is mean_of_first:  # so few rows that each is left out alone
+        assert acceleration(grouped_left_out(metric, [p, y], None, {}, 0)) == pytest.approx(skewed, rel=1e-9)
+
+
+def test_the_acceleration_of_groups_of_rows_is_that_of_leaving_each_out_up_to_its_noise():
+    p, y = rows(20_000, seed=3)
+    values = p[:, 0] ** 4
+    found = [acceleration(grouped_left_out(mean_of_first, [p, y], None, {}, seed)) for seed in range(8)]
+    # The skewness of 512 normal sums has the standard deviation √(6 / 512).
+    noise = math.sqrt(6 / 512) / 6 / math.sqrt(512)
+    assert np.mean(found) == pytest.approx(skew(values) / 6 / math.sqrt(20_000), abs=4 * noise / math.sqrt(8))
+    assert max(found) > min(found)
+
+
+@pytest.mark.parametrize("metric", [*CLASSWISE, mean_of_first])
+def test_bca_of_one_row_or_of_one_row_with_all_the_weight_never_varies(metric):
+    one = bootstrap(metric, [[0.75, 0.25]], [0], method="bca", replicates=20)
+    assert one.interval.lower == one.interval.upper == pytest.approx(one.value)
+    p, y = rows(3)
+    heavy = bootstrap(metric, p, y, sample_weight=[0, 1, 0], method="bca", replicates=50)
+    assert heavy.interval.lower == pytest.approx(heavy.value)
+    assert heavy.interval.upper == pytest.approx(heavy.value)
+
+
+@pytest.mark.parametrize("method", ["percentile", "bca"])
+@pytest.mark.parametrize("metric", CLASSWISE)
+def test_rows_are_resampled_together_with_their_weights(method, metric):
+    p, y = rows(60, seed=2)
+    w = weights_of(60, "gamma")
+    named = bootstrap(metric, p, y, bins=4, method=method, replicates=40, seed=3, sample_weight=w).interval
+
+    def unnamed(probabilities, labels, sample_weight=None):
+        return metric(probabilities, labels, 4, sample_weight=sample_weight)
+
+    other = bootstrap(unnamed, p, y, method=method, replicates=40, seed=3, sample_weight=w).interval
+    assert (named.lower, named.upper) == pytest.approx((other.lower, other.upper), rel=1e-12)
 
 
 # ------------------------------------------------------------------------------------------------------------- coverage

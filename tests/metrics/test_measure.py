@@ -194,13 +194,33 @@ def test_intervals_are_those_of_bootstrap_and_have_the_level_asked_for(w):
         assert (row.interval.level, row.interval.method, row.interval.asymptotic) == (0.8, "bca", True)
 
 
-def test_every_row_that_can_have_an_interval_gets_one():
-    table = measure(Predictions.from_probabilities(P[:80], Y[:80]), bootstrap=20)
-    without = {row.name for row in table if row.interval is None}
-    assert without <= {"mean_confidence", *(name for name in BINNED if name.startswith("brier_"))}
+@each_weight
+@pytest.mark.parametrize("method", ["percentile", "bca"])
+@pytest.mark.parametrize("kind", ["logits", "confidence"])
+def test_every_row_has_an_interval_of_the_method_asked_for(method, kind, w):
+    p, y = P[:60], Y[:60]
+    w = None if w is None else w[:60]
+    predictions = {
+        "logits": lambda: Predictions.from_logits(np.log(p), y, w),
+        "confidence": lambda: Predictions.from_confidence(p.max(axis=1), p.argmax(axis=1) == y, w),
+    }[kind]()
+    table = measure(predictions, bins=(5, 15), bootstrap=20, method=method)
+    assert len(table) > 20
     for row in table:
-        if row.interval is not None:
-            assert row.interval.lower <= row.interval.upper
+        assert row.interval is not None, row.name
+        assert row.interval.method == method, row.name
+        assert row.interval.lower <= row.interval.upper, row.name
+
+
+@each_weight
+@pytest.mark.parametrize("method", ["percentile", "bca"])
+def test_intervals_of_classwise_rows_are_those_of_bootstrap(method, w):
+    table = measure(Predictions.from_probabilities(P, Y, w), bins=7, metrics=CLASSWISE, bootstrap=30, method=method)
+    for name in CLASSWISE:
+        expected = metrics.bootstrap(
+            getattr(metrics, name), P, Y, bins=7, method=method, replicates=30, sample_weight=w
+        ).interval
+        assert table[name].interval == expected
 
 
 def test_replicates_that_are_too_few_are_refused():

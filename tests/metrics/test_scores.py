@@ -77,6 +77,11 @@ def test_the_decomposition_adds_up_to_the_brier_score_for_any_bins(data, edges):
     assert total == pytest.approx(top_label_brier_score(z, c, sample_weight=w), **CLOSE)
 
 
+@given(st.floats(0, 1), st.lists(st.integers(0, 1), min_size=1, max_size=50), st.integers(1, 20))
+def test_equal_confidences_have_no_spread_within_bins_at_all(z, correct, bins):
+    assert brier_decomposition([z] * len(correct), correct, bins).within_bin == 0
+
+
 @given(naive.weighted(), st.integers(1, 40), st.sampled_from([0.1, 1.0, 2.0, 3.0]))
 def test_the_harmonic_score_is_the_weighted_harmonic_mean_of_accuracy_and_calibration(data, bins, beta):
     z, c, w = data

@@ -67,3 +67,132 @@ def squared_distances(probabilities: Any, labels: Any, out: Any) -> Any:
             total += value * value
         value = min(np.float64(probabilities[i, labels[i]]), 1.0)
         out[i] = total - 2.0 * value + 1.0
+
+
+@njit(cache=True, nogil=True)
+def replicate_gaps(probabilities: Any, labels: Any, times: Any, inner: Any, table: Any, cells: Any, out: Any) -> Any:
+    """Add Σ times·(outcome - probability) to ``out[class, bin, replicate]``, for several replicates at once.
+
+    Each replicate's sums are in the order of the rows, whatever others are computed beside it.
+    """
+    rows, classes = probabilities.shape
+    replicates = times.shape[1]
+    where = np.empty(classes, np.uint32)
+    for i in range(rows):
+        row = probabilities[i]
+        often = times[i]
+        locate(row, inner, table, cells, where)
+        for k in range(classes):
+            value = min(np.float64(row[k]), 1.0)
+            sums = out[k, where[k]]
+            for r in range(replicates):
+                sums[r] -= often[r] * value
+        sums = out[labels[i], where[labels[i]]]
+        for r in range(replicates):
+            sums[r] += often[r]
+
+
+@njit(cache=True, nogil=True)
+def changes_without_each(
+    probabilities: Any, labels: Any, weights: Any, inner: Any, table: Any, cells: Any, gaps: Any, out: Any
+) -> Any:
+    """How leaving a row out changes Σ|gap| over all classes and bins: Σ_k |G - g| - |G|, for every row."""
+    rows, classes = probabilities.shape
+    where = np.empty(classes, np.uint32)
+    for i in range(rows):
+        row = probabilities[i]
+        locate(row, inner, table, cells, where)
+        total = 0.0
+        for k in range(classes):
+            gap = gaps[k, where[k]]
+            own = weights[i] * (np.float64(labels[i] == k) - min(np.float64(row[k]), 1.0))
+            total += abs(gap - own) - abs(gap)
+        out[i] = total
+
+
+@njit(cache=True, nogil=True)
+def mass_errors(
+    values: Any, order: Any, outcomes: Any, times: Any, totals: Any, bins: Any, slack: Any, out: Any
+) -> Any:
+    """Σ|gap| of one class over equal-mass bins for several replicates, from one walk through its sorted probabilities.
+
+    ``times`` holds a weight per row and replicate. An edge is the first value up to and including which the weight
+    exceeds its share of the total; equal values are passed together.
+    """
+    replicates = totals.size
+    walked, gap, own = np.zeros(replicates), np.zeros(replicates), np.zeros(replicates)
+    edge = np.ones(replicates, np.int64)
+    bound = (1.0 / bins + slack) * totals if bins > 1 else np.full(replicates, np.inf)
+    out[:] = 0.0
+    for j in range(values.size):
+        often = times[order[j]]
+        miss = np.float64(outcomes[j]) - np.float64(abs(values[j]))
+        for r in range(replicates):
+            walked[r] += often[r]
+            own[r] += often[r] * miss
+        if j + 1 < values.size and values[j + 1] == values[j]:
+            continue
+        for r in range(replicates):
+            if walked[r] > bound[r]:
+                out[r] += abs(gap[r])
+                gap[r] = 0.0
+                while walked[r] > bound[r]:
+                    edge[r] += 1
+                    bound[r] = (edge[r] / bins + slack) * totals[r] if edge[r] < bins else np.inf
+            gap[r] += own[r]
+            own[r] = 0.0
+    for r in range(replicates):
+        out[r] += abs(gap[r])
+
+
+@njit(cache=True, nogil=True)
+def _first_above(running: Any, bound: Any) -> Any:
+    """First position at which the running weight exceeds the bound; the last one if none does."""
+    low, high = 0, running.size - 1
+    while low < high:
+        middle = (low + high) >> 1
+        if running[middle] > bound:
+            high = middle
+        else:
+            low = middle + 1
+    return low
+
+
+@njit(cache=True, nogil=True)
+def add_mass_errors_without_each(
+    values: Any,
+    order: Any,
+    own: Any,
+    before: Any,
+    weights: Any,
+    running: Any,
+    even: Any,
+    bins: Any,
+    slack: Any,
+    out: Any,
+) -> Any:
+    """Add Σ|gap| of one class over equal-mass bins to ``out``, for every sample left out; the edges move with it.
+
+    ``own`` and ``weights`` are gap and weight of the sorted samples, ``running`` is the weight up to and including each
+    and ``before`` the gap of all that lie strictly below, with the gap of all at the end. ``even``: all weights are 1.
+    """
+    n = values.size
+    for r in range(n):
+        total = running[n - 1] - weights[r]
+        error = 0.0
+        last = 0.0
+        for m in range(1, bins):
+            if even:
+                j = m * (n - 1) // bins
+                j += j >= r
+            else:
+                bound = (m / bins + slack) * total
+                j = _first_above(running, bound)
+                if j >= r:  # the sample that is left out lies before the edge
+                    j = _first_above(running, bound + weights[r])
+            reached = before[j]
+            if values[r] < values[j]:
+                reached -= own[r]
+            error += abs(reached - last)
+            last = reached
+        out[order[r]] += error + abs(before[n] - own[r] - last)

@@ -5,12 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from certcal._checks import InputError
 from certcal.cli._results import BRACKETS, Part
 from certcal.predictions import Predictions
 from certcal.report._names import NAMES
+
+if TYPE_CHECKING:
+    from certcal.metrics import Survey
 
 # A diagram with more lines than this is not read.
 _MOST_LINES = 40
@@ -94,21 +97,34 @@ def check_metrics(metrics: Sequence[str]) -> None:
             raise InputError(f"--metric: there is no {metric!r}; {hint}")
 
 
-def measured_in_pieces(pieces: Callable[[], Iterable[Predictions]], settings: Settings, metrics: Sequence[str]) -> Part:
-    """Measure predictions that do not fit in memory and prepare their diagram."""
-    from certcal.binning import BinSums, equal_width_edges
-    from certcal.metrics import Reliability, measure_stream
-    from certcal.metrics._binned import ece_of
+def measured_in_pieces(
+    pieces: Callable[[], Iterable[Any]], names: Sequence[str], settings: Settings, metrics: Sequence[str]
+) -> tuple[Part, list[Part]]:
+    """Measure predictions that do not fit in memory and their groups, whose names are known when the pieces are."""
+    from certcal.data._pieces import natural_order
+    from certcal.metrics import survey_stream
 
-    table = measure_stream(pieces, bins=settings.bins, closed=settings.closed)
-    missing = [metric for metric in metrics if metric not in {row.name for row in table.rows}]
+    found = survey_stream(
+        pieces,
+        bins=settings.bins,
+        closed=settings.closed,
+        diagram=settings.diagram_bins,
+        bootstrap=settings.bootstrap,
+        method=settings.method,
+        level=settings.level,
+        seed=settings.seed,
+    )
+    missing = [metric for metric in metrics if metric not in {row.name for row in found.measurements.rows}]
     if missing:
         raise InputError(
             f"--metric: {missing[0]} needs all samples at once, and this table is read in pieces; give more --memory"
         )
-    sums = BinSums(equal_width_edges(settings.diagram_bins), settings.closed)
-    for piece in pieces():
-        sums.add(piece.confidence, piece.correct, piece.sample_weight)
-    drawn = sums.table()
-    rows = [row for row in table.rows if not metrics or row.name in metrics]
-    return Part("all", table.n, rows, Reliability(drawn, ece_of(drawn), None, None, settings.level))
+    for code, name in enumerate(names):
+        if code not in found.groups:
+            raise InputError(f"--by: the group {name!r} has only samples of weight 0; at least one must be positive")
+
+    def part(name: str, survey: Survey) -> Part:
+        rows = [row for row in survey.measurements.rows if not metrics or row.name in metrics]
+        return Part(name, survey.measurements.n, rows, survey.reliability)
+
+    return part("all", found), [part(names[code], found.groups[code]) for code in natural_order(list(names))]

@@ -58,17 +58,13 @@ def show(
 def _conventions(results: Results) -> str:
     text = f"Bins are {BRACKETS[str(results.conventions['closed'])]}. Estimates from these samples, not guarantees."
     if results.conventions.get("bootstrap"):
-        text += (
-            f" Intervals: {results.conventions['level']:.4g} {_methods(results)} bootstrap, "
-            f"{results.conventions['bootstrap']:,} resamples, seed {results.conventions['seed']}; "
-            "their level holds as the number of samples grows."
-        )
+        without = results.conventions.get("without_interval", ())
+        if any(row.interval is not None for row in results.whole.rows):
+            text += (
+                f" Intervals: {results.conventions['level']:.4g} {results.conventions['method']} bootstrap, "
+                f"{results.conventions['bootstrap']:,} resamples, seed {results.conventions['seed']}; "
+                "their level holds as the number of samples grows."
+            )
+        if without:
+            text += f"\nWithout an interval, for which all rows must fit in memory: {', '.join(without)}."
     return text
-
-
-def _methods(results: Results) -> str:
-    """The kind of interval asked for, and which rows have another."""
-    asked = str(results.conventions["method"])
-    others = {row.name: row.interval.method for row in results.whole.rows if row.interval is not None}
-    different = [name for name, method in others.items() if method != asked]
-    return f"{asked} ({others[different[0]]} for {', '.join(different)})" if different else asked

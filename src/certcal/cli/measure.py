@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from certcal._checks import InputError
 from certcal.cli._commands import ExampleCommand
 from certcal.cli._parameters import column_options, measuring_options, memory_option, output_options
 from certcal.data._layout import OPTIONS
@@ -19,7 +18,6 @@ if TYPE_CHECKING:
     from certcal.cli._progress import Waiting
     from certcal.cli._results import Part, Results
     from certcal.data import PredictionStream
-    from certcal.predictions import Predictions
 
 
 @click.command(
@@ -112,25 +110,20 @@ def _in_pieces(stream: PredictionStream, settings: Settings, metrics: tuple[str,
     """Measure a table that is too large for memory."""
     from certcal.cli._measuring import measured_in_pieces
 
-    for option, given in (("--by", stream.by is not None), ("--bootstrap", settings.bootstrap > 0)):
-        if given:
-            gibibytes = 2 * stream.bytes_in_memory() / 2**30
-            raise InputError(
-                f"{stream.table.path}: {option} needs all rows in memory, about {gibibytes:.1f} GiB; "
-                f"give --memory {int(gibibytes) + 1}GiB if there is that much, or measure a part of the table"
-            )
     passes = itertools.count(1)
     classes: set[int | None] = set()
+    names: list[str] = []
 
-    def pieces() -> Iterator[Predictions]:
+    def pieces() -> Iterator[Any]:
         waiting.stage(f"pass {next(passes)}", stream.rows)
-        for piece in stream:
-            classes.add(piece.classes)
+        for piece in stream if stream.by is None else stream.in_groups(names):
+            predictions = piece[0] if isinstance(piece, tuple) else piece
+            classes.add(predictions.classes)
             yield piece
-            waiting.advance(len(piece))
+            waiting.advance(len(predictions))
 
-    whole = measured_in_pieces(pieces, settings, metrics)
-    return _results(stream, settings, whole, classes.pop(), streamed=True)
+    whole, parts = measured_in_pieces(pieces, names, settings, metrics)
+    return _results(stream, settings, whole, classes.pop(), parts, streamed=True)
 
 
 def _results(
@@ -147,6 +140,9 @@ def _results(
     text = f"{whole.n:,} samples{'' if classes is None else f', {classes} classes'}; {stream.layout.description}"
     if streamed:
         text += "; read in pieces, without the metrics that need all samples at once"
+    conventions = settings.conventions | {"streamed": streamed}
+    if settings.bootstrap and streamed:
+        conventions["without_interval"] = list(dict.fromkeys(row.name for row in whole.rows if row.interval is None))
     return Results(
         source=str(stream.table.path),
         about={"kind": stream.layout.kind, "classes": classes, "columns": stream.layout.to_dict()},
@@ -154,5 +150,5 @@ def _results(
         whole=whole,
         by=stream.by,
         parts=parts,
-        conventions=settings.conventions | {"streamed": streamed},
+        conventions=conventions,
     )

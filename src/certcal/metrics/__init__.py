@@ -12,6 +12,7 @@ from certcal.metrics._cumulative import ks_error, kuiper_error
 from certcal.metrics._kde import kde_ece
 from certcal.metrics._measure import STUDY_BINS, Measurements, measure
 from certcal.metrics._mmce import mmce
+from certcal.metrics._passes import Survey, measure_stream, reliability_stream, survey_stream
 from certcal.metrics._reliability import Reliability, reliability
 from certcal.metrics._scores import (
     BrierDecomposition,
@@ -26,7 +27,7 @@ from certcal.metrics._scores import (
     top_label_nll,
 )
 from certcal.metrics._smooth import smooth_ece
-from certcal.metrics._streaming import StreamingCalibration, measure_stream
+from certcal.metrics._streaming import StreamingCalibration
 from certcal.metrics._sweep import sweep_ece
 
 __all__ = [
@@ -35,6 +36,7 @@ __all__ = [
     "Measurements",
     "Reliability",
     "StreamingCalibration",
+    "Survey",
     "accuracy",
     "auroc",
     "bootstrap",
@@ -57,7 +59,9 @@ __all__ = [
     "mmce",
     "nll",
     "reliability",
+    "reliability_stream",
     "smooth_ece",
+    "survey_stream",
     "sweep_ece",
     "top_label_brier_score",
     "top_label_nll",

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from certcal._checks import InputError, bin_count, choice, positive, score_pair
+from certcal._checks import bin_count, choice, norm_order, score_pair
 from certcal.binning import CLOSED, BinTable, edges_for, mass_edges, sums
 
 
@@ -77,12 +77,7 @@ def lp_ece(
     >>> round(lp_ece([0.9, 0.8, 0.6, 0.3], [1, 1, 0, 0], bins=2, p=2), 12)
     0.173205080757
     """
-    order = float("inf") if p == float("inf") else positive(p, "p")
-    if order < 1:
-        raise InputError(
-            f"p is {order:g}; pass an order of at least 1 (1 is the usual calibration error, 2 its RMS form)"
-        )
-    return lp_ece_of(_table(confidence, correct, bins, edges, closed, sample_weight), order)
+    return lp_ece_of(_table(confidence, correct, bins, edges, closed, sample_weight), norm_order(p))
 
 
 def debiased_ece(
@@ -91,7 +86,9 @@ def debiased_ece(
     """Root-mean-square calibration error with the sampling noise of each bin subtracted (Kumar et al. 2019).
 
     sqrt(max(0, Σ_m (n_m/N) [gap_m² - ȳ_m(1 - ȳ_m)/(n_m - 1)])); bins with a single sample contribute 0. With weights
-    the noise term uses the effective number of samples (Σw)²/Σw² of the bin.
+    the noise term uses the effective number of samples (Σw)²/Σw² of the bin. That is the variance of a weighted mean of
+    outcomes only if weights are independent of outcomes within a bin; if, say, wrong predictions were sampled more
+    often and weigh less, too much or too little is subtracted.
 
     Parameters are those of :func:`ece`. For the authors' equal-mass bins pass
     ``edges=certcal.binning.equal_mass_edges(confidence, bins)``.

@@ -16,9 +16,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from certcal._checks import InputError, choice, kernel_float, score_pair, share, weights, whole_number
+from certcal._checks import choice, kernel_float, score_pair, share, weights, whole_number
 from certcal.binning import BinTable, build_lookup
 from certcal.claims import Estimate, Interval
+from certcal.metrics._jackknife import acceleration
 
 Floats = NDArray[np.float64]
 Samples = tuple[NDArray[Any], NDArray[np.uint8], Floats | None]
@@ -33,11 +34,13 @@ GROUPS = 512
 class Atoms:
     """Weighted points that stand for all samples, in the order of (outcome, confidence).
 
-    ``count``, ``weight`` and ``squared`` are the number of samples, the sum of their weights and of their squares; they
-    are redrawn for each replicate. ``draw`` makes one replicate.
+    ``confidence`` and ``confidence_square`` are means over an atom's samples. ``count``, ``weight`` and ``squared`` are
+    the number of samples, the sum of their weights and of their squares; they are redrawn for each replicate. ``draw``
+    makes one replicate.
     """
 
     confidence: Floats
+    confidence_square: Floats
     correct: NDArray[np.uint8]
     bin: NDArray[np.int64]
     count: Floats
@@ -77,6 +80,7 @@ def make_atoms(z: NDArray[Any], c: NDArray[np.uint8], w: Floats | None, edges: F
     exact = ordered.astype(np.float64)
     if w is None or order is None:
         confidence, weight, squared = total(exact) / count, count, count
+        square = total(exact**2) / count
         shares = count / z.size
 
         def draw(rng: np.random.Generator) -> Sums:
@@ -85,15 +89,18 @@ def make_atoms(z: NDArray[Any], c: NDArray[np.uint8], w: Floats | None, edges: F
     else:
         heavy = w[order]
         weight, squared = total(heavy), total(heavy**2)
-        counted = total(heavy * np.where(heavy > 0, exact, 0.0))  # a loss of weight 0 may be infinite
-        confidence = np.where(weight > 0, counted / np.where(weight > 0, weight, 1), total(exact) / count)
+        counts = np.where(heavy > 0, exact, 0.0)  # a loss of weight 0 may be infinite
+        divisor = np.where(weight > 0, weight, 1)
+        confidence = np.where(weight > 0, total(heavy * counts) / divisor, total(exact) / count)
+        square = total(heavy * counts**2) / divisor
 
         def draw(rng: np.random.Generator) -> Sums:
             times = np.bincount(rng.integers(0, z.size, z.size), minlength=z.size)
             return total(times.astype(np.float64)), total(times * heavy), total(times * heavy**2)
 
     confidence = np.clip(confidence, exact.min(), exact.max())  # a mean of equal values may round beyond them
-    return Atoms(confidence, outcome[starts], where[starts].astype(np.int64), count, weight, squared, z.dtype, draw)
+    which = where[starts].astype(np.int64)
+    return Atoms(confidence, square, outcome[starts], which, count, weight, squared, z.dtype, draw)
 
 
 def table_of(atoms: Atoms, sums: Sums, edges: Floats, closed: str) -> BinTable:
@@ -118,6 +125,16 @@ def table_of(atoms: Atoms, sums: Sums, edges: Floats, closed: str) -> BinTable:
 def table_metric(of: Callable[[BinTable], float], edges: Floats, closed: str) -> Evaluate:
     """A metric of per-bin sums as a function of a replicate."""
     return lambda atoms, sums: of(table_of(atoms, sums, edges, closed))
+
+
+def scored_metric(of: Callable[[BinTable, float], float], edges: Floats, closed: str) -> Evaluate:
+    """A metric of per-bin sums and the top-label Brier score as a function of a replicate."""
+
+    def evaluate(atoms: Atoms, sums: Sums) -> float:
+        loss = atoms.correct * (1 - 2 * atoms.confidence) + atoms.confidence_square
+        return of(table_of(atoms, sums, edges, closed), float(np.dot(sums[1], loss) / sums[1].sum()))
+
+    return evaluate
 
 
 def point_metric(metric: Callable[..., float], **options: Any) -> Evaluate:
@@ -149,11 +166,11 @@ def resample(
             yield evaluate(atoms, sums) if sums[1].sum() > 0 else float("nan")
 
     drawn = np.fromiter(values(), np.float64, replicates)
-    acceleration = _acceleration(atoms, evaluate) if method == "bca" else 0.0
-    return interval_from(drawn, value, level, method, acceleration)
+    skewed = _acceleration(atoms, evaluate) if method == "bca" else 0.0
+    return interval_from(drawn, value, level, method, skewed)
 
 
-def interval_from(drawn: Floats, value: float, level: float, method: str, acceleration: float) -> Interval:
+def interval_from(drawn: Floats, value: float, level: float, method: str, skewed: float) -> Interval:
     """Percentile or BCa interval from the replicates of a metric; undefined replicates are left out.
 
     Examples
@@ -166,12 +183,12 @@ def interval_from(drawn: Floats, value: float, level: float, method: str, accele
         return Interval(float("nan"), float("nan"), level, method)
     tails = ((1 - level) / 2, (1 + level) / 2)
     if method == "bca":
-        tails = _corrected(drawn, value, tails, acceleration)
+        tails = _corrected(drawn, value, tails, skewed)
     low, high = (drawn[min(drawn.size, max(1, math.ceil(tail * drawn.size - 1e-9))) - 1] for tail in tails)
     return Interval(float(low), float(high), level, method)
 
 
-def _corrected(drawn: Floats, value: float, tails: tuple[float, float], acceleration: float) -> tuple[float, float]:
+def _corrected(drawn: Floats, value: float, tails: tuple[float, float], skewed: float) -> tuple[float, float]:
     """Tail probabilities of Efron's bias-corrected and accelerated interval."""
     from scipy.special import ndtr, ndtri
 
@@ -179,27 +196,30 @@ def _corrected(drawn: Floats, value: float, tails: tuple[float, float], accelera
     # A replicate distribution entirely on one side says only that the bias exceeds what the replicates resolve.
     shift = float(ndtri(min(max(below, 0.5 / drawn.size), 1 - 0.5 / drawn.size)))
     moved = shift + np.asarray(ndtri(tails))
-    low, high = ndtr(shift + moved / np.maximum(1 - acceleration * moved, 1e-12))
+    low, high = ndtr(shift + moved / np.maximum(1 - skewed * moved, 1e-12))
     return float(low), float(high)
 
 
 def _acceleration(atoms: Atoms, evaluate: Evaluate) -> float:
-    """Skewness of the jackknife values over six; neighbouring atoms have nearly equal influence and share one value."""
+    """Skewness of the jackknife values over six."""
+    return acceleration(*left_out(atoms, evaluate))
+
+
+def left_out(atoms: Atoms, evaluate: Callable[[Atoms, Sums], Any]) -> tuple[NDArray[Any], Floats]:
+    """A metric (or several) without one sample of each group of neighbouring atoms, and how many samples that is.
+
+    Neighbours have nearly equal influence and share one value.
+    """
     step = -(-atoms.count.size // GROUPS)
     group = np.arange(atoms.count.size) // step
-    size = np.bincount(group, atoms.count)
-    left_out = np.empty(size.size)
+    size = np.bincount(group, atoms.count).astype(np.float64)
+    values: list[Any] = []
     for g in range(size.size):
         factor = np.where(group == g, 1 - 1 / size[g], 1.0)
         sums = atoms.count * factor, atoms.weight * factor, atoms.squared * factor
-        if not sums[1].sum() > 0:  # one sample carries all the weight: nothing to learn from leaving it out
-            return 0.0
-        left_out[g] = evaluate(atoms, sums)
-    if not np.isfinite(left_out).all():
-        return 0.0
-    influence = np.average(left_out, weights=size) - left_out
-    spread = float((size * influence**2).sum())
-    return float((size * influence**3).sum() / (6 * spread**1.5)) if spread > 0 else 0.0
+        # When one sample carries all the weight there is nothing to learn from leaving it out.
+        values.append(evaluate(atoms, sums) if sums[1].sum() > 0 else float("nan"))
+    return np.array(values, np.float64), size
 
 
 def check_request(level: float, method: str, replicates: int, seed: int) -> None:
@@ -268,35 +288,9 @@ def bootstrap(
         edges, closed = table_edges(metric, options)
         atoms, evaluate = make_atoms(z, c, w, edges, closed), evaluator(metric, options, edges, closed)
     else:
-        if method == "bca":
-            raise InputError(f"method 'bca' is not offered for {name}, which needs whole rows; use 'percentile'")
-        drawn = _rows(metric, arrays, sample_weight, replicates, seed, options)
-        n = int(first.shape[0])
-        return Estimate(name, value, n, options, interval_from(drawn, value, level, method, 0.0))
+        from certcal.metrics._rows import row_interval
+
+        interval = row_interval(metric, arrays, sample_weight, options, value, level, method, replicates, seed)
+        return Estimate(name, value, int(first.shape[0]), options, interval)
     interval = resample(atoms, evaluate, value, level, method, replicates, seed)
     return Estimate(name, value, int(atoms.count.sum()), options, interval)
-
-
-def _rows(
-    metric: Callable[..., float],
-    arrays: tuple[Any, ...],
-    sample_weight: Any,
-    replicates: int,
-    seed: int,
-    options: dict[str, Any],
-) -> Floats:
-    """Replicates of a metric that needs whole rows: how often each row was drawn is its weight."""
-    from certcal._checks import to_numpy
-
-    rng = np.random.default_rng(seed)
-    parts = [to_numpy(array, "array") for array in arrays]
-    n = int(parts[0].shape[0])
-    w = weights(sample_weight, n)
-    drawn = np.empty(replicates)
-    for r in range(replicates):
-        times = np.bincount(rng.integers(0, n, n), minlength=n)
-        present = np.flatnonzero(times if w is None else times * w)
-        heavy = times[present] if w is None else times[present] * w[present]
-        chosen = [part[present] for part in parts]
-        drawn[r] = metric(*chosen, sample_weight=heavy, **options) if present.size else float("nan")
-    return drawn

@@ -77,38 +77,96 @@ def extremes(blocks: Blocks, spread: bool) -> tuple[float, float]:
     >>> extremes(lambda: [(np.array([0.25, 0.75]), np.array([0, 1], np.uint8), None)], True)
     (-0.125, 0.0)
     """
-    moves, total, grid = _rises_and_falls(blocks)
-    ends = running(moves[:, 1] - moves[:, 0])
-    starts = np.concatenate(([0.0], ends[:-1]))
-    low, high = min(0.0, float(ends.min())), max(0.0, float(ends.max()))
-    # Rounding of the sums must not close a bucket that holds the answer.
-    slack = 1e-13 * float(moves.sum())
-    highest, lowest = starts + moves[:, 1], starts - moves[:, 0]
-    beat_high, beat_low = (high, low) if spread else (max(high, -low), min(low, -high))
-    wanted = (highest > beat_high - slack) | (lowest < beat_low + slack)
-    # A bucket that only rises or only falls has its extremes at its ends, which are known.
-    wanted &= (moves[:, 0] > 0) & (moves[:, 1] > 0)
-    if wanted.any():
-        inside = _inside(blocks, wanted, moves, starts, grid)
-        low, high = min(low, float(inside.min())), max(high, float(inside.max()))
-    return low / total, high / total
+    state = Extremes(spread)
+    for samples in blocks():
+        state.count(*samples)
+    if state.settle():
+        for samples in blocks():
+            state.look(*samples)
+    return state.result()
 
 
-def _rises_and_falls(blocks: Blocks) -> tuple[Floats, float, Any]:
-    """Rises and falls per bucket, the total weight, and the buckets: the finer the more samples the first block has."""
-    from certcal._kernels import select as kernels
+class Extremes:
+    """:func:`extremes` from two passes over the samples: ``count`` all, ``settle``, ``look`` at all.
 
-    grid: Any = None
-    moves = np.zeros((0, 2))
-    total = 0.0
-    for z, c, w in blocks():
-        if grid is None:
-            grid = kernels.make_grid(octaves=20, bits=min(12, max(3, int(z.size).bit_length() - 7)))
-            moves = np.zeros((grid.buckets, 2))
-        for part in map_blocks(partial(_block_moves, kernel_float(z), c, w, grid), z.size):
-            moves += part
-        total += float(z.size) if w is None else float(w.sum())
-    return moves, total, grid
+    Parameters
+    ----------
+    spread
+        As for :func:`extremes`.
+    least_bits
+        Buckets per octave as a power of two, at least; there are more if the first block is long.
+    """
+
+    def __init__(self, spread: bool, least_bits: int = 3) -> None:
+        self._spread, self._least_bits = spread, least_bits
+        self._grid: Any = None
+        self._moves = np.zeros((0, 2))  # falls and rises per bucket
+        self._total = 0.0
+        self._low = self._high = 0.0
+        self._starts = np.zeros(0)
+        self._wanted = np.zeros(0, np.bool_)
+        self._confidence: list[Floats] = []
+        self._step: list[Floats] = []
+
+    def count(self, z: NDArray[Any], c: NDArray[np.uint8], w: Floats | None) -> None:
+        """First pass: add the rises and falls of a block to its buckets."""
+        from certcal._kernels import select as kernels
+
+        if self._grid is None:
+            bits = min(12, max(self._least_bits, int(z.size).bit_length() - 7))
+            self._grid = kernels.make_grid(octaves=20, bits=bits)
+            self._moves = np.zeros((self._grid.buckets, 2))
+        for part in map_blocks(partial(_block_moves, kernel_float(z), c, w, self._grid), z.size):
+            self._moves += part
+        self._total += float(z.size) if w is None else float(w.sum())
+
+    def settle(self) -> bool:
+        """Between the passes: which buckets can hold an extreme, and whether there are any."""
+        moves = self._moves
+        ends = running(moves[:, 1] - moves[:, 0])
+        self._starts = np.concatenate(([0.0], ends[:-1]))
+        low, high = min(0.0, float(ends.min())), max(0.0, float(ends.max()))
+        # Rounding of the sums must not close a bucket that holds the answer.
+        slack = 1e-13 * float(moves.sum())
+        highest, lowest = self._starts + moves[:, 1], self._starts - moves[:, 0]
+        beat_high, beat_low = (high, low) if self._spread else (max(high, -low), min(low, -high))
+        wanted = (highest > beat_high - slack) | (lowest < beat_low + slack)
+        # A bucket that only rises or only falls has its extremes at its ends, which are known.
+        self._wanted = wanted & (moves[:, 0] > 0) & (moves[:, 1] > 0)
+        self._low, self._high = low, high
+        return bool(self._wanted.any())
+
+    def look(self, z: NDArray[Any], c: NDArray[np.uint8], w: Floats | None) -> None:
+        """Second pass: keep the samples of a block that lie in such a bucket."""
+        chosen = wanted_positions(z, self._wanted, self._grid)
+        values = z[chosen].astype(np.float64)
+        self._confidence.append(values)
+        self._step.append((c[chosen] - values) * (1.0 if w is None else w[chosen]))
+
+    def result(self) -> tuple[float, float]:
+        """Lowest and highest value."""
+        low, high = self._low, self._high
+        if self._wanted.any():
+            inside = self._inside()
+            low, high = min(low, float(inside.min())), max(high, float(inside.max()))
+        return low / self._total, high / self._total
+
+    def _inside(self) -> Floats:
+        """Cumulative sums after each distinct confidence inside the wanted buckets."""
+        from certcal._kernels import select as kernels
+
+        values, steps = np.concatenate(self._confidence), np.concatenate(self._step)
+        order = np.argsort(values, kind="stable")
+        values, steps = values[order], steps[order]
+        # The sum of everything in closed buckets before each sample: what the open ones before it do not account for.
+        opened = np.flatnonzero(self._wanted)
+        before_open = np.concatenate(([0.0], running((self._moves[:, 1] - self._moves[:, 0])[opened])))[:-1]
+        offset = self._starts[opened] - before_open
+        counts = np.zeros(self._grid.buckets, np.int64)
+        kernels.count(values, counts, self._grid)
+        reached = running(steps) + np.repeat(offset, counts[opened])
+        last_of_tie = np.append(values[1:] != values[:-1], True)
+        return reached[last_of_tie]
 
 
 def _block_moves(
@@ -120,28 +178,3 @@ def _block_moves(
     weights = np.empty(0) if w is None else w[start:stop]
     kernels.rises_and_falls(values[start:stop], c[start:stop], weights, part, grid)
     return part[:, :, 0]
-
-
-def _inside(blocks: Blocks, wanted: NDArray[np.bool_], moves: Floats, starts: Floats, grid: Any) -> Floats:
-    """Cumulative sums after each distinct confidence inside the wanted buckets."""
-    confidence: list[Floats] = []
-    step: list[Floats] = []
-    for z, c, w in blocks():
-        chosen = wanted_positions(z, wanted, grid)
-        values = z[chosen].astype(np.float64)
-        confidence.append(values)
-        step.append((c[chosen] - values) * (1.0 if w is None else w[chosen]))
-    values, steps = np.concatenate(confidence), np.concatenate(step)
-    order = np.argsort(values, kind="stable")
-    values, steps = values[order], steps[order]
-    # The sum of everything in closed buckets before each sample: what the open buckets before it do not account for.
-    opened = np.flatnonzero(wanted)
-    before_open = np.concatenate(([0.0], running((moves[:, 1] - moves[:, 0])[opened])))[:-1]
-    offset = starts[opened] - before_open
-    from certcal._kernels import select as kernels
-
-    counts = np.zeros(grid.buckets, np.int64)
-    kernels.count(values, counts, grid)
-    reached = running(steps) + np.repeat(offset, counts[opened])
-    last_of_tie = np.append(values[1:] != values[:-1], True)
-    return reached[last_of_tie]

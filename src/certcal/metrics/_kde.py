@@ -40,7 +40,11 @@ def kde_ece(confidence: Any, correct: Any, *, bandwidth: float | None = None, sa
     0.25
     """
     h = None if bandwidth is None else positive(bandwidth, "bandwidth")
-    sums = KernelSums(*score_pair(confidence, correct, sample_weight))
+    return density_error(KernelSums(*score_pair(confidence, correct, sample_weight)), h)
+
+
+def density_error(sums: KernelSums, h: float | None = None) -> float:
+    """:func:`kde_ece` of kernel sums."""
     if h is None:
         h = rule_of_thumb(sums.spread(), sums.grid)
         if h is None:

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import TYPE_CHECKING, Any
-
-import numpy as np
 
 from certcal._checks import InputError, bin_counts, choice
 from certcal.binning import CLOSED, equal_width_edges, mass_edges, sums
@@ -19,7 +18,7 @@ from certcal.metrics import _scores as scores
 if TYPE_CHECKING:
     from certcal.predictions import Predictions
 
-Row = tuple[str, dict[str, Any], Callable[[], float], tuple[Any, ...] | None]
+Row = tuple[str, dict[str, Any], Callable[[], float], tuple[Any, ...]]
 
 # The bin counts of the benchmark study (Tao et al. 2024, section 3).
 STUDY_BINS = (5, 10, 15, 20, 25, 50, 100, 200, 500)
@@ -110,8 +109,7 @@ def measure(
     bootstrap
         Number of bootstrap replicates for an interval on every row; 0 for none.
     method, level, seed
-        As for :func:`certcal.metrics.bootstrap`. Rows that need whole rows of probabilities (the classwise ones) have a
-        percentile interval whatever the method; the mean confidence and the parts of the Brier score have none.
+        As for :func:`certcal.metrics.bootstrap`.
 
     Returns
     -------
@@ -143,7 +141,7 @@ def measure(
     for name, settings, compute, recipe in rows:
         value = compute()
         interval = None
-        if bootstrap and recipe is not None:
+        if bootstrap:
             from certcal.metrics._bootstrap import bootstrap as resampled
 
             function, arrays, options = recipe
@@ -151,7 +149,7 @@ def measure(
                 function,
                 *arrays,
                 level=level,
-                method=method if not _needs_rows(function) else "percentile",
+                method=method,
                 replicates=bootstrap,
                 seed=seed,
                 sample_weight=predictions.sample_weight,
@@ -161,16 +159,13 @@ def measure(
     return Measurements(tuple(found), len(predictions), predictions.kind)
 
 
-def _needs_rows(function: Any) -> bool:
-    return function in (classwise.classwise_ece, classwise.classwise_equal_mass_ece)
-
-
 def _rows(predictions: Predictions, counts: tuple[int, ...], closed: str) -> Iterator[Row]:
     """Name, settings, value and bootstrap recipe of every row, in the order of the table."""
-    from certcal.metrics._kde import kde_ece
+    from certcal.metrics._kde import density_error, kde_ece
     from certcal.metrics._mmce import mmce
-    from certcal.metrics._smooth import smooth_ece
+    from certcal.metrics._smooth import smooth_ece, smoothed_error
     from certcal.metrics._sweep import sweep_ece
+    from certcal.metrics._windows import KernelSums
 
     z, c, w = predictions.confidence, predictions.correct, predictions.sample_weight
     pair = (z, c)
@@ -179,14 +174,15 @@ def _rows(predictions: Predictions, counts: tuple[int, ...], closed: str) -> Ite
         return name, options, lambda: function(*arrays, sample_weight=w, **options), (function, arrays, options)
 
     yield plain("accuracy", scores.accuracy, (c,))
-    yield "mean_confidence", {}, lambda: scores.weighted_mean(z.astype(np.float64), w), None
+    yield plain("mean_confidence", scores.mean_confidence, (z,))
     for count in counts:
         yield from _binned_rows(predictions, count, closed)
     yield plain("sweep_ece", sweep_ece, pair)
     yield plain("ks_error", cumulative.ks_error, pair)
     yield plain("kuiper_error", cumulative.kuiper_error, pair)
-    yield plain("smooth_ece", smooth_ece, pair)
-    yield plain("kde_ece", kde_ece, pair)
+    kernel_sums = cache(lambda: KernelSums(z, c, w))  # the moments behind two rows
+    yield "smooth_ece", {}, lambda: smoothed_error(kernel_sums()), (smooth_ece, pair, {})
+    yield "kde_ece", {}, lambda: density_error(kernel_sums()), (kde_ece, pair, {})
     yield plain("mmce", mmce, pair)
     yield plain("top_label_brier_score", scores.top_label_brier_score, pair)
     yield plain("top_label_nll", scores.top_label_nll, pair)
@@ -227,9 +223,9 @@ def _binned_rows(predictions: Predictions, count: int, closed: str) -> Iterator[
         beta=1.0,
     )
     parts = scores.decompose(table, scores.weighted_mean(scores.top_label_brier(z, c), w))
-    for name in ("reliability", "resolution", "uncertainty", "within_bin"):
+    for name, function in scores.BRIER_PARTS.items():
         value = float(getattr(parts, name))
-        yield f"brier_{name}", dict(settings), lambda value=value: value, None
+        yield row(f"brier_{name}", function, lambda value=value: value)
     p, y = predictions.probabilities, predictions.labels
     if p is not None and y is not None:
         total = float(len(predictions)) if w is None else float(w.sum())

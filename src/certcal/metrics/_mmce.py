@@ -5,15 +5,19 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from certcal._checks import positive, score_pair
-from certcal.metrics._windows import sorted_samples
+import numpy as np
+
+from certcal._checks import kernel_float, positive, score_pair
+from certcal.binning import ExactSum
+from certcal.metrics._windows import sorted_keys
 
 
 def mmce(confidence: Any, correct: Any, *, width: float = 0.4, sample_weight: Any = None) -> float:
     """Maximum mean calibration error (Kumar, Sarawagi and Jain 2018) in O(n log n), to 1e-14 at the default width.
 
     √(Σ_mn w_m w_n (c_m - z_m) (c_n - z_n) exp(-|z_m - z_n| / width)), with weights that sum to one. It is computed as a
-    sum of squares over the sorted confidences, so nothing cancels and rounding does not grow with n.
+    sum of squares over the sorted confidences, so nothing cancels and rounding does not grow with n. The memory is
+    that of one copy of the confidences or, with weights, of one position per sample.
 
     Parameters
     ----------
@@ -34,8 +38,14 @@ def mmce(confidence: Any, correct: Any, *, width: float = 0.4, sample_weight: An
     True
     """
     length = positive(width, "width")
-    z, c, w = sorted_samples(*score_pair(confidence, correct, sample_weight))
-    from certcal._kernels.mmce import squared_norm
+    z, c, w = score_pair(confidence, correct, sample_weight)
+    values = kernel_float(z)
+    from certcal._kernels import mmce as kernels
 
-    total = float(z.size) if w is None else math.fsum(w)
-    return math.sqrt(squared_norm(z, c, w, length)) / total
+    if w is not None:
+        total = ExactSum()
+        total.add(w)
+        return math.sqrt(kernels.weighted_squared_norm(np.argsort(values), values, c, w, length)) / total.value
+    keys, _ = sorted_keys(values, c)
+    cell = np.empty(1, keys.dtype)
+    return math.sqrt(kernels.squared_norm(keys, cell, cell.view(values.dtype), length)) / z.size

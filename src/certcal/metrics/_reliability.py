@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from certcal._checks import choice, score_pair
 from certcal.binning import CLOSED, BinTable, edges_for, sums
 from certcal.metrics._binned import ece_of
-from certcal.metrics._bootstrap import check_request, make_atoms, table_of
+from certcal.metrics._bootstrap import Atoms, check_request, make_atoms, table_of
 
 Floats = NDArray[np.float64]
 
@@ -96,11 +96,15 @@ def reliability(
     table = sums(z, c, w, all_edges, side)
     if not replicates:
         return Reliability(table, ece_of(table), None, None, level)
+    return with_band(table, make_atoms(z, c, w, all_edges, side), replicates, level, seed)
+
+
+def with_band(table: BinTable, atoms: Atoms, replicates: int, level: float, seed: int) -> Reliability:
+    """A diagram whose band comes from replicates of the atoms behind it."""
     check_request(level, "percentile", replicates, seed)
-    atoms = make_atoms(z, c, w, all_edges, side)
     rng = np.random.default_rng(seed)
-    drawn = np.stack([table_of(atoms, atoms.draw(rng), all_edges, side).accuracy for _ in range(replicates)])
-    lower, upper = np.full((2, all_edges.size - 1), np.nan)
+    drawn = np.stack([table_of(atoms, atoms.draw(rng), table.edges, table.closed).accuracy for _ in range(replicates)])
+    lower, upper = np.full((2, table.edges.size - 1), np.nan)
     for m in np.flatnonzero(table.weight > 0):
         known = np.sort(drawn[~np.isnan(drawn[:, m]), m])
         if known.size == 0:  # so few samples that no replicate has one

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,6 +12,7 @@ from numpy.typing import NDArray
 from certcal._checks import (
     choice,
     class_pair,
+    confidences,
     correctness,
     kernel_float,
     logit_matrix,
@@ -61,6 +63,18 @@ def accuracy(correct: Any, *, sample_weight: Any = None) -> float:
     """
     c = correctness(correct)
     return weighted_mean(c, weights(sample_weight, c.size, partner="correct"))  # pyright: ignore[reportArgumentType]
+
+
+def mean_confidence(confidence: Any, *, sample_weight: Any = None) -> float:
+    """Mean of the confidences.
+
+    Examples
+    --------
+    >>> mean_confidence([0.25, 0.75])
+    0.5
+    """
+    z = confidences(confidence)
+    return weighted_mean(z.astype(np.float64), weights(sample_weight, z.size))
 
 
 def top_label_brier_score(confidence: Any, correct: Any, *, sample_weight: Any = None) -> float:
@@ -234,7 +248,23 @@ def decompose(table: BinTable, score: float) -> BrierDecomposition:
     reliability = float((share * (table.gap_sum[used] / table.weight[used]) ** 2).sum())
     resolution = float((share * (observed - overall) ** 2).sum())
     uncertainty = overall * (1 - overall)
-    return BrierDecomposition(reliability, resolution, uncertainty, score - (reliability - resolution + uncertainty))
+    rest = score - (reliability - resolution + uncertainty)
+    # Confidences are summed as multiples of 2⁻⁵⁰; what is as small as that is rounding.
+    return BrierDecomposition(reliability, resolution, uncertainty, rest if abs(rest) > 2.0**-48 else 0.0)
+
+
+def _brier_part(name: str) -> Callable[..., float]:
+    """One term of the decomposition as a metric of its own."""
+
+    def part(confidence: Any, correct: Any, bins: int = 15, **options: Any) -> float:
+        return float(getattr(brier_decomposition(confidence, correct, bins, **options), name))
+
+    part.__name__ = f"brier_{name}"
+    return part
+
+
+# The rows of the decomposition, in order.
+BRIER_PARTS = {name: _brier_part(name) for name in ("reliability", "resolution", "uncertainty", "within_bin")}
 
 
 def auroc(confidence: Any, correct: Any, *, sample_weight: Any = None) -> float:

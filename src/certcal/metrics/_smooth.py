@@ -40,7 +40,11 @@ def smooth_ece(confidence: Any, correct: Any, *, bandwidth: float | None = None,
     0.15
     """
     sigma = None if bandwidth is None else positive(bandwidth, "bandwidth")
-    sums = KernelSums(*score_pair(confidence, correct, sample_weight))
+    return smoothed_error(KernelSums(*score_pair(confidence, correct, sample_weight)), sigma)
+
+
+def smoothed_error(sums: KernelSums, sigma: float | None = None) -> float:
+    """:func:`smooth_ece` of kernel sums."""
 
     def smoothed(sigma: float) -> float:
         return sums.integral("residual", sigma)

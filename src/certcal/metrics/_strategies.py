@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from certcal._checks import choice, class_pair, correctness, logit_matrix, positive, score_pair
+from certcal._checks import choice, class_pair, confidences, correctness, logit_matrix, positive, score_pair
 from certcal._checks import labels as check_labels
 from certcal.binning import CLOSED, BinTable, edges_for
 from certcal.metrics import _binned as binned
 from certcal.metrics import _scores as scores
-from certcal.metrics._bootstrap import Evaluate, point_metric, table_metric
+from certcal.metrics._bootstrap import Evaluate, point_metric, scored_metric, table_metric
 
 Floats = NDArray[np.float64]
 OfTable = Callable[[BinTable], float]
@@ -29,6 +29,9 @@ def _of_table(metric: Callable[..., float], options: Mapping[str, Any]) -> OfTab
         return lambda table: scores.harmonic_score(
             float(table.correct_sum.sum() / table.total), binned.ece_of(table), beta
         )
+    if metric in scores.BRIER_PARTS.values():
+        name = metric.__name__.removeprefix("brier_")
+        return lambda table: float(getattr(scores.decompose(table, float("nan")), name))
     known: dict[Any, OfTable] = {
         binned.ece: binned.ece_of,
         binned.mce: binned.mce_of,
@@ -50,6 +53,8 @@ def evaluator(metric: Callable[..., float], options: Mapping[str, Any], edges: F
     of = _of_table(metric, options)
     if of is None or edges is None:
         return point_metric(metric, **options)
+    if metric is scores.BRIER_PARTS["within_bin"]:  # the one that needs more than the bin sums
+        return scored_metric(lambda table, score: scores.decompose(table, score).within_bin, edges, closed)
     return table_metric(of, edges, closed)
 
 
@@ -57,6 +62,8 @@ def losses(metric: Callable[..., float], arrays: tuple[Any, ...], options: Mappi
     """The per-sample values whose mean is the metric, or None when it is not a mean."""
     if metric is scores.accuracy:
         return correctness(arrays[0]).astype(np.float64)
+    if metric is scores.mean_confidence:
+        return confidences(arrays[0]).astype(np.float64)
     if metric in (scores.top_label_brier_score, scores.top_label_nll):
         z, c, _ = score_pair(arrays[0], arrays[1])
         return (

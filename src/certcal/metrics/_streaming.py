@@ -2,28 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from certcal._checks import InputError, bin_counts, choice, class_pair, score_pair, to_numpy, whole_number
-from certcal.binning import CLOSED, BinSums, ExactSum, equal_width_edges
+from certcal.binning import CLOSED, BinSums, BinTable, ExactSum, equal_width_edges
 from certcal.claims import Estimate
 from certcal.metrics import _binned as binned
 from certcal.metrics import _scores as scores
 from certcal.metrics._classwise import ClasswiseSums, classwise_of
 from certcal.metrics._cosine import MomentGrid
 from certcal.metrics._measure import Measurements
+from certcal.metrics._reliability import Reliability
 
 if TYPE_CHECKING:
     from certcal.predictions import Predictions
 
 Floats = NDArray[np.float64]
-
-# Rows that need all samples at once (their order), which a table read in pieces does not have.
-NEED_ALL = ("sweep_ece", "mmce", "auroc", "classwise_equal_mass_ece")
 
 
 class StreamingCalibration:
@@ -170,7 +168,7 @@ class StreamingCalibration:
         ]
         score = self._sums["top_label_brier_score"].value / total
         for count, table in tables.items():
-            found += _binned_values(table, score, {"bins": count, "closed": self.closed})
+            found += binned_values(table, score, {"bins": count, "closed": self.closed})
             if self.classes is not None:
                 value = classwise_of(self._classwise[count].gaps(), total)
                 found.append(("classwise_ece", value, {"bins": count, "closed": self.closed}))
@@ -186,6 +184,25 @@ class StreamingCalibration:
             found.append((name, self._sums[name].value / total, {}))
         return Measurements(tuple(Estimate(name, value, n, more) for name, value, more in found), n, self.kind)
 
+    def reliability(self, bins: int | None = None) -> Reliability:
+        """The reliability diagram of everything seen so far, with the first (or another) of the bin counts.
+
+        Examples
+        --------
+        >>> stream = StreamingCalibration(bins=2)
+        >>> stream.update([0.25, 0.75], [0, 1])
+        >>> stream.reliability().table.accuracy.tolist()
+        [0.0, 1.0]
+        """
+        count = self.counts[0] if bins is None else bins
+        if count not in self._bins:
+            counts = ", ".join(map(str, self.counts))
+            raise InputError(f"bins is {count!r}; this accumulator was made with {counts}, so ask for one of these")
+        table = self._bins[count].table()
+        if not table.total > 0:
+            raise InputError("nothing was added yet; call update with at least one sample that counts")
+        return Reliability(table, binned.ece_of(table), None, None, 0.95)
+
 
 def _weightless(sample_weight: Any) -> bool:
     """Whether there are weights and all are 0: such a piece counts for nothing, but is no mistake."""
@@ -199,7 +216,8 @@ def _times(values: Floats, w: Floats | None) -> Floats:
     return values if w is None else np.where(w > 0, values, 0.0) * w
 
 
-def _binned_values(table: Any, score: float, settings: dict[str, Any]) -> list[tuple[str, float, dict[str, Any]]]:
+def binned_values(table: BinTable, score: float, settings: dict[str, Any]) -> list[tuple[str, float, dict[str, Any]]]:
+    """Name, value and settings of every row that is a function of bin sums and the top-label Brier score."""
     error = binned.ece_of(table)
     share = float(table.correct_sum.sum() / table.total)
     parts = scores.decompose(table, score)
@@ -214,65 +232,3 @@ def _binned_values(table: Any, score: float, settings: dict[str, Any]) -> list[t
         ("brier_uncertainty", parts.uncertainty, settings),
         ("brier_within_bin", parts.within_bin, settings),
     ]
-
-
-def measure_stream(
-    chunks: Callable[[], Iterable[Predictions]], *, bins: int | Iterable[int] = 15, closed: str = "left"
-) -> Measurements:
-    """Metrics of a table that does not fit in memory.
-
-    ``chunks`` is called several times and must give the same pieces each time: metrics that depend on the order of all
-    samples (KS, Kuiper, equal-mass bins) count first and then look again only where the answer lies. Their values
-    are those of the functions of arrays. ``sweep_ece``, ``mmce``, ``auroc`` and ``classwise_equal_mass_ece`` need all
-    samples at once and are left out.
-
-    Parameters
-    ----------
-    chunks
-        Gives an iterable of :class:`~certcal.Predictions` each time it is called.
-    bins, closed
-        As for :func:`certcal.measure`.
-
-    Examples
-    --------
-    >>> from certcal import Predictions
-    >>> pieces = [Predictions.from_confidence([0.25], [0]), Predictions.from_confidence([0.75], [0])]
-    >>> measure_stream(lambda: pieces, bins=10)["ks_error"].value
-    0.5
-    """
-    from certcal._select import quantiles
-    from certcal.metrics._cumulative import extremes
-
-    stream: StreamingCalibration | None = None
-    for part in chunks():
-        if stream is None:
-            stream = StreamingCalibration(bins, closed=closed, classes=part.classes)
-        stream.update_predictions(part)
-    if stream is None:
-        raise InputError("the table has no rows; pass at least one sample")
-    result = stream.result()
-    low, high = extremes(
-        lambda: ((part.confidence, part.correct, part.sample_weight) for part in chunks()), spread=True
-    )
-    rows = list(result.rows)
-
-    def insert(name: str, value: float, after: str, settings: dict[str, Any]) -> None:
-        place = max(i for i, row in enumerate(rows) if row.name == after and _same_bins(row, settings))
-        rows.insert(place + 1, Estimate(name, value, result.n, settings))
-
-    for count in stream.counts:
-        inner = quantiles(lambda: ((part.confidence, part.sample_weight) for part in chunks()), count, closed)
-        state = BinSums(np.concatenate(([0.0], inner, [1.0])), closed)
-        for part in chunks():
-            state.add(part.confidence, part.correct, part.sample_weight)
-        insert("equal_mass_ece", binned.ece_of(state.table()), "ece", {"bins": count, "closed": closed})
-    place = next(i for i, row in enumerate(rows) if row.name == "smooth_ece")
-    rows[place:place] = [
-        Estimate("ks_error", max(high, -low), result.n),
-        Estimate("kuiper_error", high - low, result.n),
-    ]
-    return Measurements(tuple(rows), result.n, result.kind)
-
-
-def _same_bins(row: Estimate, settings: dict[str, Any]) -> bool:
-    return row.settings.get("bins") == settings.get("bins")

@@ -96,20 +96,33 @@ def sorted_samples(
     >>> z.tolist(), c.tolist()
     ([0.25, 0.5, 0.5], [1, 0, 1])
     """
-    values = z.astype(np.float64)
-    values += 0.0  # no negative zeros
     if w is not None:
-        order = np.argsort(values)
-        return values[order], c[order], w[order]
-    # Floats from 0 to 1 are ordered like their bits, of which the first two are zero: correctness fits in below.
-    keys = values.view(np.int64)
-    keys <<= 1
-    keys |= c
-    keys.sort()
+        order = np.argsort(z)
+        return z[order] + np.float64(0), c[order], w[order]
+    keys, values = sorted_keys(z.astype(np.float64, copy=False), c)
     correct = np.empty(c.size, np.uint8)
     np.bitwise_and(keys, 1, out=correct, casting="unsafe")
     keys >>= 1
     return values, correct, None
+
+
+def sorted_keys(z: NDArray[Any], c: NDArray[np.uint8]) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Sorted integers that hold a confidence's bits and below them its correctness, and the same memory as floats.
+
+    Floats from 0 to 1 are ordered like their bits, of which the first two are zero: correctness fits in below.
+
+    Examples
+    --------
+    >>> keys, _ = sorted_keys(np.array([0.5, 0.25, 0.5], np.float32), np.array([1, 1, 0], np.uint8))
+    >>> (keys & 1).tolist(), (keys >> 1).view(np.float32).tolist()
+    ([1, 0, 1], [0.25, 0.5, 0.5])
+    """
+    values = z + z.dtype.type(0)  # a copy, without negative zeros
+    keys = values.view(np.int64 if values.dtype == np.float64 else np.int32)
+    keys <<= 1
+    keys |= c
+    keys.sort()
+    return keys, values
 
 
 def _windows(

@@ -7,7 +7,7 @@ from typing import Any
 
 from torch import Tensor
 
-from certcal._checks import InputError, bin_count, choice, positive
+from certcal._checks import InputError, bin_count, choice, norm_order
 from certcal.binning import CLOSED, BinSums, BinTable, equal_width_edges
 from certcal.metrics._binned import debiased_ece_of, ece_of, lp_ece_of, mce_of
 from certcal.metrics._classwise import ClasswiseSums, classwise_of
@@ -104,9 +104,7 @@ class LpECE(_Binned):
 
     def __init__(self, bins: int = 15, *, p: float = 2.0, inputs: Inputs, closed: str = "left", **options: Any) -> None:
         super().__init__(bins, inputs=inputs, closed=closed, **options)
-        self.p = float("inf") if p == float("inf") else positive(p, "p")
-        if self.p < 1:
-            raise InputError(f"p is {self.p:g}; pass an order of at least 1")
+        self.p = norm_order(p)
 
     def _of(self, table: BinTable) -> float:
         return lp_ece_of(table, self.p)

@@ -1,0 +1,348 @@
+"""Tables read in pieces: groups, diagrams and intervals in the same passes, equal to those of the table in memory."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from scipy.special import ndtr, ndtri
+
+from certcal import InputError, Predictions, measure, metrics
+from certcal.binning import BinSums, bin_table, equal_width_edges
+from certcal.metrics import StreamingCalibration, measure_stream, reliability, reliability_stream, survey_stream
+from certcal.metrics._bootstrap import table_of
+from certcal.metrics._cells import cell_atoms, cell_edges, in_bins
+from certcal.metrics._passes import MOST_GROUPS
+from tests import naive
+
+# Rows that are functions of counts per cell; the others of a stream have no interval.
+WITH_INTERVAL = {
+    "accuracy",
+    "mean_confidence",
+    "ece",
+    "mce",
+    "lp_ece",
+    "debiased_ece",
+    "harmonic_calibration_score",
+    "brier_reliability",
+    "brier_resolution",
+    "brier_uncertainty",
+    "brier_within_bin",
+    "top_label_brier_score",
+}
+
+
+def scored(n, *, weigh=False, seed=0, dtype=np.float64):
+    rng = np.random.default_rng(seed)
+    z = rng.beta(4, 1.5, n)
+    z[: n // 3] = np.round(z[: n // 3], 1)
+    c = rng.random(n) < 0.9 * z
+    return Predictions.from_confidence(z.astype(dtype), c, rng.gamma(1.0, size=n) if weigh else None)
+
+
+def classified(n, *, weigh=False, seed=0):
+    rng = np.random.default_rng(seed)
+    p = rng.dirichlet(np.full(3, 0.5), n)
+    y = np.where(rng.random(n) < 0.6, p.argmax(axis=1), rng.integers(0, 3, n))
+    return Predictions.from_probabilities(p, y, rng.gamma(1.0, size=n) if weigh else None)
+
+
+def cut(predictions, size, codes=None):
+    """Pieces of so many samples, with their groups if there are any."""
+    pieces = []
+    for start in range(0, len(predictions), size):
+        piece = predictions.select(slice(start, start + size))
+        pieces.append(piece if codes is None else (piece, codes[start : start + size]))
+    return pieces
+
+
+def assert_same_values(found, expected):
+    for row in found:
+        twin = expected[row.name, row.settings.get("bins")]
+        near = 1e-9 if row.name in ("smooth_ece", "kde_ece") else 1e-12
+        assert row.value == pytest.approx(twin.value, rel=near, abs=near + row.settings.get("error_at_most", 0)), row
+        assert row.n == twin.n
+
+
+# --------------------------------------------------------------------------------------------------------------- groups
+
+
+@pytest.mark.parametrize("make", [scored, classified])
+@pytest.mark.parametrize("weigh", [False, True])
+@pytest.mark.parametrize("closed", ["left", "right"])
+def test_the_groups_of_a_table_read_in_pieces_have_the_values_of_each_in_memory(make, weigh, closed):
+    predictions = make(300, weigh=weigh)
+    # One group is in every piece, one appears late, one has a single sample.
+    codes = np.random.default_rng(1).integers(0, 2, 300)
+    codes[200:] = np.where(codes[200:] == 0, 2, codes[200:])
+    codes[7] = 3
+    pieces = cut(predictions, 37, codes)
+    found = survey_stream(lambda: iter(pieces), bins=(4, 15), closed=closed, diagram=6)
+    assert_same_values(found.measurements, measure(predictions, bins=(4, 15), closed=closed))
+    assert sorted(found.groups) == [0, 1, 2, 3]
+    for code, group in found.groups.items():
+        part = predictions.select(codes == code)
+        assert_same_values(group.measurements, measure(part, bins=(4, 15), closed=closed))
+        z, c, w = part.confidence, part.correct, part.sample_weight
+        drawn = reliability(z, c, 6, closed=closed, sample_weight=w)
+        assert group.reliability.to_dict() == drawn.to_dict()
+        assert group.groups == {}
+
+
+def test_groups_change_nothing_about_the_whole():
+    predictions = scored(200)
+    codes = np.arange(200) % 3
+    grouped = survey_stream(lambda: cut(predictions, 50, codes))
+    plain = survey_stream(lambda: cut(predictions, 50))
+    assert repr(grouped.measurements) == repr(plain.measurements) == repr(measure_stream(lambda: cut(predictions, 50)))
+    assert grouped.reliability.to_dict() == plain.reliability.to_dict()
+    assert plain.groups == {}
+
+
+def test_a_group_without_weight_is_left_out_and_a_piece_of_it_without_weight_changes_nothing():
+    z, c = np.array([0.2, 0.4, 0.6, 0.8, 0.9, 0.3]), np.array([0, 1, 1, 1, 0, 0])
+    w, codes = np.array([1.0, 0.0, 2.0, 0.0, 0.0, 3.0]), np.array([0, 0, 0, 1, 0, 0])
+    predictions = Predictions.from_confidence(z, c, w)
+    found = survey_stream(lambda: cut(predictions, 3, codes), bins=5)
+    assert list(found.groups) == [0]
+    # The piece with the samples 3, 4, 5 has weight in group 0 only; sample 4 has none and still counts as a sample.
+    assert found.groups[0].measurements["ece"].value == metrics.ece(
+        z[codes == 0], c[codes == 0], 5, sample_weight=w[codes == 0]
+    )
+
+
+def test_more_groups_than_have_room_are_refused_and_as_many_as_have_it_are_not():
+    predictions = scored(MOST_GROUPS + 1)
+    codes = np.arange(MOST_GROUPS + 1)
+    with pytest.raises(InputError, match=r"more than 100 groups, the most for a table that is read in pieces; choose"):
+        survey_stream(lambda: cut(predictions, 30, codes))
+    codes[-1] = 0
+    assert len(survey_stream(lambda: cut(predictions, 30, codes)).groups) == MOST_GROUPS == 100
+
+
+# --------------------------------------------------------------------------------------------------------------- passes
+
+
+@pytest.mark.parametrize("bins", [15, (5, 10, 20)])
+def test_everything_takes_three_passes_and_a_diagram_one(bins):
+    calls = []
+
+    def chunks():
+        calls.append(1)
+        return cut(scored(100), 30)
+
+    survey_stream(chunks, bins=bins, bootstrap=10)
+    assert len(calls) == 3
+    reliability_stream(chunks)
+    assert len(calls) == 4
+
+
+@pytest.mark.parametrize("make", [lambda: measure_stream, lambda: survey_stream, lambda: reliability_stream])
+def test_a_table_without_rows_is_refused(make):
+    with pytest.raises(InputError, match="no rows; pass at least one sample"):
+        make()(lambda: [])
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"bootstrap": 5}, "replicates is 5"),
+        ({"bootstrap": 10, "level": 2}, "level is 2"),
+        ({"bootstrap": 10, "method": "exact"}, "method is 'exact'"),
+        ({"diagram": 0}, "diagram is 0"),
+        ({"closed": "both"}, "closed is 'both'"),
+        ({"bins": []}, "bins is empty"),
+    ],
+)
+def test_bad_requests_are_refused_before_anything_is_read(options, message):
+    def chunks():
+        raise AssertionError("the table was read")
+
+    with pytest.raises(InputError, match=message):
+        survey_stream(chunks, **options)
+
+
+# -------------------------------------------------------------------------------------------------------------- diagram
+
+
+@pytest.mark.parametrize("weigh", [False, True])
+@pytest.mark.parametrize("closed", ["left", "right"])
+@pytest.mark.parametrize("dtype", naive.DTYPES)
+def test_the_diagram_of_a_table_read_in_pieces_is_that_of_the_whole(weigh, closed, dtype):
+    predictions = scored(300, weigh=weigh, dtype=dtype)
+    found = reliability_stream(lambda: cut(predictions, 41), 10, closed=closed)
+    z, c, w = predictions.confidence, predictions.correct, predictions.sample_weight
+    assert found.to_dict() == reliability(z, c, 10, closed=closed, sample_weight=w).to_dict()
+
+
+def test_the_band_of_a_table_read_in_pieces_is_nearly_that_of_the_whole():
+    predictions = scored(4000)
+    found = reliability_stream(lambda: cut(predictions, 900), 8, replicates=2000, level=0.9, seed=1)
+    whole = reliability(predictions.confidence, predictions.correct, 8, replicates=2000, level=0.9, seed=2)
+    spread = np.sqrt(whole.table.accuracy * (1 - whole.table.accuracy) / whole.table.count)
+    # A quantile at 5 % of 2000 replicates has a standard error of 0.047 standard deviations.
+    for name in ("lower", "upper"):
+        gap = np.abs(getattr(found, name) - getattr(whole, name))
+        assert (gap <= 0.3 * spread + 1 / whole.table.count).all()
+    assert (found.lower <= found.table.accuracy).all()
+    assert found.level == 0.9
+    weighted = reliability_stream(lambda: cut(scored(40, weigh=True), 9), replicates=20)
+    assert (weighted.lower, weighted.upper) == (None, None)
+
+
+def test_an_accumulator_has_the_diagram_of_each_of_its_bin_counts():
+    predictions = scored(200)
+    stream = StreamingCalibration((4, 10), closed="right")
+    with pytest.raises(InputError, match="nothing was added yet"):
+        stream.reliability()
+    stream.update_predictions(predictions)
+    for bins in (4, 10):
+        expected = reliability(predictions.confidence, predictions.correct, bins, closed="right")
+        assert stream.reliability(bins).to_dict() == expected.to_dict()
+    assert stream.reliability().to_dict() == stream.reliability(4).to_dict()
+    with pytest.raises(InputError, match="bins is 7; this accumulator was made with 4, 10"):
+        stream.reliability(7)
+
+
+# ------------------------------------------------------------------------------------------------------------ intervals
+
+
+@pytest.mark.parametrize("dtype", naive.DTYPES)
+@pytest.mark.parametrize("closed", ["left", "right"])
+def test_cells_add_up_to_the_bins_of_every_bin_count(dtype, closed):
+    rng = np.random.default_rng(3)
+    tenths, ends = rng.integers(0, 31, 400) / 30, np.array([0.0, 1.0, 1 / 3, 2 / 3])
+    z = np.concatenate((tenths, ends, rng.random(600), 1 - 10.0 ** -rng.uniform(1, 8, 300))).astype(dtype)
+    c = (rng.random(z.size) < 0.6).astype(np.uint8)
+    counts = (1, 3, 15, 500, 3000)
+    state = BinSums(cell_edges(counts), closed)
+    state.add(z[:700], c[:700])
+    state.add(z[700:], c[700:])
+    atoms = cell_atoms(state)
+    assert atoms.count.sum() == z.size
+    for bins in counts:
+        some = in_bins(atoms, state.edges, bins)
+        found = table_of(some, (some.count, some.weight, some.squared), equal_width_edges(bins), closed)
+        expected = bin_table(z, c, equal_width_edges(bins), closed)
+        np.testing.assert_array_equal(found.count, expected.count)
+        np.testing.assert_array_equal(found.correct_sum, expected.correct_sum)
+        np.testing.assert_allclose(found.confidence_sum, expected.confidence_sum, rtol=1e-12, atol=1e-12)
+
+
+def test_cells_are_narrow_and_hold_one_outcome_each():
+    predictions = scored(5000)
+    state = BinSums(cell_edges((15,)), "left")
+    state.add(predictions.confidence, predictions.correct)
+    assert np.diff(state.edges).max() <= 1 / 2048
+    atoms = cell_atoms(state)
+    assert (atoms.count * atoms.correct).sum() == predictions.correct.sum()
+    # Sums are rounded to multiples of 2**-50.
+    assert (atoms.confidence >= state.edges[atoms.bin] - 1e-15).all()
+    assert (atoms.confidence <= state.edges[atoms.bin + 1] + 1e-15).all()
+
+
+def function_of(row):
+    """A row of the table as a function of confidences and outcomes."""
+    if row.name == "accuracy":
+        return lambda z, c: float(np.mean(c))
+    if row.name == "mean_confidence":
+        return lambda z, c: float(np.mean(z))
+    if row.name.startswith("brier_"):
+        part, bins = row.name.removeprefix("brier_"), row.settings["bins"]
+        return lambda z, c: getattr(metrics.brier_decomposition(z, c, bins), part)
+    return lambda z, c: getattr(metrics, row.name)(z, c, **row.settings)
+
+
+def corrected(drawn, value, left_out, tails):
+    """Efron (1987), equations 2.3, 6.6 and 7.4."""
+    shift = ndtri((np.mean(drawn < value) + np.mean(drawn <= value)) / 2)
+    influence = left_out.mean() - left_out
+    skewed = (influence**3).sum() / (6 * (influence**2).sum() ** 1.5)
+    moved = shift + ndtri(tails)
+    return ndtr(shift + moved / (1 - skewed * moved))
+
+
+@pytest.mark.parametrize("method", ["percentile", "bca"])
+def test_intervals_of_a_stream_are_distributed_like_those_of_the_ordinary_bootstrap(method):
+    n, count = 300, 800
+    predictions = scored(n)
+    z, c = predictions.confidence, predictions.correct
+    options = {"bootstrap": count, "method": method, "level": 0.9, "seed": 3}
+    found = measure_stream(lambda: cut(predictions, 90), bins=(4, 10), **options)
+    checked = [row for row in found if row.interval is not None]
+    assert {row.name for row in checked} == WITH_INTERVAL
+    rest = ~np.eye(n, dtype=bool)
+    for row in checked:
+        assert (row.interval.level, row.interval.method, row.interval.asymptotic) == (0.9, method, True)
+        metric = function_of(row)
+        drawn = np.sort(naive.replicates(metric, (z, c), count, seed=5))
+        tails, times = [0.05, 0.95], 5
+        if method == "bca":  # the shift is estimated as well, which doubles the Monte-Carlo error
+            left_out = np.array([metric(z[keep], c[keep]) for keep in rest])
+            tails, times = corrected(drawn, row.value, left_out, tails), 8
+        for end, share in zip((row.interval.lower, row.interval.upper), tails, strict=True):
+            room = times * math.sqrt(max(share * (1 - share), 1 / count) * 2 / count)
+            low, high = np.quantile(drawn, [max(0, share - room), min(1, share + room)], method="nearest")
+            low, high = low if share > room else -math.inf, high if share + room < 1 else math.inf
+            # Confidences are moved by less than the width of a cell.
+            assert low - 1 / 2048 <= end <= high + 1 / 2048, row.name
+
+
+def test_the_ends_of_an_interval_of_a_stream_are_close_to_those_in_memory():
+    predictions = scored(3000)
+    options = {"bins": 10, "bootstrap": 2000, "seed": 3}
+    found = measure_stream(lambda: cut(predictions, 900), **options)
+    whole = measure(predictions, metrics=WITH_INTERVAL, **options)
+    for name in sorted(WITH_INTERVAL - {"mce"}):  # whose replicates jump between bins of few samples
+        one, other = found[name].interval, whole[name].interval
+        width = other.upper - other.lower
+        assert one.lower == pytest.approx(other.lower, abs=0.12 * width), name
+        assert one.upper == pytest.approx(other.upper, abs=0.12 * width), name
+
+
+def test_intervals_do_not_depend_on_how_the_table_was_cut():
+    predictions = scored(500)
+    options = {"bins": (5, 15), "bootstrap": 50, "method": "bca", "seed": 9}
+    one = measure_stream(lambda: cut(predictions, 500), **options)
+    for size in (1, 77):
+        other = measure_stream(lambda size=size: cut(predictions, size), **options)
+        assert [row.interval for row in other] == [row.interval for row in one]
+    assert [row.interval for row in measure_stream(lambda: cut(predictions, 77), **options | {"seed": 8})] != [
+        row.interval for row in one
+    ]
+
+
+def test_rows_that_need_all_samples_and_rows_with_weights_have_no_interval():
+    rows = measure_stream(lambda: cut(classified(100), 30), bootstrap=20)
+    without = {row.name for row in rows if row.interval is None}
+    assert without == {
+        "equal_mass_ece",
+        "ks_error",
+        "kuiper_error",
+        "smooth_ece",
+        "kde_ece",
+        "classwise_ece",
+        "top_label_nll",
+        "brier_score",
+        "nll",
+    }
+    assert {row.name for row in rows} - without == WITH_INTERVAL
+    weighted = measure_stream(lambda: cut(scored(100, weigh=True), 30), bootstrap=20)
+    assert all(row.interval is None for row in weighted)
+
+
+@pytest.mark.parametrize("method", ["percentile", "bca"])
+def test_a_single_sample_read_in_pieces_never_varies(method):
+    found = measure_stream(lambda: [Predictions.from_confidence([0.25], [1])], bootstrap=10, method=method)
+    for name in ("ece", "accuracy", "mean_confidence"):
+        assert found[name].interval.lower == found[name].interval.upper == pytest.approx(found[name].value)
+
+
+def test_groups_have_intervals_of_their_own():
+    predictions = scored(300)
+    codes = np.arange(300) % 2
+    found = survey_stream(lambda: cut(predictions, 64, codes), bootstrap=40, seed=2)
+    for code in (0, 1):
+        alone = measure_stream(lambda code=code: [predictions.select(codes == code)], bootstrap=40, seed=2)
+        assert [row.interval for row in found.groups[code].measurements] == [row.interval for row in alone]
