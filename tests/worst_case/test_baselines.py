@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+import pickle
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -412,3 +414,21 @@ def test_importing_the_baselines_does_not_load_torch() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "False"
+
+
+# ------------------------------------------------------------------------------------------------------------- results
+
+
+@pytest.mark.parametrize("method", [lambda *data: admm(*data, 3, steps=5, track=True), brier_confidences, dece_ascent])
+def test_a_result_can_be_copied_and_sent_to_another_process_but_not_changed(method: Any) -> None:
+    result = method(LOWER, UPPER, CORRECT)
+    for other in (copy.deepcopy(result), pickle.loads(pickle.dumps(result))):
+        assert isinstance(other, Baseline)
+        assert (other.name, other.value, other.runs) == (result.name, result.value, result.runs)
+        assert dict(other.settings) == dict(result.settings)
+        np.testing.assert_array_equal(other.confidence, result.confidence)
+        assert other.history.keys() == result.history.keys()
+        for name, curve in result.history.items():
+            np.testing.assert_array_equal(other.history[name], curve)
+        with pytest.raises(TypeError):
+            other.settings["bins"] = 3  # pyright: ignore[reportIndexIssue]

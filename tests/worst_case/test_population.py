@@ -9,7 +9,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from scipy.stats import binomtest
+from scipy.optimize import brentq
+from scipy.special import rel_entr
+from scipy.stats import binom, binomtest
 
 from certcal import InputError
 from certcal.claims import Bound
@@ -134,6 +136,57 @@ def test_with_a_quarter_of_the_deviation_the_bound_would_fail_too_often() -> Non
         assert more_often_than(delta, failures(COIN, n, delta, draws, shrunk), draws)
 
 
+def coin_of(gap: float, n: int, heads: int) -> WorstCase:
+    """The worst case of n points in one bin with gaps of +gap and -gap, without drawing them."""
+    alone = calibration_error([1 - gap], [1 - gap], [1], bins=1)
+    return replace(alone, value=gap * abs(2 * heads - n) / n, n=n, square=gap**2)
+
+
+def failure_probability(gap: float, n: int, chance: float, delta: float, part: float) -> float:
+    """Exact probability with which a bound with only a part of its deviation is below the truth, for coins."""
+    truth = gap * (2 * chance - 1)
+
+    def fails(heads: int) -> bool:
+        result = coin_of(gap, n, heads)
+        return result.value + part * population_bound(result, delta).terms["deviation"] < truth
+
+    # The bound rises with the heads above n/2, where it starts below the truth: the last count that fails.
+    low, high = n // 2, math.ceil(n * chance)
+    assert not fails(high)
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (middle, high) if fails(middle) else (low, middle)
+    return float(binom.cdf(low, n, chance)) if fails(low) else 0.0
+
+
+@pytest.mark.parametrize(
+    ("gap", "n", "chance", "kind"),
+    [(1.0, 1_000, 0.75, "Chernoff"), (1.0, 10**6, 0.75, "Chernoff"), (0.1, 10**10, 0.6, "Bernstein")],
+)
+@pytest.mark.parametrize(
+    ("delta", "enough"),
+    [(0.05, 0.62), (1e-3, 0.81), (1e-12, 0.945), (1e-30, 0.98)],
+    ids=["5 %", "1e-3", "1e-12", "1e-30"],
+)
+def test_with_a_few_per_cent_less_deviation_an_exact_tail_would_exceed_delta(
+    gap: float, n: int, chance: float, kind: str, delta: float, enough: float
+) -> None:
+    # For large deviations the bound is sharp: Chernoff's exponent is that of the binomial tail.
+    assert population_bound(coin_of(gap, n, round(n * chance)), delta).settings["deviation"] == kind
+    assert failure_probability(gap, n, chance, delta, 1.0) <= delta
+    too_small = enough - 0.04 - (0.05 if kind == "Bernstein" else 0.0)
+    assert failure_probability(gap, n, chance, delta, too_small) > delta
+
+
+@pytest.mark.parametrize("delta", [0.5, 0.1, 0.01])
+def test_small_samples_of_every_coin_fail_no_more_often_than_allowed(delta: float) -> None:
+    # All outcomes of up to twelve draws, with their probabilities.
+    for n, chance in product((1, 2, 3, 5, 8, 12), np.linspace(0.5, 1, 41)):
+        bounds = [population_bound(coin_of(1.0, n, heads), delta).value for heads in range(n + 1)]
+        failing = np.flatnonzero(np.array(bounds) < 2 * chance - 1 - 1e-12)
+        assert binom.pmf(failing, n, chance).sum() <= delta
+
+
 def test_without_any_deviation_the_bound_would_fail_too_often_where_gaps_are_small() -> None:
     # Nearly all samples are calibrated; a rare one with a gap is often not in the draw.
     rare = Population(naive.problem([1, 1], [1, 1], [1, 0], [0, 0.5, 1]), np.array([0.999, 0.001]))
@@ -211,22 +264,39 @@ def test_the_mean_square_over_all_samples_bounds_the_variance_with_uncertified_s
         assert everything.mean_square >= (worth**2).mean(axis=1).max() - 1e-12
 
 
+def chernoff_limit(mean: float, n: int, delta: float) -> float:
+    """The root of n · kl(p, q) = ln(2/delta) above p, for coins of -1 and +1."""
+    p = (1 + mean) / 2
+
+    def excess(q: float) -> float:
+        return n * (rel_entr(p, q) + rel_entr(1 - p, 1 - q)) - math.log(2 / delta)
+
+    last = math.nextafter(1, 0)
+    if p >= last or excess(last) <= 0:
+        return 1.0
+    return 2 * brentq(excess, p, last, xtol=1e-15, rtol=1e-15) - 1
+
+
 @pytest.mark.parametrize("delta", [0.3, 0.05, 1e-6])
 def test_the_deviation_is_the_smaller_of_the_two_each_at_half_of_delta(delta: float) -> None:
     for population, n in product((COIN, QUIET, random_population(1, 6, 4)), (2, 30, 3000)):
         result = population.solve(population.draw(n, np.random.default_rng(n)))
-        bins = population.kinds.bins
         z = np.where(population.kinds.correct == 1, population.kinds.lower, population.kinds.upper)
         index = population.draw(n, np.random.default_rng(n))
         square = float(np.mean((population.kinds.correct - z)[index] ** 2)) * n / (n - 1)
         mcdiarmid = math.sqrt(2 * math.log(1 / (delta / 2)) / n)
-        each = delta / 2 / 2**bins  # for one sign pattern
+        chernoff = chernoff_limit(result.value, n, delta) - result.value
+        each = delta / 2
         bernstein = math.sqrt(2 * square * math.log(2 / each) / n) + 2 * 7 * math.log(2 / each) / (3 * (n - 1))
         bound = population_bound(result, delta)
-        assert bound.terms["deviation"] == pytest.approx(min(mcdiarmid, bernstein), rel=1e-12)
-        assert bound.settings["deviation"] == ("McDiarmid" if mcdiarmid <= bernstein else "Bernstein")
+        if bernstein < chernoff:
+            assert bound.terms["deviation"] == pytest.approx(bernstein, rel=1e-12)
+        else:  # never below the root, and above it by rounding alone
+            assert chernoff - 1e-12 <= bound.terms["deviation"] <= chernoff + 1e-9
+        assert bound.settings["deviation"] == ("Chernoff" if chernoff <= bernstein else "Bernstein")
+        assert bound.terms["deviation"] <= mcdiarmid  # Pinsker's inequality
     assert population_bound(QUIET.solve(np.tile([0, 1, 2, 3], 2000))).settings["deviation"] == "Bernstein"
-    assert population_bound(COIN.solve(np.tile([0, 1, 0], 2000))).settings["deviation"] == "McDiarmid"
+    assert population_bound(COIN.solve(np.tile([0, 1, 0], 2000))).settings["deviation"] == "Chernoff"
 
 
 # ----------------------------------------------------------------------------------------------- failing certificates
@@ -240,6 +310,14 @@ def test_wrong_certificates_cost_up_to_twice_their_probability() -> None:
     assert population_bound(result, 0.05, alpha).value >= 1
     assert population_bound(result, 0.05, alpha / 2).value < 1
     assert population_bound(result, 0.05, alpha).terms["certificate failures"] == pytest.approx(2 * alpha)
+
+
+def test_the_alpha_in_the_sentence_is_the_one_that_is_paid_for() -> None:
+    result = calibration_error([0.25, 0.5], [0.5, 0.75], [1, 0])
+    bound = population_bound(result, 0.05, 0.001 / 300)
+    assert "alpha=3.33334e-06," in bound.sentence
+    assert bound.settings["alpha"] == 3.33334e-06 > 0.001 / 300
+    assert bound.terms["certificate failures"] == 2 * 3.33334e-06
 
 
 def certified_fifth() -> WorstCase:
@@ -283,7 +361,11 @@ def test_terms_add_up_to_a_value_rounded_outward() -> None:
 
 def test_the_bound_is_capped_at_one() -> None:
     assert population_bound(calibration_error([0.0], [1.0], [1]), 0.05).value == 1
-    assert population_bound(calibration_error([0.5], [0.5], [1]), 0.05).value == 1
+    capped = population_bound(calibration_error([0.5], [0.5], [1]), 0.05, 0.3)
+    assert capped.value == 1
+    assert sum(capped.terms.values()) > 1
+    assert "capped at 1" in capped.sentence
+    assert "capped" not in population_bound(calibration_error([0.5], [0.5], [1]), 0.05).sentence
 
 
 def test_less_risk_fewer_samples_and_worse_certificates_raise_the_bound() -> None:
@@ -293,7 +375,9 @@ def test_less_risk_fewer_samples_and_worse_certificates_raise_the_bound() -> Non
     assert by_delta == sorted(by_delta)
     assert population_bound(result, 0.1, 0.02).value > population_bound(result, 0.1, 0.01).value
     repeated = population_bound(COIN.solve(np.tile(index, 4)), 0.1)
-    assert repeated.terms["deviation"] == pytest.approx(population_bound(result, 0.1).terms["deviation"] / 2)
+    # Half, but for terms of higher order.
+    assert repeated.terms["deviation"] == pytest.approx(population_bound(result, 0.1).terms["deviation"] / 2, rel=0.02)
+    assert repeated.value < population_bound(result, 0.1).value
 
 
 @pytest.mark.parametrize(
@@ -308,6 +392,11 @@ def test_less_risk_fewer_samples_and_worse_certificates_raise_the_bound() -> Non
         ({"alpha": math.nan}, "alpha is nan"),
         ({"certified_fraction": 0.0}, "certified_fraction is 0.0; pass"),
         ({"certified_fraction": 1.5}, "certified_fraction is 1.5"),
+        ({"delta": "x"}, "delta is 'x'; pass a probability between 0 and 1"),
+        ({"delta": None}, "delta is None; pass"),
+        ({"alpha": "x"}, "alpha is 'x'; pass a probability"),
+        ({"alpha": [0.1, 0.2]}, "alpha is .*; pass a probability"),
+        ({"certified_fraction": "x"}, "certified_fraction is 'x'; pass a lower bound"),
     ],
 )
 def test_probabilities_out_of_range_are_named(change: dict[str, Any], words: str) -> None:

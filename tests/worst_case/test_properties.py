@@ -11,7 +11,6 @@ from certcal.metrics import ece, ks_error, mce
 from certcal.worst_case import SignProgram, calibration_error
 from certcal.worst_case import ks_error as worst_ks_error
 from certcal.worst_case import mce as worst_mce
-from certcal.worst_case._intervals import check_intervals
 from tests.worst_case import naive
 
 ROUNDING = 1e-12
@@ -108,16 +107,19 @@ def test_looking_from_the_other_end_changes_nothing(data: st.DataObject) -> None
 
 @given(problem, st.lists(st.integers(0, 12), max_size=3))
 def test_programs_of_pieces_merge_to_the_program_of_the_whole(p: naive.Problem, cuts: list[int]) -> None:
-    merged = SignProgram(p.edges, p.closed)
+    merged = SignProgram(edges=p.edges, closed=p.closed)
     for piece in np.split(np.arange(p.n), sorted(min(cut, p.n) for cut in cuts)):
         if piece.size:
-            part = SignProgram(p.edges, p.closed)
-            part.add(check_intervals(*p.select(piece).arguments))
+            part = SignProgram(edges=p.edges, closed=p.closed)
+            part.add(*p.select(piece).arguments)
             merged.merge(part)
-    total, signs = merged.solve()
-    assert total / p.n == pytest.approx(value(p), abs=ROUNDING)
-    z, _ = merged.witness(check_intervals(*p.arguments), signs)
-    assert ece(z, p.correct, **p.options) == pytest.approx(value(p), abs=ATTAINED)
+    whole = calibration_error(*p.arguments, **p.options)
+    result = merged.result()
+    assert result.value == whole.value
+    assert result.signs is not None
+    assert whole.signs is not None
+    assert result.signs.tolist() == whole.signs.tolist()
+    assert ece(whole.witness, p.correct, **p.options) == pytest.approx(result.value, abs=ATTAINED)
 
 
 @given(problem, st.data())

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import copy
 import json
 import math
+import pickle
 from fractions import Fraction
 
 import numpy as np
@@ -15,7 +17,7 @@ from scipy.stats import binom
 from certcal import InputError
 from certcal.metrics import ece, ks_error, mce, top_label_brier_score, top_label_nll
 from certcal.worst_case import calibration_error, certify, population_bound
-from certcal.worst_case._summary import METRICS, _accuracy, _least_share
+from certcal.worst_case._summary import METRICS, _accuracy
 
 RNG = np.random.default_rng(5)
 N = 200
@@ -151,9 +153,11 @@ def test_failing_certificates_are_paid_for_with_a_bound_on_the_certified_share()
 
 @pytest.mark.parametrize(("count", "n", "level"), [(1, 5, 0.05), (30, 40, 0.025), (40, 40, 0.01), (700, 1000, 0.001)])
 def test_the_certified_share_is_bounded_by_clopper_and_pearson(count, n, level):
-    share = _least_share(count, n, level)
+    mask = np.arange(n) < count
+    bound = certify(np.zeros(n), np.ones(n), np.ones(n), certified=mask, alpha=0.01, delta=2 * level).population
+    share = 0.02 / bound.terms["certificate failures"]
     assert binom.sf(count - 1, n, share) == pytest.approx(level, rel=1e-6)
-    assert binom.sf(count - 1, n, share) <= level
+    assert binom.sf(count - 1, n, share) <= level * (1 + 1e-9)
     assert binom.sf(count - 1, n, share * 1.01) > level
 
 
@@ -193,6 +197,18 @@ def test_a_summary_cannot_be_changed():
     assert repr(summary) == "CertifiedSummary(n=1, n_certified=1, certified_accuracy=1.0000, calibration_error=0.7501)"
 
 
+@pytest.mark.parametrize("mask", [None, CERTIFIED, np.zeros(N)], ids=["all", "some", "none"])
+def test_a_summary_can_be_copied_and_sent_to_another_process(mask):
+    summary = certify(LOWER, UPPER, CORRECT, certified=mask, alpha=0.01)
+    for other in (copy.deepcopy(summary), pickle.loads(pickle.dumps(summary))):
+        assert json.dumps(other.to_dict()) == json.dumps(summary.to_dict())
+        assert repr(other) == repr(summary)
+        for key in METRICS:
+            np.testing.assert_array_equal(other[key].worst_all.witness, summary[key].worst_all.witness)
+        with pytest.raises(TypeError):
+            other.settings["bins"] = 3
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -203,6 +219,10 @@ def test_a_summary_cannot_be_changed():
         ({"certified": [1]}, "lengths differ"),
         ({"delta": 0.0}, "delta is 0.0"),
         ({"alpha": 1.0}, "alpha is 1.0"),
+        ({"delta": "x"}, "delta is 'x'; pass a probability"),
+        ({"alpha": "x"}, "alpha is 'x'; pass a probability"),
+        ({"alpha": "x", "certified": [1, 0]}, "alpha is 'x'"),
+        ({"upper": [0.5, 1.5]}, "pass probabilities for both ends of each interval"),
         ({"alpha": -0.1, "certified": [1, 0]}, "alpha is -0.1"),
         ({"closed": "up"}, "closed"),
         ({"bins": 0}, "bins"),

@@ -13,47 +13,6 @@ from typing import Any
 import numpy as np
 from numba import njit
 
-from certcal._kernels.bins import locate
-
-BLOCK = 1 << 12
-
-
-@njit(cache=True, nogil=True)
-def add_cells(lower: Any, upper: Any, correct: Any, inner: Any, table: Any, cells: Any, state: Any) -> Any:
-    """Add samples to ``state[correct, low bin, high bin] = (count, Σ lower, Σ upper)``; Σ of their largest (c - z)².
-
-    Sums carry their rounding errors along (Kahan), so that they are right to the last digits for any number of samples.
-    """
-    low_bin = np.empty(BLOCK, np.uint32)
-    high_bin = np.empty(BLOCK, np.uint32)
-    bins = np.uint32(inner.size)
-    flat = state.reshape(-1, 3)
-    errors = np.zeros((flat.shape[0], 2))
-    squares = 0.0
-    for start in range(0, lower.size, BLOCK):
-        low = lower[start : start + BLOCK]
-        high = upper[start : start + BLOCK]
-        locate(low, inner, table, cells, low_bin)
-        locate(high, inner, table, cells, high_bin)
-        square = 0.0
-        for i in range(low.size):
-            cell = (np.uint32(correct[start + i]) * bins + low_bin[i]) * bins + high_bin[i]
-            sums = flat[cell]
-            error = errors[cell]
-            sums[0] += 1.0
-            term = low[i] - error[0]
-            total = sums[1] + term
-            error[0] = (total - sums[1]) - term
-            sums[1] = total
-            term = high[i] - error[1]
-            total = sums[2] + term
-            error[1] = (total - sums[2]) - term
-            sums[2] = total
-            gap = 1.0 - low[i] if correct[start + i] else high[i] * 1.0
-            square += gap * gap
-        squares += square
-    return squares
-
 
 @njit(cache=True, nogil=True)
 def best_runs(

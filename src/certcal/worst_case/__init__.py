@@ -6,9 +6,9 @@ from certcal.worst_case._calibration import calibration_error
 from certcal.worst_case._ks import ks_error
 from certcal.worst_case._mce import mce
 from certcal.worst_case._population import population_bound
-from certcal.worst_case._program import SignProgram
 from certcal.worst_case._result import WorstCase
 from certcal.worst_case._scores import brier_score, nll
+from certcal.worst_case._streaming import SignProgram
 from certcal.worst_case._summary import CertifiedRange, CertifiedSummary, CertifiedValue, certify
 
 __all__ = [

@@ -11,13 +11,13 @@ from certcal.binning import BinTable, sums
 from certcal.metrics._binned import ece_of
 from certcal.worst_case._bins import Bins
 from certcal.worst_case._intervals import Intervals
-from certcal.worst_case._program import SignProgram
+from certcal.worst_case._program import Program
 from certcal.worst_case._result import WorstCase
 
 Floats = NDArray[np.float64]
 
 
-def smallest_calibration_error(name: str, program: SignProgram, intervals: Intervals, kept: Intervals) -> WorstCase:
+def smallest_calibration_error(name: str, program: Program, intervals: Intervals, kept: Intervals) -> WorstCase:
     """Bracket of the smallest calibration error.
 
     Lower end: min over z of max over s of Σ s(c - z) is at least max over s of min over z, and for given signs that

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from certcal._checks import choice
+from certcal._checks import InputError, choice
 from certcal.binning import CLOSED, BinTable, edges_for, sums
 from certcal.worst_case._best import smallest_calibration_error
-from certcal.worst_case._intervals import Intervals, check_intervals
-from certcal.worst_case._program import SignProgram
+from certcal.worst_case._cells import UNIT, squares
+from certcal.worst_case._intervals import NOTHING, Intervals
+from certcal.worst_case._program import Program
 from certcal.worst_case._result import WorstCase
+from certcal.worst_case._witness import witness
 
-Floats = NDArray[np.float64]
 NAME = "calibration error"
 
 
@@ -62,57 +64,55 @@ def calibration_error(
     >>> round(calibration_error([0.1, 0.5], [0.6, 0.9], [1, 0], bins=3).value, 12)
     0.9
     """
-    intervals = check_intervals(lower, upper, correct, certified)
     side = choice(closed, CLOSED, "closed")
-    given = edges_for(bins, edges)
-    program = SignProgram(given, side, intervals.lower.dtype)
-    kept = intervals.only_certified()
-    program.add(kept)
+    program, intervals = Program.read(lower, upper, correct, certified, edges_for(bins, edges), side, own=True)
     if best:
-        return smallest_calibration_error(NAME, program, intervals, kept)
-    value, signs = program.solve()
-    n = len(kept)
+        return smallest_calibration_error(NAME, program, intervals, intervals.only_certified())
+    return solve(program, lambda: squares(intervals.only_certified().arrays), intervals)
+
+
+def solve(program: Program, square_sum: Callable[[], int], intervals: Intervals | None) -> WorstCase:
+    """The worst case of a program, with a witness when its intervals are at hand."""
+    if program.n == 0:
+        raise InputError(NOTHING)
     everything = None
-    if intervals.certified is not None:
-        free = len(intervals) - n
-        solutions = [(*program.solve(free, right), right) for right in (1, 0)]
-        everything = _result(
-            program,
-            intervals,
-            *max(solutions, key=lambda solution: solution[0]),
-            len(intervals),
-            program.squares + free,
+    if program.masked:
+        total, signs, right = max(
+            ((*program.solve(program.free, right), right) for right in (1, 0)), key=lambda solution: solution[0]
         )
-    return _result(program, intervals, value, signs, None, n, program.squares, everything)
+        everything = _result(program, square_sum, intervals, total, signs, right)
+    return _result(program, square_sum, intervals, *program.solve(), None, everything)
 
 
 def _result(
-    program: SignProgram,
-    intervals: Intervals,
+    program: Program,
+    square_sum: Callable[[], int],
+    intervals: Intervals | None,
     total: float,
     signs: NDArray[np.int8],
     free_correct: int | None,
-    n: int,
-    squares: float,
     all_samples: WorstCase | None = None,
 ) -> WorstCase:
     bins = program.bins
+    free = 0 if free_correct is None else program.free
+    n = program.n + free
     settings: dict[str, Any] = {"bins": bins.given.size - 1, "closed": bins.closed}
+    if free_correct is not None:
+        settings["uncertified"] = "free"
 
     def attain() -> tuple[NDArray[Any], BinTable]:
-        z, c = program.witness(intervals, signs, free_correct)
+        assert intervals is not None
+        z, c = witness(bins, intervals, signs, free_correct)
         used = ~np.isnan(z)
         return z, sums(z[used], c[used], None, bins.given, bins.closed)
 
-    if free_correct is not None:
-        settings["uncertified"] = "free"
     return WorstCase(
         NAME,
         total / n,
         n,
         bins.spread(signs),
-        attain,
+        None if intervals is None else attain,
         all_samples,
         settings=settings,
-        mean_square=squares / n,
+        square=lambda: (square_sum() * UNIT + free) / n,
     )

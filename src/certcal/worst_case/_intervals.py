@@ -11,6 +11,11 @@ from numpy.typing import NDArray
 from certcal._checks import InputError, confidences, correctness, same_length, to_numpy
 from certcal._threads import map_blocks
 
+Arrays = tuple[NDArray[Any], NDArray[Any], NDArray[np.uint8]]
+
+NOTHING = "certified is false for every sample; a worst case over no sample is undefined"
+REMEDY = "pass probabilities for both ends of each interval"
+
 
 @dataclass(frozen=True, eq=False)
 class Intervals:
@@ -24,21 +29,31 @@ class Intervals:
     def __len__(self) -> int:
         return self.lower.size
 
+    @property
+    def arrays(self) -> Arrays:
+        """Lower ends, upper ends and correctness."""
+        return self.lower, self.upper, self.correct
+
+    @property
+    def certified_count(self) -> int:
+        """Number of certified samples."""
+        return len(self) if self.certified is None else int(np.count_nonzero(self.certified))
+
     def only_certified(self) -> Intervals:
         """The certified samples; an error when there is none."""
         if self.certified is None:
             return self
         if not self.certified.any():
-            raise InputError("certified is false for every sample; a worst case over no sample is undefined")
+            raise InputError(NOTHING)
         keep = self.certified
         return Intervals(self.lower[keep], self.upper[keep], self.correct[keep], None)
 
 
-def check_intervals(lower: Any, upper: Any, correct: Any, certified: Any = None) -> Intervals:
+def check_intervals(lower: Any, upper: Any, correct: Any, certified: Any = None, own: bool = True) -> Intervals:
     """Check intervals in [0, 1] with lower <= upper, correctness and the certified mask together.
 
-    What is returned does not change when the given arrays do. Samples that are not certified may hold anything,
-    NaN too; they become [0, 1].
+    What is returned does not change when the given arrays do, if it is to own its memory. Samples that are not
+    certified may hold anything, NaN too; they become [0, 1].
     """
     low, high, c = to_numpy(lower, "lower"), to_numpy(upper, "upper"), to_numpy(correct, "correct")
     mask = None
@@ -47,14 +62,28 @@ def check_intervals(lower: Any, upper: Any, correct: Any, certified: Any = None)
         mask = correctness(certified, "certified", remedy).view(np.bool_).copy()
         same_length(lower=low.size, upper=high.size, correct=c.size, certified=mask.size)
         low, high, c = (_replaced(values, mask, rest) for values, rest in ((low, 0), (high, 1), (c, 0)))
-    low, high, c = confidences(low, "lower"), confidences(high, "upper"), correctness(c)
+    low, high, c = confidences(low, "lower", REMEDY), confidences(high, "upper", REMEDY), correctness(c)
     same_length(lower=low.size, upper=high.size, correct=c.size)
     _check_order(low, high)
     if low.dtype != high.dtype:
         low, high = low.astype(np.float64), high.astype(np.float64)
-    given = (lower, upper, correct)
-    low, high, c = (_own(values, source) for values, source in zip((low, high, c), given, strict=True))
+    if own:
+        low, high, c = _own(low, lower), _own(high, upper), _own(c, correct)
     return Intervals(low, high, c, mask)
+
+
+def unchecked(lower: Any, upper: Any, correct: Any) -> Arrays | None:
+    """The arrays as they are, with correctness checked but the ends not, when compiled code can read them; else None.
+
+    For whoever checks the ends while reading them, and asks :func:`check_intervals` for the sentence when one is wrong.
+    """
+    low, high, c = to_numpy(lower, "lower"), to_numpy(upper, "upper"), to_numpy(correct, "correct")
+    simple = low.dtype == high.dtype and low.dtype.kind == "f" and low.dtype.itemsize >= 4
+    if not simple or not low.shape == high.shape == c.shape == (low.size,) or low.size == 0:
+        return None
+    if not (low.flags.c_contiguous and high.flags.c_contiguous):
+        return None
+    return low, high, correctness(c)
 
 
 def _replaced(values: NDArray[Any], mask: NDArray[np.bool_], rest: int) -> NDArray[Any]:
@@ -65,7 +94,7 @@ def _replaced(values: NDArray[Any], mask: NDArray[np.bool_], rest: int) -> NDArr
 
 def _own(values: NDArray[Any], source: Any) -> NDArray[Any]:
     """A copy, unless nobody else holds the memory; on all threads, because it is large."""
-    if not isinstance(source, np.ndarray) and values.base is None:
+    if values.base is None and isinstance(source, list | tuple):
         return values
     out = np.empty_like(values)
     map_blocks(lambda start, stop: np.copyto(out[start:stop], values[start:stop]), values.size)

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import math
+from typing import Any
+
+import numpy as np
 
 from certcal._checks import InputError, share
-from certcal.claims import Bound, move_outward
+from certcal.claims import Bound, move_outward, short_text
 from certcal.worst_case._result import WorstCase
 
 
@@ -18,12 +21,19 @@ def population_bound(
     probability at least 1 - delta over them, the largest calibration error that confidences inside the intervals can
     have *in the population*, with the same bins, is at most ``value``.
 
-    Why: for given signs s the worth g_n(s) of a sample is in [-1, 1], the population's worst case is max_s E g(s),
-    and the empirical one is F = max_s mean g_n(s), so E F >= max_s E g(s). (1) Changing one sample changes F by at
-    most 2/N; by McDiarmid's inequality F >= E F - √(2 ln(1/δ₁)/N) with probability 1 - δ₁. (2) For each of the 2^M
-    sign patterns Maurer and Pontil's empirical Bernstein inequality at level δ₂/2^M, with the variance bounded by the
-    mean of the largest (c - z)² of each sample, whatever the signs. δ₁ = δ₂ = delta/2 in advance, and the smaller of
-    the two is taken. This needs the *exact* maximum: a smaller value, such as ADMM's, takes the guarantee away.
+    Why: for given signs s the worth g_n(s) of a sample is in [-1, 1]. The population's worst case is max_s E g(s), so
+    it is E g(s*) for signs s* that depend on the population alone. The empirical one is F = max_s mean g_n(s) >= mean
+    g_n(s*), and that is a mean of independent draws of *one* variable: no union over the 2^M patterns is needed.
+    (1) Chernoff's inequality for variables in [-1, 1]: with probability 1 - δ₁, kl((1 + mean)/2, (1 + E g(s*))/2) is
+    at most ln(1/δ₁)/N unless the mean is the larger one, where kl is the divergence of two coins. The largest
+    expectation for which that holds grows with the mean, so F may stand in its place. (2) Maurer and Pontil's empirical
+    Bernstein inequality at level δ₂, with the variance bounded by the mean of the largest (c - z)² of each sample,
+    whatever the signs. δ₁ = δ₂ = delta/2 in advance, and the smaller bound is taken. This needs the *exact* maximum: a
+    smaller value, such as ADMM's, may be below mean g_n(s*), and nothing is guaranteed any more.
+
+    What is given away: where the worst case is a coin (gaps of +1 and -1 in one bin) and delta is 0.05, 60 % of the
+    deviation would do; at delta = 1e-30, 97 %. It is the distance of Chernoff's bound from a binomial tail, and the
+    split of delta.
 
     A certificate that fails with probability alpha per sample may be wrong for that share of the population; each such
     sample moves the error by at most 2/N, hence the term 2·alpha (divided by a lower bound on the certified fraction
@@ -51,30 +61,34 @@ def population_bound(
         raise InputError(f"worst_case is {worst_case!r}; pass a result of calibration_error")
     if worst_case.mean_square is None or worst_case.extreme != "highest":
         raise InputError(f"worst_case is a {worst_case.extreme} {worst_case.name}; pass one from calibration_error")
-    share(delta, "delta", "pass a probability between 0 and 1")
-    if not 0 <= alpha < 1:
-        raise InputError(f"alpha is {alpha}; pass a probability from 0 to below 1")
-    if certified_fraction is not None and not 0 < certified_fraction <= 1:
-        raise InputError(f"certified_fraction is {certified_fraction}; pass a lower bound on the certified share")
+    delta, alpha = check_delta(delta), check_alpha(alpha)
+    if certified_fraction is not None and not _is(certified_fraction, 1):
+        remedy = "pass a lower bound on the certified share"
+        certified_fraction = share(certified_fraction, "certified_fraction", remedy)
     conditional = worst_case.all_samples is not None
     if conditional and alpha > 0 and certified_fraction is None:
         raise InputError(
             "certified_fraction is missing: the worst case is over certified samples only, so a failure probability "
             "alpha must be divided by a lower bound on the certified share; pass it, or use worst_case.all_samples"
         )
-    n, bins = worst_case.n, int(worst_case.settings["bins"])
-    mcdiarmid = math.sqrt(2 * math.log(2 / delta) / n)
+    alpha = float(short_text(alpha, "upper"))  # the assumption as it is printed is the one that is paid for
+    n = worst_case.n
+    attained = min(1.0, worst_case.value + worst_case.rounding)
+    chernoff = _largest_mean(attained, math.log(2 / delta) / n) - worst_case.value
     bernstein = math.inf
     if n > 1:
-        level = math.log(2) * (bins + 1) + math.log(2 / delta)  # ln(2 · 2^M / (delta / 2))
+        level = math.log(4 / delta)  # ln(2 / δ₂)
         variance = worst_case.mean_square * n / (n - 1)
         bernstein = math.sqrt(2 * variance * level / n) + 7 * 2 * level / (3 * (n - 1))
-    deviation = min(mcdiarmid, bernstein)
+    deviation = min(chernoff, bernstein)
     failures = 2 * alpha / (1.0 if certified_fraction is None else certified_fraction)
-    value = min(1.0, move_outward(worst_case.value + worst_case.rounding + deviation + failures, "upper", 1e-15))
+    total = move_outward(worst_case.value + worst_case.rounding + deviation + failures, "upper", 1e-15)
+    settings = {"alpha": alpha, "deviation": "Chernoff" if chernoff <= bernstein else "Bernstein"}
+    if total > 1:
+        settings["sum of the terms"] = "capped at 1"
     return Bound(
         "worst-case calibration error of the population" + (" given that a sample is certified" if conditional else ""),
-        value,
+        min(1.0, total),
         "upper",
         delta,
         n,
@@ -84,5 +98,33 @@ def population_bound(
             "each interval and correctness holds except with probability alpha",
         ),
         {"empirical worst case": worst_case.value, "deviation": deviation, "certificate failures": failures},
-        {**worst_case.settings, "alpha": alpha, "deviation": "McDiarmid" if mcdiarmid <= bernstein else "Bernstein"},
+        {**worst_case.settings, **settings},
     )
+
+
+def _largest_mean(mean: float, divergence: float) -> float:
+    """The largest expectation of a variable in [-1, 1] whose coin is within a divergence of the mean's; rounded up."""
+    p = (1 + mean) / 2
+    allowed = divergence * (1 + 1e-12) + 1e-15  # room for the rounding of the logarithms
+
+    def apart(q: float) -> float:
+        return p * math.log(p / q) + ((1 - p) * math.log((1 - p) / (1 - q)) if p < 1 else 0.0)
+
+    inside, outside = p, 1.0
+    while inside < (middle := (inside + outside) / 2) < outside:
+        inside, outside = (middle, outside) if apart(middle) <= allowed else (inside, middle)
+    return 2 * outside - 1
+
+
+def check_delta(delta: Any) -> float:
+    """A probability with which a bound may fail."""
+    return share(delta, "delta", "pass a probability between 0 and 1")
+
+
+def check_alpha(alpha: Any) -> float:
+    """A probability with which a certificate may fail; it may be 0."""
+    return 0.0 if _is(alpha, 0) else share(alpha, "alpha", "pass a probability from 0 to below 1")
+
+
+def _is(value: Any, number: int) -> bool:
+    return isinstance(value, int | float | np.number) and bool(value == number)

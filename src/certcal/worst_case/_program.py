@@ -11,30 +11,25 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from certcal._checks import InputError, kernel_float
-from certcal._threads import map_blocks
+from certcal._checks import InputError
 from certcal.worst_case._bins import Bins
-from certcal.worst_case._intervals import Intervals
+from certcal.worst_case._cells import Cells, as_floats, gather, merged
+from certcal.worst_case._intervals import Arrays, Intervals, check_intervals, unchecked
 
 Floats = NDArray[np.float64]
-Cells = tuple[NDArray[np.int64], NDArray[np.int64], Floats]
+Columns = tuple[NDArray[np.int64], NDArray[np.int64], Floats]
 
-# Dense tables of cells up to this many; beyond, every sample is a cell of its own.
-DENSE = 1 << 16
+# Pieces wait to be merged until they hold this many cells, or as many as there are already.
+WAITING = 1 << 12
 
 
-class SignProgram:
-    """Samples grouped by the bins they can reach: all that the exact maximum needs.
-
-    The state is O(bins²) for up to 256 bins and merges; with more bins each sample is kept as it is. ``squares`` is
-    Σ max (c - z)² over the samples, which bounds the sum of their squared gains whatever the signs.
+class Program:
+    """The certified samples of one type of confidences, as cells, with how many others there are.
 
     Examples
     --------
     >>> from certcal.binning import equal_width_edges
-    >>> from certcal.worst_case._intervals import check_intervals
-    >>> program = SignProgram(equal_width_edges(3), "left")
-    >>> program.add(check_intervals([0.1, 0.5], [0.6, 0.9], [1, 0]))
+    >>> program, _ = Program.read([0.1, 0.5], [0.6, 0.9], [1, 0], None, equal_width_edges(3), "left")
     >>> value, signs = program.solve()
     >>> round(value / 2, 12), signs.tolist()
     (0.9, [1, 1, -1])
@@ -42,54 +37,56 @@ class SignProgram:
 
     def __init__(self, edges: Floats, closed: str, dtype: Any = np.float64) -> None:
         self.bins = Bins.build(edges, closed, np.dtype(dtype))
-        dense = self.bins.count**2 <= DENSE
-        self.table = np.zeros((2, self.bins.count, self.bins.count, 3)) if dense else None
-        self.loose: list[tuple[NDArray[Any], ...]] = []
-        self.squares = 0.0
+        self.n = 0
+        self.free = 0
+        self.masked = False
+        self._cells = Cells.empty()
+        self._waiting: list[Cells] = []
 
-    def add(self, intervals: Intervals) -> None:
-        """Add checked samples."""
-        from certcal._kernels import signs as kernels
+    @classmethod
+    def read(
+        cls, lower: Any, upper: Any, correct: Any, certified: Any, edges: Floats, closed: str, own: bool = False
+    ) -> tuple[Program, Intervals]:
+        """Check samples and group the certified ones; also the intervals, in memory of their own if asked for."""
+        arrays = unchecked(lower, upper, correct) if certified is None else None
+        if arrays is not None:
+            program = cls(edges, closed, arrays[0].dtype)
+            copies = (np.empty_like(arrays[0]), np.empty_like(arrays[1]), np.empty_like(arrays[2])) if own else None
+            if program._gather(arrays, copies):
+                return program, Intervals(*(copies or arrays), None)
+        intervals = check_intervals(lower, upper, correct, certified, own)
+        program = cls(edges, closed, intervals.lower.dtype)
+        program.masked = intervals.certified is not None
+        program.free = len(intervals) - intervals.certified_count
+        if intervals.certified_count:
+            program._gather(intervals.only_certified().arrays)
+        return program, intervals
 
-        bins = self.bins
-        if intervals.lower.dtype != bins.dtype:
-            raise InputError(f"intervals are {intervals.lower.dtype}; this program was made for {bins.dtype}")
-        low, high, c = kernel_float(intervals.lower), kernel_float(intervals.upper), intervals.correct
-        if self.table is None:
-            self.loose.append((c, bins.locate(low), bins.locate(high), low, high))
-            self.squares += float(np.square(np.where(c == 1, low, high).astype(np.float64) - c).sum())
-            return
+    def _gather(self, samples: Arrays, copies: Arrays | None = None) -> bool:
+        cells = gather(samples, self.bins, copies)
+        if cells is None:
+            return False
+        self._cells, self.n = cells, samples[0].size
+        return True
 
-        def one(start: int, stop: int) -> tuple[Floats, float]:
-            state = np.zeros((2, bins.count, bins.count, 3))
-            return state, kernels.add_cells(low[start:stop], high[start:stop], c[start:stop], *bins.lookup, state)
-
-        for part, squares in map_blocks(one, low.size):
-            self.table += part
-            self.squares += squares
-
-    def merge(self, other: SignProgram) -> None:
+    def merge(self, other: Program) -> None:
         """Add the samples of another program over the same bins."""
-        mine, theirs = self.bins, other.bins
-        if (mine.closed, mine.dtype) != (theirs.closed, theirs.dtype) or not np.array_equal(mine.given, theirs.given):
-            raise InputError("other has different bins; merge programs made with the same edges, closed and dtype")
-        if self.table is not None and other.table is not None:
-            self.table += other.table
-        self.loose += other.loose
-        self.squares += other.squares
+        if self.n and other.n and self.bins.dtype != other.bins.dtype:
+            raise InputError(
+                f"intervals are {other.bins.dtype} after {self.bins.dtype}; convert all to one type, because edges are "
+                "rounded to it"
+            )
+        if other.n and not self.n:
+            self.bins = other.bins
+        self.n, self.free, self.masked = self.n + other.n, self.free + other.free, self.masked or other.masked
+        self._waiting += [other._cells, *other._waiting]
+        if sum(part.keys.size for part in self._waiting) > max(WAITING, self._cells.keys.size):
+            self._settle()
 
-    def _cells(self, correct: int) -> Cells:
-        """Lowest bin, highest bin and (count, Σ lower, Σ upper) of the samples that are (not) correct."""
-        if self.table is not None:
-            part = self.table[correct]
-            lows, highs = np.nonzero(part[:, :, 0])
-            return lows, highs, part[lows, highs]
-        none = [np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0), np.empty(0)]
-        parts = [none] + [[column[c == correct] for column in columns] for c, *columns in self.loose]
-        lows, highs, lower, upper = (np.concatenate(column) for column in zip(*parts, strict=True))
-        sums = np.empty((lows.size, 3))
-        sums[:, 0], sums[:, 1], sums[:, 2] = 1.0, lower, upper
-        return lows, highs, sums
+    def _settle(self) -> Cells:
+        if self._waiting:
+            self._cells, self._waiting = merged([self._cells, *self._waiting]), []
+        return self._cells
 
     def solve(self, free: int = 0, free_correct: int = 0, sense: int = 1) -> tuple[float, NDArray[np.int8]]:
         """Largest Σ_m |S_m| and the signs of kept bins; ``free`` more samples, all correct or all not, lie anywhere.
@@ -98,7 +95,7 @@ class SignProgram:
         """
         from certcal._kernels.signs import best_runs
 
-        right, wrong = self._cells(1), self._cells(0)
+        wrong, right = self._columns()
         if free:
             lows, highs, sums = right if free_correct else wrong
             added = [[float(free), 0.0, float(free)]]
@@ -109,28 +106,10 @@ class SignProgram:
         value, signs = best_runs(self.bins.edges, *right, by_high, *wrong, by_low, float(sense))
         return float(value), signs
 
-    def witness(
-        self, intervals: Intervals, signs: NDArray[np.int8], free_correct: int | None = None
-    ) -> tuple[NDArray[Any], NDArray[np.uint8]]:
-        """Confidences that the signs make the samples choose, in the input order and type, and their correctness.
-
-        Uncertified samples are NaN, or chosen freely when ``free_correct`` is given.
-        """
-        from certcal._kernels.signs import place
-
-        bins = self.bins
-        low, high, c = kernel_float(intervals.lower), kernel_float(intervals.upper), intervals.correct
-        low_bin, high_bin = bins.locate(low), bins.locate(high)
-        loose = None if intervals.certified is None else ~intervals.certified
-        if loose is not None and free_correct is not None:
-            low, high, c = low.copy(), high.copy(), c.copy()
-            low[loose], high[loose], c[loose] = 0, 1, free_correct
-            low_bin[loose], high_bin[loose] = 0, bins.count - 1
-        out = np.empty(c.size)
-        chosen = place(low, high, c, low_bin, high_bin, bins.edges, signs, bins.closed == "left", out)
-        if bins.dtype != np.float64:  # the nearest float64 inside a bin is not one of a smaller type
-            out = np.clip(out, *bins.inside(chosen))
-        out = out.astype(bins.dtype)
-        if loose is not None and free_correct is None:
-            out[loose] = np.nan
-        return out, c
+    def _columns(self) -> tuple[Columns, Columns]:
+        """Lowest bin, highest bin and (count, Σ lower, Σ upper) of the cells of incorrect and of correct samples."""
+        cells, bins = self._settle(), self.bins.count
+        cut = int(np.searchsorted(cells.keys, bins**2))
+        ends, sums = cells.keys % bins**2, as_floats(cells)
+        lows, highs = ends // bins, ends % bins
+        return (lows[:cut], highs[:cut], sums[:cut]), (lows[cut:], highs[cut:], sums[cut:])

@@ -11,8 +11,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from certcal._checks import InputError
 from certcal.binning import BinTable
-from certcal.claims import Frozen, move_outward, round_outward
+from certcal.claims import Frozen, in_words, move_outward, round_outward
+
+Attained = tuple[NDArray[Any], BinTable | None]
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,7 +33,7 @@ class WorstCase:
     n
         Number of samples the value is over.
     attain
-        Makes the witness and its bins when they are first asked for.
+        Makes the witness and its bins when they are first asked for; None when the samples are gone.
     extreme
         "highest" or "lowest".
     lower_end
@@ -41,28 +44,38 @@ class WorstCase:
         Bins and their closure.
     ceiling
         What the metric cannot exceed.
-    mean_square
-        Mean of the largest (c - z)² inside the intervals, for :func:`population_bound`.
+    square
+        Makes ``mean_square`` when it is first asked for, or is it.
     """
 
     name: str
     value: float
     n: int
     signs: NDArray[np.int8] | None
-    attain: Callable[[], tuple[NDArray[Any], BinTable | None]] = field(repr=False)
+    attain: Callable[[], Attained] | None = field(repr=False)
     all_samples: WorstCase | None = None
     extreme: str = "highest"
     lower_end: float | None = None
     settings: Mapping[str, Any] = field(default_factory=dict[str, Any])
-    mean_square: float | None = None
+    square: Callable[[], float] | float | None = field(default=None, repr=False)
     ceiling: float = 1.0
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "settings", Frozen(self.settings))
 
     @cached_property
-    def _attained(self) -> tuple[NDArray[Any], BinTable | None]:
+    def _attained(self) -> Attained:
+        if self.attain is None:
+            raise InputError(
+                f"this {self.name} has no witness and no bins, because a SignProgram keeps sums and not the samples; "
+                "pass the samples to calibration_error at once"
+            )
         return self.attain()
+
+    @cached_property
+    def mean_square(self) -> float | None:
+        """Mean of the largest (c - z)² inside the intervals, for :func:`population_bound`; None for other metrics."""
+        return self.square() if callable(self.square) else self.square
 
     @property
     def witness(self) -> NDArray[Any]:
@@ -87,22 +100,26 @@ class WorstCase:
 
     @property
     def rounding(self) -> float:
-        """Bound on the rounding error of the value: sums are compensated, and one addition per bin follows."""
+        """Bound on the rounding error of the value.
+
+        The sums of cells are exact but for one rounding of each confidence. A bin adds up at most twice as many cells
+        as there are bins, and the signs twice as many terms again: 4 bins additions of numbers that are at most n.
+        """
         size = max(1.0, self.value) if math.isfinite(self.value) else 0.0
-        return size * 2.0**-52 * (64 + int(self.settings.get("bins", 1)))
+        return size * 2.0**-52 * (64 + 2 * int(self.settings.get("bins", 1)))
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Copy or send with the witness made; the function that makes it stays behind."""
         values = {each.name: getattr(self, each.name) for each in fields(self) if each.name != "attain"}
-        return _restored, (values, self._attained)
+        values["square"] = self.mean_square
+        return _restored, (values, None if self.attain is None else self._attained)
 
     @property
     def sentence(self) -> str:
         """What is claimed."""
-        words = ", ".join(f"{key}={value}" for key, value in self.settings.items())
         relation = "at most" if self.extreme == "highest" else "at least"
         return (
-            f"{self.name}{f' ({words})' if words else ''} is {relation} {self.text} on these {self.n} samples "
+            f"{self.name}{in_words(self.settings)} is {relation} {self.text} on these {self.n} samples "
             "for all confidences inside the given intervals."
         )
 
@@ -123,5 +140,5 @@ class WorstCase:
         }
 
 
-def _restored(values: dict[str, Any], attained: tuple[NDArray[Any], BinTable | None]) -> WorstCase:
-    return WorstCase(**values, attain=lambda: attained)
+def _restored(values: dict[str, Any], attained: Attained | None) -> WorstCase:
+    return WorstCase(**values, attain=None if attained is None else lambda: attained)

@@ -6,17 +6,17 @@ import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 
-from certcal.claims import Bound, move_outward, round_outward
+from certcal.bounds import clopper_pearson
+from certcal.claims import Bound, Frozen, in_words, move_outward, round_outward
 from certcal.worst_case._calibration import calibration_error
 from certcal.worst_case._intervals import Intervals, check_intervals
 from certcal.worst_case._ks import ks_error
 from certcal.worst_case._mce import mce
-from certcal.worst_case._population import population_bound
+from certcal.worst_case._population import check_alpha, check_delta, population_bound
 from certcal.worst_case._result import WorstCase
 from certcal.worst_case._scores import brier_score, nll
 
@@ -96,9 +96,8 @@ class CertifiedRange:
             return f"{self.worst_all.name} of the certified samples is undefined: no sample is certified."
         if self.lowest_text is None:
             return self.worst.sentence
-        words = ", ".join(f"{key}={value}" for key, value in self.worst.settings.items())
         return (
-            f"{self.worst.name}{f' ({words})' if words else ''} is between {self.lowest_text} and {self.worst.text} "
+            f"{self.worst.name}{in_words(self.worst.settings)} is between {self.lowest_text} and {self.worst.text} "
             f"on these {self.worst.n} samples, whatever the confidences inside the given intervals."
         )
 
@@ -153,8 +152,8 @@ class CertifiedSummary:
     settings: Mapping[str, Any] = field(default_factory=dict[str, Any])
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "ranges", MappingProxyType(dict(self.ranges)))
-        object.__setattr__(self, "settings", MappingProxyType(dict(self.settings)))
+        object.__setattr__(self, "ranges", Frozen(self.ranges))
+        object.__setattr__(self, "settings", Frozen(self.settings))
 
     def __getitem__(self, metric: str) -> CertifiedRange:
         return self.ranges[metric]
@@ -254,9 +253,9 @@ def certify(
     calibration error (bins=3, closed=left) is at most 0.8751 on these 2 samples
     for all confidences inside the given intervals.
     """
+    delta, alpha = check_delta(delta), check_alpha(alpha)
     intervals = check_intervals(lower, upper, correct, certified)
-    mask = intervals.certified
-    kept = len(intervals) if mask is None else int(np.count_nonzero(mask))
+    mask, kept = intervals.certified, intervals.certified_count
     binned = {"bins": bins, "closed": closed}
     metrics: dict[str, tuple[Callable[..., WorstCase], bool, dict[str, Any]]] = {
         "brier_score": (brier_score, True, {}),
@@ -324,19 +323,12 @@ def _skill(brier: WorstCase | None, right: int, kept: int) -> CertifiedValue:
 
 def _given_certified(worst: WorstCase, masked: bool, n: int, delta: float, alpha: float) -> Bound:
     """The bound over certified samples, with delta shared when the certified fraction must be bounded too."""
-    if not masked or not 0 < alpha < 1 or not 0 < delta < 1:
+    if not masked or alpha == 0:
         return population_bound(worst, delta, alpha)
-    fraction = _least_share(worst.n, n, delta / 2)
+    fraction = float(clopper_pearson(worst.n, n, delta / 2, side="lower").lower)
     bound = population_bound(worst, delta / 2, alpha, certified_fraction=fraction)
     share = round_outward(fraction, "lower")
     return replace(bound, delta=delta, settings={**bound.settings, "certified_fraction": share})
-
-
-def _least_share(count: int, n: int, level: float) -> float:
-    """Clopper-Pearson lower bound on a share: ``count`` of ``n`` were seen; wrong with probability ``level``."""
-    from scipy.special import betaincinv
-
-    return move_outward(float(betaincinv(count, n - count + 1, level)), "lower", 1e-10)
 
 
 def _alone(worst: WorstCase) -> dict[str, Any]:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from certcal.binning import sums
+from certcal.claims import Frozen
 
 Floats = NDArray[np.float64]
 
@@ -44,8 +44,8 @@ class Baseline:
     settings: Mapping[str, Any] = field(default_factory=dict[str, Any])
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "history", MappingProxyType(dict(self.history)))
-        object.__setattr__(self, "settings", MappingProxyType(dict(self.settings)))
+        object.__setattr__(self, "history", Frozen(self.history))
+        object.__setattr__(self, "settings", Frozen(self.settings))
 
 
 def plain_error(confidence: Floats, correct: NDArray[np.uint8], edges: Floats, closed: str) -> float:
