@@ -11,10 +11,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal, localcontext
 from fractions import Fraction
-from typing import Any, NoReturn
+from typing import Any, NoReturn, cast
 
 from certcal._checks import InputError, choice
 
@@ -46,6 +46,29 @@ def round_outward(value: float, side: str, digits: int = 4) -> str:
         step = Decimal(1).scaleb(-digits)
         rounded = Decimal(value).quantize(step, ROUND_CEILING if side == "upper" else ROUND_FLOOR)
         return f"{abs(rounded) if rounded == 0 else rounded:f}"
+
+
+def short_text(value: float, side: str) -> str:
+    """A radius or a level as it stands in a sentence: six significant digits, rounded to the safe side.
+
+    Parameters
+    ----------
+    value
+        The number in memory.
+    side
+        "upper" rounds up (a level that is claimed), "lower" rounds down (a radius that is claimed).
+
+    Examples
+    --------
+    >>> short_text(0.5, "lower"), short_text(2 / 3, "lower"), short_text(2 / 3, "upper")
+    ('0.5', '0.666666', '0.666667')
+    """
+    choice(side, SIDES, "side")
+    if value == 0 or not math.isfinite(value):
+        return f"{value:g}"
+    exact = Decimal(repr(float(value)))
+    step = Decimal(1).scaleb(exact.adjusted() - 5)
+    return f"{exact.quantize(step, ROUND_CEILING if side == 'upper' else ROUND_FLOOR).normalize():f}"
 
 
 def move_outward(value: float, side: str, relative: float = 2.0**-52) -> float:
@@ -89,8 +112,62 @@ def _plain(value: Any) -> Any:
     return value.tolist() if hasattr(value, "tolist") else value
 
 
-def _in_words(settings: Mapping[str, Any]) -> str:
+def in_words(settings: Mapping[str, Any]) -> str:
+    """Settings as they stand in a sentence, right after the name of what they belong to.
+
+    Examples
+    --------
+    >>> in_words({"bins": 15, "closed": "left"}), in_words({})
+    (' (bins=15, closed=left)', '')
+    """
     return f" ({', '.join(f'{key}={value}' for key, value in settings.items())})" if settings else ""
+
+
+def _document(claim: Any, **more: Any) -> dict[str, Any]:
+    """Plain values for JSON: the fields in their order, the printed text after the value, then what else there is."""
+    document: dict[str, Any] = {}
+    for each in fields(claim):
+        document[each.name] = _thawed(getattr(claim, each.name))
+        if each.name == "value" and hasattr(claim, "text"):
+            document["text"] = claim.text
+    return document | more
+
+
+def _thawed(value: Any) -> Any:
+    """A field as what JSON knows."""
+    if hasattr(value, "to_dict"):
+        return value.to_dict()
+    if isinstance(value, Mapping):
+        return dict(cast("Mapping[str, Any]", value))
+    return list(cast("tuple[Any, ...]", value)) if isinstance(value, tuple) else value
+
+
+class _OneSided:
+    """What bounds and certificates share: they hold on one side, and are printed rounded to that side."""
+
+    name: str
+    value: float
+    side: str
+    settings: Mapping[str, Any]
+
+    @property
+    def text(self) -> str:
+        """The value as printed: rounded outward."""
+        return round_outward(self.value, self.side)
+
+    @property
+    def sentence(self) -> str:
+        """What is claimed."""
+        relation = "at most" if self.side == "upper" else "at least"
+        return f"{self.name}{in_words(self.settings)} is {relation} {self.text} {self._conditions}."
+
+    @property
+    def _conditions(self) -> str:
+        raise NotImplementedError
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values for JSON."""
+        return {"type": type(self).__name__.lower(), **_document(self, sentence=self.sentence)}
 
 
 @dataclass(frozen=True)
@@ -105,7 +182,7 @@ class Interval:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON."""
-        return {name: getattr(self, name) for name in ("lower", "upper", "level", "method", "asymptotic")}
+        return _document(self)
 
 
 @dataclass(frozen=True)
@@ -130,7 +207,7 @@ class Estimate:
     @property
     def sentence(self) -> str:
         """What is claimed."""
-        text = f"{self.name}{_in_words(self.settings)} is {self.value:.5f} on these {self.n} samples"
+        text = f"{self.name}{in_words(self.settings)} is {self.value:.5f} on these {self.n} samples"
         if self.interval is not None:
             spread = self.interval
             text += f", {spread.level:.0%} {spread.method} bootstrap interval"
@@ -139,19 +216,11 @@ class Estimate:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON."""
-        return {
-            "type": "estimate",
-            "name": self.name,
-            "value": self.value,
-            "n": self.n,
-            "settings": dict(self.settings),
-            "interval": None if self.interval is None else self.interval.to_dict(),
-            "sentence": self.sentence,
-        }
+        return {"type": "estimate", **_document(self, sentence=self.sentence)}
 
 
 @dataclass(frozen=True)
-class Bound:
+class Bound(_OneSided):
     """A number that the true value does not exceed (or fall below), except with probability ``delta`` over the data.
 
     Examples
@@ -179,34 +248,11 @@ class Bound:
         object.__setattr__(self, "settings", _frozen(self.settings))
 
     @property
-    def text(self) -> str:
-        """The value as printed: rounded outward."""
-        return round_outward(self.value, self.side)
-
-    @property
-    def sentence(self) -> str:
-        """What is claimed."""
-        relation = "at most" if self.side == "upper" else "at least"
+    def _conditions(self) -> str:
         return (
-            f"{self.name}{_in_words(self.settings)} is {relation} {self.text} with probability at least "
-            f"{_complement(self.delta)} over the draw of {self.n} samples, if {_all_of(self.assumptions)}."
+            f"with probability at least {_complement(self.delta)} over the draw of {self.n} samples, "
+            f"if {_all_of(self.assumptions)}"
         )
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain values for JSON."""
-        return {
-            "type": "bound",
-            "name": self.name,
-            "value": self.value,
-            "text": self.text,
-            "side": self.side,
-            "delta": self.delta,
-            "n": self.n,
-            "assumptions": list(self.assumptions),
-            "terms": dict(self.terms),
-            "settings": dict(self.settings),
-            "sentence": self.sentence,
-        }
 
 
 @dataclass(frozen=True)
@@ -274,7 +320,7 @@ class Ledger:
 
 
 @dataclass(frozen=True)
-class Certificate:
+class Certificate(_OneSided):
     """A number that no perturbation up to ``radius`` can exceed, except with the probability in the ledger.
 
     Examples
@@ -308,49 +354,18 @@ class Certificate:
         object.__setattr__(self, "settings", _frozen(self.settings))
 
     @property
-    def text(self) -> str:
-        """The value as printed: rounded outward."""
-        return round_outward(self.value, self.side)
-
-    @property
-    def sentence(self) -> str:
-        """What is claimed."""
-        relation = "at most" if self.side == "upper" else "at least"
+    def _conditions(self) -> str:
+        radius, level = short_text(self.radius, "lower"), short_text(self.ledger.spent, "upper")
         return (
-            f"{self.name}{_in_words(self.settings)} is {relation} {self.text} on these {self.n} samples under every "
-            f"perturbation of norm up to {_short(self.radius, ROUND_FLOOR)}, except with probability at most "
-            f"{_short(self.ledger.spent, ROUND_CEILING)}, "
-            f"if {_all_of(self.assumptions)}."
+            f"on these {self.n} samples under every perturbation of norm up to {radius}, "
+            f"except with probability at most {level}, "
+            f"if {_all_of(self.assumptions)}"
         )
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain values for JSON."""
-        return {
-            "type": "certificate",
-            "name": self.name,
-            "value": self.value,
-            "text": self.text,
-            "side": self.side,
-            "radius": self.radius,
-            "ledger": self.ledger.to_dict(),
-            "n": self.n,
-            "assumptions": list(self.assumptions),
-            "settings": dict(self.settings),
-            "sentence": self.sentence,
-        }
 
 
 def _probability(value: float, name: str) -> None:
     if not 0 < value < 1:
         raise InputError(f"{name} is {value}; pass a probability between 0 and 1")
-
-
-def _short(value: float, direction: str) -> str:
-    """Six significant digits, rounded in the given direction."""
-    if value == 0 or not math.isfinite(value):
-        return f"{value:g}"
-    exact = Decimal(repr(float(value)))
-    return f"{exact.quantize(Decimal(1).scaleb(exact.adjusted() - 5), direction).normalize():f}"
 
 
 def _complement(delta: float) -> str:

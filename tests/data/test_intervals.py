@@ -10,6 +10,7 @@ import pytest
 
 from certcal import InputError
 from certcal.data import read_intervals, resolve_interval_columns
+from certcal.data._interval_files import METADATA, Origin, intervals_as_parquet
 
 
 @pytest.fixture
@@ -69,6 +70,25 @@ def test_options_decide_what_names_leave_open():
         (["lower", "top", "correct"], {}, "no column of upper ends was found; give it with --upper; the columns are"),
         (["lower", "upper", "label"], {}, "give it with --correct, or give both --prediction and --label"),
         (["lower", "upper", "corect"], {}, "did you mean 'corect'?"),
+        (
+            ["conf", "correct"],
+            {},
+            "no columns of lower and upper ends were found, only confidences ('conf'); use certcal",
+        ),
+        (
+            ["p_0", "p_1", "label"],
+            {},
+            "only confidences ('p_0' … 'p_1'); use certcal measure (in Python read_predictions)",
+        ),
+        (["p_0", "p_1", "prob_0", "prob_1"], {}, "only confidences (of several kinds); use certcal measure"),
+        (
+            ["idx", "label", "predict", "radius", "correct", "time"],
+            {},
+            "a log of certified radii, which certcal compare",
+        ),
+        (["inputs", "labels"], {}, "these are inputs of a model, around which certcal sample draws noise"),
+        (["conf", "upper", "correct"], {}, "no column of lower ends was found; give it with --lower; the columns are"),
+        (["conf", "b", "correct"], {"upper": "b"}, "no column of lower ends was found; give it with --lower"),
         (["lower", "lo", "upper", "correct"], {}, "'lower' and 'lo' may each be the lower; choose with --lower"),
         (["lower", "upper", "correct"], {"certified": "certfied"}, "--certified: there is no column 'certfied'"),
         (
@@ -127,6 +147,55 @@ def test_rows_that_are_not_certified_may_be_empty(table, empty):
     assert part.upper.tolist() == [0.75, 1, 1]
     assert part.correct.tolist() == [1, 0, 0]
     assert part.certified.tolist() == [True, False, False]
+
+
+def test_a_column_alpha_is_the_probability_with_which_intervals_may_fail(table):
+    path = table("lower,upper,correct,certified,alpha\n.5,.75,1,1,.001\n.25,.5,0,1,2e-3\n,,,0,\n")
+    loaded = read_intervals(path)
+    assert (loaded.alpha, loaded.layout.alpha) == (0.002, "alpha")
+    assert loaded.layout.description.endswith("certified 'certified', alpha 'alpha'")
+    without = read_intervals(path, alpha=False)
+    assert (without.alpha, without.layout.alpha) == (None, None)
+    assert read_intervals(table("lower,upper,correct\n.5,.75,1\n")).alpha is None
+
+
+@pytest.mark.parametrize("value", ["1", "-0.1", "nan", "inf", ""])
+def test_what_cannot_be_an_alpha_is_refused_unless_another_is_given(table, value):
+    path = table(f"lower,upper,correct,alpha\n.5,.75,1,0\n.5,.75,1,{value}\n")
+    with pytest.raises(InputError, match=r"column 'alpha', row 2"):
+        read_intervals(path)
+    assert len(read_intervals(path, alpha=False)) == 2
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        None,
+        "",
+        "[]",
+        "nonsense",
+        '{"confidence": "tight"}',
+        '{"confidence": 1, "noise": "exact", "assumptions": []}',
+        '{"confidence": "tight", "noise": "exact", "assumptions": "all"}',
+        '{"confidence": "tight", "noise": "exact", "assumptions": ["' + 9999 * "x" + '"]}',
+        "[" * 3000,
+    ],
+)
+def test_an_origin_that_is_not_understood_is_no_origin(tmp_path, said):
+    rows = pa.table({"lower": [0.25], "upper": [0.5], "correct": [1]})
+    pq.write_table(
+        rows.replace_schema_metadata({} if said is None else {METADATA: said}), tmp_path / "intervals.parquet"
+    )
+    loaded = read_intervals(tmp_path / "intervals.parquet")
+    assert loaded.origin is None
+    assert loaded.lower.tolist() == [0.25]
+
+
+def test_an_origin_is_read_as_it_was_written(tmp_path):
+    origin = Origin("cdf", "exact", ("inputs lie on k/255", "α was fixed"))
+    columns = {"lower": np.array([0.25]), "upper": np.array([0.5]), "correct": np.array([True])}
+    (tmp_path / "intervals.parquet").write_bytes(intervals_as_parquet(columns, origin))
+    assert read_intervals(tmp_path / "intervals.parquet").origin == origin
 
 
 def test_what_is_given_for_uncertified_rows_is_checked_all_the_same(table):

@@ -1,11 +1,13 @@
-"""Readers of prediction tables (Parquet, CSV, npz, Arrow) and the embedded default.
+"""Readers of predictions, intervals and model inputs (Parquet, CSV, npz, Arrow, idx), and the embedded default.
 
 Importing this loads NumPy only; pyarrow and scikit-learn load when a file is opened or the embedded data is asked
 for.
 """
 
-from certcal.data._embedded import Embedded, embedded
+from certcal.data._embedded import Embedded, EmbeddedNetwork, Split, digits_images, embedded, embedded_network
 from certcal.data._families import Family
+from certcal.data._idx import read_idx
+from certcal.data._inputs import Inputs, read_inputs
 from certcal.data._interval_layout import IntervalLayout, resolve_interval_columns
 from certcal.data._intervals import IntervalPart, IntervalTable, read_intervals
 from certcal.data._layout import Layout, Overrides, resolve_columns
@@ -17,7 +19,9 @@ __all__ = [
     "Chunks",
     "Column",
     "Embedded",
+    "EmbeddedNetwork",
     "Family",
+    "Inputs",
     "IntervalLayout",
     "IntervalPart",
     "IntervalTable",
@@ -25,10 +29,15 @@ __all__ = [
     "LoadedTable",
     "Overrides",
     "PredictionStream",
+    "Split",
     "Table",
+    "digits_images",
     "embedded",
+    "embedded_network",
     "load_table",
     "open_table",
+    "read_idx",
+    "read_inputs",
     "read_intervals",
     "read_predictions",
     "resolve_columns",

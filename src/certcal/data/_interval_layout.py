@@ -7,16 +7,30 @@ from dataclasses import dataclass
 from typing import Any
 
 from certcal._checks import InputError
-from certcal.data._layout import CORRECT, LABEL, PREDICTION, Resolver
+from certcal.data._families import find_families
+from certcal.data._layout import Resolver
+from certcal.data._roles import (
+    ALPHA,
+    CERTIFIED,
+    CORRECT,
+    GROUP,
+    LABEL,
+    LOWER,
+    PREDICTION,
+    RADIUS,
+    SCORE,
+    TOP_CONFIDENCE,
+    UPPER,
+)
 from certcal.data._table import Column
 
-INTERVAL_OPTIONS = ("lower", "upper", "correct", "prediction", "label", "certified", "radius", "by")
+# Tables that are easily mistaken for intervals, by columns that they have.
+_OTHERS = {
+    frozenset({"idx", "predict", "radius"}): "this looks like a log of certified radii, which certcal compare reads",
+    frozenset({"inputs", "labels"}): "these are inputs of a model, around which certcal sample draws noise",
+}
 
-_LOWER = ("lower", "lower_bound", "lower_end", "lower_confidence", "confidence_lower", "lo", "low", "lb")
-_UPPER = ("upper", "upper_bound", "upper_end", "upper_confidence", "confidence_upper", "hi", "high", "ub")
-_CERTIFIED = ("certified", "is_certified", "verified", "is_verified")
-_RADIUS = ("radius", "radii", "epsilon", "eps")
-_GROUP = ("group",)
+INTERVAL_OPTIONS = ("lower", "upper", "correct", "prediction", "label", "certified", "radius", "by")
 
 
 @dataclass(frozen=True)
@@ -36,12 +50,13 @@ class IntervalLayout:
     label: str | None = None
     certified: str | None = None
     radius: str | None = None
+    alpha: str | None = None
     group: str | None = None
 
     @property
     def numbers(self) -> tuple[str, ...]:
         """Columns that hold numbers."""
-        return tuple(name for name in (self.lower, self.upper, self.radius) if name is not None)
+        return tuple(name for name in (self.lower, self.upper, self.radius, self.alpha) if name is not None)
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -55,7 +70,9 @@ class IntervalLayout:
         correct = (
             f"correct {self.correct!r}" if self.correct else f"correct where {self.prediction!r} equals {self.label!r}"
         )
-        rest = [f"{role} {name!r}" for role in ("certified", "radius", "group") if (name := getattr(self, role))]
+        rest = [
+            f"{role} {name!r}" for role in ("certified", "radius", "alpha", "group") if (name := getattr(self, role))
+        ]
         return ", ".join([f"lower {self.lower!r}", f"upper {self.upper!r}", correct, *rest])
 
     def to_dict(self) -> dict[str, str]:
@@ -66,7 +83,7 @@ class IntervalLayout:
         >>> resolve_interval_columns(["lower", "upper", "correct"]).to_dict()
         {'lower': 'lower', 'upper': 'upper', 'correct': 'correct'}
         """
-        roles = ("lower", "upper", "correct", "prediction", "label", "certified", "radius", "group")
+        roles = ("lower", "upper", "correct", "prediction", "label", "certified", "radius", "alpha", "group")
         return {role: name for role in roles if (name := getattr(self, role)) is not None}
 
 
@@ -102,8 +119,9 @@ def resolve_interval_columns(
 
 class _IntervalResolver(Resolver):
     def intervals(self) -> IntervalLayout:
-        lower = self._needed("lower", _LOWER, "lower ends")
-        upper = self._needed("upper", _UPPER, "upper ends")
+        self._refuse_confidences()
+        lower = self._needed("lower", LOWER, "lower ends")
+        upper = self._needed("upper", UPPER, "upper ends")
         correct, prediction, label = self._correctness()
         return IntervalLayout(
             lower,
@@ -111,18 +129,34 @@ class _IntervalResolver(Resolver):
             correct,
             prediction,
             label,
-            certified=self._optional("certified", _CERTIFIED),
-            radius=self._optional("radius", _RADIUS),
-            group=self._optional("by", _GROUP),
+            certified=self.optional("certified", CERTIFIED),
+            radius=self.optional("radius", RADIUS),
+            alpha=self._pick("alpha", ALPHA),
+            group=self.optional("by", GROUP),
         )
 
-    def _optional(self, role: str, names: Sequence[str]) -> str | None:
-        return self._column(role) if role in self.given else self._pick(role, names)
+    def _refuse_confidences(self) -> None:
+        """Send a table that holds confidences, and no ends at all, to the command for it."""
+        if {"lower", "upper"} & self.given.keys() or self._find(LOWER, UPPER):
+            return
+        for columns, what in _OTHERS.items():
+            if columns <= {name.strip().lower() for name in self.names}:
+                raise InputError(f"no columns of lower and upper ends were found; {what}")
+        try:
+            found = [family.description for family in find_families(self.table).values()]
+        except InputError:  # several families: which one is the other command's question
+            found = ["of several kinds"]
+        found += map(repr, self._find(TOP_CONFIDENCE, SCORE))
+        if found:
+            raise InputError(
+                f"no columns of lower and upper ends were found, only confidences ({found[0]}); use certcal measure "
+                "(in Python read_predictions) for those, or give the ends with --lower and --upper"
+            )
 
     def _needed(self, role: str, names: Sequence[str], what: str) -> str:
-        found = self._optional(role, names)
+        found = self.optional(role, names)
         if found is None:
-            raise InputError(f"no column of {what} was found; give it with --{role}{self._listing(*names)}")
+            raise InputError(f"no column of {what} was found; give it with --{role}{self.listing(*names)}")
         return found
 
     def _correctness(self) -> tuple[str | None, str | None, str | None]:
@@ -134,10 +168,10 @@ class _IntervalResolver(Resolver):
             correct = self._pick("correct", CORRECT)
             if correct is not None:
                 return correct, None, None
-        prediction, label = self._optional("prediction", PREDICTION), self._optional("label", LABEL)
+        prediction, label = self.optional("prediction", PREDICTION), self.optional("label", LABEL)
         if prediction is None or label is None:
             raise InputError(
                 "no column says which predictions are correct; give it with --correct, or give both --prediction and "
-                f"--label{self._listing(*CORRECT)}"
+                f"--label{self.listing(*CORRECT)}"
             )
         return None, prediction, label

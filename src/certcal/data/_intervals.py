@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,9 +15,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from certcal._checks import InputError
+from certcal.data._interval_files import METADATA, Origin
 from certcal.data._interval_layout import IntervalLayout, resolve_interval_columns
 from certcal.data._open import open_table
-from certcal.data._read import MAX_GROUPS, MISSING_GROUP, natural_order
+from certcal.data._pieces import Arrays, Groups, equal, gather, in_file, pieces
 from certcal.data._table import check_memory
 
 if TYPE_CHECKING:
@@ -60,6 +61,10 @@ class IntervalTable:
         Distinct radii as text, ascending, and which of them each row is for; empty and None without a column.
     group_names, group_codes
         The same for groups.
+    alpha
+        Largest probability with which a row's interval may fail, or None when the table does not say.
+    origin
+        Where the intervals come from, when ``certcal certify RUN -o`` wrote them; None for others.
     """
 
     path: Path
@@ -72,6 +77,8 @@ class IntervalTable:
     radius_codes: NDArray[np.int64] | None = None
     group_names: tuple[str, ...] = ()
     group_codes: NDArray[np.int64] | None = None
+    alpha: float | None = None
+    origin: Origin | None = None
 
     def __len__(self) -> int:
         return self.lower.size
@@ -99,6 +106,7 @@ def read_intervals(
     path: str | os.PathLike[str],
     overrides: Mapping[str, Any] | None = None,
     *,
+    alpha: bool = True,
     advance: Callable[[int], None] = lambda rows: None,
 ) -> IntervalTable:
     r"""Read intervals of confidences from Parquet, CSV, npz or Arrow.
@@ -111,6 +119,8 @@ def read_intervals(
         The file.
     overrides
         Columns by role where their names do not say it; see :func:`resolve_interval_columns`.
+    alpha
+        Whether to read a column ``alpha``: the probability with which each row's interval may fail.
     advance
         Called with the number of rows of each piece read.
 
@@ -125,57 +135,33 @@ def read_intervals(
     [('0.25', [0.2], [0.4]), ('0.5', [0.6, 0.0], [0.9, 1.0])]
     >>> folder.cleanup()
     """
-    table = open_table(path)
-    try:
-        layout = resolve_interval_columns(table.columns, overrides)
-        if table.rows is not None:
-            check_memory(table.path, 40 * table.rows, "certify a part of the table")
-        return _read(table, layout, advance)
-    except InputError as error:
-        text = str(error)
-        raise InputError(text if text.startswith(str(table.path)) else f"{table.path}: {text}") from None
-
-
-def _read(table: Any, layout: IntervalLayout, advance: Callable[[int], None]) -> IntervalTable:
     from certcal.data._values import Codes
 
-    classes = Codes(layout.label or "")
-    groups = Codes(layout.group or "", missing=MISSING_GROUP, limit=MAX_GROUPS)
-    pieces: dict[str, list[NDArray[Any]]] = {}
-    first_row = 0
-    for batch in table.chunks(layout.columns, numbers=layout.numbers):
-        if batch.num_rows == 0:
-            continue
-        piece = _piece(batch, layout, first_row, classes)
-        if layout.group is not None:
-            piece["group"] = groups.add(batch.column(layout.group), first_row)
-        for name, array in piece.items():
-            pieces.setdefault(name, []).append(array)
-        first_row += batch.num_rows
-        advance(batch.num_rows)
-    if not pieces:
-        raise InputError("the table has no rows; it needs at least one")
-    arrays = {name: np.concatenate(parts) if len(parts) > 1 else parts[0] for name, parts in pieces.items()}
-    radii, radius_codes = _radii(arrays.get("radius"), layout.radius)
-    group_codes, group_names = arrays.get("group"), groups.names
-    if group_codes is not None:
-        order = natural_order(group_names)
-        group_names, group_codes = [group_names[i] for i in order], np.argsort(order)[group_codes]
-    return IntervalTable(
-        table.path,
-        layout,
-        arrays["lower"],
-        arrays["upper"],
-        arrays["correct"],
-        arrays.get("certified"),
-        radii,
-        radius_codes,
-        tuple(group_names),
-        group_codes,
-    )
+    table = open_table(path)
+    with in_file(table.path):
+        layout = resolve_interval_columns(table.columns, overrides)
+        layout = layout if alpha else replace(layout, alpha=None)
+        if table.rows is not None:
+            check_memory(table.path, 40 * table.rows, "certify a part of the table")
+        classes, groups = Codes(layout.label or ""), Groups(layout.group)
+        batches = table.chunks(layout.columns, numbers=layout.numbers)
+        parts = pieces(batches, lambda batch, row: _piece(batch, layout, row, classes), groups)
+        arrays = gather(parts, table.rows, advance)
+        return IntervalTable(
+            table.path,
+            layout,
+            arrays["lower"],
+            arrays["upper"],
+            arrays["correct"],
+            arrays.get("certified"),
+            *_radii(arrays.get("radius"), layout.radius),
+            *groups.in_order(arrays.get("group")),
+            alpha=float(arrays["alpha"].max()) if "alpha" in arrays else None,
+            origin=Origin.parse(table.metadata.get(METADATA)),
+        )
 
 
-def _piece(batch: Any, layout: IntervalLayout, first_row: int, classes: Codes) -> dict[str, NDArray[Any]]:
+def _piece(batch: Any, layout: IntervalLayout, first_row: int, classes: Codes) -> Arrays:
     """Checked arrays of one record batch."""
     from certcal.data import _values
 
@@ -201,10 +187,8 @@ def _piece(batch: Any, layout: IntervalLayout, first_row: int, classes: Codes) -
     else:
         assert layout.label is not None
         assert layout.prediction is not None
-        classes.column = layout.label
-        truth = classes.add(column(layout.label), first_row)
-        classes.column = layout.prediction
-        correct = (classes.add(column(layout.prediction), first_row) == truth).view(np.uint8)
+        truth, prediction = ((name, column(name)) for name in (layout.label, layout.prediction))
+        correct = equal(classes, truth, prediction, first_row).view(np.uint8)
     piece = {"lower": lower, "upper": upper, "correct": correct}
     if certified is not None:
         piece["certified"] = certified
@@ -216,6 +200,15 @@ def _piece(batch: Any, layout: IntervalLayout, first_row: int, classes: Codes) -
             raise InputError(
                 f"column {layout.radius!r}, row {first_row + index + 1} is {piece['radius'][index]:.9g}, "
                 "no radius; use finite numbers from 0, or name another column with --radius"
+            )
+    if layout.alpha is not None:
+        piece["alpha"] = _values.numbers(column(layout.alpha), layout.alpha, first_row)
+        bad = ~((piece["alpha"] >= 0) & (piece["alpha"] < 1))
+        if bad.any():
+            index = int(np.argmax(bad))
+            raise InputError(
+                f"column {layout.alpha!r}, row {first_row + index + 1} is {piece['alpha'][index]:.9g}, no probability "
+                "from 0 to below 1 with which the row's interval may fail; rename the column, or give --alpha"
             )
     return piece
 

@@ -9,51 +9,8 @@ from typing import Any, Literal, TypedDict
 
 from certcal._checks import InputError
 from certcal.data._families import Family, find_families, given_family
+from certcal.data._roles import CORRECT, LABEL, LOWER, OUTCOME, PREDICTION, SCORE, TOP_CONFIDENCE, UPPER, WEIGHT
 from certcal.data._table import Column
-
-# Names by role, normalised (lower case, underscores). Names in an earlier tuple win over names in a later one; two
-# names of one tuple in the same table are ambiguous, and the user is asked.
-_TOP_CONFIDENCE = ("confidence", "confidences", "conf", "max_prob", "max_probability", "top_prob", "top_probability")
-_SCORE = (
-    "score",
-    "scores",
-    "prob",
-    "probs",
-    "proba",
-    "probability",
-    "probabilities",
-    "p",
-    "p_hat",
-    "y_prob",
-    "y_proba",
-    "y_score",
-)
-CORRECT = ("correct", "is_correct", "correctness", "hit")
-_OUTCOME = ("outcome", "outcomes")
-LABEL = (
-    "label",
-    "labels",
-    "y",
-    "y_true",
-    "target",
-    "targets",
-    "true_label",
-    "true_class",
-    "ground_truth",
-    "truth",
-    "class",
-)
-PREDICTION = (
-    "prediction",
-    "predictions",
-    "predicted",
-    "pred",
-    "y_pred",
-    "predicted_label",
-    "predicted_class",
-    "predict",
-)
-_WEIGHT = ("sample_weight", "sample_weights")  # a column called "weight" may be a patient's; it must be given
 
 
 class Overrides(TypedDict, total=False):
@@ -183,6 +140,8 @@ def resolve_columns(columns: Sequence[Column | str], overrides: Mapping[str, Any
 
 
 class Resolver:
+    """Columns by role, from what was given and else from the names."""
+
     def __init__(self, table: list[Column], given: dict[str, Any]) -> None:
         self.table = table
         self.names = [column.name for column in table]
@@ -206,50 +165,56 @@ class Resolver:
             first, second = families.values()
             raise InputError(
                 f"there are both probabilities ({first.description}) and logits ({second.description}); "
-                f"choose with --probabilities or --logits{self._listing()}"
+                f"choose with --probabilities or --logits{self.listing()}"
             )
-        if families and (label or not self._find(_TOP_CONFIDENCE, _SCORE)):
+        if families and (label or not self._find(TOP_CONFIDENCE, SCORE)):
             (kind, family), *_ = families.items()
             return self._by_class(kind, family)
         return self._by_confidence()
 
     def _by_class(self, kind: Any, family: Family) -> Layout:
-        label = self._column("label") if "label" in self.given else self._pick("label", LABEL)
+        label = self.optional("label", LABEL)
         if label is None:
             raise InputError(
                 f"there are {kind} ({family.description}) but no column of true classes; "
-                f"give it with --label{self._listing(*LABEL)}"
+                f"give it with --label{self.listing(*LABEL)}"
             )
-        return Layout(kind, label=label, family=family, weight=self._weight())
+        return Layout(kind, label=label, family=family, weight=self.optional("weight", WEIGHT))
 
     def _by_confidence(self) -> Layout:
         if "confidence" in self.given:
             confidence = self._column("confidence")
         else:
-            confidence = self._pick("confidence", _TOP_CONFIDENCE, _SCORE)
+            confidence = self._pick("confidence", TOP_CONFIDENCE, SCORE)
         if confidence is None:
+            lower, upper = self._find(LOWER), self._find(UPPER)
+            if lower and upper:
+                raise InputError(
+                    f"no column of confidences was found, only ends of intervals ({lower[0]!r}, {upper[0]!r}); "
+                    "use certcal certify (in Python read_intervals) for those, or give a column with --confidence"
+                )
             raise InputError(
                 "no column of confidences was found; "
                 "give it with --confidence, or class probabilities with --probabilities"
-                f"{self._listing(*_TOP_CONFIDENCE, *_SCORE)}"
+                f"{self.listing(*TOP_CONFIDENCE, *SCORE)}"
             )
-        weight = self._weight()
+        weight = self.optional("weight", WEIGHT)
         if "correct" in self.given:
             self._refuse_with("correct", "prediction", "label")
             return Layout("confidence", confidence=confidence, correct=self._column("correct"), weight=weight)
         if "prediction" not in self.given and "label" not in self.given:
-            correct = self._pick("correct", CORRECT, _OUTCOME)
+            correct = self._pick("correct", CORRECT, OUTCOME)
             if correct is not None:
                 return Layout("confidence", confidence=confidence, correct=correct, weight=weight)
         return self._compared(confidence, weight)
 
     def _compared(self, confidence: str, weight: str | None) -> Layout:
         """Correctness from a label, with or without a prediction to compare it with."""
-        label = self._column("label") if "label" in self.given else self._pick("label", LABEL)
+        label = self.optional("label", LABEL)
         if label is None:
             raise InputError(
                 f"confidences are in {confidence!r}, but no column says which predictions are correct; "
-                f"give it with --correct, or give --prediction and --label{self._listing(*CORRECT, *LABEL)}"
+                f"give it with --correct, or give --prediction and --label{self.listing(*CORRECT, *LABEL)}"
             )
         if "prediction" in self.given:
             return Layout(
@@ -258,7 +223,7 @@ class Resolver:
         prediction = self._pick("prediction", PREDICTION)
         if prediction is None:
             return Layout("confidence", confidence=confidence, correct=label, weight=weight)
-        if _plain(confidence) not in _TOP_CONFIDENCE:
+        if _plain(confidence) not in TOP_CONFIDENCE:
             raise InputError(
                 f"{confidence!r} may be the confidence of the class in {prediction!r} "
                 f"or the probability that {label!r} is 1; "
@@ -266,8 +231,9 @@ class Resolver:
             )
         return Layout("confidence", confidence=confidence, prediction=prediction, label=label, weight=weight)
 
-    def _weight(self) -> str | None:
-        return self._column("weight") if "weight" in self.given else self._pick("weight", _WEIGHT)
+    def optional(self, role: str, names: Sequence[str]) -> str | None:
+        """The column given for a role, else the one whose name says it, else None."""
+        return self._column(role) if role in self.given else self._pick(role, names)
 
     def _column(self, role: str) -> str:
         name = str(self.given[role])
@@ -276,7 +242,7 @@ class Resolver:
         return name
 
     def _missing(self, role: str, name: str) -> InputError:
-        return InputError(f"--{role}: there is no column {name!r}{self._listing(name)}")
+        return InputError(f"--{role}: there is no column {name!r}{self.listing(name)}")
 
     def _refuse_with(self, role: str, *others: str) -> None:
         for other in others:
@@ -299,7 +265,7 @@ class Resolver:
             raise InputError(f"{names} may each be the {role}; choose with --{role}")
         return found[0] if len(found) == 1 else None
 
-    def _listing(self, *wanted: str) -> str:
+    def listing(self, *wanted: str) -> str:
         """What there is instead, with the nearest name when one is near."""
         plain = {_plain(name): name for name in self.names}
         near = [match for word in wanted for match in get_close_matches(_plain(word), plain, n=1, cutoff=0.75)]

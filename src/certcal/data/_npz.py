@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import math
 import zipfile
-import zlib
 from collections.abc import Generator, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -61,19 +61,62 @@ class NpzTable(Table):
     def _array(self, archive: zipfile.ZipFile, name: str) -> NDArray[Any]:
         with archive.open(name + _NPY) as stream:
             shape, dtype = _header(stream)
-        if dtype.hasobject:
-            raise InputError(
-                f"{self.path}: array {name!r} holds Python objects, which certcal never unpickles; "
-                "save it as numbers or text"
-            )
-        if _kind(shape, dtype) == "other":
+        if _kind(shape, dtype) == "other" and not dtype.hasobject:
             raise InputError(
                 f"{self.path}: array {name!r} has shape {shape} and type {dtype}; "
                 "save numbers or text with one entry or one row per sample"
             )
-        with archive.open(name + _NPY) as stream:
-            array = np.lib.format.read_array(stream, allow_pickle=False)
+        array = _member(archive, self.path, name)
         return array[:, 0] if array.ndim == 2 and array.shape[1] == 1 else array
+
+
+def read_arrays(path: Path, names: tuple[str, ...], missing: str, *, widen: str | None = None) -> dict[str, Any]:
+    """Arrays of an npz archive by name, of any shape.
+
+    Parameters
+    ----------
+    path
+        The archive.
+    names
+        Which arrays.
+    missing
+        What to say when one of them is not there.
+    widen
+        An array that will become float32: what that takes is counted too before memory is asked for.
+    """
+    with _archive(path) as archive:
+        there = [name.removesuffix(_NPY) for name in archive.namelist() if name.endswith(_NPY)]
+        for name in names:
+            if name not in there:
+                listed = ", ".join(map(repr, there[:20])) or "none"
+                raise InputError(f"{path}: there is no array {name!r}; {missing}; the arrays are {listed}")
+        needed = 0
+        for name in names:
+            needed += archive.getinfo(name + _NPY).file_size
+            if name == widen:
+                with archive.open(name + _NPY) as stream:
+                    needed += 4 * math.prod(_header(stream)[0])
+        check_memory(path, needed, "read a part of it")
+        return {name: _member(archive, path, name) for name in names}
+
+
+def _member(archive: zipfile.ZipFile, path: Path, name: str) -> NDArray[Any]:
+    """One array, after a look at its header: no objects, and no more than there is."""
+    with archive.open(name + _NPY) as stream:
+        shape, dtype = _header(stream)
+        promised = stream.tell() + math.prod(shape) * dtype.itemsize
+    if dtype.hasobject:
+        raise InputError(
+            f"{path}: array {name!r} holds Python objects, which certcal never unpickles; save it as numbers or text"
+        )
+    check_memory(path, promised, "write it as Parquet, which is read in pieces")
+    there = archive.getinfo(name + _NPY).file_size
+    if promised != there:
+        raise InputError(
+            f"{path}: array {name!r} has {there} bytes where its header says {promised}; copy or write the file again"
+        )
+    with archive.open(name + _NPY) as stream:
+        return np.lib.format.read_array(stream, allow_pickle=False)
 
 
 @contextmanager
@@ -83,7 +126,7 @@ def _archive(path: Path) -> Generator[zipfile.ZipFile, None, None]:
         try:
             with zipfile.ZipFile(path) as archive:
                 yield archive
-        except (zipfile.BadZipFile, zlib.error, RuntimeError, NotImplementedError) as error:
+        except (zipfile.BadZipFile, RuntimeError, NotImplementedError) as error:
             raise InputError(damaged(path, "npz archive", error)) from error
 
 

@@ -47,7 +47,7 @@ def open_table(path: str | os.PathLike[str]) -> Table:
     >>> folder.cleanup()
     """
     file = Path(path)
-    head, tail = _ends(file)
+    head, tail = file_ends(file)
     name = file.name.lower()
     if head == b"PAR1" or name.endswith(_PARQUET):
         if head != b"PAR1":
@@ -79,10 +79,14 @@ def open_table(path: str | os.PathLike[str]) -> Table:
         from certcal.data._text import TextTable
 
         return TextTable(file)
+    if name.endswith(".npy"):
+        raise InputError(
+            f"{file}: a .npy file holds one array without a name; save all of them with numpy.savez as .npz"
+        )
     raise InputError(f"{file}: files called {file.suffix or 'without an ending'} are not read; use {FORMATS}")
 
 
-def _ends(file: Path) -> tuple[bytes, bytes]:
+def file_ends(file: Path) -> tuple[bytes, bytes]:
     """First and last four bytes, after making sure that there is a readable file."""
     try:
         if file.is_dir():
@@ -94,7 +98,7 @@ def _ends(file: Path) -> tuple[bytes, bytes]:
             stream.seek(-min(4, len(head)), os.SEEK_END)
             tail = stream.read(4)
     except FileNotFoundError:
-        raise InputError(f"{file}: there is no such file; {_nearest(file)}") from None
+        raise InputError(f"{file}: there is no such file; {nearest(file)}") from None
     except (OSError, ValueError) as error:  # ValueError: a null byte in the path
         reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
         raise InputError(f"{file}: cannot be read ({reason}); check the path and its permissions") from error
@@ -103,8 +107,14 @@ def _ends(file: Path) -> tuple[bytes, bytes]:
     return head, tail
 
 
-def _nearest(file: Path) -> str:
-    """A file of nearly that name beside it, as a question."""
+def nearest(file: Path) -> str:
+    """A file of nearly that name beside it, as a question; advice without one.
+
+    Examples
+    --------
+    >>> nearest(Path("/nowhere/at/all"))
+    'check the path'
+    """
     try:
         names = sorted(entry.name for entry in islice(file.parent.iterdir(), 10_000))
     except OSError:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -20,6 +20,8 @@ class ParquetTable(Table):
         with reading(path, "Parquet file"), parquet.ParquetFile(str(path)) as file:
             self.columns = schema_columns(path, file.schema_arrow)
             self.rows = int(file.metadata.num_rows)
+            notes: Mapping[bytes, bytes] = file.schema_arrow.metadata or {}
+            self.metadata = {key.decode(errors="replace"): text.decode(errors="replace") for key, text in notes.items()}
 
     def _batches(self, columns: tuple[str, ...], size: int, numbers: frozenset[str]) -> Iterator[Any]:
         # Read through a small buffer: without it a row group, which may be the whole file, is loaded first.

@@ -15,15 +15,12 @@ from numpy.typing import NDArray
 from certcal._checks import InputError
 from certcal.data._layout import Layout, Overrides, resolve_columns
 from certcal.data._open import open_table
+from certcal.data._pieces import Arrays, Groups, equal, gather, in_file, pieces
 from certcal.data._table import CHUNK_NUMBERS, CHUNK_ROWS, Column, Table, check_memory
 from certcal.predictions import Predictions
 
 if TYPE_CHECKING:
     from certcal.data._values import Codes
-
-# Groups of --by: more distinct values than this is an identifier, not a group.
-MAX_GROUPS = 1000
-MISSING_GROUP = "(missing)"
 
 
 @dataclass(frozen=True, eq=False)
@@ -139,13 +136,10 @@ class PredictionStream:
     ) -> None:
         self.table: Table = open_table(path)
         self.by = by
-        try:
+        with in_file(self.table.path):
             self.layout = resolve_columns(self.table.columns, overrides)
             if by is not None:
                 _require(self.table.columns, by)
-        except InputError as error:
-            raise InputError(f"{self.table.path}: {error}") from None
-        self.group_names: list[str] = []
         self.width = self._width()
         self.size = max(1, min(CHUNK_ROWS, CHUNK_NUMBERS // self.width)) if size is None else size
 
@@ -173,9 +167,18 @@ class PredictionStream:
 
     def __iter__(self) -> Iterator[Predictions]:
         first_row = 0
-        for piece in self.arrays(self.size):
-            yield self.predictions(piece, first_row)
+        for piece in self._arrays(self.size, Groups(None)):
+            yield self._predictions(piece, first_row)
             first_row += piece["scores"].shape[0]
+
+    def in_groups(self, names: list[str]) -> Iterator[tuple[Predictions, NDArray[np.int64]]]:
+        """The pieces, each with its samples' groups as positions in ``names``, to which new groups are added."""
+        first_row, groups = 0, Groups(self.by)
+        for piece in self._arrays(self.size, groups):
+            codes = piece.pop("group")
+            names[:] = groups.codes.names
+            yield self._predictions(piece, first_row), codes
+            first_row += codes.size
 
     def load(self, advance: Callable[[int], None] = lambda rows: None) -> LoadedTable:
         """The whole table in memory.
@@ -192,48 +195,23 @@ class PredictionStream:
             )
         # An npz archive is in memory as a whole anyway: one piece, no copy.
         size = max(table.rows or 1, 1) if table.path.name.lower().endswith(".npz") else self.size
-        pieces: dict[str, _Growing] = {}
-        for piece in self.arrays(size):
-            for name, array in piece.items():
-                pieces.setdefault(name, _Growing(table.rows)).append(array)
-            advance(piece["scores"].shape[0])
-        if not pieces:
-            raise InputError(f"{table.path}: the table has no rows; it needs at least one")
-        arrays = {name: pieces.pop(name).finish() for name in list(pieces)}
-        codes = arrays.pop("groups", None)
-        predictions = self.predictions(arrays, 0)
-        if codes is None:
-            return LoadedTable(table.path, self.layout, predictions)
-        order = natural_order(self.group_names)
-        rank = np.empty(len(order), np.int64)
-        rank[order] = np.arange(len(order))
-        names = tuple(self.group_names[i] for i in order)
-        return LoadedTable(table.path, self.layout, predictions, names, rank[codes])
+        groups = Groups(self.by)
+        with in_file(table.path):
+            arrays = gather(self._arrays(size, groups), table.rows, advance)
+        names, codes = groups.in_order(arrays.pop("group", None))
+        return LoadedTable(table.path, self.layout, self._predictions(arrays, 0), names, codes)
 
-    def arrays(self, size: int) -> Iterator[dict[str, NDArray[Any]]]:
+    def _arrays(self, size: int, groups: Groups) -> Iterator[Arrays]:
         """Arrays of each piece, not yet checked for range."""
         from certcal.data._values import Codes
 
-        layout = self.layout
-        columns = (*layout.columns, *(() if self.by is None else (self.by,)))
-        classes = Codes(layout.label or "")
-        groups = Codes(self.by or "", missing=MISSING_GROUP, limit=MAX_GROUPS)
-        first_row = 0
-        try:
-            for batch in self.table.chunks(columns, size, numbers=layout.scores):
-                if batch.num_rows == 0:
-                    continue
-                piece = _piece(batch, layout, first_row, classes)
-                if self.by is not None:
-                    piece["groups"] = groups.add(batch.column(self.by), first_row)
-                    self.group_names = groups.names
-                yield piece
-                first_row += batch.num_rows
-        except InputError as error:
-            text = str(error)
-            raise InputError(text if text.startswith(str(self.table.path)) else f"{self.table.path}: {text}") from None
+        layout, classes = self.layout, Codes(self.layout.label or "")
+        columns = (*layout.columns, *(() if groups.column is None else (groups.column,)))
+        batches = self.table.chunks(columns, size, numbers=layout.scores)
+        with in_file(self.table.path):
+            yield from pieces(batches, lambda batch, row: _piece(batch, layout, row, classes), groups)
 
-    def predictions(self, arrays: Mapping[str, Any], first_row: int) -> Predictions:
+    def _predictions(self, arrays: Mapping[str, Any], first_row: int) -> Predictions:
         """Check one piece; errors name the column and the row of the file."""
         weight = arrays.get("sample_weight")
         try:
@@ -246,10 +224,10 @@ class PredictionStream:
             raise InputError(f"{self.table.path}: {_in_the_file(str(error), self.layout, first_row)}") from None
 
 
-def _piece(batch: Any, layout: Layout, first_row: int, classes: Codes) -> dict[str, NDArray[Any]]:
+def _piece(batch: Any, layout: Layout, first_row: int, classes: Codes) -> Arrays:
     from certcal.data import _values
 
-    piece: dict[str, NDArray[Any]] = {}
+    piece: Arrays = {}
     family = layout.family
     if family is None:
         assert layout.confidence is not None
@@ -263,10 +241,8 @@ def _piece(batch: Any, layout: Layout, first_row: int, classes: Codes) -> dict[s
     elif family is None:
         assert layout.label is not None
         assert layout.prediction is not None
-        truth = classes.add(batch.column(layout.label), first_row)
-        classes.column = layout.prediction
-        piece["correct"] = classes.add(batch.column(layout.prediction), first_row) == truth
-        classes.column = layout.label
+        truth, prediction = ((name, batch.column(name)) for name in (layout.label, layout.prediction))
+        piece["correct"] = equal(classes, truth, prediction, first_row)
     else:
         assert layout.label is not None
         piece["labels"] = _values.class_numbers(
@@ -275,35 +251,6 @@ def _piece(batch: Any, layout: Layout, first_row: int, classes: Codes) -> dict[s
     if layout.weight is not None:
         piece["sample_weight"] = _values.numbers(batch.column(layout.weight), layout.weight, first_row)
     return piece
-
-
-class _Growing:
-    """Pieces put together with at most one copy of the whole in memory when the number of rows is known."""
-
-    def __init__(self, rows: int | None) -> None:
-        self.rows = rows
-        self.parts: list[NDArray[Any]] = []
-        self.whole: NDArray[Any] | None = None
-        self.filled = 0
-
-    def append(self, part: NDArray[Any]) -> None:
-        if self.rows is None or part.shape[0] == self.rows:
-            self.parts.append(part)
-            return
-        if self.whole is None:
-            self.whole = np.empty((self.rows, *part.shape[1:]), part.dtype)
-        if part.shape[1:] != self.whole.shape[1:]:
-            raise InputError(
-                f"row {self.filled + 1} has {part.shape[1]} entries where row 1 has {self.whole.shape[1]}; "
-                "every row needs one number per class"
-            )
-        self.whole[self.filled : self.filled + part.shape[0]] = part
-        self.filled += part.shape[0]
-
-    def finish(self) -> NDArray[Any]:
-        if self.whole is not None:
-            return self.whole[: self.filled]
-        return self.parts[0] if len(self.parts) == 1 else np.concatenate(self.parts)
 
 
 _PLACE = re.compile(r"^(confidence|correct|probabilities|logits|labels|sample_weight)\[(\d+)(?:, (\d+))?\]")
@@ -340,19 +287,3 @@ def _require(columns: tuple[Column, ...], by: str) -> None:
         near = get_close_matches(by, names, n=1)
         hint = f"; did you mean {near[0]!r}?" if near else f"; the columns are {', '.join(map(repr, names[:20]))}"
         raise InputError(f"--by: there is no column {by!r}{hint}")
-
-
-def natural_order(names: list[str]) -> list[int]:
-    """Positions that sort names with their numbers as numbers.
-
-    Examples
-    --------
-    >>> natural_order(["site 10", "site 9", "a"])
-    [2, 1, 0]
-    """
-
-    def key(index: int) -> list[tuple[int, int, str]]:
-        parts = re.split(r"([0-9]{1,18})", names[index])
-        return [(0, int(part), "") if part.isdigit() else (1, 0, part) for part in parts]
-
-    return sorted(range(len(names)), key=key)

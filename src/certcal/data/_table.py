@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import os
+import zlib
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, Literal
 
 from certcal._checks import InputError
@@ -63,6 +65,7 @@ class Table(ABC):
     path: Path
     columns: tuple[Column, ...]
     rows: int | None
+    metadata: Mapping[str, str] = MappingProxyType({})  # what the writer has said about the whole, if the format can
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -174,7 +177,7 @@ def reading(path: Path, what: str) -> Generator[None, None, None]:
         if error.errno is not None:
             raise InputError(f"{path}: {error.strerror or error}; check the path and its permissions") from error
         raise InputError(damaged(path, what, error)) from error
-    except (pa.ArrowException, ValueError, EOFError, OverflowError) as error:
+    except (pa.ArrowException, ValueError, EOFError, OverflowError, zlib.error) as error:
         raise InputError(damaged(path, what, error)) from error
 
 
