@@ -1,0 +1,14 @@
+"""Classifiers behind one small protocol: float32 inputs in, a row of probabilities or logits per sample out.
+
+Which of the two comes out is declared, never guessed. Files are treated as hostile: nothing is ever unpickled.
+Importing this room loads NumPy only; ``certcal.models.networks`` needs the extra ``certcal[torch]``.
+"""
+
+from __future__ import annotations
+
+from certcal.models._export import export_onnx, export_torch
+from certcal.models._load import load
+from certcal.models._protocol import Model, Source
+from certcal.models._wrap import wrap
+
+__all__ = ["Model", "Source", "export_onnx", "export_torch", "load", "wrap"]

@@ -1,0 +1,67 @@
+"""A model from a file or a name."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from certcal._checks import InputError
+from certcal.models._callable import NAME, find_named
+from certcal.models._protocol import Model, Outputs
+from certcal.models._wrap import adapt
+
+FORMATS = "ONNX (.onnx), torch.export (.pt2), or weights of a reference network (.safetensors)"
+_PICKLES = (".pt", ".pth", ".pkl", ".pickle", ".joblib", ".ckpt", ".bin")
+
+
+def load(path_or_name: str | os.PathLike[str], outputs: Outputs | None = None, *, threads: int = 1) -> Model:
+    """Load a model from a file, or by the name of a Python object.
+
+    Files are treated as hostile: nothing is unpickled, no code in them is run beyond the operators of the network,
+    and whatever is wrong with one is reported as an :class:`certcal.InputError` of one sentence.
+
+    Parameters
+    ----------
+    path_or_name
+        An ONNX file (``.onnx``, run by onnxruntime), a torch.export file (``.pt2``, run by torch on the CPU), weights
+        of a reference network (``.safetensors``, written by ``certcal.models.networks.save_weights``), or
+        ``"package.module:name"`` for anything that :func:`certcal.models.wrap` takes. Naming a module runs it.
+    outputs
+        What the model returns: ``"probabilities"`` or ``"logits"``. Needed unless the file or object says so, as those
+        written by certcal do.
+    threads
+        Of onnxruntime.
+
+    Examples
+    --------
+    >>> load("operator:neg", outputs="logits")([[0.5, 2.0]])
+    array([[-0.5, -2. ]], dtype=float32)
+    >>> load("weights.pth", outputs="logits")
+    Traceback (most recent call last):
+        ...
+    certcal._checks.InputError: weights.pth: .pth files are pickles, which can run code and are never loaded;
+    export the model with certcal.models.export_onnx, or load it yourself and pass it to certcal.models.wrap
+    """
+    text = os.fspath(path_or_name)
+    path = Path(text)
+    suffix = path.suffix.lower()
+    if suffix == ".onnx":
+        from certcal.models._onnx import load_onnx
+
+        return load_onnx(path, outputs, threads)
+    if suffix == ".pt2":
+        from certcal.models._pt2 import load_pt2
+
+        return load_pt2(path, outputs)
+    if suffix == ".safetensors":
+        from certcal.models._weights import load_network
+
+        return load_network(path, outputs)
+    if isinstance(path_or_name, str) and NAME.fullmatch(path_or_name):
+        return adapt(find_named(path_or_name), outputs, path_or_name)
+    if suffix in _PICKLES:
+        raise InputError(
+            f"{path}: {suffix} files are pickles, which can run code and are never loaded; export the model with "
+            "certcal.models.export_onnx, or load it yourself and pass it to certcal.models.wrap"
+        )
+    raise InputError(f"{text!r} is no model; give a file, {FORMATS}, or a name, 'package.module:name'")

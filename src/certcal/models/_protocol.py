@@ -1,0 +1,101 @@
+"""What a model is to the rest of certcal."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal, Protocol, runtime_checkable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from certcal._checks import InputError
+
+Outputs = Literal["probabilities", "logits"]
+OUTPUTS: tuple[Outputs, ...] = ("probabilities", "logits")
+# The name under which a file says what its model returns.
+DECLARATION = "certcal.outputs"
+
+
+@dataclass(frozen=True)
+class Source:
+    """What another process needs to load a model again.
+
+    Attributes
+    ----------
+    name
+        The absolute path of a file, or ``"package.module:name"``.
+    outputs
+        What was declared.
+
+    Examples
+    --------
+    >>> Source("statistics:mean", "logits").load().description
+    'statistics:mean (Python callable)'
+    """
+
+    name: str
+    outputs: Outputs
+
+    def load(self) -> Model:
+        """The model, read again."""
+        from certcal.models._load import load
+
+        return load(self.name, self.outputs)
+
+
+@runtime_checkable
+class Model(Protocol):
+    """A classifier. Normalisation of inputs happens inside, so that noise is added to what the user calls an input.
+
+    :func:`certcal.models.wrap` and :func:`certcal.models.load` make one; any object with these members is one.
+
+    Attributes
+    ----------
+    outputs
+        ``"probabilities"`` or ``"logits"``: what a call returns.
+    description
+        A few words for people.
+    source
+        How to load it again elsewhere; None for an object that lives in this process only.
+
+    Examples
+    --------
+    >>> from certcal.models import wrap
+    >>> model = wrap(lambda batch: batch, outputs="logits")
+    >>> isinstance(model, Model), model.outputs, model.source
+    (True, 'logits', None)
+    """
+
+    @property
+    def outputs(self) -> Outputs: ...
+
+    @property
+    def description(self) -> str: ...
+
+    @property
+    def source(self) -> Source | None: ...
+
+    def __call__(self, batch: NDArray[np.float32]) -> NDArray[Any]:
+        """One row per sample and one column per class, float32 or float64; may hold NaN if the model says so."""
+        ...
+
+    def fingerprint(self, probe: NDArray[np.float32]) -> str:
+        """64 hexadecimal digits that change with the model; ``probe`` is a batch of inputs to try it on."""
+        ...
+
+
+def declared(outputs: Any, known: Any, what: str) -> Outputs:
+    """What the model returns: as the caller says, or as the model itself does; the two must agree."""
+    if outputs is not None and outputs not in OUTPUTS:
+        raise InputError(f"outputs is {outputs!r}; pass 'probabilities' or 'logits'")
+    if known is not None and known not in OUTPUTS:
+        raise InputError(f"{what} declares its outputs as {known!r}; it must say 'probabilities' or 'logits'")
+    found: Outputs | None = known if outputs is None else outputs
+    if found is None:
+        raise InputError(
+            f"outputs is needed for {what}: pass outputs='probabilities' or outputs='logits' (in the terminal "
+            "--outputs); it is never guessed"
+        )
+    if outputs is not None and known is not None and outputs != known:
+        raise InputError(f"outputs is {outputs!r}, but {what} declares that it returns {known}; leave outputs out")
+    return found

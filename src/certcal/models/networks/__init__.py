@@ -1,0 +1,23 @@
+"""Reference networks for small images, each with its normalisation inside; all return logits.
+
+The same seed gives the same initial weights and leaves torch's global generator alone. Importing this module needs the
+extra ``certcal[torch]``.
+"""
+
+from __future__ import annotations
+
+try:
+    from certcal.models.networks._lenet import LeNet
+    from certcal.models.networks._mlp import MLP
+    from certcal.models.networks._network import Network, Normalize
+    from certcal.models.networks._preact import PreActResNet
+    from certcal.models.networks._resnet import ResNet
+    from certcal.models.networks._weights import load_weights, save_weights
+except ModuleNotFoundError as error:
+    if error.name not in ("torch", "safetensors"):
+        raise
+    raise ImportError(
+        f"certcal.models.networks needs {error.name}; install it with: pip install 'certcal[torch]'", name=error.name
+    ) from error
+
+__all__ = ["MLP", "LeNet", "Network", "Normalize", "PreActResNet", "ResNet", "load_weights", "save_weights"]

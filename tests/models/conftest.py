@@ -1,0 +1,26 @@
+"""Model files that several tests read."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from certcal.models import export_onnx, export_torch
+from certcal.models.networks import LeNet, save_weights
+
+
+@pytest.fixture(scope="session")
+def lenet() -> LeNet:
+    return LeNet(mean=0.3, std=0.5, seed=3).eval()
+
+
+@pytest.fixture(scope="session")
+def lenet_files(lenet: LeNet, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """The same network as ONNX, torch.export and weights."""
+    folder = tmp_path_factory.mktemp("lenet")
+    files = {suffix: folder / f"lenet.{suffix}" for suffix in ("onnx", "pt2", "safetensors")}
+    export_onnx(lenet, files["onnx"])
+    export_torch(lenet, files["pt2"])
+    save_weights(lenet, files["safetensors"])
+    return files

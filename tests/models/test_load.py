@@ -1,0 +1,178 @@
+"""Names and files: what is loaded, what is refused."""
+
+from __future__ import annotations
+
+import hashlib
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from certcal import InputError
+from certcal.models import Source, load
+from certcal.models.networks import LeNet
+
+IMAGES = np.random.default_rng(0).random((5, 1, 28, 28), np.float32)
+
+
+@pytest.mark.parametrize("suffix", ["onnx", "pt2", "safetensors"])
+def test_a_file_gives_what_the_network_gives(suffix: str, lenet: LeNet, lenet_files: dict[str, Path]) -> None:
+    import torch
+
+    model = load(lenet_files[suffix])
+    with torch.inference_mode():
+        expected = lenet(torch.from_numpy(IMAGES)).numpy()
+    np.testing.assert_allclose(model(IMAGES), expected, atol=1e-6)
+    assert model.outputs == "logits"
+    assert model.fingerprint(IMAGES) == hashlib.sha256(lenet_files[suffix].read_bytes()).hexdigest()
+
+
+@pytest.mark.parametrize("suffix", ["onnx", "pt2", "safetensors"])
+def test_a_model_is_loaded_again_from_its_source(
+    suffix: str, lenet_files: dict[str, Path], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.chdir(lenet_files[suffix].parent)
+    model = load(f"lenet.{suffix}")
+    monkeypatch.chdir(tmp_path)
+    assert model.source == Source(str(lenet_files[suffix]), "logits")
+    again = model.source.load()
+    assert again.fingerprint(IMAGES) == model.fingerprint(IMAGES)
+    assert np.array_equal(again(IMAGES), model(IMAGES))
+
+
+@pytest.mark.parametrize("suffix", ["onnx", "pt2", "safetensors"])
+def test_a_file_that_says_what_it_returns_is_believed_and_not_contradicted(
+    suffix: str, lenet_files: dict[str, Path]
+) -> None:
+    assert load(lenet_files[suffix], "logits").outputs == "logits"
+    with pytest.raises(InputError, match="declares that it returns logits"):
+        load(lenet_files[suffix], "probabilities")
+
+
+@pytest.mark.parametrize("suffix", ["onnx", "pt2"])
+def test_samples_of_another_shape_are_one_sentence(suffix: str, lenet_files: dict[str, Path]) -> None:
+    with pytest.raises(InputError, match=r"takes samples of shape \(1, 28, 28\), not \(3, 28, 28\); reshape"):
+        load(lenet_files[suffix])(np.zeros((2, 3, 28, 28), np.float32))
+
+
+@pytest.mark.parametrize("suffix", ["onnx", "pt2", "safetensors"])
+@pytest.mark.parametrize("rows", [1, 2, 7])
+def test_any_number_of_samples_is_taken(suffix: str, rows: int, lenet_files: dict[str, Path]) -> None:
+    model = load(lenet_files[suffix])
+    images = np.random.default_rng(1).random((rows, 1, 28, 28), np.float32)
+    one_by_one = np.concatenate([model(image[None]) for image in images])
+    np.testing.assert_allclose(model(images), one_by_one, atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("name", "sentence"),
+    [
+        ("model.pth", "model.pth: .pth files are pickles, which can run code and are never loaded"),
+        ("model.pkl", "are pickles"),
+        ("model.joblib", "are pickles"),
+        ("model.h5", "'model.h5' is no model; give a file, ONNX"),
+        ("model", "'model' is no model"),
+        ("", "'' is no model"),
+        ("a:b:c", "'a:b:c' is no model"),
+        ("os.system('x'):f", "is no model"),
+        ("missing.onnx", "missing.onnx: there is no such file; check the path"),
+        ("lenett.onnx", "did you mean 'lenet.onnx'"),
+        ("folder.pt2", "folder.pt2: this is a folder"),
+        ("empty.safetensors", "the file is empty"),
+        ("nul\0.onnx", "there is no such file|cannot be read"),
+    ],
+)
+def test_what_is_no_model_is_refused_in_one_sentence(
+    name: str, sentence: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "lenet.onnx").touch()
+    (tmp_path / "folder.pt2").mkdir()
+    (tmp_path / "empty.safetensors").touch()
+    with pytest.raises(InputError, match=sentence) as caught:
+        load(name, "logits")
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("missing", "suffix", "sentence"),
+    [
+        ("onnxruntime", "onnx", r"an ONNX file needs onnxruntime; run: pip install 'certcal\[onnx\]'"),
+        ("onnx", "onnx", r"needs onnx; run: pip install 'certcal\[onnx\]'"),
+        ("torch", "pt2", r"a .pt2 file needs torch; run: pip install 'certcal\[torch\]'"),
+    ],
+)
+def test_a_missing_library_is_named_with_its_extra(
+    missing: str, suffix: str, sentence: str, lenet_files: dict[str, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, missing, None)
+    with pytest.raises(InputError, match=sentence):
+        load(lenet_files[suffix])
+
+
+def write_module(folder: Path, name: str, text: str) -> None:
+    (folder / f"{name}.py").write_text(text)
+
+
+def test_a_name_finds_a_callable_in_the_current_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    write_module(
+        tmp_path, "certcal_test_named", "class A:\n    @staticmethod\n    def f(x):\n        return x[:, :2]\n"
+    )
+    path = list(sys.path)
+    model = load("certcal_test_named:A.f", "logits")
+    assert sys.path == path
+    assert model.source == Source("certcal_test_named:A.f", "logits")
+    assert model.description == "certcal_test_named:A.f (Python callable)"
+    assert model(np.ones((2, 3))).tolist() == [[1, 1], [1, 1]]
+    monkeypatch.delitem(sys.modules, "certcal_test_named")
+
+
+def test_a_file_in_the_current_folder_never_stands_in_for_an_installed_module(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    write_module(tmp_path, "colorsys", "raise RuntimeError('the wrong one')")
+    monkeypatch.delitem(sys.modules, "colorsys", raising=False)
+    assert load("colorsys:rgb_to_hsv", "logits").description.startswith("colorsys:rgb_to_hsv")
+
+
+@pytest.mark.parametrize(
+    ("text", "name", "sentence"),
+    [
+        ("", "certcal_test_bad:f", "module 'certcal_test_bad' has no 'f'"),
+        ("f = 3", "certcal_test_bad:f", r"certcal_test_bad:f \(int\) is no model"),
+        ("class f: pass", "certcal_test_bad:f", "certcal_test_bad:f is a class"),
+        ("raise SystemExit(2)", "certcal_test_bad:f", "importing certcal_test_bad ended the program; put what it does"),
+        ("1 / 0", "certcal_test_bad:f", "importing certcal_test_bad failed: ZeroDivisionError: division by zero"),
+        ("import certcal_no_such", "certcal_test_bad:f", "failed: ModuleNotFoundError.*certcal_no_such.*install"),
+        ("", "certcal_no_such.part:f", "there is no module 'certcal_no_such'"),
+        ("", "certcal_test_bad.part:f", "there is no module 'certcal_test_bad.part'|is not a package"),
+    ],
+)
+def test_a_name_that_finds_no_model_is_one_sentence(
+    text: str, name: str, sentence: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delitem(sys.modules, "certcal_test_bad", raising=False)
+    write_module(tmp_path, "certcal_test_bad", text)
+    with pytest.raises(InputError, match=sentence) as caught:
+        load(name, "logits")
+    assert "\n" not in str(caught.value)
+    sys.modules.pop("certcal_test_bad", None)
+
+
+def test_a_named_module_or_estimator_is_wrapped_as_what_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    write_module(
+        tmp_path,
+        "certcal_test_kinds",
+        "import numpy as np\nfrom sklearn.dummy import DummyClassifier\nfrom certcal.models.networks import MLP\n"
+        "network = MLP(3).eval()\nestimator = DummyClassifier().fit(np.zeros((4, 3)), [0, 1, 1, 1])\n",
+    )
+    found: list[Any] = [load(f"certcal_test_kinds:{name}") for name in ("network", "estimator")]
+    assert [model.outputs for model in found] == ["logits", "probabilities"]
+    assert all(model.source.load()(np.zeros((1, 3))).shape[0] == 1 for model in found)
+    sys.modules.pop("certcal_test_kinds")

@@ -1,0 +1,386 @@
+"""Objects as models: what comes out is declared, and every failure is one sentence."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import subprocess
+import sys
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from numpy.typing import NDArray
+from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier
+from sklearn.linear_model import LogisticRegression, Perceptron
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.tree import DecisionTreeClassifier
+from torch import nn
+
+from certcal import InputError
+from certcal.models import Model, wrap
+from certcal.models.networks import MLP, LeNet
+
+BATCH = np.random.default_rng(0).standard_normal((6, 4)).astype(np.float32)
+
+
+def two_columns(batch: NDArray[np.float32]) -> NDArray[np.float32]:
+    return batch[:, :2]
+
+
+def fitted(labels: Any = None, estimator: Any = None) -> Any:
+    random = np.random.default_rng(1)
+    features = random.standard_normal((60, 4))
+    labels = (features[:, 0] > 0).astype(int) + (features[:, 1] > 1) if labels is None else labels(features)
+    return (LogisticRegression() if estimator is None else estimator).fit(features, labels)
+
+
+@pytest.mark.parametrize(
+    ("model", "outputs"),
+    [(two_columns, "logits"), (nn.Linear(4, 3).eval(), "probabilities"), (fitted(), None), (MLP(4).eval(), None)],
+    ids=["callable", "torch module", "estimator", "network"],
+)
+def test_every_kind_of_object_becomes_a_model(model: Any, outputs: Any) -> None:
+    wrapped = wrap(model, outputs)
+    assert isinstance(wrapped, Model)
+    answers = wrapped(BATCH)
+    assert answers.shape[0] == 6
+    assert answers.dtype in (np.float32, np.float64)
+    assert wrapped.source is None
+    assert len(wrapped.fingerprint(BATCH)) == 64
+    assert wrap(wrapped) is wrapped
+
+
+@pytest.mark.parametrize("model", [two_columns, nn.Linear(4, 2).eval()], ids=["callable", "torch module"])
+def test_what_comes_out_is_never_guessed(model: Any) -> None:
+    with pytest.raises(InputError, match=r"outputs is needed for a .*never guessed"):
+        wrap(model)
+
+
+@pytest.mark.parametrize(
+    ("model", "outputs", "sentence"),
+    [
+        (two_columns, "scores", "outputs is 'scores'; pass 'probabilities' or 'logits'"),
+        (fitted(), "logits", "predict_proba of LogisticRegression declares that it returns probabilities"),
+        (MLP(4).eval(), "probabilities", "a torch module declares that it returns logits"),
+        (wrap(two_columns, "logits"), "probabilities", "the model declares that it returns logits"),
+    ],
+)
+def test_a_wrong_declaration_is_refused(model: Any, outputs: Any, sentence: str) -> None:
+    with pytest.raises(InputError, match=sentence):
+        wrap(model, outputs)
+
+
+@pytest.mark.parametrize(
+    ("model", "sentence"),
+    [
+        (fitted(estimator=Perceptron()), "Perceptron.*has no predict_proba; calibrate it first"),
+        (LogisticRegression(), "LogisticRegression has no classes_; fit it first"),
+        (fitted(lambda x: np.where(x[:, 0] > 0, "cat", "dog")), "fitted on the classes 'cat', 'dog'; fit it on whole"),
+        (fitted(lambda x: 1 + (x[:, 0] > 0)), "fitted on the classes 1, 2; fit it on whole numbers from 0 to 1"),
+        (
+            fitted(lambda x: np.stack([x[:, 0] > 0, x[:, 1] > 0], 1).astype(int), DecisionTreeClassifier()),
+            "predicts several outputs at once",
+        ),
+        (nn.Linear(4, 2), "Linear is in training mode; call .eval()"),
+        (LogisticRegression, "LogisticRegression is a class; pass an object"),
+        ("model.onnx", "use certcal.models.load for files"),
+        (3, r"model \(int\) is no model; pass a torch module"),
+    ],
+)
+def test_what_cannot_be_a_model_is_refused_in_one_sentence(model: Any, sentence: str) -> None:
+    with pytest.raises(InputError, match=sentence):
+        wrap(model, None if hasattr(model, "predict_proba") else "probabilities")
+
+
+@pytest.mark.parametrize(
+    ("answer", "sentence"),
+    [
+        (lambda batch: batch[:-1, :2], r"returns shape \(5, 2\) for a batch of shape \(6, 4\)"),
+        (lambda batch: batch[:, 0], r"returns shape \(6,\) .*one column per class"),
+        (lambda batch: batch[:, :1], r"returns shape \(6, 1\) .*two for a binary model"),
+        (lambda batch: batch[:, :2].astype(complex), "returns complex128; it must return numbers"),
+        (lambda batch: [["a", "b"]] * 6, r"is 'a', not a number"),
+        (lambda batch: 1 / 0, r"failed on a batch of shape \(6, 4\): ZeroDivisionError: division by zero"),
+        (lambda batch: None, "the output of .*None"),
+    ],
+)
+def test_a_bad_answer_is_one_sentence(answer: Any, sentence: str) -> None:
+    with pytest.raises(InputError, match=sentence) as caught:
+        wrap(answer, "logits")(BATCH)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("answer", "dtype"),
+    [
+        (lambda batch: batch[:, :2].astype(np.float16), np.float32),
+        (lambda batch: batch[:, :2] > 0, np.float64),
+        (lambda batch: (batch[:, :2] > 0).astype(int), np.float64),
+        (lambda batch: batch[:, :2].tolist(), np.float64),
+        (lambda batch: torch.from_numpy(batch[:, :2]), np.float32),
+    ],
+)
+def test_numbers_of_any_kind_come_out_as_floats(answer: Any, dtype: Any) -> None:
+    assert wrap(answer, "logits")(BATCH).dtype == dtype
+
+
+def test_nan_comes_out_as_it_is() -> None:
+    answers = wrap(lambda batch: np.full((6, 2), np.nan), "probabilities")(BATCH)
+    assert np.isnan(answers).all()
+
+
+@pytest.mark.parametrize("batch", [np.zeros(4, np.float32), np.zeros((0, 4), np.float32)])
+def test_a_batch_without_samples_is_refused(batch: Any) -> None:
+    with pytest.raises(InputError, match="batch has shape"):
+        wrap(two_columns, "logits")(batch)
+
+
+def test_inputs_reach_a_callable_without_a_copy() -> None:
+    seen: list[Any] = []
+    wrap(lambda batch: seen.append(batch) or batch[:, :2], "logits")(BATCH)
+    assert np.shares_memory(seen[0], BATCH)
+
+
+def test_a_torch_module_gives_what_it_gives_in_torch() -> None:
+    network = LeNet(seed=5).eval()
+    images = np.random.default_rng(2).random((9, 1, 28, 28), np.float32)
+    with torch.inference_mode():
+        expected = network(torch.from_numpy(images)).numpy()
+    np.testing.assert_allclose(wrap(network)(images), expected, atol=1e-6)
+
+
+def test_a_torch_module_is_neither_changed_nor_followed() -> None:
+    network = LeNet().eval()
+    model = wrap(network)
+    images = np.ones((2, 1, 28, 28), np.float32)
+    before, digest = model(images), model.fingerprint(images)
+    assert all(parameter.requires_grad for parameter in network.parameters())
+    assert all(parameter.is_contiguous() for parameter in network.parameters())
+    with torch.no_grad():
+        network.layers[-1].bias.add_(1)
+    assert np.array_equal(model(images), before)
+    assert model.fingerprint(images) == digest
+    assert wrap(network).fingerprint(images) != digest
+
+
+def test_a_torch_modules_digits_see_every_weight_buffer_and_class() -> None:
+    class Other(nn.Linear):
+        pass
+
+    def linear(kind: type[nn.Linear] = nn.Linear, mean: float = 0.0) -> nn.Module:
+        layer = kind(4, 2).eval()
+        layer.register_buffer("mean", torch.tensor(mean), persistent=False)
+        with torch.no_grad():
+            layer.weight.fill_(1)
+            layer.bias.fill_(0)
+        return layer
+
+    digits = [wrap(layer, "logits").fingerprint(BATCH) for layer in (linear(), linear(Other), linear(mean=1.0))]
+    assert len(set(digits)) == 3
+    assert wrap(linear(), "logits").fingerprint(BATCH * 0) == digits[0]
+
+
+def test_a_torch_module_may_compute_in_half_precision_and_from_read_only_memory() -> None:
+    class Half(nn.Module):
+        def forward(self, inputs: torch.Tensor) -> torch.Tensor:
+            return inputs[:, :2].bfloat16()
+
+    batch = BATCH.copy()
+    batch.flags.writeable = False
+    assert wrap(Half().eval(), "logits")(batch).dtype == np.float32
+
+
+def test_a_torch_module_that_fails_or_returns_no_tensor_is_one_sentence() -> None:
+    class Pair(nn.Module):
+        def forward(self, inputs: torch.Tensor) -> Any:
+            return inputs, inputs
+
+    with pytest.raises(InputError, match=r"Pair .*returns tuple"):
+        wrap(Pair().eval(), "logits")(BATCH)
+    with pytest.raises(InputError, match=r"Linear \(torch module\) failed on a batch of shape \(6, 4\): RuntimeError"):
+        wrap(nn.Linear(5, 2).eval(), "logits")(BATCH)
+
+
+def test_torch_threads_and_gradients_are_left_alone() -> None:
+    threads = torch.get_num_threads()
+    wrap(nn.Linear(4, 2).eval(), "logits")(BATCH)
+    assert torch.get_num_threads() == threads
+    assert torch.is_grad_enabled()
+
+
+def test_an_estimator_gets_flat_samples_and_gives_its_probabilities() -> None:
+    estimator = make_pipeline(StandardScaler(), LogisticRegression())
+    estimator = fitted(estimator=estimator)
+    answers = wrap(estimator)(BATCH.reshape(6, 1, 2, 2))
+    assert np.array_equal(answers, estimator.predict_proba(BATCH))
+    with pytest.raises(InputError, match=r"Pipeline \(scikit-learn\) takes samples of shape \(4,\), not \(5,\)"):
+        wrap(estimator)(np.zeros((2, 5), np.float32))
+
+
+def digits(model: Any, outputs: Any = "logits", batch: Any = BATCH) -> str:
+    return wrap(model, outputs).fingerprint(batch)
+
+
+def test_the_digits_of_a_function_see_the_values_it_closes_over() -> None:
+    def shifted(by: float) -> Any:
+        def answer(batch: Any) -> Any:
+            return batch[:, :2] + by
+
+        return answer
+
+    assert digits(shifted(0)) == digits(shifted(0))
+    assert digits(shifted(0)) != digits(shifted(0.01))
+    assert digits(shifted(0)) != digits(shifted(1e-9)), "far below what its answers show"
+
+
+def test_the_digits_of_a_hidden_inside_follow_its_answers(tmp_path: Path) -> None:
+    def read(batch: Any) -> Any:
+        return np.load(tmp_path / "answers.npy")
+
+    def answering(value: float, outputs: Any = "logits") -> str:
+        np.save(tmp_path / "answers.npy", np.full((6, 2), value, np.float32))
+        return digits(read, outputs)
+
+    plus = answering(0.0)
+    assert plus == answering(-0.0)  # minus zero is zero
+    assert plus == answering(0.01)  # what code reads from elsewhere is noticed to one decimal
+    assert plus != answering(0.1)
+    assert plus != answering(0.0, "probabilities")
+    assert plus != hashlib.sha256().hexdigest()
+
+
+def steep(batch: Any) -> Any:
+    right = 1 / (1 + np.exp(-40.0 * np.sign(batch[:, 0])))
+    return np.stack([1 - right, right], axis=1)
+
+
+def steeper(batch: Any) -> Any:
+    right = 1 / (1 + np.exp(-60.0 * np.sign(batch[:, 0])))
+    return np.stack([1 - right, right], axis=1)
+
+
+def test_models_that_are_all_but_certain_are_told_apart() -> None:
+    assert np.array_equal(np.round(steep(BATCH), 3), np.round(steeper(BATCH), 3))
+    steeper.__qualname__ = steep.__qualname__
+    assert digits(steep, "probabilities") != digits(steeper, "probabilities")
+
+
+def test_two_functions_of_one_name_are_told_apart_by_what_they_use() -> None:
+    source = "def f(batch):\n    return helper(batch)[:, :2] {}\ndef helper(batch):\n    return batch * WEIGHTS\n"
+
+    def made(weights: float = 1.0, more: str = "", text: str = source) -> Any:
+        names: dict[str, Any] = {"__name__": "__main__", "WEIGHTS": np.full(4, weights)}
+        exec(text.format(more), names)
+        return names["f"]
+
+    first = digits(made())
+    assert first == digits(made())
+    assert first == digits(made(text="# a remark\n\n" + source)), "lines do not matter"
+    assert first != digits(made(weights=1 + 1e-12))
+    assert first != digits(made(more="+ 1e-9"))
+    assert first != digits(made(text=source.replace("batch * W", "batch / W")))
+
+
+class Scale:
+    def __init__(self, by: float) -> None:
+        self.by, self.calls = by, 0
+
+    def __call__(self, batch: Any) -> Any:
+        self.calls += 1
+        return batch[:, :2] * self.by
+
+
+class Plain(Scale):
+    def __call__(self, batch: Any) -> Any:
+        return batch[:, :2] * self.by
+
+    def method(self, batch: Any) -> Any:
+        return self(batch)
+
+
+def test_objects_methods_and_partial_functions_are_looked_into() -> None:
+    assert digits(Plain(2.0)) == digits(Plain(2.0))
+    assert digits(Plain(2.0)) != digits(Plain(2.0 + 1e-9))
+    assert digits(Plain(2.0).method) != digits(Plain(2.0 + 1e-9).method)
+
+    def power(batch: Any, exponent: float) -> Any:
+        return batch[:, :2] ** exponent
+
+    assert digits(partial(power, exponent=2)) != digits(partial(power, exponent=2 + 1e-9))
+
+
+def test_what_calls_change_is_left_out_so_that_a_model_stays_itself() -> None:
+    model = wrap(Scale(2.0), "logits")
+    first = model.fingerprint(BATCH)
+    for _ in range(3):
+        model(BATCH)
+    assert model.fingerprint(BATCH) == first
+    assert digits(Scale(2.1)) != first
+    assert model.identity(BATCH) is None  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda c: LogisticRegression(C=c),
+        lambda c: make_pipeline(StandardScaler(), LogisticRegression(C=c)),
+        lambda c: DecisionTreeClassifier(max_depth=2 if c > 1 else 3, random_state=0),
+        lambda c: RandomForestClassifier(3, max_depth=2 if c > 1 else 3, random_state=0),
+        lambda c: HistGradientBoostingClassifier(max_iter=2 if c > 1 else 3, random_state=0),
+    ],
+)
+def test_the_digits_of_an_estimator_see_its_parameters_and_what_was_fitted(make: Any) -> None:
+    one, same, other = (wrap(fitted(estimator=make(c))) for c in (1.0, 1.0, 1.0 + 1e-9))
+    assert one.fingerprint(BATCH) == same.fingerprint(BATCH)
+    assert one.fingerprint(BATCH) != other.fingerprint(BATCH)
+
+
+def test_the_digits_of_an_estimator_are_the_same_in_another_process() -> None:
+    script = (
+        "from tests.models.test_wrap import BATCH, fitted, wrap, DecisionTreeClassifier, two_columns\n"
+        "tree = wrap(fitted(estimator=DecisionTreeClassifier(random_state=0)))\n"
+        "print(tree.fingerprint(BATCH), wrap(two_columns, 'logits').fingerprint(BATCH))\n"
+    )
+    ran = [
+        subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, env={**os.environ} | changed)
+        for changed in ({"PYTHONHASHSEED": "1"}, {"PYTHONHASHSEED": "2"})
+    ]
+    assert [each.stderr for each in ran] == ["", ""]
+    assert ran[0].stdout == ran[1].stdout
+    assert ran[0].stdout.split()[1] == digits(two_columns)
+
+
+def test_a_session_is_told_by_what_it_was_opened_from(lenet_files: Any) -> None:
+    import onnxruntime
+
+    content = lenet_files["onnx"].read_bytes()
+    images = np.random.default_rng(0).random((3, 1, 28, 28), np.float32)
+    opened = onnxruntime.InferenceSession(content)
+    assert digits(opened, batch=images) == digits(onnxruntime.InferenceSession(content), batch=images)
+    assert digits(opened, batch=images) == digits(onnxruntime.InferenceSession(str(lenet_files["onnx"])), batch=images)
+    assert wrap(opened, "logits").identity(images) is None  # type: ignore[attr-defined]
+    assert wrap(opened, "logits")._given == hashlib.sha256(content).hexdigest()  # type: ignore[attr-defined]
+
+
+def test_the_digits_of_a_torch_module_see_its_code_and_settings() -> None:
+    class Scaled(nn.Module):
+        def __init__(self, by: float) -> None:
+            super().__init__()
+            self.by = by
+
+        def forward(self, inputs: torch.Tensor) -> torch.Tensor:
+            return inputs[:, :2] * self.by
+
+    first = digits(Scaled(1.0).eval())
+    assert first == digits(Scaled(1.0).eval())
+    assert first != digits(Scaled(1.5).eval())
+    forward = Scaled.forward
+    Scaled.forward = lambda self, inputs: inputs[:, 2:] * self.by  # type: ignore[method-assign]
+    assert first != digits(Scaled(1.0).eval())
+    Scaled.forward = forward  # type: ignore[method-assign]
+    assert first == digits(Scaled(1.0).eval())
