@@ -12,7 +12,20 @@ from typing import TYPE_CHECKING, Any
 from certcal._checks import InputError
 
 if TYPE_CHECKING:
-    from certcal import binning, calibrators, claims, data, metrics, report, study, worst_case
+    from certcal import (
+        binning,
+        bounds,
+        calibrators,
+        claims,
+        data,
+        engines,
+        metrics,
+        models,
+        report,
+        smoothing,
+        study,
+        worst_case,
+    )
     from certcal.claims import Bound, Certificate, Estimate
     from certcal.metrics import Measurements, measure
     from certcal.predictions import Predictions
@@ -27,12 +40,16 @@ __all__ = [
     "Measurements",
     "Predictions",
     "binning",
+    "bounds",
     "calibrators",
     "claims",
     "data",
+    "engines",
     "measure",
     "metrics",
+    "models",
     "report",
+    "smoothing",
     "study",
     "worst_case",
 ]
@@ -46,7 +63,21 @@ _HOMES = {
     "measure": "certcal.metrics",
 }
 _ROOMS = frozenset(
-    {"binning", "calibrators", "claims", "data", "metrics", "report", "study", "torchmetrics", "worst_case"}
+    {
+        "binning",
+        "bounds",
+        "calibrators",
+        "claims",
+        "data",
+        "engines",
+        "metrics",
+        "models",
+        "report",
+        "smoothing",
+        "study",
+        "torchmetrics",
+        "worst_case",
+    }
 )
 
 

@@ -1,0 +1,114 @@
+# pyright: basic
+"""From a model's outputs to votes and histograms of one class's confidence.
+
+A vote goes to the largest output; among equal ones to the class with the lowest number. That is a function of the
+outputs like any other, so certificates hold for it. A row that is no prediction at all (a NaN or infinite logit; a
+probability that is NaN, negative or above one; probabilities that do not sum to one) has no vote and confidence 0: it
+counts against the class.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numba import njit
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _valid(row: Any, logits: Any, above: Any, tolerance: Any) -> Any:
+    if logits:
+        good = True
+        for k in range(row.size):
+            good &= np.isfinite(row[k])
+        return good
+    total = 0.0
+    for k in range(row.size):
+        if not 0.0 <= row[k] <= 1.0 + above:  # false for NaN
+            return False
+        total += row[k]
+    return abs(total - 1.0) <= tolerance
+
+
+@njit(cache=True, nogil=True)
+def _largest(row: Any) -> Any:
+    best = 0
+    for k in range(1, row.size):
+        if row[k] > row[best]:
+            best = k
+    return best
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _confidence(row: Any, chosen: Any, logits: Any) -> Any:
+    """Probability of one class: for logits 1 / Σ_k exp(l_k - l_A), where an overflow means 0."""
+    own = np.float64(row[chosen])
+    if not logits:
+        return min(own, 1.0)
+    total = 0.0
+    for k in range(row.size):
+        total += np.exp(np.float64(row[k]) - own)
+    return 1.0 / total
+
+
+@njit(cache=True, nogil=True)
+def _cell(value: Any, thresholds: Any) -> Any:
+    """How many thresholds are at most the value."""
+    low, high = 0, thresholds.size
+    while low < high:
+        middle = (low + high) // 2
+        if thresholds[middle] <= value:
+            low = middle + 1
+        else:
+            high = middle
+    return low
+
+
+@njit(cache=True, nogil=True)
+def add_votes(
+    outputs: Any,
+    rows: Any,
+    first: Any,
+    per_sample: Any,
+    logits: Any,
+    above: Any,
+    tolerance: Any,
+    votes: Any,
+    invalid: Any,
+) -> None:
+    """Count the votes of the first ``rows`` outputs, row by row for the sample ``(first + row) // per_sample``."""
+    for row in range(rows):
+        place = (first + row) // per_sample
+        if _valid(outputs[row], logits, above, tolerance):
+            votes[place, _largest(outputs[row])] += 1
+        else:
+            invalid[place] += 1
+
+
+@njit(cache=True, nogil=True)
+def add_confidences(
+    outputs: Any,
+    rows: Any,
+    first: Any,
+    per_sample: Any,
+    logits: Any,
+    above: Any,
+    tolerance: Any,
+    classes: Any,
+    thresholds: Any,
+    votes: Any,
+    invalid: Any,
+    histogram: Any,
+) -> None:
+    """Count votes for each sample's class and the cell of its confidence, as :func:`add_votes` does for all classes."""
+    for row in range(rows):
+        place = (first + row) // per_sample
+        chosen = classes[place]
+        cell = 0
+        if _valid(outputs[row], logits, above, tolerance):
+            if _largest(outputs[row]) == chosen:
+                votes[place] += 1
+            cell = _cell(_confidence(outputs[row], chosen, logits), thresholds)
+        else:
+            invalid[place] += 1
+        histogram[place, cell] += 1

@@ -1,0 +1,13 @@
+"""Where work runs: in this process, or in worker processes beside it.
+
+An engine takes a task and pieces of work and hands back each piece with its result, in any order. It knows nothing
+about what the work is. What is lost with a worker is done again; what cannot be done ends in one sentence.
+"""
+
+from __future__ import annotations
+
+from certcal.engines._engine import Engine, EngineError, Task
+from certcal.engines._in_process import InProcess
+from certcal.engines._local import LocalProcesses
+
+__all__ = ["Engine", "EngineError", "InProcess", "LocalProcesses", "Task"]

@@ -1,0 +1,55 @@
+"""What an engine is, and what it asks of a task."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Iterable
+from typing import Any, Protocol, TypeVar
+
+from certcal._checks import InputError
+
+Piece = TypeVar("Piece")
+Result = TypeVar("Result")
+PieceIn = TypeVar("PieceIn", contravariant=True)
+ResultOut = TypeVar("ResultOut", covariant=True)
+
+
+class EngineError(InputError):
+    """Work that an engine could not get done. The text says which piece, why, and what to do."""
+
+
+class Task(Protocol[PieceIn, ResultOut]):
+    """Work that can be done anywhere: a pure function of the piece, after one preparation per worker.
+
+    For an engine whose ``remote`` is true, the task, its pieces and its results are sent between processes.
+    """
+
+    def prepare(self) -> None:
+        """Load what every piece needs. Called once in each worker, before its first piece."""
+        ...
+
+    def __call__(self, piece: PieceIn, /) -> ResultOut:
+        """The result of a piece; the same wherever and whenever it is computed."""
+        ...
+
+
+class Engine(Protocol):
+    """Something that runs tasks.
+
+    Attributes
+    ----------
+    remote
+        Whether pieces are worked on in other processes, so that the task must be able to travel.
+    """
+
+    @property
+    def remote(self) -> bool:
+        """Whether pieces are worked on in other processes."""
+        ...
+
+    def run(self, task: Task[Piece, Result], pieces: Iterable[Piece]) -> Generator[tuple[Piece, Result], Any, None]:
+        """Each piece with its result, once, in any order.
+
+        Pieces are taken from the iterable as workers become free. Closing the generator stops all work and leaves
+        no process behind. An exception of the task is raised here.
+        """
+        ...

@@ -1,0 +1,171 @@
+"""Worker processes on this machine."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections import Counter
+from collections.abc import Generator, Iterable
+from itertools import islice
+from typing import TYPE_CHECKING, Any
+
+from certcal._checks import InputError, whole_number
+from certcal.engines._engine import EngineError, Piece, Result, Task
+from certcal.engines._worker import READY, RESULT, work
+
+if TYPE_CHECKING:
+    from multiprocessing.context import SpawnProcess
+
+MOST_WORKERS = 1024
+_ATTEMPTS = 2  # of a piece whose worker dies
+
+# Several processes share the cores: each of them computes on one thread.
+_ONE_THREAD = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "VECLIB_MAXIMUM_THREADS")
+
+
+class LocalProcesses:
+    """Work in several processes on this machine, each with one thread.
+
+    Results come back as they are finished. A piece whose worker dies (out of memory, a crash in native code) is
+    tried once more in a new worker. When the driver ends for whatever reason, so do the workers.
+
+    Parameters
+    ----------
+    workers
+        How many processes.
+
+    Examples
+    --------
+    >>> LocalProcesses(0)
+    Traceback (most recent call last):
+        ...
+    certcal._checks.InputError: workers is 0; pass a whole number from 1 to 1024
+    """
+
+    remote = True
+
+    def __init__(self, workers: int) -> None:
+        self.workers = whole_number(
+            workers, 1, MOST_WORKERS, "workers", f"pass a whole number from 1 to {MOST_WORKERS}"
+        )
+
+    def run(self, task: Task[Piece, Result], pieces: Iterable[Piece]) -> Generator[tuple[Piece, Result], Any, None]:
+        """Each piece with its result, in the order in which they are finished."""
+        from multiprocessing.connection import wait
+
+        coming = enumerate(pieces)
+        lost: Counter[int] = Counter()
+        crew: list[_Worker] = []
+        leaving: list[_Worker] = []
+        try:
+            for number, piece in islice(coming, self.workers):
+                crew.append(_Worker(task, number, piece))
+            while crew:
+                for connection in wait([worker.connection for worker in crew]):
+                    worker = next(each for each in crew if each.connection is connection)
+                    number, piece = worker.number, worker.piece
+                    answer = worker.answer()
+                    if answer is None:
+                        crew.remove(worker)
+                        code = worker.stop(patience=5)
+                        lost[number] += 1
+                        if not worker.ready or lost[number] == _ATTEMPTS:
+                            raise EngineError(_death(worker, code))
+                        crew.append(_Worker(task, number, piece))
+                        continue
+                    kind, value = answer
+                    if kind == READY:
+                        worker.ready = True
+                        worker.send(piece)
+                    elif kind == RESULT:
+                        following = next(coming, None)
+                        if following is None:
+                            crew.remove(worker)
+                            leaving.append(worker)
+                            worker.connection.close()  # it ends by itself while the others go on
+                        else:
+                            worker.number, worker.piece = following
+                            worker.send(worker.piece)
+                        yield piece, value
+                    else:
+                        raise _with_origin(*value)
+        finally:
+            for worker in crew:
+                worker.stop()
+            for worker in leaving:
+                worker.stop(patience=5)
+
+
+class _Worker:
+    """A process, the connection to it, and the piece it has."""
+
+    def __init__(self, task: Any, number: int, piece: Any) -> None:
+        import multiprocessing
+
+        context = multiprocessing.get_context("spawn")
+        self.connection, theirs = context.Pipe()
+        self.process: SpawnProcess = context.Process(target=work, args=(theirs,), daemon=True)
+        self.number, self.piece, self.ready = number, piece, False
+        with _one_thread():
+            self.process.start()
+        theirs.close()
+        self.send(task)
+
+    def send(self, message: Any) -> None:
+        """Hand something over. If the worker is dead, its next answer says so."""
+        with contextlib.suppress(BrokenPipeError, ConnectionResetError):
+            self.connection.send(message)
+
+    def answer(self) -> tuple[str, Any] | None:
+        """What the worker says, or None if it is dead."""
+        try:
+            return self.connection.recv()
+        except (EOFError, OSError):
+            return None
+
+    def stop(self, patience: float = 0) -> int | None:
+        """Give the process some seconds to end by itself, then end it; return its exit code."""
+        self.connection.close()
+        self.process.join(patience)
+        if self.process.exitcode is None:
+            self.process.terminate()
+            self.process.join(5)
+        if self.process.exitcode is None:
+            self.process.kill()
+            self.process.join()
+        return self.process.exitcode
+
+
+@contextlib.contextmanager
+def _one_thread() -> Generator[None, None, None]:
+    """What a child started meanwhile inherits; libraries read these variables when they are loaded."""
+    before = {name: os.environ.get(name) for name in _ONE_THREAD}
+    os.environ.update(dict.fromkeys(_ONE_THREAD, "1"))
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                del os.environ[name]
+            else:
+                os.environ[name] = value
+
+
+def _death(worker: _Worker, code: int | None) -> str:
+    ending = f"was ended by signal {-code}" if code is not None and code < 0 else f"ended with exit code {code}"
+    if not worker.ready:
+        return (
+            f"a worker process {ending} before it could begin; in a script, put the call under "
+            "if __name__ == '__main__':, and see above for what the worker printed"
+        )
+    return (
+        f"a worker process {ending} at {worker.piece}, and so did a second one; "
+        "use fewer workers if memory is short, or workers=1 to see the failure itself"
+    )
+
+
+def _with_origin(error: BaseException, text: str) -> BaseException:
+    """An exception of a worker, with the worker's own traceback unless it is one sentence for the user."""
+    if not isinstance(error, InputError):
+        error.add_note(f"in a worker process:\n{text}")
+    return error

@@ -1,0 +1,41 @@
+"""Randomised smoothing: noise, the run on disk, certificates, sequential decisions, robustness."""
+
+from __future__ import annotations
+
+from certcal.smoothing import robustness
+from certcal.smoothing._certificates import CONFIDENCES, Certificates, certificates
+from certcal.smoothing._counts import Counts
+from certcal.smoothing._decide import decide
+from certcal.smoothing._decisions import Decisions, read_decisions
+from certcal.smoothing._failures import Failures
+from certcal.smoothing._grid import default_thresholds
+from certcal.smoothing._logs import CertificationLog, LogWarning, read_log
+from certcal.smoothing._manifest import Manifest
+from certcal.smoothing._run import Run, State, open_run
+from certcal.smoothing._sample import sample
+from certcal.smoothing._sampler import Sampler, SamplingError, Selection, Tally
+
+__all__ = [
+    "CONFIDENCES",
+    "Certificates",
+    "CertificationLog",
+    "Counts",
+    "Decisions",
+    "Failures",
+    "LogWarning",
+    "Manifest",
+    "Run",
+    "Sampler",
+    "SamplingError",
+    "Selection",
+    "State",
+    "Tally",
+    "certificates",
+    "decide",
+    "default_thresholds",
+    "open_run",
+    "read_decisions",
+    "read_log",
+    "robustness",
+    "sample",
+]

@@ -1,0 +1,340 @@
+"""Certificates at a radius, from counts: which predictions are certain, and between which confidences."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from certcal._checks import InputError, choice, share
+from certcal.claims import Certificate, Ledger, move_outward
+from certcal.smoothing import _bands
+from certcal.smoothing._bands import Side
+from certcal.smoothing._counts import Counts
+from certcal.smoothing._failures import Failures, failing
+from certcal.smoothing._radii import radii_of_limits
+from certcal.smoothing._tables import lower_limits
+from certcal.smoothing._tangent import tangent
+
+if TYPE_CHECKING:
+    from certcal.worst_case import CertifiedSummary, WorstCase
+
+Floats = NDArray[np.float64]
+
+CONFIDENCES = ("tight", "tangent", "bernstein", "cdf", "standard")
+
+# How a sample's α is shared between the prediction and the two ends of its confidence interval: fixed once, for all
+# radii and kinds. Everything depends on the logarithm of a share only; docs/certificates.md has the numbers.
+SHARES = {"prediction": 2, "lower": 3, "upper": 3}
+
+_NOISE = {
+    "gaussian": "noise draws are independent and exactly Gaussian (rounding to float32 is neglected)",
+    "exact": "noise draws are independent and exactly discretised Gaussian (what is certified is the model applied to "
+    "inputs rounded to k/255, around the rounded input)",
+}
+_BATCH = "the model's output for an input does not depend on the other inputs in its batch"
+_FIXED = "the seed and the number of draws were fixed before any result was looked at"
+
+_CONFIDENCE = "mean probability of the predicted class under the noise"
+
+
+@dataclass(frozen=True, eq=False)
+class Certificates:
+    """What holds for each sample under every perturbation of norm up to ``radius``.
+
+    Attributes
+    ----------
+    lower, upper
+        Interval of the smoothed confidence in class A; [0, 1] where the prediction is not certified.
+    correct
+        Whether class A is the true class.
+    certified
+        Whether the smoothed prediction is A everywhere within the radius.
+    abstained
+        Whether not even the prediction at the input itself is certain: the votes do not show a majority.
+    radii
+        Radius within which the prediction is certified, rounded down; NaN where abstained.
+    radius
+        Radius of the intervals.
+    alpha
+        Probability with which one sample's certificate may fail; with ``familywise``, any of them.
+    ledger
+        How one sample's share of it is spent.
+    confidence, familywise, noise
+        Kind of interval, whether alpha is for all samples together, and how the noise was drawn.
+    earlier
+        Sizes (samples, draws per sample) that the run had before it was extended, if it was.
+    """
+
+    lower: Floats
+    upper: Floats
+    correct: NDArray[np.bool_]
+    certified: NDArray[np.bool_]
+    abstained: NDArray[np.bool_]
+    radii: Floats
+    radius: float
+    alpha: float
+    ledger: Ledger
+    confidence: str
+    familywise: bool
+    noise: str
+    earlier: tuple[tuple[int, int], ...] = ()
+
+    def __len__(self) -> int:
+        return self.lower.size
+
+    @property
+    def n(self) -> int:
+        """Number of samples."""
+        return len(self)
+
+    @property
+    def n_certified(self) -> int:
+        """Number of certified samples."""
+        return int(np.count_nonzero(self.certified))
+
+    @property
+    def assumptions(self) -> tuple[str, ...]:
+        """What every certificate here rests on."""
+        return (_NOISE[self.noise], _BATCH, _FIXED, *_extended(self.earlier, self.n))
+
+    def __repr__(self) -> str:
+        return (
+            f"Certificates(n={self.n}, radius={self.radius:g}, confidence={self.confidence!r}, "
+            f"certified={self.n_certified}, abstained={int(np.count_nonzero(self.abstained))})"
+        )
+
+    def summary(self, bins: int = 15, closed: str = "left", delta: float = 0.05) -> CertifiedSummary:
+        """Everything that these certificates say together; see :func:`certcal.worst_case.certify`.
+
+        The bounds on the population pay for certificates that fail with probability ``ledger.spent`` each.
+        """
+        from certcal.worst_case import certify
+
+        return certify(
+            self.lower,
+            self.upper,
+            self.correct,
+            certified=self.certified,
+            bins=bins,
+            closed=closed,
+            delta=delta,
+            alpha=self.ledger.spent,
+        )
+
+    def failures(self, delta: float = 0.001, samples: str = "certified") -> Failures:
+        """The number K of failing certificates that is exceeded with probability at most ``delta``.
+
+        What is random: the noise. Samples have noise of their own, and each certificate fails with probability at most
+        a = ``ledger.spent``, so the number of failures is below a binomial variable with N and a in distribution. Each
+        failing sample moves the sums of two bins by at most 1 each, hence at most 2/n of a calibration error over n
+        samples.
+
+        Parameters
+        ----------
+        delta
+            Probability of more failures.
+        samples
+            "certified" or "all": over which samples the error is.
+        """
+        choice(samples, ("certified", "all"), "samples")
+        share(delta, "delta", "pass a probability between 0 and 1")
+        return failing(self.n, self.ledger.spent, delta, self.n_certified if samples == "certified" else self.n)
+
+    def claim(
+        self, bins: int = 15, closed: str = "left", samples: str = "certified", delta: float = 0.001
+    ) -> Certificate:
+        """The largest calibration error that perturbations up to the radius can cause on these samples.
+
+        With ``familywise`` all intervals hold together except with probability ``alpha``. Without, more than K of them
+        fail with probability at most ``delta``, and 2K/n is added for those that do; alpha is then not the
+        probability of the claim, ``delta`` is.
+
+        Parameters
+        ----------
+        bins, closed
+            As for :func:`certcal.metrics.ece`.
+        samples
+            "certified": of the certified samples. "all": of all, those that are not certified being free.
+        delta
+            Used when alpha is per sample: the probability with which the claim may fail.
+        """
+        from certcal.worst_case import calibration_error
+
+        choice(samples, ("certified", "all"), "samples")
+        if samples == "certified" and not self.n_certified:
+            raise InputError(f'no sample is certified at radius {self.radius:g}; use samples="all" or a smaller radius')
+        if self.n_certified:
+            found = calibration_error(
+                self.lower, self.upper, self.correct, certified=self.certified, bins=bins, closed=closed
+            )
+            worst: WorstCase = found if samples == "certified" else found.all_samples or found
+        else:
+            worst = calibration_error(self.lower, self.upper, np.ones(self.n, np.uint8), bins=bins, closed=closed)
+        settings: dict[str, Any] = {"confidence": _CONFIDENCE, "intervals": self.confidence}
+        settings |= {"bins": bins, "closed": closed, "samples": samples}
+        if self.familywise:
+            ledger, more = Ledger(self.alpha).split(**SHARES), 0.0
+        else:
+            failed = self.failures(delta, samples)
+            ledger, more = Ledger(delta).spend(f"more than {failed.count} certificates fail", delta), failed.term
+            settings |= {"alpha per sample": self.alpha, "failing certificates": failed.count}
+        value = min(1.0, move_outward(worst.value + worst.rounding + more, "upper", 1e-15))
+        name = "calibration error of the smoothed classifier"
+        return Certificate(name, value, "upper", self.radius, ledger, worst.n, self.assumptions, settings)
+
+
+def certificates(
+    counts: Counts,
+    radius: float,
+    alpha: float = 0.001,
+    confidence: str = "tight",
+    familywise: bool = False,
+) -> Certificates:
+    """Certify predictions and confidences of a smoothed classifier under perturbations of norm up to a radius.
+
+    What is random: the noise draws behind the counts. What is assumed: draws are independent (so a model's output does
+    not depend on what else is in its batch), and their seed and number were fixed before any result was looked at;
+    Gaussian noise is taken as exact, its rounding to float32 being neglected. What is claimed of a sample marked
+    certified: for every perturbation γ with ‖γ‖₂ <= radius the smoothed classifier predicts class A at x + γ, and its
+    confidence E f_A(x + γ + δ) lies in [lower, upper]. For each sample, the probability that it is marked certified and
+    this is not so is at most alpha.
+
+    Why. Prediction: votes are binomial with probability p_A, whose Clopper-Pearson lower limit p fails with its share
+    of alpha; if p > ½ the prediction is A within σΦ⁻¹(p) (Cohen et al. 2019). The limit is rounded down, so the strict
+    inequality that rules out ties holds at the radius itself. Confidence: each end has its share, and its proof is
+    with its kind:
+
+    * "tight": a Clopper-Pearson limit at each threshold of the histogram (the default; one event for all radii);
+    * "tangent": one mean instead of a band, by convexity and bets chosen from the pilot draws; usually the narrowest;
+      each radius has an event of its own;
+    * "cdf": a band of constant width (Dvoretzky, Kiefer, Wolfowitz), as published;
+    * "bernstein", "standard": limits of the mean, empirical Bernstein's or Hoeffding's, the latter as published.
+
+    Parameters
+    ----------
+    counts
+        From a run, :meth:`certcal.smoothing.Run.counts`.
+    radius
+        In the units of the input, at least 0. At 0 the interval is one of the mean confidence.
+    alpha
+        Probability with which the certificate of a sample may fail.
+    confidence
+        Kind of interval.
+    familywise
+        Share alpha among the samples, so that with probability at least 1 - alpha *no* certificate fails.
+
+    Returns
+    -------
+    Certificates
+        Intervals, radii and the ledger. ``summary()`` answers what they mean together.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from certcal.smoothing import Counts, certificates
+    >>> x = np.random.default_rng(0).beta(50, 0.5, (2, 10_000))
+    >>> counts = Counts.from_confidences(x, np.linspace(0.01, 0.99, 99), votes=[10_000, 5_020], sigma=0.5)
+    >>> found = certificates(counts, radius=0.5)
+    >>> found
+    Certificates(n=2, radius=0.5, confidence='tight', certified=1, abstained=1)
+    >>> found.lower.round(3), found.radii.round(3)
+    (array([0.945, 0.   ]), array([1.573,   nan]))
+    """
+    if not isinstance(counts, Counts):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise InputError(f"counts is {type(counts).__name__}; pass what a run's counts() returns")
+    choice(confidence, CONFIDENCES, "confidence")
+    share(alpha, "alpha", "pass a probability between 0 and 1")
+    distance = _radius(radius)
+    ledger = Ledger(_part(alpha, len(counts)) if familywise else float(alpha)).split(**SHARES)
+    spent = dict(ledger.entries)
+    radii = certified_radii(counts, spent["prediction"])
+    abstained = np.isnan(radii)
+    certified = ~abstained & (radii >= distance)
+    # R/σ rounded up: a slightly larger radius is certified.
+    r = 0.0 if distance == 0 else math.nextafter(distance / counts.sigma, math.inf)
+    return Certificates(
+        np.where(certified, _ends(counts, certified, False, confidence, r, spent["lower"]), 0.0),
+        np.where(certified, 1 - _ends(counts, certified, True, confidence, r, spent["upper"]), 1.0),
+        counts.predicted == counts.label,
+        certified,
+        abstained,
+        radii,
+        distance,
+        float(alpha),
+        ledger,
+        confidence,
+        bool(familywise),
+        counts.noise,
+        counts.earlier,
+    )
+
+
+def certified_radii(counts: Counts, level: float) -> Floats:
+    """Radius σΦ⁻¹(p) within which class A is predicted, p the lower limit of its votes; NaN where p is not above ½."""
+    radii = np.full(len(counts), np.nan)
+    for n, rows in _groups(counts):
+        limits = lower_limits(n, level)
+        limits.fill(counts.votes[rows])
+        votes = counts.votes[rows]
+        radii[rows] = radii_of_limits(limits.values[votes], limits.scores[votes], counts.sigma)
+    return radii
+
+
+def _ends(counts: Counts, certified: NDArray[np.bool_], flip: bool, confidence: str, r: float, level: float) -> Floats:
+    """Lower ends of the certified samples' intervals, for X or for 1 - X."""
+    side = Side.of(counts.thresholds, flip)
+    kinds: dict[str, Callable[..., Floats]] = {
+        "standard": _bands.standard,
+        "bernstein": _bands.bernstein,
+        "cdf": _bands.cdf,
+        "tight": _bands.tight,
+    }
+    out = np.zeros(len(counts))
+    for n, rows in _groups(counts, certified, by_pilot=confidence == "tangent"):
+        histogram = counts.histogram[rows]
+        if confidence == "tangent":
+            out[rows] = tangent(histogram, counts.pilot[rows], side, r, level)
+        else:
+            out[rows] = kinds[confidence](histogram, side, n, r, level)
+    return out
+
+
+def _groups(
+    counts: Counts, where: NDArray[np.bool_] | None = None, by_pilot: bool = False
+) -> list[tuple[int, NDArray[np.int64]]]:
+    """Rows with equally many draws (and pilot draws): they share their tables."""
+    rows = np.arange(len(counts)) if where is None else np.flatnonzero(where)
+    keys = np.stack([counts.draws[rows], counts.pilot[rows].sum(axis=1) if by_pilot else 0 * rows], axis=1)
+    values, group = np.unique(keys, axis=0, return_inverse=True)
+    return [(int(key[0]), rows[group.reshape(-1) == g]) for g, key in enumerate(values)]
+
+
+def _extended(earlier: tuple[tuple[int, int], ...], now: int) -> tuple[str, ...]:
+    """The assumption of a run that had other sizes before, or none."""
+    if not earlier:
+        return ()
+    sizes = [f"n={n}" if samples == now else f"{samples} samples with n={n}" for samples, n in earlier]
+    steps = sizes if len(sizes) <= 4 else [sizes[0], f"{len(sizes) - 2} other sizes", sizes[-1]]
+    return (f"the run was extended from {', then '.join(steps)} without looking at its results",)
+
+
+def _radius(radius: Any) -> float:
+    try:
+        value = float(radius)
+    except (TypeError, ValueError):
+        raise InputError(f"radius is {radius!r}; pass a number of at least 0, in the units of the input") from None
+    if not 0 <= value < math.inf:
+        raise InputError(f"radius is {value:g}; pass a finite number of at least 0, in the units of the input")
+    return value
+
+
+def _part(alpha: float, n: int) -> float:
+    """One of n equal parts of alpha, rounded down."""
+    value = alpha / n
+    return value if Fraction(value) * n <= Fraction(alpha) else math.nextafter(value, 0.0)

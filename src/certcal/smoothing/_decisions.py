@@ -1,0 +1,252 @@
+"""What sequential sampling has decided, and its form on disk."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+from dataclasses import asdict, dataclass, fields
+from pathlib import Path
+from typing import Any, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from certcal._checks import InputError
+from certcal.claims import short_text
+from certcal.smoothing._fields import Fields
+from certcal.smoothing._manifest import MOST_DRAWS, MOST_SEED
+from certcal.smoothing._sequential import ABOVE, BELOW, UNDECIDED, looks, verdicts
+
+FORMAT = "certcal decisions"
+VERSION = 1
+FORMS = (".json", ".parquet")
+COLUMNS = ("index", "label", "predicted", "draws", "votes", "invalid")
+
+_MOST_BYTES = 1 << 30
+_MOST_ROWS = 10**8
+_KEY = b"certcal"
+
+
+@dataclass(frozen=True)
+class Setting:
+    """How decisions were reached.
+
+    Attributes
+    ----------
+    radius, sigma, noise
+        The radius in question, and the noise.
+    alpha, alpha_below
+        Probability of a wrong "above" and of a wrong "below".
+    budget, n0, block
+        Most draws per sample; those that chose the class; looks are at multiples of ``block``.
+    seed
+        Of the noise.
+    model
+        Its description.
+    """
+
+    radius: float
+    sigma: float
+    noise: str
+    alpha: float
+    alpha_below: float
+    budget: int
+    n0: int
+    block: int
+    seed: int
+    model: str
+
+
+@dataclass(frozen=True, eq=False)
+class Decisions:
+    """For each sample whether its certified radius is above r, decided with as few draws as that took.
+
+    Attributes
+    ----------
+    setting
+        How they were reached.
+    index, label, predicted
+        Which sample, its true class, and the class chosen.
+    verdict
+        "above" (certified at r), "below" (this class cannot be certified at r), "undecided" (the budget ended).
+    draws, votes, invalid
+        Counting draws used, those for the class, and those without a valid output (which count against it).
+    """
+
+    setting: Setting
+    index: NDArray[np.int64]
+    label: NDArray[np.int64]
+    predicted: NDArray[np.int64]
+    verdict: NDArray[np.str_]
+    draws: NDArray[np.int64]
+    votes: NDArray[np.int64]
+    invalid: NDArray[np.int64]
+
+    def __len__(self) -> int:
+        return self.index.size
+
+    def __repr__(self) -> str:
+        counts = ", ".join(f"{name}={self.count(name)}" for name in (ABOVE, BELOW, UNDECIDED))
+        return f"Decisions(n={len(self)}, radius={self.setting.radius:g}, {counts}, draws={int(self.draws.sum())})"
+
+    @property
+    def correct(self) -> NDArray[np.bool_]:
+        """Whether the class chosen is the label."""
+        return self.predicted == self.label
+
+    @property
+    def certified(self) -> NDArray[np.bool_]:
+        """Whether the class chosen is certified at the radius."""
+        return self.verdict == ABOVE
+
+    def count(self, verdict: str) -> int:
+        """How many samples got a verdict."""
+        return int(np.count_nonzero(self.verdict == verdict))
+
+    @property
+    def sentence(self) -> str:
+        """What is claimed."""
+        right = int(np.count_nonzero(self.certified & self.correct))
+        s = self.setting
+        noise = "the noise is exactly Gaussian" if s.noise == "gaussian" else "inputs are rounded to k/255"
+        radius, level = short_text(s.radius, "lower"), short_text(s.alpha, "upper")
+        return (
+            f"{right} of these {len(self)} samples are predicted correctly under every perturbation of norm up to "
+            f"{radius}, each except with probability at most {level}, if {noise}, the model's output for an input does "
+            "not depend on the other inputs in its batch, and the seed was fixed beforehand; "
+            f"{self.count(UNDECIDED)} are UNDECIDED after {s.budget} draws and count as not certified."
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values for JSON."""
+        return {
+            "type": "decisions",
+            "format": FORMAT,
+            "version": VERSION,
+            "setting": asdict(self.setting),
+            "sentence": self.sentence,
+            "verdict": self.verdict.tolist(),
+            **{name: getattr(self, name).tolist() for name in COLUMNS},
+        }
+
+    def to_bytes(self, form: str = ".json") -> bytes:
+        """The whole as a JSON or Parquet file, to be written in one piece; :func:`read_decisions` reads it.
+
+        Parameters
+        ----------
+        form
+            ".json" or ".parquet".
+        """
+        if form not in FORMS:
+            raise InputError(f"decisions cannot be written as {form!r}; choose one of {', '.join(FORMS)}")
+        if form == ".json":
+            return (json.dumps(self.to_dict(), indent=1, allow_nan=False) + "\n").encode()
+        from certcal.data._parquet import parquet
+        from certcal.data._pyarrow import from_numpy, pa
+
+        about = {"format": FORMAT, "version": VERSION, "setting": asdict(self.setting)}
+        columns = {name: from_numpy(getattr(self, name)) for name in COLUMNS}
+        table = pa.table({**columns, "verdict": self.verdict.tolist()}, metadata={_KEY: json.dumps(about).encode()})
+        stream = io.BytesIO()
+        parquet.write_table(table, stream)
+        return stream.getvalue()
+
+
+def read_decisions(path: str | os.PathLike[str]) -> Decisions:
+    """Read decisions from a JSON or Parquet file.
+
+    Parameters
+    ----------
+    path
+        A file that holds what :meth:`Decisions.to_bytes` gave.
+    """
+    file = Path(path)
+    if file.suffix not in FORMS:
+        raise InputError(f"{file}: decisions end in {' or '.join(FORMS)}; check the file's name")
+    try:
+        if file.stat().st_size > _MOST_BYTES:
+            raise InputError(f"{file}: larger than {_MOST_BYTES >> 20} MiB, which no file of decisions is; check it")
+        content = file.read_bytes()
+    except OSError as error:
+        raise InputError(f"{file}: cannot be read ({error.strerror or error}); check the path") from error
+    try:
+        about, columns = _from_json(content) if file.suffix == ".json" else _from_parquet(content)
+    except (ValueError, TypeError, KeyError, OSError, RecursionError) as error:
+        raise InputError(f"{file}: holds no decisions ({type(error).__name__}); restore it or decide anew") from error
+    return _checked(file, about, columns)
+
+
+def _from_json(content: bytes) -> tuple[Any, dict[str, Any]]:
+    document: Any = json.loads(content)
+    return document, {name: document[name] for name in (*COLUMNS, "verdict")}
+
+
+def _from_parquet(content: bytes) -> tuple[Any, dict[str, Any]]:
+    from certcal.data._parquet import parquet
+    from certcal.data._pyarrow import pa
+
+    try:
+        file = parquet.ParquetFile(pa.BufferReader(content))
+        if file.metadata.num_rows > _MOST_ROWS:
+            raise ValueError("too many rows")
+        table: Any = file.read(columns=[*COLUMNS, "verdict"])
+        about = json.loads(table.schema.metadata[_KEY])
+        return about, {name: table.column(name).to_pylist() for name in (*COLUMNS, "verdict")}
+    except Exception as error:  # whatever a broken Parquet file makes pyarrow do
+        raise ValueError("not Parquet") from error
+
+
+def _checked(file: Path, about: Any, columns: dict[str, Any]) -> Decisions:
+    top = Fields(file, "", about)
+    if top.take("format") != FORMAT or top.take("version") != VERSION:
+        raise InputError(f"{file}: holds no decisions of version {VERSION}; decide anew with this version")
+    part = top.part("setting")
+    setting: dict[str, Any] = {each.name: part.take(each.name) for each in fields(Setting)}
+    for name in ("sigma", "radius", "alpha", "alpha_below"):
+        setting[name] = part.number(name, -1.0 if name == "radius" else 0.0)
+    if setting["radius"] < 0:
+        raise part.wrong("radius", "negative")
+    for name in ("alpha", "alpha_below"):
+        if setting[name] >= 1:
+            raise part.wrong(name, "no probability below 1")
+    for name in ("budget", "n0", "block"):
+        setting[name] = part.whole(name, 1, MOST_DRAWS)
+    setting["seed"] = part.whole("seed", 0, MOST_SEED)
+    if not (isinstance(setting["model"], str) and setting["noise"] in ("gaussian", "exact")):
+        raise part.wrong("noise", "unknown")
+    sizes = {len(_list(values)) for values in columns.values()}
+    whole = all(type(each) is int and abs(each) < 2**62 for name in COLUMNS for each in _list(columns[name]))
+    words = set(_list(columns["verdict"])) <= {ABOVE, BELOW, UNDECIDED} if whole and len(sizes) == 1 else False
+    if not words:
+        raise InputError(f"{file}: its columns are damaged; restore it or decide anew")
+    arrays = {name: np.array(columns[name], np.int64) for name in COLUMNS}
+    if np.any(
+        (arrays["votes"] < 0) | (arrays["invalid"] < 0) | (arrays["votes"] + arrays["invalid"] > arrays["draws"])
+    ):
+        raise InputError(f"{file}: has more votes than draws; restore it or decide anew")
+    decisions = Decisions(Setting(**setting), verdict=np.array(columns["verdict"], dtype="<U9"), **arrays)
+    _follow(file, decisions)
+    return decisions
+
+
+def _follow(file: Path, decisions: Decisions) -> None:
+    """Raise unless every verdict is what its votes say, at a look that the setting has."""
+    s = decisions.setting
+    if not np.isin(decisions.draws, looks(s.budget, s.block)).all():
+        raise InputError(f"{file}: has numbers of draws at which nobody looked; restore it or decide anew")
+    expected = verdicts(
+        decisions.votes, decisions.draws, radius=s.radius, sigma=s.sigma, alpha=s.alpha, alpha_below=s.alpha_below
+    )
+    early = (expected == UNDECIDED) & (decisions.draws < s.budget)
+    wrong = (expected != decisions.verdict) | early
+    if wrong.any():
+        place = int(np.argmax(wrong))
+        raise InputError(
+            f"{file}: verdict[{place}] is {str(decisions.verdict[place])!r}, which does not follow from "
+            f"{decisions.votes[place]} votes in {decisions.draws[place]} draws; restore it or decide anew"
+        )
+
+
+def _list(values: Any) -> list[Any]:
+    return cast("list[Any]", values) if isinstance(values, list) else [None]

@@ -1,0 +1,141 @@
+"""Files that are there whole or not at all, and a folder that one process writes to."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import platform
+import sys
+from collections.abc import Generator
+from pathlib import Path
+
+from certcal._checks import InputError
+
+TEMPORARY = ".tmp"
+LOCK = ".lock"
+
+
+def write_durably(path: Path, content: bytes) -> None:
+    """Write a file under a temporary name, flush it to the disk, move it to its place, flush the folder.
+
+    Whenever the machine stops, ``path`` holds all of the old content or all of the new.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> folder = tempfile.TemporaryDirectory()
+    >>> write_durably(Path(folder.name) / "note", b"kept")
+    >>> os.listdir(folder.name)
+    ['note']
+    >>> folder.cleanup()
+    """
+    temporary = path.with_name(f".{path.name}{TEMPORARY}")
+    try:
+        try:
+            with temporary.open("wb") as stream:
+                stream.write(content)
+                stream.flush()
+                os.fsync(stream.fileno())
+            os.replace(temporary, path)
+        except BaseException:
+            with contextlib.suppress(OSError):
+                temporary.unlink(missing_ok=True)
+            raise
+        flush_folder(path.parent)
+    except OSError as error:
+        raise InputError(
+            f"{path}: cannot be written ({error.strerror or error}); all that was finished before is kept: "
+            "make room or the folder writable, and give the same command again"
+        ) from error
+
+
+def flush_folder(folder: Path) -> None:
+    """Bring the names in a folder to the disk, where the system has such a thing."""
+    if os.name == "nt":
+        return
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def make_folder(folder: Path) -> None:
+    """Create a folder, with those above it, unless it is there; its name is on the disk when this returns."""
+    if folder.is_dir():
+        return
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        flush_folder(folder.parent)
+    except OSError as error:
+        raise InputError(
+            f"{folder}: the folder cannot be created ({error.strerror or error}); choose a place that can be written to"
+        ) from error
+
+
+def remove_leftovers(folder: Path) -> None:
+    """Remove what a process that was killed in the middle of writing has left. Only under the lock."""
+    for place in (folder, *(entry for entry in folder.iterdir() if entry.is_dir())):
+        for leftover in place.glob(f".*{TEMPORARY}"):
+            try:
+                leftover.unlink(missing_ok=True)
+            except OSError as error:
+                raise InputError(f"{leftover}: cannot be removed ({error.strerror or error}); remove it") from error
+
+
+@contextlib.contextmanager
+def only_writer(folder: Path) -> Generator[None, None, None]:
+    """Hold a folder's lock. The system drops it with the process, so what a killed one leaves is harmless.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> folder = tempfile.TemporaryDirectory()
+    >>> with only_writer(Path(folder.name)):
+    ...     with only_writer(Path(folder.name)):  # doctest: +ELLIPSIS
+    ...         pass
+    Traceback (most recent call last):
+        ...
+    certcal._checks.InputError: ...: another process (...) is drawing into this run; wait for it, or choose another
+    folder
+    >>> folder.cleanup()
+    """
+    path = folder / LOCK
+    try:
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
+    except OSError as error:
+        raise InputError(
+            f"{folder}: cannot be written to ({error.strerror or error}); make it writable or choose another folder"
+        ) from error
+    try:
+        if not _locked(descriptor):
+            holder = os.pread(descriptor, 80, 0).decode("ascii", "replace").strip() or "unknown"
+            raise InputError(
+                f"{folder}: another process ({holder}) is drawing into this run; wait for it, or choose another folder"
+            )
+        with contextlib.suppress(OSError):  # who holds it is a courtesy; a full disk must not prevent reading on
+            os.ftruncate(descriptor, 0)
+            os.pwrite(descriptor, f"{os.getpid()} on {platform.node()}\n".encode("ascii", "replace"), 0)
+        yield
+    finally:
+        os.close(descriptor)
+
+
+def _locked(descriptor: int) -> bool:
+    """Take the lock unless somebody has it."""
+    try:
+        if sys.platform == "win32":
+            import msvcrt
+
+            msvcrt.locking(descriptor, msvcrt.LK_NBLCK, 1)
+        else:
+            import fcntl
+
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except (BlockingIOError, PermissionError):
+        return False
+    except OSError as error:
+        raise InputError(
+            f"the run's folder cannot be locked ({error.strerror or error}); put it on a file system with locks"
+        ) from error
+    return True

@@ -1,0 +1,252 @@
+"""The manifest of a run: what was drawn, with what. A JSON file that is treated as hostile when it is read."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from itertools import pairwise
+from pathlib import Path
+from typing import Any, cast
+
+from certcal._checks import InputError
+from certcal.smoothing._fields import Fields
+from certcal.smoothing._files import write_durably
+from certcal.smoothing._units import MOST_UNITS, Size, Unit, number_of_units, plan
+
+FILE = "manifest.json"
+FORMAT = "certcal run"
+VERSION = 1  # raised when the files change, and when the same seed would give other noise
+
+MOST_DRAWS = 2**31 - 1
+MOST_SAMPLES = 10**9
+MOST_SEED = 2**64 - 1
+NOISES = ("gaussian", "exact")
+
+_MOST_BYTES = 8_000_000
+_MOST_THRESHOLDS = 65_535
+_MOST_SIZES = 10_000
+_MOST_CLASSES = 10_000_000
+_HEX = re.compile(r"[0-9a-f]{8,128}")
+
+
+@dataclass(frozen=True)
+class ModelRecord:
+    """Which model was sampled.
+
+    Attributes
+    ----------
+    description
+        In words.
+    fingerprint
+        Hexadecimal; another model has another one.
+    outputs
+        "probabilities" or "logits".
+    classes
+        How many.
+    source
+        The name or path it was loaded from, if it was.
+    """
+
+    description: str
+    fingerprint: str
+    outputs: str
+    classes: int
+    source: str | None = None
+
+
+@dataclass(frozen=True)
+class DataRecord:
+    """Which data was sampled.
+
+    Attributes
+    ----------
+    inputs, labels
+        Fingerprints of the inputs and labels of all samples of the run, in order.
+    shape
+        Of one input.
+    source
+        Where the data came from, if that is known.
+    """
+
+    inputs: str
+    labels: str
+    shape: tuple[int, ...]
+    source: str | None = None
+
+
+@dataclass(frozen=True)
+class Manifest:
+    """All that a run was drawn with.
+
+    Attributes
+    ----------
+    run
+        A random name; every shard carries it.
+    created
+        Time of creation, UTC.
+    sigma, noise, seed
+        Of the noise: its standard deviation, "gaussian" or "exact" (discretised for inputs on k/255), and its seed.
+    n0, pilot
+        Draws that choose the class; the first of the counting draws, which may decide how the others are used.
+    thresholds
+        The grid of the confidence histogram.
+    batch, unit
+        Rows per call of the model; forward passes per shard, at most.
+    rows_independent
+        Whether a row's output was the same bits in every batch that was tried, of whatever size. If not, the batch
+        size is part of the result.
+    sizes
+        How the run grew: numbers of samples and of draws.
+    model, data
+        Which model and data.
+    versions
+        Of the software that created it.
+    """
+
+    run: str
+    created: str
+    sigma: float
+    noise: str
+    seed: int
+    n0: int
+    pilot: int
+    thresholds: tuple[float, ...]
+    batch: int
+    unit: int
+    rows_independent: bool
+    sizes: tuple[Size, ...]
+    model: ModelRecord
+    data: DataRecord
+    versions: Mapping[str, str]
+
+    @property
+    def samples(self) -> int:
+        """How many samples the run is for."""
+        return self.sizes[-1].samples
+
+    @property
+    def n(self) -> int:
+        """How many draws count, per sample."""
+        return self.sizes[-1].n
+
+    @property
+    def passes(self) -> int:
+        """Forward passes in all, selection included."""
+        return self.samples * (self.n0 + self.n)
+
+    def units(self) -> list[Unit]:
+        """The pieces of work, selection first."""
+        return plan(self.sizes, self.n0, self.pilot, self.unit)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values, as in the file."""
+        fields = asdict(self)
+        fields["versions"] = dict(self.versions)
+        return {"format": FORMAT, "version": VERSION} | fields
+
+
+def write_manifest(folder: Path, manifest: Manifest) -> None:
+    """Put the manifest in its place, whole or not at all."""
+    text = json.dumps(manifest.to_dict(), indent=1, allow_nan=False, ensure_ascii=False)
+    write_durably(folder / FILE, text.encode("utf-8") + b"\n")
+
+
+def read_manifest(folder: Path) -> Manifest:
+    """The manifest of a run's folder, every field checked.
+
+    Examples
+    --------
+    >>> read_manifest(Path("no-such-run"))
+    Traceback (most recent call last):
+        ...
+    certcal._checks.InputError: no-such-run: there is no run here (no manifest.json); check the path
+    """
+    path = folder / FILE
+    try:
+        with path.open("rb") as stream:
+            content = stream.read(_MOST_BYTES + 1)
+    except (FileNotFoundError, NotADirectoryError):
+        raise InputError(f"{folder}: there is no run here (no {FILE}); check the path") from None
+    except OSError as error:
+        raise InputError(
+            f"{path}: cannot be read ({error.strerror or error}); check the path and permissions"
+        ) from error
+    if len(content) > _MOST_BYTES:
+        raise InputError(f"{path}: larger than any manifest; this is not a run, or it is damaged")
+    try:
+        fields = json.loads(content.decode("utf-8"), parse_constant=_refuse)
+    except (UnicodeDecodeError, ValueError, RecursionError) as error:
+        raise InputError(f"{path}: not readable as JSON ({error}); restore it, or draw into a new folder") from None
+    return _parse(Fields(path, "", fields))
+
+
+def _refuse(word: str) -> Any:
+    raise ValueError(f"{word} is no number")
+
+
+def _parse(top: Fields) -> Manifest:
+    if top.fields.get("format") != FORMAT:
+        raise InputError(f"{top.path}: this is not the manifest of a run; check the path")
+    version = top.fields.get("version")
+    if version != VERSION:
+        raise InputError(f"{top.path}: format version {version!r}, and this certcal reads {VERSION}; update certcal")
+    top.used |= {"format", "version"}
+    model, data = top.part("model"), top.part("data")
+    n0, pilot, unit = top.whole("n0", 1, MOST_DRAWS), top.whole("pilot", 1, MOST_DRAWS), top.whole("unit", 1, 2**62)
+    sizes = _sizes(top, pilot)
+    if number_of_units(sizes, n0, pilot, unit) > MOST_UNITS:
+        raise top.wrong("unit", f"so small that the run has more than {MOST_UNITS} shards")
+    manifest = Manifest(
+        run=top.match("run", _HEX),
+        created=top.text("created"),
+        sigma=top.number("sigma", least=0.0),
+        noise=top.choice("noise", NOISES),
+        seed=top.whole("seed", 0, MOST_SEED),
+        n0=n0,
+        pilot=pilot,
+        thresholds=_thresholds(top),
+        batch=top.whole("batch", 1, 2**31),
+        unit=unit,
+        rows_independent=top.flag("rows_independent"),
+        sizes=sizes,
+        model=ModelRecord(
+            description=model.text("description"),
+            fingerprint=model.match("fingerprint", _HEX),
+            outputs=model.choice("outputs", ("probabilities", "logits")),
+            classes=model.whole("classes", 2, _MOST_CLASSES),
+            source=model.optional_text("source"),
+        ),
+        data=DataRecord(
+            inputs=data.match("inputs", _HEX),
+            labels=data.match("labels", _HEX),
+            shape=data.shape("shape"),
+            source=data.optional_text("source"),
+        ),
+        versions=top.texts("versions"),
+    )
+    for part in (top, model, data):
+        part.nothing_left()
+    return manifest
+
+
+def _sizes(top: Fields, pilot: int) -> tuple[Size, ...]:
+    sizes: list[Size] = []
+    for entry in top.items("sizes", 1, _MOST_SIZES):
+        pair = cast("list[Any]", entry) if isinstance(entry, list) else []
+        good = len(pair) == 2 and all(type(value) is int for value in pair)
+        size = Size(*pair) if good else Size(0, 0)
+        before = sizes[-1] if sizes else Size(1, pilot)
+        if not (before.samples <= size.samples <= MOST_SAMPLES and before.n <= size.n <= MOST_DRAWS):
+            raise top.wrong("sizes", "not pairs of growing numbers of samples and draws")
+        sizes.append(size)
+    return tuple(sizes)
+
+
+def _thresholds(top: Fields) -> tuple[float, ...]:
+    values = top.items("thresholds", 1, _MOST_THRESHOLDS)
+    inside = all(isinstance(value, float) and 0 < value < 1 for value in values)
+    if not inside or any(a >= b for a, b in pairwise(values)):
+        raise top.wrong("thresholds", "not growing numbers between 0 and 1")
+    return tuple(values)

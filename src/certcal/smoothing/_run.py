@@ -1,0 +1,229 @@
+"""A run on disk: a manifest and shards, asked for what they hold."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from certcal._checks import InputError, whole_number
+from certcal.smoothing._manifest import Manifest, read_manifest
+from certcal.smoothing._shards import DAMAGED, Columns, DamagedShardError, read_shard
+from certcal.smoothing._units import Size, Unit
+
+if TYPE_CHECKING:
+    from certcal.smoothing._certificates import Certificates
+    from certcal.smoothing._counts import Counts
+
+
+@dataclass(frozen=True)
+class State:
+    """How complete a run is.
+
+    Attributes
+    ----------
+    finished, total
+        Forward passes on disk, and of the whole run.
+    missing
+        Units that are still to be drawn, damaged ones included.
+    damaged
+        Units whose shard cannot be used, and why.
+    """
+
+    finished: int
+    total: int
+    missing: tuple[Unit, ...]
+    damaged: tuple[tuple[Unit, str], ...]
+
+    @property
+    def complete(self) -> bool:
+        """Whether nothing is missing."""
+        return not self.missing
+
+
+class Run:
+    """What was drawn, on disk. Everything after drawing needs only this: no model, no data.
+
+    Made by :func:`certcal.smoothing.sample` and :func:`certcal.smoothing.open_run`.
+
+    Attributes
+    ----------
+    path
+        The folder.
+    manifest
+        What it was drawn with.
+    """
+
+    def __init__(self, path: Path, manifest: Manifest) -> None:
+        self.path = path
+        self.manifest = manifest
+        self._known: dict[tuple[int, int], Counts] = {}
+
+    def __repr__(self) -> str:
+        m = self.manifest
+        return f"Run({str(self.path)!r}: {m.samples:,} samples, n={m.n:,}, n0={m.n0:,}, sigma={m.sigma:g})"
+
+    def state(self) -> State:
+        """Read and check every shard."""
+        finished = 0
+        missing: list[Unit] = []
+        damaged: list[tuple[Unit, str]] = []
+        for unit, columns, reason in survey(self.path, self.manifest, self.manifest.units()):
+            finished += unit.passes if columns is not None else 0
+            missing += [unit] if columns is None else []
+            damaged += [(unit, reason)] if reason is not None else []
+        return State(finished, self.manifest.passes, tuple(missing), tuple(damaged))
+
+    def set_aside(self) -> list[str]:
+        """Names of damaged shards that were moved out of the way and drawn again."""
+        return sorted(path.name for path in (self.path / DAMAGED).glob("*.parquet"))
+
+    def counts(self, samples: int | None = None, n: int | None = None) -> Counts:
+        """Votes and confidence histograms of every sample.
+
+        Parameters
+        ----------
+        samples
+            Only the first so many; all when not given.
+        n
+            Only draws 0 to ``n`` - 1, where the run ended once; all when not given. A run that is being extended can
+            so be used at its former size. A certificate holds for a size that was fixed beforehand: choosing among
+            several after looking at them spends α for each.
+
+        Raises
+        ------
+        InputError
+            If the run never had this size, or some of what is asked for is not drawn yet, or damaged: the text says
+            what to do.
+        """
+        m = self.manifest
+        limit = f"pass a number of samples from 1 to {m.samples}"
+        size = m.samples if samples is None else whole_number(samples, 1, m.samples, "samples", limit)
+        draws = m.n if n is None else whole_number(n, 1, m.n, "n", f"pass a number of draws from 1 to {m.n}")
+        if (size, draws) not in self._known:
+            self._known[size, draws] = self._collect(size, draws, self._grown_from(size, draws))
+        return self._known[size, draws]
+
+    def certificates(
+        self, radius: float, alpha: float = 0.001, confidence: str = "tight", familywise: bool = False
+    ) -> Certificates:
+        """Certificates at a radius; see :func:`certcal.smoothing.certificates`."""
+        from certcal.smoothing._certificates import certificates
+
+        return certificates(self.counts(), radius, alpha=alpha, confidence=confidence, familywise=familywise)
+
+    def _grown_from(self, samples: int, n: int) -> tuple[Size, ...]:
+        """The sizes that the run had before the one that is asked for."""
+        sizes = self.manifest.sizes
+        for place, size in enumerate(sizes):
+            if size.n == n and size.samples >= samples:
+                return sizes[:place]
+        had = ", ".join(f"samples={size.samples} with n={size.n}" for size in sizes)
+        raise InputError(
+            f"n is {n} for {samples} samples, which is no size that the run ever had; pass one of: {had} (or fewer "
+            "samples)"
+        )
+
+    def _collect(self, samples: int, n: int, earlier: tuple[Size, ...]) -> Counts:
+        from certcal.smoothing._counts import Counts
+
+        m = self.manifest
+        cells = len(m.thresholds) + 1
+        label, predicted = np.zeros(samples, np.int64), np.zeros(samples, np.int64)
+        draws, votes, invalid = (np.zeros(samples, np.int64) for _ in range(3))
+        histogram, pilot = np.zeros((samples, cells), np.int64), np.zeros((samples, cells), np.int64)
+        for unit, columns, reason in survey(self.path, m, self._needed(samples, n)):
+            if columns is None:
+                raise InputError(self._unusable(unit, reason))
+            keep = slice(unit.first, min(unit.last, samples))
+            some = slice(0, keep.stop - keep.start)
+            if unit.stage == "selection":
+                label[keep], predicted[keep] = columns["label"][some], columns["predicted"][some]
+                continue
+            draws[keep] += unit.stop - unit.start
+            votes[keep] += columns["votes"][some]
+            invalid[keep] += columns["invalid"][some]
+            histogram[keep] += columns["histogram"][some]
+            if unit.stop <= m.pilot:
+                pilot[keep] += columns["histogram"][some]
+        return Counts(
+            thresholds=np.array(m.thresholds),
+            sigma=m.sigma,
+            index=np.arange(samples),
+            label=label,
+            predicted=predicted,
+            draws=draws,
+            votes=votes,
+            invalid=invalid,
+            histogram=histogram,
+            pilot=pilot,
+            noise=m.noise,
+            earlier=earlier,
+        )
+
+    def _needed(self, samples: int, n: int) -> list[Unit]:
+        return [
+            unit
+            for unit in self.manifest.units()
+            if unit.first < samples and (unit.stage == "selection" or unit.start < n)
+        ]
+
+    def _unusable(self, unit: Unit, reason: str | None) -> str:
+        m = self.manifest
+        what = f"{unit} are not drawn yet" if reason is None else f"the shard of {unit} is damaged: {reason}"
+        former = [size for size in m.sizes[:-1] if size != m.sizes[-1]]
+        at = f", or use what was there before: counts(samples={former[-1].samples}, n={former[-1].n})" if former else ""
+        return f"{self.path}: {what}; give the same sample command again to draw what is missing{at}"
+
+
+def open_run(path: str | os.PathLike[str]) -> Run:
+    """Open a run on disk. Its shards are read and checked when they are asked for.
+
+    Parameters
+    ----------
+    path
+        The folder.
+
+    Examples
+    --------
+    >>> open_run("no-such-run")
+    Traceback (most recent call last):
+        ...
+    certcal._checks.InputError: no-such-run: there is no run here (no manifest.json); check the path
+    """
+    folder = Path(path)
+    return Run(folder, read_manifest(folder))
+
+
+def survey(
+    folder: Path, manifest: Manifest, units: Iterable[Unit], predicted: NDArray[np.int64] | None = None
+) -> Iterator[tuple[Unit, Columns | None, str | None]]:
+    """Each unit with its columns, or None and, when there is a shard that cannot be used, why.
+
+    Parameters
+    ----------
+    folder, manifest
+        The run.
+    units
+        Those to look at, selection before counting.
+    predicted
+        The class of every sample, -1 where it is not known yet; filled in as selection shards are read.
+    """
+    classes = np.full(manifest.samples, -1, np.int64) if predicted is None else predicted
+    for unit in units:
+        own = classes[unit.first : unit.last]
+        try:
+            columns = read_shard(folder, manifest, unit)
+            if columns is not None and unit.stage == "counting" and np.any((own >= 0) & (own != columns["predicted"])):
+                raise DamagedShardError("it counts another class than was selected")
+        except DamagedShardError as damage:
+            yield unit, None, str(damage)
+            continue
+        if columns is not None and unit.stage == "selection":
+            own[:] = columns["predicted"]
+        yield unit, columns, None

@@ -1,0 +1,285 @@
+"""Draw noise, ask the model, count: the loop that everything else waits for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from certcal._checks import ABOVE_ONE, SUM_TOLERANCE, InputError, choice, positive, to_numpy, whole_number
+from certcal.smoothing._grid import check_thresholds, default_thresholds
+from certcal.smoothing._noise import ExactNoise, exact_noise, gaussian_scale, grid_levels
+
+if TYPE_CHECKING:
+    from certcal.models import Model
+
+SELECT, COUNT = 0, 1  # the stages: draws that choose a class, and others that count
+LIMIT = 1 << 32  # samples and draws are numbered below this: one word of the counter each
+
+
+class SamplingError(InputError):
+    """A model that fails or returns what cannot be counted. The text names the sample and says what to do."""
+
+
+@dataclass(frozen=True, eq=False)
+class Selection:
+    """Votes of the draws that choose a class: ``votes`` (m, K) and ``invalid`` (m,), which sum to n0 in every row."""
+
+    votes: NDArray[np.int64]
+    invalid: NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class Tally:
+    """What was counted for each sample's class A.
+
+    Attributes
+    ----------
+    votes : (m,) int64
+        Draws whose prediction is A.
+    invalid : (m,) int64
+        Draws without a valid prediction; they count against A: no vote, confidence 0.
+    histogram : (m, G + 1) int64
+        Cell j counts draws with t_j <= X < t_{j+1}, X the confidence of A (t_0 = 0; the last cell is X >= t_G).
+    """
+
+    votes: NDArray[np.int64]
+    invalid: NDArray[np.int64]
+    histogram: NDArray[np.int64]
+
+
+class Sampler:
+    """Counts of a model's predictions under noise, the same bits however the work is cut.
+
+    Draw d of stage s of sample i is a pure function of (seed, i, s, d). Batches are filled with draws of several
+    samples and are always of full size (the last is padded and the padding ignored), so that a model sees one shape
+    only. For every model whose output for a row depends on that row alone, the counts do not depend on the order of
+    samples, nor on the calls they are spread over, nor on the batch size.
+
+    Parameters
+    ----------
+    model
+        A :class:`certcal.models.Model`: batch of float32 inputs to one row of outputs per input, with ``outputs``
+        saying whether those are ``"logits"`` or ``"probabilities"``.
+    sigma
+        Standard deviation of the noise in every coordinate. Gaussian noise has the next float32 that is not smaller.
+    seed
+        From 0 to 2⁶⁴ - 1.
+    noise
+        ``"gaussian"``, or ``"exact"`` for inputs on k/255 (see docs/smoothing.md).
+    thresholds
+        Where confidences are counted; strictly increasing in (0, 1).
+    batch
+        Inputs per call of the model.
+
+    Examples
+    --------
+    >>> class Sign:  # predicts class 1 right of zero
+    ...     outputs = "probabilities"
+    ...
+    ...     def __call__(self, batch):
+    ...         right = (batch[:, 0] > 0).astype(np.float64)
+    ...         return np.stack([1 - right, right], axis=1)
+    >>> sampler = Sampler(Sign(), sigma=0.5, seed=0)
+    >>> points, numbers = np.array([[0.5], [-2.0]], np.float32), np.array([0, 1])
+    >>> chosen = sampler.select(points, numbers, n0=100).votes.argmax(axis=1)
+    >>> chosen
+    array([1, 0])
+    >>> tally = sampler.count(points, numbers, chosen, 0, 10_000)
+    >>> tally.votes / 10_000  # the first is about Φ(1) = .8413
+    array([0.845, 1.   ])
+    """
+
+    def __init__(
+        self,
+        model: Model,
+        *,
+        sigma: float,
+        seed: int,
+        noise: str = "gaussian",
+        thresholds: Any = None,
+        batch: int = 500,
+    ) -> None:
+        if not callable(model) or getattr(model, "outputs", None) not in ("logits", "probabilities"):
+            raise InputError(
+                f"model ({type(model).__name__}) does not say whether it returns logits or probabilities; "
+                'wrap it: certcal.models.wrap(model, outputs="logits")'
+            )
+        self.model = model
+        self.sigma = positive(sigma, "sigma")
+        self.seed = whole_number(seed, 0, 2**64 - 1, "seed", "pass a whole number from 0 to 2**64 - 1")
+        self.noise = choice(noise, ("gaussian", "exact"), "noise")
+        self.thresholds = default_thresholds() if thresholds is None else check_thresholds(thresholds)
+        self.batch = whole_number(batch, 1, 1 << 24, "batch", "pass a whole number of inputs per batch, at least 1")
+        self._scale = gaussian_scale(self.sigma)
+        self._exact: ExactNoise | None = exact_noise(self.sigma) if self.noise == "exact" else None
+
+    def select(self, inputs: Any, indices: Any, n0: int) -> Selection:
+        """Votes for every class from the ``n0`` draws that choose each sample's class.
+
+        Parameters
+        ----------
+        inputs
+            Samples, shape (m, …), finite.
+        indices
+            Their numbers: each sample's stream of noise belongs to its number.
+        n0
+            Draws per sample.
+        """
+        from certcal._kernels.counting import add_votes
+
+        n0 = whole_number(n0, 1, LIMIT, "n0", "pass a number of draws from 1 to 2**32")
+        points, numbers = self._checked(inputs, indices)
+        invalid = np.zeros(len(points), np.int64)
+        votes: NDArray[np.int64] | None = None
+        for outputs, first, rows in self._outputs(points, numbers, SELECT, 0, n0):
+            if votes is None:
+                votes = np.zeros((len(points), outputs.shape[1]), np.int64)
+            add_votes(outputs, rows, first, n0, self._logits, ABOVE_ONE, _tolerance(outputs), votes, invalid)
+        assert votes is not None  # at least one sample and one draw, so at least one batch
+        return Selection(votes, invalid)
+
+    def count(self, inputs: Any, indices: Any, classes: Any, start: int, stop: int) -> Tally:
+        """Votes and confidences of each sample's class from its counting draws number start … stop - 1.
+
+        Parameters
+        ----------
+        inputs, indices
+            As for :meth:`select`.
+        classes
+            The class A of each sample, chosen without looking at these draws.
+        start, stop
+            Half-open range of draws; tallies of neighbouring ranges add up to that of the whole.
+        """
+        from certcal._kernels.counting import add_confidences
+
+        stop = whole_number(stop, 1, LIMIT, "stop", "pass a number of draws from 1 to 2**32")
+        start = whole_number(start, 0, stop - 1, "start", f"pass a whole number from 0 to stop - 1 = {stop - 1}")
+        points, numbers = self._checked(inputs, indices)
+        chosen = _whole_numbers(classes, len(points), "classes")
+        votes, invalid = np.zeros(len(points), np.int64), np.zeros(len(points), np.int64)
+        histogram = np.zeros((len(points), self.thresholds.size + 1), np.int64)
+        for outputs, first, rows in self._outputs(points, numbers, COUNT, start, stop):
+            if first == 0 and chosen.max() >= outputs.shape[1]:
+                place = int(chosen.argmax())
+                raise InputError(
+                    f"classes[{place}] is {chosen[place]}, but the model has {outputs.shape[1]} classes; "
+                    f"pass numbers from 0 to {outputs.shape[1] - 1}"
+                )
+            how = (self._logits, ABOVE_ONE, _tolerance(outputs))
+            add_confidences(
+                outputs, rows, first, stop - start, *how, chosen, self.thresholds, votes, invalid, histogram
+            )
+        return Tally(votes, invalid, histogram)
+
+    @property
+    def _logits(self) -> bool:
+        return self.model.outputs == "logits"
+
+    def _checked(self, inputs: Any, indices: Any) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
+        points = np.ascontiguousarray(to_numpy(inputs, "inputs"), dtype=np.float32)
+        if points.ndim < 2 or points.size == 0:
+            raise InputError(f"inputs has shape {points.shape}; pass one row of coordinates per sample")
+        numbers = _whole_numbers(indices, len(points), "indices")
+        finite = np.isfinite(points)
+        if not finite.all():
+            place = np.unravel_index(int(np.argmin(finite)), finite.shape)
+            raise InputError(f"sample {numbers[place[0]]} has a coordinate {points[place]}; drop it or repair it")
+        return points, numbers
+
+    def _fill(
+        self, points: NDArray[np.float32], numbers: NDArray[np.int64], stage: int, start: int, draws: int
+    ) -> Callable[[int, NDArray[np.float32]], None]:
+        """A function that fills rows with noisy samples from a position in the sequence of all (sample, draw) on."""
+        from certcal._kernels import noise
+
+        keys = noise.key_schedule(np.uint64(self.seed))
+        if self._exact is None:
+            flat, scale = points.reshape(len(points), -1), self._scale
+            return lambda first, rows: noise.add_gaussian(flat, numbers, keys, stage, start, draws, first, scale, rows)
+        levels, exact = grid_levels(points, numbers).reshape(len(points), -1), self._exact
+        table = (exact.upper, exact.lower, exact.guide, exact.shift)
+        return lambda first, rows: noise.add_exact(levels, numbers, keys, stage, start, draws, first, *table, rows)
+
+    def _outputs(
+        self, points: NDArray[np.float32], numbers: NDArray[np.int64], stage: int, start: int, stop: int
+    ) -> Iterator[tuple[NDArray[Any], int, int]]:
+        """The model's outputs batch by batch, with the position of the first row and the number of rows that count."""
+        draws = stop - start
+        fill = self._fill(points, numbers, stage, start, draws)
+        buffer = np.empty((self.batch, *points.shape[1:]), np.float32)
+        flat = buffer.reshape(self.batch, -1)
+        total, width = len(points) * draws, None
+        for first in range(0, total, self.batch):
+            rows = min(self.batch, total - first)
+            fill(first, flat[:rows])
+            flat[rows:] = flat[rows - 1]
+            outputs = self._ask(buffer, numbers, first, draws)
+            if width is not None and outputs.shape[1] != width:
+                raise SamplingError(
+                    f"the model returned {outputs.shape[1]} classes for sample {numbers[first // draws]} and {width} "
+                    "before; it must return the same number for every batch"
+                )
+            width = outputs.shape[1]
+            yield outputs, first, rows
+
+    def _ask(self, batch: NDArray[np.float32], numbers: NDArray[np.int64], first: int, draws: int) -> NDArray[Any]:
+        try:
+            returned = self.model(batch)
+        except Exception as error:
+            places = np.minimum(np.arange(first, first + len(batch)) // draws, len(numbers) - 1)
+            culprit = self._culprit(batch, numbers[places])
+            if isinstance(error, InputError):  # a sentence that says what to do
+                raise SamplingError(f"the model failed on {culprit}: {error}") from error
+            raise SamplingError(
+                f"the model failed on {culprit}: {_first_line(error)}; "
+                f"check that it accepts float32 batches of shape {batch.shape}"
+            ) from error
+        sample = numbers[first // draws]
+        try:
+            outputs = to_numpy(returned, "the model's output")
+        except InputError as error:
+            raise SamplingError(f"sample {sample}: {error}") from error
+        if outputs.ndim != 2 or outputs.shape[0] != len(batch) or outputs.shape[1] < 2:
+            raise SamplingError(
+                f"the model returned shape {outputs.shape} for a batch of {len(batch)} inputs that begins with sample "
+                f"{sample}; it must return one row per input and one column per class"
+            )
+        kind = np.float64 if outputs.dtype == np.float64 or outputs.dtype.kind != "f" else np.float32
+        return np.ascontiguousarray(outputs, dtype=kind)
+
+    def _culprit(self, batch: NDArray[np.float32], samples: NDArray[np.int64]) -> str:
+        """Which sample the model fails on, found by asking for one sample at a time."""
+        several: list[int] = list(dict.fromkeys(samples.tolist()))
+        for sample in several:
+            own = np.resize(np.flatnonzero(samples == sample), len(batch))
+            try:
+                self.model(batch[own])
+            except Exception:
+                return f"sample {sample}"
+        return f"a batch of samples {several[0]} to {several[-1]}" if len(several) > 1 else f"sample {several[0]}"
+
+
+def _tolerance(outputs: NDArray[Any]) -> float:
+    return SUM_TOLERANCE[outputs.dtype]
+
+
+def _first_line(error: Exception) -> str:
+    text = str(error).strip()
+    return f"{type(error).__name__}: {text.splitlines()[0]}" if text else type(error).__name__
+
+
+def _whole_numbers(value: Any, count: int, name: str) -> NDArray[np.int64]:
+    array = to_numpy(value, name)
+    if array.shape != (count,) or array.dtype.kind not in "iu":
+        raise InputError(
+            f"{name} has shape {array.shape} and dtype {array.dtype}; pass {count} whole numbers, one per sample"
+        )
+    bad = (array < 0) | (array >= LIMIT)
+    if bad.any():
+        place = int(np.argmax(bad))
+        raise InputError(f"{name}[{place}] is {array[place]}; pass whole numbers from 0 to 2**32 - 1")
+    return np.ascontiguousarray(array, dtype=np.int64)

@@ -1,0 +1,208 @@
+"""Shards: the result of one unit as a small Parquet file that can prove what it is.
+
+A shard carries the name of its run, its unit, and a digest of its columns. One that is damaged, cut short, from another
+run or another place of this one is found out when it is read, and only it is drawn again.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from certcal._checks import InputError
+from certcal.smoothing._files import make_folder, write_durably
+from certcal.smoothing._manifest import Manifest
+from certcal.smoothing._units import Unit
+
+Columns = dict[str, NDArray[np.int64]]
+
+DAMAGED = "damaged"
+
+# Columns of each stage; the last one holds a row of numbers per sample.
+SELECTION = ("index", "label", "predicted", "invalid", "votes")
+COUNTING = ("index", "predicted", "start", "stop", "votes", "invalid", "histogram")
+
+_RUN, _UNIT, _DIGEST = b"certcal.run", b"certcal.unit", b"certcal.digest"
+
+
+class DamagedShardError(Exception):
+    """A shard that is not what it should be. The text says how."""
+
+
+def selection_columns(
+    first: int, labels: NDArray[np.int64], votes: NDArray[np.int64], invalid: NDArray[np.int64]
+) -> Columns:
+    """What a selection shard holds: all votes, and the class with the most (the lowest among equal ones).
+
+    Examples
+    --------
+    >>> columns = selection_columns(4, np.array([1]), np.array([[3, 5, 2]]), np.array([0]))
+    >>> columns["predicted"]
+    array([1])
+    """
+    index = np.arange(first, first + labels.size)
+    return {"index": index, "label": labels, "predicted": votes.argmax(axis=1), "invalid": invalid, "votes": votes}
+
+
+def counting_columns(
+    unit: Unit,
+    predicted: NDArray[np.int64],
+    votes: NDArray[np.int64],
+    invalid: NDArray[np.int64],
+    histogram: NDArray[np.int64],
+) -> Columns:
+    """What a counting shard holds: for each sample its class, which draws, and what they gave."""
+    index = np.arange(unit.first, unit.last)
+    return {
+        "index": index,
+        "predicted": predicted,
+        "start": np.full_like(index, unit.start),
+        "stop": np.full_like(index, unit.stop),
+        "votes": votes,
+        "invalid": invalid,
+        "histogram": histogram,
+    }
+
+
+def digest(unit: Unit, columns: Mapping[str, NDArray[np.int64]]) -> str:
+    """Sixty-four hexadecimal digits that change with any number in the columns, and with their place.
+
+    They are the same in every run that drew the same.
+
+    Examples
+    --------
+    >>> unit = Unit("counting", 0, 1, 0, 5)
+    >>> one, two = (digest(unit, {"votes": np.array([k])}) for k in (4, 5))
+    >>> len(one), one == two
+    (64, False)
+    """
+    total = hashlib.sha256(f"{unit.name}\n".encode())
+    for name, column in columns.items():
+        total.update(f"{name} {column.shape}\n".encode())
+        total.update(np.ascontiguousarray(column, "<i8").tobytes())
+    return total.hexdigest()
+
+
+def write_shard(folder: Path, run: str, unit: Unit, columns: Columns) -> None:
+    """Put a shard in its place, whole or not at all."""
+    from certcal.data._parquet import parquet
+    from certcal.data._pyarrow import from_numpy, pa
+
+    arrays = [from_numpy(np.ascontiguousarray(column, np.int64)) for column in columns.values()]
+    marks = {_RUN: run, _UNIT: unit.name, _DIGEST: digest(unit, columns)}
+    table = pa.Table.from_arrays(arrays, names=list(columns)).replace_schema_metadata(marks)
+    sink = pa.BufferOutputStream()
+    parquet.write_table(table, sink, compression="zstd", use_dictionary=False, write_statistics=False)
+    path = folder / unit.name
+    make_folder(path.parent)
+    write_durably(path, sink.getvalue().to_pybytes())
+
+
+def read_shard(folder: Path, manifest: Manifest, unit: Unit) -> Columns | None:
+    """The columns of a unit's shard, None if there is no such file, or :class:`DamagedShardError`."""
+    path = folder / unit.name
+    stages = {"selection": (SELECTION, manifest.model.classes), "counting": (COUNTING, len(manifest.thresholds) + 1)}
+    names, width = stages[unit.stage]
+    most = 65_536 + 16 * (unit.last - unit.first) * (len(names) + width)
+    try:
+        with path.open("rb") as stream:
+            content = stream.read(most + 1)
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise InputError(
+            f"{path}: cannot be read ({error.strerror or error}); check the disk and permissions"
+        ) from error
+    if len(content) > most:
+        raise DamagedShardError("it is larger than its numbers can be")
+    columns = _parse(content, manifest.run, unit, names, width)
+    _check(unit, columns, manifest)
+    return columns
+
+
+def _parse(content: bytes, run: str, unit: Unit, names: tuple[str, ...], width: int) -> Columns:
+    from certcal.data._parquet import parquet
+    from certcal.data._pyarrow import pa, to_numpy
+
+    numbers = pa.int64()
+    try:
+        file = parquet.ParquetFile(pa.BufferReader(content))
+        schema: Any = file.schema_arrow
+        marks: dict[bytes, bytes] = schema.metadata or {}
+        if marks.get(_RUN) != run.encode():
+            raise DamagedShardError("it belongs to another run")
+        if marks.get(_UNIT) != unit.name.encode():
+            raise DamagedShardError("it belongs to another place of the run")
+        rows, last = unit.last - unit.first, schema.field(len(schema.names) - 1)
+        fixed = pa.types.is_fixed_size_list(last.type) and last.type.list_size == width
+        plain = [*(field.type for field in schema)][:-1]
+        sizes = [file.metadata.row_group(k).total_byte_size for k in range(min(file.metadata.num_row_groups, 2))]
+        if (
+            tuple(schema.names) != names
+            or not fixed
+            or any(kind != numbers for kind in [*plain, last.type.value_type])
+            or file.metadata.num_rows != rows
+            or len(sizes) != 1
+            or sizes[0] > 65_536 + 16 * rows * (len(names) + width)
+        ):
+            raise DamagedShardError("it does not have the columns of its unit")
+        table = file.read(use_threads=False).combine_chunks()
+        columns: Columns = {}
+        for name in names:
+            column: Any = table.column(name).chunk(0)
+            if column.null_count or (name == names[-1] and column.flatten().null_count):
+                raise DamagedShardError("numbers are missing")
+            flat = column.flatten() if name == names[-1] else column
+            columns[name] = to_numpy(flat).reshape((rows, width) if name == names[-1] else (rows,))
+    except DamagedShardError:
+        raise
+    except Exception as error:  # whatever a broken Parquet file makes pyarrow do
+        reason = str(error).strip().splitlines()
+        raise DamagedShardError(f"it cannot be read ({reason[0][:200] if reason else type(error).__name__})") from None
+    if marks.get(_DIGEST) != digest(unit, columns).encode():
+        raise DamagedShardError("its numbers do not match their digest")
+    return columns
+
+
+def _check(unit: Unit, columns: Columns, manifest: Manifest) -> None:
+    """Numbers that no drawing could have given are not used, even when their digest is right."""
+    draws = unit.stop - unit.start
+    classes = manifest.model.classes
+    predicted, votes, invalid = columns["predicted"], columns["votes"], columns["invalid"]
+    good = bool(np.all(columns["index"] == np.arange(unit.first, unit.last)))
+    good &= bool(np.all((predicted >= 0) & (predicted < classes) & (invalid >= 0)) and np.all(votes >= 0))
+    if unit.stage == "selection":
+        label = columns["label"]
+        good &= bool(np.all((label >= 0) & (label < classes)) and np.all(votes <= draws))
+        good &= bool(np.all(votes.sum(axis=1) + invalid == draws) and np.all(predicted == votes.argmax(axis=1)))
+    else:
+        histogram = columns["histogram"]
+        good &= bool(np.all(columns["start"] == unit.start) and np.all(columns["stop"] == unit.stop))
+        good &= bool(np.all((histogram >= 0) & (histogram <= draws)) and np.all(histogram.sum(axis=1) == draws))
+        good &= bool(np.all((votes <= draws) & (invalid <= draws)) and np.all(votes + invalid <= draws))
+        good &= bool(np.all(histogram[:, 0] >= invalid))
+    if not good:
+        raise DamagedShardError("its numbers contradict each other")
+
+
+def set_aside(folder: Path, unit: Unit, reason: str) -> Path:
+    """Move a damaged shard out of the way, with a note that says what is wrong with it; return its new place."""
+    shard = folder / unit.name
+    place = folder / DAMAGED
+    make_folder(place)
+    number = sum(1 for _ in place.glob("*.parquet"))
+    target = place / f"{number:04d}-{unit.stage}-{shard.name}"
+    try:
+        shard.replace(target)
+    except OSError as error:
+        raise InputError(
+            f"{shard}: damaged ({reason}), and cannot be moved aside ({error.strerror or error}); make it writable"
+        ) from error
+    note = f"{unit.name} was moved here because {reason}. Its draws were made again.\n"
+    write_durably(target.with_suffix(".txt"), note.encode())
+    return target

@@ -1,0 +1,41 @@
+"""Robustness of smoothed classifiers: certified accuracy, the distribution of p_A, and who is ahead."""
+
+from __future__ import annotations
+
+from certcal.smoothing.robustness._accuracy import AccuracyCurve, BestCurve, best_accuracy, certified_accuracy
+from certcal.smoothing.robustness._average import (
+    WARNING,
+    AverageCertifiedRadius,
+    average_certified_radius,
+    trivial_average_radius,
+)
+from certcal.smoothing.robustness._binomial import smallest_votes, vote_radii
+from certcal.smoothing.robustness._compare import Compared, Comparison, compare
+from certcal.smoothing.robustness._distribution import ConvertedAccuracy, PaDistribution, PaPoints, from_curve
+from certcal.smoothing.robustness._dominance import Dominance, Stretch, dominance, dominance_table
+from certcal.smoothing.robustness._votes import VoteRecord
+
+__all__ = [
+    "WARNING",
+    "AccuracyCurve",
+    "AverageCertifiedRadius",
+    "BestCurve",
+    "Compared",
+    "Comparison",
+    "ConvertedAccuracy",
+    "Dominance",
+    "PaDistribution",
+    "PaPoints",
+    "Stretch",
+    "VoteRecord",
+    "average_certified_radius",
+    "best_accuracy",
+    "certified_accuracy",
+    "compare",
+    "dominance",
+    "dominance_table",
+    "from_curve",
+    "smallest_votes",
+    "trivial_average_radius",
+    "vote_radii",
+]

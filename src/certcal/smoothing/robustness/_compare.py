@@ -1,0 +1,227 @@
+"""Several runs or logs beside each other: everything that is printed or plotted, prepared."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from certcal._checks import InputError, share
+from certcal.claims import short_text
+from certcal.smoothing.robustness._accuracy import (
+    AccuracyCurve,
+    BestCurve,
+    best_accuracy,
+    certified_accuracy,
+    check_at,
+)
+from certcal.smoothing.robustness._average import (
+    AverageCertifiedRadius,
+    average_certified_radius,
+    trivial_average_radius,
+)
+from certcal.smoothing.robustness._distribution import PaDistribution
+from certcal.smoothing.robustness._dominance import Dominance, dominance_table
+from certcal.smoothing.robustness._votes import VoteRecord, as_record
+
+QUANTILES = (0.1, 0.25, 0.5, 0.75, 0.9)
+_MOST_RADII = 12
+
+
+@dataclass(frozen=True, eq=False)
+class Compared:
+    """One run or log in a comparison.
+
+    Attributes
+    ----------
+    name
+        Of the run.
+    sigma, draws, alpha
+        How it was certified; ``draws`` is the smallest and largest number per sample.
+    n, n_abstained
+        Samples, and those without a certificate.
+    curve
+        Certified accuracy, for a log by its radii as printed.
+    sure
+        The same by what the votes certify at least: below ``curve`` where a log's printed radii were rounded up.
+    average
+        Average certified radius, with its warning.
+    distribution
+        Of p_A.
+    notes
+        What a reader should know about a log.
+    """
+
+    name: str
+    sigma: float
+    draws: tuple[int, int]
+    alpha: float
+    n: int
+    n_abstained: int
+    curve: AccuracyCurve
+    sure: AccuracyCurve
+    average: AverageCertifiedRadius
+    distribution: PaDistribution
+    notes: tuple[str, ...] = ()
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values for JSON."""
+        return {
+            "name": self.name,
+            "sigma": self.sigma,
+            "draws": list(self.draws),
+            "alpha": self.alpha,
+            "n": self.n,
+            "n_abstained": self.n_abstained,
+            "certified_accuracy": self.curve.to_dict(),
+            "certified_at_least": list(self.sure.certified),
+            "average_certified_radius": self.average.to_dict(),
+            "distribution": self.distribution.to_dict(),
+            "notes": list(self.notes),
+        }
+
+
+@dataclass(frozen=True, eq=False)
+class Comparison:
+    """Runs and logs beside each other.
+
+    Attributes
+    ----------
+    runs
+        In the order given.
+    best
+        Highest certified accuracy at each radius.
+    dominance
+        One verdict per pair.
+    notes
+        What limits the comparison.
+
+    Examples
+    --------
+    >>> easy = VoteRecord.of([100, 20], 100, [1, 1], sigma=1.0, label=[0, 1], name="trivial")
+    >>> even = VoteRecord.of([90, 90], 100, [1, 1], sigma=1.0, label=[0, 1], name="even")
+    >>> both = compare([easy, even], at=[0.5, 1.0])
+    >>> [run.curve.texts for run in both.runs], both.best.names, both.dominance[0].verdict
+    ([('0.5000', '0.5000'), ('1.0000', '0.0000')], (('even',), ('trivial',)), 'neither')
+    """
+
+    runs: tuple[Compared, ...]
+    best: BestCurve
+    dominance: tuple[Dominance, ...]
+    notes: tuple[str, ...] = ()
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values for JSON."""
+        return {
+            "type": "comparison",
+            "at": list(self.best.at),
+            "runs": [run.to_dict() for run in self.runs],
+            "best": self.best.to_dict(),
+            "dominance": [pair.to_dict() for pair in self.dominance],
+            "notes": list(self.notes),
+        }
+
+
+def compare(sources: Any, at: Any = None, *, alpha: float = 0.001) -> Comparison:
+    """Certified accuracy, its best over σ, average radius, distribution of p_A and dominance of several runs.
+
+    Parameters
+    ----------
+    sources
+        Counts of runs, imported logs or VoteRecords; names must differ.
+    at
+        Radii. Default: from 0 to the largest certified one in even steps.
+    alpha
+        Level at which votes are certified. Logs keep their own.
+    """
+    alpha = share(alpha, "alpha", "pass a probability between 0 and 1")
+    several = list(sources)
+    if not several:
+        raise InputError("sources is empty; pass at least one run or log")
+    records = [as_record(each) for each in several]
+    records = [record if record.name else replace(record, name=f"run {i}") for i, record in enumerate(records, 1)]
+    names = [record.name for record in records]
+    for name in names:
+        if names.count(name) > 1:
+            raise InputError(f"two runs are called {name!r}; give them different names")
+    printed = [_printed(each, record, alpha) for each, record in zip(several, records, strict=True)]
+    where = _default_radii([radii for radii, _ in printed]) if at is None else check_at(at)
+    runs = tuple(
+        _compared(each, record, radii, level, where)
+        for each, record, (radii, level) in zip(several, records, printed, strict=True)
+    )
+    pairs: tuple[Dominance, ...] = ()
+    if len(runs) > 1:
+        fewest, level = min(run.draws[0] for run in runs), max(run.alpha for run in runs)
+        pairs = dominance_table([run.distribution for run in runs], n=fewest, alpha=level)
+    return Comparison(runs, best_accuracy([run.curve for run in runs]), pairs, _notes(runs, records))
+
+
+def _printed(source: Any, record: VoteRecord, alpha: float) -> tuple[NDArray[np.float64], float]:
+    """Radii as a run certifies or a log prints them, and their level."""
+    if hasattr(source, "record"):
+        return source.radii, source.alpha
+    return record.radii(alpha), alpha
+
+
+def _default_radii(radii: Sequence[NDArray[np.float64]]) -> NDArray[np.float64]:
+    """Steps of 1/4, or as coarse a multiple as keeps the table short, up to the largest radius."""
+    largest = max((float(np.nanmax(each)) for each in radii if not np.isnan(each).all()), default=0.0)
+    step = 0.25 if largest >= 0.25 else max(largest, 1e-3) / 4
+    while largest / step >= _MOST_RADII:
+        step *= 2
+    return step * np.arange(int(largest / step) + 1, dtype=np.float64)
+
+
+def _compared(
+    source: Any, record: VoteRecord, radii: NDArray[np.float64], alpha: float, at: NDArray[np.float64]
+) -> Compared:
+    draws = int(record.draws.min()), int(record.draws.max())
+    trivial = trivial_average_radius(record.label, sigma=record.sigma, n=draws[1], alpha=alpha)
+    return Compared(
+        name=record.name,
+        sigma=record.sigma,
+        draws=draws,
+        alpha=alpha,
+        n=len(record),
+        n_abstained=int(np.isnan(radii).sum()),
+        curve=certified_accuracy(radii, record.correct, at, name=record.name),
+        sure=certified_accuracy(record.radii(alpha), record.correct, at, name=record.name),
+        average=average_certified_radius(radii, record.correct, trivial=trivial, name=record.name),
+        distribution=PaDistribution.of(record),
+        notes=tuple(getattr(source, "notes", ())),
+    )
+
+
+def _notes(runs: Sequence[Compared], records: Sequence[VoteRecord]) -> tuple[str, ...]:
+    notes: list[str] = []
+    first = records[0]
+    for other in records[1:]:
+        if not (np.array_equal(other.index, first.index) and np.array_equal(other.label, first.label)):
+            notes.append(
+                f"{first.name} and {other.name} are about different samples, so part of a difference may be theirs."
+            )
+    if len({(run.draws, run.alpha) for run in runs}) > 1:
+        notes.append(
+            "The runs differ in draws or alpha, which changes certified radii; the distribution of p_A hardly depends "
+            "on them."
+        )
+    if len(runs) > 1:
+        total = short_text(min(1.0, math.fsum(run.alpha for run in runs)), "upper")
+        notes.append(
+            f"Each run's radius of a sample may fail with probability alpha; the best of {len(runs)} runs, chosen "
+            f"after looking, with up to {total}. All of alpha goes to the prediction here, a quarter of it in "
+            "certificates that also bound confidences."
+        )
+    for run in runs:
+        gaps = [a - b for a, b in zip(run.curve.certified, run.sure.certified, strict=True)]
+        if max(gaps) > 0:
+            notes.append(
+                f"{run.name}: printed radii were rounded to nearest, so up to {max(gaps)} of {run.n} samples counted "
+                "at a radius may lie just below it."
+            )
+    return tuple(notes)

@@ -1,0 +1,225 @@
+"""Whether one model is better than another at every budget, level and radius.
+
+Certified accuracy at (R, N, α) is P(p_A >= p) at one p >= 1/2 that depends on (R/σ, N, α) alone, and every p >= 1/2 is
+asked for by some (R, N, α). So at one σ a model is ahead in every setting exactly when its curve P(p_A >= p) is above
+the other's for every p >= 1/2. At different σ the same p belongs to different radii; there the certified accuracies at
+one budget and level are compared at every radius, and the verdict is about that budget and level only.
+
+p_A is estimated by the share of votes, so a verdict is an estimate: new draws may turn it where two curves are close.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from certcal._checks import InputError
+from certcal.smoothing.robustness._binomial import vote_radii
+from certcal.smoothing.robustness._distribution import PaDistribution, steps
+
+FIRST, SECOND, NEITHER, EQUAL, UNCLEAR = "first", "second", "neither", "equal", "unclear"
+
+# Stretches that a sentence spells out.
+_SPELLED = 4
+
+
+@dataclass(frozen=True)
+class Stretch:
+    """Where one curve is above: for p (or R) above ``start`` up to ``stop``, at the first one from ``start`` on."""
+
+    ahead: str
+    start: float
+    stop: float
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values for JSON."""
+        return {"ahead": self.ahead, "start": self.start, "stop": self.stop}
+
+
+@dataclass(frozen=True)
+class Dominance:
+    """Which of two models is better whatever the setting, or that neither is.
+
+    Attributes
+    ----------
+    first, second
+        Names.
+    verdict
+        "first" or "second": that curve is nowhere below and somewhere above. "neither": they cross. "equal": the same
+        curve. "unclear": what a log leaves open would decide.
+    strict
+        The curve of the better one is above everywhere, not only nowhere below.
+    axis
+        "p_A", or "radius" when σ differs.
+    stretches
+        Where which curve is surely above.
+    draws, alpha
+        The setting that the verdict is about when σ differs, else None.
+
+    Examples
+    --------
+    >>> from certcal.smoothing.robustness import VoteRecord
+    >>> easy = PaDistribution.of(VoteRecord.of([100, 20], 100, [1, 1], sigma=1.0), "trivial")
+    >>> even = PaDistribution.of(VoteRecord.of([90, 90], 100, [1, 1], sigma=1.0), "even")
+    >>> print(dominance(easy, even).sentence)
+    neither trivial nor even is better whatever the setting: by P(p_A >= p) on these samples, even is higher for p from
+    0.5 to 0.9 and trivial for p from 0.9 to 1; an estimate, since shares of votes stand for p_A.
+    """
+
+    first: str
+    second: str
+    verdict: str
+    strict: bool
+    axis: str
+    stretches: tuple[Stretch, ...]
+    draws: int | None = None
+    alpha: float | None = None
+
+    @property
+    def sentence(self) -> str:
+        """The verdict."""
+        return f"{self._statement}; an estimate, since shares of votes stand for p_A."
+
+    @property
+    def _statement(self) -> str:
+        in_p = self.axis == "p_A"
+        curve = "P(p_A >= p)" if in_p else f"certified accuracy (draws = {self.draws}, alpha = {self.alpha:g})"
+        always = "whatever the setting" if in_p else "at every radius"
+        if self.verdict in (FIRST, SECOND):
+            better, worse = (self.first, self.second) if self.verdict == FIRST else (self.second, self.first)
+            how = "higher" if self.strict else "nowhere lower and somewhere higher"
+            text = f"{better} dominates {worse}: {curve} is {how} for every {'p >= 1/2' if in_p else 'radius'}"
+            if in_p:
+                text += (
+                    " on these samples, so its certified accuracy is ahead at every radius, number of draws and alpha"
+                )
+            return text if in_p else f"{text} on these samples; sigma differs, so other draws may say otherwise"
+        if self.verdict == EQUAL:
+            what = "distribution of p_A above 1/2" if in_p else curve
+            return f"{self.first} and {self.second} have the same {what} on these samples"
+        if self.verdict == NEITHER:
+            return (
+                f"neither {self.first} nor {self.second} is better {always}: by {curve} on these samples, "
+                f"{self._spelled()}"
+            )
+        surely = f"surely {self._spelled()}" if self.stretches else "they are nowhere surely apart"
+        return (
+            f"whether {self.first} or {self.second} is better {always} cannot be told from what the logs print: by "
+            f"{curve} on these samples, {surely}"
+        )
+
+    def _spelled(self) -> str:
+        """The stretches in words."""
+        symbol = "p" if self.axis == "p_A" else "radii"
+        text = " and ".join(
+            f"{each.ahead} {'is higher ' if i == 0 else ''}for {symbol} from {each.start:.4g} to {each.stop:.4g}"
+            for i, each in enumerate(self.stretches[:_SPELLED])
+        )
+        more = len(self.stretches) - _SPELLED
+        return text + (f" (and {more} more {'stretch' if more == 1 else 'stretches'})" if more > 0 else "")
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values for JSON."""
+        return {
+            "type": "dominance",
+            "first": self.first,
+            "second": self.second,
+            "verdict": self.verdict,
+            "strict": self.strict,
+            "axis": self.axis,
+            "stretches": [each.to_dict() for each in self.stretches],
+            "draws": self.draws,
+            "alpha": self.alpha,
+            "sentence": self.sentence,
+        }
+
+
+def dominance(first: PaDistribution, second: PaDistribution, *, n: int = 100_000, alpha: float = 0.001) -> Dominance:
+    """Compare two distributions of p_A at every p >= 1/2, exactly, in whole numbers of samples.
+
+    Where a log leaves votes open, a curve counts as above only if it is for all votes that fit.
+
+    Parameters
+    ----------
+    first, second
+        What to compare.
+    n, alpha
+        The setting at which radii are compared when σ differs; not used otherwise.
+    """
+    by_radius = first.sigma != second.sigma
+    curves = [_in_radii(each, n, alpha) for each in (first, second)] if by_radius else [first, second]
+    where = _radius_steps(*curves) if by_radius else steps(*curves)
+    a_low, a_high = (count * len(second) for count in curves[0].survival_counts(where))
+    b_low, b_high = (count * len(first) for count in curves[1].survival_counts(where))
+    above, below = a_low > b_high, a_high < b_low
+    verdict, strict = NEITHER, False
+    if np.all(a_low >= b_high) and above.any():
+        verdict, strict = FIRST, bool(above.all())
+    elif np.all(b_low >= a_high) and below.any():
+        verdict, strict = SECOND, bool(below.all())
+    elif np.array_equal(a_low, a_high) and np.array_equal(b_low, b_high) and np.array_equal(a_low, b_low):
+        verdict = EQUAL
+    elif not (above.any() and below.any()):
+        verdict = UNCLEAR
+    sign = above.astype(np.int64) - below.astype(np.int64)
+    names = {1: first.name or "the first", -1: second.name or "the second"}
+    axis = "radius" if by_radius else "p_A"
+    setting = (n, alpha) if by_radius else (None, None)
+    return Dominance(names[1], names[-1], verdict, strict, axis, _stretches(sign, where, names), *setting)
+
+
+def dominance_table(distributions: Any, *, n: int = 100_000, alpha: float = 0.001) -> tuple[Dominance, ...]:
+    """Every pair of several distributions, in the order given.
+
+    Parameters
+    ----------
+    distributions
+        At least two.
+    n, alpha
+        As in :func:`dominance`.
+
+    Examples
+    --------
+    >>> from certcal.smoothing.robustness import VoteRecord
+    >>> runs = [PaDistribution.of(VoteRecord.of([k], 100, [1], sigma=1.0), str(k)) for k in (99, 90, 70)]
+    >>> [(pair.first, pair.second, pair.verdict) for pair in dominance_table(runs)]
+    [('99', '90', 'first'), ('99', '70', 'first'), ('90', '70', 'first')]
+    """
+    several: list[PaDistribution] = list(distributions)
+    if len(several) < 2:
+        raise InputError("distributions has fewer than two entries; pass at least two to compare")
+    return tuple(dominance(a, b, n=n, alpha=alpha) for a, b in combinations(several, 2))
+
+
+def _in_radii(seen: PaDistribution, n: int, alpha: float) -> PaDistribution:
+    """The same distribution over the radius that ``n`` draws in these proportions certify; -1 where they abstain."""
+
+    def radius(p: NDArray[np.float64]) -> NDArray[np.float64]:
+        votes = np.floor(p * n * (1.0 + 4e-16)).astype(np.int64)  # p is itself a rounded quotient of whole numbers
+        return np.nan_to_num(vote_radii(np.minimum(votes, n), n, seen.sigma, alpha), nan=-1.0)
+
+    return PaDistribution(seen.name, seen.sigma, radius(seen.low), radius(seen.high))
+
+
+def _radius_steps(*curves: PaDistribution) -> NDArray[np.float64]:
+    """Every radius where a certified accuracy may change; beyond the last both are zero."""
+    values = [each[each >= 0] for seen in curves for each in (seen.low, seen.high)]
+    return np.unique(np.concatenate([*values, [0.0]]))
+
+
+def _stretches(sign: NDArray[np.int64], where: NDArray[np.float64], names: dict[int, str]) -> tuple[Stretch, ...]:
+    """Runs of one sign; a step's value holds from the step before it."""
+    found: list[Stretch] = []
+    edges = np.flatnonzero(np.diff(sign)) + 1
+    for start, stop in zip([0, *edges], [*edges, sign.size], strict=True):
+        if sign[start] != 0:
+            ahead, begins = names[int(sign[start])], float(where[max(start - 1, 0)])
+            if found and found[-1].ahead == ahead:  # only ties in between
+                found[-1] = Stretch(ahead, found[-1].start, float(where[stop - 1]))
+            else:
+                found.append(Stretch(ahead, begins, float(where[stop - 1])))
+    return tuple(found)

@@ -1,0 +1,149 @@
+"""What is known of the votes, however it became known: counted in a run, or recovered from a published log."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from certcal._checks import InputError, positive, same_length, share
+from certcal.smoothing.robustness._binomial import vote_radii
+
+if TYPE_CHECKING:
+    from certcal.smoothing._counts import Counts
+
+
+@dataclass(frozen=True, eq=False)
+class VoteRecord:
+    """Votes for the chosen class per sample, as the lowest and highest count that fits what is known.
+
+    In a run the two are equal. In a log they differ by what the rounding of printed radii hides, and where the log
+    abstained the class itself is unknown: the sample may have been wrong (p_A counts as zero) or had too few votes.
+
+    Attributes
+    ----------
+    name
+        Of the run.
+    sigma
+        Standard deviation of the noise.
+    index, label
+        Which sample, and its true class.
+    correct
+        Whether the chosen class is the label; False where a log does not say.
+    draws
+        Draws per sample.
+    lowest, highest
+        Votes.
+    unknown
+        Samples of which a log does not say which class was chosen.
+
+    Examples
+    --------
+    >>> record = VoteRecord.of([100, 90, 55], 100, [1, 1, 0], sigma=1.0, name="toy")
+    >>> record.radii(0.001).round(4)
+    array([1.5005, 0.7565,    nan])
+    """
+
+    name: str
+    sigma: float
+    index: NDArray[np.int64]
+    label: NDArray[np.int64]
+    correct: NDArray[np.bool_]
+    draws: NDArray[np.int64]
+    lowest: NDArray[np.int64]
+    highest: NDArray[np.int64]
+    unknown: NDArray[np.bool_]
+
+    def __len__(self) -> int:
+        return self.correct.size
+
+    def __repr__(self) -> str:
+        return f"VoteRecord(name={self.name!r}, n={len(self)}, sigma={self.sigma:g})"
+
+    @classmethod
+    def of(cls, votes: Any, draws: Any, correct: Any, *, sigma: float, label: Any = None, name: str = "") -> VoteRecord:
+        """Votes that are known exactly.
+
+        Parameters
+        ----------
+        votes, draws
+            Votes for the chosen class, out of how many draws (one number, or one per sample).
+        correct
+            Whether the chosen class is the label.
+        sigma
+            Standard deviation of the noise.
+        label
+            True classes, when they are known.
+        name
+            Of the run.
+        """
+        k = np.atleast_1d(np.asarray(votes)).astype(np.int64)
+        n = np.broadcast_to(np.asarray(draws).astype(np.int64), k.shape)
+        c = np.atleast_1d(np.asarray(correct)).astype(np.bool_)
+        y = np.zeros(k.size, np.int64) if label is None else np.asarray(label).astype(np.int64)
+        same_length(votes=k.size, correct=c.size, label=y.size)
+        if k.size == 0:
+            raise InputError("votes is empty; pass at least one sample")
+        bad = (n < 1) | (k < 0) | (k > n)
+        if bad.any():
+            i = int(np.argmax(bad))
+            raise InputError(f"votes[{i}] is {k[i]} of {n[i]} draws; pass votes from 0 to a positive number of draws")
+        sigma = positive(sigma, "sigma")
+        return cls(name, sigma, np.arange(k.size, dtype=np.int64), y, c, n, k, k, np.zeros(k.size, np.bool_))
+
+    @classmethod
+    def from_counts(cls, counts: Counts, name: str = "") -> VoteRecord:
+        """The votes of a run.
+
+        Parameters
+        ----------
+        counts
+            What :meth:`certcal.smoothing.Run.counts` returns.
+        name
+            Of the run.
+        """
+        known = cls.of(
+            counts.votes,
+            counts.draws,
+            counts.predicted == counts.label,
+            sigma=counts.sigma,
+            label=counts.label,
+            name=name,
+        )
+        return replace(known, index=np.asarray(counts.index, np.int64))
+
+    def radii(self, alpha: float = 0.001) -> NDArray[np.float64]:
+        """Certified radii of the lowest counts, NaN where abstained.
+
+        Parameters
+        ----------
+        alpha
+            Probability that a sample's radius may fail.
+        """
+        alpha = share(alpha, "alpha", "pass a probability between 0 and 1")
+        return np.where(self.unknown, np.nan, vote_radii(self.lowest, self.draws, self.sigma, alpha))
+
+    def values(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Lowest and highest point estimate of p_A per sample: votes / draws, zero where the class is wrong."""
+        low = np.where(self.correct, self.lowest / self.draws, 0.0)
+        high = np.where(self.correct | self.unknown, self.highest / self.draws, 0.0)
+        return low, high
+
+
+def as_record(source: Any, name: str = "") -> VoteRecord:
+    """A record of whatever holds votes: itself, a run's counts, or an imported log.
+
+    Examples
+    --------
+    >>> as_record(VoteRecord.of([9], 10, [1], sigma=0.5))
+    VoteRecord(name='', n=1, sigma=0.5)
+    """
+    if isinstance(source, VoteRecord):
+        return source
+    if hasattr(source, "record"):
+        return source.record(name)
+    if hasattr(source, "votes") and hasattr(source, "draws"):
+        return VoteRecord.from_counts(source, name)
+    raise InputError(f"{type(source).__name__} holds no votes; pass a run's counts(), a log, or a VoteRecord")

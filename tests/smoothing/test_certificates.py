@@ -1,0 +1,412 @@
+"""Certificates from counts: what they say, how they agree with slow twins, and what they refuse."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import stats
+
+from certcal import InputError, worst_case
+from certcal.smoothing import CONFIDENCES, Counts, certificates, default_thresholds
+from certcal.smoothing import _bands as bands
+from certcal.smoothing._certificates import certified_radii
+from certcal.smoothing._failures import failing
+from certcal.smoothing._tables import LowerLimits
+from tests.smoothing import naive_certificates as naive
+
+GRID = np.linspace(0.1, 0.9, 9)
+
+
+def counts_of(draws: Any, grid: Any = GRID, sigma: float = 1.0, votes: Any = None, **more: Any) -> Counts:
+    x = np.atleast_2d(draws)
+    return Counts.from_confidences(
+        x, grid, votes=np.count_nonzero(x > 0.5, axis=1) if votes is None else votes, sigma=sigma, **more
+    )
+
+
+def beta_draws(a: float, b: float, n: int, rows: int = 1, seed: int = 0) -> np.ndarray:
+    return np.random.default_rng(seed).beta(a, b, (rows, n))
+
+
+# --------------------------------------------------------------------------------------------------------- slow twins
+
+
+@pytest.mark.parametrize("confidence", CONFIDENCES)
+@pytest.mark.parametrize("r", [0.0, 0.4, 1.3])
+def test_intervals_agree_with_those_written_down_slowly(confidence: str, r: float) -> None:
+    n, alpha = 120, 0.05
+    draws = np.concatenate([beta_draws(a, b, n, 2, seed) for seed, (a, b) in enumerate([(9, 1), (3, 1), (40, 2)])])
+    found = certificates(counts_of(draws, sigma=0.5), 0.5 * r, alpha, confidence)
+    assert found.n_certified >= 2
+    close = 2e-3 if confidence == "tangent" else 1e-8  # a bet need not be the best one to the last digit
+    for i in np.flatnonzero(found.certified):
+        lower = naive.lower_end(confidence, draws[i], GRID, r, 0.375 * alpha, n // 10)
+        flipped = np.nextafter(1 - draws[i], 0)  # 1 - X is counted from the threshold on where X was below it
+        upper = 1 - naive.lower_end(confidence, flipped, (1 - GRID)[::-1], r, 0.375 * alpha, n // 10)
+        assert found.lower[i] == pytest.approx(lower, abs=close)
+        assert found.upper[i] == pytest.approx(upper, abs=close)
+        if confidence != "tangent":
+            assert found.lower[i] <= lower + 1e-13
+            assert found.upper[i] >= upper - 1e-13
+
+
+def test_radii_are_those_of_clopper_pearson_rounded_down() -> None:
+    n, level = 1000, 1e-4
+    votes = np.array([0, 400, 600, 900, 1000])
+    counts = counts_of(np.full((5, n), 0.9), sigma=0.25, votes=votes)
+    radii = certified_radii(counts, level)
+    exact = 0.25 * stats.norm.ppf([naive.limit(k, n, level) for k in votes])
+    assert np.isnan(radii).tolist() == [True, True, False, False, False]
+    assert np.all(radii[2:] <= exact[2:])
+    assert radii[2:] == pytest.approx(exact[2:], abs=1e-9)
+
+
+def test_the_largest_radius_of_a_hundred_thousand_draws_is_3_8_standard_deviations() -> None:
+    n = 100_000
+    one = np.ones(1, np.int64)
+    counts = Counts(
+        np.array([0.5]), 1.0, one, one, one, n * one, n * one, 0 * one, np.array([[0, n]]), np.array([[0, n // 10]])
+    )
+    assert round(float(certified_radii(counts, 0.001)[0]), 2) == 3.81
+
+
+# ------------------------------------------------------------------------------------------------------- how tight
+
+
+def confident_counts(n: int, grid: np.ndarray | None = None) -> Counts:
+    """Beta(50, 0.3): confidences near 1, with a thin tail."""
+    return counts_of(beta_draws(50, 0.3, n), default_thresholds() if grid is None else grid, votes=[n])
+
+
+def logit_grid() -> np.ndarray:
+    """255 thresholds evenly spaced in the logit, out to a millionth."""
+    return 1 / (1 + np.exp(-np.linspace(-1, 1, 255) * np.log(1e6 - 1)))
+
+
+def test_the_example_of_confidences_near_one_has_its_known_bounds() -> None:
+    counts = confident_counts(100_000, logit_grid())
+    side = bands.Side.of(counts.thresholds, False)
+    published = [kind(counts.histogram, side, 100_000, 2.0, 0.001 / 2)[0] for kind in (bands.standard, bands.cdf)]
+    assert [round(float(bound), 2) for bound in published] == [0.60, 0.67]  # with all of alpha for the confidence
+    assert round(float(bands.tight(counts.histogram, side, 100_000, 2.0, 0.001 / 2)[0]), 2) == 0.90
+    lower = {kind: float(certificates(counts, 2.0, 0.001, kind).lower[0]) for kind in CONFIDENCES}
+    survival = stats.beta.sf(t := np.linspace(0, 1, 200_001), 50, 0.3)
+    limit = np.trapezoid(stats.norm.cdf(stats.norm.ppf(survival) - 2), t)
+    assert round(limit, 2) == 0.95
+    assert lower["standard"] < lower["bernstein"] < lower["tight"] < lower["tangent"] < limit
+
+
+@pytest.mark.parametrize(("a", "b"), [(50, 0.3), (5, 2), (0.5, 0.5)])
+@pytest.mark.parametrize("kind", ["tight", "tangent"])
+def test_the_default_grid_gives_narrower_intervals_than_one_even_in_the_logit(kind: str, a: float, b: float) -> None:
+    draws = beta_draws(a, b, 10_000, 3)
+    for r in (0.5, 1.0, 2.0):
+        default, logit = (
+            float(np.mean(found.upper - found.lower))
+            for grid in (default_thresholds(), logit_grid())
+            for found in [certificates(counts_of(draws, grid, votes=np.full(3, 10_000)), r, 0.001, kind)]
+        )
+        assert default < logit
+
+
+@pytest.mark.parametrize(("a", "b"), [(50, 0.3), (5, 2), (20, 1), (0.5, 0.5), (3, 0.3)])
+@pytest.mark.parametrize("n", [10_000, 100_000])
+def test_tangents_are_narrower_than_the_band_for_few_and_many_draws(a: float, b: float, n: int) -> None:
+    counts = counts_of(beta_draws(a, b, n, 3), default_thresholds(), votes=np.full(3, n))
+    for r in (0.5, 1.0, 2.0, 3.0):
+        widths = {
+            kind: float(np.mean(found.upper - found.lower))
+            for kind in ("tight", "tangent")
+            for found in [certificates(counts, r, 0.001, kind)]
+        }
+        assert widths["tangent"] < widths["tight"]
+
+
+def test_the_interval_at_radius_zero_is_one_of_the_mean() -> None:
+    draws = beta_draws(9, 1, 5000, 4)
+    grid = np.linspace(0.001, 0.999, 999)
+    for kind in CONFIDENCES:
+        found = certificates(counts_of(draws, grid), 0.0, 0.01, kind)
+        mean = draws.mean(axis=1)
+        assert np.all((found.lower < mean) & (mean < found.upper))
+        # About three standard errors either way and one step of the grid, except where a band is integrated.
+        width = {"tight": 0.035, "cdf": 0.06, "standard": 0.05, "bernstein": 0.025, "tangent": 0.015}[kind]
+        assert np.all(found.upper - found.lower < width)
+
+
+# ------------------------------------------------------------------------------------------------------- monotone
+
+
+def random_counts(seed: int, n: int) -> Counts:
+    rng = np.random.default_rng(seed)
+    shape = np.exp(rng.uniform(-1.5, 4, (8, 2)))
+    return counts_of(rng.beta(shape[:, :1], shape[:, 1:], (8, n)), votes=np.full(8, n))
+
+
+@settings(max_examples=25)
+@given(seed=st.integers(0, 10**6), n=st.sampled_from([20, 300, 3000]), low=st.floats(0, 2), more=st.floats(1e-3, 1))
+def test_intervals_grow_with_the_radius(seed: int, n: int, low: float, more: float) -> None:
+    counts = random_counts(seed, n)
+    for kind in CONFIDENCES:
+        near, far = (certificates(counts, r, 0.05, kind) for r in (low, low + more))
+        both = far.certified
+        assert np.all(near.certified | ~far.certified)
+        # For "tangent" this is not a theorem (each radius has bets of its own); it has not been seen to fail.
+        room = 1e-6 if kind == "tangent" else 0.0
+        assert np.all(near.lower[both] >= far.lower[both] - room)
+        assert np.all(near.upper[both] <= far.upper[both] + room)
+
+
+@settings(max_examples=25)
+@given(
+    seed=st.integers(0, 10**6), n=st.sampled_from([20, 300, 3000]), low=st.floats(1e-8, 0.2), factor=st.floats(1.05, 4)
+)
+def test_intervals_shrink_with_alpha(seed: int, n: int, low: float, factor: float) -> None:
+    counts = random_counts(seed, n)
+    for kind in CONFIDENCES:
+        wide, narrow = (certificates(counts, 0.7, alpha, kind) for alpha in (low, low * factor))
+        assert np.all((wide.radii <= narrow.radii) | wide.abstained)
+        both = wide.certified
+        room = 1e-6 if kind == "tangent" else 0.0
+        assert np.all(narrow.lower[both] >= wide.lower[both] - room)
+        assert np.all(narrow.upper[both] <= wide.upper[both] + room)
+
+
+def test_a_dense_sweep_of_radii_gives_falling_tangent_bounds() -> None:
+    counts = dataclasses.replace(random_counts(3, 3000), votes=np.full(8, 3000))
+    lower = np.array([certificates(counts, r, 0.01, "tangent").lower for r in np.linspace(0, 2.5, 126)])
+    assert np.all(np.diff(lower, axis=0) <= 1e-6)
+    assert np.all(lower[0] > lower[-1])
+
+
+# ------------------------------------------------------------------------------------------------------ what is said
+
+
+def test_samples_that_are_not_certified_may_have_any_confidence() -> None:
+    draws = np.stack([np.full(1000, 0.95), np.full(1000, 0.6), np.full(1000, 0.2)])
+    found = certificates(counts_of(draws, votes=[1000, 800, 480], sigma=0.5, correct=[1, 0, 1]), 0.75)
+    assert found.certified.tolist() == [True, False, False]
+    assert found.abstained.tolist() == [False, False, True]
+    assert found.lower.tolist()[1:] == [0, 0]
+    assert found.upper.tolist()[1:] == [1, 1]
+    assert 0 < found.radii[1] < 0.75 < found.radii[0]
+    assert np.isnan(found.radii[2])
+    assert found.correct.tolist() == [True, False, True]
+    assert (found.n, found.n_certified) == (3, 1)
+
+
+def test_a_radius_is_certified_up_to_and_including_itself() -> None:
+    counts = counts_of(np.full((1, 500), 0.95))
+    radius = float(certificates(counts, 0.1).radii[0])
+    assert certificates(counts, radius).certified.all()
+    assert not certificates(counts, math.nextafter(radius, 9)).certified.any()
+
+
+def test_the_ledger_adds_up_to_alpha_and_familywise_to_alpha_for_all_samples() -> None:
+    counts = counts_of(beta_draws(9, 1, 500, 7))
+    alone, together = certificates(counts, 0.3, 0.01), certificates(counts, 0.3, 0.01, familywise=True)
+    assert [name for name, _ in alone.ledger.entries] == ["prediction", "lower", "upper"]
+    assert 0.0099999 < alone.ledger.spent <= 0.01
+    assert 0.0099999 < 7 * together.ledger.spent <= 0.01
+    assert np.all(together.lower <= alone.lower)
+    assert np.all(together.radii <= alone.radii)
+
+
+def test_samples_with_other_numbers_of_draws_keep_their_certificates() -> None:
+    grid = GRID
+    few, many = counts_of(beta_draws(9, 1, 200, 3), grid), counts_of(beta_draws(9, 1, 900, 2, seed=1), grid)
+    names = ("index", "label", "predicted", "draws", "votes", "invalid", "histogram", "pilot")
+    order = [3, 0, 4, 1, 2]
+    mixed = dataclasses.replace(
+        few, **{name: np.concatenate([getattr(few, name), getattr(many, name)])[order] for name in names}
+    )
+    for kind in CONFIDENCES:
+        parts = [certificates(each, 0.4, 0.01, kind) for each in (few, many)]
+        whole = certificates(mixed, 0.4, 0.01, kind)
+        for name in ("lower", "upper", "radii", "certified"):
+            expected = np.concatenate([getattr(part, name) for part in parts])[order]
+            assert np.array_equal(getattr(whole, name), expected, equal_nan=name == "radii")
+
+
+def test_draws_without_a_valid_output_have_confidence_zero_in_the_certificate() -> None:
+    good = beta_draws(50, 1, 1000)
+    bad = good.copy()
+    bad[0, ::50] = 0.0
+    both = certificates(counts_of(np.concatenate([good, bad])), 0.5)
+    assert both.lower[1] < both.lower[0]
+    assert both.radii[1] < both.radii[0]
+
+
+@pytest.mark.parametrize(
+    ("n", "level", "delta"), [(1000, 0.001, 1e-6), (10, 0.2, 0.05), (500, 1e-5, 0.01), (1, 0.3, 0.1)]
+)
+def test_the_number_of_failing_certificates_is_a_binomial_quantile(n: int, level: float, delta: float) -> None:
+    found = failing(n, level, delta)
+    assert stats.binom.sf(found.count, n, level) <= delta
+    assert found.count == 0 or stats.binom.sf(found.count - 1, n, level) > delta
+    assert 2 * found.count / n <= found.term <= 2 * found.count / n + 1e-12
+
+
+def test_the_summary_pays_for_certificates_that_fail() -> None:
+    counts = counts_of(beta_draws(9, 1, 2000, 200), correct=np.arange(200) % 10 > 0)
+    found = certificates(counts, 0.5, 0.01)
+    summary = found.summary(bins=10, delta=0.1)
+    alone = worst_case.certify(found.lower, found.upper, found.correct, certified=found.certified, bins=10, delta=0.1)
+    assert summary["calibration_error"].worst.value == alone["calibration_error"].worst.value  # pyright: ignore
+    assert summary.population_all.terms["certificate failures"] == 2 * found.ledger.spent
+    assert summary.population_all.value > alone.population_all.value
+
+
+def test_a_claim_about_this_data_set_counts_failing_certificates_or_shares_alpha() -> None:
+    counts = counts_of(beta_draws(9, 1, 2000, 200), correct=np.arange(200) % 10 > 0)
+    alone, together = certificates(counts, 0.5, 0.01), certificates(counts, 0.5, 0.01, familywise=True)
+    claim, family = alone.claim(delta=0.001), together.claim()
+    worst = alone.summary()["calibration_error"].worst
+    assert worst is not None
+    failed = alone.failures(0.001)
+    assert failed.count >= 5
+    assert failed.n == alone.n_certified
+    assert worst.value + failed.term <= claim.value < worst.value + failed.term + 1e-9
+    assert claim.ledger.spent == 0.001
+    assert family.ledger.spent <= 0.01
+    assert family.value < claim.value
+    assert claim.settings["failing certificates"] == failed.count
+    assert claim.settings["alpha per sample"] == 0.01
+    assert "alpha per sample" not in family.settings
+    assert "alpha per sample=0.01, failing certificates=" in claim.sentence
+    assert "under every perturbation of norm up to 0.5, except with probability at most 0.001" in claim.sentence
+    assert claim.n == alone.n_certified
+    assert alone.claim(samples="all").n == 200
+
+
+def test_a_claim_without_certified_samples_is_about_all_of_them_or_refused() -> None:
+    found = certificates(counts_of(np.full((4, 50), 0.9)), 3.0)
+    assert found.n_certified == 0
+    assert found.claim(samples="all").value == 1.0
+    with pytest.raises(InputError, match="no sample is certified at radius 3"):
+        found.claim()
+
+
+def test_a_claim_names_the_noise_and_what_it_rests_on() -> None:
+    counts = counts_of(np.full((4, 500), 0.9))
+    gaussian = certificates(counts, 0.1).claim()
+    exact = certificates(dataclasses.replace(counts, noise="exact"), 0.1).claim()
+    assert "exactly Gaussian (rounding to float32 is neglected)" in gaussian.sentence
+    assert (
+        "what is certified is the model applied to inputs rounded to k/255, around the rounded input" in exact.sentence
+    )
+    for claim in (gaussian, exact):
+        assert len(claim.assumptions) == 3
+        assert claim.assumptions[1:] == (
+            "the model's output for an input does not depend on the other inputs in its batch",
+            "the seed and the number of draws were fixed before any result was looked at",
+        )
+        assert all(each in claim.sentence for each in claim.assumptions)
+
+
+def test_a_claim_says_whose_confidence_it_is_about_and_how_it_is_bounded() -> None:
+    claim = certificates(counts_of(np.full((4, 500), 0.9)), 0.1, confidence="tangent").claim()
+    assert (
+        "calibration error of the smoothed classifier (confidence=mean probability of the predicted class under the "
+        "noise, intervals=tangent, bins=15, closed=left, samples=certified, "
+    ) in claim.sentence
+
+
+@pytest.mark.parametrize(
+    ("earlier", "text"),
+    [
+        ([(4, 100)], "the run was extended from n=100 without looking at its results"),
+        ([(4, 100), (4, 200)], "the run was extended from n=100, then n=200 without looking at its results"),
+        ([(2, 500)], "the run was extended from 2 samples with n=500 without looking at its results"),
+        (
+            [(4, n) for n in range(10, 100, 10)],
+            "the run was extended from n=10, then 7 other sizes, then n=90 without looking at its results",
+        ),
+    ],
+)
+def test_a_claim_of_an_extended_run_says_so(earlier: list[tuple[int, int]], text: str) -> None:
+    counts = counts_of(np.full((4, 500), 0.9))
+    longer = dataclasses.replace(counts, earlier=earlier)
+    assert longer.earlier == tuple(earlier)
+    claim = certificates(longer, 0.1).claim()
+    assert claim.assumptions == (*certificates(counts, 0.1).claim().assumptions, text)
+    assert claim.sentence.endswith(f" and {text}.")
+
+
+def test_tables_hold_limits_for_the_counts_that_were_asked_for() -> None:
+    table = LowerLimits(1000, 0.01)
+    table.fill(np.array([[3, 1000], [3, 0]]))
+    assert np.flatnonzero(~np.isnan(table.values)).tolist() == [0, 3, 1000]
+    before = table.values.copy()
+    table.fill(np.array([500]))
+    assert np.array_equal(table.values[[0, 3, 1000]], before[[0, 3, 1000]])
+    assert table.shifted(0.0) is table.values
+    assert table.shifted(1.0)[1000] == pytest.approx(stats.norm.cdf(stats.norm.ppf(0.01 ** (1 / 1000)) - 1), abs=1e-9)
+
+
+# ---------------------------------------------------------------------------------------------------- what is refused
+
+
+@pytest.mark.parametrize(
+    ("arguments", "text"),
+    [
+        ({"radius": -1}, "radius is -1; pass a finite number of at least 0"),
+        ({"radius": math.nan}, "radius is nan; pass a finite number"),
+        ({"radius": math.inf}, "radius is inf; pass a finite number"),
+        ({"radius": "far"}, "radius is 'far'; pass a number"),
+        ({"alpha": 0}, "alpha is 0; pass a probability between 0 and 1"),
+        ({"alpha": 1.5}, "alpha is 1.5; pass a probability between 0 and 1"),
+        ({"confidence": "best"}, "confidence is 'best'; pass one of 'tight', 'tangent'"),
+        ({"counts": 3}, "counts is int; pass what a run's counts"),
+    ],
+)
+def test_requests_that_make_no_sense_are_refused_in_a_sentence(arguments: dict[str, Any], text: str) -> None:
+    given_ = {"counts": counts_of(np.full((1, 10), 0.9)), "radius": 0.5, **arguments}
+    with pytest.raises(InputError, match=text):
+        certificates(**given_)
+
+
+@pytest.mark.parametrize(
+    ("change", "text"),
+    [
+        ({"thresholds": GRID[::-1]}, "thresholds"),
+        ({"sigma": 0.0}, "sigma is 0.0; pass a positive"),
+        ({"noise": "uniform"}, "noise is 'uniform'"),
+        ({"votes": np.array([11])}, r"votes\[0\] is outside 0 to its draws"),
+        ({"votes": np.array([1, 2])}, "lengths differ"),
+        ({"votes": np.array([0.5])}, "votes is float64"),
+        ({"draws": np.array([0])}, r"draws\[0\] has no draws"),
+        ({"draws": np.array([11])}, r"histogram\[0\] does not add up to its draws"),
+        ({"pilot": np.full((1, 10), 9)}, r"pilot\[0\] counts more draws"),
+        ({"pilot": np.full((1, 10), -1)}, r"pilot\[0\] has a negative count"),
+        ({"earlier": [3]}, "earlier has an entry 3; pass pairs"),
+        ({"earlier": [(1, 2, 3)]}, r"earlier has an entry \(1, 2, 3\); pass pairs"),
+        ({"earlier": [(1, 0)]}, r"earlier is 0; pass pairs \(samples, draws\) of whole numbers"),
+        ({"histogram": np.ones((1, 4), np.int64)}, "histogram has 4 cells; 9 thresholds make 10"),
+    ],
+)
+def test_counts_that_do_not_fit_together_are_refused_in_a_sentence(change: dict[str, Any], text: str) -> None:
+    counts = counts_of(np.full((1, 10), 0.95))
+    with pytest.raises(InputError, match=text):
+        dataclasses.replace(counts, **change)
+
+
+@pytest.mark.parametrize("call", [lambda: counts_of([0.5, 1.5]), lambda: counts_of([0.5, math.nan])])
+def test_confidences_outside_the_unit_interval_are_refused(call: Callable[[], object]) -> None:
+    with pytest.raises(InputError, match="confidences must be in"):
+        call()
+
+
+def test_requests_about_failures_are_checked() -> None:
+    found = certificates(counts_of(np.full((1, 10), 0.95)), 0.0, 0.3)
+    with pytest.raises(InputError, match="samples is 'some'"):
+        found.failures(samples="some")
+    with pytest.raises(InputError, match="delta is 2"):
+        found.failures(2)

@@ -1,0 +1,288 @@
+"""Published certification logs: real ones with known answers, made-up ones with known votes, and broken ones.
+
+The real logs are not part of the project. Where they are absent small stand-ins of the same form take their place,
+whose answers come from the naive twins; the assertions are the same.
+"""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass
+from fractions import Fraction
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from certcal import InputError
+from certcal.smoothing import LogWarning, read_log
+from certcal.smoothing._lattice import fitting_alphas, holds
+from certcal.smoothing.robustness import (
+    PaDistribution,
+    average_certified_radius,
+    certified_accuracy,
+    compare,
+    dominance,
+    vote_radii,
+)
+from tests.smoothing import naive_robustness as naive
+
+FOLDER = Path(__file__).parents[3] / "shared" / "data"
+AT = (0.0, 0.25, 0.5, 0.75, 1.0)
+HEADER = "idx\tlabel\tpredict\tradius\tcorrect\ttime\n"
+
+
+def line(index, label, predict, radius, correct):
+    return f"{index}\t{label}\t{predict}\t{radius}\t{correct}\t0:00:14.1\n"
+
+
+def printed(votes, correct, *, n, sigma, alpha, text="{:.3}".format):
+    """The log that a certification with these votes prints."""
+    radii = vote_radii(votes, n, sigma, alpha)
+    rows = []
+    for index, (radius, right) in enumerate(zip(radii, correct, strict=True)):
+        if np.isnan(radius):
+            rows.append(line(index, 3, -1, "0.0", 0))
+        else:
+            rows.append(line(index, 3, 3 if right else 5, text(float(radius)), int(right)))
+    return HEADER + "".join(rows)
+
+
+@dataclass(frozen=True)
+class Oracle:
+    path: Path
+    n: int
+    average: float
+    accuracies: tuple[float, ...] | None
+
+
+@pytest.fixture(scope="module")
+def oracles(tmp_path_factory) -> dict[float, Oracle]:
+    averages = {0.12: 0.2758, 0.25: 0.4240, 0.50: 0.5251, 1.00: 0.5105}
+    known = {0.50: (0.6568, 0.5491, 0.4279, 0.3245, 0.2197)}  # Table 5 of Sun et al., "Gaussian, sigma = 0.5"
+    found = {}
+    for sigma, average in averages.items():
+        path = FOLDER / f"cifar10_resnet110_gaussian_sigma_{sigma:.2f}.tsv"
+        if path.exists():
+            found[sigma] = Oracle(path, 100_000, average, known.get(sigma))
+        else:
+            found[sigma] = stand_in(tmp_path_factory.mktemp("logs") / path.name, sigma)
+    return found
+
+
+def stand_in(path: Path, sigma: float) -> Oracle:
+    rng = np.random.default_rng(int(100 * sigma))
+    n, size = 200, 400
+    votes = np.minimum(n, rng.binomial(n, rng.beta(8, 0.5 + sigma, size)) + 2)
+    correct = rng.random(size) < 0.95 - 0.4 * sigma  # more noise, fewer right
+    text = printed(votes, correct, n=n, sigma=sigma, alpha=0.001)
+    path.write_text(text)
+    fields = [row.split("\t") for row in text.splitlines()[1:]]
+    radii = [None if row[2] == "-1" else float(row[3]) for row in fields]
+    hits = [int(row[4]) for row in fields]
+    average = sum(r for r, c in zip(radii, hits, strict=True) if r is not None and c) / size
+    return Oracle(path, n, average, tuple(float(naive.certified_accuracy(radii, hits, at)) for at in AT))
+
+
+@pytest.mark.parametrize("sigma", [0.12, 0.25, 0.50, 1.00])
+def test_the_known_figures_of_real_logs_are_found(oracles, sigma):
+    oracle = oracles[sigma]
+    log = read_log(oracle.path, sigma=sigma, n=oracle.n, alpha=0.001)
+    assert log.alpha == 0.001
+    assert average_certified_radius(log.radii, log.correct).value == pytest.approx(oracle.average, abs=5e-5)
+    curve = certified_accuracy(log.radii, log.correct, AT)
+    if oracle.accuracies is not None:
+        assert curve.values == oracle.accuracies
+    assert curve.certified[0] == np.count_nonzero(log.correct & ~log.abstained)
+
+
+@pytest.mark.parametrize("sigma", [0.12, 0.25, 0.50, 1.00])
+def test_alpha_is_inferred_from_the_radii_of_real_logs_and_false_claims_are_noticed(oracles, sigma):
+    oracle = oracles[sigma]
+    log = read_log(oracle.path, sigma=sigma, n=oracle.n)
+    assert log.alpha == 0.001
+    assert "alpha = 0.001 was inferred" in log.notes[0]
+    with pytest.warns(LogWarning, match=r"not certified at alpha = 0\.01 as claimed.*alpha = 0\.001 is used"):
+        assert read_log(oracle.path, sigma=sigma, n=oracle.n, alpha=0.01).alpha == 0.001
+
+
+def test_recovered_votes_certify_the_printed_radii_again(oracles):
+    oracle = oracles[0.50]
+    log = read_log(oracle.path, sigma=0.50, n=oracle.n)
+    known = ~log.abstained
+    for votes in (log.lowest, log.highest):
+        again = vote_radii(votes[known], log.n, 0.50, log.alpha)
+        unit = 10.0 ** (np.floor(np.log10(np.maximum(log.radii[known], 1e-9))) - 2)
+        assert np.all(np.abs(again - log.radii[known]) <= 0.5001 * unit)
+    assert np.all(log.lowest <= log.highest)
+    assert np.all(np.isnan(vote_radii(log.highest[log.abstained], log.n, 0.50, log.alpha)))
+
+
+def test_converting_a_real_log_to_its_own_setting_gives_its_own_curve(oracles):
+    oracle = oracles[0.50]
+    log = read_log(oracle.path, sigma=0.50, n=oracle.n)
+    asked = PaDistribution.of(log).certified_accuracy(AT, n=oracle.n, alpha=0.001)
+    curve = certified_accuracy(log.radii, log.correct, AT)
+    assert np.all(asked.lower <= np.array(curve.values))
+    assert np.all(asked.upper >= np.array(curve.values))
+    # between them lie only samples whose printed radius is within its rounding of R
+    assert np.all(asked.upper - asked.lower < 0.02)
+
+
+def test_real_logs_of_different_noise_are_compared(oracles):
+    logs = [read_log(oracles[sigma].path, sigma=sigma, n=oracles[sigma].n) for sigma in (0.25, 1.00)]
+    both = compare(logs, at=AT)
+    assert both.best.names[0] == (both.runs[0].name,)
+    assert both.best.names[-1] == (both.runs[1].name,)
+    assert both.dominance[0].verdict == "neither"
+    assert both.runs[0].name == oracles[0.25].path.stem
+
+
+@given(
+    st.lists(st.integers(0, 1000), min_size=1, max_size=30),
+    st.sampled_from(["{:.3}", "{:.4g}", "{:.3f}", "{!r}"]),
+    st.sampled_from([0.25, 1.0]),
+)
+def test_every_vote_count_is_inside_what_its_printed_radius_allows(tmp_path_factory, votes, form, sigma):
+    path = tmp_path_factory.mktemp("log") / "log.tsv"
+    votes = [1000, 977, *votes]
+    path.write_text(printed(votes, [1] * len(votes), n=1000, sigma=sigma, alpha=0.001, text=form.format))
+    log = read_log(path, sigma=sigma, n=1000, alpha=0.001)
+    assert np.all(log.lowest <= votes)
+    assert np.all(votes <= log.highest)
+    if form == "{!r}":
+        known = ~log.abstained
+        np.testing.assert_array_equal(log.lowest[known], log.highest[known])
+
+
+@pytest.mark.parametrize("alpha", [0.05, 0.01, 0.001, 1e-5])
+def test_the_range_of_fitting_levels_holds_the_true_one_and_few_others(alpha):
+    radii = vote_radii(np.arange(99_950, 100_001), 100_000, 1.0, alpha)
+    ranges = fitting_alphas(radii - 5e-5, radii + 5e-5, sigma=1.0, n=100_000)
+    assert holds(ranges, alpha)
+    assert not holds(ranges, 1.05 * alpha)
+    assert not holds(ranges, 0.95 * alpha)
+
+
+def test_a_level_that_fits_only_without_full_votes_is_remarked(tmp_path):
+    path = tmp_path / "log.tsv"
+    path.write_text(printed([100], [1], n=100, sigma=1.0, alpha=0.001))  # one radius: many levels fit it
+    ranges = read_log(path, sigma=1.0, n=100, alpha=0.001).fitting
+    other = ranges[-1][0] * 1.0001
+    log = read_log(path, sigma=1.0, n=100, alpha=other)
+    assert log.notes == (f"alpha = {other:g} fits the radii only if no sample had all votes; alpha = 0.001 fits with.",)
+
+
+def test_a_log_without_radii_near_the_top_does_not_tell_alpha(tmp_path):
+    path = tmp_path / "log.tsv"
+    path.write_text(printed([60_000, 55_000], [1, 0], n=100_000, sigma=1.0, alpha=0.001))
+    with pytest.raises(InputError, match="do not tell alpha; give the one"):
+        read_log(path, sigma=1.0, n=100_000)
+    assert read_log(path, sigma=1.0, n=100_000, alpha=0.001).notes == ()
+
+
+def test_a_log_of_abstentions_is_read(tmp_path):
+    path = tmp_path / "log.tsv"
+    path.write_text(HEADER + line(0, 3, -1, "0.0", 0))
+    log = read_log(path, sigma=1.0, n=100, alpha=0.001)
+    assert (log.lowest.tolist(), log.highest.tolist()) == ([0], [65])
+    assert log.highest[0] == naive.smallest_votes(0.5, 100, 0.001) - 1
+    seen = PaDistribution.of(log)
+    assert [float(side[0]) for side in seen.survival([0.6])] == [0.0, 1.0]
+
+
+def test_what_the_digits_hide_leaves_dominance_open(tmp_path):
+    paths = [tmp_path / "a.tsv", tmp_path / "b.tsv"]
+    for path in paths:
+        path.write_text(printed([900, 800, 100], [1, 1, 1], n=1000, sigma=1.0, alpha=0.001))
+    a, b = (PaDistribution.of(read_log(path, sigma=1.0, n=1000, alpha=0.001)) for path in paths)
+    assert dominance(a, b).verdict == "unclear"
+
+
+def test_a_wrong_noise_is_noticed_where_the_radii_show_it(tmp_path):
+    path = tmp_path / "log.tsv"
+    path.write_text(printed([1000, 999, 990], [1, 1, 1], n=1000, sigma=1.0, alpha=0.001))
+    with pytest.raises(InputError, match=r"no alpha explains these radii with 1000 draws and sigma = 0\.25"):
+        read_log(path, sigma=0.25, n=1000, alpha=0.001)
+
+
+GOOD = HEADER + line(0, 3, 3, "1.5", 1) + line(1, 8, 1, "0.757", 0) + line(2, 5, -1, "0.0", 0)
+
+
+@pytest.mark.parametrize(
+    "change", [str, lambda t: t.replace("\n", "\r\n"), lambda t: "\ufeff" + t, lambda t: t + "\n\n"]
+)
+def test_line_ends_and_marks_of_other_systems_do_not_matter(tmp_path, change):
+    path = tmp_path / "log.tsv"
+    path.write_bytes(change(GOOD).encode())
+    log = read_log(path, sigma=1.0, n=100, alpha=0.001)
+    assert log.lowest.tolist() == [100, 90, 0]
+    assert log.correct.tolist() == [True, False, False]
+    assert certified_accuracy(log.radii, log.correct, [0]).fractions == (Fraction(1, 3),)
+
+
+def test_other_columns_and_their_order_do_not_matter(tmp_path):
+    path = tmp_path / "log.tsv"
+    path.write_text("radius\tcorrect\tidx\tpredict\tlabel\n1.5\t1\t0\t3\t3\n")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert read_log(path, sigma=1.0, n=100, alpha=0.001).lowest.tolist() == [100]
+
+
+@pytest.mark.parametrize(
+    ("content", "text"),
+    [
+        (b"", "the file is empty"),
+        (b"\n\n", "the file is empty"),
+        (b"\xff\xfe\x00", "not a text file"),
+        (HEADER.encode(), "the log has no samples"),
+        (b"idx,label,predict,radius,correct\n0,1,1,0.5,1\n", "names no column 'idx', 'label'"),
+        (b"idx\tlabel\tpredict\tcorrect\n0\t1\t1\t1\n", "names no column 'radius'"),
+        (b"idx\tidx\tlabel\tpredict\tradius\tcorrect\n0\t0\t1\t1\t0.5\t1\n", "names a column twice"),
+        ((GOOD + "3\t8\t8").encode(), "line 5 has 3 fields where the first has 6"),
+        ((GOOD + line(3, 8, 8, "nan", 1)).encode(), "line 5, radius is 'nan', not a number"),
+        ((GOOD + line(3, 8, 8, "inf", 1)).encode(), "line 5, radius is 'inf'"),
+        ((GOOD + line(3, 8, 8, "-0.5", 1)).encode(), "line 5, radius is '-0.5'"),
+        ((GOOD + line(3, 8, 8, "1e999999999", 1)).encode(), "line 5, radius is '1e999999999'"),
+        ((GOOD + line(3, 8, 8, "", 1)).encode(), "line 5, radius is ''"),
+        ((GOOD + line(3, 8, 8, "9" * 50, 1)).encode(), "line 5, radius is '9999"),
+        ((GOOD + line("x", 8, 8, "0.5", 1)).encode(), "line 5, idx is 'x', not a whole number"),
+        ((GOOD + line(3, "2.0", 2, "0.5", 1)).encode(), r"line 5, label is '2\.0'"),
+        ((GOOD + line(3, -2, 2, "0.5", 0)).encode(), "line 5, label is negative"),
+        ((GOOD + line(3, 8, -3, "0.5", 0)).encode(), "line 5, predict is below -1"),
+        ((GOOD + line(3, 8, 8, "0.5", 2)).encode(), "line 5, correct is neither 0 nor 1"),
+        ((GOOD + line(3, 8, 8, "0.5", 0)).encode(), "line 5, correct contradicts"),
+        ((GOOD + line(3, 8, 7, "0.5", 1)).encode(), "line 5, correct contradicts"),
+        ((GOOD + line(3, 8, -1, "0.5", 0)).encode(), "line 5, an abstention has a radius above 0"),
+        ((GOOD + line(2, 8, 8, "0.757", 1)).encode(), "line 5, sample 2 comes a second time"),
+        ((GOOD + line(3, 8, 8, "7.25", 1)).encode(), "no alpha explains"),
+        ((GOOD + line("9" * 30, 8, 8, "0.5", 1)).encode(), "line 5, idx is '999"),
+    ],
+)
+def test_broken_logs_are_refused_with_their_line(tmp_path, content, text):
+    path = tmp_path / "log.tsv"
+    path.write_bytes(content)
+    with pytest.raises(InputError, match=text) as caught:
+        read_log(path, sigma=1.0, n=100, alpha=0.001)
+    assert str(path) in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("changed", "text"),
+    [({"sigma": 0}, "sigma is 0"), ({"n": 0}, "n is 0"), ({"n": 1.5}, "n is 1.5"), ({"alpha": 1}, "alpha is 1")],
+)
+def test_settings_that_cannot_be_are_refused(tmp_path, changed, text):
+    path = tmp_path / "log.tsv"
+    path.write_text(GOOD)
+    with pytest.raises(InputError, match=text):
+        read_log(path, **({"sigma": 1.0, "n": 100, "alpha": 0.001} | changed))
+
+
+def test_a_log_that_is_not_there_is_a_sentence(tmp_path):
+    with pytest.raises(InputError, match="cannot be read"):
+        read_log(tmp_path / "none.tsv", sigma=1.0, n=100)
+    with pytest.raises(InputError, match="cannot be read"):
+        read_log(tmp_path, sigma=1.0, n=100)
