@@ -1,4 +1,4 @@
-# make demo   measure a real classifier's predictions and draw its reliability diagram
+# make demo   measure one real classifier, certify another: how wrong can their confidences be?
 # make test   everything that must hold: style, types, tests, executed documentation
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
@@ -35,12 +35,12 @@ $(VENV)/.demo: pyproject.toml constraints.txt
 $(VENV)/.dev: pyproject.toml constraints.txt
 	$(call make_venv,$(VENV))
 	@echo "Installing certcal and its development tools into $(VENV) (once, a few minutes) …"
-	@$(PY) $(INSTALL) -e '.[dev,sklearn,report,torch]'
+	@$(PY) $(INSTALL) -e '.[dev,sklearn,report,torch,onnx]'
 	@touch $(VENV)/.demo $@
 
 setup: $(VENV)/.dev ## create .venv with everything that development needs
 
-demo: $(VENV)/.demo ## measure a real classifier's predictions
+demo: $(VENV)/.demo ## measure and certify real classifiers, trained on the spot
 	@$(VENV)/bin/certcal demo
 
 test: lint types unit docs ## style, types, tests, documentation
@@ -66,11 +66,12 @@ docs: $(VENV)/.dev ## build the documentation into site/, strictly
 $(BENCH)/.ready: pyproject.toml constraints.txt bench/requirements.txt
 	$(call make_venv,$(BENCH))
 	@echo "Installing certcal and its peers into $(BENCH) (once, a few minutes) …"
-	@$(BENCH)/bin/python $(INSTALL) -e '.[sklearn]' -r bench/requirements.txt
+	@$(BENCH)/bin/python $(INSTALL) -e '.[sklearn,torch,onnx]' -r bench/requirements.txt
 	@touch $@
 
 bench: $(BENCH)/.ready ## speed and memory against peers, as ratios measured in one run
-	@$(BENCH)/bin/python bench/run.py; first=$$?; $(BENCH)/bin/python bench/worst_case.py && exit $$first
+	@missed=0; for part in run worst_case sampling certifying; do \
+	  echo "== bench/$$part.py"; $(BENCH)/bin/python bench/$$part.py || missed=1; done; exit $$missed
 
 experiments: ## list the experiments
 	@shopt -s nullglob; files=(experiments/*.py); \

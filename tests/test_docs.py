@@ -28,6 +28,7 @@ PAGES = sorted([ROOT / "README.md", *(ROOT / "docs").rglob("*.md")])
 FENCE = re.compile(r"^```(?P<kind>[^\n]*)\n(?P<text>.*?)^```\s*?$", re.MULTILINE | re.DOTALL)
 MISSED = re.compile(r"^([ \t]+```|[ \t]*~~~)[ \t]*(python|console)", re.MULTILINE)
 EXIT = re.compile(r"<!-- exit code (\d+) -->\s*\Z")
+MARK = re.compile(r"<!-- (?:([\w-]+): (begin|end)|(begin|end): ([\w-]+)) -->")
 # Kinds of fences that are not run, because nothing in them could be.
 INERT = {"text", "bash", "json", "csv", "mermaid", "toml", "bibtex", ""}
 
@@ -60,6 +61,20 @@ def blocks(page: str) -> list[Block]:
         line = page[: fence.start()].count("\n") + 2
         source = page[fence.start() : end]
         found.append(Block(kind, fence["text"], line, shown, int(code[1]) if code else 0, source))
+    return found
+
+
+def unfilled(page: str) -> list[str]:
+    """Names of the marks between which a script writes that have nothing between them, or no partner."""
+    marks = [(m[1] or m[4], m[2] or m[3], m.start(), m.end()) for m in MARK.finditer(page)]
+    found: list[str] = []
+    while marks:
+        name, kind, _, end = marks.pop(0)
+        if kind == "begin" and marks and marks[0][:2] == (name, "end"):
+            filled = page[end : marks.pop(0)[2]].strip()
+            found += [] if filled else [name]
+        else:
+            found.append(name)
     return found
 
 
@@ -149,7 +164,10 @@ def test_the_pages_hold_blocks_of_both_kinds() -> None:
     assert kinds.count("console") >= 5
 
 
-@pytest.mark.parametrize("room", ["", ".metrics", ".worst_case", ".data", ".calibrators", ".study", ".torchmetrics"])
+@pytest.mark.parametrize(
+    "room",
+    ["", ".metrics", ".worst_case", ".data", ".calibrators", ".models", ".models.networks", ".study", ".torchmetrics"],
+)
 def test_the_reference_lists_every_public_name(room: str) -> None:
     listed = set(re.findall(r"^::: (\S+)$", (ROOT / "docs" / "reference.md").read_text("utf-8"), re.MULTILINE))
     module = importlib.import_module(f"certcal{room}")
@@ -159,6 +177,26 @@ def test_the_reference_lists_every_public_name(room: str) -> None:
     missing = [name for name in public if name not in top and f"certcal{room}.{name}" not in listed]
     missing += [name for name in public if not room and f"certcal.{name}" not in listed]
     assert missing == []
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_what_is_written_between_markers_is_there(page: Path) -> None:
+    assert unfilled(page.read_text("utf-8")) == []
+
+
+@pytest.mark.parametrize(
+    ("page", "found"),
+    [
+        ("<!-- begin: a -->\n| x |\n<!-- end: a -->", []),
+        ("<!-- begin: a -->\n\n<!-- end: a -->", ["a"]),
+        ("<!-- table: begin -->\n<!-- table: end -->\n<!-- begin: b -->1<!-- end: b -->", ["table"]),
+        ("<!-- begin: a -->\n| x |\n", ["a"]),
+        ("| x |\n<!-- end: a -->\n", ["a"]),
+        ("<!-- begin: a -->1<!-- end: b -->", ["a", "b"]),
+    ],
+)
+def test_markers_with_nothing_between_them_are_noticed(page: str, found: list[str]) -> None:
+    assert unfilled(page) == found
 
 
 @pytest.mark.parametrize(("fence", "seen"), [("    ```python", False), ("~~~console", False), ("    ```text", True)])

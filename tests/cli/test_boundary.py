@@ -56,6 +56,13 @@ def test_success_is_zero(capsys):
     assert capsys.readouterr().err == ""
 
 
+@pytest.mark.parametrize("words", [(), ("runs",)])
+def test_no_command_at_all_is_answered_with_the_help(certcal_command, words):
+    ran = certcal_command(*words)
+    assert (ran.code, ran.out) == (2, "")
+    assert ran.err == certcal_command(*words, "--help").out
+
+
 def test_errors_of_options_point_to_the_help(capsys):
     assert run(click.Command("certcal"), ["--what"]) == 2
     assert "Try 'certcal --help'." in capsys.readouterr().err

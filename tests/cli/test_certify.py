@@ -257,6 +257,42 @@ def test_settings_out_of_range_are_refused(certcal_command, intervals, options):
     assert options[0].strip("-") in ran.err
 
 
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (("--bins", "5,10"), "'--bins': '5,10' is several numbers of bins; give one, and run it once for each"),
+        (("--bins", "many"), "'--bins': 'many' is not a whole number from 1 to 10000"),
+        (("--bins", "10001"), "'--bins': '10001' is not a whole number from 1 to 10000"),
+        (("--delta", "small"), "'--delta': 'small' is not between 0 and 1, such as 0.05"),
+        (("--alpha", "1"), "'--alpha': '1' is neither 0 nor between 0 and 1, such as 0.001"),
+    ],
+)
+def test_settings_that_cannot_be_read_say_what_can(certcal_command, intervals, options, message):
+    ran = certcal_command("certify", intervals, *options)
+    assert (ran.code, ran.out) == (2, "")
+    assert ran.err.splitlines()[0].endswith(message)
+
+
+def test_probabilities_may_be_given_in_per_cent(certcal_command, intervals):
+    document = json.loads(certcal_command("certify", intervals, "--delta", "1%", "--alpha", "0.1%", "--json").out)
+    assert (document["conventions"]["delta"], document["conventions"]["alpha"]) == (0.01, 0.001)
+
+
+def test_the_commands_send_each_others_tables_to_each_other(certcal_command, intervals, scores):
+    ran = certcal_command("certify", scores)
+    assert (ran.code, ran.out) == (2, "")
+    assert "only confidences ('score'); use certcal measure" in ran.err
+    ran = certcal_command("measure", intervals)
+    assert (ran.code, ran.out) == (2, "")
+    assert "only ends of intervals ('lower', 'upper'); use certcal certify" in ran.err
+    assert ran.err.count("\n") == 1
+
+
+def test_help_says_that_abstained_rows_stay_in_the_table(certcal_command):
+    text = flat(certcal_command("certify", "--help").out)
+    assert "rows that the verifier abstained on must stay in the table, with certified = 0" in text
+
+
 def test_a_missing_file_suggests_its_neighbour(certcal_command, intervals):
     ran = certcal_command("certify", intervals.with_name("interval.csv"))
     assert ran.code == 2

@@ -44,3 +44,29 @@ def test_nothing_is_shown_after_the_work_is_done():
     before = stream.getvalue()
     waiting._show()
     assert stream.getvalue() == before
+
+
+def test_counted_steps_show_their_rate_and_the_time_left():
+    stream = Terminal()
+    with Waiting(stream, patience=1e6, counted="draws") as waiting:
+        waiting.stage("drawing", 1_000_000, 400_000)
+        waiting._show()
+        waiting.advance(100_000)
+        assert waiting._bar.tasks[0].completed == 500_000
+        waiting._begun -= 10  # as if ten seconds had passed
+        waiting.advance(100_000)
+        rate = waiting._bar.tasks[0].fields["rate"]
+        waiting._bar.refresh()
+    assert 15_000 < float(rate.split()[0].replace(",", "")) <= 20_000
+    assert rate.endswith("draws/s, left")
+    assert "draws/s, left" in stream.getvalue()
+
+
+def test_steps_that_are_not_counted_show_no_rate():
+    stream = Terminal()
+    with Waiting(stream, patience=1e6) as waiting:
+        waiting.stage("reading", 10)
+        waiting._show()
+        waiting.advance(5)
+        waiting._bar.refresh()
+    assert "/s" not in stream.getvalue()

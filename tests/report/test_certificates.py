@@ -9,6 +9,7 @@ import pytest
 from rich.cells import cell_len
 from rich.console import Console
 
+from certcal.claims import Certificate, Ledger
 from certcal.report.certificates import CertifiedLines, Line, Method, MethodsTable, duration, summary_table, terms_text
 from certcal.worst_case import certify
 
@@ -157,3 +158,14 @@ def test_terms_of_a_bound_are_rounded_up():
 )
 def test_times_read_well(seconds, text):
     assert duration(seconds) == text
+
+
+def test_what_is_claimed_and_how_wide_intervals_are_have_columns_where_they_are_known():
+    claim = Certificate("calibration error", 0.43211, "upper", 0.05, Ledger(0.001), N, ())
+    lines = [Line("0.05", kind, at(0.05), claim, 0.12341) for kind in ("tight", "cdf")]
+    text = shown(CertifiedLines(lines, "certificate"))
+    assert "claimed" in text
+    assert row(text, "0.05  tight")[1] == "0.1235"
+    assert "0.4322" in row(text, "cdf")
+    assert "0.1235" not in shown(CertifiedLines([Line("0.05", None, at(0.05), claim, 0.12341)]))
+    assert "claimed" not in shown(CertifiedLines(LINES))

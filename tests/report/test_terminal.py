@@ -107,6 +107,12 @@ def test_numbers_are_short(value):
     assert text == "undefined" or np.isinf(value) or abs(value) > 1e6 or len(text) <= 12
 
 
+@pytest.mark.parametrize("noise", [2.2e-16, -5e-15])
+def test_rounding_noise_is_shown_as_zero_and_small_numbers_are_not(noise):
+    assert number(noise) == "0.0000"
+    assert number(1e-12) == "1.0e-12"
+
+
 def test_intervals_are_rounded_outward_and_left_out_when_infinite():
     assert interval(Estimate("ece", 0.1, 5, {}, Interval(0.12345, 0.23451, 0.95, "bca"))) == "0.1234 – 0.2346"
     assert interval(Estimate("nll", np.inf, 5, {}, Interval(np.inf, np.inf, 0.95, "bca"))) == ""

@@ -37,6 +37,9 @@ def run(command: click.Command, arguments: list[str]) -> int:
     except (click.Abort, KeyboardInterrupt):
         _complain("interrupted", prefix="certcal: ")
         return INTERRUPTED
+    except click.exceptions.NoArgsIsHelpError as error:
+        click.echo(error.format_message(), err=True)
+        return BAD_INPUT
     except click.UsageError as error:
         _complain(error.format_message())
         if error.ctx is not None:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any, TypeVar
 
 import click
@@ -13,6 +15,10 @@ from certcal.cli._commands import SectionedOption
 Decorated = TypeVar("Decorated", bound=Callable[..., Any])
 
 MOST_BINS = 1_000_000
+# The time of a worst case grows with the square of the number of bins: this many take seconds.
+MOST_CERTIFIED_BINS = 10_000
+
+Option = tuple[tuple[str, ...], dict[str, Any]]
 
 
 def parse_bins(ctx: click.Context | None, param: click.Parameter | None, values: Sequence[str]) -> tuple[int, ...]:
@@ -23,30 +29,64 @@ def parse_bins(ctx: click.Context | None, param: click.Parameter | None, values:
     >>> parse_bins(None, None, ["15", "5,10,15"])
     (5, 10, 15)
     """
-    counts: set[int] = set()
-    for part in (part.strip() for value in values for part in value.split(",")):
-        if not (part.isdecimal() and len(part) <= 7 and 1 <= int(part) <= MOST_BINS):
-            raise click.BadParameter(f"{part!r} is not a whole number from 1 to {MOST_BINS}", ctx, param)
-        counts.add(int(part))
-    return tuple(sorted(counts))
+    number = whole_number(1, MOST_BINS)
+    return tuple(sorted({number(ctx, param, part) for value in values for part in value.split(",")}))
 
 
-def parse_level(ctx: click.Context | None, param: click.Parameter | None, value: str) -> float:
-    """Turn ``0.95`` or ``95%`` into a level strictly between 0 and 1.
+def parse_bin_count(ctx: click.Context | None, param: click.Parameter | None, value: str) -> int:
+    """Turn ``15`` into a number of bins; several numbers are refused in words of their own.
 
     Examples
     --------
-    >>> parse_level(None, None, "95%"), parse_level(None, None, ".9")
-    (0.95, 0.9)
+    >>> parse_bin_count(None, None, "15")
+    15
+    """
+    if "," in value:
+        raise click.BadParameter(
+            f"{value!r} is several numbers of bins; give one, and run it once for each", ctx, param
+        )
+    return whole_number(1, MOST_CERTIFIED_BINS)(ctx, param, value)
+
+
+def whole_number(least: int, most: int) -> Callable[[click.Context | None, click.Parameter | None, str], int]:
+    """A parser of whole numbers in a range.
+
+    Examples
+    --------
+    >>> whole_number(0, 9)(None, None, " 7 ")
+    7
+    """
+
+    def parse(ctx: click.Context | None, param: click.Parameter | None, value: str) -> int:
+        text = value.strip()
+        if text[:1] == "-" and text[1:].isdecimal():
+            raise click.BadParameter(f"{text} is not in the range from {least} to {most}", ctx, param)
+        if not (text.isdecimal() and len(text) <= len(str(most)) and least <= int(text) <= most):
+            raise click.BadParameter(f"{text!r} is not a whole number from {least} to {most}", ctx, param)
+        return int(text)
+
+    return parse
+
+
+def parse_share(
+    ctx: click.Context | None, param: click.Parameter | None, value: str, *, example: str = "0.95", zero: bool = False
+) -> float:
+    """Turn ``0.95`` or ``95%`` into a number strictly between 0 and 1, or 0 where that is allowed.
+
+    Examples
+    --------
+    >>> parse_share(None, None, "95%"), parse_share(None, None, ".9"), parse_share(None, None, "0", zero=True)
+    (0.95, 0.9, 0.0)
     """
     text = value.strip()
     try:
-        level = float(text.removesuffix("%")) / (100 if text.endswith("%") else 1)
+        share = float(text.removesuffix("%")) / (100 if text.endswith("%") else 1)
     except ValueError:
-        level = 0.0
-    if not 0 < level < 1:
-        raise click.BadParameter(f"{text!r} is not between 0 and 1, such as 0.95", ctx, param)
-    return level
+        share = math.nan
+    if not (0 < share < 1 or (zero and share == 0)):
+        allowed = "neither 0 nor" if zero else "not"
+        raise click.BadParameter(f"{text!r} is {allowed} between 0 and 1, such as {example}", ctx, param)
+    return share
 
 
 def parse_size(ctx: click.Context | None, param: click.Parameter | None, value: str | None) -> int | None:
@@ -65,20 +105,59 @@ def parse_size(ctx: click.Context | None, param: click.Parameter | None, value: 
     return int(float(match[1]) * (1024 if match[3] else 1000) ** " kmgt".index(match[2] or " "))
 
 
+def _parse_alpha(ctx: click.Context | None, param: click.Parameter | None, value: str | None) -> float | None:
+    return None if value is None else parse_share(ctx, param, value, example="0.001", zero=True)
+
+
+def _option(*names: str, **settings: Any) -> Option:
+    return names, settings
+
+
+_COLUMNS, _OUTPUT = "Columns (found by their names when not given)", "Output"
+_PREDICTION = _option("--prediction", metavar="COLUMN", help="Predicted classes, compared with the label.")
+_LABEL = _option("--label", metavar="COLUMN", help="True classes.")
+_CLOSED = _option("--closed", type=click.Choice(["left", "right"]), default="left", help="Bins are [a, b) or (a, b].")
+_JSON = _option("--json", "as_json", is_flag=True, help="Print JSON for machines, with all digits.")
+_FORCE = _option("--force", is_flag=True, help="Let -o replace existing files.")
+
+
+def _files(text: str) -> Option:
+    return _option("-o", "--output", "outputs", multiple=True, metavar="FILE", help=f"Also write {text}; repeatable.")
+
+
+def _by(verb: str) -> Option:
+    return _option("--by", metavar="COLUMN", help=f"{verb} each value of this column beside the whole.")
+
+
 def column_options(command: Decorated) -> Decorated:
-    """Which column holds what."""
+    """Which column of a table of predictions holds what."""
     several = "COLUMNS"
     return _with_options(
         command,
-        "Columns (found by their names when not given)",
+        _COLUMNS,
         _option("--confidence", metavar="COLUMN", help="Confidences, or binary scores."),
         _option("--correct", metavar="COLUMN", help="0/1: was the prediction right (binary: the outcome)?"),
-        _option("--prediction", metavar="COLUMN", help="Predicted classes, compared with the label."),
-        _option("--label", metavar="COLUMN", help="True classes."),
+        _PREDICTION,
+        _LABEL,
         _option("--probabilities", metavar=several, help="Per class: a prefix, 'p_*', names with commas, or lists."),
         _option("--logits", metavar=several, help="The same for logits."),
         _option("--weight", metavar="COLUMN", help="Sample weights."),
-        _option("--by", metavar="COLUMN", help="Measure each value of this column beside the whole."),
+        _by("Measure"),
+    )
+
+
+def interval_column_options(command: Decorated) -> Decorated:
+    """Which column of a table of intervals holds what."""
+    return _with_options(
+        command,
+        _COLUMNS,
+        _option("--lower", metavar="COLUMN", help="Lower ends of the intervals."),
+        _option("--upper", metavar="COLUMN", help="Upper ends of the intervals."),
+        _option("--correct", metavar="COLUMN", help="0/1: is the prediction right?"),
+        _PREDICTION,
+        _LABEL,
+        _option("--certified", metavar="COLUMN", help="0/1: is the row certified? Default: all are."),
+        _by("Certify"),
     )
 
 
@@ -96,20 +175,73 @@ def measuring_options(command: Decorated) -> Decorated:
             metavar="N[,N...]",
             help="How many bins; repeatable. Default: 15.",
         ),
+        _CLOSED,
         _option(
-            "--closed",
-            type=click.Choice(["left", "right"]),
-            default="left",
-            help="Bins are [a, b) or (a, b].",
-        ),
-        _option(
-            "--bootstrap", type=click.IntRange(0, 1_000_000), default=0, metavar="N", help="Intervals from N resamples."
+            "--bootstrap",
+            callback=whole_number(0, 1_000_000),
+            default="0",
+            metavar="N",
+            help="Intervals from N resamples.",
         ),
         _option("--method", type=methods, default="percentile", help="Kind of interval. Default: percentile."),
         _option(
-            "--level", callback=parse_level, default="0.95", metavar="LEVEL", help="Of the intervals. Default: 0.95."
+            "--level", callback=parse_share, default="0.95", metavar="LEVEL", help="Of the intervals. Default: 0.95."
         ),
-        _option("--seed", type=click.IntRange(min=0), default=0, metavar="N", help="Of the bootstrap. Default: 0."),
+        _option(
+            "--seed",
+            callback=whole_number(0, 2**63 - 1),
+            default="0",
+            metavar="N",
+            help="Of the bootstrap. Default: 0.",
+        ),
+    )
+
+
+def certifying_options(command: Decorated) -> Decorated:
+    """Radii, bins, failure probabilities and rivals."""
+    return _with_options(
+        command,
+        "Certifying",
+        _option(
+            "--radius",
+            metavar="R[,R...]",
+            help="Of a run: radii to certify at. Default: quarters of sigma. Of a table: its column of radii.",
+        ),
+        _option(
+            "--bins",
+            callback=parse_bin_count,
+            default="15",
+            metavar="N",
+            help="Bins of the calibration error. Default: 15.",
+        ),
+        _CLOSED,
+        _option(
+            "--delta",
+            callback=partial(parse_share, example="0.05"),
+            default="0.05",
+            metavar="P",
+            help="Chance that a population bound may fail. Default: 0.05.",
+        ),
+        _option(
+            "--alpha",
+            callback=_parse_alpha,
+            metavar="P",
+            help="Chance that a sample's interval is wrong. Default: 0.001 for a run; what a table says in its column "
+            "alpha, or 0; rows that the verifier abstained on must stay in the table, with certified = 0.",
+        ),
+        _option("--compare", is_flag=True, help="Also run ADMM and gradient ascent (needs torch; slow)."),
+    )
+
+
+def run_options(command: Decorated) -> Decorated:
+    """How certificates are made from a run."""
+    kinds = click.Choice(["tight", "tangent", "bernstein", "cdf", "standard", "all"])
+    return _with_options(
+        command,
+        "Certificates from a run",
+        _option("--confidence", type=kinds, help="Kind of interval, or all side by side. Default: tight."),
+        _option("--familywise", is_flag=True, help="Let alpha be the chance that any sample's certificate is wrong."),
+        _option("--drawn-only", is_flag=True, help="Certify the samples that are drawn, if the run is not complete."),
     )
 
 
@@ -120,31 +252,32 @@ def memory_option(command: Decorated) -> Decorated:
 
 
 def output_options(command: Decorated) -> Decorated:
-    """Where the result goes."""
+    """What is shown of measurements and where it goes."""
     return _with_options(
         command,
-        "Output",
+        _OUTPUT,
         _option("--metric", "metrics", multiple=True, metavar="NAME", help="Only this metric; repeatable."),
         _option("--explain", is_flag=True, help="Say in a sentence what each number claims."),
         _option("--no-diagram", is_flag=True, help="Leave out the reliability diagram."),
-        _option("--json", "as_json", is_flag=True, help="Print JSON for machines, with all digits."),
-        _option(
-            "-o",
-            "--output",
-            "outputs",
-            multiple=True,
-            metavar="FILE",
-            help="Also write a diagram (.png .svg .pdf) or numbers (.json .csv); repeatable.",
-        ),
-        _option("--force", is_flag=True, help="Let -o replace existing files."),
+        _JSON,
+        _files("a diagram (.png .svg .pdf) or numbers (.json .csv)"),
+        _FORCE,
     )
 
 
-def _option(*names: str, **settings: Any) -> tuple[tuple[str, ...], dict[str, Any]]:
-    return names, settings
+def keep_option(command: Decorated) -> Decorated:
+    """Where a run goes that would be thrown away."""
+    text = "Keep the draws in this folder, for certcal certify."
+    return _with_options(command, _OUTPUT, _option("--keep", metavar="RUN", help=text))
 
 
-def _with_options(command: Decorated, section: str, *options: tuple[tuple[str, ...], dict[str, Any]]) -> Decorated:
+def number_output_options(command: Decorated) -> Decorated:
+    """Where numbers without a diagram go."""
+    files = _files("the numbers (.json .csv), or a run's intervals (.parquet)")
+    return _with_options(command, _OUTPUT, _JSON, files, _FORCE)
+
+
+def _with_options(command: Decorated, section: str, *options: Option) -> Decorated:
     for names, settings in reversed(options):
         command = click.option(*names, cls=SectionedOption, section=section, show_default=False, **settings)(command)
     return command

@@ -2,151 +2,147 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from certcal.cli._commands import ExampleCommand, SectionedOption
+from certcal.cli._commands import ExampleCommand
+from certcal.cli._parameters import certifying_options, interval_column_options, number_output_options, run_options
 
-Decorated = TypeVar("Decorated", bound=Callable[..., Any])
+if TYPE_CHECKING:
+    from certcal.cli._certified import CertifiedResults
 
-# The time grows with the square of the number of bins: this many take seconds.
-MOST_BINS = 10_000
-
-_COLUMNS = "Columns (found by their names when not given)"
-_CERTIFYING = "Certifying"
-_OUTPUT = "Output"
-
-
-def _option(section: str, *names: str, **settings: Any) -> Callable[[Decorated], Decorated]:
-    return click.option(*names, cls=SectionedOption, section=section, show_default=False, **settings)
+_ALPHA_OF_RUNS = 0.001
 
 
 @click.command(
     cls=ExampleCommand,
     examples=(
-        ("certcal certify intervals.csv", "everything the intervals certify"),
+        ("certcal certify run", "a run of certcal sample, at radii up to the largest certified one"),
+        ("certcal certify run --radius .25,.5,1 --familywise", "at these, for all samples together"),
+        ("certcal certify run --radius .5 --confidence all", "the kinds of certificates side by side"),
+        ("certcal certify run --radius .5 -o intervals.parquet", "keep the intervals"),
+        ("certcal certify intervals.csv", "the intervals of any verifier"),
         ("certcal certify bounds.parquet --lower lb --upper ub --correct hit", "say which columns to use"),
         ("certcal certify intervals.csv --by hospital", "each group beside the whole"),
         ("certcal certify intervals.csv --alpha 0.001 --delta 0.01", "intervals that hold with probability 0.999"),
         ("certcal certify intervals.csv --compare", "what ADMM and gradient ascent would have said"),
         ("certcal certify intervals.csv -o certified.json -o certified.csv", "write files as well"),
-        ("certcal certify intervals.csv --json | jq '.results[0].calibration_error.certified.value'", "for scripts"),
+        ("certcal certify intervals.csv --json | jq '.results[0].headline'", "for scripts"),
     ),
 )
-@click.argument("table", type=click.Path())
-@_option(_COLUMNS, "--lower", metavar="COLUMN", help="Lower ends of the intervals.")
-@_option(_COLUMNS, "--upper", metavar="COLUMN", help="Upper ends of the intervals.")
-@_option(_COLUMNS, "--correct", metavar="COLUMN", help="0/1: is the prediction right?")
-@_option(_COLUMNS, "--prediction", metavar="COLUMN", help="Predicted classes, compared with the label.")
-@_option(_COLUMNS, "--label", metavar="COLUMN", help="True classes.")
-@_option(_COLUMNS, "--certified", metavar="COLUMN", help="0/1: is the row certified? Default: all are.")
-@_option(_COLUMNS, "--radius", metavar="COLUMN", help="Radius that a row's interval is for: one line each.")
-@_option(_COLUMNS, "--by", metavar="COLUMN", help="Certify each value of this column beside the whole.")
-@_option(
-    _CERTIFYING,
-    "--bins",
-    type=click.IntRange(1, MOST_BINS),
-    default=15,
-    metavar="N",
-    help="Bins of the calibration error. Default: 15.",
-)
-@_option(
-    _CERTIFYING, "--closed", type=click.Choice(["left", "right"]), default="left", help="Bins are [a, b) or (a, b]."
-)
-@_option(
-    _CERTIFYING,
-    "--delta",
-    type=click.FloatRange(0, 1, min_open=True, max_open=True),
-    default=0.05,
-    metavar="P",
-    help="Chance that a population bound may fail. Default: 0.05.",
-)
-@_option(
-    _CERTIFYING,
-    "--alpha",
-    type=click.FloatRange(0, 1, max_open=True),
-    default=0.0,
-    metavar="P",
-    help="Chance that a row's interval is wrong. Default: 0.",
-)
-@_option(_CERTIFYING, "--compare", is_flag=True, help="Also run ADMM and gradient ascent (needs torch; slow).")
-@_option(_OUTPUT, "--json", "as_json", is_flag=True, help="Print JSON for machines, with all digits.")
-@_option(
-    _OUTPUT,
-    "-o",
-    "--output",
-    "outputs",
-    multiple=True,
-    metavar="FILE",
-    help="Also write the numbers (.json .csv); repeatable.",
-)
-@_option(_OUTPUT, "--force", is_flag=True, help="Let -o replace existing files.")
+@click.argument("source", metavar="RUN_OR_TABLE", type=click.Path())
+@certifying_options
+@run_options
+@interval_column_options
+@number_output_options
 def certify(
-    table: str,
+    source: str,
+    radius: str | None,
     bins: int,
     closed: str,
     delta: float,
-    alpha: float,
+    alpha: float | None,
     compare: bool,
+    confidence: str | None,
+    familywise: bool,
+    drawn_only: bool,
     as_json: bool,
     outputs: tuple[str, ...],
     force: bool,
     **columns: str | None,
 ) -> None:
-    """Certify the calibration of the confidence intervals in TABLE.
+    """Certify the calibration of a smoothed classifier, or of any confidence intervals.
 
-    Each row says that, whatever an attacker does, a sample's confidence stays between lower and upper, and whether its
-    prediction is correct. What is printed holds for every choice of confidences inside the intervals: it is computed
-    exactly, and rounded in the safe direction. Any verifier's output will do, as Parquet, CSV, TSV, npz or Arrow.
+    A run is a folder that certcal sample wrote: certificates are made from its draws at each radius. Each row of a
+    table says that, whatever an attacker does, a sample's confidence stays between lower and upper, and whether its
+    prediction is correct; any verifier's output will do, as Parquet, CSV, TSV, npz or Arrow. What is printed holds for
+    every choice of confidences inside the intervals: it is computed exactly, and rounded in the safe direction.
     """
-    from certcal.cli._certified import CertifiedResults, check_number_outputs, to_json, write_numbers
-    from certcal.cli._progress import Waiting
-    from certcal.cli._rivals import prepare_rivals, run_methods
-    from certcal.data import read_intervals
-    from certcal.report.certificates import Line, Method
-    from certcal.worst_case import certify as certified_summary
+    from certcal.cli._certified import check_number_outputs, check_run_outputs, to_json, write_numbers
 
-    paths = check_number_outputs(outputs, force=force, source=Path(table))
-    lines: list[Line] = []
-    methods: list[Method] = []
-    with Waiting() as waiting:
-        if compare:
-            waiting.stage("preparing the comparison")
-            prepare_rivals()
-        waiting.stage("reading")
-        loaded = read_intervals(table, columns)
-        waiting.stage("certifying")
-        for part in loaded.parts():
-            summary = certified_summary(
-                part.lower,
-                part.upper,
-                part.correct,
-                certified=part.certified,
-                bins=bins,
-                closed=closed,
-                delta=delta,
-                alpha=alpha,
-            )
-            lines.append(Line(part.radius, part.group, summary))
-            if compare and part.group is None and summary.n_certified:
-                methods += run_methods(part, bins, closed, waiting)
-    results = CertifiedResults(
-        source=str(loaded.path),
-        n=len(loaded),
-        layout=loaded.layout,
-        lines=lines,
-        methods=methods,
-        conventions={"bins": bins, "closed": closed, "delta": delta, "alpha": alpha},
-    )
-    write_numbers(results, paths, force=force)
+    path = Path(source)
+    settings: dict[str, Any] = {"bins": bins, "closed": closed, "delta": delta}
+    if not path.exists():
+        from certcal._checks import InputError
+        from certcal.data._open import nearest
+
+        raise InputError(f"{source}: there is no such run or table; {nearest(path)}")
+    if path.is_dir():
+        _only_for("tables of intervals", source, "a run", columns)
+        paths = check_run_outputs(outputs, force=force, run=path)
+        options = {"confidence": confidence or "tight", "familywise": familywise, "drawn_only": drawn_only}
+        level = _ALPHA_OF_RUNS if alpha is None else alpha
+        results = _from_run(path, radius, level, options, settings, compare=compare, paths=paths, force=force)
+    else:
+        given = {"confidence": confidence, "familywise": familywise or None, "drawn_only": drawn_only or None}
+        _only_for("runs of certcal sample", source, "no folder", given)
+        paths = check_number_outputs(outputs, force=force, source=path)
+        from certcal.cli._certified_table import certify_table
+
+        _refuse_number(radius, source)
+        settings["alpha"] = alpha
+        results = certify_table(path, {**columns, "radius": radius}, settings, compare=compare)
+        write_numbers(results, paths, force=force)
     if as_json:
         click.echo(to_json(results), nl=False)
     else:
         from certcal.cli._show_certified import show_certified
 
         show_certified(results)
-    for path in paths:
-        click.echo(f"wrote {path}", err=True)
+    for written in paths:
+        click.echo(f"wrote {written}", err=True)
+
+
+def _only_for(what: str, source: str, it_is: str, options: dict[str, Any]) -> None:
+    from certcal._checks import InputError
+
+    for name, value in options.items():
+        if value is not None:
+            raise InputError(f"--{name.replace('_', '-')} is for {what}, and {source} is {it_is}; leave it out")
+
+
+def _refuse_number(radius: str | None, source: str) -> None:
+    """A radius where the name of a column is asked for."""
+    from certcal._checks import InputError
+
+    try:
+        float((radius or "").split(",")[0])
+    except ValueError:
+        return
+    raise InputError(
+        f"--radius {radius}: {source} is a table, of which --radius names the column of radii, and all of them are "
+        "certified; leave it out, or give a run"
+    )
+
+
+def _from_run(
+    folder: Path,
+    radius: str | None,
+    alpha: float,
+    options: dict[str, Any],
+    settings: dict[str, Any],
+    *,
+    compare: bool,
+    paths: list[Path],
+    force: bool,
+) -> CertifiedResults:
+    from certcal._checks import InputError
+    from certcal.cli._certified import INTERVALS, write_numbers
+    from certcal.cli._certified_run import Request, certify_run, intervals_file, kinds_of, parse_radii
+    from certcal.report._files import write_bytes
+
+    kinds = kinds_of(options.pop("confidence"))
+    tables = [path for path in paths if path.suffix.lower() == INTERVALS]
+    if alpha == 0:
+        raise InputError("--alpha is 0, and certificates from noise may fail; give a probability such as 0.001")
+    for word, wanted in (("--compare", compare), (f"-o {tables[0] if tables else ''}", bool(tables))):
+        if wanted and len(kinds) > 1:
+            raise InputError(f"{word} needs one kind of certificate; choose it with --confidence")
+    asked = Request(None if radius is None else parse_radii(radius), kinds, alpha, compare=compare, **options)
+    results, found = certify_run(folder, asked, settings)
+    write_numbers(results, [path for path in paths if path not in tables], force=force)
+    for path in tables:
+        write_bytes(path, intervals_file(found), force=force)
+    return results

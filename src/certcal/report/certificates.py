@@ -13,7 +13,7 @@ from rich.console import Console, ConsoleOptions, RenderResult
 from rich.table import Table
 from rich.text import Text
 
-from certcal.claims import Bound, round_outward
+from certcal.claims import Bound, Certificate, round_outward
 from certcal.report._text import printable
 from certcal.report.terminal import frame
 from certcal.worst_case import CertifiedSummary
@@ -42,11 +42,21 @@ _SECTIONS = (
 
 @dataclass(frozen=True)
 class Line:
-    """What is certified at one radius for one group; None where the table has no such column, or for all groups."""
+    """What is certified at one radius for one group; None where the table has no such column, or for all groups.
+
+    Attributes
+    ----------
+    claim
+        The calibration error that is claimed when intervals may fail: what those that do can add is included.
+    width
+        Mean width of the certified intervals.
+    """
 
     radius: str | None
     group: str | None
     summary: CertifiedSummary
+    claim: Certificate | None = None
+    width: float | None = None
 
 
 @dataclass(frozen=True)
@@ -145,31 +155,52 @@ class _Column:
     header: tuple[str, str]
     relation: str
     rank: int
-    text: Callable[[CertifiedSummary], str]
+    text: Callable[[Line], str]
 
 
-def _worst(metric: str) -> Callable[[CertifiedSummary], str]:
-    def text(summary: CertifiedSummary) -> str:
-        worst = summary[metric].worst
+def _worst(metric: str) -> Callable[[Line], str]:
+    def text(line: Line) -> str:
+        worst = line.summary[metric].worst
         return "-" if worst is None else worst.text
 
     return text
 
 
+def _claimed(line: Line) -> str:
+    return "-" if line.claim is None else line.claim.text
+
+
+def _width(line: Line) -> str:
+    return "-" if line.width is None else round_outward(line.width, "upper")
+
+
+# Only where certificates come with them; widths where kinds of certificates are compared.
+_CLAIMED, _MEAN_WIDTH = ("ECE,", "claimed"), ("mean", "width")
+
 _COLUMNS = (
-    _Column(("", "samples"), "", 9, lambda summary: f"{summary.n:,}"),
-    _Column(("certified", "samples"), "", 8, lambda summary: f"{summary.n_certified:,}"),
-    _Column(("certified", "accuracy"), "least", 1, lambda summary: summary.accuracy.text),
-    _Column(("", "Brier"), "most", 5, _worst("brier_score")),
-    _Column(("", "skill"), "least", 6, lambda s: "-" if s.skill.text == UNDEFINED else s.skill.text),
-    _Column(("", "KS"), "most", 7, _worst("ks_error")),
+    _Column(("", "samples"), "", 11, lambda line: f"{line.summary.n:,}"),
+    _Column(("certified", "samples"), "", 10, lambda line: f"{line.summary.n_certified:,}"),
+    _Column(("certified", "accuracy"), "least", 1, lambda line: line.summary.accuracy.text),
+    _Column(_MEAN_WIDTH, "", 3, _width),
+    _Column(("", "Brier"), "most", 7, _worst("brier_score")),
+    _Column(("", "skill"), "least", 8, lambda line: _or_dash(line.summary.skill.text)),
+    _Column(("", "KS"), "most", 9, _worst("ks_error")),
     _Column(("", "ECE"), "most", 2, _worst("calibration_error")),
-    _Column(("ECE,", "all"), "most", 3, lambda summary: summary["calibration_error"].worst_all.text),
-    _Column(("", "chance"), "most", 10, lambda summary: _term(summary.population, "deviation") or "-"),
-    _Column(("ECE,", "bound"), "most", 4, lambda s: "-" if s.population is None else s.population.text),
+    _Column(_CLAIMED, "most", 4, _claimed),
+    _Column(("ECE,", "all"), "most", 5, lambda line: line.summary["calibration_error"].worst_all.text),
+    _Column(("", "chance"), "most", 12, lambda line: _term(line.summary.population, "deviation") or "-"),
+    _Column(("ECE,", "bound"), "most", 6, lambda line: _bound(line.summary.population)),
 )
 # Only of interest when some samples are not certified.
 _WITH_UNCERTIFIED = (("certified", "samples"), ("ECE,", "all"))
+
+
+def _or_dash(text: str) -> str:
+    return "-" if text == UNDEFINED else text
+
+
+def _bound(bound: Bound | None) -> str:
+    return "-" if bound is None else bound.text
 
 
 class CertifiedLines:
@@ -221,16 +252,22 @@ class CertifiedLines:
             new = index == 0 or self.lines[index - 1].radius != line.radius
             last = index + 1 == len(self.lines) or self.lines[index + 1].radius != line.radius
             names = [*([(line.radius or "") if new else ""] if has_radius else []), *([Text(group)] if grouped else [])]
-            cells = [column.text(line.summary) for column in shown]
+            cells = [column.text(line) for column in shown]
             table.add_row(*names, *cells, end_section=grouped and (last or (line.group is None and not has_radius)))
         yield table
 
     def _fitting(self, room: int) -> list[_Column]:
-        uncertified = any(line.summary.n_certified < line.summary.n for line in self.lines)
-        wanted = [column for column in _COLUMNS if uncertified or column.header not in _WITH_UNCERTIFIED]
+        idle: set[tuple[str, str]] = set()
+        if all(line.summary.n_certified == line.summary.n for line in self.lines):
+            idle |= set(_WITH_UNCERTIFIED)
+        if all(line.claim is None for line in self.lines):
+            idle.add(_CLAIMED)
+        if all(line.width is None or line.group is None for line in self.lines):
+            idle.add(_MEAN_WIDTH)
+        wanted = [column for column in _COLUMNS if column.header not in idle]
         shown: set[int] = set()
         for column in sorted(wanted, key=lambda column: column.rank):
-            texts = (*column.header, *(column.text(line.summary) for line in self.lines))
+            texts = (*column.header, *(column.text(line) for line in self.lines))
             room -= max(map(len, texts)) + 2
             if room < 0:
                 break

@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 Groups = Sequence[tuple[str, Sequence[Estimate]]]
 
 _DIGITS = 4
+# Differences of sums that are equal but for rounding are smaller than this: they are shown as zero.
+_NOTHING = 1e-13
 _NAME_WIDTH = 35
 
 
@@ -32,12 +34,14 @@ def number(value: float) -> str:
 
     Examples
     --------
-    >>> number(0.03978), number(0.0000123), number(0.0), number(float("nan"))
+    >>> number(0.03978), number(0.0000123), number(-2e-16), number(float("nan"))
     ('0.0398', '1.2e-05', '0.0000', 'undefined')
     """
     if math.isnan(value):
         return "undefined"
-    if value != 0 and abs(value) < 0.5 * 10**-_DIGITS:
+    if abs(value) < _NOTHING:
+        value = 0.0
+    elif abs(value) < 0.5 * 10**-_DIGITS:
         return f"{value:.1e}"
     return f"{value:.{_DIGITS}f}"
 

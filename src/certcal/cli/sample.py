@@ -1,0 +1,201 @@
+"""``certcal sample``: draw noise around every input, once, into a folder."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from certcal.cli._boundary import INTERRUPTED
+from certcal.cli._commands import ExampleCommand, SectionedOption
+from certcal.cli._parameters import parse_share, whole_number
+
+if TYPE_CHECKING:
+    from certcal.cli._progress import Waiting
+    from certcal.models import Model
+    from certcal.smoothing import Run
+
+Decorated = TypeVar("Decorated", bound=Callable[..., Any])
+
+_WHAT, _DRAWING, _RUNNING, _OUTPUT = "What is sampled", "Drawing", "Running", "Output"
+_DECIDING = "Deciding instead of keeping a run"
+_MOST = 2**31 - 1
+
+
+def _option(section: str, *names: str, **settings: Any) -> Callable[[Decorated], Decorated]:
+    return click.option(*names, cls=SectionedOption, section=section, show_default=False, **settings)
+
+
+def _number(section: str, *names: str, least: int, most: int, **settings: Any) -> Callable[[Decorated], Decorated]:
+    parse = whole_number(least, most)
+
+    def optional(ctx: click.Context, param: click.Parameter, value: str | None) -> int | None:
+        return None if value is None else parse(ctx, param, value)
+
+    return _option(section, *names, callback=optional, **settings)
+
+
+def _radius(ctx: click.Context, param: click.Parameter, value: str | None) -> float | None:
+    try:
+        radius = None if value is None else float(value)
+    except ValueError:
+        radius = math.nan
+    if radius is not None and not 0 <= radius < math.inf:
+        raise click.BadParameter(f"{value!r} is not a number of at least 0, such as 0.5", ctx, param)
+    return radius
+
+
+def _alpha(ctx: click.Context, param: click.Parameter, value: str | None) -> float | None:
+    return None if value is None else parse_share(ctx, param, value, example="0.001")
+
+
+@click.command(
+    cls=ExampleCommand,
+    examples=(
+        ("certcal sample --model net.onnx --data test.npz --sigma 0.5 -o run", "begin, or resume"),
+        ("certcal sample --model net.onnx --data test.npz --sigma 0.5 -n 200000 -o run", "add draws to it"),
+        ("certcal sample --model mine:f --outputs logits --data t.npz --sigma 1 -o run", "a Python function"),
+        ("certcal sample --model n.pt2 --data t.npz --sigma 1 --workers 8 -o run", "on eight processes"),
+        ("certcal sample --model n.onnx --data t.npz --sigma 1 --decide-radius 0.5", "only: is R > 0.5?"),
+    ),
+)
+@_option(_WHAT, "--model", required=True, metavar="MODEL", help="A file (.onnx .pt2 .safetensors), or module:name.")
+@_option(
+    _WHAT,
+    "--outputs",
+    type=click.Choice(["logits", "probabilities"]),
+    help="What the model returns, unless its file says so.",
+)
+@_option(_WHAT, "--data", required=True, metavar="DATA", help="npz with inputs and labels, or any table with a label.")
+@_number(_WHAT, "--limit", least=1, most=10**9, metavar="COUNT", help="Only the first COUNT samples.")
+@_option(_DRAWING, "--sigma", required=True, type=float, metavar="S", help="Standard deviation of the noise.")
+@_number(
+    _DRAWING, "-n", "n", least=1, most=_MOST, default="100000", metavar="N", help="Draws that count. Default: 100000."
+)
+@_number(
+    _DRAWING, "--n0", least=1, most=_MOST, default="100", metavar="N", help="Draws that choose the class. Default: 100."
+)
+@_number(_DRAWING, "--seed", least=0, most=2**64 - 1, default="0", metavar="K", help="Of the noise. Default: 0.")
+@_option(_DRAWING, "--exact-noise", is_flag=True, help="Discretised noise for inputs on k/255; no rounding error.")
+@_number(_RUNNING, "--workers", least=1, most=1024, default="1", metavar="W", help="Processes. Default: 1.")
+@_number(
+    _RUNNING,
+    "--batch",
+    least=1,
+    most=1 << 24,
+    default="500",
+    metavar="B",
+    help="Rows per call. Default: 500.",
+)
+@_option(
+    _DECIDING,
+    "--decide-radius",
+    callback=_radius,
+    metavar="R",
+    help="Draw only until it is clear whether a sample's radius is above R, at most -n times.",
+)
+@_option(
+    _DECIDING,
+    "--alpha",
+    callback=_alpha,
+    metavar="P",
+    help="Chance that a verdict on a sample is wrong. Default: 0.001.",
+)
+@_option(
+    _OUTPUT,
+    "-o",
+    "--output",
+    metavar="RUN",
+    help="The folder of the run, new or begun before; when deciding, a file (.json .parquet).",
+)
+@_option(_OUTPUT, "--force", is_flag=True, help="Let -o replace a file of decisions.")
+@_option(_OUTPUT, "--json", "as_json", is_flag=True, help="Print JSON for machines, with all digits.")
+def sample(
+    model: str,
+    outputs: Any,
+    data: str,
+    limit: int | None,
+    sigma: float,
+    n: int,
+    n0: int,
+    seed: int,
+    exact_noise: bool,
+    workers: int,
+    batch: int,
+    decide_radius: float | None,
+    alpha: float | None,
+    output: str | None,
+    force: bool,
+    as_json: bool,
+) -> None:
+    """Draw noise around every input of DATA and count what MODEL says, into the folder RUN.
+
+    This is the expensive part, and it is done once: every certificate comes from the run. The same command continues
+    a run that was interrupted; a larger -n or --limit adds to it; another model, other data or another sigma is
+    refused. With --decide-radius there is no run: one question is answered with far fewer draws.
+    """
+    from certcal.cli._progress import Waiting
+
+    drawing = {"sigma": sigma, "n0": n0, "seed": seed, "noise": "exact" if exact_noise else "gaussian", "batch": batch}
+    if decide_radius is not None:
+        from certcal.cli._deciding import check_decisions_file, decided, hand_over
+
+        file = check_decisions_file(output, force=force, workers=workers)
+        question = {"radius": decide_radius, "budget": n, "alpha": 0.001 if alpha is None else alpha}
+        with Waiting(counted="samples") as waiting:
+            decisions = decided(*_loaded(model, outputs, data, limit, waiting), waiting, **question, **drawing)
+        hand_over(decisions, data, file, force=force, as_json=as_json)
+        return
+    if output is None:
+        raise click.UsageError("Missing option '-o' / '--output'.")
+    if force or alpha is not None:
+        raise click.UsageError(f"{'--force' if force else '--alpha'} is for --decide-radius; leave it out")
+    with Waiting(counted="draws") as waiting:
+        arguments = _loaded(model, outputs, data, limit, waiting)
+        run = _drawn(*arguments, waiting, **drawing, n=n, out=output, workers=workers, data_source=data)
+        waiting.stage("checking")
+        state = run.state()
+    from certcal.cli._run_shown import show_run, to_json
+
+    if as_json:
+        click.echo(to_json(run, state), nl=False)
+    else:
+        show_run(run, state)
+
+
+def _loaded(model: str, outputs: Any, data: str, limit: int | None, waiting: Waiting) -> tuple[Model, Any, Any]:
+    """The model, the inputs and the labels."""
+    from certcal._checks import InputError
+    from certcal.data import read_inputs
+    from certcal.models import load
+
+    waiting.stage("reading")
+    samples = read_inputs(data)
+    if limit is not None and limit > len(samples):
+        raise InputError(f"--limit is {limit}, but {data} holds {len(samples)} samples; give at most that")
+    waiting.stage("loading the model")
+    return load(model, outputs), samples.inputs[:limit], samples.labels[:limit]
+
+
+def _drawn(model: Model, inputs: Any, labels: Any, waiting: Waiting, **settings: Any) -> Run:
+    """A run with all its draws."""
+    from certcal.smoothing import sample as draw
+
+    before: list[int] = []
+
+    def progress(finished: int, total: int) -> None:
+        if not before:
+            waiting.stage("drawing", total, finished)
+        else:
+            waiting.advance(finished - before[-1])
+        before[:] = [finished]
+
+    waiting.stage("trying the model")
+    try:
+        return draw(model, inputs, labels, progress=progress, **settings)
+    except KeyboardInterrupt:
+        kept = f"what was drawn is kept in {settings['out']}, the same command resumes"
+        click.echo(f"certcal: interrupted; {kept}", err=True)
+        raise click.exceptions.Exit(INTERRUPTED) from None

@@ -1,0 +1,362 @@
+"""``certcal certify RUN``: certificates of a run, at radii, in one claim each."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from certcal.data import read_intervals
+from certcal.smoothing import CONFIDENCES, certificates, open_run
+from tests.smoothing.drawing import X, draw, model
+
+N = 24
+LABELS = np.where(np.arange(N) % 6 == 0, 0, np.argmax(np.asarray(model()(X)), axis=1))
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("certify") / "run"
+    return draw(folder, labels=LABELS, n=2000, unit=20_000).path
+
+
+@pytest.fixture
+def unfinished(tmp_path):
+    """A run of which the last ten samples lack some draws, and one shard is damaged."""
+    made = draw(tmp_path / "unfinished", labels=LABELS, n=2000, unit=4000)
+    late = [unit for unit in made.manifest.units() if unit.stage == "counting" and unit.first >= 14]
+    for unit in late[:-1]:
+        (made.path / unit.name).unlink()
+    (made.path / late[-1].name).write_bytes(b"nonsense")
+    return made.path
+
+
+def flat(text):
+    return " ".join(text.split())
+
+
+def line_of(text, radius):
+    (line,) = [line for line in text.splitlines() if line.split()[:1] == [radius] and "█" not in line]
+    return line
+
+
+def test_each_radius_has_a_line_with_what_the_library_certifies(certcal_command, run):
+    ran = certcal_command("certify", run, "--radius", ".5,0.25")
+    assert (ran.code, ran.err) == (0, "")
+    for radius in ("0.25", "0.5"):
+        made = open_run(run).certificates(float(radius))
+        summary, line = made.summary(), line_of(ran.out, radius)
+        texts = [
+            summary.accuracy.text,
+            summary["brier_score"].worst.text,
+            summary["ks_error"].worst.text,
+            summary["calibration_error"].worst.text,
+            made.claim().text,
+            summary["calibration_error"].worst_all.text,
+            summary.population.text,
+        ]
+        assert [text for text in line.split() if text in texts] == texts
+    assert max(map(len, ran.out.splitlines())) <= 80
+
+
+def test_the_headline_is_the_claim_with_its_probability_and_assumptions(certcal_command, run):
+    made = open_run(run).certificates(0.125, alpha=0.01)
+    sentence = made.claim(delta=0.01).sentence
+    out = flat(certcal_command("certify", run, "--radius", ".125", "--alpha", "0.01").out)
+    assert sentence[1:] in out
+    assert "except with probability at most 0.01" in sentence
+    assert "noise draws are independent and exactly Gaussian" in sentence
+    failed = made.failures(0.01)
+    assert failed.count > 0
+    assert f"more than {failed.count} of {N} fail with probability at most 0.01" in out
+
+
+def test_familywise_certificates_hold_together_and_pay_nothing_for_failures(certcal_command, run):
+    ran = certcal_command("certify", run, "--radius", ".125", "--familywise", "--json")
+    document = json.loads(ran.out)
+    claim = document["results"][0]["claim"]
+    made = open_run(run).certificates(0.125, familywise=True)
+    assert claim["value"] == made.claim().value
+    assert "failing certificates" not in claim["settings"]
+    assert document["conventions"]["familywise"] is True
+    assert document["conventions"]["ledger"]["spent"] <= 0.001 / N
+    shown = flat(certcal_command("certify", run, "--radius", ".125", "--familywise").out)
+    assert f"All {N} certificates hold together except with probability 0.001" in shown
+
+
+def test_without_radii_there_is_a_curve_up_to_the_largest_certified_radius(certcal_command, run):
+    document = json.loads(certcal_command("certify", run, "--json").out)
+    radii = [result["radius"] for result in document["results"]]
+    largest = np.nanmax(open_run(run).certificates(0.0).radii)
+    assert radii == [0.125 * step for step in range(len(radii))]
+    assert radii[-1] <= largest < radii[-1] + 0.125
+    accuracies = [result["certified_accuracy"]["value"] for result in document["results"]]
+    assert accuracies == sorted(accuracies, reverse=True)
+    assert accuracies[0] > 0.5
+    shown = certcal_command("certify", run).out
+    bars = [line for line in shown.splitlines() if line.split()[:1] and line.split()[0] in ("0", "0.125", "0.25")][3:]
+    assert [line.count("█") for line in bars] == sorted((line.count("█") for line in bars), reverse=True)
+    assert max(map(len, shown.splitlines())) <= 80
+
+
+@pytest.mark.parametrize("kind", ["tight", "tangent", "all"])
+def test_the_headline_is_at_a_radius_that_the_draws_did_not_choose(certcal_command, run, kind):
+    """Population bounds have an event for each radius: one that the draws chose would fail more often than it says."""
+    counts = open_run(run).counts()
+    first = "tight" if kind == "all" else kind
+    given = flat(certcal_command("certify", run, "--confidence", kind, "--radius", ".1,1.2").out)
+    at = certificates(counts, 1.2, confidence=first)
+    assert at.claim().sentence[1:] in given
+    assert f"At radius 1.2, {at.summary().population.sentence}" in given
+    grid = flat(certcal_command("certify", run, "--confidence", kind).out)
+    at = certificates(counts, 0.25, confidence=first)
+    assert at.claim().sentence[1:] in grid
+    assert f"At radius 0.25, {at.summary().population.sentence}" in grid
+    assert "each line's may fail with probability 0.05 of its own: choose a line before looking" in grid
+
+
+def test_half_of_sigma_is_among_the_radii_even_where_nothing_is_certified(certcal_command, tmp_path):
+    made = draw(tmp_path / "few", n=10)
+    document = json.loads(certcal_command("certify", made.path, "--alpha", "1e-9", "--json").out)
+    assert [(each["radius"], each["n_certified"]) for each in document["results"]] == [(0, 0), (0.125, 0), (0.25, 0)]
+    assert "perturbation of norm up to 0.25" in flat(certcal_command("certify", made.path, "--alpha", "1e-9").out)
+
+
+def test_tangent_certificates_hold_together_at_each_radius_only(certcal_command, run):
+    def said(kind, radii):
+        return flat(certcal_command("certify", run, "--radius", radii, "--familywise", "--confidence", kind).out)
+
+    together = f"All {N} certificates hold together"
+    assert f"{together} at each radius except with probability 0.001" in said("tangent", ".1,.2")
+    assert f"{together} at each radius except with probability 0.001" in said("all", ".1,.2")
+    assert f"{together} except with probability 0.001" in said("tight", ".1,.2")
+    assert f"{together} except with probability 0.001" in said("tangent", ".1")
+
+
+def test_all_kinds_of_certificates_stand_side_by_side(certcal_command, run):
+    document = json.loads(certcal_command("certify", run, "--radius", ".25", "--confidence", "all", "--json").out)
+    assert [result["group"] for result in document["results"]] == list(CONFIDENCES)
+    counts = open_run(run).counts()
+    for result in document["results"]:
+        made = certificates(counts, 0.25, confidence=result["group"])
+        assert result["mean_width"] == np.mean((made.upper - made.lower)[made.certified])
+        assert result["calibration_error"]["certified"]["value"] == made.summary()["calibration_error"].worst.value
+    shown = certcal_command("certify", run, "--radius", ".25", "--confidence", "all").out
+    for kind, result in zip(CONFIDENCES, document["results"], strict=True):
+        (line,) = [line for line in shown.splitlines() if f" {kind} " in line and "0." in line]
+        assert result["calibration_error"]["certified"]["text"] in line
+        assert f"{np.ceil(1e4 * result['mean_width']) / 1e4:.4f}" in line
+    assert "Choose a certificate before looking" in flat(shown)
+    assert max(map(len, shown.splitlines())) <= 80
+
+
+def test_settings_reach_the_certificates(certcal_command, run):
+    options = ("--bins", 7, "--closed", "right", "--delta", "0.1", "--alpha", "0.02", "--confidence", "cdf")
+    document = json.loads(certcal_command("certify", run, "--radius", "0.2", *options, "--json").out)
+    made = open_run(run).certificates(0.2, alpha=0.02, confidence="cdf")
+    summary = made.summary(bins=7, closed="right", delta=0.1)
+    (result,) = document["results"]
+    assert result["calibration_error"]["certified"]["value"] == summary["calibration_error"].worst.value
+    assert result["population_bound"]["all"]["value"] == summary.population_all.value
+    assert result["claim"]["value"] == made.claim(bins=7, closed="right", delta=0.02).value
+    assert document["conventions"]["confidence"] == "cdf"
+
+
+def test_abstention_and_noise_are_said(certcal_command, run, tmp_path):
+    away = int(np.count_nonzero(open_run(run).certificates(0.0).abstained))
+    assert away > 0
+    ran = certcal_command("certify", run, "--radius", "0.2")
+    assert f"{N} samples, {away} abstained ({away / N:.1%}); Gaussian noise, sigma 0.5, 2,000 draws" in flat(ran.out)
+    assert "drawn in floating point and is taken as exactly Gaussian" in flat(ran.out)
+    document = json.loads(certcal_command("certify", run, "--radius", "0.2", "--json").out)
+    assert document["run"]["abstained"] == away
+    assert document["run"]["abstention_rate"] == away / N
+    pixels = (np.round(255 / (1 + np.exp(-X))) / 255).astype(np.float32)
+    exact = draw(tmp_path / "exact", inputs=pixels, noise="exact").path
+    shown = flat(certcal_command("certify", exact, "--radius", "0.1").out)
+    assert "exact noise" in shown
+    assert "noise draws are independent and exactly discretised Gaussian" in shown
+    assert "what is certified is the model applied to inputs rounded to k/255" in shown
+    assert "hold in floating point" in shown
+
+
+def test_intervals_are_written_and_certify_to_the_same_values(certcal_command, run, tmp_path):
+    path = tmp_path / "intervals.parquet"
+    ran = certcal_command("certify", run, "--radius", ".125,.25", "-o", path, "-o", tmp_path / "numbers.csv", "--json")
+    assert ran.err == f"wrote {path}\nwrote {tmp_path / 'numbers.csv'}\n"
+    first = json.loads(ran.out)["results"]
+    table = read_intervals(path)
+    parts = list(table.parts())
+    assert [part.radius for part in parts] == ["0.125", "0.25"]
+    np.testing.assert_array_equal(parts[1].lower, open_run(run).certificates(0.25).lower)
+    again = json.loads(certcal_command("certify", path, "--alpha", "0.001", "--json").out)["results"]
+    for one, two in zip(first, again, strict=True):
+        for key in ("certified_accuracy", "calibration_error", "ks_error", "brier_score"):
+            assert one[key] == two[key]
+    rows = list(csv.DictReader(io.StringIO((tmp_path / "numbers.csv").read_text())))
+    claimed = [float(row["value"]) for row in rows if row["claim"] == "claimed_calibration_error"]
+    assert claimed == [result["claim"]["value"] for result in first]
+
+
+@pytest.mark.parametrize("options", [(), ("--familywise",), ("--alpha", "0.01", "--confidence", "cdf")])
+def test_written_intervals_say_what_they_rest_on_and_may_fail_as_they_did(certcal_command, run, tmp_path, options):
+    path = tmp_path / "intervals.parquet"
+    first = json.loads(certcal_command("certify", run, "--radius", ".125,.25", *options, "-o", path, "--json").out)
+    again = json.loads(certcal_command("certify", path, "--json").out)
+    for one, two in zip(first["results"], again["results"], strict=True):
+        assert one["settings"]["alpha"] == two["settings"]["alpha"] > 0
+        assert one["population_bound"] == two["population_bound"]
+    claim, kind = first["results"][0]["claim"], first["conventions"]["confidence"]
+    assert again["certificates"] == {"confidence": kind, "noise": "gaussian", "assumptions": claim["assumptions"]}
+    shown = flat(certcal_command("certify", path).out)
+    assert "the largest in column 'alpha'" in shown
+    assert f"The intervals are {kind} certificates, Gaussian noise, which hold if noise draws are independent" in shown
+
+
+def test_an_alpha_that_is_given_replaces_that_of_the_written_intervals(certcal_command, run, tmp_path):
+    path = tmp_path / "intervals.parquet"
+    certcal_command("certify", run, "--radius", ".25", "-o", path)
+    document = json.loads(certcal_command("certify", path, "--alpha", "0.01", "--json").out)
+    assert document["conventions"]["alpha"] == 0.01
+    assert "alpha" not in document["columns"]
+    certain = json.loads(certcal_command("certify", path, "--alpha", "0", "--json").out)
+    assert certain["conventions"]["alpha"] == 0
+
+
+def test_an_incomplete_run_is_one_sentence_that_says_what_to_do(certcal_command, unfinished):
+    ran = certcal_command("certify", unfinished, "--radius", ".25")
+    assert (ran.code, ran.out) == (2, "")
+    assert ran.err.count("\n") == 1
+    assert "the run is not complete" in ran.err
+    assert "1 of its shards are damaged" in ran.err
+    assert "--drawn-only" in ran.err
+
+
+def test_what_is_drawn_can_be_certified_when_that_is_said(certcal_command, unfinished, run):
+    ran = certcal_command("certify", unfinished, "--radius", ".25", "--drawn-only")
+    assert ran.code == 0
+    assert "14 of 24 samples" in ran.out
+    document = json.loads(certcal_command("certify", unfinished, "--radius", ".25", "--drawn-only", "--json").out)
+    made = certificates(open_run(run).counts(samples=14), 0.25)
+    assert document["results"][0]["claim"]["value"] == made.claim().value
+    assert document["run"]["samples_of_the_run"] == N
+
+
+def test_a_run_that_is_being_extended_is_certified_at_its_former_size(certcal_command, tmp_path):
+    made = draw(tmp_path / "grown", labels=LABELS, n=400)
+    grown = draw(tmp_path / "grown", labels=LABELS, n=900)
+    for unit in grown.manifest.units():
+        if unit.start >= 400:
+            (grown.path / unit.name).unlink()
+    ran = certcal_command("certify", grown.path, "--radius", ".1", "--drawn-only", "--json")
+    document = json.loads(ran.out)
+    assert document["run"]["draws"] == 400
+    assert document["n"] == N
+    assert document["results"][0]["claim"]["value"] == made.certificates(0.1).claim().value
+
+
+def test_when_no_sample_is_complete_there_is_nothing_to_certify(certcal_command, tmp_path):
+    made = draw(tmp_path / "begun")
+    for unit in made.manifest.units():
+        if unit.stage == "counting":
+            (made.path / unit.name).unlink()
+    ran = certcal_command("certify", made.path, "--drawn-only")
+    assert (ran.code, ran.out) == (2, "")
+    assert "no sample is drawn completely" in ran.err
+
+
+def test_a_radius_beyond_all_certificates_says_so_and_claims_nothing_wrong(certcal_command, run):
+    ran = certcal_command("certify", run, "--radius", "9")
+    assert ran.code == 0
+    assert "undefined" in ran.out
+    document = json.loads(certcal_command("certify", run, "--radius", "0.125,9", "--json").out)
+    assert document["results"][1]["n_certified"] == 0
+    assert document["results"][1]["claim"]["value"] == 1
+    assert document["results"][1]["mean_width"] is None
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (("--radius", "eps"), "--radius: 'eps' is no radius; give numbers of at least 0, such as 0.25,0.5,1"),
+        (("--radius", "0.5,-1"), "--radius: '-1' is no radius"),
+        (("--radius", "inf"), "--radius: 'inf' is no radius"),
+        (("--alpha", "0"), "--alpha is 0, and certificates from noise may fail"),
+        (("--lower", "lb"), "--lower is for tables of intervals"),
+        (("--by", "site"), "--by is for tables of intervals"),
+        (("--confidence", "loose"), "'loose' is not one of"),
+        (("--confidence", "all", "-o", "i.parquet"), "-o i.parquet needs one kind of certificate"),
+        (("--confidence", "all", "--compare"), "--compare needs one kind of certificate"),
+        (("-o", "curve.png"), "choose one of the endings .json, .csv, .parquet"),
+    ],
+)
+def test_what_cannot_be_asked_of_a_run_is_one_sentence(certcal_command, run, options, message):
+    ran = certcal_command("certify", run, *options)
+    assert (ran.code, ran.out) == (2, "")
+    assert message in ran.err
+
+
+def test_what_can_only_be_asked_of_a_run_is_refused_for_a_table(certcal_command, tmp_path):
+    path = tmp_path / "intervals.csv"
+    path.write_text("lower,upper,correct\n.2,.4,1\n")
+    for option in (("--confidence", "cdf"), ("--familywise",), ("--drawn-only",)):
+        ran = certcal_command("certify", path, *option)
+        assert (ran.code, ran.out) == (2, "")
+        assert f"{option[0]} is for runs of certcal sample" in ran.err
+
+
+@pytest.mark.parametrize("radius", [".25", "0.5,1", "-1"])
+def test_a_number_is_no_column_of_radii(certcal_command, tmp_path, radius):
+    path = tmp_path / "intervals.csv"
+    path.write_text("lower,upper,correct,radius\n.2,.4,1,0.25\n")
+    ran = certcal_command("certify", path, "--radius", radius)
+    assert (ran.code, ran.out) == (2, "")
+    assert f"--radius {radius}: {path} is a table, of which --radius names the column of radii" in ran.err
+
+
+def test_nothing_is_written_into_the_run_or_over_a_file(certcal_command, run, tmp_path):
+    assert "inside the run" in certcal_command("certify", run, "-o", run / "numbers.json").err
+    path = tmp_path / "mine.parquet"
+    path.write_text("mine")
+    ran = certcal_command("certify", run, "--radius", ".1", "-o", path)
+    assert ran.code == 2
+    assert path.read_text() == "mine"
+
+
+def test_the_population_bound_prints_the_alpha_it_pays_for_in_few_digits(certcal_command, run):
+    options = ("--radius", ".25", "--familywise", "--alpha", "0.0007")
+    bound = json.loads(certcal_command("certify", run, *options, "--json").out)["results"][0]["population_bound"]["all"]
+    assert bound["settings"]["alpha"] == 2.91667e-05 > 0.0007 / N
+    assert bound["terms"]["certificate failures"] == 2 * 2.91667e-05
+    assert "alpha=2.91667e-05," in bound["sentence"]
+
+
+def test_a_path_that_is_neither_run_nor_table_is_named(certcal_command, run):
+    ran = certcal_command("certify", f"{run}s")
+    assert (ran.code, ran.out) == (2, "")
+    assert ran.err == f"certcal: error: {run}s: there is no such run or table; did you mean '{run}'?\n"
+
+
+def test_a_folder_that_is_no_run_is_named(certcal_command, tmp_path):
+    ran = certcal_command("certify", tmp_path)
+    assert (ran.code, ran.out) == (2, "")
+    assert "there is no run here" in ran.err
+
+
+def test_certifying_a_run_loads_no_model_library(run):
+    code = (
+        "import sys; from certcal.cli import main\n"
+        f"sys.argv = ['certcal', 'certify', {str(run)!r}, '--radius', '.25']\n"
+        "try: main()\n"
+        "except SystemExit as end: assert end.code == 0\n"
+        "heavy = {'torch', 'sklearn', 'onnxruntime', 'onnx', 'pandas', 'matplotlib'} & set(sys.modules)\n"
+        "print('loaded', sorted(heavy))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.endswith("loaded []\n")
+    assert "What is claimed" in done.stdout

@@ -1,0 +1,168 @@
+"""``certcal compare``: robustness of runs and logs, shown, printed as JSON and written to files."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+
+import numpy as np
+import pytest
+
+from certcal.cli._show_decisions import show_decisions, write_decisions
+from certcal.models import wrap
+from certcal.smoothing import decide, read_decisions, read_log, sample
+from certcal.smoothing.robustness import VoteRecord, compare, vote_radii
+
+N = 1000
+
+
+def write(path, votes, sigma, alpha=0.001):
+    rows = ["idx\tlabel\tpredict\tradius\tcorrect\ttime"]
+    for index, radius in enumerate(vote_radii(votes, N, sigma, alpha)):
+        wrong = index % 5 == 4
+        if np.isnan(radius):
+            rows.append(f"{index}\t3\t-1\t0.0\t0\t0:01")
+        else:
+            rows.append(f"{index}\t3\t{1 if wrong else 3}\t{radius:.3}\t{0 if wrong else 1}\t0:01")
+    path.write_text("\n".join(rows) + "\n")
+    return path
+
+
+@pytest.fixture
+def logs(tmp_path):
+    rng = np.random.default_rng(3)
+    votes = [np.append(rng.integers(low, N + 1, 98), [N, N - 1]) for low in (700, 300)]
+    return write(tmp_path / "small.tsv", votes[0], 0.25), write(tmp_path / "large.tsv", votes[1], 1.0)
+
+
+SETTING = ("--sigma", 0.25, "--sigma", 1, "-n", N)
+
+
+def flat(text):
+    return " ".join(text.split())
+
+
+def expected(logs, **options):
+    return compare([read_log(path, sigma=s, n=N) for path, s in zip(logs, (0.25, 1.0), strict=True)], **options)
+
+
+def test_the_tables_and_sentences_of_the_library_are_shown(certcal_command, logs):
+    ran = certcal_command("compare", *logs, *SETTING, "--radius", "0,0.25", "--radius", "0.5")
+    assert (ran.code, ran.err) == (0, "")
+    found = expected(logs, at=[0, 0.25, 0.5])
+    for run in found.runs:
+        for text in run.curve.texts:
+            assert text in ran.out
+        assert f"{run.average.value:.4f}" in ran.out
+        assert f"{float(run.distribution.quantile(0.5)):.4f}" in ran.out
+    for path in logs:
+        assert str(path) in ran.out.replace("\n", "")
+    assert "do not rank models by it" in flat(ran.out)
+    assert "Neither A nor B is better at every radius" in flat(ran.out)
+    assert "alpha = 0.001 was inferred" in flat(ran.out)
+    rows = [line.split() for line in ran.out.splitlines() if line.startswith(("0 ", "0.25 ", "0.5 "))]
+    letters = dict(zip((run.name for run in found.runs), "AB", strict=True))
+    assert [row[-1] for row in rows] == [letters[names[0]] for names in found.best.names]
+    assert {row[-1] for row in rows} == {"A", "B"}
+
+
+def test_json_holds_all_digits_and_the_sources(certcal_command, logs):
+    ran = certcal_command("compare", *logs, *SETTING, "--radius", "0.25", "--json")
+    document = json.loads(ran.out)
+    found = expected(logs, at=[0.25])
+    assert [run["source"] for run in document["runs"]] == [str(path) for path in logs]
+    assert [run["name"] for run in document["runs"]] == ["A", "B"]
+    assert [run["certified_accuracy"]["values"] for run in document["runs"]] == [
+        list(r.curve.values) for r in found.runs
+    ]
+    assert document["dominance"][0]["verdict"] == found.dominance[0].verdict
+    assert document["at"] == [0.25]
+
+
+def test_numbers_are_written_to_files_and_nothing_is_replaced(certcal_command, logs, tmp_path):
+    files = [tmp_path / "curves.csv", tmp_path / "all.json"]
+    ran = certcal_command("compare", *logs, *SETTING, "--radius", "0,0.5", "-o", files[0], "-o", files[1])
+    assert (ran.code, ran.err.count("wrote")) == (0, 2)
+    rows = list(csv.DictReader(io.StringIO(files[0].read_text())))
+    found = expected(logs, at=[0, 0.5])
+    assert [int(row["certified"]) for row in rows] == [count for run in found.runs for count in run.curve.certified]
+    assert json.loads(files[1].read_text())["type"] == "comparison"
+    before = files[0].read_bytes()
+    again = certcal_command("compare", *logs, *SETTING, "-o", files[0])
+    assert again.code == 2
+    assert "not overwritten" in again.err
+    assert files[0].read_bytes() == before
+    assert certcal_command("compare", *logs, *SETTING, "-o", files[0], "--force").code == 0
+    own = certcal_command("compare", *logs, *SETTING, "-o", logs[0])
+    assert own.code == 2
+
+
+def test_one_log_is_shown_without_a_verdict(certcal_command, logs):
+    ran = certcal_command("compare", logs[0], "--sigma", 0.25, "-n", N)
+    assert ran.code == 0
+    assert "Better whatever" not in ran.out
+
+
+def test_a_claim_that_the_radii_contradict_is_said(certcal_command, logs):
+    ran = certcal_command("compare", logs[0], "--sigma", 0.25, "-n", N, "--alpha", 0.05)
+    assert ran.code == 0
+    assert "not certified at alpha = 0.05 as claimed" in flat(ran.out)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "text"),
+    [
+        ((), "Missing argument"),
+        (("none.tsv", "--sigma", 1, "-n", 10), "there is no such run or log"),
+        (("LOG",), "a log does not say how it was certified; give --sigma and -n"),
+        (("LOG", "-n", 1000), "give --sigma"),
+        (("LOG", "--sigma", 1), "give -n (draws per sample)"),
+        (("LOG", "LOG", "LOG", "--sigma", 1, "--sigma", 1, "-n", 1000), "--sigma is given 2 times for 3 logs"),
+        (("LOG", "--sigma", 0.25, "-n", 1000, "--radius", "-1"), "'-1' is not a radius"),
+        (("LOG", "--sigma", 0.25, "-n", 1000, "--radius", "nan"), "'nan' is not a radius"),
+        (("LOG", "--sigma", 0.25, "-n", 1000, "--radius", "x"), "'x' is not a radius"),
+        (("LOG", "--sigma", 0, "-n", 1000), "--sigma"),
+        (("LOG", "--sigma", 0.25, "-n", 1000, "-o", "curves.png"), "choose one of the endings .json, .csv"),
+    ],
+)
+def test_bad_input_leaves_with_a_sentence(certcal_command, logs, arguments, text):
+    ran = certcal_command("compare", *(logs[0] if argument == "LOG" else argument for argument in arguments))
+    assert ran.code == 2
+    assert text in flat(ran.err)
+    assert "Traceback" not in ran.err
+
+
+class Sign:
+    outputs = "probabilities"
+    description = "sign"
+
+    def __call__(self, batch):
+        right = (batch[:, 0] > 0).astype(np.float64)
+        return np.stack([1 - right, right], axis=1)
+
+
+def test_runs_and_logs_are_compared_together(certcal_command, logs, tmp_path):
+    points = np.linspace(0.1, 1.5, 100, dtype=np.float32)[:, None]
+    run = sample(wrap(Sign(), outputs="probabilities"), points, np.full(100, 1), sigma=0.5, n=N, out=tmp_path / "run")
+    ran = certcal_command("compare", tmp_path / "run", logs[1], "--sigma", 1, "-n", N, "--radius", 0.5, "--json")
+    assert (ran.code, ran.err) == (0, "")
+    document = json.loads(ran.out)
+    own = VoteRecord.from_counts(run.counts())
+    certified = int(np.count_nonzero(own.correct & (own.radii(0.001) >= 0.5)))
+    assert [run["sigma"] for run in document["runs"]] == [0.5, 1.0]
+    assert document["runs"][0]["certified_accuracy"]["certified"] == [certified]
+    assert "different samples" in document["notes"][0]
+
+
+def test_decisions_are_shown_and_written(capsys, tmp_path):
+    decisions = decide(Sign(), [[1.0], [0.2], [0.5]], [1, 1, 1], sigma=0.5, radius=0.5, budget=500)
+    show_decisions(decisions, "points.npz")
+    out = capsys.readouterr().out
+    assert "R > 0.5" in out
+    assert "UNDECIDED" in out
+    assert flat(decisions.sentence)[1:] in flat(out)
+    assert f"{1500 / int(decisions.draws.sum()):.1f} times fewer" in flat(out)
+    path = tmp_path / "decisions.parquet"
+    write_decisions(decisions, path, force=False)
+    assert read_decisions(path).to_dict() == decisions.to_dict()

@@ -1,0 +1,81 @@
+"""``certcal sample --decide-radius``: one question, answered with few draws."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+
+from certcal.smoothing import decide, read_decisions
+from tests.smoothing.drawing import HERE, X, Y, model
+
+QUESTION = {"sigma": 0.5, "radius": 0.25, "budget": 2000, "n0": 20, "seed": 7, "batch": 32}
+
+
+@pytest.fixture
+def deciding(certcal_command, tmp_path):
+    """Ask about a small model, with more or other arguments."""
+    np.savez(tmp_path / "data.npz", inputs=X, labels=Y)
+    named = ["--model", f"{HERE}:linear", "--outputs", "logits", "--data", tmp_path / "data.npz"]
+    settings = ["--sigma", 0.5, "-n", 2000, "--n0", 20, "--seed", 7, "--batch", 32]
+
+    def call(*more):
+        return certcal_command("sample", *named, *settings, *more)
+
+    return call
+
+
+def test_the_command_decides_what_the_function_decides(deciding, tmp_path):
+    path = tmp_path / "decisions.parquet"
+    ran = deciding("--decide-radius", 0.25, "--alpha", "0.01", "-o", path)
+    assert (ran.code, ran.err) == (0, f"wrote {path}\n")
+    expected, written = decide(model(), X, Y, alpha=0.01, **QUESTION), read_decisions(path)
+    np.testing.assert_array_equal(written.verdict, expected.verdict)
+    np.testing.assert_array_equal(written.draws, expected.draws)
+    assert set(expected.verdict) == {"above", "below", "undecided"}
+    assert expected.sentence[1:] in " ".join(ran.out.split())
+    assert max(map(len, ran.out.splitlines())) <= 80
+
+
+def test_it_needs_fewer_draws_than_a_run(deciding):
+    document = json.loads(deciding("--decide-radius", 0.25, "--json").out)
+    assert sum(document["draws"]) < 0.5 * 2000 * len(X)
+    assert document["setting"]["alpha"] == 0.001
+
+
+def test_limit_and_exact_noise_are_heeded(deciding, tmp_path):
+    assert len(json.loads(deciding("--decide-radius", 0.25, "--limit", 3, "--json").out)["verdict"]) == 3
+    ran = deciding("--decide-radius", 0.25, "--exact-noise")
+    assert (ran.code, ran.out) == (2, "")
+    assert "k/255" in ran.err
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (("--decide-radius", "-1"), "'-1' is not a number of at least 0"),
+        (("--decide-radius", "wide"), "'wide' is not a number of at least 0"),
+        (("--decide-radius", "0.5", "--alpha", "2"), "'2' is not between 0 and 1"),
+        (("--decide-radius", "0.5", "--workers", "2"), "--workers is for runs"),
+        (("--decide-radius", "0.5", "-o", "run"), "choose one of the endings .json, .parquet"),
+        (("--alpha", "0.1", "-o", "run"), "--alpha is for --decide-radius"),
+        (("--force", "-o", "run"), "--force is for --decide-radius"),
+        ((), "Missing option '-o' / '--output'"),
+    ],
+)
+def test_what_cannot_be_asked_is_one_sentence(deciding, options, message, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    ran = deciding(*options)
+    assert (ran.code, ran.out) == (2, "")
+    assert message in ran.err
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_file_is_not_overwritten_without_force(deciding, tmp_path):
+    path = tmp_path / "mine.json"
+    path.write_text("mine")
+    assert deciding("--decide-radius", 0.25, "-o", path).code == 2
+    assert path.read_text() == "mine"
+    assert deciding("--decide-radius", 0.25, "-o", path, "--force").code == 0
+    assert len(read_decisions(path)) == len(X)
