@@ -155,6 +155,14 @@ def test_runs_and_logs_are_compared_together(certcal_command, logs, tmp_path):
     assert "different samples" in document["notes"][0]
 
 
+@pytest.mark.parametrize("option", [("--sigma", 0.25), ("-n", 500)])
+def test_options_for_logs_are_refused_where_there_are_only_runs(certcal_command, tmp_path, option):
+    sample(wrap(Sign(), outputs="probabilities"), [[0.5]], [1], sigma=0.5, n=100, out=tmp_path / "run")
+    ran = certcal_command("compare", tmp_path / "run", tmp_path / "run", *option)
+    assert ran.code == 2
+    assert f"{option[0]} is for logs, and all given are runs, which know their own; leave it out" in ran.err
+
+
 def test_decisions_are_shown_and_written(capsys, tmp_path):
     decisions = decide(Sign(), [[1.0], [0.2], [0.5]], [1, 1, 1], sigma=0.5, radius=0.5, budget=500)
     show_decisions(decisions, "points.npz")

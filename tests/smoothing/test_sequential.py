@@ -204,7 +204,7 @@ def test_a_sample_s_verdict_does_not_depend_on_the_samples_beside_it(decisions):
 def test_a_budget_that_ends_leaves_samples_undecided_and_says_so():
     short = sign_decide([[0.5]], [1], budget=150)
     assert (short.verdict.tolist(), short.draws.tolist()) == ([UNDECIDED], [150])
-    assert "1 are UNDECIDED after 150 draws and count as not certified" in short.sentence
+    assert "UNDECIDED after 150 draws, and counted as not certified: 1." in short.sentence
     assert not short.certified.any()
 
 

@@ -72,6 +72,8 @@ def _spread(values: Sequence[Any], logs: Sequence[str], option: str) -> dict[str
     """One value for all logs, or one for each in their order."""
     if not values:
         return {}
+    if not logs:
+        raise InputError(f"{option} is for logs, and all given are runs, which know their own; leave it out")
     if len(values) not in (1, len(logs)):
         raise InputError(
             f"{option} is given {len(values)} times for {len(logs)} logs; give it once for all, or once for "

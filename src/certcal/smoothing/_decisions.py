@@ -115,7 +115,7 @@ class Decisions:
             f"{right} of these {len(self)} samples are predicted correctly under every perturbation of norm up to "
             f"{radius}, each except with probability at most {level}, if {noise}, the model's output for an input does "
             "not depend on the other inputs in its batch, and the seed was fixed beforehand; "
-            f"{self.count(UNDECIDED)} are UNDECIDED after {s.budget} draws and count as not certified."
+            f"UNDECIDED after {s.budget} draws, and counted as not certified: {self.count(UNDECIDED)}."
         )
 
     def to_dict(self) -> dict[str, Any]:

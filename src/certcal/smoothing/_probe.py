@@ -33,7 +33,13 @@ def spread(samples: int) -> NDArray[np.int64]:
 def number_of_classes(sampler: Sampler, inputs: NDArray[np.float32]) -> int:
     """Classes of the model, from one draw for each of a few inputs; a model that cannot be sampled fails here."""
     rows = spread(len(inputs))
-    return sampler.select(inputs[rows], rows, 1).votes.shape[1]
+    tried = sampler.select(inputs[rows], rows, 1)
+    if tried.invalid.sum() == len(rows):
+        raise SamplingError(
+            f"all {len(rows)} outputs that were tried are invalid: NaN, infinite, or not probabilities that add up to 1; "
+            "mend the model, or declare outputs as logits if that is what they are"
+        )
+    return tried.votes.shape[1]
 
 
 def noisy_inputs(probe: NDArray[np.float32], *, sigma: float, seed: int, noise: str) -> NDArray[np.float32]:

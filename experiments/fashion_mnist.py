@@ -1,0 +1,163 @@
+"""How tight each certificate is on Fashion-MNIST: LeNet trained with noise, sampled once, certified in every way.
+
+Needs Debian's package `dataset-fashion-mnist` (or --data FOLDER with its idx files). Trains a few epochs, draws
+n = 10^4 per image, and prints the exact worst-case calibration error per radius for every kind of certificate, beside
+the limit of infinitely many draws, estimated by extending the same run. With --write-docs the table goes into
+docs/results.md.
+"""
+
+from __future__ import annotations
+
+import argparse
+import subprocess
+import tempfile
+import time
+from pathlib import Path
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from scipy.special import ndtr, ndtri
+from torch import nn
+
+from certcal.data import read_idx
+from certcal.models import export_onnx, load
+from certcal.models.networks import LeNet
+from certcal.smoothing import CONFIDENCES, Counts, certificates, sample
+from certcal.worst_case import certify
+
+RADII = (0.25, 0.5, 0.75, 1.0)
+ALPHA = 0.001
+PAGE = Path(__file__).parent.parent / "docs" / "results.md"
+
+
+def images(folder: Path, part: str) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
+    """Images in [0, 1] and labels of one part of the data set."""
+    pixels = read_idx(folder / f"{part}-images-idx3-ubyte.gz")
+    labels = read_idx(folder / f"{part}-labels-idx1-ubyte.gz")
+    return (pixels[:, None] / np.float32(255)).astype(np.float32), labels.astype(np.int64)
+
+
+def installed() -> Path:
+    """Where the Debian package put its files."""
+    listed = subprocess.run(["dpkg", "-L", "dataset-fashion-mnist"], capture_output=True, text=True, check=False)
+    for line in listed.stdout.splitlines():
+        if line.endswith("train-images-idx3-ubyte.gz"):
+            return Path(line).parent
+    raise SystemExit("Fashion-MNIST is not installed: apt-get install dataset-fashion-mnist, or pass --data FOLDER")
+
+
+def train(inputs: NDArray[np.float32], labels: NDArray[np.int64], sigma: float, epochs: int) -> LeNet:
+    """LeNet on noisy images: Adam, one cycle, batches of 250, new noise in every epoch."""
+    network = LeNet(mean=0.286, std=0.353).train()
+    generator = torch.Generator().manual_seed(0)
+    x, y = torch.from_numpy(inputs), torch.from_numpy(labels)
+    steps = epochs * (len(x) // 250)
+    optimizer = torch.optim.Adam(network.parameters())
+    schedule = torch.optim.lr_scheduler.OneCycleLR(optimizer, 4e-3, total_steps=steps)
+    for epoch in range(epochs):
+        total = 0.0
+        for rows in torch.randperm(len(x), generator=generator).split(250):
+            noisy = x[rows] + sigma * torch.randn(x[rows].shape, generator=generator)
+            loss = nn.functional.cross_entropy(network(noisy), y[rows])
+            optimizer.zero_grad()
+            loss.backward()  # pyright: ignore[reportUnknownMemberType]
+            optimizer.step()
+            schedule.step()
+            total += float(loss.detach()) * len(rows)
+        print(f"epoch {epoch + 1} of {epochs}: loss {total / len(x):.4f}", flush=True)
+    return network.eval()
+
+
+def limit(counts: Counts, radius: float) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.bool_]]:
+    """The intervals if the shares that were seen were the probabilities themselves: no confidence level at all."""
+    shift = radius / counts.sigma
+    t = np.concatenate([[0.0], counts.thresholds, [1.0]])
+    tail = np.cumsum(counts.histogram[:, ::-1], axis=1)[:, ::-1] / counts.draws[:, None]
+    lower = ndtr(ndtri(tail[:, 1:]) - shift) @ np.diff(t[:-1])
+    upper = ndtr(ndtri(tail) + shift) @ np.diff(t)
+    certified = counts.votes / counts.draws >= ndtr(shift)
+    return np.where(certified, lower, 0.0), np.where(certified, np.minimum(upper, 1.0), 1.0), certified
+
+
+def table(counts: Counts, more: Counts) -> dict[str, list[tuple[float, float, float]]]:
+    """Per kind and radius: exact calibration error of the certified, of all samples, and the mean interval width."""
+    rows: dict[str, list[tuple[float, float, float]]] = {}
+    for kind in CONFIDENCES:
+        rows[kind] = []
+        for radius in RADII:
+            made = certificates(counts, radius, alpha=ALPHA, confidence=kind)
+            error = made.summary()["calibration_error"]
+            assert error.worst is not None
+            width = float(np.mean((made.upper - made.lower)[made.certified]))
+            rows[kind].append((error.worst.value, error.worst_all.value, width))
+    rows["n = ∞"] = []
+    correct = (more.label == more.predicted).astype(np.uint8)
+    for radius in RADII:
+        lower, upper, certified = limit(more, radius)
+        error = certify(lower, upper, correct, certified=certified)["calibration_error"]
+        assert error.worst is not None
+        rows["n = ∞"].append((error.worst.value, error.worst_all.value, float(np.mean((upper - lower)[certified]))))
+    return rows
+
+
+def cell(error: float, everyone: float, width: float) -> str:
+    """Three numbers of one radius."""
+    return f"{error:.3f} / {everyone:.3f} ({width:.3f})"
+
+
+def main() -> None:
+    """Train, draw, certify, print."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--data", type=Path, help="folder with the four idx files")
+    parser.add_argument("--out", type=Path, help="folder that keeps the network and the runs (default: temporary)")
+    parser.add_argument("--images", type=int, default=500)
+    parser.add_argument("--draws", type=int, default=10_000)
+    parser.add_argument("--limit-draws", type=int, default=100_000, help="draws behind the row n = ∞")
+    parser.add_argument("--sigma", type=float, default=0.5)
+    parser.add_argument("--epochs", type=int, default=8)
+    parser.add_argument("--workers", type=int, default=2)
+    parser.add_argument("--write-docs", action="store_true")
+    options = parser.parse_args()
+    folder = options.data or installed()
+    keep = tempfile.TemporaryDirectory() if options.out is None else None
+    out = Path(keep.name) if keep else options.out
+    out.mkdir(parents=True, exist_ok=True)
+
+    file = out / "lenet.onnx"
+    if not file.exists():
+        export_onnx(train(*images(folder, "train"), options.sigma, options.epochs), file)
+    inputs, labels = images(folder, "t10k")
+    inputs, labels = inputs[: options.images], labels[: options.images]
+    settings = {"sigma": options.sigma, "seed": 0, "workers": options.workers}
+    start = time.perf_counter()
+    counts = sample(load(file), inputs, labels, n=options.draws, out=out / "run", **settings).counts()
+    print(f"{len(counts) * options.draws:,} draws in {time.perf_counter() - start:.0f} s (none if they were there)")
+    more = sample(load(file), inputs, labels, n=options.limit_draws, out=out / "more", **settings).counts()
+    start = time.perf_counter()
+    rows = table(counts, more)
+    print(f"certified in every way in {time.perf_counter() - start:.1f} s")
+
+    lines = [
+        f"| certificate | {' | '.join(f'R = {radius}' for radius in RADII)} |",
+        f"|---|{'---|' * len(RADII)}",
+        *(f"| {kind} | {' | '.join(cell(*numbers) for numbers in cells)} |" for kind, cells in rows.items()),
+    ]
+    print("\n".join(lines))
+    for column, radius in enumerate(RADII):
+        best = rows["n = ∞"][column][2]
+        widths = {kind: cells[column][2] for kind, cells in rows.items()}
+        assert widths["standard"] > widths["cdf"] > widths["tight"] > widths["tangent"] > best, (radius, widths)
+        closed = 1 - (widths["tangent"] - best) / (widths["tight"] - best)
+        print(f"R = {radius}: the tangent certificate closes {closed:.0%} of the width between tight and n = ∞")
+    if options.write_docs:
+        begin, end = "<!-- fashion: begin -->", "<!-- fashion: end -->"
+        text = PAGE.read_text("utf-8")
+        before, after = text.split(begin)[0], text.split(end)[1]
+        PAGE.write_text(f"{before}{begin}\n" + "\n".join(lines) + f"\n{end}{after}", encoding="utf-8")
+    if keep:
+        keep.cleanup()
+
+
+if __name__ == "__main__":
+    main()
