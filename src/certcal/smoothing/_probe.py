@@ -36,7 +36,7 @@ def number_of_classes(sampler: Sampler, inputs: NDArray[np.float32]) -> int:
     tried = sampler.select(inputs[rows], rows, 1)
     if tried.invalid.sum() == len(rows):
         raise SamplingError(
-            f"all {len(rows)} outputs that were tried are invalid: NaN, infinite, or not probabilities that add up to 1; "
+            f"all {len(rows)} outputs that were tried are invalid (NaN, infinite, or not probabilities of sum 1); "
             "mend the model, or declare outputs as logits if that is what they are"
         )
     return tried.votes.shape[1]
