@@ -339,7 +339,7 @@ def test_a_folder_of_a_process_killed_before_it_began_is_free(tmp_path):
             {"model": wrap(models_for_tests.linear, outputs="logits"), "engine": LocalProcesses(1)},
             "use certcal.models.load with its path or 'package.module:name', or use workers=1",
         ),
-        ({"model": model("linear", "probabilities")}, r"all 8 outputs that were tried are invalid \(.* declare outputs"),
+        ({"model": model("linear", "probabilities")}, r"all 8 outputs that were tried are invalid .* declare outputs"),
         ({"unit": 1, "n": 10**6}, "unit is 1, which cuts the run into more than 2000000 shards"),
     ],
 )
