@@ -63,8 +63,16 @@ def test_answers_that_are_no_predictions_are_reported_with_what_may_be_behind_th
     share = invalid / (400 * len(Y))
     assert 0 < share < 1
     assert f"invalid outputs {invalid:,}, {share:.1%} of the draws, counted against the class: NaN or infinite" in out
-    out = " ".join(sampled("mistaken", "--outputs", "probabilities").out.split())
+    out = " ".join(sampled("sums", "--outputs", "probabilities", model="too_sure").out.split())
     assert "of the draws, counted against the class: NaN, below 0, or not adding up to 1; are they logits?" in out
+
+
+def test_a_model_whose_every_answer_is_invalid_is_refused_before_anything_is_drawn(sampled, tmp_path):
+    ran = sampled("mistaken", "--outputs", "probabilities")
+    assert (ran.code, ran.out) == (2, "")
+    assert "all 8 outputs that were tried are invalid" in ran.err
+    assert "declare outputs as logits if that is what they are" in ran.err
+    assert not (tmp_path / "mistaken").exists()
 
 
 def test_the_overview_counts_what_the_votes_say(sampled, tmp_path):
