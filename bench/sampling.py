@@ -15,6 +15,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
+from ratios import Row, at_least, conclude
 
 from certcal.models import Model, export_onnx, load
 from certcal.smoothing import Sampler, sample
@@ -56,7 +57,7 @@ def ready(batch: int) -> np.ndarray:
     return np.random.default_rng(1).standard_normal((batch, *SHAPE), np.float32)
 
 
-def forward_share(model: Model, size: int, turns: int) -> list[tuple[str, float, float, bool]]:
+def forward_share(model: Model, size: int, turns: int) -> list[Row]:
     """Throughput of sampling / of the bare forward pass on a batch of this size that is ready."""
     inputs, indices, classes = images(), np.arange(SAMPLES), np.zeros(SAMPLES, np.int64)
     batch, passes = ready(size), 8
@@ -72,10 +73,10 @@ def forward_share(model: Model, size: int, turns: int) -> list[tuple[str, float,
     each = {name: found / (passes * size) * 1e6 for name, found in fastest(calls, turns).items()}
     print("counting     " + "   ".join(f"{name} {found:.2f} µs" for name, found in each.items()) + "   per draw")
     shares = {name: each["bare"] / each[name] for name in samplers}
-    return [(f"{name}: draws / bare forward passes", share, 0.8, share >= 0.8) for name, share in shares.items()]
+    return [at_least(f"{name}: draws / bare forward passes", share, 0.8) for name, share in shares.items()]
 
 
-def run_share(model: Model, folder: Path, turns: int) -> list[tuple[str, float, float, bool]]:
+def run_share(model: Model, folder: Path, turns: int) -> list[Row]:
     """The same for a whole run on disk: both stages, manifest, shards flushed to the disk."""
     inputs, labels = images(), np.zeros(SAMPLES, np.int64)
     batch, n, n0 = ready(BATCH), 9_900, 100
@@ -91,10 +92,10 @@ def run_share(model: Model, folder: Path, turns: int) -> list[tuple[str, float, 
     )
     print(f"run on disk  {SAMPLES * (n + n0):,} draws: bare {seconds['bare']:.2f} s   run {seconds['run']:.2f} s")
     share = seconds["bare"] / seconds["run"]
-    return [("a run on disk: draws / bare forward passes", share, 0.8, share >= 0.8)]
+    return [at_least("a run on disk: draws / bare forward passes", share, 0.8)]
 
 
-def noise_rate(turns: int) -> list[tuple[str, float, float, bool]]:
+def noise_rate(turns: int) -> list[Row]:
     """Noise alone, straight into the batch."""
     from certcal._kernels import noise
     from certcal.smoothing._noise import exact_noise
@@ -116,22 +117,20 @@ def noise_rate(turns: int) -> list[tuple[str, float, float, bool]]:
         "noise        " + "   ".join(f"{name} {rate:.0f} million/s" for name, rate in rates.items()) + "   on one core"
     )
     ratio = rates["gaussian"] / rates["numpy"]
-    return [("Gaussian values per second / NumPy's", ratio, 1.5, ratio >= 1.5)]
+    return [at_least("Gaussian values per second / NumPy's", ratio, 1.5)]
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--quick", action="store_true", help="fewer turns")
-    turns = 10 if parser.parse_args().quick else 40
+    parser.add_argument("--write-docs", action="store_true", help="also rewrite the table of the documentation")
+    options = parser.parse_args()
+    turns = 10 if options.quick else 40
     with tempfile.TemporaryDirectory() as folder:
         model = lenet(Path(folder))
         rows = forward_share(model, BATCH, turns) + forward_share(model, 100, turns)
         rows += run_share(model, Path(folder), turns // 5)
-    rows += noise_rate(turns)
-    print()
-    for name, value, target, good in rows:
-        print(f"{'ok  ' if good else 'MISS'}  {name:<52} {value:>10.2f}   target {target:g}")
-    return 0 if all(good for *_, good in rows) else 1
+    return conclude(rows + noise_rate(turns), "sampling", options.write_docs)
 
 
 if __name__ == "__main__":

@@ -136,8 +136,10 @@ def sample(
     a run that was interrupted; a larger -n or --limit adds to it; another model, other data or another sigma is
     refused. With --decide-radius there is no run: one question is answered with far fewer draws.
     """
+    from certcal._checks import positive
     from certcal.cli._progress import Waiting
 
+    positive(sigma, "sigma")  # before anything is loaded
     drawing = {"sigma": sigma, "n0": n0, "seed": seed, "noise": "exact" if exact_noise else "gaussian", "batch": batch}
     if decide_radius is not None:
         from certcal.cli._deciding import check_decisions_file, decided, hand_over

@@ -182,7 +182,10 @@ def _settle(
     likely = round_alphas(full)
     if claimed is None:
         if len(likely) != 1:
-            raise InputError("its radii do not tell alpha; give the one it was certified with (alpha=, --alpha)")
+            raise InputError(
+                "its radii do not tell alpha; give the one it was certified with (alpha=, --alpha), and check that "
+                "sigma and n are those of the log: with others its radii cannot be those of any alpha"
+            )
         return likely[0], (f"alpha = {likely[0]:g} was inferred: the radii fit alpha {_words(full)}.",)
     if holds(fitting, claimed):
         if likely and not holds(full, claimed):
