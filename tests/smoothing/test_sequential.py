@@ -76,6 +76,44 @@ def test_errors_are_as_rare_as_claimed_at_every_truth(p0, alpha):
         assert naive.walk(p, budget, said, lambda k, n: 0.0)[0].get(BELOW, 0.0) <= alpha
 
 
+def with_budget(budget):
+    return lambda votes, draws, **options: verdicts(votes, draws, budget=budget, **options)
+
+
+@pytest.mark.parametrize("alpha", [0.3, 0.02])
+@pytest.mark.parametrize("p0", P0)
+def test_errors_are_as_rare_as_claimed_with_a_chance_kept_for_the_last_look(p0, alpha):
+    budget = 300
+    said = table(p0, budget, with_budget(budget), alpha)
+    at_p0, _ = naive.walk(p0, budget, said, lambda k, n: 0.0)
+    assert at_p0[ABOVE] + at_p0.get(BELOW, 0.0) <= alpha
+    # The last look has spent what was kept for it: without its half the errors would be much rarer.
+    early, _ = naive.walk(p0, budget, table(p0, budget, verdicts, alpha / 2), lambda k, n: 0.0)
+    assert at_p0[ABOVE] > early.get(ABOVE, 0.0) + alpha / 8
+    for p in (p0 - 0.01, p0 - 0.1):
+        assert naive.walk(p, budget, said, lambda k, n: 0.0)[0].get(ABOVE, 0.0) <= alpha
+    for p in (p0 + 0.01, p0 + (1 - p0) / 2):
+        assert naive.walk(p, budget, said, lambda k, n: 0.0)[0].get(BELOW, 0.0) <= alpha
+
+
+@pytest.mark.parametrize("p0", P0)
+def test_a_last_look_at_the_whole_level_after_looking_at_the_whole_level_would_be_caught(p0):
+    def greedy(votes, draws, *, radius, sigma, alpha):
+        doubled = verdicts(votes, draws, radius=radius, sigma=sigma, alpha=min(0.999, 4 * alpha), budget=300)
+        return np.where(doubled == BELOW, UNDECIDED, doubled)
+
+    ends, _ = naive.walk(p0, 300, table(p0, 300, greedy, 0.1), lambda k, n: 0.0)
+    assert ends[ABOVE] > 0.1
+
+
+def test_a_budget_helps_only_at_its_end_and_only_upwards():
+    votes = np.arange(301)
+    plain = verdicts(votes, 300, radius=0.3, sigma=1.0, alpha=0.01)
+    last, before = (verdicts(votes, 300, radius=0.3, sigma=1.0, alpha=0.01, budget=n) for n in (300, 301))
+    assert np.count_nonzero(last == ABOVE) > np.count_nonzero(plain == ABOVE) >= np.count_nonzero(before == ABOVE)
+    assert np.count_nonzero(last == BELOW) == np.count_nonzero(before == BELOW)
+
+
 def without_mixture(votes, draws, *, radius, sigma, alpha):
     """What must not pass: the likelihood ratio of the best p, without the price of having looked for it."""
     k, n = np.asarray(votes, float), float(draws)

@@ -118,6 +118,7 @@ def decide(
             sigma=setting.sigma,
             alpha=setting.alpha,
             alpha_below=setting.alpha_below,
+            budget=setting.budget,
         )
         open_ones, start = index[verdict == UNDECIDED], stop
         if progress is not None:

@@ -236,7 +236,13 @@ def _follow(file: Path, decisions: Decisions) -> None:
     if not np.isin(decisions.draws, looks(s.budget, s.block)).all():
         raise InputError(f"{file}: has numbers of draws at which nobody looked; restore it or decide anew")
     expected = verdicts(
-        decisions.votes, decisions.draws, radius=s.radius, sigma=s.sigma, alpha=s.alpha, alpha_below=s.alpha_below
+        decisions.votes,
+        decisions.draws,
+        radius=s.radius,
+        sigma=s.sigma,
+        alpha=s.alpha,
+        alpha_below=s.alpha_below,
+        budget=s.budget,
     )
     early = (expected == UNDECIDED) & (decisions.draws < s.budget)
     wrong = (expected != decisions.verdict) | early

@@ -23,6 +23,12 @@ with p >= p0 > k/n. Looking less often, or stopping for whatever other reason, o
 error, if p > p0 only "R < r" is. At p = p0 both are, and both need one and the same martingale E_n(p0) to reach
 1/max(α, α′). So a verdict is wrong with probability at most max(α, α′).
 
+**The last look.** Paying for every look makes the e-process ask for more at the budget's end than a single test there
+would. So with a budget known beforehand, half of each level goes to the e-process, and half of α to one more chance at
+the last draw: "R > r" is also said if the Clopper-Pearson lower limit of p at level α/2 is above p0. If p <= p0 that
+has probability at most α/2, which with the e-process's α/2 makes α. At p = p0 a verdict of either kind is wrong with
+probability at most max(α, α′)/2 + α/2, again no more than max(α, α′).
+
 **What "R < r" means.** More draws would not certify this class at radius r, except with probability α′. It does not say
 that an adversarial example exists.
 
@@ -71,7 +77,14 @@ def log_e_value(votes: Any, draws: Any, *, radius: float, sigma: float) -> NDArr
 
 
 def verdicts(
-    votes: Any, draws: Any, *, radius: float, sigma: float, alpha: float = 0.001, alpha_below: float | None = None
+    votes: Any,
+    draws: Any,
+    *,
+    radius: float,
+    sigma: float,
+    alpha: float = 0.001,
+    alpha_below: float | None = None,
+    budget: int | None = None,
 ) -> NDArray[np.str_]:
     """What each sample's votes so far decide: "above" (R > r), "below" (R < r) or "undecided".
 
@@ -87,20 +100,31 @@ def verdicts(
         Probability of "above" being said, ever, when it is false.
     alpha_below
         The same of "below". Default: ``alpha``.
+    budget
+        The most draws there can be, fixed beforehand: half of ``alpha`` is then kept for the last look.
 
     Examples
     --------
     >>> verdicts([30, 25, 2], 30, radius=0.0, sigma=1.0).tolist()
     ['above', 'undecided', 'below']
+    >>> verdicts([30, 25, 2], 30, radius=0.0, sigma=1.0, budget=30).tolist()
+    ['above', 'above', 'below']
     """
     from scipy.special import ndtr
+
+    from certcal.bounds import clopper_pearson
 
     k, n = np.broadcast_arrays(np.asarray(votes, np.float64), np.asarray(draws, np.float64))
     evidence = log_e_value(k, n, radius=radius, sigma=sigma)
     p0 = float(ndtr(radius / sigma))
     result = np.full(k.shape, UNDECIDED, dtype="<U9")
-    result[(k > n * p0) & (evidence >= -np.log(alpha))] = ABOVE
-    result[(k < n * p0) & (evidence >= -np.log(alpha if alpha_below is None else alpha_below))] = BELOW
+    below, part = alpha if alpha_below is None else alpha_below, 1.0 if budget is None else 0.5
+    result[(k > n * p0) & (evidence >= -np.log(part * alpha))] = ABOVE
+    result[(k < n * p0) & (evidence >= -np.log(part * below))] = BELOW
+    last = np.flatnonzero((n == (budget or 0)) & (result == UNDECIDED) & (k > n * p0))
+    if last.size:
+        limit = np.asarray(clopper_pearson(k.flat[last], n.flat[last], part * alpha, side="lower").lower)
+        result.flat[last] = np.where(limit > np.nextafter(p0, 1), ABOVE, UNDECIDED)
     return result
 
 
