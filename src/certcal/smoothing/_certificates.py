@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from certcal._checks import InputError, choice, share
 from certcal.claims import Certificate, Ledger, move_outward
 from certcal.smoothing import _bands
+from certcal.smoothing._assumptions import BATCH, NOISE, fixed
 from certcal.smoothing._bands import Side
 from certcal.smoothing._counts import Counts
 from certcal.smoothing._failures import Failures, failing
@@ -31,14 +32,6 @@ CONFIDENCES = ("tight", "tangent", "bernstein", "cdf", "standard")
 # How a sample's α is shared between the prediction and the two ends of its confidence interval: fixed once, for all
 # radii and kinds. Everything depends on the logarithm of a share only; docs/certificates.md has the numbers.
 SHARES = {"prediction": 2, "lower": 3, "upper": 3}
-
-_NOISE = {
-    "gaussian": "noise draws are independent and exactly Gaussian (rounding to float32 is neglected)",
-    "exact": "noise draws are independent and exactly discretised Gaussian (what is certified is the model applied to "
-    "inputs rounded to k/255, around the rounded input)",
-}
-_BATCH = "the model's output for an input does not depend on the other inputs in its batch"
-_FIXED = "the seed and the number of draws were fixed before any result was looked at"
 
 _CONFIDENCE = "mean probability of the predicted class under the noise"
 
@@ -101,7 +94,8 @@ class Certificates:
     @property
     def assumptions(self) -> tuple[str, ...]:
         """What every certificate here rests on."""
-        return (_NOISE[self.noise], _BATCH, _FIXED, *_extended(self.earlier, self.n))
+        chosen = fixed("the seed and the number of draws")
+        return (NOISE[self.noise], BATCH, chosen, *_extended(self.earlier, self.n))
 
     def __repr__(self) -> str:
         return (

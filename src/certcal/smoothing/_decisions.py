@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from certcal._checks import InputError
 from certcal.claims import short_text
+from certcal.smoothing._assumptions import BATCH, NOISE, fixed
 from certcal.smoothing._fields import Fields
 from certcal.smoothing._manifest import MOST_DRAWS, MOST_SEED
 from certcal.smoothing._sequential import ABOVE, BELOW, UNDECIDED, looks, verdicts
@@ -109,12 +110,11 @@ class Decisions:
         """What is claimed."""
         right = int(np.count_nonzero(self.certified & self.correct))
         s = self.setting
-        noise = "the noise is exactly Gaussian" if s.noise == "gaussian" else "inputs are rounded to k/255"
+        assumed = " and ".join((NOISE[s.noise], BATCH, fixed("the seed, the radius and the budget")))
         radius, level = short_text(s.radius, "lower"), short_text(s.alpha, "upper")
         return (
             f"{right} of these {len(self)} samples are predicted correctly under every perturbation of norm up to "
-            f"{radius}, each except with probability at most {level}, if {noise}, the model's output for an input does "
-            "not depend on the other inputs in its batch, and the seed was fixed beforehand; "
+            f"{radius}, each except with probability at most {level}, if {assumed}; "
             f"UNDECIDED after {s.budget} draws, and counted as not certified: {self.count(UNDECIDED)}."
         )
 

@@ -35,7 +35,7 @@ class Failures:
 
 
 def failing(n: int, level: float, delta: float, size: int | None = None) -> Failures:
-    """The least K that Binomial(n, level) exceeds with probability at most delta, and 2K/size, at most 1."""
+    """The least K that Binomial(n, level) exceeds with probability at most delta, and 2K/size."""
     from scipy.special import betainc
 
     # P(Bin > K) = I_level(K + 1, n - K), evaluated with room for its rounding. It falls in K: bisection.

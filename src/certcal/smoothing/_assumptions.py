@@ -1,0 +1,21 @@
+"""What every claim about noise draws rests on, in the words that its sentence uses."""
+
+from __future__ import annotations
+
+NOISE = {
+    "gaussian": "noise draws are independent and exactly Gaussian (rounding to float32 is neglected)",
+    "exact": "noise draws are independent and exactly discretised Gaussian (what is certified is the model applied to "
+    "inputs rounded to k/255, around the rounded input)",
+}
+BATCH = "the model's output for an input does not depend on the other inputs in its batch"
+
+
+def fixed(what: str) -> str:
+    """That some settings were chosen without a look at results.
+
+    Examples
+    --------
+    >>> fixed("the seed and the budget")
+    'the seed and the budget were fixed before any result was looked at'
+    """
+    return f"{what} were fixed before any result was looked at"
