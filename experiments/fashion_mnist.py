@@ -89,8 +89,8 @@ def table(counts: Counts, more: Counts) -> dict[str, list[tuple[float, float, fl
             made = certificates(counts, radius, alpha=ALPHA, confidence=kind)
             error = made.summary()["calibration_error"]
             assert error.worst is not None
-            width = float(np.mean((made.upper - made.lower)[made.certified]))
-            rows[kind].append((error.worst.value, error.worst_all.value, width))
+            assert made.mean_width is not None
+            rows[kind].append((error.worst.value, error.worst_all.value, made.mean_width))
     rows["n = ∞"] = []
     correct = (more.label == more.predicted).astype(np.uint8)
     for radius in RADII:

@@ -68,6 +68,14 @@ def test_radii_are_those_of_clopper_pearson_rounded_down() -> None:
     assert radii[2:] == pytest.approx(exact[2:], abs=1e-9)
 
 
+def test_the_mean_width_is_that_of_the_certified_and_abstentions_are_counted() -> None:
+    counts = counts_of(np.full((3, 1000), 0.9), sigma=0.25, votes=np.array([1000, 990, 500]))
+    found = certificates(counts, 0.1)
+    assert (found.n_certified, found.n_abstained) == (2, 1)
+    assert found.mean_width == np.mean(found.upper[:2] - found.lower[:2]) < 1
+    assert certificates(counts, 10.0).mean_width is None
+
+
 def test_the_largest_radius_of_a_hundred_thousand_draws_is_3_8_standard_deviations() -> None:
     n = 100_000
     one = np.ones(1, np.int64)

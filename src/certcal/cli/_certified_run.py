@@ -188,8 +188,7 @@ def _drawn(run: Run, missing: Sequence[Any]) -> tuple[int, int] | None:
 def _line(one: Certificates, radius: str, group: str | None, alpha: float, settings: Mapping[str, Any]) -> Line:
     samples = "certified" if one.n_certified else "all"
     claim = one.claim(bins=settings["bins"], closed=settings["closed"], samples=samples, delta=alpha)
-    width = float(np.mean((one.upper - one.lower)[one.certified])) if one.n_certified else None
-    return Line(radius, group, one.summary(**settings), claim, width)
+    return Line(radius, group, one.summary(**settings), claim, one.mean_width)
 
 
 def _part(one: Certificates, radius: str) -> IntervalPart:
@@ -224,14 +223,14 @@ def _about(run: Run, counts: Counts, one: Certificates) -> dict[str, Any]:
         "seed": m.seed,
         "model": m.model.description,
         "samples_of_the_run": m.samples,
-        "abstained": int(np.count_nonzero(one.abstained)),
-        "abstention_rate": float(np.mean(one.abstained)),
+        "abstained": one.n_abstained,
+        "abstention_rate": one.n_abstained / one.n,
         "invalid_outputs": int(counts.invalid.sum()),
     }
 
 
 def _description(run: Run, counts: Counts, one: Certificates, asked: Request) -> str:
-    n, away = len(counts), int(np.count_nonzero(one.abstained))
+    n, away = len(counts), one.n_abstained
     whole = "" if n == run.manifest.samples else f" of {run.manifest.samples:,}"
     noise = NOISE[counts.noise]
     level = f"alpha {asked.alpha:g} {'in all' if asked.familywise else 'each'}"

@@ -92,6 +92,16 @@ class Certificates:
         return int(np.count_nonzero(self.certified))
 
     @property
+    def n_abstained(self) -> int:
+        """Number of samples without a certified prediction even at radius 0."""
+        return int(np.count_nonzero(self.abstained))
+
+    @property
+    def mean_width(self) -> float | None:
+        """Mean width of the certified samples' intervals; None when there are none."""
+        return float(np.mean((self.upper - self.lower)[self.certified])) if self.n_certified else None
+
+    @property
     def assumptions(self) -> tuple[str, ...]:
         """What every certificate here rests on."""
         chosen = fixed("the seed and the number of draws")
@@ -100,7 +110,7 @@ class Certificates:
     def __repr__(self) -> str:
         return (
             f"Certificates(n={self.n}, radius={self.radius:g}, confidence={self.confidence!r}, "
-            f"certified={self.n_certified}, abstained={int(np.count_nonzero(self.abstained))})"
+            f"certified={self.n_certified}, abstained={self.n_abstained})"
         )
 
     def summary(self, bins: int = 15, closed: str = "left", delta: float = 0.05) -> CertifiedSummary:
