@@ -10,6 +10,7 @@ Each says in one sentence what it claims. Bounds and certificates are rounded ou
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal, localcontext
@@ -142,7 +143,7 @@ def _thawed(value: Any) -> Any:
     return list(cast("tuple[Any, ...]", value)) if isinstance(value, tuple) else value
 
 
-class _OneSided:
+class _OneSided(ABC):
     """What bounds and certificates share: they hold on one side, and are printed rounded to that side."""
 
     name: str
@@ -162,8 +163,8 @@ class _OneSided:
         return f"{self.name}{in_words(self.settings)} is {relation} {self.text} {self._conditions}."
 
     @property
-    def _conditions(self) -> str:
-        raise NotImplementedError
+    @abstractmethod
+    def _conditions(self) -> str: ...
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON."""

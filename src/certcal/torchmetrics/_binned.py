@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import operator
+from abc import abstractmethod
 from typing import Any
 
 from torch import Tensor
@@ -39,8 +40,8 @@ class _Binned(CalibrationMetric[BinSums]):
     def _value(self, sums: BinSums, samples: int) -> float:
         return self._of(sums.table())
 
-    def _of(self, table: BinTable) -> float:
-        raise NotImplementedError
+    @abstractmethod
+    def _of(self, table: BinTable) -> float: ...
 
 
 class ECE(_Binned):

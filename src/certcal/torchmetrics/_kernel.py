@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from abc import abstractmethod
 from typing import Any
 
 from certcal._checks import InputError, positive
@@ -51,8 +52,8 @@ class _Kernel(CalibrationMetric[MomentGrid]):
             )
         return value
 
-    def _of(self, grid: MomentGrid) -> tuple[float, float]:
-        raise NotImplementedError
+    @abstractmethod
+    def _of(self, grid: MomentGrid) -> tuple[float, float]: ...
 
 
 class SmoothECE(_Kernel):

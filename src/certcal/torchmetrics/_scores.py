@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from typing import Any
 
 import numpy as np
@@ -43,8 +44,8 @@ class _Mean(CalibrationMetric[ExactSum]):
     def _value(self, sums: ExactSum, samples: int) -> float:
         return sums.value / samples
 
-    def _losses(self, predictions: Predictions) -> Floats:
-        raise NotImplementedError
+    @abstractmethod
+    def _losses(self, predictions: Predictions) -> Floats: ...
 
 
 class TopLabelBrierScore(_Mean):

@@ -8,6 +8,7 @@ accuracy at (R, N, α) is the share of samples with p_A >= k*/N: one look at the
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import Any
 
@@ -81,13 +82,13 @@ class ConvertedAccuracy:
         }
 
 
-class _Convertible:
+class _Convertible(ABC):
     """What the whole distribution and single points of it share: reading certified accuracy off a curve."""
 
     sigma: float
 
-    def survival(self, p: Any) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        raise NotImplementedError
+    @abstractmethod
+    def survival(self, p: Any) -> tuple[NDArray[np.float64], NDArray[np.float64]]: ...
 
     def certified_accuracy(self, at: Any, *, n: int, alpha: float = 0.001) -> ConvertedAccuracy:
         """Certified accuracy at any radius, number of draws and level, without new draws.
