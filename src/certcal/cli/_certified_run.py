@@ -11,13 +11,13 @@ from typing import Any
 import numpy as np
 
 from certcal._checks import InputError
-from certcal.cli._certified import CertifiedResults
 from certcal.cli._certified_table import common_notes
 from certcal.cli._progress import Waiting
 from certcal.cli._rivals import prepare_rivals, run_methods
 from certcal.data import IntervalPart
 from certcal.data._interval_files import NOISE, Origin, intervals_as_parquet
-from certcal.report.certificates import Line, Method, terms_text
+from certcal.report.certificates import terms_text
+from certcal.report.results import CertifiedResults, Line, Method
 from certcal.smoothing import CONFIDENCES, Certificates, Counts, Run, certificates, open_run
 
 MOST_RADII = 1000

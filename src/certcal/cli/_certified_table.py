@@ -8,12 +8,11 @@ from pathlib import Path
 from typing import Any
 
 from certcal.claims import short_text
-from certcal.cli._certified import CertifiedResults
 from certcal.cli._progress import Waiting
-from certcal.cli._results import BRACKETS
 from certcal.cli._rivals import prepare_rivals, run_methods
 from certcal.data import IntervalTable, read_intervals
-from certcal.report.certificates import Line, Method, terms_text
+from certcal.report.certificates import terms_text
+from certcal.report.results import BRACKETS, CertifiedResults, Line, Method
 from certcal.worst_case import certify
 
 

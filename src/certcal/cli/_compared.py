@@ -1,35 +1,16 @@
-"""What ``certcal compare`` compares, and the forms its result leaves in: JSON and CSV."""
+"""What ``certcal compare`` compares."""
 
 from __future__ import annotations
 
-import csv
-import io
-import json
 import string
 import warnings
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import certcal
 from certcal._checks import InputError
-from certcal.cli._results import for_json
-from certcal.smoothing.robustness import Comparison, VoteRecord, compare
-
-
-@dataclass(frozen=True)
-class ComparedResults:
-    """Everything that is printed or written: the comparison, and the file or folder behind each letter."""
-
-    sources: tuple[str, ...]
-    comparison: Comparison
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain values for JSON."""
-        document = self.comparison.to_dict()
-        runs = [{"source": source} | run for source, run in zip(self.sources, document.pop("runs"), strict=True)]
-        return for_json({"certcal": certcal.__version__, "runs": runs, **document})
+from certcal.report.results import ComparedResults
+from certcal.smoothing.robustness import VoteRecord, compare
 
 
 def load_and_compare(
@@ -106,22 +87,3 @@ def _log(path: str, name: str, sigma: float | None, n: int | None, alpha: float 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", LogWarning)  # it is in the log's notes, which are shown
         return _Named(read_log(path, sigma=sigma, n=n, alpha=alpha), name)
-
-
-def to_json(results: ComparedResults) -> str:
-    """Indented JSON."""
-    return json.dumps(results.to_dict(), indent=2, allow_nan=False) + "\n"
-
-
-def to_csv(results: ComparedResults) -> str:
-    """One line per run and radius, with all digits."""
-    buffer = io.StringIO(newline="")
-    writer = csv.writer(buffer, lineterminator="\n")
-    numbers = ("radius", "certified", "n", "value", "text", "certified_at_least")
-    writer.writerow(["run", "source", "sigma", "alpha", *numbers])
-    for source, run in zip(results.sources, results.comparison.runs, strict=True):
-        curve = run.curve
-        for i, radius in enumerate(curve.at):
-            here = [curve.certified[i], curve.n, repr(curve.values[i]), curve.texts[i], run.sure.certified[i]]
-            writer.writerow([run.name, source, repr(run.sigma), repr(run.alpha), repr(radius), *here])
-    return buffer.getvalue()

@@ -11,7 +11,6 @@ from typing import Any
 
 from rich.text import Text
 
-from certcal.cli._certified import CertifiedResults
 from certcal.cli._certified_run import Request, certify_run
 from certcal.cli._progress import Waiting
 from certcal.cli._show import Output
@@ -19,6 +18,7 @@ from certcal.data import EmbeddedNetwork, embedded_network
 from certcal.data._embedded import one_blas_thread
 from certcal.report._text import printable
 from certcal.report.certificates import CertifiedLines
+from certcal.report.results import CertifiedResults
 
 # Enough for radii of three sigma, and a matter of seconds.
 DRAWS = 10_000

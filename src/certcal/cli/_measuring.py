@@ -8,9 +8,9 @@ from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any
 
 from certcal._checks import InputError
-from certcal.cli._results import BRACKETS, Part
 from certcal.predictions import Predictions
 from certcal.report._names import NAMES
+from certcal.report.results import BRACKETS, Part
 
 if TYPE_CHECKING:
     from certcal.metrics import Survey

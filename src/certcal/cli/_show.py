@@ -9,8 +9,8 @@ from typing import NoReturn
 from rich.console import Console
 from rich.text import Text
 
-from certcal.cli._results import BRACKETS, Results
 from certcal.report._text import printable
+from certcal.report.results import BRACKETS, MeasuredResults
 from certcal.report.terminal import ReliabilityDiagram, comparison, metrics_table
 
 
@@ -23,7 +23,7 @@ class Output(Console):
 
 
 def show(
-    results: Results,
+    results: MeasuredResults,
     *,
     diagram: bool = True,
     explain: bool = False,
@@ -55,7 +55,7 @@ def show(
         console.print(Text(paragraph))
 
 
-def _conventions(results: Results) -> str:
+def _conventions(results: MeasuredResults) -> str:
     text = f"Bins are {BRACKETS[str(results.conventions['closed'])]}. Estimates from these samples, not guarantees."
     if results.conventions.get("bootstrap"):
         without = results.conventions.get("without_interval", ())

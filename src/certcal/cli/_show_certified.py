@@ -6,10 +6,10 @@ import sys
 
 from rich.text import Text
 
-from certcal.cli._certified import CertifiedResults
 from certcal.cli._show import Output
 from certcal.report._text import printable
 from certcal.report.certificates import CertifiedLines, MethodsTable, summary_table
+from certcal.report.results import CertifiedResults
 
 
 def show_certified(results: CertifiedResults) -> None:

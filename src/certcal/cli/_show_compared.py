@@ -9,9 +9,9 @@ from rich.table import Table
 from rich.text import Text
 
 from certcal.claims import short_text
-from certcal.cli._compared import ComparedResults
 from certcal.cli._show import Output
 from certcal.report._text import printable
+from certcal.report.results import ComparedResults
 from certcal.report.terminal import frame
 from certcal.smoothing.robustness import WARNING, Compared, Comparison
 

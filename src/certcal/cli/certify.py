@@ -11,7 +11,7 @@ from certcal.cli._commands import ExampleCommand
 from certcal.cli._parameters import certifying_options, interval_column_options, number_output_options, run_options
 
 if TYPE_CHECKING:
-    from certcal.cli._certified import CertifiedResults
+    from certcal.report.results import CertifiedResults
 
 _ALPHA_OF_RUNS = 0.001
 
@@ -60,7 +60,7 @@ def certify(
     prediction is correct; any verifier's output will do, as Parquet, CSV, TSV, npz or Arrow. What is printed holds for
     every choice of confidences inside the intervals: it is computed exactly, and rounded in the safe direction.
     """
-    from certcal.cli._certified import check_number_outputs, check_run_outputs, to_json, write_numbers
+    from certcal.cli._outputs import check_number_outputs, check_run_outputs, write_numbers
 
     path = Path(source)
     settings: dict[str, Any] = {"bins": bins, "closed": closed, "delta": delta}
@@ -86,7 +86,7 @@ def certify(
         results = certify_table(path, {**columns, "radius": radius}, settings, compare=compare)
         write_numbers(results, paths, force=force)
     if as_json:
-        click.echo(to_json(results), nl=False)
+        click.echo(results.to_json(), nl=False)
     else:
         from certcal.cli._show_certified import show_certified
 
@@ -129,8 +129,8 @@ def _from_run(
     force: bool,
 ) -> CertifiedResults:
     from certcal._checks import InputError
-    from certcal.cli._certified import INTERVALS, write_numbers
     from certcal.cli._certified_run import Request, certify_run, intervals_file, kinds_of, parse_radii
+    from certcal.cli._outputs import INTERVALS, write_numbers
     from certcal.report._files import write_bytes
 
     kinds = kinds_of(options.pop("confidence"))

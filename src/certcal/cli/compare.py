@@ -112,21 +112,18 @@ def compare(
     correct. Shown are certified accuracy at each radius and its best over all given, the average certified radius with
     its warning, quantiles of p_A, and for each pair whether one is better whatever the setting.
     """
-    from certcal.cli._certified import check_number_outputs
-    from certcal.cli._compared import load_and_compare, to_csv, to_json
+    from certcal.cli._compared import load_and_compare
+    from certcal.cli._outputs import check_number_outputs, write_numbers
     from certcal.cli._progress import Waiting
-    from certcal.report._files import write_bytes
 
     paths = [path for source in run_or_log for path in check_number_outputs(outputs, force=force, source=Path(source))]
     paths = list(dict.fromkeys(paths))
     with Waiting() as waiting:
         waiting.stage("comparing")
         results = load_and_compare(run_or_log, radii, sigmas, draws, alpha)
-    for path in paths:
-        text = to_json(results) if path.suffix.lower() == ".json" else to_csv(results)
-        write_bytes(path, text.encode(errors="backslashreplace"), force=force)
+    write_numbers(results, paths, force=force)
     if as_json:
-        click.echo(to_json(results), nl=False)
+        click.echo(results.to_json(), nl=False)
     else:
         from certcal.cli._show_compared import show_compared
 

@@ -12,7 +12,7 @@ from certcal.cli._commands import ExampleCommand
 from certcal.cli._parameters import keep_option, measuring_options, output_options
 
 if TYPE_CHECKING:
-    from certcal.cli._results import Part
+    from certcal.report.results import Part
 
 
 @click.command(
@@ -46,9 +46,10 @@ def demo(
     """
     from certcal.cli._demo_certified import certified_digits, show_certified_digits
     from certcal.cli._measuring import Settings, check_metrics, measured
+    from certcal.cli._outputs import check_outputs, write_outputs
     from certcal.cli._progress import Waiting
-    from certcal.cli._results import Results, check_outputs, to_json, write_outputs
     from certcal.data import embedded
+    from certcal.report.results import MeasuredResults
 
     check_metrics(metrics)
     paths = check_outputs(outputs, force=force)
@@ -60,7 +61,7 @@ def demo(
         whole = measured("all", data.predictions, settings, metrics)
     about: dict[str, Any] = {"kind": data.predictions.kind, "classes": data.predictions.classes, "columns": None}
     certifying = {"bins": settings.conventions["bins"][0], "closed": settings.conventions["closed"], "delta": 0.05}
-    results = Results(f"demo: {data.name}", about, data.description, whole, conventions=settings.conventions)
+    results = MeasuredResults(f"demo: {data.name}", about, data.description, whole, conventions=settings.conventions)
     if not as_json:
         from certcal.cli._show import show
 
@@ -69,7 +70,7 @@ def demo(
     results = replace(results, about={**about, "certified": certified.to_dict()})
     write_outputs(results, paths, force=force)
     if as_json:
-        click.echo(to_json(results), nl=False)
+        click.echo(results.to_json(), nl=False)
     else:
         show_certified_digits(network, certified, keep, wrote=bool(paths))
     for path in paths:

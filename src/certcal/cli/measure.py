@@ -16,8 +16,8 @@ from certcal.data._layout import OPTIONS
 if TYPE_CHECKING:
     from certcal.cli._measuring import Settings
     from certcal.cli._progress import Waiting
-    from certcal.cli._results import Part, Results
     from certcal.data import PredictionStream
+    from certcal.report.results import MeasuredResults, Part
 
 
 @click.command(
@@ -56,8 +56,8 @@ def measure(
     Options name others.
     """
     from certcal.cli._measuring import Settings, check_metrics
+    from certcal.cli._outputs import check_outputs, write_outputs
     from certcal.cli._progress import Waiting
-    from certcal.cli._results import check_outputs, to_json, write_outputs
     from certcal.data import PredictionStream
 
     check_metrics(metrics)
@@ -73,7 +73,7 @@ def measure(
             results = _in_pieces(stream, settings, metrics, waiting)
     write_outputs(results, paths, force=force)
     if as_json:
-        click.echo(to_json(results), nl=False)
+        click.echo(results.to_json(), nl=False)
     else:
         from certcal.cli._show import show
 
@@ -90,7 +90,9 @@ def _fits(stream: PredictionStream, memory: int | None) -> bool:
     return limit == 0 or 2 * stream.bytes_in_memory() <= limit
 
 
-def _at_once(stream: PredictionStream, settings: Settings, metrics: tuple[str, ...], waiting: Waiting) -> Results:
+def _at_once(
+    stream: PredictionStream, settings: Settings, metrics: tuple[str, ...], waiting: Waiting
+) -> MeasuredResults:
     """Measure a table, and its groups when there are any, in memory."""
     from certcal.cli._measuring import measured
 
@@ -106,7 +108,9 @@ def _at_once(stream: PredictionStream, settings: Settings, metrics: tuple[str, .
     return _results(stream, settings, whole, loaded.predictions.classes, parts)
 
 
-def _in_pieces(stream: PredictionStream, settings: Settings, metrics: tuple[str, ...], waiting: Waiting) -> Results:
+def _in_pieces(
+    stream: PredictionStream, settings: Settings, metrics: tuple[str, ...], waiting: Waiting
+) -> MeasuredResults:
     """Measure a table that is too large for memory."""
     from certcal.cli._measuring import measured_in_pieces
 
@@ -134,8 +138,8 @@ def _results(
     parts: Sequence[Part] = (),
     *,
     streamed: bool = False,
-) -> Results:
-    from certcal.cli._results import Results
+) -> MeasuredResults:
+    from certcal.report.results import MeasuredResults
 
     text = f"{whole.n:,} samples{'' if classes is None else f', {classes} classes'}; {stream.layout.description}"
     if streamed:
@@ -143,7 +147,7 @@ def _results(
     conventions = settings.conventions | {"streamed": streamed}
     if settings.bootstrap and streamed:
         conventions["without_interval"] = list(dict.fromkeys(row.name for row in whole.rows if row.interval is None))
-    return Results(
+    return MeasuredResults(
         source=str(stream.table.path),
         about={"kind": stream.layout.kind, "classes": classes, "columns": stream.layout.to_dict()},
         description=text,

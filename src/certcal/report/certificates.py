@@ -13,8 +13,9 @@ from rich.console import Console, ConsoleOptions, RenderResult
 from rich.table import Table
 from rich.text import Text
 
-from certcal.claims import Bound, Certificate, round_outward
+from certcal.claims import Bound, round_outward
 from certcal.report._text import printable
+from certcal.report.results import Line, Method
 from certcal.report.terminal import frame
 from certcal.worst_case import CertifiedSummary
 
@@ -38,45 +39,6 @@ _SECTIONS = (
         },
     ),
 )
-
-
-@dataclass(frozen=True)
-class Line:
-    """What is certified at one radius for one group; None where the table has no such column, or for all groups.
-
-    Attributes
-    ----------
-    claim
-        The calibration error that is claimed when intervals may fail: what those that do can add is included.
-    width
-        Mean width of the certified intervals.
-    """
-
-    radius: str | None
-    group: str | None
-    summary: CertifiedSummary
-    claim: Certificate | None = None
-    width: float | None = None
-
-
-@dataclass(frozen=True)
-class Method:
-    """What one way of finding the worst calibration error found, and how long it took.
-
-    Attributes
-    ----------
-    text
-        The value, rounded up when no confidences exceed it and down when some reach it.
-    is_exact
-        Whether no confidences inside the intervals exceed the value.
-    """
-
-    radius: str | None
-    name: str
-    value: float
-    text: str
-    seconds: float
-    is_exact: bool
 
 
 def summary_table(summary: CertifiedSummary) -> Table:
