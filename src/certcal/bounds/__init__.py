@@ -2,6 +2,13 @@
 
 from __future__ import annotations
 
+from certcal.bounds._bandwidth import BandwidthChoice, choose_bandwidth
+from certcal.bounds._binned import binned, binned_lower
+from certcal.bounds._bounded_variation import bounded_variation
+from certcal.bounds._classwise import ClasswiseBounds, classwise
+from certcal.bounds._lipschitz import lipschitz
+from certcal.bounds._perturb import perturb
+from certcal.bounds._smooth import smooth
 from certcal.bounds.concentration import (
     Limits,
     betting,
@@ -11,4 +18,21 @@ from certcal.bounds.concentration import (
     hoeffding,
 )
 
-__all__ = ["Limits", "betting", "clopper_pearson", "dkw_width", "empirical_bernstein", "hoeffding"]
+__all__ = [
+    "BandwidthChoice",
+    "ClasswiseBounds",
+    "Limits",
+    "betting",
+    "binned",
+    "binned_lower",
+    "bounded_variation",
+    "choose_bandwidth",
+    "classwise",
+    "clopper_pearson",
+    "dkw_width",
+    "empirical_bernstein",
+    "hoeffding",
+    "lipschitz",
+    "perturb",
+    "smooth",
+]

@@ -1,0 +1,88 @@
+"""Bound on the calibration error E|s - η(s)| when η changes no faster than a known constant."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from certcal._checks import InputError, positive, whole_number
+from certcal.bounds import _buckets
+from certcal.bounds._shared import INDEPENDENT, NOT_USED_BEFORE, Floats, check, upper_bound
+from certcal.claims import Bound, short_text
+
+# The finest grid has at most this many cells.
+_MOST_CELLS = 2**22
+
+_POWERS = "pass 1, 2, 4, 8, 16, 32 or 64"
+
+
+def lipschitz(scores: Any, outcomes: Any, constant: float, delta: float = 0.05, *, shifts: int = 4) -> Bound:
+    """Upper bound on E|s - η(s)|, η(s) = E[y | s], for every η with |η(s) - η(s')| <= constant · |s - s'|.
+
+    The constant is an assumption, except for scores perturbed by :func:`certcal.bounds.perturb` with bandwidth h, whose
+    η has the constant 1/(2h). What is random: n independent draws of (s, y). What is claimed: with probability at least
+    1 - delta over them, the calibration error of the population is at most ``value``.
+
+    Why: as for :func:`bounded_variation`, with buckets of width 1/B. Only the third step differs: in a bucket the mean
+    distance of η from its mean is at most its standard deviation, and that at most constant · (standard deviation of
+    the scores in the bucket), because a variance is half the mean squared difference of two draws. With what the scores
+    themselves contribute that is (constant + 1) times the mean standard deviation within buckets: at most half a
+    bucket's width, and 0.29 of it for scores that are spread evenly; it is computed from the sample and costs no
+    probability. Bucket counts B = 1, 2, 4 … and ``shifts`` positions of the grid are tried; half of delta is divided by
+    how many pairs (B, shift) there are, and the smallest bound is taken (a union bound; the paper's appendix E writes
+    δ/(BR), which is meant as this: with B the bucket count itself the levels would not add up to δ).
+
+    The rate is n^(-1/3).
+
+    Parameters
+    ----------
+    scores, outcomes, delta
+        As for :func:`bounded_variation`.
+    constant
+        Largest slope of η that the claim covers.
+    shifts
+        Positions of the grid for each width: a power of two.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> rng = np.random.default_rng(0)
+    >>> s = rng.random(100_000)
+    >>> bound = lipschitz(s, rng.random(s.size) < s, constant=2)
+    >>> print(bound.text)
+    0.0258
+    """
+    slope = positive(constant, "constant")
+    positions = whole_number(shifts, 1, 64, "shifts", _POWERS)
+    if positions & (positions - 1):
+        raise InputError(f"shifts is {positions}; {_POWERS}")
+    sample, delta = check(scores, outcomes, delta)
+    n = sample.scores.size
+    # Where 0.29 (constant + 1)/B and the noise 0.4 √(B/n) balance, and some room to both sides.
+    counts = _buckets.powers_of_two(min(4 * ((slope + 1) ** 2 * n) ** (1 / 3), _MOST_CELLS / positions), n)
+    from certcal._kernels.buckets import cell_sums
+
+    cells = np.empty((counts[-1] * positions, 4))
+    cell_sums(*sample, len(cells), cells)
+    best, chosen = dict[str, float](), (0, 0)
+    for count in counts:
+        for shift in range(positions if count > 1 else 1):
+            sums = _merged(cells, len(cells) // count, shift * (len(cells) // (count * positions)))
+            terms = {"gap": _buckets.gap(sums, n), "change within a bucket": (slope + 1) * _buckets.spread(sums, n)}
+            if not best or sum(terms.values()) < sum(best.values()):
+                best, chosen = terms, (count, shift)
+    candidates = 1 + (len(counts) - 1) * positions
+    terms = best | _buckets.labels_and_scores(sum(best.values()), n, delta, candidates)
+    settings = {"constant": slope, "shifts": positions, "buckets": chosen[0], "shift": chosen[1]}
+    limit = short_text(slope, "lower")
+    change = f"the share of outcomes 1 as a function of the score changes by at most {limit} per unit of the score"
+    return upper_bound("calibration error", terms, delta, n, (INDEPENDENT, NOT_USED_BEFORE, change), settings)
+
+
+def _merged(cells: Floats, width: int, shift: int) -> Floats:
+    """Sums over buckets of ``width`` cells, of which the first ends after ``shift`` cells (or ``width``, if 0)."""
+    from certcal._kernels.buckets import merge_cells
+
+    sums = np.empty((len(cells) // width + 2, 4))
+    return sums[: merge_cells(cells, width, shift or width, sums)]

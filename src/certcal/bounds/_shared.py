@@ -1,0 +1,203 @@
+"""What the bounds on a calibration error have in common: input, order, deviations, folds, and the claim they return."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from certcal._checks import InputError, confidences, correctness, same_length, share, whole_number
+from certcal.claims import Bound, move_outward
+
+Floats = NDArray[np.float64]
+
+# Room left for rounding in a term of a bound, relative to its size: a few hundred units in the last place.
+ROUNDING = 1e-13
+
+# Samples up to which folds have equal sizes.
+SHUFFLED = 100_000
+
+# Tells the stream of the folds from that of noise or of simulated samples which were drawn with the same seed.
+FOLDS = 2
+
+INDEPENDENT = "samples are independent draws from the population"
+NOT_USED_BEFORE = "they were not used to train or choose the classifier"
+
+
+class Sample(NamedTuple):
+    """Scores as float64 in rising order with their outcomes; among equal scores outcomes 0 come first."""
+
+    scores: Floats
+    outcomes: NDArray[np.uint8]
+
+
+def check(scores: Any, outcomes: Any, delta: Any) -> tuple[Sample, float]:
+    """Checked and sorted input. The result is the same for every order of the samples."""
+    s, y, level = check_pairs(scores, outcomes, delta)
+    return in_order(s, y), level
+
+
+def check_pairs(scores: Any, outcomes: Any, delta: Any) -> tuple[NDArray[Any], NDArray[np.uint8], float]:
+    """Checked input in the order in which it came."""
+    level = check_delta(delta)
+    s = confidences(scores, "scores")
+    y = correctness(outcomes, "outcomes", "pass what happened: 0 or 1 per sample")
+    same_length(scores=s.size, outcomes=y.size)
+    return s, y, level
+
+
+def check_delta(delta: Any) -> float:
+    """A probability with which a bound may fail."""
+    return share(delta, "delta", "pass a probability between 0 and 1")
+
+
+def in_order(s: NDArray[Any], y: NDArray[np.uint8]) -> Sample:
+    """Sort pairs by one sort of whole numbers.
+
+    The bits of a float from 0 to 1 are a whole number below 2^62 that grows with the float, so the outcome fits below
+    them; sorting those is several times faster than sorting indices and gathering.
+    """
+    keys = _keys(s, y)
+    keys.sort()
+    ordered = keys.astype(np.uint8)  # the lowest byte
+    ordered &= 1
+    keys >>= np.uint64(1)
+    return Sample(keys.view(np.float64), ordered)
+
+
+def in_folds(s: NDArray[Any], y: NDArray[np.uint8], folds: int, seed: int) -> tuple[Sample, NDArray[np.uint8]]:
+    """The sorted sample, and the fold of each of its places: see :func:`fold_of_each`."""
+    fold = fold_of_each(s.size, folds, seed)
+    keys = _keys(s, y)
+    if folds > 2:
+        order = np.argsort(keys, kind="stable")
+        return Sample(s.astype(np.float64)[order] + 0.0, y[order]), fold[order]
+    keys <<= np.uint64(1)  # there is room for one bit more
+    keys |= fold
+    keys.sort()
+    bits = keys.astype(np.uint8)
+    ordered = bits & np.uint8(1)
+    bits >>= np.uint8(1)
+    bits &= np.uint8(1)
+    keys >>= np.uint64(2)
+    return Sample(keys.view(np.float64), bits), ordered
+
+
+def _keys(s: NDArray[Any], y: NDArray[np.uint8]) -> NDArray[np.uint64]:
+    """Whole numbers below 2^63 in the order of score and outcome."""
+    keys = (s.astype(np.float64) + 0.0).view(np.uint64)  # + 0.0 makes -0.0 a 0
+    keys <<= np.uint64(1)
+    keys |= y
+    return keys
+
+
+def bernstein_term(n: int, delta: float, variance: float) -> float:
+    """√(2 v ln(3/δ)/n) + 3 ln(3/δ)/n, rounded up: the empirical Bernstein deviation for means of variables in [0, 1].
+
+    ``variance`` is the mean of (X - mean)² over the n draws; see :func:`certcal.bounds.empirical_bernstein`.
+
+    Examples
+    --------
+    >>> round(bernstein_term(1000, 0.05, 0.01), 4)
+    0.0213
+    """
+    log = math.log(3 / delta)
+    return move_outward(math.sqrt(2 * max(variance, 0.0) * log / n) + 3 * log / n, "upper", ROUNDING)
+
+
+def hoeffding_term(n: int, delta: float) -> float:
+    """√(ln(1/δ)/2n), rounded up: one-sided deviation of a mean of n independent variables, each in a unit interval.
+
+    Examples
+    --------
+    >>> round(hoeffding_term(1000, 0.05), 4)
+    0.0387
+    """
+    return move_outward(math.sqrt(math.log(1 / delta) / (2 * n)), "upper", ROUNDING)
+
+
+def chernoff_upper(mean: float, n: int, delta: float) -> float:
+    """Upper limit, rounded up, for the expectation of a variable in [0, 1] whose n draws have at most this mean.
+
+    Why: with probability 1 - δ the divergence kl(mean, expectation) of two coins is at most ln(1/δ)/n unless the
+    expectation is the smaller one (Chernoff's inequality). The largest expectation for which that holds grows with the
+    mean, so a number that is at least the mean may stand in its place.
+
+    Examples
+    --------
+    >>> round(chernoff_upper(0.02, 1000, 0.05), 4), chernoff_upper(1.0, 10, 0.05)
+    (0.0328, 1.0)
+    """
+    p = max(mean, 0.0)
+    if p >= 1:
+        return 1.0
+    allowed = math.log(1 / delta) / n * (1 + 1e-12) + 1e-15  # room for the rounding of the logarithms
+
+    def apart(q: float) -> float:
+        return (p * math.log(p / q) if p > 0 else 0.0) + (1 - p) * math.log((1 - p) / (1 - q))
+
+    inside, outside = p, 1.0
+    while inside < (middle := (inside + outside) / 2) < outside:
+        inside, outside = (middle, outside) if apart(middle) <= allowed else (inside, middle)
+    return outside
+
+
+def fold_of_each(n: int, folds: int, seed: int) -> NDArray[np.uint8]:
+    """A fold for each sample, in the order in which the samples came.
+
+    Up to ``SHUFFLED`` samples the sizes of the folds differ by at most one. Beyond, each sample draws its fold by
+    itself, which is many times faster and leaves sizes that differ by about √n. A bound on one fold needs no size in
+    particular, only that who is in it does not depend on scores or outcomes.
+
+    Independent samples in the order of their drawing are split into independent parts by *any* fixed labels, so what
+    is claimed holds for every seed by itself. (Labels for the places of the *sorted* sample would not do: with ties
+    these separate outcomes 0 from outcomes 1 in one fixed way, and the claim would hold on average over seeds only.)
+    Samples that were sorted before are split at random by the seed, and the claim is then over seeds too.
+    """
+    generator = np.random.default_rng([seed, FOLDS])
+    if n > SHUFFLED:
+        return generator.integers(0, folds, n, dtype=np.uint8)
+    labels = (np.arange(n) % folds).astype(np.uint8)
+    generator.shuffle(labels)
+    return labels
+
+
+def check_folds(folds: Any, n: int) -> int:
+    """A number of folds that leaves samples on both sides."""
+    count = whole_number(folds, 2, 100, "folds", "pass a whole number from 2 to 100")
+    if n < count:
+        raise InputError(f"scores has {n} entries for {count} folds; pass more samples or fewer folds")
+    return count
+
+
+def check_seed(seed: Any) -> int:
+    """A seed for the folds."""
+    return whole_number(seed, 0, 2**64 - 1, "seed", "pass a whole number >= 0")
+
+
+def average_terms(parts: Sequence[Mapping[str, float]]) -> dict[str, float]:
+    """Mean of each term over the folds.
+
+    Every fold's bound holds except with probability δ/K, so all hold together except with δ; then so does their mean.
+    """
+    return {name: math.fsum(part[name] for part in parts) / len(parts) for name in parts[0]}
+
+
+def upper_bound(
+    name: str,
+    terms: Mapping[str, float],
+    delta: float,
+    n: int,
+    assumptions: tuple[str, ...],
+    settings: Mapping[str, Any],
+) -> Bound:
+    """A claim "at most the sum of the terms, and at most 1", with terms and sum rounded up."""
+    outward = {key: move_outward(value, "upper", ROUNDING) if value else 0.0 for key, value in terms.items()}
+    total = move_outward(math.fsum(outward.values()), "upper")
+    recorded = dict(settings)
+    if total > 1:
+        recorded["sum of the terms"] = "capped at 1"
+    return Bound(name, min(1.0, total), "upper", delta, n, assumptions, outward, recorded)

@@ -1,0 +1,86 @@
+"""Slow and obvious twins of what the bounds compute."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from fractions import Fraction
+
+import numpy as np
+
+
+def denoised(weight: list[int], total: list[int], price: float) -> np.ndarray:
+    """Total variation denoising by the active set of its dual, solved exactly over all sign patterns for small n.
+
+    A solution is described by what the differences do: fall, stay or rise. For each of the 3^(n-1) patterns the flat
+    pieces have known values; the pattern is right when these values fall and rise as it says and the dual variables of
+    the differences that stay are at most the price.
+    """
+    n, p = len(weight), Fraction(price)
+    for pattern in _patterns(n - 1):
+        values = [Fraction(0)] * n
+        start = 0
+        while start < n:
+            stop = start + 1
+            while stop < n and pattern[stop - 1] == 0:
+                stop += 1
+            before = pattern[start - 1] if start else 0
+            after = pattern[stop - 1] if stop < n else 0
+            level = (sum(map(Fraction, total[start:stop]), Fraction(0)) - p * (before - after)) / sum(
+                weight[start:stop]
+            )
+            values[start:stop] = [level] * (stop - start)
+            start = stop
+        if _is_optimal(values, pattern, weight, total, p):
+            return np.array([float(value) for value in values])
+    raise AssertionError("no pattern is optimal")
+
+
+def _patterns(n: int) -> Iterator[tuple[int, ...]]:
+    if n == 0:
+        yield ()
+        return
+    for rest in _patterns(n - 1):
+        for step in (-1, 0, 1):
+            yield (*rest, step)
+
+
+def _is_optimal(
+    values: list[Fraction], pattern: tuple[int, ...], weight: list[int], total: list[int], price: Fraction
+) -> bool:
+    dual = Fraction(0)
+    for k, step in enumerate(pattern):
+        change = values[k + 1] - values[k]
+        if (change > 0) - (change < 0) != step:
+            return False
+        dual += weight[k] * values[k] - total[k]
+        if abs(dual) > price or (step and dual != step * price):
+            return False
+    return True
+
+
+def bucket_bound(s: np.ndarray, y: np.ndarray, labels: np.ndarray) -> tuple[float, float]:
+    """Gap and mean standard deviation of the scores of the buckets that the labels name, sample by sample."""
+    gap = spread = 0.0
+    for label in set(labels.tolist()):
+        inside = labels == label
+        gap += abs(math.fsum(y[inside]) - math.fsum(s[inside]))
+        spread += inside.sum() * math.sqrt(np.mean((s[inside] - np.mean(s[inside])) ** 2))
+    return gap / s.size, spread / s.size
+
+
+def step_function(s: np.ndarray, design: np.ndarray, values: np.ndarray) -> np.ndarray:
+    """Value at the largest design point at or below each score; the first value below all."""
+    return np.array([values[max(i for i in range(len(design)) if design[i] <= x or i == 0)] for x in s])
+
+
+def least_capital(z: np.ndarray, c: np.ndarray, bins: np.ndarray, bets: np.ndarray, m: float) -> float:
+    """Logarithm of the mean over bets of the capital against m, with the worst sign in every bin."""
+    logs = []
+    for bet in bets:
+        total = 0.0
+        for each in set(bins.tolist()):
+            x = (c - z)[bins == each]
+            total += min(np.log(1 - bet + bet * (1 - sign * x) / (1 - m)).sum() for sign in (1, -1))
+        logs.append(total)
+    return float(np.logaddexp.reduce(logs) - math.log(len(logs)))
