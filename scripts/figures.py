@@ -1,20 +1,30 @@
-"""Draws the figures of the documentation: run `python scripts/figures.py` after changing what they show."""
+"""Draws the figures of the documentation: run `python scripts/figures.py` after changing what they show.
+
+Most are what the code on docs/figures.md saves, so the page shows exactly what its code draws.
+"""
 
 from __future__ import annotations
 
+import contextlib
+import sys
+import tempfile
 from pathlib import Path
 
 import numpy as np
 
-from certcal.report.figures import save
-from certcal.report.sign_runs import sign_runs
+from certcal.report.figures import save, sign_runs
 from certcal.worst_case import calibration_error
 
-FIGURES = Path(__file__).parent.parent / "docs" / "figures"
+ROOT = Path(__file__).parent.parent
+FIGURES = ROOT / "docs" / "figures"
+
+sys.path.insert(0, str(ROOT))
+
+from tests.test_docs import blocks
 
 
-def main() -> None:
-    """Draw all figures."""
+def draw_sign_runs() -> None:
+    """Draw the figure of docs/worst-case.md."""
     rng = np.random.default_rng(4)
     centre = rng.beta(3, 1.5, 18)
     width = rng.beta(2, 6, 18)
@@ -24,5 +34,17 @@ def main() -> None:
     save(sign_runs(worst, lower, upper, correct), FIGURES / "sign-runs.svg", force=True)
 
 
+def draw_page(page: Path) -> None:
+    """Run a page's Python and keep the figures that it saves."""
+    namespace: dict[str, object] = {"__name__": "__main__"}
+    with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):
+        for block in blocks(page.read_text("utf-8")):
+            if block.kind == "python":
+                exec(block.text, namespace)
+        for drawn in Path(folder).glob("*.svg"):
+            (FIGURES / drawn.name).write_bytes(drawn.read_bytes())
+
+
 if __name__ == "__main__":
-    main()
+    draw_sign_runs()
+    draw_page(ROOT / "docs" / "figures.md")

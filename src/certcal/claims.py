@@ -18,6 +18,7 @@ from fractions import Fraction
 from typing import Any, NoReturn, cast
 
 from certcal._checks import InputError, choice
+from certcal._html import Raw, element, table
 
 SIDES = ("upper", "lower")
 
@@ -113,6 +114,17 @@ def _plain(value: Any) -> Any:
     return value.tolist() if hasattr(value, "tolist") else value
 
 
+def listed(settings: Mapping[str, Any]) -> str:
+    """Settings one after the other.
+
+    Examples
+    --------
+    >>> listed({"bins": 15, "closed": "left"})
+    'bins=15, closed=left'
+    """
+    return ", ".join(f"{key}={value}" for key, value in settings.items())
+
+
 def in_words(settings: Mapping[str, Any]) -> str:
     """Settings as they stand in a sentence, right after the name of what they belong to.
 
@@ -121,7 +133,7 @@ def in_words(settings: Mapping[str, Any]) -> str:
     >>> in_words({"bins": 15, "closed": "left"}), in_words({})
     (' (bins=15, closed=left)', '')
     """
-    return f" ({', '.join(f'{key}={value}' for key, value in settings.items())})" if settings else ""
+    return f" ({listed(settings)})" if settings else ""
 
 
 def _document(claim: Any, **more: Any) -> dict[str, Any]:
@@ -160,11 +172,19 @@ class _OneSided(ABC):
     def sentence(self) -> str:
         """What is claimed."""
         relation = "at most" if self.side == "upper" else "at least"
-        return f"{self.name}{in_words(self.settings)} is {relation} {self.text} {self._conditions}."
+        here = f"; here {listed(self.settings)}" if self.settings else ""
+        return f"{self.name} is {relation} {self.text} {self._conditions}{here}."
 
     @property
     @abstractmethod
     def _conditions(self) -> str: ...
+
+    def _repr_html_(self) -> str:
+        return element("div", element("p", element("strong", type(self).__name__), f": {self.sentence}"), self._table())
+
+    def _table(self) -> Raw | None:
+        """What the value is made of, or what it costs, for notebooks."""
+        return None
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON."""
@@ -215,6 +235,9 @@ class Estimate:
             text += f" {spread.lower:.5f} to {spread.upper:.5f} (asymptotic)"
         return f"{text}; an estimate, not a guarantee."
 
+    def _repr_html_(self) -> str:
+        return element("p", element("strong", "Estimate"), f": {self.sentence}")
+
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON."""
         return {"type": "estimate", **_document(self, sentence=self.sentence)}
@@ -254,6 +277,10 @@ class Bound(_OneSided):
             f"with probability at least {_complement(self.delta)} over the draw of {self.n} samples, "
             f"if {_all_of(self.assumptions)}"
         )
+
+    def _table(self) -> Raw | None:
+        rows = [(name, round_outward(value, self.side)) for name, value in self.terms.items()]
+        return table(["term", self.name], rows, numeric=(1,)) if rows else None
 
 
 @dataclass(frozen=True)
@@ -319,6 +346,12 @@ class Ledger:
         entries = {name: math.fsum(alpha for other, alpha in self.entries if other == name) for name in names}
         return {"budget": self.budget, "spent": self.spent, "entries": entries}
 
+    def _repr_html_(self) -> str:
+        entries = [*self.entries, ("together", self.spent), ("of a budget of", self.budget)]
+        return table(
+            ["spent on", "alpha"], [(name, short_text(alpha, "upper")) for name, alpha in entries], numeric=(1,)
+        )
+
 
 @dataclass(frozen=True)
 class Certificate(_OneSided):
@@ -362,6 +395,9 @@ class Certificate(_OneSided):
             f"except with probability at most {level}, "
             f"if {_all_of(self.assumptions)}"
         )
+
+    def _table(self) -> Raw | None:
+        return Raw(self.ledger._repr_html_())  # pyright: ignore[reportPrivateUsage]
 
 
 def _probability(value: float, name: str) -> None:

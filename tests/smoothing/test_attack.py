@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 from scipy.stats import norm
 
+from certcal._threads import one_blas_thread
 from certcal.data import embedded_network
-from certcal.data._embedded import one_blas_thread
 from certcal.models import wrap
 from certcal.smoothing import CONFIDENCES, Counts, certificates, sample
 
@@ -61,16 +61,20 @@ def attack(network, x, classes, radius, sigma, direction, steps=20, draws=200):
     return x + moved * np.float32(1 - 1e-6)
 
 
-def smoothed(network, x, classes, sigma, seed):
-    """Mean confidence in each row's class and share of votes for each class, from fresh draws."""
+def smoothed(network, places, classes, sigma, seed):
+    """Mean confidence in each row's class and share of votes for each class, from fresh draws, the same at each place.
+
+    One pair for each array of points in ``places``.
+    """
     rng = np.random.default_rng([7, seed])
-    confidence, votes = np.zeros(len(x)), np.zeros((len(x), 10))
-    for row, point in enumerate(x):
-        noise = sigma * rng.standard_normal((DRAWS, x.shape[1]), dtype=np.float32)
-        p = network.forward(point + noise)[1]
-        confidence[row] = p[:, classes[row]].mean(dtype=np.float64)
-        votes[row] = np.bincount(p.argmax(axis=1), minlength=10) / DRAWS
-    return confidence, votes
+    found = [(np.zeros(len(classes)), np.zeros((len(classes), 10))) for _ in places]
+    for row, own in enumerate(classes):
+        noise = sigma * rng.standard_normal((DRAWS, places[0].shape[1]), dtype=np.float32)
+        for x, (confidence, votes) in zip(places, found, strict=True):
+            p = network.forward(x[row] + noise)[1]
+            confidence[row] = p[:, own].mean(dtype=np.float64)
+            votes[row] = np.bincount(p.argmax(axis=1), minlength=10) / DRAWS
+    return found
 
 
 @dataclass(frozen=True)
@@ -92,13 +96,11 @@ def arena(tmp_path_factory) -> Arena:
         run = sample(wrap(made.classifier), inputs, labels, sigma=made.sigma, n=10_000, out=folder, batch=2000)
         counts, network = run.counts(), Network(made.classifier)
         x = inputs.reshape(IMAGES, -1)
-        clean, _ = smoothed(network, x, counts.predicted, made.sigma, seed=0)
-        attacked = {}
-        for radius in RADII:
-            for direction in (-1, 1):
-                points = attack(network, x, counts.predicted, radius, made.sigma, direction)
-                found = smoothed(network, points, counts.predicted, made.sigma, seed=1)
-                attacked[radius, direction] = (points, *found)
+        ((clean, _),) = smoothed(network, [x], counts.predicted, made.sigma, seed=0)
+        ways = [(radius, direction) for radius in RADII for direction in (-1, 1)]
+        points = [attack(network, x, counts.predicted, radius, made.sigma, direction) for radius, direction in ways]
+        arrived = smoothed(network, points, counts.predicted, made.sigma, seed=1)
+        attacked = {way: (x, *found) for way, x, found in zip(ways, points, arrived, strict=True)}
     return Arena(network, x, counts, clean, attacked)
 
 
@@ -170,5 +172,5 @@ def test_the_attack_flips_classes_that_are_not_certified(arena):
     assert not made.certified.any()
     with one_blas_thread():
         points = attack(arena.network, arena.x, arena.counts.predicted, radius, arena.counts.sigma, -1, steps=10)
-        _, votes = smoothed(arena.network, points[:20], arena.counts.predicted[:20], arena.counts.sigma, seed=2)
+        ((_, votes),) = smoothed(arena.network, [points[:20]], arena.counts.predicted[:20], arena.counts.sigma, seed=2)
     assert np.mean(votes.argmax(axis=1) != arena.counts.predicted[:20]) > 0.5

@@ -321,9 +321,12 @@ def test_a_claim_names_the_noise_and_what_it_rests_on() -> None:
 
 def test_a_claim_says_whose_confidence_it_is_about_and_how_it_is_bounded() -> None:
     claim = certificates(counts_of(np.full((4, 500), 0.9)), 0.1, confidence="tangent").claim()
+    assert claim.sentence.startswith(
+        f"calibration error of the smoothed classifier is at most {claim.text} on these 4 "
+    )
     assert (
-        "calibration error of the smoothed classifier (confidence=mean probability of the predicted class under the "
-        "noise, intervals=tangent, bins=15, closed=left, samples=certified, "
+        "; here confidence=mean probability of the predicted class under the noise, intervals=tangent, bins=15, "
+        "closed=left, samples=certified, "
     ) in claim.sentence
 
 
@@ -345,7 +348,7 @@ def test_a_claim_of_an_extended_run_says_so(earlier: list[tuple[int, int]], text
     assert longer.earlier == tuple(earlier)
     claim = certificates(longer, 0.1).claim()
     assert claim.assumptions == (*certificates(counts, 0.1).claim().assumptions, text)
-    assert claim.sentence.endswith(f" and {text}.")
+    assert f" and {text}; here confidence=" in claim.sentence
 
 
 def test_tables_hold_limits_for_the_counts_that_were_asked_for() -> None:

@@ -8,6 +8,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from certcal._checks import InputError, bin_counts, choice
+from certcal._html import table
 from certcal.binning import CLOSED, equal_width_edges, mass_edges, sums
 from certcal.claims import Estimate
 from certcal.metrics import _binned as binned
@@ -81,6 +82,23 @@ class Measurements:
             spread = "" if row.interval is None else f"  [{row.interval.lower:.5f}, {row.interval.upper:.5f}]"
             lines.append(f"  {row.name:<28} {bins!s:>5}  {row.value:.5f}{spread}")
         return "\n".join(lines)
+
+    def _repr_html_(self) -> str:
+        spread = [row.interval for row in self.rows if row.interval is not None]
+        header = ["metric", "bins", "value"]
+        if spread:
+            header.append(f"{spread[0].level:.0%} {spread[0].method} bootstrap interval (asymptotic)")
+        rows = [
+            (
+                row.name,
+                str(row.settings.get("bins", "")),
+                f"{row.value:.5f}",
+                f"{row.interval.lower:.5f} to {row.interval.upper:.5f}" if row.interval is not None else None,
+            )[: len(header)]
+            for row in self.rows
+        ]
+        caption = f"Estimates from {self.n:,} samples ({self.kind}), not guarantees"
+        return table(header, rows, caption, numeric=(1, 2, 3))
 
 
 def measure(

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from certcal._checks import choice, score_pair
+from certcal._html import table as html_table
 from certcal.binning import CLOSED, BinTable, edges_for, sums
 from certcal.metrics._binned import ece_of
 from certcal.metrics._bootstrap import Atoms, check_request, make_atoms, table_of
@@ -60,6 +61,23 @@ class Reliability:
             "level": self.level,
             "ece": self.ece,
         }
+
+    def _repr_html_(self) -> str:
+        bins = self.table
+        header = ["confidence", "samples", "mean confidence", "accuracy", "accuracy − confidence"]
+        if self.lower is not None:
+            header.append(f"{self.level:.0%} bootstrap band (asymptotic)")
+        rows: list[list[str]] = []
+        for m in np.flatnonzero(bins.count):
+            confidence, accuracy = bins.mean_confidence[m], bins.accuracy[m]
+            row = [f"{bins.edges[m]:.3g} to {bins.edges[m + 1]:.3g}", f"{bins.count[m]:,}"]
+            row += [f"{confidence:.4f}", f"{accuracy:.4f}", f"{accuracy - confidence:+.4f}"]
+            if self.lower is not None and self.upper is not None:
+                row.append(f"{self.lower[m]:.4f} to {self.upper[m]:.4f}")
+            rows.append(row)
+        empty = bins.count.size - len(rows)
+        caption = f"ECE {self.ece:.5f}: an estimate, {bins.count.size} bins, {empty} of them empty and not shown"
+        return html_table(header, rows, caption, numeric=range(1, len(header)))
 
 
 def reliability(

@@ -203,14 +203,16 @@ def _data_record(asked: Asked, samples: int) -> DataRecord:
     """Fingerprints of the first samples."""
     inputs, labels = asked.data.inputs[:samples], asked.data.labels[:samples]
     return DataRecord(
-        inputs=_digest(np.ascontiguousarray(inputs, "<f4")),
-        labels=_digest(np.ascontiguousarray(labels, "<i8")),
+        inputs=fingerprint(inputs, "<f4"),
+        labels=fingerprint(labels, "<i8"),
         shape=tuple(inputs.shape[1:]),
         source=asked.data_source,
     )
 
 
-def _digest(array: NDArray[Any]) -> str:
+def fingerprint(values: NDArray[Any], kind: str) -> str:
+    """Of the shape of an array and its bytes in a type, as it stands in a manifest."""
+    array = np.ascontiguousarray(values, kind)
     total = hashlib.sha256(f"{array.shape}\n".encode())
     total.update(array.reshape(-1).view(np.uint8).data)
     return total.hexdigest()

@@ -12,7 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from certcal._checks import InputError, choice, share
-from certcal.claims import Certificate, Ledger, move_outward
+from certcal._html import table
+from certcal.claims import Certificate, Ledger, move_outward, round_outward, short_text
 from certcal.smoothing import _bands
 from certcal.smoothing._assumptions import BATCH, NOISE, fixed
 from certcal.smoothing._bands import Side
@@ -112,6 +113,21 @@ class Certificates:
             f"Certificates(n={self.n}, radius={self.radius:g}, confidence={self.confidence!r}, "
             f"certified={self.n_certified}, abstained={self.n_abstained})"
         )
+
+    def _repr_html_(self) -> str:
+        width = self.mean_width
+        whose = "that any certificate fails" if self.familywise else "that a sample's certificate fails"
+        facts = [
+            ("radius", short_text(self.radius, "lower")),
+            ("samples", f"{self.n:,}"),
+            ("certified at the radius", f"{self.n_certified:,}"),
+            ("without a certified prediction", f"{self.n_abstained:,}"),
+            ("intervals", self.confidence),
+            ("mean width, certified samples", "undefined" if width is None else round_outward(width, "upper")),
+            (f"probability {whose}, at most", short_text(self.alpha, "upper")),
+            ("if", " and ".join(self.assumptions)),
+        ]
+        return table([], facts, "Certificates", row_headers=True)
 
     def summary(self, bins: int = 15, closed: str = "left", delta: float = 0.05) -> CertifiedSummary:
         """Everything that these certificates say together; see :func:`certcal.worst_case.certify`.
@@ -254,7 +270,7 @@ def certificates(
         raise InputError(f"counts is {type(counts).__name__}; pass what a run's counts() returns")
     choice(confidence, CONFIDENCES, "confidence")
     share(alpha, "alpha", "pass a probability between 0 and 1")
-    distance = _radius(radius)
+    distance = check_radius(radius)
     ledger = Ledger(_part(alpha, len(counts)) if familywise else float(alpha)).split(**SHARES)
     spent = dict(ledger.entries)
     radii = certified_radii(counts, spent["prediction"])
@@ -328,7 +344,8 @@ def _extended(earlier: tuple[tuple[int, int], ...], now: int) -> tuple[str, ...]
     return (f"the run was extended from {', then '.join(steps)} without looking at its results",)
 
 
-def _radius(radius: Any) -> float:
+def check_radius(radius: Any) -> float:
+    """A radius of perturbations: a finite number of at least 0."""
     try:
         value = float(radius)
     except (TypeError, ValueError):

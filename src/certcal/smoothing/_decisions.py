@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from certcal._checks import InputError
+from certcal._html import element, table
 from certcal.claims import short_text
 from certcal.smoothing._assumptions import BATCH, NOISE, fixed
 from certcal.smoothing._fields import Fields
@@ -90,6 +91,15 @@ class Decisions:
     def __repr__(self) -> str:
         counts = ", ".join(f"{name}={self.count(name)}" for name in (ABOVE, BELOW, UNDECIDED))
         return f"Decisions(n={len(self)}, radius={self.setting.radius:g}, {counts}, draws={int(self.draws.sum())})"
+
+    def _repr_html_(self) -> str:
+        rows = [
+            (verdict, f"{self.count(verdict):,}", f"{int(self.draws[self.verdict == verdict].sum()):,}")
+            for verdict in (ABOVE, BELOW, UNDECIDED)
+        ]
+        caption = f"Decisions at radius {short_text(self.setting.radius, 'lower')} about {self.setting.model}"
+        counted = table(["verdict", "samples", "draws"], rows, caption, numeric=(1, 2))
+        return element("div", element("p", self.sentence), counted)
 
     @property
     def correct(self) -> NDArray[np.bool_]:

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from certcal._checks import InputError, whole_number
+from certcal._html import table
 from certcal.smoothing._manifest import Manifest, read_manifest
 from certcal.smoothing._shards import DAMAGED, Columns, DamagedShardError, read_shard
 from certcal.smoothing._units import Size, Unit
@@ -67,6 +68,19 @@ class Run:
     def __repr__(self) -> str:
         m = self.manifest
         return f"Run({str(self.path)!r}: {m.samples:,} samples, n={m.n:,}, n0={m.n0:,}, sigma={m.sigma:g})"
+
+    def _repr_html_(self) -> str:
+        m = self.manifest
+        facts = [
+            ("folder", str(self.path)),
+            ("samples", f"{m.samples:,}"),
+            ("draws per sample", f"{m.n:,}, and {m.n0:,} to choose the class"),
+            ("noise", f"{m.noise}, sigma {m.sigma:g}, seed {m.seed}"),
+            ("model", m.model.description),
+            ("data", m.data.source or "not named"),
+            ("created", m.created),
+        ]
+        return table([], facts, "Run on disk", row_headers=True)
 
     def state(self) -> State:
         """Read and check every shard."""

@@ -106,6 +106,12 @@ def _result(
         used = ~np.isnan(z)
         return z, sums(z[used], c[used], None, bins.given, bins.closed)
 
+    def correct() -> NDArray[np.uint8]:
+        assert intervals is not None
+        if intervals.certified is None or free_correct is None:
+            return intervals.correct
+        return np.where(intervals.certified, intervals.correct, np.uint8(free_correct))
+
     return WorstCase(
         NAME,
         total / n,
@@ -115,4 +121,5 @@ def _result(
         all_samples,
         settings=settings,
         square=lambda: (square_sum() * UNIT + free) / n,
+        correct=None if intervals is None else correct,
     )

@@ -12,7 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from certcal._checks import InputError
-from certcal.binning import BinTable
+from certcal._html import element
+from certcal.binning import BinTable, assign
 from certcal.claims import Frozen, in_words, move_outward, round_outward
 
 Attained = tuple[NDArray[Any], BinTable | None]
@@ -46,6 +47,9 @@ class WorstCase:
         What the metric cannot exceed.
     square
         Makes ``mean_square`` when it is first asked for, or is it.
+    correct
+        Makes the correctness that belongs to the witness when it is first asked for, or is it; None for metrics that
+        have no ``contributions``.
     """
 
     name: str
@@ -59,6 +63,7 @@ class WorstCase:
     settings: Mapping[str, Any] = field(default_factory=dict[str, Any])
     square: Callable[[], float] | float | None = field(default=None, repr=False)
     ceiling: float = 1.0
+    correct: Callable[[], NDArray[np.uint8]] | NDArray[np.uint8] | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "settings", Frozen(self.settings))
@@ -87,6 +92,36 @@ class WorstCase:
         """Per-bin sums of the witness for binned metrics, else None."""
         return self._attained[1]
 
+    @cached_property
+    def contributions(self) -> NDArray[np.float64]:
+        """What each sample adds to the calibration error, in the input order; 0 where a sample is not certified.
+
+        That of a sample in bin m of the witness is s_m (c - z) / n, with s_m the bin's sign. They add up to the value
+        as closely as the witness reaches it, because the bin sums have the signs that the witness was made from. A
+        sample whose own gap goes against the sign of its bin counts negative.
+
+        Examples
+        --------
+        >>> from certcal.worst_case import calibration_error
+        >>> worst = calibration_error([0.1, 0.5], [0.6, 0.9], [1, 0], bins=3)
+        >>> worst.contributions.round(12)
+        array([0.45, 0.45])
+        """
+        correct, bins = self._own_correct, self.bins
+        if correct is None or bins is None or self.signs is None:
+            raise InputError(
+                f"the {self.extreme} {self.name} has no contributions; ask for those of a worst calibration_error"
+            )
+        used = ~np.isnan(self.witness)
+        z = self.witness[used]
+        out = np.zeros(used.size)
+        out[used] = self.signs[assign(z, bins.edges, bins.closed)] * (correct[used] - z.astype(np.float64)) / self.n
+        return out
+
+    @property
+    def _own_correct(self) -> NDArray[np.uint8] | None:
+        return self.correct() if callable(self.correct) else self.correct
+
     @property
     def text(self) -> str:
         """What is claimed, as printed: the value rounded up, or the proved lower end rounded down.
@@ -112,6 +147,7 @@ class WorstCase:
         """Copy or send with the witness made; the function that makes it stays behind."""
         values = {each.name: getattr(self, each.name) for each in fields(self) if each.name != "attain"}
         values["square"] = self.mean_square
+        values["correct"] = self._own_correct
         return _restored, (values, None if self.attain is None else self._attained)
 
     @property
@@ -122,6 +158,13 @@ class WorstCase:
             f"{self.name}{in_words(self.settings)} is {relation} {self.text} on these {self.n} samples "
             "for all confidences inside the given intervals."
         )
+
+    def _repr_html_(self) -> str:
+        name = "Worst case" if self.extreme == "highest" else "Best case"
+        told = [self.sentence]
+        if self.all_samples is not None and self.all_samples is not self:
+            told.append(f"With samples that are not certified free to be anything: {self.all_samples.sentence}")
+        return element("p", element("strong", name), f": {' '.join(told)}")
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON, without the witness."""

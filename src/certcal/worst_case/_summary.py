@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from certcal._html import element, table
 from certcal.bounds import clopper_pearson
 from certcal.claims import Bound, Frozen, in_words, move_outward, round_outward
 from certcal.worst_case._calibration import calibration_error
@@ -164,6 +165,21 @@ class CertifiedSummary:
             f"CertifiedSummary(n={self.n}, n_certified={self.n_certified}, certified_accuracy={self.accuracy.text}, "
             f"calibration_error={'undefined' if error is None else error.text})"
         )
+
+    def _repr_html_(self) -> str:
+        bound = self.population
+        rows: list[tuple[str, ...]] = [
+            (self.accuracy.name, "", "", self.accuracy.text, ""),
+            (self.skill.name, self.skill.text, "", "", ""),
+        ]
+        for ranges in self.ranges.values():
+            highest = "undefined" if ranges.worst is None else ranges.worst.text
+            rows.append((ranges.worst_all.name, ranges.lowest_text or "", highest, "", ranges.worst_all.text))
+        name = f"calibration error of the population, each except with probability {self.settings['delta']:g}"
+        rows.append((name, "", "undefined" if bound is None else bound.text, "", self.population_all.text))
+        header = ["claim", "certified: at least", "at most", "all: at least", "at most"]
+        caption = f"{self.n_certified:,} of {self.n:,} samples are certified{in_words(self.settings)}"
+        return element("div", element("p", self.headline), table(header, rows, caption, numeric=(1, 2, 3, 4)))
 
     @property
     def headline(self) -> str:

@@ -11,7 +11,7 @@ from certcal.smoothing.robustness._average import (
 )
 from certcal.smoothing.robustness._binomial import smallest_votes, vote_radii
 from certcal.smoothing.robustness._compare import Compared, Comparison, compare
-from certcal.smoothing.robustness._distribution import ConvertedAccuracy, PaDistribution, PaPoints, from_curve
+from certcal.smoothing.robustness._distribution import ConvertedAccuracy, PaCurve, PaDistribution, PaPoints, from_curve
 from certcal.smoothing.robustness._dominance import Dominance, Stretch, dominance, dominance_table
 from certcal.smoothing.robustness._votes import VoteRecord
 
@@ -24,6 +24,7 @@ __all__ = [
     "Comparison",
     "ConvertedAccuracy",
     "Dominance",
+    "PaCurve",
     "PaDistribution",
     "PaPoints",
     "Stretch",

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from certcal._checks import InputError, share
+from certcal._html import element, table
 from certcal.claims import short_text
 from certcal.smoothing.robustness._accuracy import (
     AccuracyCurve,
@@ -30,6 +31,7 @@ from certcal.smoothing.robustness._votes import VoteRecord, as_record
 
 QUANTILES = (0.1, 0.25, 0.5, 0.75, 0.9)
 _MOST_RADII = 12
+_MOST_TOLD = 20
 
 
 @dataclass(frozen=True, eq=False)
@@ -113,6 +115,21 @@ class Comparison:
     best: BestCurve
     dominance: tuple[Dominance, ...]
     notes: tuple[str, ...] = ()
+
+    def _repr_html_(self) -> str:
+        shown = range(len(self.best.at)) if len(self.best.at) <= _MOST_RADII else range(_MOST_RADII)
+        header = ["run", "sigma", "samples", "abstained", *(short_text(self.best.at[i], "lower") for i in shown)]
+        rows = [
+            (run.name, f"{run.sigma:g}", f"{run.n:,}", f"{run.n_abstained:,}", *(run.curve.texts[i] for i in shown))
+            for run in self.runs
+        ]
+        rest = len(self.best.at) - len(shown)
+        caption = f"Certified accuracy, at least, by radius{f' ({rest} more radii are not shown)' if rest else ''}"
+        told = [*(pair.sentence for pair in self.dominance), *self.notes]
+        more = len(told) - _MOST_TOLD
+        told = [*told[:_MOST_TOLD], f"… and {more} more"] if more > 0 else told
+        listed = element("ul", [element("li", sentence) for sentence in told]) if told else None
+        return element("div", table(header, rows, caption, numeric=range(1, len(header))), listed)
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON."""

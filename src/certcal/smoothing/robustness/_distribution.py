@@ -111,6 +111,36 @@ class _Convertible(ABC):
 
 
 @dataclass(frozen=True, eq=False)
+class PaCurve:
+    """P(p_A >= p) at some p: falling steps, each share holding from the p before it up to its own.
+
+    Attributes
+    ----------
+    p
+        In increasing order, from 1/2 to 1.
+    lower, upper
+        The lowest and the highest share that fit; the same in a run.
+    thinned
+        Whether steps were left out. A share then holds at its own p, and before it the true one may be higher.
+    """
+
+    p: NDArray[np.float64]
+    lower: NDArray[np.float64]
+    upper: NDArray[np.float64]
+    thinned: bool
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values for JSON."""
+        return {
+            "type": "curve of p_A",
+            "p": self.p.tolist(),
+            "lower": self.lower.tolist(),
+            "upper": self.upper.tolist(),
+            "thinned": self.thinned,
+        }
+
+
+@dataclass(frozen=True, eq=False)
 class PaDistribution(_Convertible):
     """The empirical distribution of p_A over the samples of a run or log.
 
@@ -217,6 +247,29 @@ class PaDistribution(_Convertible):
         values, counts = np.unique(self.low, return_counts=True)
         chances = [votes_tail(k, n, values) for k in smallest_votes(p, n, alpha)]
         return np.array([float(np.dot(chance, counts)) / len(self) for chance in chances])
+
+    def curve(self, most: int = 200) -> PaCurve:
+        """P(p_A >= p) for p from 1/2 to 1, at no more than so many steps.
+
+        Parameters
+        ----------
+        most
+            Number of steps. Where there are more, they are thinned evenly; the shares that are kept are exact.
+
+        Examples
+        --------
+        >>> from certcal.smoothing.robustness import VoteRecord
+        >>> seen = PaDistribution.of(VoteRecord.of([100, 90, 55, 80], 100, [1, 1, 1, 0], sigma=1.0))
+        >>> found = seen.curve()
+        >>> found.p.tolist(), found.lower.tolist(), found.thinned
+        ([0.5, 0.55, 0.9, 1.0], [0.75, 0.75, 0.5, 0.25], False)
+        """
+        most = whole_number(most, 2, 2**31, "most", "pass a number of steps of at least 2")
+        p = steps(self)
+        thinned = p.size > most
+        if thinned:
+            p = p[np.unique(np.linspace(0, p.size - 1, most).round().astype(np.int64))]
+        return PaCurve(p, *self.survival(p), thinned)
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON: the steps of the curve at p >= 1/2, and quantiles."""

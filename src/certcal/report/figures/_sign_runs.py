@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from certcal._checks import InputError
-from certcal.report.figures import BLUE, GREY, ORANGE, new_figure
+from certcal.report.figures._canvas import BLUE, GREY, ORANGE, legend, new_figure
 
 if TYPE_CHECKING:
     from certcal.worst_case import WorstCase
@@ -40,8 +40,13 @@ def sign_runs(worst: WorstCase, lower: Any, upper: Any, correct: Any) -> Any:
         raise InputError("worst has no signs; pass a result of certcal.worst_case.calibration_error")
     if low.size > _MOST:
         raise InputError(f"lower has {low.size} samples, too many to draw; pass at most {_MOST}")
+    if not low.size == high.size == c.size == worst.witness.size:
+        raise InputError(
+            f"lengths differ: lower has {low.size}, upper {high.size}, correct {c.size} and the worst case "
+            f"{worst.witness.size}; pass what worst was computed from"
+        )
     edges = worst.bins.edges
-    figure = new_figure(figsize=(7.2, 1.4 + 0.2 * low.size), layout="constrained")
+    figure = new_figure(figsize=(7.2, 1.4 + 0.2 * low.size))
     ax = figure.add_subplot()
     for m, sign in enumerate(worst.signs):
         ax.axvspan(edges[m], edges[m + 1], color=BLUE if sign > 0 else ORANGE, alpha=0.13, linewidth=0)
@@ -49,23 +54,22 @@ def sign_runs(worst: WorstCase, lower: Any, upper: Any, correct: Any) -> Any:
         ax.text(middle, low.size - 0.2, "+" if sign > 0 else "−", ha="center", va="bottom", fontweight="bold")
     ax.vlines(edges, -0.8, low.size - 0.3, color=GREY, linewidth=0.4)
     rows = np.lexsort((low, c))
+    handles: list[Any] = []
     for right, colour, marker in ((1, BLUE, "o"), (0, ORANGE, "s")):
         chosen = np.flatnonzero(c[rows] == right)
         samples = rows[chosen]
         ax.hlines(chosen, low[samples], high[samples], color=colour, linewidth=2.2)
-        name = "correct: goes to the first + bin" if right else "incorrect: goes to the last − bin"
-        ax.plot(
+        handles += ax.plot(
             worst.witness[samples],
             chosen,
             marker,
             color=colour,
             markeredgecolor="black",
             markersize=6,
-            label=name,
             clip_on=False,
             zorder=5,
         )
     ax.set(xlim=(0, 1), ylim=(-0.8, low.size + 0.6), xlabel="confidence", yticks=[])
     ax.spines[["left", "right", "top"]].set_visible(False)
-    figure.legend(loc="outside lower center", ncols=2, frameon=False, fontsize="small")
+    legend(figure, handles, ["correct: goes to the first + bin", "incorrect: goes to the last − bin"])
     return figure

@@ -1,0 +1,15 @@
+# pyright: basic
+"""A figure that notebooks show without pyplot."""
+
+from __future__ import annotations
+
+from matplotlib.figure import Figure
+
+from certcal.report.figures._canvas import rendered
+
+
+class ShownFigure(Figure):
+    """A matplotlib figure with the picture that notebooks ask for."""
+
+    def _repr_png_(self) -> bytes:
+        return rendered(self, "png", 110)
