@@ -90,3 +90,9 @@ def test_long_names_are_written(tmp_path):
 def test_impossible_places_are_refused_early(tmp_path, place, message):
     with pytest.raises(InputError, match=message):
         refuse_overwriting(tmp_path / place)
+
+
+def test_a_folder_that_cannot_be_written_to_is_refused_before_any_work(tmp_path, monkeypatch):
+    monkeypatch.setattr(os, "access", lambda path, mode: False)
+    with pytest.raises(InputError, match=r"page\.html: the folder cannot be written to; choose another"):
+        refuse_overwriting(tmp_path / "page.html", force=True)

@@ -23,6 +23,8 @@ def refuse_overwriting(path: Path, *, force: bool = False) -> None:
         raise InputError(f"{path}: this is a folder; give a file name")
     if not path.parent.is_dir():
         raise InputError(f"{path}: the folder does not exist; create it first")
+    if not os.access(path.parent, os.W_OK):
+        raise InputError(f"{path}: the folder cannot be written to; choose another")
     if path.exists() and not force:
         raise InputError(f"{path} exists and is not overwritten; choose another name or give --force (force=True)")
 

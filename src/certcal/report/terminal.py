@@ -5,7 +5,6 @@ Everything reads without colour, in 80 columns, and in plain ASCII where the ter
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
@@ -14,8 +13,9 @@ from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderR
 from rich.table import Table
 from rich.text import Text
 
-from certcal.claims import Estimate, round_outward
+from certcal.claims import Estimate
 from certcal.report._names import HEADLINES, SHORT, in_sections, label
+from certcal.report._numbers import bins_text, interval, number
 from certcal.report._text import printable
 
 if TYPE_CHECKING:
@@ -23,42 +23,7 @@ if TYPE_CHECKING:
 
 Groups = Sequence[tuple[str, Sequence[Estimate]]]
 
-_DIGITS = 4
-# Differences of sums that are equal but for rounding are smaller than this: they are shown as zero.
-_NOTHING = 1e-13
 _NAME_WIDTH = 35
-
-
-def number(value: float) -> str:
-    """An estimate as text: four decimals, or two significant digits in powers of ten when that would show nothing.
-
-    Examples
-    --------
-    >>> number(0.03978), number(0.0000123), number(-2e-16), number(float("nan"))
-    ('0.0398', '1.2e-05', '0.0000', 'undefined')
-    """
-    if math.isnan(value):
-        return "undefined"
-    if abs(value) < _NOTHING:
-        value = 0.0
-    elif abs(value) < 0.5 * 10**-_DIGITS:
-        return f"{value:.1e}"
-    return f"{value:.{_DIGITS}f}"
-
-
-def interval(estimate: Estimate) -> str:
-    """A bootstrap interval as text, rounded outward; empty without one.
-
-    Examples
-    --------
-    >>> from certcal.claims import Interval
-    >>> interval(Estimate("ece", 0.1, 9, interval=Interval(0.08339, 0.12341, 0.95, "bca")))
-    '0.0833 – 0.1235'
-    """
-    spread = estimate.interval
-    if spread is None or not (math.isfinite(spread.lower) and math.isfinite(spread.upper)):
-        return ""
-    return f"{round_outward(spread.lower, 'lower', _DIGITS)} – {round_outward(spread.upper, 'upper', _DIGITS)}"
 
 
 def metrics_table(rows: Sequence[Estimate]) -> Table:
@@ -191,17 +156,6 @@ def _once(names: Iterable[str]) -> list[str]:
         result.append("" if name == previous else name)
         previous = name
     return result
-
-
-def bins_text(row: Estimate) -> str:
-    """The number of bins of a row, or nothing.
-
-    Examples
-    --------
-    >>> bins_text(Estimate("ece", 0.1, 9, {"bins": 15})), bins_text(Estimate("accuracy", 0.8, 9))
-    ('15', '')
-    """
-    return str(row.settings.get("bins", ""))
 
 
 class ReliabilityDiagram:

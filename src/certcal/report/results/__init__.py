@@ -1,5 +1,6 @@
 """What commands have found: everything that is printed, written as JSON or CSV, or put on a page."""
 
+from certcal.report.results._bounded import BoundedResults
 from certcal.report.results._certified import CertifiedResults, Line, Method
 from certcal.report.results._compared import ComparedResults
 from certcal.report.results._json import BRACKETS, as_text, for_json
@@ -7,6 +8,7 @@ from certcal.report.results._measured import MeasuredResults, Part
 
 __all__ = [
     "BRACKETS",
+    "BoundedResults",
     "CertifiedResults",
     "ComparedResults",
     "Line",

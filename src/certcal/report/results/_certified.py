@@ -7,12 +7,15 @@ import io
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import certcal
 from certcal.claims import Certificate
 from certcal.report.results._json import BRACKETS, as_text, for_json
 from certcal.worst_case import CertifiedSummary
+
+if TYPE_CHECKING:
+    from certcal.smoothing import Review
 
 
 @dataclass(frozen=True)
@@ -82,6 +85,8 @@ class CertifiedResults:
         What holds for all numbers.
     curves
         Whether to draw the values over the radii.
+    review
+        All that is behind the lines of a run, for its page; no part of the JSON.
     """
 
     source: str
@@ -95,6 +100,7 @@ class CertifiedResults:
     claims: Sequence[str]
     notes: str
     curves: bool = field(default=False)
+    review: Review | None = field(default=None, repr=False, compare=False)
 
     def methods_at(self, line: Line) -> list[Method]:
         """The comparison that belongs to a line; none for a group."""

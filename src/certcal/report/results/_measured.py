@@ -10,11 +10,11 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import certcal
-from certcal.claims import Estimate
-from certcal.report.results._json import as_text, for_json
+from certcal.claims import Bound, Estimate
+from certcal.report.results._json import BRACKETS, as_text, for_json
 
 if TYPE_CHECKING:
-    from certcal.metrics import Reliability
+    from certcal.metrics import Measurements, Reliability
 
 
 @dataclass(frozen=True)
@@ -47,6 +47,8 @@ class MeasuredResults:
         The groups.
     conventions
         How the numbers were computed.
+    bounds
+        Bounds on the true calibration error, each with a probability of its own to fail.
     """
 
     source: str
@@ -56,6 +58,63 @@ class MeasuredResults:
     by: str | None = None
     parts: Sequence[Part] = ()
     conventions: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    bounds: Sequence[Bound] = ()
+
+    @classmethod
+    def of(
+        cls,
+        measurements: Measurements,
+        reliability: Reliability,
+        *,
+        source: str = "predictions",
+        bounds: Sequence[Bound] = (),
+        by: str | None = None,
+        groups: Mapping[str, tuple[Measurements, Reliability]] | None = None,
+    ) -> MeasuredResults:
+        """What was measured from Python, for a page in two lines.
+
+        Parameters
+        ----------
+        measurements, reliability
+            Of :func:`certcal.measure` and :func:`certcal.metrics.reliability` of the same predictions.
+        source
+            What was measured, in a few words.
+        bounds
+            Of :mod:`certcal.bounds`, to be shown with their terms and assumptions.
+        by, groups
+            What the groups are, and the measurements of each.
+
+        Examples
+        --------
+        >>> import certcal
+        >>> from certcal.report.page import page
+        >>> predictions = certcal.Predictions.from_confidence([0.9, 0.8, 0.6, 0.3], [1, 1, 0, 0])
+        >>> prepared = certcal.metrics.reliability(predictions.confidence, predictions.correct, bins=5)
+
+        The page itself takes two lines; ``page(results).save("report.html")`` writes it:
+
+        >>> results = MeasuredResults.of(certcal.measure(predictions, bins=5), prepared, source="four samples")
+        >>> page(results)
+        Page('How calibrated are the confidences?')
+        """
+        rows = measurements.rows
+        closed = reliability.table.closed
+        counts = dict.fromkeys(row.settings["bins"] for row in rows if "bins" in row.settings)
+        conventions: dict[str, Any] = {"bins": list(counts), "closed": closed, "bins_are": BRACKETS[closed]}
+        spreads = [row.interval for row in rows if row.interval is not None]
+        if spreads:
+            conventions |= {"method": spreads[0].method, "level": spreads[0].level, "asymptotic": True}
+        parts = [Part(name, found.n, found.rows, prepared) for name, (found, prepared) in (groups or {}).items()]
+        return cls(
+            source=source,
+            about={"kind": measurements.kind},
+            description=f"{measurements.n:,} samples",
+            whole=Part("all", measurements.n, rows, reliability),
+            by=(by or "group") if groups else None,
+            parts=parts,
+            conventions=conventions,
+            bounds=tuple(bounds),
+        )
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON; what is undefined is null, what is infinite is the text Infinity."""
@@ -66,6 +125,8 @@ class MeasuredResults:
             "conventions": dict(self.conventions),
             **_part(self.whole),
         }
+        if self.bounds:
+            document["bounds"] = [bound.to_dict() for bound in self.bounds]
         if self.by is not None:
             document["by"] = self.by
             document["groups"] = [{"group": part.name} | _part(part) for part in self.parts]

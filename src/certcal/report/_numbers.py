@@ -1,0 +1,54 @@
+"""Estimates as text, the same in the terminal and on pages."""
+
+from __future__ import annotations
+
+import math
+
+from certcal.claims import Estimate, round_outward
+
+_DIGITS = 4
+# Differences of sums that are equal but for rounding are smaller than this: they are shown as zero.
+_NOTHING = 1e-13
+
+
+def number(value: float) -> str:
+    """An estimate as text: four decimals, or two significant digits in powers of ten when that would show nothing.
+
+    Examples
+    --------
+    >>> number(0.03978), number(0.0000123), number(-2e-16), number(float("nan"))
+    ('0.0398', '1.2e-05', '0.0000', 'undefined')
+    """
+    if math.isnan(value):
+        return "undefined"
+    if abs(value) < _NOTHING:
+        value = 0.0
+    elif abs(value) < 0.5 * 10**-_DIGITS:
+        return f"{value:.1e}"
+    return f"{value:.{_DIGITS}f}"
+
+
+def interval(estimate: Estimate) -> str:
+    """A bootstrap interval as text, rounded outward; empty without one.
+
+    Examples
+    --------
+    >>> from certcal.claims import Interval
+    >>> interval(Estimate("ece", 0.1, 9, interval=Interval(0.08339, 0.12341, 0.95, "bca")))
+    '0.0833 – 0.1235'
+    """
+    spread = estimate.interval
+    if spread is None or not (math.isfinite(spread.lower) and math.isfinite(spread.upper)):
+        return ""
+    return f"{round_outward(spread.lower, 'lower', _DIGITS)} – {round_outward(spread.upper, 'upper', _DIGITS)}"
+
+
+def bins_text(row: Estimate) -> str:
+    """The number of bins of a row, or nothing.
+
+    Examples
+    --------
+    >>> bins_text(Estimate("ece", 0.1, 9, {"bins": 15})), bins_text(Estimate("accuracy", 0.8, 9))
+    ('15', '')
+    """
+    return str(row.settings.get("bins", ""))

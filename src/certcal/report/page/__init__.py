@@ -1,0 +1,84 @@
+"""Pages that a colleague can read and a reviewer can check: one HTML file each, complete in itself.
+
+``page(results)`` makes one of what ``measure``, ``bound``, ``certify`` or ``compare`` found. All numbers on a page are
+texts that the claims themselves print, and the whole JSON is inside it.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from certcal._checks import InputError
+from certcal.report.page._provenance import Provenance
+from certcal.report.page._skeleton import Page
+
+if TYPE_CHECKING:
+    from certcal.report.results import BoundedResults, CertifiedResults, ComparedResults, MeasuredResults
+
+__all__ = ["Page", "Provenance", "page"]
+
+
+def page(
+    results: MeasuredResults | BoundedResults | CertifiedResults | ComparedResults,
+    provenance: Provenance | None = None,
+    *,
+    title: str | None = None,
+    review: Any = None,
+    inputs: Any = None,
+) -> Page:
+    """A page of what was found.
+
+    Parameters
+    ----------
+    results
+        Of measuring or bounding a table, of certifying a table of intervals or a run, or of comparing runs.
+    provenance
+        How the results came about; ``Provenance.here()`` knows date and versions.
+    title
+        What is written on top; by default what was asked.
+    review
+        For the results of a run: its :class:`certcal.smoothing.Review`, for the diagrams; by default the one that
+        came with them.
+    inputs
+        For the results of a run, the images that it was drawn for, to show the samples that matter most.
+
+    Returns
+    -------
+    Page
+        ``save(path)`` writes it; notebooks show it.
+
+    Examples
+    --------
+    >>> import certcal
+    >>> from certcal.report.results import MeasuredResults
+    >>> predictions = certcal.Predictions.from_confidence([0.9, 0.8, 0.6, 0.3], [1, 1, 0, 0])
+    >>> prepared = certcal.metrics.reliability(predictions.confidence, predictions.correct, bins=5)
+    >>> page(MeasuredResults.of(certcal.measure(predictions, bins=5), prepared, source="four samples"))
+    Page('How calibrated are the confidences?')
+    """
+    from certcal.report.results import BoundedResults, CertifiedResults, ComparedResults, MeasuredResults
+
+    if isinstance(results, MeasuredResults):
+        from certcal.report.page._table_page import table_page
+
+        return table_page(results, provenance, title=title)
+    if isinstance(results, BoundedResults):
+        from certcal.report.page._bounds_page import bounds_page
+
+        return bounds_page(results, provenance, title=title)
+    if isinstance(results, ComparedResults):
+        from certcal.report.page._comparison_page import comparison_page
+
+        return comparison_page(results, provenance, title=title)
+    if isinstance(results, CertifiedResults):  # pyright: ignore[reportUnnecessaryIsInstance]
+        behind = results.review if review is None else review
+        if behind is not None:
+            from certcal.report.page._run_page import run_page
+
+            return run_page(results, behind, provenance, title=title, inputs=inputs)
+        from certcal.report.page._intervals_page import intervals_page
+
+        return intervals_page(results, provenance, title=title)
+    raise InputError(
+        f"results are {type(results).__name__}; pass what measuring, bounding, certifying or comparing has found"
+    )

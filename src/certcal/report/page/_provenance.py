@@ -1,0 +1,92 @@
+"""Where a page comes from: what was run, on what, with which versions and seeds."""
+
+from __future__ import annotations
+
+import platform
+import shlex
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from importlib import metadata
+from typing import Any
+
+import certcal
+
+_RELEVANT = ("numpy", "scipy", "numba", "pyarrow")
+
+
+@dataclass(frozen=True)
+class Provenance:
+    """Everything that somebody needs to make the same page again.
+
+    Attributes
+    ----------
+    command
+        The command as it was given, word by word; None when there was none.
+    created
+        When, as a text in ISO 8601.
+    versions
+        Of Python and of the packages behind the numbers.
+    seeds
+        Seeds by what they were for.
+    inputs
+        Name, size in bytes and SHA-256 of each file that was read.
+    notes
+        Anything else, in sentences.
+
+    Examples
+    --------
+    >>> origin = Provenance(("certcal", "measure", "my table.csv"), seeds={"bootstrap": 0})
+    >>> origin.command_line
+    "certcal measure 'my table.csv'"
+    """
+
+    command: tuple[str, ...] | None = None
+    created: str = ""
+    versions: Mapping[str, str] = field(default_factory=dict[str, str])
+    seeds: Mapping[str, int] = field(default_factory=dict[str, int])
+    inputs: tuple[tuple[str, int, str], ...] = ()
+    notes: tuple[str, ...] = ()
+
+    @classmethod
+    def here(
+        cls,
+        command: Iterable[str] | None = None,
+        *,
+        seeds: Mapping[str, int] | None = None,
+        inputs: Iterable[tuple[str, int, str]] = (),
+        notes: Iterable[str] = (),
+    ) -> Provenance:
+        """Provenance of what this process computes now: date and versions are filled in.
+
+        Examples
+        --------
+        >>> sorted(Provenance.here().versions)[:3]
+        ['certcal', 'numba', 'numpy']
+        """
+        found = {"certcal": certcal.__version__, "python": platform.python_version()}
+        for name in _RELEVANT:
+            try:
+                found[name] = metadata.version(name)
+            except metadata.PackageNotFoundError:
+                continue
+        now = datetime.now(UTC).replace(microsecond=0).isoformat().replace("+00:00", "Z")
+        return cls(
+            None if command is None else tuple(command), now, found, dict(seeds or {}), tuple(inputs), tuple(notes)
+        )
+
+    @property
+    def command_line(self) -> str | None:
+        """The command as it can be pasted into a shell."""
+        return None if self.command is None else shlex.join(self.command)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values for JSON."""
+        return {
+            "command": None if self.command is None else list(self.command),
+            "created": self.created,
+            "versions": dict(self.versions),
+            "seeds": dict(self.seeds),
+            "inputs": [{"name": name, "bytes": size, "sha256": digest} for name, size, digest in self.inputs],
+            "notes": list(self.notes),
+        }

@@ -1,0 +1,388 @@
+"""Charts as inline SVG: axes, bars, lines, bands. What they look like is said once, in the page's style sheet.
+
+A chart is drawn in units that are about pixels at the width of a phone, and scales with the place it is given. All bars
+(or steps, or markers) of one kind are a single path, so that thousands of them stay small.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Any
+
+from certcal._html import Child, Raw, element, join
+
+WIDTH = 420
+# A line of a chart: a colour, a dash and a marker that belong together, in this order.
+SERIES = ("blue", "orange", "green", "purple", "sky", "grey")
+_MARKERS = ("circle", "square", "triangle", "diamond", "cross", "circle")
+
+
+def ticks(low: float, high: float, count: int = 5) -> tuple[tuple[float, str], ...]:
+    """Round places between two values with their texts: about ``count`` of them.
+
+    Examples
+    --------
+    >>> ticks(0, 0.31)
+    ((0.0, '0'), (0.1, '0.1'), (0.2, '0.2'), (0.3, '0.3'))
+    """
+    if not (math.isfinite(low) and math.isfinite(high)) or high <= low:
+        return ()
+    step = _step(low, high, count)
+    first, last = math.ceil(low / float(step) - 1e-9), math.floor(high / float(step) + 1e-9)
+    return tuple((float(step * index), _plain(step * index)) for index in range(first, last + 1))
+
+
+def _step(low: float, high: float, count: int = 5) -> Decimal:
+    """The smallest round step that gives at most ``count`` intervals."""
+    exponent = math.floor(math.log10((high - low) / count))
+    steps = [Decimal(factor).scaleb(exponent) for factor in ("1", "2", "2.5", "5", "10")]
+    return next((step for step in steps if (high - low) / float(step) <= count + 1e-9), steps[-1])
+
+
+def _plain(value: Decimal) -> str:
+    if value == 0:
+        return "0"
+    text = f"{value:,f}"
+    return text.rstrip("0").rstrip(".") if "." in text else text
+
+
+@dataclass(frozen=True)
+class Axis:
+    """What one direction of a chart shows: its ends, its ticks with their texts, and its name.
+
+    Examples
+    --------
+    >>> unit("confidence").at(0.25), unit("confidence").at(7.0)
+    (0.25, 1.0)
+    """
+
+    low: float
+    high: float
+    ticks: tuple[tuple[float, str], ...]
+    label: str
+    log: bool = False
+
+    def at(self, value: float) -> float:
+        """Where a value lies, as a share of the axis; what lies beyond an end is put there."""
+        if self.log:
+            low, high = math.log(self.low), math.log(self.high)
+            place = (math.log(max(value, self.low)) - low) / (high - low)
+        else:
+            place = (value - self.low) / (self.high - self.low)
+        return min(1.0, max(0.0, place))
+
+
+def unit(label: str) -> Axis:
+    """An axis from 0 to 1 with ticks at fifths."""
+    return Axis(0.0, 1.0, ticks(0, 1), label)
+
+
+def covering(values: Iterable[float], label: str, *, low: float | None = 0.0, most: float = math.inf) -> Axis:
+    """An axis that holds all finite values and ends on a tick.
+
+    Parameters
+    ----------
+    values
+        What is drawn; what is not finite is not.
+    label
+        The axis' name.
+    low
+        Where the axis starts; None to start near the smallest value.
+    most
+        The axis never reaches further than this.
+
+    Examples
+    --------
+    >>> covering([0.03, 0.27, float("nan")], "error").high
+    0.3
+    """
+    finite = [float(value) for value in values if math.isfinite(value)] or [0.0, 1.0]
+    start = min(finite) if low is None else low
+    end = max(max(finite), start)
+    end = end if end - start > 1e-200 else start + 1.0
+    step = _step(start, end)
+    top = float(step * math.ceil(end / float(step) - 1e-6))
+    bottom = start if low is not None else float(step * math.floor(start / float(step) + 1e-6))
+    top = min(most, top)
+    return Axis(bottom, top, ticks(bottom, top), label)
+
+
+def counts(values: Iterable[int], label: str = "samples") -> Axis:
+    """An axis for numbers of samples; logarithmic where the smallest bars would not be seen otherwise.
+
+    Examples
+    --------
+    >>> [text for _, text in counts([3, 80_000]).ticks], counts([0, 9]).log
+    (['1', '100', '10k'], False)
+    """
+    present = [int(value) for value in values if value > 0] or [1]
+    high, low = max(present), min(present)
+    if high <= 50 * low:
+        marked = tuple((place, _engineering(place)) for place, _ in ticks(0, high, 3) if place == int(place))
+        return Axis(0.0, float(high), marked, label)
+    decades = math.ceil(math.log10(high))
+    step = max(1, math.ceil(decades / 3))
+    marked = tuple((10.0**power, _engineering(10**power)) for power in range(0, decades + 1, step) if 10**power <= high)
+    return Axis(0.5, float(high), marked, f"{label} (log)", log=True)
+
+
+def _engineering(value: float) -> str:
+    for size, letter in ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k")):
+        if value >= size:
+            return f"{value / size:g}{letter}"
+    return f"{value:g}"
+
+
+@dataclass(frozen=True)
+class Frame:
+    """The plotting area of a chart and its axes; makes marks at the right places.
+
+    Values that are not finite are left out of every mark.
+
+    Attributes
+    ----------
+    x, y
+        The axes.
+    left, top, width, height
+        Place of the plotting area inside the chart, in its units.
+
+    Examples
+    --------
+    >>> frame = Frame(unit("confidence"), unit("accuracy"), left=50, top=10, width=100, height=100)
+    >>> frame.bars([0.0], [0.5], [0.0], [0.25], "accuracy")
+    '<path class="accuracy" d="M50 110H100V85H50Z"></path>'
+    """
+
+    x: Axis
+    y: Axis
+    left: float = 54
+    top: float = 12
+    width: float = WIDTH - 54 - 14
+    height: float = 240
+
+    @property
+    def bottom(self) -> float:
+        """The lower edge of the plotting area."""
+        return self.top + self.height
+
+    def across(self, value: float) -> float:
+        """Horizontal place of a value."""
+        return self.left + self.width * self.x.at(value)
+
+    def up(self, value: float) -> float:
+        """Vertical place of a value."""
+        return self.bottom - self.height * self.y.at(value)
+
+    def furniture(self, *, x_axis: bool = True, label_gap: float = 42) -> Raw:
+        """Grid, axes, ticks and names; without the names along x when another chart stands directly below.
+
+        Parameters
+        ----------
+        x_axis
+            Whether ticks and name of x are written.
+        label_gap
+            How far to the left of the plotting area the name of y stands.
+        """
+        right = self.left + self.width
+        grid = "".join(f"M{_c(self.left)} {_c(self.up(place))}H{_c(right)}" for place, _ in self.y.ticks)
+        across = "".join(f"M{_c(self.across(place))} {_c(self.bottom)}v4" for place, _ in self.x.ticks)
+        middle = self.top + self.height / 2
+        side = self.left - label_gap
+        return element(
+            "g",
+            element("path", class_="grid", d=grid) if grid else None,
+            element("path", class_="axis", d=f"M{_c(self.left)} {_c(self.bottom)}H{_c(right)}{across}"),
+            [
+                element("text", text, x=_c(self.left - 7), y=_c(self.up(place) + 4), class_="end")
+                for place, text in self.y.ticks
+            ],
+            [
+                element("text", text, x=_c(self.across(place)), y=_c(self.bottom + 18), class_="middle")
+                for place, text in self.x.ticks
+            ]
+            if x_axis
+            else None,
+            element(
+                "text", self.x.label, x=_c(self.left + self.width / 2), y=_c(self.bottom + 37), class_="middle name"
+            )
+            if x_axis
+            else None,
+            element(
+                "text",
+                self.y.label,
+                x=_c(side),
+                y=_c(middle),
+                class_="middle name",
+                transform=f"rotate(-90 {_c(side)} {_c(middle)})",
+            )
+            if self.y.label
+            else None,
+        )
+
+    def bars(
+        self, lefts: Iterable[Any], rights: Iterable[Any], starts: Iterable[Any], ends: Iterable[Any], kind: str
+    ) -> Raw:
+        """Upright rectangles between ``starts`` and ``ends``, all of one kind (a class of the style sheet)."""
+        pieces: list[str] = []
+        for corners in zip(lefts, rights, starts, ends, strict=True):
+            left, right, start, end = map(float, corners)
+            if not all(map(math.isfinite, (left, right, start, end))):
+                continue
+            near, far = _c(self.across(left)), _c(self.across(right))
+            low, high = _c(self.up(start)), _c(self.up(end))
+            if low != high and near != far:
+                pieces.append(f"M{near} {low}H{far}V{high}H{near}Z")
+        return element("path", class_=kind, d="".join(pieces)) if pieces else Raw("")
+
+    def line(self, xs: Sequence[Any], ys: Sequence[Any], series: int = 0, *, markers: bool = True) -> Raw:
+        """A line through points, with the colour, dash and markers of a series; it is broken where a value is missing.
+
+        Parameters
+        ----------
+        xs, ys
+            The points.
+        series
+            Number of the line, from 0.
+        markers
+            Whether each point is marked.
+        """
+        points = self._points(xs, ys)
+        if not any(points):
+            return Raw("")
+        kind = SERIES[series % len(SERIES)]
+        drawn = "".join("M" + "L".join(f"{_c(x)} {_c(y)}" for x, y in run) for run in points if len(run) > 1)
+        dots = [_marker(_MARKERS[series % len(_MARKERS)], x, y) for run in points for x, y in run]
+        return join(
+            element("path", class_=f"line {kind}", d=drawn) if drawn else None,
+            element("path", class_=f"dot {kind}", d="".join(dots)) if markers or not drawn else None,
+        )
+
+    def steps(self, xs: Sequence[Any], ys: Sequence[Any], series: int = 0) -> Raw:
+        """A staircase: from each x on, the height is y until the next x (as of a distribution function)."""
+        points = [point for run in self._points(xs, ys) for point in run]
+        if not points:
+            return Raw("")
+        drawn = f"M{_c(points[0][0])} {_c(points[0][1])}" + "".join(f"H{_c(x)}V{_c(y)}" for x, y in points[1:])
+        drawn += f"H{_c(self.left + self.width)}"
+        return element("path", class_=f"line {SERIES[series % len(SERIES)]}", d=drawn)
+
+    def band(self, xs: Sequence[Any], lows: Sequence[Any], highs: Sequence[Any], series: int = 0) -> Raw:
+        """The area between two lines."""
+        whole = [
+            (self.across(x), self.up(low), self.up(high))
+            for x, low, high in zip(xs, lows, highs, strict=True)
+            if all(map(math.isfinite, (x, low, high)))
+        ]
+        if len(whole) < 2:
+            return Raw("")
+        there = "L".join(f"{_c(x)} {_c(high)}" for x, _, high in whole)
+        back = "L".join(f"{_c(x)} {_c(low)}" for x, low, _ in reversed(whole))
+        return element("path", class_=f"band {SERIES[series % len(SERIES)]}", d=f"M{there}L{back}Z")
+
+    def whiskers(self, xs: Iterable[Any], lows: Iterable[Any], highs: Iterable[Any], kind: str = "whisker") -> Raw:
+        """Upright lines from ``lows`` to ``highs``."""
+        pieces = [
+            f"M{_c(self.across(x))} {_c(self.up(low))}V{_c(self.up(high))}"
+            for x, low, high in zip(xs, lows, highs, strict=True)
+            if all(map(math.isfinite, (x, low, high)))
+        ]
+        return element("path", class_=kind, d="".join(pieces)) if pieces else Raw("")
+
+    def dots(self, xs: Sequence[Any], ys: Sequence[Any], kind: str = "dot ink", shape: str = "circle") -> Raw:
+        """Points without a line; shapes are circle, square, triangle, diamond and cross."""
+        pieces = [_marker(shape, x, y) for run in self._points(xs, ys) for x, y in run]
+        return element("path", class_=kind, d="".join(pieces)) if pieces else Raw("")
+
+    def segment(self, start: tuple[float, float], end: tuple[float, float], kind: str) -> Raw:
+        """A straight line between two points, such as the diagonal (``kind="ideal"``)."""
+        (x0, y0), (x1, y1) = start, end
+        drawn = f"M{_c(self.across(x0))} {_c(self.up(y0))}L{_c(self.across(x1))} {_c(self.up(y1))}"
+        return element("path", class_=kind, d=drawn)
+
+    def empty(self, words: str) -> Raw:
+        """Words in the middle of a chart that has nothing to show."""
+        return element(
+            "text", words, x=_c(self.left + self.width / 2), y=_c(self.top + self.height * 0.3), class_="middle empty"
+        )
+
+    def _points(self, xs: Sequence[Any], ys: Sequence[Any]) -> list[list[tuple[float, float]]]:
+        """Runs of points without a gap."""
+        runs: list[list[tuple[float, float]]] = [[]]
+        for x, y in zip(xs, ys, strict=True):
+            if math.isfinite(x) and math.isfinite(y):
+                runs[-1].append((self.across(float(x)), self.up(float(y))))
+            elif runs[-1]:
+                runs.append([])
+        return runs
+
+
+def chart(key: str, title: str, description: str, *marks: Child, height: float, width: float = WIDTH) -> Raw:
+    """Marks as one picture with a name and a text that stands for it where it cannot be seen.
+
+    Parameters
+    ----------
+    key
+        A name of our own making, unique on the page; titles are found by it.
+    title, description
+        What the picture is, and what it shows, in a sentence or two.
+    marks
+        From a :class:`Frame`.
+    height, width
+        Size of the picture in its units.
+    """
+    return element(
+        "svg",
+        element("title", title, id=f"{key}-title"),
+        element("desc", description, id=f"{key}-desc"),
+        element("g", marks, aria_hidden="true"),
+        viewBox=f"0 0 {_c(width)} {_c(height)}",
+        role="img",
+        aria_labelledby=f"{key}-title {key}-desc",
+        class_="chart",
+    )
+
+
+def swatch(kind: str) -> Raw:
+    """A small sample of a mark for a legend: the class of an area, "line 0" for a series, "ideal", "whisker", "dot"."""
+    if kind.startswith("line "):
+        series = int(kind.removeprefix("line "))
+        colour, marker = SERIES[series % len(SERIES)], _MARKERS[series % len(_MARKERS)]
+        inside = join(
+            element("path", class_=f"line {colour}", d="M1 7H27"),
+            element("path", class_=f"dot {colour}", d=_marker(marker, 14, 7)),
+        )
+    elif kind.startswith("dot"):
+        inside = element("path", class_=kind, d=_marker("circle", 14, 7))
+    elif kind == "whisker":
+        inside = element("path", class_=kind, d="M14 1V13")
+    elif kind == "ideal":
+        inside = element("path", class_=kind, d="M1 7H27")
+    else:
+        inside = element("path", class_=kind, d="M2 1H26V13H2Z")
+    return element("svg", inside, viewBox="0 0 28 14", class_="swatch", aria_hidden="true")
+
+
+def legend(*entries: tuple[str, str]) -> Raw:
+    """What marks mean: pairs of a kind (see :func:`swatch`) and words."""
+    return element("ul", [element("li", swatch(kind), words) for kind, words in entries], class_="legend")
+
+
+def _marker(shape: str, x: float, y: float) -> str:
+    a, b = _c(x), _c(y)
+    if shape == "square":
+        return f"M{_c(x - 3)} {_c(y - 3)}h6v6h-6Z"
+    if shape == "triangle":
+        return f"M{a} {_c(y - 4)}l4 7h-8Z"
+    if shape == "diamond":
+        return f"M{a} {_c(y - 4.2)}l4.2 4.2l-4.2 4.2l-4.2-4.2Z"
+    if shape == "cross":
+        return f"M{_c(x - 3.4)} {_c(y - 1)}h2.4v-2.4h2v2.4h2.4v2h-2.4v2.4h-2v-2.4h-2.4Z"
+    return f"M{_c(x - 3.2)} {b}a3.2 3.2 0 1 0 6.4 0a3.2 3.2 0 1 0-6.4 0Z"
+
+
+def _c(value: float) -> str:
+    """A coordinate, to a tenth of a unit."""
+    return f"{round(value, 1) + 0.0:.1f}".removesuffix(".0")
