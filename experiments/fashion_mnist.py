@@ -9,7 +9,6 @@ docs/results.md.
 from __future__ import annotations
 
 import argparse
-import subprocess
 import tempfile
 import time
 from pathlib import Path
@@ -20,7 +19,7 @@ from numpy.typing import NDArray
 from scipy.special import ndtr, ndtri
 from torch import nn
 
-from certcal.data import read_idx
+from certcal.data import fashion_mnist
 from certcal.models import export_onnx, load
 from certcal.models.networks import LeNet
 from certcal.smoothing import CONFIDENCES, Counts, certificates, sample
@@ -31,27 +30,11 @@ ALPHA = 0.001
 PAGE = Path(__file__).parent.parent / "docs" / "results.md"
 
 
-def images(folder: Path, part: str) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
-    """Images in [0, 1] and labels of one part of the data set."""
-    pixels = read_idx(folder / f"{part}-images-idx3-ubyte.gz")
-    labels = read_idx(folder / f"{part}-labels-idx1-ubyte.gz")
-    return (pixels[:, None] / np.float32(255)).astype(np.float32), labels.astype(np.int64)
-
-
-def installed() -> Path:
-    """Where the Debian package put its files."""
-    listed = subprocess.run(["dpkg", "-L", "dataset-fashion-mnist"], capture_output=True, text=True, check=False)
-    for line in listed.stdout.splitlines():
-        if line.endswith("train-images-idx3-ubyte.gz"):
-            return Path(line).parent
-    raise SystemExit("Fashion-MNIST is not installed: apt-get install dataset-fashion-mnist, or pass --data FOLDER")
-
-
 def train(inputs: NDArray[np.float32], labels: NDArray[np.int64], sigma: float, epochs: int) -> LeNet:
     """LeNet on noisy images: Adam, one cycle, batches of 250, new noise in every epoch."""
     network = LeNet(mean=0.286, std=0.353).train()
     generator = torch.Generator().manual_seed(0)
-    x, y = torch.from_numpy(inputs), torch.from_numpy(labels)
+    x, y = torch.tensor(inputs), torch.tensor(labels)
     steps = epochs * (len(x) // 250)
     optimizer = torch.optim.Adam(network.parameters())
     schedule = torch.optim.lr_scheduler.OneCycleLR(optimizer, 4e-3, total_steps=steps)
@@ -119,16 +102,15 @@ def main() -> None:
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--write-docs", action="store_true")
     options = parser.parse_args()
-    folder = options.data or installed()
+    data = fashion_mnist(options.data, test=options.images)
     keep = tempfile.TemporaryDirectory() if options.out is None else None
     out = Path(keep.name) if keep else options.out
     out.mkdir(parents=True, exist_ok=True)
 
     file = out / "lenet.onnx"
     if not file.exists():
-        export_onnx(train(*images(folder, "train"), options.sigma, options.epochs), file)
-    inputs, labels = images(folder, "t10k")
-    inputs, labels = inputs[: options.images], labels[: options.images]
+        export_onnx(train(data.train.inputs, data.train.labels, options.sigma, options.epochs), file)
+    inputs, labels = data.test.inputs, data.test.labels
     settings = {"sigma": options.sigma, "seed": 0, "workers": options.workers}
     start = time.perf_counter()
     counts = sample(load(file), inputs, labels, n=options.draws, out=out / "run", **settings).counts()

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from typing import TypeVar
+from contextlib import AbstractContextManager
+from importlib import import_module
+from typing import Any, TypeVar
 
 Result = TypeVar("Result")
 
@@ -59,3 +61,15 @@ def map_blocks(function: Callable[[int, int], Result], n: int, small: int = SMAL
     bounds = [n * k // workers for k in range(workers + 1)]
     with ThreadPoolExecutor(workers) as pool:
         return list(pool.map(function, bounds[:-1], bounds[1:]))
+
+
+def one_blas_thread() -> AbstractContextManager[Any]:
+    """Let matrix products inside use one thread each: small ones are faster so, and their bits are always the same.
+
+    Examples
+    --------
+    >>> with one_blas_thread():
+    ...     pass
+    """
+    threads: Any = import_module("threadpoolctl")  # comes with scikit-learn
+    return threads.threadpool_limits(limits=1, user_api="blas")

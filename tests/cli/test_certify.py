@@ -178,7 +178,7 @@ def test_the_table_itself_and_pictures_are_refused_as_outputs(certcal_command, i
     assert "choose another name" in certcal_command("certify", intervals, "-o", intervals, "--force").err
     ran = certcal_command("certify", intervals, "-o", "certified.png")
     assert ran.code == 2
-    assert "choose one of the endings .json, .csv" in ran.err
+    assert "choose one of the endings .html, .json, .csv" in ran.err
 
 
 @pytest.fixture
@@ -260,11 +260,11 @@ def test_settings_out_of_range_are_refused(certcal_command, intervals, options):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (("--bins", "5,10"), "'--bins': '5,10' is several numbers of bins; give one, and run it once for each"),
-        (("--bins", "many"), "'--bins': 'many' is not a whole number from 1 to 10000"),
-        (("--bins", "10001"), "'--bins': '10001' is not a whole number from 1 to 10000"),
-        (("--delta", "small"), "'--delta': 'small' is not between 0 and 1, such as 0.05"),
-        (("--alpha", "1"), "'--alpha': '1' is neither 0 nor between 0 and 1, such as 0.001"),
+        (("--bins", "5,10"), "--bins: '5,10' is several numbers of bins; give one, and run it once for each"),
+        (("--bins", "many"), "--bins: 'many' is not a whole number from 1 to 10000"),
+        (("--bins", "10001"), "--bins: '10001' is not a whole number from 1 to 10000"),
+        (("--delta", "small"), "--delta: 'small' is not between 0 and 1, such as 0.05"),
+        (("--alpha", "1"), "--alpha: '1' is neither 0 nor between 0 and 1, such as 0.001"),
     ],
 )
 def test_settings_that_cannot_be_read_say_what_can(certcal_command, intervals, options, message):

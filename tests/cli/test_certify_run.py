@@ -292,7 +292,7 @@ def test_a_radius_beyond_all_certificates_says_so_and_claims_nothing_wrong(certc
         (("--confidence", "loose"), "'loose' is not one of"),
         (("--confidence", "all", "-o", "i.parquet"), "-o i.parquet needs one kind of certificate"),
         (("--confidence", "all", "--compare"), "--compare needs one kind of certificate"),
-        (("-o", "curve.png"), "choose one of the endings .json, .csv, .parquet"),
+        (("-o", "curve.png"), "choose one of the endings .html, .json, .csv, .parquet"),
     ],
 )
 def test_what_cannot_be_asked_of_a_run_is_one_sentence(certcal_command, run, options, message):

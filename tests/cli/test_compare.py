@@ -113,7 +113,7 @@ def test_a_claim_that_the_radii_contradict_is_said(certcal_command, logs):
 @pytest.mark.parametrize(
     ("arguments", "text"),
     [
-        ((), "Missing argument"),
+        ((), "RUN_OR_LOG is missing"),
         (("none.tsv", "--sigma", 1, "-n", 10), "there is no such run or log"),
         (("LOG",), "a log does not say how it was certified; give --sigma and -n"),
         (("LOG", "-n", 1000), "give --sigma"),
@@ -123,7 +123,7 @@ def test_a_claim_that_the_radii_contradict_is_said(certcal_command, logs):
         (("LOG", "--sigma", 0.25, "-n", 1000, "--radius", "nan"), "'nan' is not a radius"),
         (("LOG", "--sigma", 0.25, "-n", 1000, "--radius", "x"), "'x' is not a radius"),
         (("LOG", "--sigma", 0, "-n", 1000), "--sigma"),
-        (("LOG", "--sigma", 0.25, "-n", 1000, "-o", "curves.png"), "choose one of the endings .json, .csv"),
+        (("LOG", "--sigma", 0.25, "-n", 1000, "-o", "curves.png"), "choose one of the endings .html, .json, .csv"),
     ],
 )
 def test_bad_input_leaves_with_a_sentence(certcal_command, logs, arguments, text):

@@ -54,14 +54,14 @@ def test_limit_and_exact_noise_are_heeded(deciding, tmp_path):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (("--decide-radius", "-1"), "'-1' is not a number of at least 0"),
-        (("--decide-radius", "wide"), "'wide' is not a number of at least 0"),
+        (("--decide-radius", "-1"), "'-1' is not a radius"),
+        (("--decide-radius", "wide"), "'wide' is not a radius"),
         (("--decide-radius", "0.5", "--alpha", "2"), "'2' is not between 0 and 1"),
         (("--decide-radius", "0.5", "--workers", "2"), "--workers is for runs"),
         (("--decide-radius", "0.5", "-o", "run"), "choose one of the endings .json, .parquet"),
         (("--alpha", "0.1", "-o", "run"), "--alpha is for --decide-radius"),
         (("--force", "-o", "run"), "--force is for --decide-radius"),
-        ((), "Missing option '-o' / '--output'"),
+        ((), "-o RUN is missing"),
     ],
 )
 def test_what_cannot_be_asked_is_one_sentence(deciding, options, message, tmp_path, monkeypatch):

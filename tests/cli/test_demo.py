@@ -1,30 +1,49 @@
-"""``certcal demo``: a first look that needs nothing and leaves nothing behind."""
+"""``certcal demo``: a first look that needs nothing and leaves nothing behind but its page."""
 
 from __future__ import annotations
 
 import json
+import os
+import re
 import sys
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 import certcal
 from certcal import InputError
-from certcal.cli import _demo_certified
-from certcal.data import embedded, embedded_network
-from certcal.smoothing import open_run
+from certcal.claims import round_outward
+from certcal.cli import _demo_shown, _demo_subject
+from certcal.data import Inputs, _fashion, embedded, embedded_network
+from certcal.smoothing import CONFIDENCES, open_run
+from tests.data.idx_files import write_clothes
+
+IMAGES = 150
+DATA = re.compile(r'<script type="application/json" id="data">(.*?)</script>', re.DOTALL)
 
 
 @pytest.fixture(autouse=True)
-def quick(monkeypatch):
-    """A network that has learned for a moment, and few draws. The documentation runs the whole."""
-    monkeypatch.setattr(_demo_certified, "EPOCHS", 3)
-    monkeypatch.setattr(_demo_certified, "DRAWS", 200)
+def quick(monkeypatch, tmp_path):
+    """A network that has learned for a moment, few images and draws, and an empty folder."""
 
+    def some_images(**settings):
+        made = embedded_network(**settings)
+        return replace(made, test=Inputs.from_arrays(made.test.inputs[:IMAGES], made.test.labels[:IMAGES]))
 
-def test_the_demo_shows_numbers_and_says_what_they_mean(certcal_command, tmp_path, monkeypatch):
+    monkeypatch.setattr(_demo_subject, "embedded_network", some_images)
+    monkeypatch.setattr(_demo_subject, "EPOCHS", {"digits": 3, "fashion-mnist": 2})
+    monkeypatch.setattr(_demo_subject, "DRAWS", {"digits": 400, "fashion-mnist": 400})
     monkeypatch.chdir(tmp_path)
-    ran = certcal_command("demo")
+
+
+def numbers_of(page):
+    """The JSON inside a page."""
+    return json.loads(DATA.search(page.read_text("utf-8"))[1])
+
+
+def test_the_demo_shows_numbers_and_says_what_they_mean(certcal_command, tmp_path):
+    ran = certcal_command("demo", "--no-page")
     assert (ran.code, ran.err) == (0, "")
     text = " ".join(ran.out.split())
     assert "It is overconfident." in text
@@ -45,8 +64,8 @@ def test_the_demo_certifies_a_network_and_says_what_is_claimed(certcal_command, 
     ran = certcal_command("demo", "--metric", "ece", "--keep", tmp_path / "run")
     assert (ran.code, ran.err) == (0, "")
     text = " ".join(ran.out.split())
-    made = [open_run(tmp_path / "run").certificates(float(radius)) for radius in _demo_certified.RADII]
-    for radius, each in zip(_demo_certified.RADII, made, strict=True):
+    made = [open_run(tmp_path / "run").certificates(float(radius)) for radius in _demo_shown.RADII]
+    for radius, each in zip(_demo_shown.RADII, made, strict=True):
         (line,) = [line for line in ran.out.splitlines() if line.split()[:1] == [radius]]
         assert each.summary().accuracy.text in line
         assert each.summary()["calibration_error"].worst_all.text in line
@@ -54,18 +73,125 @@ def test_the_demo_certifies_a_network_and_says_what_is_claimed(certcal_command, 
     assert "except with probability at most 0.001" in text
     assert f"certcal certify {tmp_path / 'run'}" in text
     assert "--keep run" not in text
+    for kind in CONFIDENCES:
+        (line,) = [line for line in ran.out.splitlines() if line.split()[:1] == [kind]]
+        each = open_run(tmp_path / "run").certificates(float(_demo_shown.RADII[0]), confidence=kind)
+        assert line.split()[1] == round_outward(each.mean_width, "upper")
+        assert line.split()[2] == each.summary()["calibration_error"].worst.text
+
+
+def test_the_story_shows_few_metrics_and_explains_all(certcal_command):
+    story = certcal_command("demo", "--no-page").out.partition("When somebody")[0]
+    whole = certcal_command("demo", "--no-page", "--explain").out.partition("When somebody")[0]
+    assert ("SmoothECE" in story, "SmoothECE" in whole) == (True, True)
+    assert ("Kuiper" in story, "Kuiper" in whole) == (False, True)
+    assert "kuiper_error" in whole
+    assert "What this means" in story
+    assert "What this means" in whole
+
+
+def test_the_page_is_written_last_and_the_story_says_where_it_is(certcal_command, tmp_path):
+    ran = certcal_command("demo", "--keep", "run", "--metric", "ece")
+    assert (ran.code, ran.err) == (0, "")
+    assert {path.name for path in tmp_path.iterdir()} == {"run", "certcal-demo.html"}
+    assert "certcal-demo.html  # open it in a browser" in ran.out
+    page = tmp_path / "certcal-demo.html"
+    inside = numbers_of(page)
+    for result in inside["results"]:
+        found = open_run("run").certificates(result["radius"])
+        assert result["claim"]["text"] == found.claim(samples="certified" if found.n_certified else "all").text
+    shown = {f"{result['radius']:g}": result["claim"]["text"] for result in inside["results"]}
+    for radius in _demo_shown.RADII:
+        (line,) = [line for line in ran.out.splitlines() if line.split()[:1] == [radius]]
+        assert shown[radius] in line.split()
+    assert inside["provenance"]["command"] == ["certcal", "demo", "--keep", "run", "--metric", "ece"]
+    assert page.read_text("utf-8").count("data:image/png;base64,") == 12
+
+
+def test_no_page_replaces_another_unless_told_to(certcal_command, tmp_path):
+    first, second = tmp_path / "certcal-demo.html", tmp_path / "certcal-demo-2.html"
+    first.write_text("mine")
+    ran = certcal_command("demo", "--metric", "ece", "--no-diagram")
+    assert ran.code == 0
+    assert "certcal-demo-2.html" in ran.out
+    assert first.read_text() == "mine"
+    assert numbers_of(second)["n"] == IMAGES
+    assert certcal_command("demo", "--metric", "ece", "--force").code == 0
+    assert numbers_of(first)["n"] == IMAGES
+    assert len(list(tmp_path.iterdir())) == 2
+
+
+def test_the_page_gets_the_name_that_is_given(certcal_command, tmp_path):
+    ran = certcal_command("demo", "-o", "story.html", "-o", "numbers.json")
+    assert (ran.code, ran.err) == (0, "wrote numbers.json\n")
+    assert {path.name for path in tmp_path.iterdir()} == {"story.html", "numbers.json"}
+    document = json.loads((tmp_path / "numbers.json").read_text())
+    assert document["certified"]["results"] == numbers_of(tmp_path / "story.html")["results"]
+    again = certcal_command("demo", "-o", "story.html")
+    assert again.code == 2
+    assert "story.html exists and is not overwritten" in again.err
+
+
+def test_where_no_page_can_be_written_the_demo_does_not_begin(certcal_command, monkeypatch):
+    monkeypatch.setattr(os, "access", lambda *_: False)
+    ran = certcal_command("demo")
+    assert (ran.code, ran.out) == (2, "")
+    assert "say with -o where the page goes, or give --no-page" in ran.err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "complaint"),
+    [
+        (("--no-page", "-o", "x.html"), "--no-page and -o x.html contradict each other; leave one of them out"),
+        (("--data-folder", "here"), "--data-folder is for --data fashion-mnist; leave it out, since digits need none"),
+        (("--bins", "1000000"), "--bins 1000000: certified values have at most 10,000 bins"),
+        (
+            ("--data", "fashion-mnist", "--data-folder", "nowhere"),
+            "--data fashion-mnist: nowhere: this folder does not exist; give one with the idx files of Fashion-MNIST",
+        ),
+        (
+            ("--data", "fashion-mnist"),
+            "--data fashion-mnist: Fashion-MNIST is not installed; run: apt-get install dataset-fashion-mnist, or give "
+            "a folder with its four idx files with --data-folder",
+        ),
+    ],
+)
+def test_what_cannot_be_is_refused_in_a_sentence(certcal_command, tmp_path, monkeypatch, arguments, complaint):
+    monkeypatch.setattr(_fashion, "INSTALLED", tmp_path / "nothing")
+    ran = certcal_command("demo", *arguments)
+    assert (ran.code, ran.out, ran.err) == (2, "", f"certcal: error: {complaint}\n")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_story_can_be_told_of_fashion_mnist(certcal_command, tmp_path):
+    write_clothes(tmp_path / "clothes")
+    ran = certcal_command("demo", "--data", "fashion-mnist", "--data-folder", "clothes", "-o", "x.html")
+    assert (ran.code, ran.err) == (0, "")
+    text = " ".join(ran.out.split())
+    assert "Fashion-MNIST: Gaussian naive Bayes trained on 300 images, measured on 40 others" in text
+    assert "Fashion-MNIST: a network of one hidden layer, trained on 300 images" in text
+    assert "certcal demo --data fashion-mnist --keep run" in text
+    assert max(map(len, ran.out.splitlines())) <= 80
+    inside = numbers_of(tmp_path / "x.html")
+    assert (inside["source"], inside["n"]) == ("demo: fashion-mnist", 40)
+    assert "data:image/png;base64," in (tmp_path / "x.html").read_text("utf-8")
 
 
 def test_the_same_demo_twice_is_the_same_text(certcal_command):
-    assert certcal_command("demo", "--metric", "ece").out == certcal_command("demo", "--metric", "ece").out
+    arguments = ("demo", "--metric", "ece", "--no-page")
+    assert certcal_command(*arguments).out == certcal_command(*arguments).out
 
 
-def test_the_certified_numbers_are_in_the_json(certcal_command):
+def test_the_certified_numbers_are_in_the_json(certcal_command, tmp_path):
     document = json.loads(certcal_command("demo", "--metric", "ece", "--json").out)
     certified = document["certified"]
-    assert [result["radius"] for result in certified["results"]] == [0.1, 0.25, 0.5]
-    assert certified["run"]["draws"] == 200
+    assert [result["radius"] for result in certified["results"]] == [step / 16 for step in range(9)]
+    assert certified["run"]["draws"] == 400
     assert certified["results"][0]["claim"]["type"] == "certificate"
+    assert [entry["certificate"] for entry in document["compared"]] == list(CONFIDENCES)
+    same = [result for result in certified["results"] if result["radius"] == document["compared"][0]["radius"]]
+    assert document["compared"][0]["mean_width"] == same[0]["mean_width"]
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_the_embedded_network_learns_and_is_the_same_every_time():
@@ -80,10 +206,11 @@ def test_the_embedded_network_learns_and_is_the_same_every_time():
 
 def test_the_demo_writes_what_is_asked_for(certcal_command, tmp_path):
     path = tmp_path / "demo.svg"
-    ran = certcal_command("demo", "-o", path)
+    ran = certcal_command("demo", "-o", path, "--no-page")
     assert ran.code == 0
     assert path.read_bytes().startswith(b"<?xml")
     assert "-o demo.svg" not in ran.out
+    assert list(tmp_path.iterdir()) == [path]
 
 
 def test_the_embedded_data_is_visibly_miscalibrated_and_the_same_every_time():

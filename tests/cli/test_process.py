@@ -36,7 +36,7 @@ def test_version_and_help_succeed():
         assert word in ran.stdout
 
 
-@pytest.mark.parametrize("command", ["measure", "demo"])
+@pytest.mark.parametrize("command", ["measure", "demo", "report"])
 def test_every_help_has_examples_that_name_the_command(command):
     ran = run(command, "--help")
     assert ran.returncode == 0
@@ -44,7 +44,17 @@ def test_every_help_has_examples_that_name_the_command(command):
     assert max(map(len, ran.stdout.splitlines())) <= 80
 
 
-@pytest.mark.parametrize("arguments", [["--help"], ["measure", "--help"], ["demo", "--help"], ["--version"]])
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["--help"],
+        ["measure", "--help"],
+        ["demo", "--help"],
+        ["report", "--help"],
+        ["completion", "bash"],
+        ["--version"],
+    ],
+)
 def test_help_loads_nothing_heavy(arguments):
     code = (
         "import sys; from certcal.cli import cli; from certcal.cli._boundary import run;"
@@ -145,6 +155,27 @@ def on_a_terminal(arguments, environment, patience="2.0"):
     reader.join()
     os.close(controller)
     return process.returncode, seen.decode(errors="replace")
+
+
+def test_a_log_of_long_work_has_plain_lines_and_no_control_characters(scores):
+    code = (
+        "import certcal.cli._progress as p; p.APART_SECONDS = p.LIFE_SECONDS = 0.0;"
+        f"from certcal.cli import main; main(['measure', {str(scores)!r}, '--metric', 'ece', '--by', 'site'])"
+    )
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, check=False)
+    assert ran.returncode == 0
+    lines = ran.stderr.decode().splitlines()
+    assert [line.split(",")[0] for line in lines] == ["measuring: 1 of 3", "measuring: 2 of 3"]
+    assert not set(b"\r\x1b\x08") & set(ran.stderr + ran.stdout)
+
+
+def test_a_dumb_terminal_gets_no_escape_codes(scores):
+    environment = {"COLUMNS": "80", "PYTHONIOENCODING": "utf-8", "TERM": "dumb", "NO_COLOR": ""}
+    code, text = on_a_terminal(["measure", scores, "--metric", "ece"], environment, patience="1e6")
+    assert code == 0
+    # Where colorama is installed, which numba then loads, it resets the terminal as Python leaves.
+    assert "\x1b" not in text.removesuffix("\x1b[0m")
+    assert "ECE" in text
 
 
 @pytest.mark.parametrize(("environment", "coloured"), [({}, True), ({"NO_COLOR": "1"}, False)])

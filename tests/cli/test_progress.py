@@ -1,10 +1,13 @@
-"""Waiting: shown after a while on a terminal, silent otherwise."""
+"""Waiting: a bar after a while on a terminal, few plain lines in a log, nothing when told to be quiet."""
 
 from __future__ import annotations
 
 import io
 
-from certcal.cli._progress import Waiting
+import click
+
+from certcal.cli._boundary import run
+from certcal.cli._progress import Waiting, be_quiet, tell
 
 
 class Terminal(io.StringIO):
@@ -12,7 +15,7 @@ class Terminal(io.StringIO):
         return True
 
 
-def test_a_log_stays_silent():
+def test_a_log_of_quick_work_stays_silent():
     stream = io.StringIO()
     with Waiting(stream, patience=0.0) as waiting:
         waiting.stage("reading", 10)
@@ -70,3 +73,85 @@ def test_steps_that_are_not_counted_show_no_rate():
         waiting.advance(5)
         waiting._bar.refresh()
     assert "/s" not in stream.getvalue()
+
+
+class Clock:
+    """Seconds that pass when the test says so."""
+
+    def __init__(self):
+        self.now = 0.0
+
+    def __call__(self):
+        return self.now
+
+
+def logged(step, seconds, total=1_000_000, counted="draws", done=0):
+    """The lines that a log gets of steps that take so many seconds each."""
+    stream, clock = io.StringIO(), Clock()
+    with Waiting(stream, counted=counted, clock=clock) as waiting:
+        waiting.stage("drawing", total, done)
+        for _ in range(done, total, step):
+            clock.now += seconds
+            waiting.advance(step)
+    text = stream.getvalue()
+    assert "\r" not in text
+    assert "\x1b" not in text
+    return text.splitlines()
+
+
+def test_a_log_has_a_plain_line_for_each_tenth_of_long_work():
+    lines = logged(step=10_000, seconds=6)
+    assert lines[0] == "drawing: 100,000 of 1,000,000 draws, about 9 min left"
+    assert [line.split()[1] for line in lines] == [f"{tenth}00,000" for tenth in range(1, 10)]
+
+
+def test_lines_in_a_log_are_at_least_half_a_minute_apart():
+    assert logged(step=10_000, seconds=0.29) == []
+    lines = logged(step=10_000, seconds=1)
+    assert [line.split()[1] for line in lines] == ["300,000", "600,000", "900,000"]
+
+
+def test_very_long_work_shows_a_sign_of_life_every_ten_minutes():
+    lines = logged(step=10_000, seconds=300)
+    assert lines[0] == "drawing: 20,000 of 1,000,000 draws, about 8.2 h left"
+    assert len(lines) < 60
+
+
+def test_what_was_done_before_is_not_counted_into_the_rate():
+    lines = logged(step=10_000, seconds=6, done=500_000)
+    assert lines[0] == "drawing: 600,000 of 1,000,000 draws, about 4 min left"
+
+
+def test_a_log_that_cannot_be_written_does_not_stop_the_work():
+    clock = Clock()
+    stream = io.StringIO()
+    with Waiting(stream, clock=clock) as waiting:
+        waiting.stage("reading", 10)
+        stream.close()
+        for _ in range(9):
+            clock.now += 60
+            waiting.advance(1)
+    assert waiting._log._total is None
+
+
+def test_a_quiet_command_shows_no_progress_anywhere():
+    for stream in (io.StringIO(), Terminal()):
+        clock = Clock()
+
+        @click.command()
+        @click.option("--quiet", is_flag=True, expose_value=False, callback=be_quiet)
+        def command(stream=stream, clock=clock):
+            with Waiting(stream, patience=0.0, clock=clock) as waiting:
+                waiting.stage("drawing", 10)
+                clock.now += 1000
+                waiting.advance(5)
+            tell("wrote a file")
+
+        assert run(command, ["--quiet"]) == 0
+        assert stream.getvalue() == ""
+
+
+def test_a_quiet_command_names_no_files(certcal_command, scores, tmp_path):
+    options = ("--metric", "ece", "-o", tmp_path / "numbers.json")
+    assert certcal_command("measure", scores, *options).err == f"wrote {tmp_path / 'numbers.json'}\n"
+    assert certcal_command("measure", scores, *options, "--force", "--quiet").err == ""

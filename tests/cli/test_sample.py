@@ -106,7 +106,7 @@ def test_more_draws_and_more_samples_are_added(sampled, tmp_path):
         (["--limit", "3"], "the run is for 24 samples, and 3 are given"),
         (["--exact-noise"], "the run was drawn with noise = gaussian, and exact is asked for"),
         (["--limit", "25"], "--limit is 25, but "),
-        (["--sigma", "0"], "sigma is 0.0; pass a positive finite number"),
+        (["--sigma", "0"], "--sigma: '0' is not a number above 0"),
         (["-n", "many"], "many"),
         (["--model", "nothing.onnx"], "nothing.onnx: there is no such file"),
         (["--data", "nothing.npz"], "nothing.npz: there is no such file"),
@@ -128,6 +128,16 @@ def test_exact_noise_is_said(certcal_command, tmp_path):
     ran = certcal_command("sample", *named, *SETTINGS, "-o", tmp_path / "run")
     assert ran.code == 0
     assert "exact, for inputs on k/255, sigma 0.5" in " ".join(ran.out.split())
+
+
+def test_an_interrupt_before_the_first_draw_promises_nothing(data, tmp_path, certcal_command, monkeypatch):
+    def interrupt(*_, **__):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("certcal.smoothing.sample", interrupt)
+    named = ["--model", f"{HERE}:linear", "--outputs", "logits", "--data", data]
+    ran = certcal_command("sample", *named, *SETTINGS, "-o", tmp_path / "run")
+    assert (ran.code, ran.err) == (130, "certcal: interrupted; nothing was drawn\n")
 
 
 def test_an_interrupt_says_how_to_resume_and_the_command_shown_does_it(data, tmp_path, certcal_command):
@@ -201,7 +211,7 @@ def test_a_manifest_cannot_smuggle_a_command_into_the_one_that_is_shown(sampled,
 def test_a_folder_without_a_run_is_a_sentence(certcal_command, command):
     ran = certcal_command(*command)
     assert ran.code == 2
-    assert ran.err == "certcal: error: nowhere: there is no run here (no manifest.json); check the path\n"
+    assert ran.err == "certcal: error: nowhere: there is no such run; check the path\n"
 
 
 def test_an_unknown_command_about_runs_is_answered_with_those_there_are(certcal_command):

@@ -10,7 +10,7 @@ import pytest
 
 from certcal import InputError
 from certcal.data import read_intervals, resolve_interval_columns
-from certcal.data._interval_files import METADATA, Origin, intervals_as_parquet
+from certcal.data._interval_files import METADATA, IntervalOrigin, intervals_as_parquet
 
 
 @pytest.fixture
@@ -192,7 +192,7 @@ def test_an_origin_that_is_not_understood_is_no_origin(tmp_path, said):
 
 
 def test_an_origin_is_read_as_it_was_written(tmp_path):
-    origin = Origin("cdf", "exact", ("inputs lie on k/255", "α was fixed"))
+    origin = IntervalOrigin("cdf", "exact", ("inputs lie on k/255", "α was fixed"))
     columns = {"lower": np.array([0.25]), "upper": np.array([0.5]), "correct": np.array([True])}
     (tmp_path / "intervals.parquet").write_bytes(intervals_as_parquet(columns, origin))
     assert read_intervals(tmp_path / "intervals.parquet").origin == origin

@@ -30,7 +30,7 @@ def run(command: click.Command, arguments: list[str]) -> int:
     """
     _survive_any_text()
     try:
-        result = command.main(args=arguments, prog_name="certcal", standalone_mode=False)
+        result = command.main(args=list(arguments), prog_name="certcal", standalone_mode=False, obj=tuple(arguments))
         sys.stdout.flush()
     except click.exceptions.Exit as leaving:
         return _flushed(leaving.exit_code)
@@ -41,7 +41,7 @@ def run(command: click.Command, arguments: list[str]) -> int:
         click.echo(error.format_message(), err=True)
         return BAD_INPUT
     except click.UsageError as error:
-        _complain(error.format_message())
+        _complain(usage_sentence(error))
         if error.ctx is not None:
             _complain(f"Try '{error.ctx.command_path} --help'.", prefix="")
         return BAD_INPUT
@@ -63,6 +63,45 @@ def run(command: click.Command, arguments: list[str]) -> int:
         _complain("not enough memory; measure fewer rows, or a Parquet file, which is read in pieces")
         return BAD_INPUT
     return result if isinstance(result, int) else 0
+
+
+def usage_sentence(error: click.UsageError) -> str:
+    """What is wrong with a command line, in our form: the option, what is wrong, what would be right.
+
+    Examples
+    --------
+    >>> usage_sentence(click.NoSuchOption("--bin", possibilities=["--bins", "--by"]))
+    "there is no option '--bin'; did you mean '--bins'?"
+    >>> usage_sentence(click.BadParameter("'x' is not a number", param=click.Option(["-b", "--bins"])))
+    "--bins: 'x' is not a number"
+    >>> usage_sentence(click.MissingParameter(param=click.Option(["--data"], metavar="FILE")))
+    '--data FILE is missing'
+    """
+    if isinstance(error, click.NoSuchOption):
+        hint = f"; did you mean {error.possibilities[0]!r}?" if error.possibilities else ""
+        return f"there is no option {error.option_name!r}{hint}"
+    if isinstance(error, click.MissingParameter) and error.param is not None:
+        name = parameter_name(error.param)
+        metavar = error.param.metavar if isinstance(error.param, click.Option) else None
+        return f"{name}{f' {metavar}' if metavar else ''} is missing"
+    if isinstance(error, click.BadParameter) and error.param is not None:
+        return f"{parameter_name(error.param)}: {error.message}"
+    if isinstance(error, click.BadOptionUsage):
+        return f"{error.option_name} needs a value" if "requires" in error.message else error.message
+    return error.format_message()
+
+
+def parameter_name(parameter: click.Parameter) -> str:
+    """The long name of an option, or what an argument is called in the help.
+
+    Examples
+    --------
+    >>> parameter_name(click.Option(["-o", "--output"])), parameter_name(click.Argument(["table"]))
+    ('--output', 'TABLE')
+    """
+    if isinstance(parameter, click.Option):
+        return max(parameter.opts, key=len)
+    return parameter.human_readable_name
 
 
 def _flushed(code: int) -> int:

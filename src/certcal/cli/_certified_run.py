@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -14,15 +14,12 @@ from certcal._checks import InputError
 from certcal.cli._certified_table import common_notes
 from certcal.cli._progress import Waiting
 from certcal.cli._rivals import prepare_rivals, run_methods
-from certcal.data import IntervalPart
-from certcal.data._interval_files import NOISE, Origin, intervals_as_parquet
+from certcal.data import NOISE_NAMES, IntervalOrigin, IntervalPart, intervals_as_parquet
 from certcal.report.certificates import terms_text
 from certcal.report.results import CertifiedResults, Line, Method
-from certcal.smoothing import CONFIDENCES, Certificates, Counts, Run, certificates, open_run
-
-MOST_RADII = 1000
-STEPS_PER_SIGMA = 4
-HEADLINE_STEP = 2  # half of sigma
+from certcal.smoothing import CONFIDENCES, Certificates, Counts, Reviewed, Run, open_run, review
+from certcal.smoothing._review import MOST_RADII, radius_text
+from certcal.smoothing._usable import usable_counts
 
 _NOISE = {
     "gaussian": "The noise was drawn in floating point and is taken as exactly Gaussian; for inputs on k/255, "
@@ -77,7 +74,7 @@ def parse_radii(text: str) -> tuple[str, ...]:
         values.add(value)
     if len(values) > MOST_RADII:
         raise InputError(f"--radius: {len(values)} radii are too many; give at most {MOST_RADII}")
-    return tuple(_text(value) for value in sorted(values))
+    return tuple(radius_text(value) for value in sorted(values))
 
 
 def certify_run(
@@ -100,33 +97,44 @@ def certify_run(
         What is printed, and the intervals behind it.
     """
     run = open_run(folder)
-    lines: list[Line] = []
-    found: list[Certificates] = []
     methods: list[Method] = []
     with Waiting() as waiting:
         if asked.compare:
             waiting.stage("preparing the comparison")
             prepare_rivals()
         waiting.stage("reading")
-        counts = _counts(run, drawn_only=asked.drawn_only)
-        radii = _grid(counts, asked) if asked.radii is None else asked.radii
-        waiting.stage("certifying", len(radii) * len(asked.kinds))
-        for radius in radii:
-            for kind in asked.kinds:
-                one = certificates(counts, float(radius), asked.alpha, kind, asked.familywise)
-                found.append(one)
-                lines.append(_line(one, radius, kind if len(asked.kinds) > 1 else None, asked.alpha, settings))
+        counts = usable_counts(
+            run, drawn_only=asked.drawn_only, remedy="certify the samples that are drawn with --drawn-only"
+        )
+
+        def progress(finished: int, total: int) -> None:
+            if finished:
                 waiting.advance(1)
-                if asked.compare and one.n_certified:
-                    methods += run_methods(_part(one, radius), settings["bins"], settings["closed"], waiting)
-    chosen = _headline(lines, asked)
+            else:
+                waiting.stage("certifying", total)
+
+        made = review(
+            counts,
+            None if asked.radii is None else [float(radius) for radius in asked.radii],
+            confidence=asked.kinds,
+            alpha=asked.alpha,
+            familywise=asked.familywise,
+            progress=progress,
+            **settings,
+        )
+        for one in made.lines:
+            if asked.compare and one.certificates.n_certified:
+                methods += run_methods(_part(one), settings["bins"], settings["closed"], waiting)
+    several = len(asked.kinds) > 1
+    lines = [Line(one.radius, one.kind if several else None, one.summary, one.claim, one.width) for one in made.lines]
+    found = [one.certificates for one in made.lines]
     results = CertifiedResults(
         source=str(folder),
         n=len(counts),
         about={"run": _about(run, counts, found[0])},
         description=_description(run, counts, found[0], asked),
         lines=lines,
-        by="certificate" if len(asked.kinds) > 1 else None,
+        by="certificate" if several else None,
         methods=methods,
         conventions={
             **settings,
@@ -135,81 +143,22 @@ def certify_run(
             "confidence": asked.kinds[0] if len(asked.kinds) == 1 else "all",
             "ledger": found[0].ledger.to_dict(),
         },
-        claims=_claims(lines[chosen]),
+        claims=_claims(made.at()),
         notes=_notes(lines, found, asked, {**settings, "alpha": asked.alpha}),
-        curves=len(radii) > 3 and len(asked.kinds) == 1,
+        curves=len(made.radii) > 3 and not several,
+        review=replace(made, manifest=run.manifest),
     )
     return results, found
 
 
-def _text(value: float) -> str:
-    """The shortest text of a number."""
-    return repr(value).removesuffix(".0")
+def _part(one: Reviewed) -> IntervalPart:
+    found = one.certificates
+    return IntervalPart(one.radius, None, found.lower, found.upper, found.correct.astype(np.uint8), found.certified)
 
 
-def _grid(counts: Counts, asked: Request) -> tuple[str, ...]:
-    """Quarters of sigma, from 0 to the largest radius that is certified for any sample, and half of sigma at least."""
-    reached = certificates(counts, 0.0, asked.alpha, "standard", asked.familywise).radii
-    largest = float(np.nan_to_num(reached).max()) / counts.sigma  # NaN where a sample abstained
-    steps = range(max(math.floor(largest * STEPS_PER_SIGMA), HEADLINE_STEP) + 1)
-    return tuple(_text(float(f"{step * counts.sigma / STEPS_PER_SIGMA:.6g}")) for step in steps)
-
-
-def _counts(run: Run, *, drawn_only: bool) -> Counts:
-    try:
-        return run.counts()
-    except InputError:
-        state = run.state()
-        if state.complete:
-            raise
-    if drawn_only:
-        size = _drawn(run, state.missing)
-        if size is not None:
-            return run.counts(*size)
-        raise InputError(f"{run.path}: no sample is drawn completely; give the same sample command again to go on")
-    damaged = f", and {len(state.damaged)} of its shards are damaged" if state.damaged else ""
-    raise InputError(
-        f"{run.path}: the run is not complete, {state.finished:,} of {state.total:,} draws are there{damaged}; give "
-        "the same sample command again to draw the rest, or certify the samples that are drawn with --drawn-only"
-    )
-
-
-def _drawn(run: Run, missing: Sequence[Any]) -> tuple[int, int] | None:
-    """How many of the first samples have all their draws, and how many draws that is: the most draws that any have."""
-    sizes = run.manifest.sizes
-    for n in sorted({size.n for size in sizes}, reverse=True):
-        most = max(size.samples for size in sizes if size.n == n)
-        first = min((unit.first for unit in missing if unit.stage == "selection" or unit.start < n), default=most)
-        if first:
-            return min(first, most), n
-    return None
-
-
-def _line(one: Certificates, radius: str, group: str | None, alpha: float, settings: Mapping[str, Any]) -> Line:
-    samples = "certified" if one.n_certified else "all"
-    claim = one.claim(bins=settings["bins"], closed=settings["closed"], samples=samples, delta=alpha)
-    return Line(radius, group, one.summary(**settings), claim, one.mean_width)
-
-
-def _part(one: Certificates, radius: str) -> IntervalPart:
-    return IntervalPart(radius, None, one.lower, one.upper, one.correct.astype(np.uint8), one.certified)
-
-
-def _headline(lines: Sequence[Line], asked: Request) -> int:
-    """The largest radius that was asked for, or half of sigma.
-
-    A radius that the results chose would not do: the population's bound has an event for each radius, and so do
-    tangent certificates.
-    """
-    if asked.radii is None:
-        return HEADLINE_STEP * len(asked.kinds)
-    return len(lines) - len(asked.kinds)
-
-
-def _claims(line: Line) -> list[str]:
-    bound = line.summary.population or line.summary.population_all
-    sentences = [] if line.claim is None else [line.claim.sentence]
-    sentences += [f"at radius {line.radius}, {bound.sentence}", f"its terms: {terms_text(bound)}."]
+def _claims(one: Reviewed) -> list[str]:
+    bound = one.summary.population or one.summary.population_all
+    sentences = [one.claim.sentence, f"at radius {one.radius}, {bound.sentence}", f"its terms: {terms_text(bound)}."]
     return [sentence[:1].upper() + sentence[1:] for sentence in sentences]
 
 
@@ -232,7 +181,7 @@ def _about(run: Run, counts: Counts, one: Certificates) -> dict[str, Any]:
 def _description(run: Run, counts: Counts, one: Certificates, asked: Request) -> str:
     n, away = len(counts), one.n_abstained
     whole = "" if n == run.manifest.samples else f" of {run.manifest.samples:,}"
-    noise = NOISE[counts.noise]
+    noise = NOISE_NAMES[counts.noise]
     level = f"alpha {asked.alpha:g} {'in all' if asked.familywise else 'each'}"
     kind = f"{asked.kinds[0]} certificates" if len(asked.kinds) == 1 else "certificates compared"
     return (
@@ -291,5 +240,5 @@ def intervals_file(found: Sequence[Certificates]) -> bytes:
             **{name: column(name) for name in ("lower", "upper", "correct", "certified")},
             "alpha": np.repeat([one.ledger.spent for one in found], [len(one) for one in found]),
         },
-        Origin(one.confidence, one.noise, one.assumptions),
+        IntervalOrigin(one.confidence, one.noise, one.assumptions),
     )

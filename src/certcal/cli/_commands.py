@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from difflib import get_close_matches
 from importlib import import_module
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
+
+from certcal.cli._parse import nearest
+
+if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
 
 Examples = Sequence[tuple[str, str]]
 
@@ -41,6 +45,15 @@ class ExampleCommand(click.Command):
         super().__init__(*args, **options)
         self.examples = examples
 
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Parse, and say what the command takes when there is more."""
+        ctx.allow_extra_args = True
+        extra = super().parse_args(ctx, args)
+        if extra and not ctx.resilient_parsing:
+            takes = " ".join(self.collect_usage_pieces(ctx)[1:]) or "options only"
+            ctx.fail(f"{extra[0]!r} is too much; {ctx.command_path} takes {takes}")
+        return extra
+
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the options under their headings, all aligned."""
         sections: dict[str, list[tuple[str, str]]] = {}
@@ -48,7 +61,8 @@ class ExampleCommand(click.Command):
         for parameter in sorted(parameters, key=lambda parameter: not isinstance(parameter, SectionedOption)):
             record = parameter.get_help_record(ctx)
             if record is not None:
-                sections.setdefault(getattr(parameter, "section", "Help"), []).append((record[0], parameter.help or ""))
+                text = f"{parameter.help or ''}{' Required.' if parameter.required else ''}"
+                sections.setdefault(getattr(parameter, "section", "Help"), []).append((record[0], text))
         column = 2 + max(len(name) for rows in sections.values() for name, _ in rows)
         for title, rows in sections.items():
             with formatter.section(title):
@@ -93,11 +107,18 @@ class LazyGroup(click.Group):
     ) -> tuple[str | None, click.Command | None, list[str]]:
         """Find the command, or suggest the nearest."""
         name = args[0]
-        if name not in self.commands_from and not name.startswith("-"):
-            near = get_close_matches(name, self.commands_from, n=1)
-            hint = f"did you mean '{near[0]}'?" if near else f"the commands are {', '.join(self.commands_from)}"
-            ctx.fail(f"there is no command '{name}'; {hint}")
+        if name not in self.commands_from and not name.startswith("-") and not ctx.resilient_parsing:
+            hint = nearest(name, self.commands_from, f"the commands are {', '.join(self.commands_from)}")
+            ctx.fail(f"there is no command {name!r}{hint}")
         return super().resolve_command(ctx, args)
+
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+        """Commands for the tab key, without importing any of them, and the group's own options."""
+        from click.shell_completion import CompletionItem
+
+        known = self.commands_from.items()
+        found = [CompletionItem(name, help=text) for name, (_, text) in known if name.startswith(incomplete)]
+        return [*found, *click.Command.shell_complete(self, ctx, incomplete)]
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the one-line helps without importing anything."""

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from certcal._checks import InputError
+from certcal.cli._sources import existing
 from certcal.report.results import ComparedResults
 from certcal.smoothing.robustness import VoteRecord, compare
 
@@ -77,8 +78,7 @@ class _Named:
 def _log(path: str, name: str, sigma: float | None, n: int | None, alpha: float | None) -> _Named:
     from certcal.smoothing import LogWarning, read_log
 
-    if not Path(path).exists():
-        raise InputError(f"{path}: there is no such run or log; check the path")
+    existing(path, "run or log")
     if sigma is None or n is None:
         missing = " and ".join(
             option for option, value in (("--sigma", sigma), ("-n (draws per sample)", n)) if value is None

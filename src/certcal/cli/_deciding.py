@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from certcal._checks import InputError
-from certcal.cli._progress import Waiting
+from certcal.cli._progress import Waiting, tell
 from certcal.cli._show_decisions import show_decisions, write_decisions
 from certcal.models import Model
 from certcal.report._files import refuse_overwriting
@@ -69,4 +69,4 @@ def hand_over(decisions: Decisions, source: str, path: Path | None, *, force: bo
     else:
         show_decisions(decisions, source)
     if path is not None:
-        click.echo(f"wrote {path}", err=True)
+        tell(f"wrote {path}")

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
-from difflib import get_close_matches
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from certcal._checks import InputError
+from certcal.cli._parse import nearest
 from certcal.predictions import Predictions
 from certcal.report._names import NAMES
 from certcal.report.results import BRACKETS, Part
@@ -17,15 +17,17 @@ if TYPE_CHECKING:
 
 # A diagram with more lines than this is not read.
 _MOST_LINES = 40
+# Where nobody says how many resamples, this many for tables up to this size, a matter of seconds.
+RESAMPLES, MOST_RESAMPLED = 200, 1_000_000
 
 
 @dataclass(frozen=True)
 class Settings:
-    """How to measure."""
+    """How to measure; a bootstrap of None becomes one when the number of samples is known."""
 
     bins: tuple[int, ...]
     closed: str
-    bootstrap: int
+    bootstrap: int | None
     method: str
     level: float
     seed: int
@@ -36,6 +38,19 @@ class Settings:
         return min(
             (count for count in self.bins if count <= _MOST_LINES), key=lambda count: abs(count - 15), default=15
         )
+
+    def of(self, n: int | None) -> Settings:
+        """The same with a number of resamples; ``n`` is None when the number of samples is not known.
+
+        Examples
+        --------
+        >>> asked = Settings((15,), "left", None, "percentile", 0.95, 0)
+        >>> [asked.of(n).bootstrap for n in (5000, 10**8, None)]
+        [200, 0, 0]
+        """
+        if self.bootstrap is not None:
+            return self
+        return replace(self, bootstrap=RESAMPLES if n is not None and n <= MOST_RESAMPLED else 0)
 
     @property
     def conventions(self) -> dict[str, Any]:
@@ -52,8 +67,10 @@ class Settings:
         return described
 
 
-def measured(name: str, predictions: Predictions, settings: Settings, metrics: Sequence[str]) -> Part:
-    """Measure predictions and prepare their diagram."""
+def measured(
+    name: str, predictions: Predictions, settings: Settings, metrics: Sequence[str], *, intervals: bool = True
+) -> Part:
+    """Measure predictions and prepare their diagram; without intervals only the diagram is resampled."""
     import certcal
     from certcal.metrics import reliability
 
@@ -62,7 +79,7 @@ def measured(name: str, predictions: Predictions, settings: Settings, metrics: S
         bins=settings.bins,
         closed=settings.closed,
         metrics=metrics or None,
-        bootstrap=settings.bootstrap,
+        bootstrap=(settings.bootstrap or 0) if intervals else 0,
         method=settings.method,
         level=settings.level,
         seed=settings.seed,
@@ -73,7 +90,7 @@ def measured(name: str, predictions: Predictions, settings: Settings, metrics: S
         bins=settings.diagram_bins,
         closed=settings.closed,
         sample_weight=predictions.sample_weight,
-        replicates=settings.bootstrap,
+        replicates=settings.bootstrap or 0,
         level=settings.level,
         seed=settings.seed,
     )
@@ -92,9 +109,8 @@ def check_metrics(metrics: Sequence[str]) -> None:
     """
     for metric in metrics:
         if metric not in NAMES:
-            near = get_close_matches(metric, NAMES, n=1)
-            hint = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(NAMES)}"
-            raise InputError(f"--metric: there is no {metric!r}; {hint}")
+            hint = nearest(metric, NAMES, f"there are {', '.join(NAMES)}")
+            raise InputError(f"--metric: there is no {metric!r}{hint}")
 
 
 def measured_in_pieces(
@@ -109,7 +125,7 @@ def measured_in_pieces(
         bins=settings.bins,
         closed=settings.closed,
         diagram=settings.diagram_bins,
-        bootstrap=settings.bootstrap,
+        bootstrap=settings.bootstrap or 0,
         method=settings.method,
         level=settings.level,
         seed=settings.seed,

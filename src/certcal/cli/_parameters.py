@@ -1,283 +1,313 @@
-"""Options that several commands share."""
+"""Options that several commands share: one name, one meaning, one wording each."""
 
 from __future__ import annotations
 
-import math
-import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import partial
 from typing import Any, TypeVar
 
 import click
 
 from certcal.cli._commands import SectionedOption
+from certcal.cli._completing import complete_columns, complete_metrics
+from certcal.cli._parse import (
+    Choice,
+    each,
+    optional,
+    parse_bin_count,
+    parse_bins,
+    parse_positive,
+    parse_radii,
+    parse_resamples,
+    parse_share,
+    parse_size,
+    whole_number,
+)
+from certcal.cli._progress import be_quiet
 
 Decorated = TypeVar("Decorated", bound=Callable[..., Any])
+Decorator = Callable[[Decorated], Decorated]
 
-MOST_BINS = 1_000_000
-# The time of a worst case grows with the square of the number of bins: this many take seconds.
-MOST_CERTIFIED_BINS = 10_000
-
-Option = tuple[tuple[str, ...], dict[str, Any]]
-
-
-def parse_bins(ctx: click.Context | None, param: click.Parameter | None, values: Sequence[str]) -> tuple[int, ...]:
-    """Turn ``15``, ``5,10,15`` and repetitions of these into numbers of bins, each once, smallest first.
-
-    Examples
-    --------
-    >>> parse_bins(None, None, ["15", "5,10,15"])
-    (5, 10, 15)
-    """
-    number = whole_number(1, MOST_BINS)
-    return tuple(sorted({number(ctx, param, part) for value in values for part in value.split(",")}))
+COLUMNS, MEASURING, CERTIFYING = "Columns (found by their names when not given)", "Measuring", "Certifying"
+RUN, LOGS, OUTPUT = "Certificates from a run", "Published logs (a run knows these itself)", "Output"
+KINDS = ("tight", "tangent", "bernstein", "cdf", "standard", "all")
+MOST_SEED = 2**63 - 1
 
 
-def parse_bin_count(ctx: click.Context | None, param: click.Parameter | None, value: str) -> int:
-    """Turn ``15`` into a number of bins; several numbers are refused in words of their own.
-
-    Examples
-    --------
-    >>> parse_bin_count(None, None, "15")
-    15
-    """
-    if "," in value:
-        raise click.BadParameter(
-            f"{value!r} is several numbers of bins; give one, and run it once for each", ctx, param
-        )
-    return whole_number(1, MOST_CERTIFIED_BINS)(ctx, param, value)
+def option(section: str, *names: str, **settings: Any) -> Callable[[Decorated], Decorated]:
+    """An option under a heading of the help."""
+    return click.option(*names, cls=SectionedOption, section=section, show_default=False, **settings)
 
 
-def whole_number(least: int, most: int) -> Callable[[click.Context | None, click.Parameter | None, str], int]:
-    """A parser of whole numbers in a range.
+def options(*decorators: Callable[[Any], Any]) -> Callable[[Decorated], Decorated]:
+    """Several options, in the order in which the help shows them."""
 
-    Examples
-    --------
-    >>> whole_number(0, 9)(None, None, " 7 ")
-    7
-    """
+    def decorate(command: Decorated) -> Decorated:
+        for decorator in reversed(decorators):
+            command = decorator(command)
+        return command
 
-    def parse(ctx: click.Context | None, param: click.Parameter | None, value: str) -> int:
-        text = value.strip()
-        if text[:1] == "-" and text[1:].isdecimal():
-            raise click.BadParameter(f"{text} is not in the range from {least} to {most}", ctx, param)
-        if not (text.isdecimal() and len(text) <= len(str(most)) and least <= int(text) <= most):
-            raise click.BadParameter(f"{text!r} is not a whole number from {least} to {most}", ctx, param)
-        return int(text)
-
-    return parse
+    return decorate
 
 
-def parse_share(
-    ctx: click.Context | None, param: click.Parameter | None, value: str, *, example: str = "0.95", zero: bool = False
-) -> float:
-    """Turn ``0.95`` or ``95%`` into a number strictly between 0 and 1, or 0 where that is allowed.
-
-    Examples
-    --------
-    >>> parse_share(None, None, "95%"), parse_share(None, None, ".9"), parse_share(None, None, "0", zero=True)
-    (0.95, 0.9, 0.0)
-    """
-    text = value.strip()
-    try:
-        share = float(text.removesuffix("%")) / (100 if text.endswith("%") else 1)
-    except ValueError:
-        share = math.nan
-    if not (0 < share < 1 or (zero and share == 0)):
-        allowed = "neither 0 nor" if zero else "not"
-        raise click.BadParameter(f"{text!r} is {allowed} between 0 and 1, such as {example}", ctx, param)
-    return share
+def number(section: str, *names: str, least: int, most: int, **settings: Any) -> Callable[[Decorated], Decorated]:
+    """An option that takes a whole number."""
+    return option(section, *names, callback=optional(whole_number(least, most)), **settings)
 
 
-def parse_size(ctx: click.Context | None, param: click.Parameter | None, value: str | None) -> int | None:
-    """Turn ``2GB``, ``500 MB`` or ``1.5GiB`` into bytes.
-
-    Examples
-    --------
-    >>> parse_size(None, None, "2GB"), parse_size(None, None, "1.5 GiB"), parse_size(None, None, None)
-    (2000000000, 1610612736, None)
-    """
-    if value is None:
-        return None
-    match = re.fullmatch(r"([0-9]{1,9}(?:\.[0-9]{1,9})?)\s*([kmgt]?)(i?)b?", value.strip().lower())
-    if match is None or (match[3] and not match[2]):
-        raise click.BadParameter(f"{value!r} is not a size such as 500MB or 2GB", ctx, param)
-    return int(float(match[1]) * (1024 if match[3] else 1000) ** " kmgt".index(match[2] or " "))
+def column(name: str, text: str, metavar: str = "COLUMN") -> Callable[[Decorated], Decorated]:
+    """An option that names a column of the table."""
+    return option(COLUMNS, name, metavar=metavar, help=text, shell_complete=complete_columns)
 
 
-def _parse_alpha(ctx: click.Context | None, param: click.Parameter | None, value: str | None) -> float | None:
-    return None if value is None else parse_share(ctx, param, value, example="0.001", zero=True)
+def _by(verb: str) -> Callable[[Any], Any]:
+    return column("--by", f"{verb} each value of this column beside the whole.")
 
 
-def _option(*names: str, **settings: Any) -> Option:
-    return names, settings
+_PREDICTION = column("--prediction", "Predicted classes, compared with the label.")
+_LABEL = column("--label", "True classes.")
+_PER_CLASS = (
+    column("--probabilities", "Per class: a prefix, 'p_*', names with commas, or lists.", "COLUMNS"),
+    column("--logits", "The same for logits.", "COLUMNS"),
+)
+_WEIGHT = column("--weight", "Sample weights.")
+_ENDS = (
+    column("--lower", "Lower ends of the intervals."),
+    column("--upper", "Upper ends of the intervals."),
+)
+_CERTIFIED = column("--certified", "0/1: is the row certified? Default: all are.")
+
+score_column_options = options(
+    column("--confidence", "Confidences, or binary scores."),
+    column("--correct", "0/1: was the prediction right (binary: the outcome)?"),
+    _PREDICTION,
+    _LABEL,
+    *_PER_CLASS,
+)
+column_options = options(score_column_options, _WEIGHT, _by("Measure"))
+interval_column_options = options(
+    *_ENDS,
+    column("--correct", "0/1: is the prediction right?"),
+    _PREDICTION,
+    _LABEL,
+    _CERTIFIED,
+    _by("Certify"),
+)
+report_column_options = options(
+    column("--confidence", "Confidences, or binary scores; of a run, the kind of interval.", "COLUMN"),
+    column("--correct", "0/1: is the prediction right (binary: the outcome)?"),
+    _PREDICTION,
+    _LABEL,
+    *_PER_CLASS,
+    _WEIGHT,
+    *_ENDS,
+    _CERTIFIED,
+    _by("Show"),
+)
 
 
-_COLUMNS, _OUTPUT = "Columns (found by their names when not given)", "Output"
-_PREDICTION = _option("--prediction", metavar="COLUMN", help="Predicted classes, compared with the label.")
-_LABEL = _option("--label", metavar="COLUMN", help="True classes.")
-_CLOSED = _option("--closed", type=click.Choice(["left", "right"]), default="left", help="Bins are [a, b) or (a, b].")
-_JSON = _option("--json", "as_json", is_flag=True, help="Print JSON for machines, with all digits.")
-_FORCE = _option("--force", is_flag=True, help="Let -o replace existing files.")
+def closed_option(section: str) -> Callable[[Decorated], Decorated]:
+    """Which end of a bin belongs to it."""
+    text = "Bins are [a, b) or (a, b]. Default: left."
+    return option(section, "--closed", type=Choice(["left", "right"]), default="left", help=text)
 
 
-def _files(text: str) -> Option:
-    return _option("-o", "--output", "outputs", multiple=True, metavar="FILE", help=f"Also write {text}; repeatable.")
-
-
-def _by(verb: str) -> Option:
-    return _option("--by", metavar="COLUMN", help=f"{verb} each value of this column beside the whole.")
-
-
-def column_options(command: Decorated) -> Decorated:
-    """Which column of a table of predictions holds what."""
-    several = "COLUMNS"
-    return _with_options(
-        command,
-        _COLUMNS,
-        _option("--confidence", metavar="COLUMN", help="Confidences, or binary scores."),
-        _option("--correct", metavar="COLUMN", help="0/1: was the prediction right (binary: the outcome)?"),
-        _PREDICTION,
-        _LABEL,
-        _option("--probabilities", metavar=several, help="Per class: a prefix, 'p_*', names with commas, or lists."),
-        _option("--logits", metavar=several, help="The same for logits."),
-        _option("--weight", metavar="COLUMN", help="Sample weights."),
-        _by("Measure"),
+def delta_option(section: str) -> Callable[[Decorated], Decorated]:
+    """The failure probability of a bound."""
+    return option(
+        section,
+        "--delta",
+        callback=partial(parse_share, example="0.05"),
+        default="0.05",
+        metavar="P",
+        help="Chance that a population bound may fail. Default: 0.05.",
     )
 
 
-def interval_column_options(command: Decorated) -> Decorated:
-    """Which column of a table of intervals holds what."""
-    return _with_options(
-        command,
-        _COLUMNS,
-        _option("--lower", metavar="COLUMN", help="Lower ends of the intervals."),
-        _option("--upper", metavar="COLUMN", help="Upper ends of the intervals."),
-        _option("--correct", metavar="COLUMN", help="0/1: is the prediction right?"),
-        _PREDICTION,
-        _LABEL,
-        _option("--certified", metavar="COLUMN", help="0/1: is the row certified? Default: all are."),
-        _by("Certify"),
+def bin_counts_option(section: str) -> Callable[[Decorated], Decorated]:
+    """Numbers of bins."""
+    return option(
+        section,
+        "--bins",
+        callback=parse_bins,
+        multiple=True,
+        default=("15",),
+        metavar="N[,N...]",
+        help="How many bins; repeatable. Default: 15.",
     )
 
 
-def measuring_options(command: Decorated) -> Decorated:
-    """Bins and bootstrap."""
-    methods = click.Choice(["percentile", "bca"])
-    return _with_options(
-        command,
-        "Measuring",
-        _option(
-            "--bins",
-            callback=parse_bins,
-            multiple=True,
-            default=("15",),
-            metavar="N[,N...]",
-            help="How many bins; repeatable. Default: 15.",
-        ),
-        _CLOSED,
-        _option(
-            "--bootstrap",
-            callback=whole_number(0, 1_000_000),
-            default="0",
-            metavar="N",
-            help="Intervals from N resamples.",
-        ),
-        _option("--method", type=methods, default="percentile", help="Kind of interval. Default: percentile."),
-        _option(
-            "--level", callback=parse_share, default="0.95", metavar="LEVEL", help="Of the intervals. Default: 0.95."
-        ),
-        _option(
-            "--seed",
-            callback=whole_number(0, 2**63 - 1),
-            default="0",
-            metavar="N",
-            help="Of the bootstrap. Default: 0.",
-        ),
+def bin_count_option(section: str) -> Callable[[Decorated], Decorated]:
+    """The number of bins of a guarantee."""
+    text = "Bins of the calibration error. Default: 15."
+    return option(section, "--bins", callback=parse_bin_count, default="15", metavar="N", help=text)
+
+
+def bootstrap_option(default: str | None, text: str) -> Callable[[Decorated], Decorated]:
+    """The number of resamples."""
+    return option(
+        MEASURING,
+        "--bootstrap",
+        callback=optional(parse_resamples),
+        default=default,
+        metavar="N",
+        help=f"Intervals from {text}",
     )
 
 
-def certifying_options(command: Decorated) -> Decorated:
-    """Radii, bins, failure probabilities and rivals."""
-    return _with_options(
-        command,
-        "Certifying",
-        _option(
-            "--radius",
-            metavar="R[,R...]",
-            help="Of a run: radii to certify at. Default: quarters of sigma. Of a table: its column of radii.",
-        ),
-        _option(
-            "--bins",
-            callback=parse_bin_count,
-            default="15",
-            metavar="N",
-            help="Bins of the calibration error. Default: 15.",
-        ),
-        _CLOSED,
-        _option(
-            "--delta",
-            callback=partial(parse_share, example="0.05"),
-            default="0.05",
-            metavar="P",
-            help="Chance that a population bound may fail. Default: 0.05.",
-        ),
-        _option(
-            "--alpha",
-            callback=_parse_alpha,
-            metavar="P",
-            help="Chance that a sample's interval is wrong. Default: 0.001 for a run; what a table says in its column "
-            "alpha, or 0; rows that the verifier abstained on must stay in the table, with certified = 0.",
-        ),
-        _option("--compare", is_flag=True, help="Also run ADMM and gradient ascent (needs torch; slow)."),
+resampling_options = options(
+    option(
+        MEASURING,
+        "--method",
+        type=Choice(["percentile", "bca"]),
+        default="percentile",
+        help="Kind of interval. Default: percentile.",
+    ),
+    option(
+        MEASURING,
+        "--level",
+        callback=parse_share,
+        default="0.95",
+        metavar="P",
+        help="Of the intervals. Default: 0.95.",
+    ),
+    number(
+        MEASURING, "--seed", least=0, most=MOST_SEED, default="0", metavar="N", help="Of the bootstrap. Default: 0."
+    ),
+)
+measuring_options = options(
+    bin_counts_option(MEASURING),
+    closed_option(MEASURING),
+    bootstrap_option("0", "N resamples. Default: 0, none."),
+    resampling_options,
+)
+memory_option = option(
+    MEASURING,
+    "--memory",
+    callback=optional(parse_size),
+    metavar="SIZE",
+    help="Read larger tables in pieces. Default: half of this machine's.",
+)
+
+radius_option = option(
+    CERTIFYING,
+    "--radius",
+    metavar="R[,R...]",
+    help="Of a run: radii to certify at. Default: quarters of sigma. Of a table: its column of radii.",
+)
+alpha_option = option(
+    CERTIFYING,
+    "--alpha",
+    callback=optional(partial(parse_share, example="0.001", zero=True)),
+    metavar="P",
+    help="Chance that a sample's interval is wrong. Default: 0.001 for a run; what a table says in its column "
+    "alpha, or 0; rows that the verifier abstained on must stay in the table, with certified = 0.",
+)
+certifying_options = options(
+    radius_option,
+    bin_count_option(CERTIFYING),
+    closed_option(CERTIFYING),
+    delta_option(CERTIFYING),
+    alpha_option,
+    option(CERTIFYING, "--compare", is_flag=True, help="Also run ADMM and gradient ascent (needs torch; slow)."),
+)
+familywise_options = options(
+    option(RUN, "--familywise", is_flag=True, help="Let alpha be the chance that any sample's certificate is wrong."),
+    option(RUN, "--drawn-only", is_flag=True, help="Certify the samples that are drawn, if the run is not complete."),
+)
+run_options = options(
+    option(
+        RUN,
+        "--confidence",
+        type=Choice(KINDS),
+        metavar="KIND",
+        help="Kind of interval: tight, tangent, bernstein, cdf or standard; or all side by side. Default: tight.",
+    ),
+    familywise_options,
+)
+
+log_options = options(
+    option(
+        LOGS,
+        "--sigma",
+        "sigmas",
+        callback=each(parse_positive),
+        multiple=True,
+        metavar="S",
+        help="Noise of the logs: once for all, or once for each in order.",
+    ),
+    option(
+        LOGS,
+        "-n",
+        "draws",
+        callback=each(whole_number(1, 10**9)),
+        multiple=True,
+        metavar="N",
+        help="Draws per sample of the logs: once for all, or once for each.",
+    ),
+)
+
+
+def radii_option(section: str) -> Callable[[Decorated], Decorated]:
+    """Radii at which runs are compared."""
+    return option(
+        section,
+        "--radius",
+        "radii",
+        callback=parse_radii,
+        multiple=True,
+        metavar="R[,R...]",
+        help="Radii; repeatable. Default: steps up to the largest.",
     )
 
 
-def run_options(command: Decorated) -> Decorated:
-    """How certificates are made from a run."""
-    kinds = click.Choice(["tight", "tangent", "bernstein", "cdf", "standard", "all"])
-    return _with_options(
-        command,
-        "Certificates from a run",
-        _option("--confidence", type=kinds, help="Kind of interval, or all side by side. Default: tight."),
-        _option("--familywise", is_flag=True, help="Let alpha be the chance that any sample's certificate is wrong."),
-        _option("--drawn-only", is_flag=True, help="Certify the samples that are drawn, if the run is not complete."),
+json_option = option(OUTPUT, "--json", "as_json", is_flag=True, help="Print JSON for machines, with all digits.")
+force_option = option(OUTPUT, "--force", is_flag=True, help="Let -o replace existing files.")
+quiet_option = option(
+    OUTPUT,
+    "-q",
+    "--quiet",
+    is_flag=True,
+    expose_value=False,
+    callback=be_quiet,
+    help="Nothing on standard error but errors.",
+)
+
+
+def files_option(text: str) -> Callable[[Decorated], Decorated]:
+    """Files to write."""
+    return option(
+        OUTPUT,
+        "-o",
+        "--output",
+        "outputs",
+        multiple=True,
+        metavar="FILE",
+        type=click.Path(),
+        help=f"{text}; repeatable.",
     )
 
 
-def memory_option(command: Decorated) -> Decorated:
-    """When to read in pieces."""
-    text = "Read larger tables in pieces. Default: half of this machine's."
-    return _with_options(command, "Measuring", _option("--memory", callback=parse_size, metavar="SIZE", help=text))
+def file_options(text: str) -> Callable[[Decorated], Decorated]:
+    """JSON, files, and how loud."""
+    return options(json_option, files_option(text), force_option, quiet_option)
 
 
-def output_options(command: Decorated) -> Decorated:
-    """What is shown of measurements and where it goes."""
-    return _with_options(
-        command,
-        _OUTPUT,
-        _option("--metric", "metrics", multiple=True, metavar="NAME", help="Only this metric; repeatable."),
-        _option("--explain", is_flag=True, help="Say in a sentence what each number claims."),
-        _option("--no-diagram", is_flag=True, help="Leave out the reliability diagram."),
-        _JSON,
-        _files("a diagram (.png .svg .pdf) or numbers (.json .csv)"),
-        _FORCE,
-    )
-
-
-def keep_option(command: Decorated) -> Decorated:
-    """Where a run goes that would be thrown away."""
-    text = "Keep the draws in this folder, for certcal certify."
-    return _with_options(command, _OUTPUT, _option("--keep", metavar="RUN", help=text))
-
-
-def number_output_options(command: Decorated) -> Decorated:
-    """Where numbers without a diagram go."""
-    files = _files("the numbers (.json .csv), or a run's intervals (.parquet)")
-    return _with_options(command, _OUTPUT, _JSON, files, _FORCE)
-
-
-def _with_options(command: Decorated, section: str, *options: Option) -> Decorated:
-    for names, settings in reversed(options):
-        command = click.option(*names, cls=SectionedOption, section=section, show_default=False, **settings)(command)
-    return command
+output_options = options(
+    option(
+        OUTPUT,
+        "--metric",
+        "metrics",
+        multiple=True,
+        metavar="NAME",
+        shell_complete=complete_metrics,
+        help="Only this metric; repeatable.",
+    ),
+    option(OUTPUT, "--explain", is_flag=True, help="Say in a sentence what each number claims."),
+    option(OUTPUT, "--no-diagram", is_flag=True, help="Leave out the reliability diagram."),
+    file_options("Also write a page (.html), a diagram (.png .svg .pdf) or numbers (.json .csv)"),
+)
+number_output_options = file_options("Also write a page (.html), numbers (.json .csv), or a run's intervals (.parquet)")
+keep_option = option(
+    OUTPUT, "--keep", metavar="RUN", type=click.Path(), help="Keep the draws in this folder, for certcal certify."
+)

@@ -44,6 +44,12 @@ def show(
     if diagram:
         console.print(ReliabilityDiagram(whole.reliability))
         console.print()
+    if results.bounds:
+        from certcal.report.bounds import bound_sentences
+
+        for sentence in bound_sentences(results.bounds):
+            console.print(Text(sentence))
+        console.print()
     if explain:
         for row in whole.rows:
             console.print(Text(row.sentence), style="dim")

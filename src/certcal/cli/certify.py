@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -28,7 +29,7 @@ _ALPHA_OF_RUNS = 0.001
         ("certcal certify intervals.csv --by hospital", "each group beside the whole"),
         ("certcal certify intervals.csv --alpha 0.001 --delta 0.01", "intervals that hold with probability 0.999"),
         ("certcal certify intervals.csv --compare", "what ADMM and gradient ascent would have said"),
-        ("certcal certify intervals.csv -o certified.json -o certified.csv", "write files as well"),
+        ("certcal certify intervals.csv -o report.html -o certified.csv", "write a page and files as well"),
         ("certcal certify intervals.csv --json | jq '.results[0].headline'", "for scripts"),
     ),
 )
@@ -60,61 +61,34 @@ def certify(
     prediction is correct; any verifier's output will do, as Parquet, CSV, TSV, npz or Arrow. What is printed holds for
     every choice of confidences inside the intervals: it is computed exactly, and rounded in the safe direction.
     """
-    from certcal.cli._outputs import check_number_outputs, check_run_outputs, write_numbers
+    from certcal.cli._outputs import INTERVALS, NUMBERS, announce, check_outputs, write_outputs
+    from certcal.cli._sources import existing, only_for, refuse_number
 
-    path = Path(source)
+    path = existing(source, "run or table")
     settings: dict[str, Any] = {"bins": bins, "closed": closed, "delta": delta}
-    if not path.exists():
-        from certcal._checks import InputError
-        from certcal.data._open import nearest
-
-        raise InputError(f"{source}: there is no such run or table; {nearest(path)}")
     if path.is_dir():
-        _only_for("tables of intervals", source, "a run", columns)
-        paths = check_run_outputs(outputs, force=force, run=path)
+        only_for("tables of intervals", source, "a run", columns)
+        paths = check_outputs(outputs, (*NUMBERS, INTERVALS), force=force, sources=[path])
         options = {"confidence": confidence or "tight", "familywise": familywise, "drawn_only": drawn_only}
         level = _ALPHA_OF_RUNS if alpha is None else alpha
-        results = _from_run(path, radius, level, options, settings, compare=compare, paths=paths, force=force)
+        results, others = _from_run(path, radius, level, options, settings, compare=compare, paths=paths)
     else:
         given = {"confidence": confidence, "familywise": familywise or None, "drawn_only": drawn_only or None}
-        _only_for("runs of certcal sample", source, "no folder", given)
-        paths = check_number_outputs(outputs, force=force, source=path)
+        only_for("runs of certcal sample", source, "no folder", given)
+        paths = check_outputs(outputs, NUMBERS, force=force, sources=[path])
         from certcal.cli._certified_table import certify_table
 
-        _refuse_number(radius, source)
+        refuse_number(radius, source)
         settings["alpha"] = alpha
-        results = certify_table(path, {**columns, "radius": radius}, settings, compare=compare)
-        write_numbers(results, paths, force=force)
+        results, others = certify_table(path, {**columns, "radius": radius}, settings, compare=compare), {}
+    write_outputs(results, paths, force=force, sources=[path], others=others)
     if as_json:
         click.echo(results.to_json(), nl=False)
     else:
         from certcal.cli._show_certified import show_certified
 
         show_certified(results)
-    for written in paths:
-        click.echo(f"wrote {written}", err=True)
-
-
-def _only_for(what: str, source: str, it_is: str, options: dict[str, Any]) -> None:
-    from certcal._checks import InputError
-
-    for name, value in options.items():
-        if value is not None:
-            raise InputError(f"--{name.replace('_', '-')} is for {what}, and {source} is {it_is}; leave it out")
-
-
-def _refuse_number(radius: str | None, source: str) -> None:
-    """A radius where the name of a column is asked for."""
-    from certcal._checks import InputError
-
-    try:
-        float((radius or "").split(",")[0])
-    except ValueError:
-        return
-    raise InputError(
-        f"--radius {radius}: {source} is a table, of which --radius names the column of radii, and all of them are "
-        "certified; leave it out, or give a run"
-    )
+    announce(paths)
 
 
 def _from_run(
@@ -126,12 +100,11 @@ def _from_run(
     *,
     compare: bool,
     paths: list[Path],
-    force: bool,
-) -> CertifiedResults:
+) -> tuple[CertifiedResults, dict[str, Callable[[], bytes]]]:
+    """What is certified of a run, and the content of a file of intervals."""
     from certcal._checks import InputError
     from certcal.cli._certified_run import Request, certify_run, intervals_file, kinds_of, parse_radii
-    from certcal.cli._outputs import INTERVALS, write_numbers
-    from certcal.report._files import write_bytes
+    from certcal.cli._outputs import INTERVALS
 
     kinds = kinds_of(options.pop("confidence"))
     tables = [path for path in paths if path.suffix.lower() == INTERVALS]
@@ -142,7 +115,4 @@ def _from_run(
             raise InputError(f"{word} needs one kind of certificate; choose it with --confidence")
     asked = Request(None if radius is None else parse_radii(radius), kinds, alpha, compare=compare, **options)
     results, found = certify_run(folder, asked, settings)
-    write_numbers(results, [path for path in paths if path not in tables], force=force)
-    for path in tables:
-        write_bytes(path, intervals_file(found), force=force)
-    return results
+    return results, {INTERVALS: lambda: intervals_file(found)}

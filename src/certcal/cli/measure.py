@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Iterator, Sequence
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
 from certcal.cli._commands import ExampleCommand
-from certcal.cli._parameters import column_options, measuring_options, memory_option, output_options
+from certcal.cli._parameters import (
+    MEASURING,
+    column_options,
+    measuring_options,
+    memory_option,
+    option,
+    output_options,
+)
 from certcal.data._layout import OPTIONS
 
-if TYPE_CHECKING:
-    from certcal.cli._measuring import Settings
-    from certcal.cli._progress import Waiting
-    from certcal.data import PredictionStream
-    from certcal.report.results import MeasuredResults, Part
+_DELTA = 0.05
 
 
 @click.command(
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
         ("certcal measure predictions.npz --bins 5,10,15,20", "several numbers of bins"),
         ("certcal measure predictions.csv --by hospital", "each group beside the whole"),
         ("certcal measure predictions.csv --bootstrap 1000 --method bca", "with intervals"),
-        ("certcal measure predictions.csv -o diagram.svg -o numbers.json", "write files as well"),
+        ("certcal measure predictions.csv -o report.html -o numbers.json", "write a page and files as well"),
         ("certcal measure predictions.csv --json | jq '.measurements[0].value'", "for scripts"),
     ),
 )
@@ -36,11 +36,13 @@ if TYPE_CHECKING:
 @column_options
 @measuring_options
 @memory_option
+@option(MEASURING, "--bounds", is_flag=True, help="Also bound the true calibration error, as certcal bound does.")
 @output_options
 def measure(
     table: str,
     by: str | None,
     memory: int | None,
+    bounds: bool,
     metrics: tuple[str, ...],
     explain: bool,
     no_diagram: bool,
@@ -55,104 +57,27 @@ def measure(
     correct (or with a prediction and a label, or a 0/1 outcome), or probabilities or logits per class with a label.
     Options name others.
     """
+    from certcal._checks import InputError
+    from certcal.cli._measured_table import measure_table
     from certcal.cli._measuring import Settings, check_metrics
-    from certcal.cli._outputs import check_outputs, write_outputs
-    from certcal.cli._progress import Waiting
-    from certcal.data import PredictionStream
+    from certcal.cli._outputs import DRAWN, announce, check_outputs, write_outputs
+    from certcal.cli._sources import refuse_run
 
     check_metrics(metrics)
-    paths = check_outputs(outputs, force=force, source=Path(table))
+    refuse_run(table)
+    paths = check_outputs(outputs, DRAWN, force=force, sources=[table])
     overrides = {role: options.pop(role) for role in OPTIONS}
     settings = Settings(**options)
-    with Waiting() as waiting:
-        waiting.stage("reading")
-        stream = PredictionStream(table, overrides, by=by)
-        if _fits(stream, memory):
-            results = _at_once(stream, settings, metrics, waiting)
-        else:
-            results = _in_pieces(stream, settings, metrics, waiting)
-    write_outputs(results, paths, force=force)
+    results = measure_table(table, overrides, by, settings, metrics, memory=memory, delta=_DELTA if bounds else None)
+    if bounds and not results.bounds:
+        raise InputError(
+            "--bounds needs samples of equal weight that fit in memory; leave it, --weight or --memory out"
+        )
+    write_outputs(results, paths, force=force, sources=[table])
     if as_json:
         click.echo(results.to_json(), nl=False)
     else:
         from certcal.cli._show import show
 
         show(results, diagram=not no_diagram, explain=explain)
-    for path in paths:
-        click.echo(f"wrote {path}", err=True)
-
-
-def _fits(stream: PredictionStream, memory: int | None) -> bool:
-    """Whether the table and one copy of it stay below the limit, by default half of this machine's memory."""
-    from certcal.data._table import physical_memory
-
-    limit = memory if memory is not None else (physical_memory() or 0) // 2
-    return limit == 0 or 2 * stream.bytes_in_memory() <= limit
-
-
-def _at_once(
-    stream: PredictionStream, settings: Settings, metrics: tuple[str, ...], waiting: Waiting
-) -> MeasuredResults:
-    """Measure a table, and its groups when there are any, in memory."""
-    from certcal.cli._measuring import measured
-
-    waiting.stage("reading", stream.rows)
-    loaded = stream.load(advance=waiting.advance)
-    waiting.stage("measuring", 1 + len(loaded.group_names))
-    whole = measured("all", loaded.predictions, settings, metrics)
-    waiting.advance(1)
-    parts: list[Part] = []
-    for name, predictions in loaded.groups():
-        parts.append(measured(name, predictions, settings, metrics))
-        waiting.advance(1)
-    return _results(stream, settings, whole, loaded.predictions.classes, parts)
-
-
-def _in_pieces(
-    stream: PredictionStream, settings: Settings, metrics: tuple[str, ...], waiting: Waiting
-) -> MeasuredResults:
-    """Measure a table that is too large for memory."""
-    from certcal.cli._measuring import measured_in_pieces
-
-    passes = itertools.count(1)
-    classes: set[int | None] = set()
-    names: list[str] = []
-
-    def pieces() -> Iterator[Any]:
-        waiting.stage(f"pass {next(passes)}", stream.rows)
-        for piece in stream if stream.by is None else stream.in_groups(names):
-            predictions = piece[0] if isinstance(piece, tuple) else piece
-            classes.add(predictions.classes)
-            yield piece
-            waiting.advance(len(predictions))
-
-    whole, parts = measured_in_pieces(pieces, names, settings, metrics)
-    return _results(stream, settings, whole, classes.pop(), parts, streamed=True)
-
-
-def _results(
-    stream: PredictionStream,
-    settings: Settings,
-    whole: Part,
-    classes: int | None,
-    parts: Sequence[Part] = (),
-    *,
-    streamed: bool = False,
-) -> MeasuredResults:
-    from certcal.report.results import MeasuredResults
-
-    text = f"{whole.n:,} samples{'' if classes is None else f', {classes} classes'}; {stream.layout.description}"
-    if streamed:
-        text += "; read in pieces, without the metrics that need all samples at once"
-    conventions = settings.conventions | {"streamed": streamed}
-    if settings.bootstrap and streamed:
-        conventions["without_interval"] = list(dict.fromkeys(row.name for row in whole.rows if row.interval is None))
-    return MeasuredResults(
-        source=str(stream.table.path),
-        about={"kind": stream.layout.kind, "classes": classes, "columns": stream.layout.to_dict()},
-        description=text,
-        whole=whole,
-        by=stream.by,
-        parts=parts,
-        conventions=conventions,
-    )
+    announce(paths)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import click
 
-from certcal.cli._commands import ExampleCommand, LazyGroup, SectionedOption
+from certcal.cli._commands import ExampleCommand, LazyGroup
+from certcal.cli._parameters import json_option, quiet_option
 
 _EXAMPLES = (
     ("certcal runs show run", "what was drawn, with what, and how complete it is"),
@@ -15,7 +16,7 @@ _EXAMPLES = (
 @click.group(
     cls=LazyGroup,
     commands_from={"show": ("certcal.cli.runs", "What was drawn, with what, and how complete it is.")},
-    examples=_EXAMPLES[:1],
+    examples=_EXAMPLES,
 )
 def runs() -> None:
     """Look at runs on disk."""
@@ -23,14 +24,8 @@ def runs() -> None:
 
 @click.command(cls=ExampleCommand, examples=_EXAMPLES)
 @click.argument("run", type=click.Path())
-@click.option(
-    "--json",
-    "as_json",
-    is_flag=True,
-    cls=SectionedOption,
-    section="Output",
-    help="Print JSON for machines, with all digits.",
-)
+@json_option
+@quiet_option
 def show(run: str, as_json: bool) -> None:
     """Show what is in the folder RUN that certcal sample wrote.
 
@@ -38,9 +33,10 @@ def show(run: str, as_json: bool) -> None:
     """
     from certcal.cli._progress import Waiting
     from certcal.cli._run_shown import show_run, to_json
+    from certcal.cli._sources import existing
     from certcal.smoothing import open_run
 
-    opened = open_run(run)
+    opened = open_run(existing(run, "run"))
     with Waiting() as waiting:
         waiting.stage("checking")
         state = opened.state()

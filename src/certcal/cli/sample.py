@@ -2,53 +2,25 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, TypeVar
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from certcal.cli._boundary import INTERRUPTED
-from certcal.cli._commands import ExampleCommand, SectionedOption
-from certcal.cli._parameters import parse_share, whole_number
+from certcal.cli._commands import ExampleCommand
+from certcal.cli._parameters import OUTPUT, json_option, number, option, quiet_option
+from certcal.cli._parse import Choice, optional, parse_positive, parse_radius, parse_share
 
 if TYPE_CHECKING:
     from certcal.cli._progress import Waiting
     from certcal.models import Model
     from certcal.smoothing import Run
 
-Decorated = TypeVar("Decorated", bound=Callable[..., Any])
-
-_WHAT, _DRAWING, _RUNNING, _OUTPUT = "What is sampled", "Drawing", "Running", "Output"
+_WHAT, _DRAWING, _RUNNING = "What is sampled", "Drawing", "Running"
 _DECIDING = "Deciding instead of keeping a run"
 _MOST = 2**31 - 1
-
-
-def _option(section: str, *names: str, **settings: Any) -> Callable[[Decorated], Decorated]:
-    return click.option(*names, cls=SectionedOption, section=section, show_default=False, **settings)
-
-
-def _number(section: str, *names: str, least: int, most: int, **settings: Any) -> Callable[[Decorated], Decorated]:
-    parse = whole_number(least, most)
-
-    def optional(ctx: click.Context, param: click.Parameter, value: str | None) -> int | None:
-        return None if value is None else parse(ctx, param, value)
-
-    return _option(section, *names, callback=optional, **settings)
-
-
-def _radius(ctx: click.Context, param: click.Parameter, value: str | None) -> float | None:
-    try:
-        radius = None if value is None else float(value)
-    except ValueError:
-        radius = math.nan
-    if radius is not None and not 0 <= radius < math.inf:
-        raise click.BadParameter(f"{value!r} is not a number of at least 0, such as 0.5", ctx, param)
-    return radius
-
-
-def _alpha(ctx: click.Context, param: click.Parameter, value: str | None) -> float | None:
-    return None if value is None else parse_share(ctx, param, value, example="0.001")
 
 
 @click.command(
@@ -61,57 +33,73 @@ def _alpha(ctx: click.Context, param: click.Parameter, value: str | None) -> flo
         ("certcal sample --model n.onnx --data t.npz --sigma 1 --decide-radius 0.5", "only: is R > 0.5?"),
     ),
 )
-@_option(_WHAT, "--model", required=True, metavar="MODEL", help="A file (.onnx .pt2 .safetensors), or module:name.")
-@_option(
+@option(
+    _WHAT,
+    "--model",
+    required=True,
+    metavar="MODEL",
+    type=click.Path(),
+    help="A file (.onnx .pt2 .safetensors), or module:name.",
+)
+@option(
     _WHAT,
     "--outputs",
-    type=click.Choice(["logits", "probabilities"]),
-    help="What the model returns, unless its file says so.",
+    type=Choice(["logits", "probabilities"]),
+    metavar="KIND",
+    help="What the model returns, logits or probabilities, unless its file says so.",
 )
-@_option(_WHAT, "--data", required=True, metavar="DATA", help="npz with inputs and labels, or any table with a label.")
-@_number(_WHAT, "--limit", least=1, most=10**9, metavar="COUNT", help="Only the first COUNT samples.")
-@_option(_DRAWING, "--sigma", required=True, type=float, metavar="S", help="Standard deviation of the noise.")
-@_number(
+@option(
+    _WHAT,
+    "--data",
+    required=True,
+    metavar="DATA",
+    type=click.Path(),
+    help="npz with inputs and labels, or any table with a label.",
+)
+@number(_WHAT, "--limit", least=1, most=10**9, metavar="N", help="Only the first N samples. Default: all.")
+@option(
+    _DRAWING,
+    "--sigma",
+    required=True,
+    callback=optional(parse_positive),
+    metavar="S",
+    help="Standard deviation of the noise.",
+)
+@number(
     _DRAWING, "-n", "n", least=1, most=_MOST, default="100000", metavar="N", help="Draws that count. Default: 100000."
 )
-@_number(
+@number(
     _DRAWING, "--n0", least=1, most=_MOST, default="100", metavar="N", help="Draws that choose the class. Default: 100."
 )
-@_number(_DRAWING, "--seed", least=0, most=2**64 - 1, default="0", metavar="K", help="Of the noise. Default: 0.")
-@_option(_DRAWING, "--exact-noise", is_flag=True, help="Discretised noise for inputs on k/255; no rounding error.")
-@_number(_RUNNING, "--workers", least=1, most=1024, default="1", metavar="W", help="Processes. Default: 1.")
-@_number(
-    _RUNNING,
-    "--batch",
-    least=1,
-    most=1 << 24,
-    default="500",
-    metavar="B",
-    help="Rows per call. Default: 500.",
-)
-@_option(
+@number(_DRAWING, "--seed", least=0, most=2**64 - 1, default="0", metavar="N", help="Of the noise. Default: 0.")
+@option(_DRAWING, "--exact-noise", is_flag=True, help="Discretised noise for inputs on k/255; no rounding error.")
+@number(_RUNNING, "--workers", least=1, most=1024, default="1", metavar="N", help="Processes. Default: 1.")
+@number(_RUNNING, "--batch", least=1, most=1 << 24, default="500", metavar="N", help="Rows per call. Default: 500.")
+@option(
     _DECIDING,
     "--decide-radius",
-    callback=_radius,
+    callback=optional(parse_radius),
     metavar="R",
     help="Draw only until it is clear whether a sample's radius is above R, at most -n times.",
 )
-@_option(
+@option(
     _DECIDING,
     "--alpha",
-    callback=_alpha,
+    callback=optional(partial(parse_share, example="0.001")),
     metavar="P",
     help="Chance that a verdict on a sample is wrong. Default: 0.001.",
 )
-@_option(
-    _OUTPUT,
+@json_option
+@option(
+    OUTPUT,
     "-o",
     "--output",
     metavar="RUN",
+    type=click.Path(),
     help="The folder of the run, new or begun before; when deciding, a file (.json .parquet).",
 )
-@_option(_OUTPUT, "--force", is_flag=True, help="Let -o replace a file of decisions.")
-@_option(_OUTPUT, "--json", "as_json", is_flag=True, help="Print JSON for machines, with all digits.")
+@option(OUTPUT, "--force", is_flag=True, help="Let -o replace a file of decisions.")
+@quiet_option
 def sample(
     model: str,
     outputs: Any,
@@ -136,10 +124,8 @@ def sample(
     a run that was interrupted; a larger -n or --limit adds to it; another model, other data or another sigma is
     refused. With --decide-radius there is no run: one question is answered with far fewer draws.
     """
-    from certcal._checks import positive
     from certcal.cli._progress import Waiting
 
-    positive(sigma, "sigma")  # before anything is loaded
     drawing = {"sigma": sigma, "n0": n0, "seed": seed, "noise": "exact" if exact_noise else "gaussian", "batch": batch}
     if decide_radius is not None:
         from certcal.cli._deciding import check_decisions_file, decided, hand_over
@@ -151,7 +137,7 @@ def sample(
         hand_over(decisions, data, file, force=force, as_json=as_json)
         return
     if output is None:
-        raise click.UsageError("Missing option '-o' / '--output'.")
+        raise click.UsageError("-o RUN is missing; say in which folder the draws go")
     if force or alpha is not None:
         raise click.UsageError(f"{'--force' if force else '--alpha'} is for --decide-radius; leave it out")
     with Waiting(counted="draws") as waiting:
@@ -198,6 +184,9 @@ def _drawn(model: Model, inputs: Any, labels: Any, waiting: Waiting, **settings:
     try:
         return draw(model, inputs, labels, progress=progress, **settings)
     except KeyboardInterrupt:
-        kept = f"what was drawn is kept in {settings['out']}, the same command resumes"
+        begun = Path(settings["out"]).is_dir()
+        kept = (
+            f"what was drawn is kept in {settings['out']}, the same command resumes" if begun else "nothing was drawn"
+        )
         click.echo(f"certcal: interrupted; {kept}", err=True)
         raise click.exceptions.Exit(INTERRUPTED) from None

@@ -4,18 +4,23 @@ Importing this loads NumPy only; pyarrow and scikit-learn load when a file is op
 for.
 """
 
-from certcal.data._embedded import Embedded, EmbeddedNetwork, Split, digits_images, embedded, embedded_network
+from certcal.data._embedded import digits_images, embedded, embedded_network
 from certcal.data._families import Family
+from certcal.data._fashion import fashion_mnist
 from certcal.data._idx import read_idx
 from certcal.data._inputs import Inputs, read_inputs
+from certcal.data._interval_files import NOISE_NAMES, IntervalOrigin, intervals_as_parquet
 from certcal.data._interval_layout import IntervalLayout, resolve_interval_columns
 from certcal.data._intervals import IntervalPart, IntervalTable, read_intervals
 from certcal.data._layout import Layout, Overrides, resolve_columns
 from certcal.data._open import open_table
 from certcal.data._read import LoadedTable, PredictionStream, load_table, read_predictions
+from certcal.data._split import Split
 from certcal.data._table import Chunks, Column, Table
+from certcal.data._trained import Embedded, EmbeddedNetwork, naive_bayes, noisy_network
 
 __all__ = [
+    "NOISE_NAMES",
     "Chunks",
     "Column",
     "Embedded",
@@ -23,6 +28,7 @@ __all__ = [
     "Family",
     "Inputs",
     "IntervalLayout",
+    "IntervalOrigin",
     "IntervalPart",
     "IntervalTable",
     "Layout",
@@ -34,7 +40,11 @@ __all__ = [
     "digits_images",
     "embedded",
     "embedded_network",
+    "fashion_mnist",
+    "intervals_as_parquet",
     "load_table",
+    "naive_bayes",
+    "noisy_network",
     "open_table",
     "read_idx",
     "read_inputs",

@@ -11,13 +11,13 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
-NOISE = {"gaussian": "Gaussian noise", "exact": "exact noise"}
+NOISE_NAMES = {"gaussian": "Gaussian noise", "exact": "exact noise"}
 METADATA = "certcal.certificates"
 _LONGEST = 4000  # characters; what is longer was not written here
 
 
 @dataclass(frozen=True)
-class Origin:
+class IntervalOrigin:
     """Where intervals come from, in words that change no number.
 
     Attributes
@@ -31,8 +31,8 @@ class Origin:
 
     Examples
     --------
-    >>> origin = Origin("tight", "exact", ("inputs lie on k/255",))
-    >>> Origin.parse(origin.text) == origin, Origin.parse("nonsense")
+    >>> origin = IntervalOrigin("tight", "exact", ("inputs lie on k/255",))
+    >>> IntervalOrigin.parse(origin.text) == origin, IntervalOrigin.parse("nonsense")
     (True, None)
     """
 
@@ -43,7 +43,7 @@ class Origin:
     @property
     def description(self) -> str:
         """In a few words."""
-        return f"{self.confidence} certificates, {NOISE.get(self.noise, self.noise)}"
+        return f"{self.confidence} certificates, {NOISE_NAMES.get(self.noise, self.noise)}"
 
     @property
     def sentence(self) -> str:
@@ -56,7 +56,7 @@ class Origin:
         return json.dumps(asdict(self))
 
     @staticmethod
-    def parse(text: str | None) -> Origin | None:
+    def parse(text: str | None) -> IntervalOrigin | None:
         """What a file says of its origin; None when it says nothing that is understood."""
         if text is None or len(text) > _LONGEST:
             return None
@@ -68,10 +68,10 @@ class Origin:
         if not isinstance(assumptions, list):
             return None
         words = [kind, noise, *cast("list[Any]", assumptions)]
-        return Origin(kind, noise, tuple(words[2:])) if all(isinstance(word, str) for word in words) else None
+        return IntervalOrigin(kind, noise, tuple(words[2:])) if all(isinstance(word, str) for word in words) else None
 
 
-def intervals_as_parquet(columns: Mapping[str, NDArray[Any]], origin: Origin | None = None) -> bytes:
+def intervals_as_parquet(columns: Mapping[str, NDArray[Any]], origin: IntervalOrigin | None = None) -> bytes:
     """A Parquet file of columns of equal length, to be written in one piece.
 
     Parameters

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from certcal._checks import InputError
-from certcal.data._interval_files import METADATA, Origin
+from certcal.data._interval_files import METADATA, IntervalOrigin
 from certcal.data._interval_layout import IntervalLayout, resolve_interval_columns
 from certcal.data._open import open_table
 from certcal.data._pieces import Arrays, Groups, equal, gather, in_file, pieces
@@ -78,7 +78,7 @@ class IntervalTable:
     group_names: tuple[str, ...] = ()
     group_codes: NDArray[np.int64] | None = None
     alpha: float | None = None
-    origin: Origin | None = None
+    origin: IntervalOrigin | None = None
 
     def __len__(self) -> int:
         return self.lower.size
@@ -157,7 +157,7 @@ def read_intervals(
             *_radii(arrays.get("radius"), layout.radius),
             *groups.in_order(arrays.get("group")),
             alpha=float(arrays["alpha"].max()) if "alpha" in arrays else None,
-            origin=Origin.parse(table.metadata.get(METADATA)),
+            origin=IntervalOrigin.parse(table.metadata.get(METADATA)),
         )
 
 

@@ -99,6 +99,8 @@ def file_ends(file: Path) -> tuple[bytes, bytes]:
             tail = stream.read(4)
     except FileNotFoundError:
         raise InputError(f"{file}: there is no such file; {nearest(file)}") from None
+    except InputError:
+        raise
     except (OSError, ValueError) as error:  # ValueError: a null byte in the path
         reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
         raise InputError(f"{file}: cannot be read ({reason}); check the path and its permissions") from error

@@ -1,0 +1,209 @@
+"""Texts from the command line turned into values; what cannot be is refused with the nearest that could."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Iterable, Sequence
+from difflib import get_close_matches
+from typing import Any
+
+import click
+
+MOST_BINS = 1_000_000
+MOST_RESAMPLES = 1_000_000
+# The time of a worst case grows with the square of the number of bins: this many take seconds.
+MOST_CERTIFIED_BINS = 10_000
+
+
+def nearest(word: str, words: Iterable[str], otherwise: str = "") -> str:
+    """The end of an error's sentence: the known word that was probably meant, or else something to say instead.
+
+    Examples
+    --------
+    >>> nearest("smoth_ece", ["ece", "smooth_ece"]), nearest("x", ["left", "right"], "give left or right")
+    ("; did you mean 'smooth_ece'?", '; give left or right')
+    """
+    near = get_close_matches(word, list(words), n=1)
+    return f"; did you mean {near[0]!r}?" if near else f"; {otherwise}" if otherwise else ""
+
+
+class Choice(click.Choice[str]):
+    """One of some words; another one is answered with the nearest of them."""
+
+    def get_invalid_choice_message(self, value: Any, ctx: click.Context | None) -> str:
+        """What is wrong, and what was probably meant."""
+        listed = ", ".join(map(repr, self.choices))
+        return f"{value!r} is not one of {listed}{nearest(str(value).lower(), self.choices)}"
+
+
+def optional(parse: Callable[..., Any]) -> Callable[..., Any]:
+    """The parser of an option that may be left out.
+
+    Examples
+    --------
+    >>> parse = optional(whole_number(1, 9))
+    >>> parse(None, None, None), parse(None, None, "3")
+    (None, 3)
+    """
+
+    def parse_given(ctx: click.Context | None, param: click.Parameter | None, value: str | None) -> Any:
+        return None if value is None else parse(ctx, param, value)
+
+    return parse_given
+
+
+def each(parse: Callable[..., Any]) -> Callable[..., tuple[Any, ...]]:
+    """The parser of an option that is repeated.
+
+    Examples
+    --------
+    >>> each(whole_number(1, 9))(None, None, ["3", "2"])
+    (3, 2)
+    """
+
+    def parse_each(ctx: click.Context | None, param: click.Parameter | None, values: Sequence[str]) -> tuple[Any, ...]:
+        return tuple(parse(ctx, param, value) for value in values)
+
+    return parse_each
+
+
+def parse_bins(ctx: click.Context | None, param: click.Parameter | None, values: Sequence[str]) -> tuple[int, ...]:
+    """Turn ``15``, ``5,10,15`` and repetitions of these into numbers of bins, each once, smallest first.
+
+    Examples
+    --------
+    >>> parse_bins(None, None, ["15", "5,10,15"])
+    (5, 10, 15)
+    """
+    number = whole_number(1, MOST_BINS)
+    return tuple(sorted({number(ctx, param, part) for value in values for part in value.split(",")}))
+
+
+def parse_bin_count(ctx: click.Context | None, param: click.Parameter | None, value: str) -> int:
+    """Turn ``15`` into a number of bins; several numbers are refused in words of their own.
+
+    Examples
+    --------
+    >>> parse_bin_count(None, None, "15")
+    15
+    """
+    if "," in value:
+        raise click.BadParameter(
+            f"{value!r} is several numbers of bins; give one, and run it once for each", ctx, param
+        )
+    return whole_number(1, MOST_CERTIFIED_BINS)(ctx, param, value)
+
+
+def whole_number(least: int, most: int) -> Callable[[click.Context | None, click.Parameter | None, str], int]:
+    """A parser of whole numbers in a range.
+
+    Examples
+    --------
+    >>> whole_number(0, 9)(None, None, " 7 ")
+    7
+    """
+
+    def parse(ctx: click.Context | None, param: click.Parameter | None, value: str) -> int:
+        text = value.strip()
+        if text[:1] == "-" and text[1:].isdecimal():
+            raise click.BadParameter(f"{text} is not in the range from {least} to {most}", ctx, param)
+        if not (text.isdecimal() and len(text) <= len(str(most)) and least <= int(text) <= most):
+            raise click.BadParameter(f"{text!r} is not a whole number from {least} to {most}", ctx, param)
+        return int(text)
+
+    return parse
+
+
+def parse_resamples(ctx: click.Context | None, param: click.Parameter | None, value: str) -> int:
+    """Turn ``1000`` into a number of resamples: none, or enough for an interval.
+
+    Examples
+    --------
+    >>> parse_resamples(None, None, "0"), parse_resamples(None, None, "1000")
+    (0, 1000)
+    """
+    text = value.strip()
+    if text != "0" and text.isdecimal() and (len(text) > 7 or not 10 <= int(text) <= MOST_RESAMPLES):
+        raise click.BadParameter(f"{text!r} is neither 0 nor a whole number from 10 to {MOST_RESAMPLES}", ctx, param)
+    return whole_number(0, MOST_RESAMPLES)(ctx, param, value)
+
+
+def parse_share(
+    ctx: click.Context | None, param: click.Parameter | None, value: str, *, example: str = "0.95", zero: bool = False
+) -> float:
+    """Turn ``0.95`` or ``95%`` into a number strictly between 0 and 1, or 0 where that is allowed.
+
+    Examples
+    --------
+    >>> parse_share(None, None, "95%"), parse_share(None, None, ".9"), parse_share(None, None, "0", zero=True)
+    (0.95, 0.9, 0.0)
+    """
+    text = value.strip()
+    try:
+        share = float(text.removesuffix("%")) / (100 if text.endswith("%") else 1)
+    except ValueError:
+        share = math.nan
+    if not (0 < share < 1 or (zero and share == 0)):
+        allowed = "neither 0 nor" if zero else "not"
+        raise click.BadParameter(f"{text!r} is {allowed} between 0 and 1, such as {example}", ctx, param)
+    return share
+
+
+def parse_size(ctx: click.Context | None, param: click.Parameter | None, value: str) -> int:
+    """Turn ``2GB``, ``500 MB`` or ``1.5GiB`` into bytes.
+
+    Examples
+    --------
+    >>> parse_size(None, None, "2GB"), parse_size(None, None, "1.5 GiB")
+    (2000000000, 1610612736)
+    """
+    match = re.fullmatch(r"([0-9]{1,9}(?:\.[0-9]{1,9})?)\s*([kmgt]?)(i?)b?", value.strip().lower())
+    if match is None or (match[3] and not match[2]):
+        raise click.BadParameter(f"{value!r} is not a size such as 500MB or 2GB", ctx, param)
+    return int(float(match[1]) * (1024 if match[3] else 1000) ** " kmgt".index(match[2] or " "))
+
+
+def parse_radius(ctx: click.Context | None, param: click.Parameter | None, value: str) -> float:
+    """Turn ``0.5`` into a radius.
+
+    Examples
+    --------
+    >>> parse_radius(None, None, " .5 ")
+    0.5
+    """
+    try:
+        radius = float(value)
+    except ValueError:
+        radius = math.nan
+    if not 0 <= radius < math.inf:
+        raise click.BadParameter(f"{value.strip()!r} is not a radius, a number >= 0 such as 0.5", ctx, param)
+    return abs(radius)
+
+
+def parse_radii(ctx: click.Context | None, param: click.Parameter | None, values: Sequence[str]) -> tuple[float, ...]:
+    """Turn ``0.5``, ``0,0.25,0.5`` and repetitions of these into radii.
+
+    Examples
+    --------
+    >>> parse_radii(None, None, ["0.5", "0,0.25"])
+    (0.0, 0.25, 0.5)
+    """
+    return tuple(sorted({parse_radius(ctx, param, part) for value in values for part in value.split(",")}))
+
+
+def parse_positive(ctx: click.Context | None, param: click.Parameter | None, value: str) -> float:
+    """Turn ``0.5`` into a number above 0.
+
+    Examples
+    --------
+    >>> parse_positive(None, None, "0.25")
+    0.25
+    """
+    try:
+        number = float(value)
+    except ValueError:
+        number = math.nan
+    if not 0 < number < math.inf:
+        raise click.BadParameter(f"{value.strip()!r} is not a number above 0, such as 0.5", ctx, param)
+    return number

@@ -1,0 +1,93 @@
+"""What a command is given to read: there at all, and of the kind that its options are for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from certcal._checks import InputError
+
+
+def existing(source: str, what: str) -> Path:
+    """The path of something that is there; otherwise an error with the nearest name beside it.
+
+    Examples
+    --------
+    >>> existing("/nowhere/at/all", "run or table")
+    Traceback (most recent call last):
+        ...
+    certcal._checks.InputError: /nowhere/at/all: there is no such run or table; check the path
+    """
+    from certcal.data._open import nearest
+
+    path = Path(source)
+    try:
+        there = path.exists()
+    except (OSError, ValueError):  # a name that is too long, or no name at all
+        there = False
+    if not there:
+        raise InputError(f"{source}: there is no such {what}; {nearest(path)}")
+    return path
+
+
+def only_for(what: str, source: str, it_is: str, options: Mapping[str, Any]) -> None:
+    """Refuse options, those that are not None, which are for something else.
+
+    Examples
+    --------
+    >>> only_for("runs", "scores.csv", "a table", {"drawn_only": True})
+    Traceback (most recent call last):
+        ...
+    certcal._checks.InputError: --drawn-only is for runs, and scores.csv is a table; leave it out
+    """
+    for name, value in options.items():
+        if value is not None:
+            raise InputError(f"--{name.replace('_', '-')} is for {what}, and {source} is {it_is}; leave it out")
+
+
+def refuse_run(source: str) -> None:
+    """A folder where a table is asked for.
+
+    Examples
+    --------
+    >>> refuse_run(".")
+    Traceback (most recent call last):
+        ...
+    certcal._checks.InputError: .: this is a folder; give one file, or a run to certcal certify or certcal report
+    """
+    if Path(source).is_dir():
+        raise InputError(f"{source}: this is a folder; give one file, or a run to certcal certify or certcal report")
+
+
+def plain_names(names: Iterable[str]) -> set[str]:
+    """Names of columns without what tells spellings apart.
+
+    Examples
+    --------
+    >>> sorted(plain_names(["Lower Bound", "upper-bound "]))
+    ['lower_bound', 'upper_bound']
+    """
+    return {name.strip().lower().replace("-", "_").replace(" ", "_") for name in names}
+
+
+def refuse_number(radius: str | None, source: str) -> None:
+    """A radius where the name of a column is asked for.
+
+    Examples
+    --------
+    >>> refuse_number("eps", "intervals.csv")
+    >>> refuse_number("0.5", "intervals.csv")
+    Traceback (most recent call last):
+        ...
+    certcal._checks.InputError: --radius 0.5: intervals.csv is a table, of which --radius names the column of radii,
+    and all of them are certified; leave it out, or give a run
+    """
+    try:
+        float((radius or "").split(",")[0])
+    except ValueError:
+        return
+    raise InputError(
+        f"--radius {radius}: {source} is a table, of which --radius names the column of radii, and all of them are "
+        "certified; leave it out, or give a run"
+    )

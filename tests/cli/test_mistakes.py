@@ -1,0 +1,124 @@
+"""Mistakes on the command line: one sentence in one form, with what was probably meant; and one style of help."""
+
+from __future__ import annotations
+
+import re
+from itertools import chain
+
+import click
+import pytest
+
+from certcal.cli import cli
+
+COMMANDS = [
+    ("measure",),
+    ("bound",),
+    ("certify",),
+    ("sample",),
+    ("runs",),
+    ("runs", "show"),
+    ("compare",),
+    ("report",),
+    ("demo",),
+    ("completion",),
+]
+
+
+def command_of(words):
+    found = cli
+    for word in words:
+        found = found.get_command(click.Context(found), word)
+    return found
+
+
+def options_of(words):
+    return [each for each in command_of(words).params if isinstance(each, click.Option)]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (["mesure"], "there is no command 'mesure'; did you mean 'measure'?"),
+        (["what"], "there is no command 'what'; the commands are measure, bound, certify, "),
+        (["measure", "x.csv", "--bin", "5"], "there is no option '--bin'; did you mean '--bins'?"),
+        (["measure", "x.csv", "--zzz"], "there is no option '--zzz'\n"),
+        (["measure", "x.csv", "--bins"], "--bins needs a value\n"),
+        (["measure", "x.csv", "--force=yes"], "--force"),
+        (["measure", "x.csv", "--closed", "lefft"], "--closed: 'lefft' is not one of 'left', 'right'; did you mean"),
+        (
+            ["measure", "x.csv", "--metric", "smoth_ece"],
+            "--metric: there is no 'smoth_ece'; did you mean 'smooth_ece'?",
+        ),
+        (["measure", "{scores}", "--by", "sit"], "there is no column 'sit'; did you mean 'site'?"),
+        (["measure", "{folder}/score.csv"], "there is no such file; did you mean '{folder}/scores.csv'?"),
+        (["certify", "{folder}/score.csv"], "there is no such run or table; did you mean '{folder}/scores.csv'?"),
+        (["compare", "{folder}/score.csv"], "there is no such run or log; did you mean '{folder}/scores.csv'?"),
+        (["report", "{folder}/score.csv"], "there is no such table, run or log; did you mean '{folder}/scores.csv'?"),
+        (["runs", "show", "{folder}/score"], "there is no such run; did you mean '{folder}/scores.csv'?"),
+        (["measure", "{folder}"], "this is a folder; give one file, or a run to certcal certify or certcal report\n"),
+        (["bound", "{folder}"], "this is a folder; give one file, or a run to certcal certify or certcal report\n"),
+        (["report", "{folder}"], "there is no run here (no manifest.json); check the path\n"),
+        (["measure", "a.csv", "b.csv"], "'b.csv' is too much; certcal measure takes TABLE\n"),
+        (["sample", "a.csv"], "--model MODEL is missing\n"),
+        (
+            ["sample", "--model", "m", "--data", "d", "--sigma", "x"],
+            "--sigma: 'x' is not a number above 0, such as 0.5",
+        ),
+        (["measure"], "TABLE is missing\n"),
+        (["report"], "SOURCE... is missing\n"),
+        (["measure", "x.csv", "--bootstrap", "5"], "--bootstrap: '5' is neither 0 nor a whole number from 10 to"),
+    ],
+)
+def test_a_mistake_is_a_sentence_with_what_was_meant(certcal_command, scores, arguments, sentence):
+    folder = scores.parent
+    ran = certcal_command(*(word.format(scores=scores, folder=folder) for word in arguments))
+    assert (ran.code, ran.out) == (2, "")
+    assert ran.err.startswith("certcal: error: ")
+    assert sentence.format(folder=folder) in ran.err
+    assert len(ran.err.splitlines()) <= 2
+    assert "Traceback" not in ran.err
+
+
+@pytest.mark.parametrize("words", COMMANDS, ids=" ".join)
+def test_every_help_has_examples_and_fits_eighty_columns(certcal_command, words):
+    ran = certcal_command(*words, "--help")
+    assert (ran.code, ran.err) == (0, "")
+    examples = ran.out.split("Examples:")[1]
+    assert f"certcal {' '.join(words)}" in examples
+    assert max(map(len, ran.out.splitlines())) <= 80
+
+
+@pytest.mark.parametrize("words", COMMANDS, ids=" ".join)
+def test_the_examples_in_a_help_are_command_lines_that_parse(words):
+    for line, _ in command_of(words).examples:
+        for first in re.findall(r"certcal ([a-z]+(?: show)?(?: [^|>)]*)?)", line):
+            given = [word.strip("'\"") for word in re.findall(r"'[^']*'|\S+", first)]
+            found = cli.get_command(click.Context(cli), given[0])
+            assert found is not None
+            if given[0] == "runs":
+                found, given = found.get_command(click.Context(found), given[1]), given[1:]
+            context = found.make_context(given[0], given[1:])
+            assert context.params is not None
+
+
+def test_an_option_has_the_same_metavar_and_kind_in_every_command():
+    seen = {}
+    for option in chain.from_iterable(map(options_of, COMMANDS)):
+        for name in option.opts:
+            if name.startswith("--"):
+                seen.setdefault(name, set()).add(option.metavar if not option.is_flag else "flag")
+    # What these name depends on the source: a column of a table or a kind of certificate, one number or several, a file
+    # or a folder; and the demo has its own data.
+    assert seen.pop("--confidence") == {"COLUMN", "KIND"}
+    assert seen.pop("--bins") == {"N", "N[,N...]"}
+    assert seen.pop("--output") == {"FILE", "RUN"}
+    assert "DATA" in seen.pop("--data")
+    assert {name: found for name, found in seen.items() if len(found) > 1} == {}
+
+
+@pytest.mark.parametrize("words", COMMANDS, ids=" ".join)
+def test_an_option_with_a_default_says_it(words):
+    for option in options_of(words):
+        if isinstance(option.default, str | tuple) and option.default not in ("", ()):
+            default = option.default if isinstance(option.default, str) else option.default[0]
+            assert f"Default: {default}" in (option.help or ""), option.opts

@@ -1,0 +1,275 @@
+"""``certcal report``: the right page for each kind of source, where it goes, and what is said about it."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+import shlex
+import subprocess
+
+import click
+import numpy as np
+import pytest
+
+from certcal.bounds import bounded_variation
+from certcal.cli import _measuring
+from certcal.cli._provenance import described
+from certcal.data import load_table
+from certcal.smoothing import open_run
+from tests.smoothing.drawing import X, draw, model
+
+N = 24
+LABELS = np.where(np.arange(N) % 6 == 0, 0, np.argmax(np.asarray(model()(X)), axis=1))
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("report") / "run"
+    return draw(folder, labels=LABELS, n=2000, unit=20_000).path
+
+
+@pytest.fixture
+def here(tmp_path, monkeypatch):
+    """A working folder of its own, where pages go that nobody named."""
+    folder = tmp_path / "here"
+    folder.mkdir()
+    monkeypatch.chdir(folder)
+    return folder
+
+
+@pytest.fixture
+def intervals(tmp_path):
+    path = tmp_path / "intervals.csv"
+    path.write_text("lower,upper,correct\n" + "".join(f"0.{i}1,0.{i}9,{i % 2}\n" for i in range(1, 10)))
+    return path
+
+
+def flat(text):
+    return " ".join(text.split())
+
+
+def numbers(page):
+    """The numbers that a page keeps for machines."""
+    (found,) = re.findall(r'<script type="application/json" id="data">(.*?)</script>', page.read_text(), re.DOTALL)
+    return json.loads(found)
+
+
+def test_a_table_of_predictions_becomes_a_page_named_after_it(certcal_command, scores, here):
+    ran = certcal_command("report", scores, "--bootstrap", 0)
+    assert (ran.code, ran.err) == (0, "wrote scores.html\n")
+    assert [path.name for path in here.iterdir()] == ["scores.html"]
+    shown = flat(ran.out)
+    assert "taken as a table of predictions: 400 samples; confidence 'score', correct 'outcome'" in shown
+    predictions = load_table(scores).predictions
+    bound = bounded_variation(predictions.confidence, predictions.correct)
+    assert bound.sentence[1:] in shown
+    assert "an estimate, not a guarantee" in shown
+    assert numbers(here / "scores.html")["bounds"][0]["value"] == bound.value
+
+
+def test_an_existing_page_is_never_replaced_without_force(certcal_command, scores, here):
+    (here / "scores.html").write_text("precious")
+    ran = certcal_command("report", scores, "--bootstrap", 0)
+    assert ran.code == 2
+    assert "scores.html exists and is not overwritten" in ran.err
+    assert (here / "scores.html").read_text() == "precious"
+    assert certcal_command("report", scores, "--bootstrap", 0, "--force").code == 0
+    assert (here / "scores.html").read_text().startswith("<!DOCTYPE html>")
+
+
+def test_the_page_keeps_the_json_that_is_printed_and_how_it_came_about(certcal_command, scores, here):
+    arguments = ["report", str(scores), "--bootstrap", "10", "--seed", "3", "--by", "site", "--json"]
+    ran = certcal_command(*arguments, "-o", "a page.html", "-o", "numbers.json")
+    assert ran.code == 0
+    assert ran.err == "wrote a page.html\nwrote numbers.json\n"
+    kept = numbers(here / "a page.html")
+    origin = kept.pop("provenance")
+    assert kept == json.loads(ran.out) == json.loads((here / "numbers.json").read_text())
+    assert origin["command"] == ["certcal", *arguments, "-o", "a page.html", "-o", "numbers.json"]
+    assert origin["seeds"] == {"bootstrap": 3}
+    content = scores.read_bytes()
+    digest = hashlib.sha256(content).hexdigest()
+    assert origin["inputs"] == [{"name": str(scores), "bytes": len(content), "sha256": digest}]
+    assert shlex.quote("a page.html").replace("'", "&#x27;") in (here / "a page.html").read_text()
+
+
+def test_numbers_alone_come_with_the_page(certcal_command, scores, here):
+    assert certcal_command("report", scores, "--bootstrap", 0, "-o", "numbers.csv", "--quiet").err == ""
+    assert sorted(path.name for path in here.iterdir()) == ["numbers.csv", "scores.html"]
+
+
+def test_resamples_are_drawn_unless_the_table_is_large(certcal_command, scores, here, monkeypatch):
+    monkeypatch.setattr(_measuring, "RESAMPLES", 50)
+    document = json.loads(certcal_command("report", scores, "--json").out)
+    assert document["conventions"]["bootstrap"] == 50
+    shown = flat(certcal_command("report", scores, "--force").out)
+    assert "Intervals are from 50 resamples; --bootstrap 1000 makes them steadier." in shown
+    monkeypatch.setattr(_measuring, "MOST_RESAMPLED", 399)
+    monkeypatch.setattr("certcal.cli._reporting.MOST_RESAMPLED", 399)
+    shown = flat(certcal_command("report", scores, "--force").out)
+    assert "Without intervals, since the table has more than 399 rows; --bootstrap N draws N resamples." in shown
+
+
+@pytest.mark.parametrize("asked", [(), ("--bootstrap", 30)])
+def test_the_metrics_of_groups_are_resampled_only_when_asked(certcal_command, scores, here, monkeypatch, asked):
+    monkeypatch.setattr(_measuring, "RESAMPLES", 30)
+    document = json.loads(certcal_command("report", scores, "--by", "site", "--json", *asked).out)
+    ece = [row for row in document["measurements"] if row["name"] == "ece"]
+    assert all(row["interval"] is not None for row in ece)
+    for group in document["groups"]:
+        assert group["reliability"]["lower"] is not None
+        assert [row["interval"] is not None for row in group["measurements"]] == [bool(asked)] * len(
+            group["measurements"]
+        )
+
+
+@pytest.mark.parametrize(
+    ("option", "why"),
+    [(("--memory", "1kB"), "the table is read in pieces"), (("--weight", "score"), "the samples are weighted")],
+)
+def test_what_a_page_cannot_have_is_said(certcal_command, scores, here, option, why):
+    ran = certcal_command("report", scores, "--bootstrap", 0, *option)
+    assert ran.code == 0
+    assert f"Without bounds on the true calibration error, since {why}." in flat(ran.out)
+    assert "bounds" not in numbers(here / "scores.html")
+
+
+def test_a_table_of_intervals_is_told_by_its_columns(certcal_command, intervals, here):
+    ran = certcal_command("report", intervals)
+    assert (ran.code, ran.err) == (0, "wrote intervals.html\n")
+    assert "taken as a table of intervals: 9 rows" in ran.out
+    assert "on these 9 samples for all confidences inside the given intervals" in flat(ran.out)
+    assert numbers(here / "intervals.html")["results"][0]["n"] == 9
+
+
+def test_a_column_of_confidences_can_be_preferred_to_intervals(certcal_command, tmp_path, here):
+    path = tmp_path / "both.csv"
+    path.write_text("lower,upper,conf,correct\n0.1,0.9,0.5,1\n0.2,0.8,0.6,0\n")
+    assert "taken as a table of intervals" in certcal_command("report", path).out
+    ran = certcal_command("report", path, "--confidence", "conf", "--bootstrap", 0, "--force")
+    assert "taken as a table of predictions" in ran.out
+
+
+def test_a_run_becomes_a_page_with_its_claim(certcal_command, run, tmp_path, here):
+    np.savez(tmp_path / "data.npz", inputs=np.asarray(X), labels=LABELS)
+    ran = certcal_command("report", run, "--radius", ".125,.25", "--data", tmp_path / "data.npz")
+    assert (ran.code, ran.err) == (0, "wrote run.html\n")
+    made = open_run(run).certificates(0.25)
+    assert made.claim().sentence[1:] in flat(ran.out)
+    kept = numbers(here / "run.html")
+    assert kept["results"][1]["claim"]["value"] == made.claim().value
+    assert kept["provenance"]["seeds"] == {"noise of the run": open_run(run).manifest.seed}
+    (folder, data) = kept["provenance"]["inputs"]
+    (note,) = kept["provenance"]["notes"]
+    recipe = note.partition("Inside its folder: ")[2]
+    told = subprocess.run(["bash", "-c", recipe], cwd=run, capture_output=True, text=True, check=True).stdout
+    assert told.split()[0] == folder["sha256"]
+    assert folder["bytes"] == sum(file.stat().st_size for file in run.rglob("*[nt]") if file.is_file())
+    assert data["name"].endswith("data.npz")
+
+
+def test_links_inside_a_run_are_not_followed_when_its_files_are_listed(tmp_path):
+    folder = tmp_path / "run"
+    folder.mkdir()
+    (folder / "manifest.json").write_text("{}")
+    before = described(folder)
+    (tmp_path / "elsewhere").write_text("not of the run")
+    (folder / "link").symlink_to(tmp_path / "elsewhere")
+    (folder / "memory").symlink_to("/proc/self/mem")  # cannot be read from its start
+    assert described(folder) == before
+
+
+def test_images_that_are_not_those_of_the_run_are_refused(certcal_command, run, tmp_path, here):
+    np.savez(tmp_path / "data.npz", inputs=np.asarray(X) + 1, labels=LABELS)
+    ran = certcal_command("report", run, "--data", tmp_path / "data.npz")
+    assert ran.code == 2
+    assert f"--data {tmp_path / 'data.npz'}: inputs are not the data that the run was drawn from" in ran.err
+    assert list(here.iterdir()) == []
+
+
+def test_several_runs_become_a_comparison(certcal_command, run, here):
+    ran = certcal_command("report", run, run, "--radius", "0,0.25")
+    assert (ran.code, ran.err) == (0, "wrote comparison.html\n")
+    assert [entry["name"] for entry in numbers(here / "comparison.html")["runs"]] == ["A", "B"]
+    assert len(numbers(here / "comparison.html")["provenance"]["inputs"]) == 1
+
+
+@pytest.mark.parametrize(
+    ("source", "options", "text"),
+    [
+        ("scores", ("--radius", "0.5"), "--radius is for a table of intervals or a run or runs or logs to compare"),
+        ("scores", ("--familywise",), "--familywise is for a run, and"),
+        ("scores", ("--sigma", "1"), "a log does not say how it was certified; give -n"),
+        ("run", ("--weight", "w"), "--weight is for a table of predictions, and"),
+        ("run", ("--by", "site"), "--by is for a table of predictions or a table of intervals"),
+        ("run", ("--confidence", "tigth"), "'tigth' is not one of 'tight', "),
+        ("run", ("--confidence", "tigth"), "did you mean 'tight'?"),
+        ("run", ("--alpha", "0"), "--alpha is 0, and certificates from noise may fail"),
+        ("run", ("--bins", "5,10"), "--bins 5,10: certified values need one number of bins"),
+        ("run", ("--bins", "10001"), "--bins 10001: certified values need one number of bins, at most 10,000"),
+        ("run", ("--radius", "wide"), "'wide' is no radius"),
+        ("run", ("-o", "page.pdf"), "choose one of the endings .html, .json, .csv"),
+        ("intervals", ("--radius", "0.5"), "is a table, of which --radius names the column of radii"),
+        ("intervals", ("--bootstrap", "10"), "--bootstrap is for a table of predictions, and"),
+        ("nothing.csv", (), "there is no such table, run or log; check the path"),
+    ],
+)
+def test_bad_input_leaves_with_a_sentence_and_no_page(
+    certcal_command, scores, run, intervals, here, source, options, text
+):
+    path = {"scores": scores, "run": run, "intervals": intervals}.get(source, source)
+    ran = certcal_command("report", path, *options)
+    assert ran.code == 2
+    assert text in ran.err
+    assert list(here.iterdir()) == []
+
+
+def test_tables_beside_each_other_are_refused_as_what_they_are(certcal_command, scores, run, here):
+    for sources in ((scores, run), (run, scores), (scores, scores)):
+        ran = certcal_command("report", *sources)
+        assert ran.code == 2
+        assert f"{scores}: this is a table, and only runs and logs are compared; report on each alone" in ran.err
+    assert list(here.iterdir()) == []
+
+
+def test_nothing_is_written_into_a_run(certcal_command, run, here):
+    ran = certcal_command("report", run, "-o", run / "page.html")
+    assert ran.code == 2
+    assert "this is inside the run; choose another folder" in ran.err
+
+
+def test_hostile_names_are_text_on_the_page_and_in_the_terminal(certcal_command, tmp_path, here):
+    path = tmp_path / "<img src=x onerror=alert(1)>\x1b[31m.csv"
+    path.write_text("conf,correct,site\n0.5,1,<script>alert(2)</script>\n0.6,0,&amp;\n0.7,1,&amp;\n")
+    ran = certcal_command("report", path, "--by", "site", "--bootstrap", 0, "--title", "</title><b>", "-o", "x.html")
+    assert ran.code == 0
+    assert "\x1b" not in ran.out
+    page = (here / "x.html").read_text()
+    for harm in ("<img src", "<script>alert", "</title><b>", "\x1b"):
+        assert harm not in page
+    assert "&lt;/title&gt;&lt;b&gt;" in page
+    named = certcal_command("report", path, "--bootstrap", 0)
+    assert named.code == 0
+    assert named.err.startswith("wrote <img src=x onerror=alert(1)>\\x1b[31m.html")
+    assert "\x1b" not in named.err
+
+
+@pytest.mark.parametrize(("code", "said"), [(0, ""), (1, "no browser could be started; open scores.html in one\n")])
+def test_the_page_is_opened_when_asked(certcal_command, scores, here, monkeypatch, code, said):
+    opened = []
+    monkeypatch.setattr(click, "launch", lambda url: opened.append(url) or code)
+    ran = certcal_command("report", scores, "--bootstrap", 0, "--open")
+    assert ran.code == 0
+    assert opened == [(here / "scores.html").as_uri()]
+    assert ran.err == f"wrote scores.html\n{said}"
+
+
+@pytest.mark.parametrize("command", ["measure", "certify", "compare"])
+def test_other_commands_write_the_same_page(certcal_command, scores, run, here, command):
+    source = scores if command == "measure" else run
+    ran = certcal_command(command, source, "--json", "-o", "page.html")
+    assert (ran.code, ran.err) == (0, "wrote page.html\n")
+    kept = numbers(here / "page.html")
+    assert kept.pop("provenance")["command"][1] == command
+    assert kept == json.loads(ran.out)
