@@ -9,11 +9,12 @@ SHELL := /bin/bash
 VENV := .venv
 BENCH := .venv-bench
 PY := $(VENV)/bin/python
-INSTALL := -m pip install --quiet --disable-pip-version-check --progress-bar off -c constraints.txt
+# Without --no-compile pip compiles every file of every package, most of which nothing ever imports: half of the set-up.
+INSTALL := -m pip install --quiet --disable-pip-version-check --progress-bar off --no-compile -c constraints.txt
 # Override with `make PYTHON=/path/to/python`.
 PYTHON ?= $(firstword $(foreach p,python3.11 python3.12 python3.13,$(shell $(p) -c 'print("$(p)")' 2>/dev/null)))
 
-.PHONY: help setup demo test lint types unit docs bench experiments clean
+.PHONY: help setup demo test lint types browser unit docs bench experiments clean
 
 help: ## show this list
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## (.*)/  make \1\t\2/' | expand -t 22
@@ -40,8 +41,8 @@ $(VENV)/.dev: pyproject.toml constraints.txt
 
 setup: $(VENV)/.dev ## create .venv with everything that development needs
 
-demo: $(VENV)/.demo ## measure and certify real classifiers, trained on the spot
-	@$(VENV)/bin/certcal demo
+demo: $(VENV)/.demo ## measure and certify real classifiers, trained on the spot; writes demo.html
+	@$(VENV)/bin/certcal demo -o demo.html --force
 
 test: lint types unit docs ## style, types, tests, documentation
 
@@ -57,7 +58,16 @@ $(VENV)/.kernels: $(wildcard src/certcal/_kernels/*.py) $(VENV)/.dev
 	@find src -name '*.nb[ic]' -delete
 	@touch $@
 
-unit: $(VENV)/.dev $(VENV)/.kernels ## pytest: tests, docstring examples, documentation pages
+# Pages are tested in a real browser. Where there is none, Debian's is installed if that can be done without asking.
+browser: $(VENV)/.dev ## find Chromium for the tests of pages, or install it (Debian)
+	@$(PY) -m tests.browser.chromium >/dev/null 2>&1 || [ -n "$$CERTCAL_BROWSER" ] || ! command -v apt-get >/dev/null || { \
+	  echo "Installing Chromium, in which pages are tested (once) …" >&2; \
+	  as_root=; [ "$$(id -u)" = 0 ] || as_root="sudo -n"; \
+	  $$as_root apt-get update -qq && $$as_root apt-get install -y -qq --no-install-recommends chromium; \
+	} >/dev/null || true
+	@$(PY) -m tests.browser.chromium >/dev/null
+
+unit: $(VENV)/.dev $(VENV)/.kernels browser ## pytest: tests, docstring examples, documentation pages
 	$(VENV)/bin/pytest -n 2
 
 docs: $(VENV)/.dev ## build the documentation into site/, strictly
@@ -79,5 +89,5 @@ experiments: ## list the experiments
 	for f in "$${files[@]}"; do echo "$(PY) $$f    $$(sed -nE '1s/^"""//p' "$$f" | sed 's/"""$$//')"; done
 
 clean: ## remove environments, caches and built pages
-	rm -rf $(VENV) $(BENCH) site build dist .pytest_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(BENCH) site demo.html build dist .pytest_cache .ruff_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

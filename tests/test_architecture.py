@@ -53,7 +53,7 @@ LIBRARIES = {
     "onnxscript": {"models"},
     "ray": {"engines"},
     "matplotlib": {"report"},
-    "plotly": {"report"},
+    "plotly": set[str](),
     "sklearn": {"calibrators", "models", "data"},
     "pandas": set[str](),
     "polars": set[str](),

@@ -1,0 +1,86 @@
+"""Every page opens without a network, says what its JSON says, and hands that out."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from certcal.report.page import Page
+from tests.browser.conftest import embedded
+from tests.browser.making import FILE_NAME, HOSTILE, HOSTILE_PAGES, PAGES
+
+
+@pytest.mark.parametrize("name", [*PAGES, *HOSTILE_PAGES])
+def test_a_page_opens_offline_without_an_error_and_its_links_work(visit, pages, name):
+    tab = visit(name)
+    headings = tab.locator("h2").all_inner_texts()
+    assert len(headings) > 4
+    assert all(headings)
+    links = tab.locator("nav a")
+    assert links.all_inner_texts() == headings
+    for address in links.evaluate_all("all => all.map(each => each.getAttribute('href'))"):
+        assert tab.locator(address).count() == 1
+    assert tab.locator("h1").is_visible()
+    assert tab.locator("#headline").is_visible()
+
+    # The download is the JSON that the command writes.
+    with tab.expect_download() as coming:
+        tab.get_by_text("Download the numbers (JSON)").click()
+    assert coming.value.suggested_filename == "certcal.json"
+    got = json.loads(Path(coming.value.path()).read_text())
+    assert got == embedded(tab)
+    assert got.pop("provenance")["command"][:2] == ["certcal", "report"]
+    assert got == json.loads(pages[name].with_suffix(".json").read_text())
+
+
+def test_the_command_is_copied(visit):
+    tab = visit("run")
+    tab.context.grant_permissions(["clipboard-read", "clipboard-write"])
+    tab.get_by_role("button", name="Copy").click()
+    tab.get_by_role("button", name="Copied").wait_for()
+    command = tab.locator("#command").inner_text()
+    assert tab.evaluate("navigator.clipboard.readText()") == command
+    assert command.startswith("certcal report ")
+    tab.context.clear_permissions()
+
+
+def test_the_command_is_selected_where_nothing_can_be_copied(visit):
+    tab = visit("run")
+    tab.evaluate("Object.defineProperty(navigator, 'clipboard', {value: undefined})")
+    tab.get_by_role("button", name="Copy").click()
+    tab.get_by_role("button", name="Selected").wait_for()
+    assert tab.evaluate("getSelection().toString()") == tab.locator("#command").inner_text()
+
+
+def test_a_page_works_in_the_frame_of_a_notebook(visit, pages, tmp_path):
+    frame = tmp_path / "notebook.html"
+    made = Page("in a notebook", pages["run"].read_text())
+    frame.write_text(f"<!DOCTYPE html><title>notebook</title>{made._repr_html_()}")
+    tab = visit(frame)
+    inside = tab.frame_locator("iframe")
+    slider = inside.get_by_role("slider", name="Radius")
+    slider.press("Home")
+    assert slider.get_attribute("aria-valuetext") == "radius 0"
+    inside.get_by_role("button", name="Copy").click()
+    inside.get_by_role("button", name="Copied").wait_for()
+    with tab.expect_download() as coming:
+        inside.get_by_text("Download the numbers (JSON)").click()
+    got = json.loads(Path(coming.value.path()).read_text())
+    got.pop("provenance")
+    assert got == json.loads(pages["run"].with_suffix(".json").read_text())
+
+
+@pytest.mark.parametrize("name", HOSTILE_PAGES)
+def test_hostile_names_are_shown_as_they_are_and_never_run(visit, name):
+    # Without the page's policy only the escaping is left, and it must be enough.
+    tab = visit(name, bypass_csp=True)
+    assert tab.locator("h1").text_content() == HOSTILE
+    assert tab.evaluate("window.hacked === undefined")
+    assert tab.title() == HOSTILE
+    assert tab.locator("script").count() == 2
+    assert tab.locator("img[src='x'], [onload], [onerror], a[href^='javascript']").count() == 0
+    read = embedded(tab)["provenance"]["inputs"][0]["name"]
+    assert Path(read).name.startswith(FILE_NAME)
+    assert tab.locator("#provenance table td, #provenance table th").filter(has_text=read).count() == 1

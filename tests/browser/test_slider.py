@@ -1,0 +1,160 @@
+"""The slider over the radius: each of its places shows what the JSON says at that radius, with mouse and keyboard."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from tests.browser.conftest import embedded
+from tests.browser.making import WITH_SLIDER
+
+_SHOWN = """() => Array.from(document.querySelectorAll("[data-of='radius']"))
+  .filter(each => !each.hasAttribute("hidden")).map(each => [each.tagName.toLowerCase(), each.dataset.frame])"""
+
+
+def lines(tab):
+    """Per radius what the JSON says of all samples."""
+    return [line for line in embedded(tab)["results"] if line["group"] in (None, "tight")]
+
+
+def said(tab):
+    return " ".join(tab.locator("output").inner_text().split())
+
+
+def expected(name, line):
+    worst = line["calibration_error"]["certified"]["text"]
+    certified = f"{line['n_certified']:,} of {line['n']:,} samples"
+    if name == "intervals":
+        return f"radius {line['radius']:g}: calibration error at most {worst}; {certified} are certified"
+    return (
+        rf"radius {line['radius']:g}: calibration error 0\.\d{{4}} \(estimate\) without a perturbation, at most "
+        rf"{worst} in the worst case \(claimed: {line['claim']['text']}, with certificates that fail\); "
+        rf"{certified} certified"
+    )
+
+
+def check_place(tab, name, place):
+    """What is seen at one place of the slider is what the JSON says there."""
+    found = lines(tab)
+    line = found[place]
+    slider = tab.get_by_role("slider", name="Radius")
+    assert slider.input_value() == str(place)
+    assert slider.get_attribute("aria-valuetext") == f"radius {line['radius']:g}"
+    shown = tab.evaluate(_SHOWN)
+    assert {frame for _, frame in shown} == {str(place)}
+    assert {"div", "g", "span"} == {tag for tag, _ in shown}
+    assert re.fullmatch(expected(name, line), said(tab))
+
+    # The row of the table that stands out is that of the radius, with the texts of the JSON.
+    cells = tab.locator("tr[aria-current='true'] > *").all_inner_texts()
+    assert float(cells[0]) == line["radius"]
+    texts = [line["certified_accuracy"]["text"], line["population_bound"]["certified"]["text"]]
+    for metric in ("calibration_error", "brier_score", "nll", "mce", "ks_error"):
+        texts.append(line[metric]["certified"]["text"])
+    assert set(texts) <= set(cells)
+
+    # The diagram that is seen is the worst case of that radius: its bins add up to the JSON's value.
+    picture = tab.locator("figure svg.chart:visible", has_text=f"of the worst case, radius {line['radius']:g}")
+    assert picture.count() == 1
+    caption = f"Bins: Reliability diagram of the worst case, radius {line['radius']:g}"
+    table = tab.locator("table", has=tab.locator("caption", has_text=re.compile(f"^{re.escape(caption)}$")))
+    bins = [row.split("\t") for row in table.locator("tbody tr").evaluate_all(_CELLS)]
+    counts = [int(row[1].replace(",", "")) for row in bins]
+    gaps = [abs(float(row[4].replace("−", "-"))) for row in bins]
+    assert sum(counts) == line["n_certified"]
+    error = sum(count * gap for count, gap in zip(counts, gaps, strict=True)) / sum(counts)
+    assert error == pytest.approx(line["calibration_error"]["certified"]["value"], abs=6e-5)
+
+
+_CELLS = "all => all.map(row => Array.from(row.cells).map(cell => cell.textContent.trim()).join('\\t'))"
+
+
+@pytest.mark.parametrize("name", WITH_SLIDER)
+def test_every_place_of_the_slider_shows_the_numbers_of_its_radius(visit, name):
+    tab = visit(name)
+    count = len(lines(tab))
+    assert count > 4
+    slider = tab.get_by_role("slider", name="Radius")
+    slider.press("Home")
+    for place in range(count):
+        check_place(tab, name, place)
+        slider.press("ArrowRight")
+    check_place(tab, name, count - 1)
+
+
+@pytest.mark.parametrize("name", WITH_SLIDER)
+def test_the_slider_obeys_all_its_keys(visit, name):
+    tab = visit(name)
+    last = len(lines(tab)) - 1
+    slider = tab.get_by_role("slider", name="Radius")
+    for key, place in (("End", last), ("ArrowLeft", last - 1), ("ArrowDown", last - 2), ("ArrowUp", last - 1)):
+        slider.press(key)
+        check_place(tab, name, place)
+    slider.press("Home")
+    check_place(tab, name, 0)
+
+
+@pytest.mark.parametrize("name", WITH_SLIDER)
+def test_the_slider_is_dragged_and_clicked(visit, name):
+    tab = visit(name)
+    last = len(lines(tab)) - 1
+    slider = tab.get_by_role("slider", name="Radius")
+    slider.press("Home")
+    slider.scroll_into_view_if_needed()
+    box = slider.bounding_box()
+    middle = box["y"] + box["height"] / 2
+    tab.mouse.move(box["x"] + 8, middle)
+    tab.mouse.down()
+    # The thumb is 16 pixels wide, so its middle goes from 8 pixels inside one end to 8 inside the other.
+    tab.mouse.move(box["x"] + 8 + (box["width"] - 16) * 2 / last, middle, steps=3)
+    check_place(tab, name, 2)
+    tab.mouse.move(box["x"] + box["width"] - 2, middle, steps=3)
+    tab.mouse.up()
+    check_place(tab, name, last)
+    tab.mouse.click(box["x"] + 4, middle)
+    check_place(tab, name, 0)
+
+
+@pytest.mark.parametrize("name", WITH_SLIDER)
+def test_the_page_starts_at_the_radius_of_its_headline(visit, name):
+    tab = visit(name)
+    place = int(tab.get_by_role("slider", name="Radius").input_value())
+    check_place(tab, name, place)
+    line = lines(tab)[place]
+    assert f"At radius {line['radius']:g}, the calibration error is" in tab.locator("#headline .value").inner_text()
+    claim = line["claim"] if name == "run" else line["calibration_error"]["certified"]
+    assert tab.locator("#headline .value strong").inner_text() == claim["text"]
+    assert tab.locator("#headline .sentence").first.text_content() == claim["sentence"]
+
+
+@pytest.mark.parametrize("name", WITH_SLIDER)
+def test_what_the_slider_says_is_announced(visit, name):
+    tab = visit(name)
+    slider = tab.get_by_role("slider", name="Radius")
+    slider.press("Home")
+    output = tab.get_by_role("status")
+    assert output.count() == 1
+    assert output.get_attribute("for") == slider.get_attribute("id")
+    assert output.inner_text().startswith("radius 0: ")
+
+
+@pytest.mark.parametrize("name", WITH_SLIDER)
+def test_the_upright_line_in_every_curve_moves_with_the_slider(visit, name):
+    tab = visit(name)
+    radii = [line["radius"] for line in lines(tab)]
+    slider = tab.get_by_role("slider", name="Radius")
+    slider.press("Home")
+    places = []
+    for _ in radii:
+        boxes = tab.locator("g[data-of='radius']:not([hidden]) .cursor").evaluate_all(
+            "all => all.map(each => each.getBBox().x)"
+        )
+        assert len(boxes) >= 2
+        places.append(boxes)
+        slider.press("ArrowRight")
+    for figure in zip(*places, strict=True):
+        unit = (figure[-1] - figure[0]) / (radii[-1] - radii[0])
+        assert unit > 50
+        for place, radius in zip(figure, radii, strict=True):
+            assert place == pytest.approx(figure[0] + unit * (radius - radii[0]), abs=0.2)
