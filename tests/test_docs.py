@@ -3,7 +3,8 @@
 A page starts in an empty folder. Its ``python`` blocks run in order and share their names; a ``text``
 block that follows one directly shows what it prints. A ``console`` block holds ``$ certcal …`` commands and what they
 print (compared when shown). ``...`` stands for any number of left-out lines, or for a part of a line. The comment
-``<!-- exit code 2 -->`` before a block says that its commands fail.
+``<!-- exit code 2 -->`` before a block says that its commands fail. Commands run in this process; how the program
+behaves as a process of its own is tested in ``tests/cli/test_process.py``.
 """
 
 from __future__ import annotations
@@ -16,12 +17,15 @@ import re
 import shlex
 import subprocess
 import sys
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from unittest import mock
 
 import pytest
 
 import certcal
+from certcal.cli import main
 
 ROOT = Path(__file__).parent.parent
 PAGES = sorted([ROOT / "README.md", *(ROOT / "docs").rglob("*.md")])
@@ -116,16 +120,42 @@ def run_python(block: Block, namespace: dict[str, object], page: str) -> None:
     compare(block.shown or "", printed.getvalue(), f"{page}:{block.line}")
 
 
-def run_command(command: str, folder: Path) -> subprocess.CompletedProcess[str]:
-    """Run a command as in a terminal of 100 columns, errors between the output."""
-    return subprocess.run(
-        [Path(sys.executable).with_name("certcal"), *shlex.split(command)[1:]],
-        cwd=folder,
-        env={**os.environ, "COLUMNS": "100", "NO_COLOR": "1", "PYTHONIOENCODING": "utf-8"},
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        encoding="utf-8",
-    )
+@dataclass(frozen=True)
+class Ran:
+    returncode: int
+    stdout: str
+
+
+def run_command(command: str, folder: Path) -> Ran:
+    """Run a command as in a terminal of 100 columns, errors between the output.
+
+    It runs in this process, through the same edge as the real one, so that its libraries are loaded once for all pages.
+    Only ``sample`` gets a process of its own: it imports what a page wrote, under names that must not stay.
+    """
+    arguments = shlex.split(command)[1:]
+    surroundings = {**os.environ, "COLUMNS": "100", "NO_COLOR": "1", "PYTHONIOENCODING": "utf-8"}
+    if arguments[:1] == ["sample"] and "--help" not in arguments:
+        done = subprocess.run(
+            [Path(sys.executable).with_name("certcal"), *arguments],
+            cwd=folder,
+            env=surroundings,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            encoding="utf-8",
+        )
+        return Ran(done.returncode, done.stdout)
+    written = io.BytesIO()
+    terminal = io.TextIOWrapper(written, encoding="utf-8", write_through=True)
+    with (
+        contextlib.chdir(folder),
+        mock.patch.dict(os.environ, surroundings),
+        mock.patch.object(sys, "argv", ["certcal", *arguments]),
+        contextlib.redirect_stdout(terminal),
+        contextlib.redirect_stderr(terminal),
+        pytest.raises(SystemExit) as leaving,
+    ):
+        main(arguments)
+    return Ran(int(leaving.value.code or 0), written.getvalue().decode("utf-8"))
 
 
 def run_console(block: Block, folder: Path, page: str) -> None:
@@ -140,6 +170,17 @@ def run_console(block: Block, folder: Path, page: str) -> None:
             compare(shown, done.stdout, place)
 
 
+@pytest.fixture
+def threads_of_torch() -> Iterator[None]:
+    """A page may say how many threads torch uses; the tests after it have what they had."""
+    import torch
+
+    before = torch.get_num_threads()
+    yield
+    torch.set_num_threads(before)
+
+
+@pytest.mark.usefixtures("threads_of_torch")
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 def test_a_page_does_what_it_shows(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)

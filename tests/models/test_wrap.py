@@ -13,7 +13,6 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from numpy.typing import NDArray
 from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier
 from sklearn.linear_model import LogisticRegression, Perceptron
 from sklearn.pipeline import make_pipeline
@@ -24,19 +23,7 @@ from torch import nn
 from certcal import InputError
 from certcal.models import Model, wrap
 from certcal.models.networks import MLP, LeNet
-
-BATCH = np.random.default_rng(0).standard_normal((6, 4)).astype(np.float32)
-
-
-def two_columns(batch: NDArray[np.float32]) -> NDArray[np.float32]:
-    return batch[:, :2]
-
-
-def fitted(labels: Any = None, estimator: Any = None) -> Any:
-    random = np.random.default_rng(1)
-    features = random.standard_normal((60, 4))
-    labels = (features[:, 0] > 0).astype(int) + (features[:, 1] > 1) if labels is None else labels(features)
-    return (LogisticRegression() if estimator is None else estimator).fit(features, labels)
+from tests.models.plain_for_tests import BATCH, fitted, two_columns
 
 
 @pytest.mark.parametrize(
@@ -342,7 +329,9 @@ def test_the_digits_of_an_estimator_see_its_parameters_and_what_was_fitted(make:
 
 def test_the_digits_of_an_estimator_are_the_same_in_another_process() -> None:
     script = (
-        "from tests.models.test_wrap import BATCH, fitted, wrap, DecisionTreeClassifier, two_columns\n"
+        "from sklearn.tree import DecisionTreeClassifier\n"
+        "from certcal.models import wrap\n"
+        "from tests.models.plain_for_tests import BATCH, fitted, two_columns\n"
         "tree = wrap(fitted(estimator=DecisionTreeClassifier(random_state=0)))\n"
         "print(tree.fingerprint(BATCH), wrap(two_columns, 'logits').fingerprint(BATCH))\n"
     )
