@@ -5,6 +5,8 @@
 .NOTPARALLEL:
 MAKEFLAGS += --no-print-directory
 SHELL := /bin/bash
+# Compiled modules are kept, or else every process of the tests would compile them again.
+unexport PYTHONDONTWRITEBYTECODE
 
 VENV := .venv
 BENCH := .venv-bench
@@ -68,7 +70,7 @@ browser: $(VENV)/.dev ## find Chromium for the tests of pages, or install it (De
 	@$(PY) -m tests.browser.chromium >/dev/null
 
 unit: $(VENV)/.dev $(VENV)/.kernels browser ## pytest: tests, docstring examples, documentation pages
-	$(VENV)/bin/pytest -n 2
+	$(VENV)/bin/pytest -n 2 --dist loadfile
 
 docs: $(VENV)/.dev ## build the documentation into site/, strictly
 	NO_MKDOCS_2_WARNING=true $(VENV)/bin/mkdocs build --strict --quiet
