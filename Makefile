@@ -2,7 +2,9 @@
 # make test   everything that must hold: style, types, tests, executed documentation
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
+ifndef TOGETHER
 .NOTPARALLEL:
+endif
 MAKEFLAGS += --no-print-directory
 SHELL := /bin/bash
 # Compiled modules are kept, or else every process of the tests would compile them again.
@@ -46,7 +48,9 @@ setup: $(VENV)/.dev ## create .venv with everything that development needs
 demo: $(VENV)/.demo ## measure and certify real classifiers, trained on the spot; writes demo.html
 	@$(VENV)/bin/certcal demo -o demo.html --force
 
-test: lint types unit docs ## style, types, tests, documentation
+# Types and pages are checked beside the tests: each alone would leave a core idle.
+test: $(VENV)/.dev $(VENV)/.kernels browser lint ## style, types, tests, documentation
+	@$(MAKE) TOGETHER=1 -j3 unit types docs
 
 lint: $(VENV)/.dev ## ruff: rules and formatting
 	$(VENV)/bin/ruff check .
@@ -82,7 +86,7 @@ $(BENCH)/.ready: pyproject.toml constraints.txt bench/requirements.txt
 	@touch $@
 
 bench: $(BENCH)/.ready ## speed and memory against peers, as ratios measured in one run
-	@missed=0; for part in run worst_case sampling certifying; do \
+	@missed=0; for part in run worst_case sampling certifying bounds; do \
 	  echo "== bench/$$part.py"; $(BENCH)/bin/python bench/$$part.py || missed=1; done; exit $$missed
 
 experiments: ## list the experiments

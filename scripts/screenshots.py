@@ -35,9 +35,19 @@ def shot(
     )
     tab = context.new_page()
     tab.goto(page.as_uri())
-    taken = tab.screenshot(full_page=height is None) if part is None else tab.locator(part).screenshot()
+    taken = (
+        tab.screenshot(full_page=height is None)
+        if part is None
+        else tab.screenshot(full_page=True, clip=around(tab, part))
+    )
     context.close()
     return taken
+
+
+def around(tab: Any, part: str) -> dict[str, float]:
+    """Where a part of a page is, with a margin at its sides and without the line above it."""
+    box, margin = tab.locator(part).bounding_box(), 20
+    return {"x": box["x"] - margin, "y": box["y"] + 4, "width": box["width"] + 2 * margin, "height": box["height"]}
 
 
 def smaller(png: bytes) -> bytes:
@@ -60,8 +70,8 @@ def draw_documentation() -> None:
         command = [sys.executable, "-m", "certcal.cli", "demo", "--quiet", "-o", page.name]
         subprocess.run(command, cwd=folder, check=True, stdout=subprocess.DEVNULL)
         for name, options in (
-            ("report", {"width": 1000, "height": 1320}),
-            ("report-dark", {"width": 1000, "height": 1320, "dark": True}),
+            ("report", {"width": 1000, "height": 1228}),
+            ("report-dark", {"width": 1000, "height": 1228, "dark": True}),
             ("report-worst-case", {"width": 1000, "height": 1320, "part": "#worst"}),
             ("report-phone", {"width": 375, "height": 812}),
         ):

@@ -235,6 +235,22 @@ def test_one_radius_needs_no_slider(run: Run) -> None:
     assert len(values_of(made)) == 2
 
 
+def test_one_radius_has_no_curves_over_the_radius(run: Run) -> None:
+    one, two = (page(certified(run.path, radii)).html for radii in (("0.1",), ("0.1", "0.2")))
+    assert ["Against the radius" in each for each in (one, two)] == [False, True]
+    assert ['href="#radii"' in each for each in (one, two)] == [False, True]
+
+
+def test_where_nothing_is_certified_at_any_radius_there_is_no_empty_diagram_and_no_slider(run: Run) -> None:
+    made = page(certified(run.path, ("40", "50")))
+    shown = flat(Reader(made.html))
+    assert "so there is nothing to draw; the other radii have none either." in shown
+    assert "perfect calibration" not in shown
+    assert "slider" not in shown
+    assert "data-slider" not in re.sub(r"<script.*?</script>", "", made.html, flags=re.DOTALL)
+    assert "Median width of the intervals" not in shown
+
+
 def test_where_nothing_is_certified_the_page_says_so_and_claims_nothing_better(run: Run) -> None:
     made = page(certified(run.path, ("40", "50")))
     shown = flat(Reader(made.html))

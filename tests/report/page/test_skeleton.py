@@ -15,7 +15,7 @@ from certcal._checks import InputError
 from certcal._html import Raw, element
 from certcal.report.page import Page, Provenance, page
 from certcal.report.page._frames import chosen, framed, marked_row, slider
-from certcal.report.page._pieces import clipped, details, figure, scrolling, shown
+from certcal.report.page._pieces import clipped, details, figure, scrolling, shown, unbroken
 from certcal.report.page._skeleton import Section, document
 from tests.report.page.parsed import assert_sound, classes, data_of, parsed
 
@@ -109,6 +109,14 @@ def test_the_provenance_is_shown_and_part_of_the_json() -> None:
     section = root.one("section", id="provenance").text
     for part in ("certcal 0.1, python 3.12", "bootstrap 7", "1,234", "ab" * 32, "A remark."):
         assert part in section
+
+
+def test_lines_of_a_command_are_not_broken_inside_its_options() -> None:
+    command = ("certcal", "report", "a b-c.csv", "--by", "<x-y>")
+    written = parsed(document("t", [], {}, provenance=Provenance(command)).html).one("pre")
+    assert written.text == "certcal report 'a b-c.csv' --by '<x-y>'"
+    assert [each.text for each in written.all("span")] == ["b-c.csv'", "--by", "'<x-y>'"]
+    assert unbroken("no such sign") == "no such sign"
 
 
 def test_a_page_from_python_says_that_no_command_was_recorded() -> None:

@@ -258,6 +258,14 @@ def test_the_bar_of_a_bound_is_as_long_as_its_terms_and_its_table_rounds_them_up
     assert cells == [["first", "0.1250", "0.2501", "", "0.3751"], ["second <b>", "0.0625", "", "0.0000", "0.0625"]]
 
 
+def test_a_bar_beyond_one_is_said_to_be_a_bound_of_one() -> None:
+    def said(value: float, *terms: float) -> bool:
+        bound = Bound("ece", value, "upper", 0.05, 9, (), {f"{i}": term for i, term in enumerate(terms)})
+        return "Where a bar goes beyond 1, the bound is 1." in terms_figure("t", [bound], ["ece"])
+
+    assert [said(1.0, 0.5, 0.75), said(1.0, 0.5, 0.5), said(0.75, 0.5, 0.25)] == [True, False, False]
+
+
 def test_an_axis_puts_what_lies_beyond_at_its_end() -> None:
     axis = Axis(0.0, 2.0, (), "x")
     assert (axis.at(-1), axis.at(1), axis.at(9)) == (0.0, 0.5, 1.0)

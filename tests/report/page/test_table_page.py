@@ -14,6 +14,7 @@ from certcal.metrics import Reliability, reliability
 from certcal.report._names import NAMES, label
 from certcal.report._numbers import interval, number
 from certcal.report.page import Provenance, page
+from certcal.report.page._diagrams import counts_of
 from certcal.report.page._explained import CALIBRATION_ERROR, METRICS
 from certcal.report.results import MeasuredResults, Part
 from tests.report.page.parsed import Node, assert_sound, classes, data_of, parsed
@@ -148,6 +149,14 @@ def test_groups_stand_side_by_side_in_one_table_and_in_small_diagrams(grouped: M
     assert [row[2] for row in lines(table)[1:]] == [number(accuracy[row[0]].value) for row in lines(table)[1:]]
     assert [each.text for each in part.all("h3")] == ["Berlin", "مستشفى", "alone"]
     assert len(part.all("svg", role="img")) == 3
+
+
+def test_diagrams_of_groups_share_the_axis_of_samples(grouped: MeasuredResults) -> None:
+    part = section(parsed(page(grouped).html), "groups")
+    written = [[each.text for each in picture.all("text")] for picture in part.all("svg", role="img")]
+    assert written[0] == written[1] == written[2]
+    apart = [counts_of([each.reliability.table]) for each in grouped.parts]
+    assert apart[0] != apart[2]
 
 
 def test_every_metric_of_the_package_is_explained() -> None:

@@ -10,7 +10,7 @@ from certcal.report.bounds import bound_name
 from certcal.report.page._claims import Claim, card, how_computed, relation
 from certcal.report.page._curves import STACK, terms_figure
 from certcal.report.page._explained import CALIBRATION_ERROR
-from certcal.report.page._pieces import beside, clipped, note, shown
+from certcal.report.page._pieces import beside, clipped, note, shown, unbroken
 from certcal.report.page._provenance import Provenance
 from certcal.report.page._skeleton import Page, Section, document
 from certcal.report.results import BoundedResults
@@ -32,7 +32,7 @@ def bounds_page(results: BoundedResults, provenance: Provenance | None = None, *
     named = [(_named(method, bound), bound) for method, bound in results.bounds.items()]
     short = [bound_name(method) for method in results.bounds]
     sections = [
-        Section("bounds", "Bounds for the population", join(bounds_part(named, short), note(results.notes))),
+        Section("bounds", "Bounds for the population", join(bounds_part(named, short), note(unbroken(results.notes)))),
         Section("computed", "How each number was computed", how_computed([(*each, ()) for each in named])),
     ]
     return document(

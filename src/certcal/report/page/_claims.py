@@ -213,7 +213,8 @@ def _computed(name: str, claim: Claim, remarks: Sequence[str]) -> Raw:
         join(
             badge(claim), " ", shown(name), " ", element("span", relation(claim), " ", text_of(claim), class_="brief")
         ),
-        element("p", shown(claim.sentence, 2000)),
+        # The sentence of an estimate begins with the name of a function.
+        element("p", shown(claim.sentence, 2000), class_="as-written" if isinstance(claim, Estimate) else None),
         [element("p", each) for each in remarks],
         definition_list(facts, class_="facts"),
         terms_table(claim) if terms and isinstance(claim, Bound) else None,

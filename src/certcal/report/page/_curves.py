@@ -133,6 +133,8 @@ def terms_figure(key: str, bounds: Sequence[Bound], names: Sequence[str], headin
     numbers = scrolling(table(header, rows, caption, numeric=range(1, len(header)), row_headers=True), caption)
     keys = legend(*((STACK[place % len(STACK)], clipped(term, 80)) for place, term in enumerate(terms)))
     said = "Each bar adds up the terms of one bound; the number at its right is the bound, rounded up."
+    if any(total > 1 >= bound.value for total, bound in zip(sums, bounds, strict=True)):
+        said += " Where a bar goes beyond 1, the bound is 1."
     return figure(picture, said, heading=heading, legend=keys if terms else None, numbers=numbers)
 
 

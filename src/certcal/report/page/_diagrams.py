@@ -31,7 +31,7 @@ def reliability_axes(count_axis: Axis, width: float = WIDTH) -> tuple[Frame, Fra
     left, right = 54, 14
     inside = width - left - right
     main = Frame(unit("confidence"), unit("accuracy"), left, 20, inside, round(inside * 0.78))
-    return main, Frame(unit("confidence"), count_axis, left, main.bottom + 16, inside, 58)
+    return main, Frame(unit("confidence"), count_axis, left, main.bottom + 22, inside, 58)
 
 
 def reliability_height(width: float = WIDTH) -> float:
@@ -232,7 +232,14 @@ def _bin(bins: BinTable, m: int) -> str:
 
 
 def reliability_figure(
-    key: str, title: str, prepared: Reliability, *, heading: Child = None, caption: Child = None, small: bool = False
+    key: str,
+    title: str,
+    prepared: Reliability,
+    *,
+    heading: Child = None,
+    caption: Child = None,
+    small: bool = False,
+    count_axis: Axis | None = None,
 ) -> Raw:
     """A reliability diagram with legend and caption.
 
@@ -250,6 +257,8 @@ def reliability_figure(
         What is seen; by default a few facts.
     small
         One of many: without a legend, and with its table inside.
+    count_axis
+        To share the axis of samples with others, as :func:`counts_of` makes it.
     """
     bins = prepared.table
     width = SMALL if small else WIDTH
@@ -259,7 +268,7 @@ def reliability_figure(
         key,
         title,
         describe(bins),
-        reliability_marks(bins, width=width, **bands),
+        reliability_marks(bins, width=width, count_axis=count_axis, **bands),
         height=reliability_height(width),
         width=width,
     )

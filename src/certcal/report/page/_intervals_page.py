@@ -14,7 +14,7 @@ from certcal.report.page._curves import BETWEEN, curves, terms_figure
 from certcal.report.page._diagrams import reliability_legend, reliability_states
 from certcal.report.page._explained import CALIBRATION_ERROR, CERTIFIED
 from certcal.report.page._frames import chosen, marked_row, slider
-from certcal.report.page._pieces import beside, figure, note, row, scrolling, shown
+from certcal.report.page._pieces import beside, clipped, figure, note, row, scrolling, shown, unbroken
 from certcal.report.page._provenance import Provenance
 from certcal.report.page._skeleton import Page, Section, document
 from certcal.report.results import CertifiedResults, Line, Method
@@ -260,7 +260,7 @@ def _values(results: CertifiedResults, wholes: Sequence[Line], frames: Sequence[
     return join(
         scrolling(element("table", body), caption),
         note(f"{rest:,} further lines are not listed; the JSON has them.") if rest else None,
-        note(shown(results.notes, 4000)),
+        note(element("bdi", unbroken(clipped(results.notes, 4000)))),
     )
 
 

@@ -6,7 +6,7 @@ from datetime import datetime
 
 import certcal
 from certcal._html import Child, Raw, definition_list, element, join, table, visible
-from certcal.report.page._pieces import clipped, note, scrolling, shown
+from certcal.report.page._pieces import clipped, note, scrolling, shown, unbroken
 from certcal.report.page._provenance import Provenance
 
 _LONGEST = 4000
@@ -38,7 +38,7 @@ def _command(command: str) -> Raw:
         element("p", "This command makes the page again:" if whole else changed),
         element(
             "div",
-            element("pre", element("code", said), tabindex=0, id="command"),
+            element("pre", element("code", unbroken(said)), tabindex=0, id="command"),
             copy if whole else None,
             class_="command",
         ),
@@ -75,7 +75,7 @@ def origin(provenance: Provenance | None, left_out: str) -> Raw:
         )
         if files_read
         else None,
-        [note(shown(each, 1000)) for each in made.notes],
+        [note(element("bdi", unbroken(clipped(each, 1000)))) for each in made.notes],
         note(left_out) if left_out else None,
         element(
             "p",

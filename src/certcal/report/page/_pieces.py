@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from certcal._html import Child, Raw, element
+import re
+
+from certcal._html import Child, Raw, element, join
 
 _LONGEST_NAME = 160
+_HYPHENATED = re.compile(r"(\S*-\S*)")
 
 
 def shown(name: str, most: int = _LONGEST_NAME) -> Raw:
@@ -29,6 +32,17 @@ def clipped(name: str, most: int = _LONGEST_NAME) -> str:
     if len(name) <= most:
         return name
     return f"{name[: most * 2 // 3]} … {name[-(most // 3) :]}"
+
+
+def unbroken(text: str) -> Raw:
+    """Text in which lines are not broken at hyphens, so that an option of a command stays whole.
+
+    Examples
+    --------
+    >>> unbroken("certcal demo -o <page>")
+    'certcal demo <span class="word">-o</span> &lt;page&gt;'
+    """
+    return join([element("span", each, class_="word") if "-" in each else each for each in _HYPHENATED.split(text)])
 
 
 def details(summary: Child, *content: Child) -> Raw:

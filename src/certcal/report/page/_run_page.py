@@ -17,7 +17,7 @@ from certcal.report.page._diagrams import MOST_BARS
 from certcal.report.page._explained import CALIBRATION_ERROR, CERTIFIED
 from certcal.report.page._frames import MOST_FRAMES, chosen, marked_row
 from certcal.report.page._intervals_page import MOST_LINES, NAMES, methods_section
-from certcal.report.page._pieces import note, row, scrolling, shown
+from certcal.report.page._pieces import clipped, note, row, scrolling, shown, unbroken
 from certcal.report.page._provenance import Provenance
 from certcal.report.page._run_radii import KEY, NOTHING, clean_and_worst, over_radii
 from certcal.report.page._run_samples import p_a, telling, widths
@@ -73,7 +73,7 @@ def run_page(
     sections = [
         Section("numbers", "Key numbers", _key_numbers(one)),
         Section("worst", "What the worst case looks like", clean_and_worst(review, frames)),
-        Section("radii", "Against the radius", over_radii(review, frames)),
+        *([Section("radii", "Against the radius", over_radii(review, frames))] if len(frames) > 1 else []),
         Section("telling", "The samples that matter most", telling(review.most_telling(TELLING), one, images, words)),
         Section("widths", "How wide the certified intervals are", widths(review)),
         Section("p-a", "How sure the votes are", p_a(review)),
@@ -200,7 +200,7 @@ def _values(results: CertifiedResults, review: Review, frames: Sequence[int]) ->
     return join(
         scrolling(element("table", body), caption),
         note(f"{rest:,} further lines are in the JSON only.") if rest else None,
-        note(shown(results.notes, 4000)),
+        note(element("bdi", unbroken(clipped(results.notes, 4000)))),
     )
 
 

@@ -46,6 +46,8 @@ def clean_and_worst(review: Review, frames: Sequence[int]) -> Raw:
     )
     many = review.bins > MOST_BARS
     drawn = " Neighbouring bins are drawn as one." if many else ""
+    if not any(one.summary.n_certified for one in lines):
+        return element("p", texts[start], "; the other radii have none either." if len(frames) > 1 else ".")
     return join(
         slider(KEY, "Radius", names, start, texts=texts) if len(frames) > 1 else element("p", texts[start]),
         note(f"The slider has {len(frames):,} of {len(review.radii):,} radii; the table of values has all.")
@@ -94,7 +96,8 @@ def over_radii(review: Review, frames: Sequence[int]) -> Raw:
     """Certified accuracy, calibration errors and Brier score against the radius."""
     lines = [review.at(place) for place in frames]
     radii = [one.certificates.radius for one in lines]
-    mark = (KEY, tuple(range(len(frames))), frames.index(review.headline))
+    slides = any(one.summary.n_certified for one in lines)
+    mark = (KEY, tuple(range(len(frames))), frames.index(review.headline)) if slides else None
     clean = [review.clean_bins(place) for place in frames]
 
     def values(found: Sequence[Any], name: str = "value") -> list[float]:
@@ -156,7 +159,7 @@ def over_radii(review: Review, frames: Sequence[int]) -> Raw:
         most=1.0,
         mark=mark,
     )
-    dotted = " The dotted upright line is the radius that the slider has chosen." if len(frames) > 1 else ""
+    dotted = " The dotted upright line is the radius that the slider has chosen." if slides else ""
     populations = [one.summary.population for one in lines]
     estimates = [NOTHING if each is None else number(each.ece) for each in clean]
 
@@ -165,7 +168,7 @@ def over_radii(review: Review, frames: Sequence[int]) -> Raw:
         heads = ["radius", *header]
         return scrolling(table(heads, rows, caption, numeric=range(len(heads)), row_headers=True), caption)
 
-    between = f" {BETWEEN}" if len(frames) > 1 else ""
+    between = f" {BETWEEN}"
     return row(
         figure(
             errors,

@@ -81,11 +81,13 @@ def _width_table(known: Mapping[str, Widths], caption: str) -> Raw:
     return scrolling(table(header, rows, caption, numeric=range(1, 7), row_headers=True), caption)
 
 
-def _medians(review: Review) -> Raw:
+def _medians(review: Review) -> Raw | None:
     most = MOST_WIDTHS if len(review.counts) <= MANY_SAMPLES else FEWER_WIDTHS
     places = chosen(len(review.radii), review.headline, most)
     radii = [float(review.radii[place]) for place in places]
     found = {kind: [review.widths(kind, place) for place in places] for kind in CONFIDENCES}
+    if all(each is None for row in found.values() for each in row):
+        return None
     picture, keys = curves(
         "width-medians",
         "Median width of the intervals against the radius",

@@ -14,7 +14,7 @@ from certcal.report._numbers import bins_text, interval, number
 from certcal.report._text import counted
 from certcal.report.page._bounds_page import bounds_part, lead_of
 from certcal.report.page._claims import Claim, card, how_computed, key_numbers
-from certcal.report.page._diagrams import bins_table, reliability_figure
+from certcal.report.page._diagrams import bins_table, counts_of, reliability_figure
 from certcal.report.page._explained import CALIBRATION_ERROR, remarks_on
 from certcal.report.page._pieces import beside, clipped, details, note, row, scrolling, shown
 from certcal.report.page._provenance import Provenance
@@ -150,6 +150,7 @@ def _metrics(whole: Part) -> Raw:
 def _groups(results: MeasuredResults) -> Raw:
     parts = results.parts
     drawn, listed = parts[:MOST_DRAWN], parts[:MOST_LISTED]
+    shared = counts_of([part.reliability.table for part in drawn])
     figures = [
         reliability_figure(
             f"group-{place}",
@@ -157,6 +158,7 @@ def _groups(results: MeasuredResults) -> Raw:
             part.reliability,
             heading=shown(part.name, 80),
             small=True,
+            count_axis=shared,
         )
         for place, part in enumerate(drawn)
     ]
