@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -90,6 +91,16 @@ def failure_rate(bound: np.ndarray, outcomes: Outcomes, p: float, r: float, widt
     return float(chance[bound > truth].sum())
 
 
+PROBABILITIES = np.concatenate([np.linspace(0.01, 0.99, 50), 1 - np.logspace(-5, -2, 20)])
+
+
+@cache
+def chances(n: int) -> list[np.ndarray]:
+    """For each of the probabilities, how likely every outcome of n draws is."""
+    _, _, hits, sizes = all_outcomes(n)
+    return [np.prod([stats.binom.pmf(hits[:, i], sizes[i], p) for i in (0, 1)], axis=0) for p in PROBABILITIES]
+
+
 def one_side(
     confidence: str, outcomes: Outcomes, r: float, level: float, end: str, place: dict[str, float] = HALF
 ) -> np.ndarray:
@@ -111,10 +122,10 @@ def test_each_bound_fails_with_at_most_its_level_by_enumeration_of_all_outcomes(
     confidence: str, n: int, r: float, end: str
 ) -> None:
     outcomes = all_outcomes(n)
+    truths = 0.5 * stats.norm.cdf(stats.norm.ppf(PROBABILITIES) - r)
     for level in (0.3, 0.05, 0.001):
         bound = one_side(confidence, outcomes, r, level, end)
-        probabilities = np.concatenate([np.linspace(0.01, 0.99, 50), 1 - np.logspace(-5, -2, 20)])
-        rates = [failure_rate(bound, outcomes, p, r) for p in probabilities]
+        rates = [chance[bound > truth].sum() for chance, truth in zip(chances(n), truths, strict=True)]
         assert max(rates) <= level
         assert bound.max() > 0 or (confidence, n) == ("bernstein", 20)  # whose width is above 1 with so few draws
 
