@@ -74,7 +74,7 @@ browser: $(VENV)/.dev ## find Chromium for the tests of pages, or install it (De
 	@$(PY) -m tests.browser.chromium >/dev/null
 
 unit: $(VENV)/.dev $(VENV)/.kernels browser ## pytest: tests, docstring examples, documentation pages
-	$(VENV)/bin/pytest -n 2 --dist loadfile
+	$(VENV)/bin/pytest -n 2 --dist worksteal
 
 docs: $(VENV)/.dev ## build the documentation into site/, strictly
 	NO_MKDOCS_2_WARNING=true $(VENV)/bin/mkdocs build --strict --quiet
