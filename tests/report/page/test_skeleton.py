@@ -228,7 +228,10 @@ def schemes() -> list[dict[str, str]]:
     """Colours by name for the light, the dark and the printed page."""
     style = parsed(small().html).one("style").text
     blocks = re.findall(r":root \{(.*?)\}", style, re.DOTALL)
-    return [dict(re.findall(r"--([a-z-]+): (#[0-9a-f]{6});", block)) for block in blocks]
+    light, dark, printed = (dict(re.findall(r"--([a-z-]+): (#[0-9a-f]{6});", block)) for block in blocks)
+    assert dark.keys() == light.keys() >= printed.keys()
+    assert "@media screen and (prefers-color-scheme: dark)" in style  # paper is light, with darker words
+    return [light, dark, light | printed]
 
 
 def test_words_and_marks_can_be_told_from_their_ground_in_every_scheme() -> None:
