@@ -6,6 +6,7 @@ from certcal.bounds._bandwidth import BandwidthChoice, choose_bandwidth
 from certcal.bounds._binned import binned, binned_lower
 from certcal.bounds._bounded_variation import bounded_variation
 from certcal.bounds._classwise import ClasswiseBounds, classwise
+from certcal.bounds._every import every_bound
 from certcal.bounds._lipschitz import lipschitz
 from certcal.bounds._perturb import perturb
 from certcal.bounds._smooth import smooth
@@ -31,6 +32,7 @@ __all__ = [
     "clopper_pearson",
     "dkw_width",
     "empirical_bernstein",
+    "every_bound",
     "hoeffding",
     "lipschitz",
     "perturb",

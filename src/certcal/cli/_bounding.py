@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, replace
-from functools import partial
+from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -74,7 +73,6 @@ def bound_table(path: str, overrides: Mapping[str, Any], asked: Question) -> Bou
     asked
         Levels and assumptions.
     """
-    found: dict[str, Bound] = {}
     with Waiting() as waiting:
         waiting.stage("reading")
         loaded = load_table(path, overrides)
@@ -85,11 +83,8 @@ def bound_table(path: str, overrides: Mapping[str, Any], asked: Question) -> Bou
             raise InputError(
                 f"--classwise needs a probability for each class, and {path} has {loaded.layout.kind} only"
             )
-        methods = dict(_methods(predictions, asked))
-        waiting.stage("bounding", len(methods))
-        for name, compute in methods.items():
-            found[name] = _about_perturbed(compute(), asked.bandwidth)
-            waiting.advance(1)
+        waiting.stage("bounding")
+        found = _bounds(predictions, asked)
     classes = "" if predictions.classes is None else f", {predictions.classes} classes"
     return BoundedResults(
         source=path,
@@ -134,50 +129,26 @@ def page_bounds(predictions: Predictions, *, delta: float, bins: int, closed: st
     """
     if predictions.sample_weight is not None:
         return ()
-    asked = Question(delta, bins, closed)
-    return tuple(compute() for name, compute in _methods(predictions, asked) if name != _FROM_BELOW)
+    found = _bounds(predictions, Question(delta, bins, closed))
+    return tuple(bound for name, bound in found.items() if name != _FROM_BELOW)
 
 
-def _methods(predictions: Predictions, asked: Question) -> Iterator[tuple[str, Callable[[], Bound]]]:
-    """Methods, and how each is computed; the bounds on the true calibration error that assume least come first."""
-    from certcal import bounds
+def _bounds(predictions: Predictions, asked: Question) -> dict[str, Bound]:
+    from certcal.bounds import every_bound
 
-    z, c = predictions.confidence, predictions.correct
-    if asked.bandwidth is not None:
-        z = bounds.perturb(z, asked.bandwidth, asked.seed)
-        yield "smooth", lambda: bounds.smooth(z, c, asked.bandwidth or 0.0, asked.delta, seed=asked.seed)
-    each: dict[str, Callable[..., Bound]] = {}
-    slope = asked.slope if asked.bandwidth is None else 0.5 / asked.bandwidth
-    if slope is not None:
-        each["lipschitz"] = partial(bounds.lipschitz, constant=slope)
-    each["bounded_variation"] = partial(bounds.bounded_variation, variation=asked.variation)
-    each["binned"] = partial(bounds.binned, bins=asked.bins, closed=asked.closed)
-    for name, function in each.items():
-        yield name, partial(function, z, c, delta=asked.delta)
-    if len(predictions) > 1:  # some choose signs, and others test them
-        yield (
-            _FROM_BELOW,
-            lambda: bounds.binned_lower(z, c, asked.bins, asked.delta, closed=asked.closed, seed=asked.seed),
-        )
-    if asked.classwise:
-        p, labels = predictions.probabilities, predictions.labels
-        for name, function in each.items():
-            yield f"classwise_{name}", partial(_over_classes, function, p, labels, asked.delta)
-
-
-def _about_perturbed(bound: Bound, bandwidth: float | None) -> Bound:
-    """The bound with the noise in its own sentence, for those that know of scores only: they may be read alone."""
-    from certcal.bounds._perturb import perturbed_assumption
-
-    if bandwidth is None or (noise := perturbed_assumption(bandwidth)) in bound.assumptions:
-        return bound
-    return replace(bound, name=f"{bound.name} (of the perturbed scores)", assumptions=(*bound.assumptions, noise))
-
-
-def _over_classes(function: Callable[..., Bound], p: Any, labels: Any, delta: float) -> Bound:
-    from certcal.bounds import classwise
-
-    return classwise(function, p, labels, delta).mean
+    classes = {"probabilities": predictions.probabilities, "labels": predictions.labels} if asked.classwise else {}
+    return every_bound(
+        predictions.confidence,
+        predictions.correct,
+        asked.delta,
+        bins=asked.bins,
+        closed=asked.closed,
+        variation=asked.variation,
+        constant=asked.slope,
+        bandwidth=asked.bandwidth,
+        seed=asked.seed,
+        **classes,
+    )
 
 
 def _notes(found: Mapping[str, Bound], asked: Question) -> str:

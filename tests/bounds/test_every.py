@@ -1,0 +1,68 @@
+"""All bounds at once: which there are, and that each is its own function's."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from certcal import InputError, bounds
+
+RNG = np.random.default_rng(5)
+P = RNG.dirichlet((1.0, 1.0, 1.0), 400)
+LABELS = (RNG.random(400)[:, None] > P.cumsum(axis=1)).sum(axis=1)
+Z, C = P.max(axis=1), P.argmax(axis=1) == LABELS
+
+
+def test_without_further_questions_there_are_those_that_need_none() -> None:
+    assert bounds.every_bound(Z, C) == {
+        "bounded_variation": bounds.bounded_variation(Z, C),
+        "binned": bounds.binned(Z, C),
+        "binned_lower": bounds.binned_lower(Z, C),
+    }
+
+
+def test_each_is_its_own_functions_at_the_same_level() -> None:
+    found = bounds.every_bound(
+        Z, C, 0.1, bins=7, closed="right", variation=2.0, constant=3.0, seed=4, probabilities=P, labels=LABELS
+    )
+    assert list(found)[:2] == ["lipschitz", "bounded_variation"]  # on the true error
+    assert found == {
+        "lipschitz": bounds.lipschitz(Z, C, 3.0, 0.1),
+        "bounded_variation": bounds.bounded_variation(Z, C, 0.1, variation=2.0),
+        "binned": bounds.binned(Z, C, 7, 0.1, closed="right"),
+        "binned_lower": bounds.binned_lower(Z, C, 7, 0.1, closed="right", seed=4),
+        "classwise_lipschitz": bounds.classwise(bounds.lipschitz, P, LABELS, 0.1, constant=3.0).mean,
+        "classwise_bounded_variation": bounds.classwise(bounds.bounded_variation, P, LABELS, 0.1, variation=2.0).mean,
+        "classwise_binned": bounds.classwise(bounds.binned, P, LABELS, 0.1, bins=7, closed="right").mean,
+    }
+
+
+def test_bounds_of_perturbed_scores_are_of_the_same_noise_and_say_so_each_by_itself() -> None:
+    found = bounds.every_bound(Z, C, bandwidth=0.25, seed=3)
+    noisy = bounds.perturb(Z, 0.25, 3)
+    assert list(found) == ["smooth", "lipschitz", "bounded_variation", "binned", "binned_lower"]
+    assert found["smooth"] == bounds.smooth(noisy, C, 0.25)
+    assert found["lipschitz"].value == bounds.lipschitz(noisy, C, 2.0).value
+    assert found["binned"].value == bounds.binned(noisy, C).value
+    for bound in found.values():
+        assert "perturbed scores" in bound.name
+        assert any("perturbed once by the sech kernel of bandwidth 0.25" in each for each in bound.assumptions)
+
+
+def test_one_sample_has_no_bound_from_below() -> None:
+    assert list(bounds.every_bound([0.5], [1])) == ["bounded_variation", "binned"]
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"bandwidth": 0.1, "constant": 2.0}, "bandwidth and constant exclude each other"),
+        ({"bandwidth": 0.1, "probabilities": P, "labels": LABELS}, "bandwidth and probabilities exclude each other"),
+        ({"bandwidth": 0.0}, "bandwidth is 0"),
+        ({"delta": 1.0}, "delta is 1"),
+        ({"constant": -1.0}, "constant is -1"),
+    ],
+)
+def test_what_cannot_be_asked_is_named(options: dict[str, object], message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        bounds.every_bound(Z, C, **options)
