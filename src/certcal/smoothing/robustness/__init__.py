@@ -11,8 +11,9 @@ from certcal.smoothing.robustness._average import (
 )
 from certcal.smoothing.robustness._binomial import smallest_votes, vote_radii
 from certcal.smoothing.robustness._compare import Compared, Comparison, compare
-from certcal.smoothing.robustness._distribution import ConvertedAccuracy, PaCurve, PaDistribution, PaPoints, from_curve
+from certcal.smoothing.robustness._distribution import ConvertedAccuracy, PaCurve, PaDistribution
 from certcal.smoothing.robustness._dominance import Dominance, Stretch, dominance, dominance_table
+from certcal.smoothing.robustness._points import PaPoints, from_curve
 from certcal.smoothing.robustness._votes import VoteRecord
 
 __all__ = [
