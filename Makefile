@@ -1,4 +1,4 @@
-# make demo   measure one real classifier, certify another: how wrong can their confidences be?
+# make demo   measure one real classifier, attack and certify another: how wrong can their confidences be?
 # make test   everything that must hold: style, types, tests, executed documentation
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
@@ -18,7 +18,7 @@ INSTALL := -m pip install --quiet --disable-pip-version-check --progress-bar off
 # Override with `make PYTHON=/path/to/python`.
 PYTHON ?= $(firstword $(foreach p,python3.11 python3.12 python3.13,$(shell $(p) -c 'print("$(p)")' 2>/dev/null)))
 
-.PHONY: help setup demo test lint types browser unit docs bench experiments clean
+.PHONY: help setup demo test lint types browser examples unit docs bench experiments clean
 
 help: ## show this list
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## (.*)/  make \1\t\2/' | expand -t 22
@@ -34,7 +34,7 @@ endef
 $(VENV)/.demo: pyproject.toml constraints.txt
 	$(call make_venv,$(VENV))
 	@echo "Installing certcal into $(VENV) (once) …"
-	@$(PY) $(INSTALL) -e '.[sklearn]'
+	@$(PY) $(INSTALL) -e '.[sklearn,torch]'
 	@touch $@
 
 $(VENV)/.dev: pyproject.toml constraints.txt
@@ -45,12 +45,12 @@ $(VENV)/.dev: pyproject.toml constraints.txt
 
 setup: $(VENV)/.dev ## create .venv with everything that development needs
 
-demo: $(VENV)/.demo ## measure and certify real classifiers, trained on the spot; writes demo.html
+demo: $(VENV)/.demo ## measure, attack and certify real classifiers, trained on the spot; writes demo.html
 	@$(VENV)/bin/certcal demo -o demo.html --force
 
-# Types and pages are checked beside the tests: each alone would leave a core idle.
-test: $(VENV)/.dev $(VENV)/.kernels browser lint ## style, types, tests, documentation
-	@$(MAKE) TOGETHER=1 -j3 unit types docs
+# Two at a time: beside the docstrings' examples, which compile many kernels, the browser is found and types are checked.
+test: $(VENV)/.dev $(VENV)/.kernels lint ## style, types, tests, documentation
+	@$(MAKE) TOGETHER=1 -j2 unit types docs
 
 lint: $(VENV)/.dev ## ruff: rules and formatting
 	$(VENV)/bin/ruff check .
@@ -73,8 +73,15 @@ browser: $(VENV)/.dev ## find Chromium for the tests of pages, or install it (De
 	} >/dev/null || true
 	@$(PY) -m tests.browser.chromium >/dev/null
 
-unit: $(VENV)/.dev $(VENV)/.kernels browser ## pytest: tests, docstring examples, documentation pages
-	$(VENV)/bin/pytest -n 2 --dist worksteal
+# Processes share the cores: a thread that waits in a loop would take the time of one that works.
+examples unit: export OMP_WAIT_POLICY := passive
+
+# One process first: two that start together would each compile the same kernels and the same modules.
+examples: $(VENV)/.dev $(VENV)/.kernels ## pytest: docstring examples
+	$(VENV)/bin/pytest src
+
+unit: $(VENV)/.dev $(VENV)/.kernels examples browser ## pytest: docstring examples, tests, documentation pages
+	$(VENV)/bin/pytest -n 2 --dist worksteal tests
 
 docs: $(VENV)/.dev ## build the documentation into site/, strictly
 	NO_MKDOCS_2_WARNING=true $(VENV)/bin/mkdocs build --strict --quiet
