@@ -55,11 +55,11 @@ class LocalProcesses:
 
         coming = enumerate(pieces)
         lost: Counter[int] = Counter()
-        crew: list[_Worker] = []
-        leaving: list[_Worker] = []
+        crew: list[Worker] = []
+        leaving: list[Worker] = []
         try:
             for number, piece in islice(coming, self.workers):
-                crew.append(_Worker(task, number, piece))
+                crew.append(Worker(task, number, piece))
             while crew:
                 for connection in wait([worker.connection for worker in crew]):
                     worker = next(each for each in crew if each.connection is connection)
@@ -71,7 +71,7 @@ class LocalProcesses:
                         lost[number] += 1
                         if not worker.ready or lost[number] == _ATTEMPTS:
                             raise EngineError(_death(worker, code))
-                        crew.append(_Worker(task, number, piece))
+                        crew.append(Worker(task, number, piece))
                         continue
                     kind, value = answer
                     if kind == READY:
@@ -88,7 +88,7 @@ class LocalProcesses:
                             worker.send(worker.piece)
                         yield piece, value
                     else:
-                        raise _with_origin(*value)
+                        raise with_origin(*value)
         finally:
             for worker in crew:
                 worker.stop()
@@ -96,7 +96,7 @@ class LocalProcesses:
                 worker.stop(patience=5)
 
 
-class _Worker:
+class Worker:
     """A process, the connection to it, and the piece it has."""
 
     def __init__(self, task: Any, number: int, piece: Any) -> None:
@@ -151,7 +151,7 @@ def _one_thread() -> Generator[None, None, None]:
                 os.environ[name] = value
 
 
-def _death(worker: _Worker, code: int | None) -> str:
+def _death(worker: Worker, code: int | None) -> str:
     ending = f"was ended by signal {-code}" if code is not None and code < 0 else f"ended with exit code {code}"
     if not worker.ready:
         return (
@@ -164,7 +164,7 @@ def _death(worker: _Worker, code: int | None) -> str:
     )
 
 
-def _with_origin(error: BaseException, text: str) -> BaseException:
+def with_origin(error: BaseException, text: str) -> BaseException:
     """An exception of a worker, with the worker's own traceback unless it is one sentence for the user."""
     if not isinstance(error, InputError):
         error.add_note(f"in a worker process:\n{text}")

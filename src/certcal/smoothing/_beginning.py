@@ -17,9 +17,9 @@ from numpy.typing import NDArray
 
 from certcal._checks import InputError
 from certcal._checks import labels as class_labels
+from certcal._durable import LOCK, TEMPORARY
 from certcal.data import Inputs
 from certcal.models import Model
-from certcal.smoothing._files import LOCK, TEMPORARY
 from certcal.smoothing._grid import default_thresholds
 from certcal.smoothing._manifest import FILE, MOST_SAMPLES, DataRecord, Manifest, ModelRecord, read_manifest
 from certcal.smoothing._noise import grid_levels

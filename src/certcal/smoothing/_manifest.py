@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any, cast
 
 from certcal._checks import InputError
+from certcal._durable import write_durably
 from certcal.smoothing._fields import Fields
-from certcal.smoothing._files import write_durably
 from certcal.smoothing._units import MOST_UNITS, Size, Unit, number_of_units, plan
 
 FILE = "manifest.json"

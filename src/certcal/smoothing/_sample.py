@@ -12,11 +12,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from certcal._checks import InputError, choice, positive, whole_number
+from certcal._durable import make_folder, only_writer, remove_leftovers
 from certcal.data import Inputs
 from certcal.engines import Engine, InProcess, LocalProcesses
 from certcal.models import Model
 from certcal.smoothing._beginning import Asked, begin, existing, extend
-from certcal.smoothing._files import make_folder, only_writer, remove_leftovers
 from certcal.smoothing._manifest import MOST_DRAWS, MOST_SEED, NOISES, Manifest, write_manifest
 from certcal.smoothing._run import Run, survey
 from certcal.smoothing._sampler import SamplingError, Selection
@@ -131,7 +131,7 @@ def sample(
     before = existing(folder)
     manifest, batch = begin(asked) if before is None else extend(folder, before, asked)
     make_folder(folder)
-    with only_writer(folder):
+    with only_writer(folder, "drawing into this run"):
         if existing(folder) != before:
             raise InputError(f"{folder}: another process changed the run just now; give the same command again")
         remove_leftovers(folder)

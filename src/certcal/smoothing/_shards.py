@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from certcal._checks import InputError
-from certcal.smoothing._files import make_folder, write_durably
+from certcal._durable import make_folder, write_durably
 from certcal.smoothing._manifest import Manifest
 from certcal.smoothing._units import Unit
 

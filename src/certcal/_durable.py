@@ -84,7 +84,7 @@ def remove_leftovers(folder: Path) -> None:
 
 
 @contextlib.contextmanager
-def only_writer(folder: Path) -> Generator[None, None, None]:
+def only_writer(folder: Path, doing: str = "writing into this folder") -> Generator[None, None, None]:
     """Hold a folder's lock. The system drops it with the process, so what a killed one leaves is harmless.
 
     Examples
@@ -96,7 +96,7 @@ def only_writer(folder: Path) -> Generator[None, None, None]:
     ...         pass
     Traceback (most recent call last):
         ...
-    certcal._checks.InputError: ...: another process (...) is drawing into this run; wait for it, or choose another
+    certcal._checks.InputError: ...: another process (...) is writing into this folder; wait for it, or choose another
     folder
     >>> folder.cleanup()
     """
@@ -110,9 +110,7 @@ def only_writer(folder: Path) -> Generator[None, None, None]:
     try:
         if not _locked(descriptor):
             holder = os.pread(descriptor, 80, 0).decode("ascii", "replace").strip() or "unknown"
-            raise InputError(
-                f"{folder}: another process ({holder}) is drawing into this run; wait for it, or choose another folder"
-            )
+            raise InputError(f"{folder}: another process ({holder}) is {doing}; wait for it, or choose another folder")
         with contextlib.suppress(OSError):  # who holds it is a courtesy; a full disk must not prevent reading on
             os.ftruncate(descriptor, 0)
             os.pwrite(descriptor, f"{os.getpid()} on {platform.node()}\n".encode("ascii", "replace"), 0)
@@ -136,6 +134,6 @@ def _locked(descriptor: int) -> bool:
         return False
     except OSError as error:
         raise InputError(
-            f"the run's folder cannot be locked ({error.strerror or error}); put it on a file system with locks"
+            f"the folder cannot be locked ({error.strerror or error}); put it on a file system with locks"
         ) from error
     return True
