@@ -1,4 +1,4 @@
-"""Readers of predictions, intervals and model inputs (Parquet, CSV, npz, Arrow, idx), and the embedded default.
+"""Readers of predictions, intervals and model inputs (tables, npz, folders of images), and the embedded default.
 
 Importing this loads NumPy only; pyarrow and scikit-learn load when a file is opened or the embedded data is asked
 for.
@@ -8,14 +8,16 @@ from certcal.data._embedded import digits_images, embedded, embedded_network
 from certcal.data._families import Family
 from certcal.data._fashion import fashion_mnist
 from certcal.data._idx import read_idx
-from certcal.data._inputs import Inputs, read_inputs
+from certcal.data._input_files import read_inputs
+from certcal.data._inputs import Inputs
 from certcal.data._interval_files import NOISE_NAMES, IntervalOrigin, intervals_as_parquet
 from certcal.data._interval_layout import IntervalLayout, resolve_interval_columns
 from certcal.data._intervals import IntervalPart, IntervalTable, read_intervals
 from certcal.data._layout import Layout, Overrides, resolve_columns
 from certcal.data._open import open_table
 from certcal.data._read import LoadedTable, PredictionStream, load_table, read_predictions
-from certcal.data._split import Split
+from certcal.data._sources import read_split
+from certcal.data._split import Parts, Split
 from certcal.data._table import Chunks, Column, Table
 from certcal.data._trained import Embedded, EmbeddedNetwork, naive_bayes, noisy_network
 
@@ -34,6 +36,7 @@ __all__ = [
     "Layout",
     "LoadedTable",
     "Overrides",
+    "Parts",
     "PredictionStream",
     "Split",
     "Table",
@@ -50,6 +53,7 @@ __all__ = [
     "read_inputs",
     "read_intervals",
     "read_predictions",
+    "read_split",
     "resolve_columns",
     "resolve_interval_columns",
 ]

@@ -70,6 +70,12 @@ class NpzTable(Table):
         return array[:, 0] if array.ndim == 2 and array.shape[1] == 1 else array
 
 
+def array_names(path: Path) -> list[str]:
+    """What the arrays of an npz archive are called."""
+    with _archive(path) as archive:
+        return [name.removesuffix(_NPY) for name in archive.namelist() if name.endswith(_NPY)]
+
+
 def read_arrays(path: Path, names: tuple[str, ...], missing: str, *, widen: str | None = None) -> dict[str, Any]:
     """Arrays of an npz archive by name, of any shape.
 

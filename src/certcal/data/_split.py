@@ -8,7 +8,40 @@ from certcal.data._inputs import Inputs
 
 
 @dataclass(frozen=True, eq=False)
-class Split:
+class Parts:
+    """Inputs to train on, and perhaps others to test on.
+
+    Attributes
+    ----------
+    name
+        A short name.
+    title
+        What the data is called in a sentence.
+    train, test
+        The two parts; ``test`` is None where there is nothing to test on.
+
+    Examples
+    --------
+    >>> Parts("rows", "Some rows", Inputs.from_arrays([[0.5, 1.5, 2.5]], [0]), None).description
+    'Some rows: 1 samples of 3 features to train on'
+    """
+
+    name: str
+    title: str
+    train: Inputs
+    test: Inputs | None
+
+    @property
+    def description(self) -> str:
+        """One sentence: the data and the split."""
+        sizes = list(map(str, self.train.inputs.shape[1:]))
+        what = f"images of {' by '.join(sizes[-2:])}" if len(sizes) > 1 else f"samples of {sizes[0]} features"
+        others = "" if self.test is None else f", {len(self.test):,} others to test on"
+        return f"{self.title}: {len(self.train):,} {what} to train on{others}"
+
+
+@dataclass(frozen=True, eq=False)
+class Split(Parts):
     """Inputs to train on and others to test on.
 
     Attributes
@@ -27,13 +60,4 @@ class Split:
     'Two dots: 1 images of 1 by 2 to train on, 1 others to test on'
     """
 
-    name: str
-    title: str
-    train: Inputs
     test: Inputs
-
-    @property
-    def description(self) -> str:
-        """One sentence: the data and the split."""
-        size = " by ".join(map(str, self.train.inputs.shape[-2:]))
-        return f"{self.title}: {len(self.train):,} images of {size} to train on, {len(self.test):,} others to test on"

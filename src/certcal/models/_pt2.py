@@ -37,12 +37,12 @@ class ExportedModel(Adapter):
 
     def __init__(self, graph: Graph, outputs: Outputs, description: str, source: Source, digest: str) -> None:
         super().__init__(outputs, description, source)
-        self._graph = graph
+        self.graph = graph
         self._digest = digest
 
     def _forward(self, batch: Batch) -> Any:
-        check_shape(batch.shape[1:], self._graph.sample, self.description)
-        return in_batches(self._graph.run, batch, self._graph.least, self._graph.most)
+        check_shape(batch.shape[1:], self.graph.sample, self.description)
+        return in_batches(self.graph.run, batch, self.graph.least, self.graph.most)
 
     def identity(self, probe: Any) -> str:
         """Of the file."""

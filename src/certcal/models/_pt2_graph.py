@@ -253,15 +253,18 @@ class Graph:
         torch: Any = import_module("torch")
 
         with torch.inference_mode():
-            copied = self._changes_values or not batch.flags.writeable
-            values: list[Any] = [None] * len(self._slots)
-            values[self._input] = torch.from_numpy(batch.copy() if copied else batch)
-            for slot, tensor in self._constants:
-                values[slot] = tensor
-            for step in self._steps:
-                self._call(step, values)
-            answer: Tensor = values[self._output]
+            answer = self.compute(torch.from_numpy(batch if batch.flags.writeable else batch.copy()))
             return (answer.float() if answer.dtype in (torch.bfloat16, torch.float16) else answer).numpy()
+
+    def compute(self, inputs: Tensor) -> Tensor:
+        """The network's answer as a tensor, with gradients where torch keeps them; the inputs stay as they are."""
+        values: list[Any] = [None] * len(self._slots)
+        values[self._input] = inputs.clone() if self._changes_values else inputs
+        for slot, tensor in self._constants:
+            values[slot] = tensor
+        for step in self._steps:
+            self._call(step, values)
+        return values[self._output]
 
     def _call(self, step: _Step, values: list[Any]) -> None:
         args = [_filled(arg, values) for arg in step.args]

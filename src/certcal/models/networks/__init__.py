@@ -9,6 +9,7 @@ from __future__ import annotations
 try:
     from certcal.models.networks._lenet import LeNet
     from certcal.models.networks._mlp import MLP
+    from certcal.models.networks._named import by_name
     from certcal.models.networks._network import Network, Normalize
     from certcal.models.networks._preact import PreActResNet
     from certcal.models.networks._resnet import ResNet
@@ -20,4 +21,4 @@ except ModuleNotFoundError as error:
         f"certcal.models.networks needs {error.name}; install it with: pip install 'certcal[torch]'", name=error.name
     ) from error
 
-__all__ = ["MLP", "LeNet", "Network", "Normalize", "PreActResNet", "ResNet", "load_weights", "save_weights"]
+__all__ = ["MLP", "LeNet", "Network", "Normalize", "PreActResNet", "ResNet", "by_name", "load_weights", "save_weights"]

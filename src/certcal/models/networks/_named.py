@@ -1,0 +1,166 @@
+"""Networks by name, fitted to the shape of the images and the number of classes."""
+
+from __future__ import annotations
+
+import copy
+import inspect
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from certcal._checks import InputError
+from certcal.models._adapter import reason
+from certcal.models._callable import NAME, find_named
+from certcal.models.networks._lenet import LeNet
+from certcal.models.networks._mlp import MLP
+from certcal.models.networks._network import listed, seeded, size
+from certcal.models.networks._preact import PreActResNet
+from certcal.models.networks._resnet import ResNet
+
+Numbers = float | Sequence[float] | None
+
+_NAMES = ("lenet", "resnet20", "resnet110", "preact18", "mlp")
+
+
+def by_name(
+    name: str,
+    sample_shape: Sequence[int],
+    classes: int,
+    mean: Numbers = None,
+    std: Numbers = None,
+    seed: int = 0,
+) -> nn.Module:
+    """Build an untrained network for images of a shape.
+
+    Parameters
+    ----------
+    name
+        ``"lenet"`` (square images of at least 12 pixels a side, divisible by 4), ``"resnet20"``, ``"resnet110"``,
+        ``"preact18"`` (images from 8 by 8), ``"mlp"`` (inputs of any shape), or ``"package.module:name"`` of a class or
+        function that makes a torch module returning logits. It is called with those of ``sample_shape``, ``classes``,
+        ``mean``, ``std`` and ``seed`` for which it has a parameter of that name. A name may also be that of a module,
+        which is copied with the weights it has. Naming a Python module runs it.
+    sample_shape
+        Shape of one input, as (channels, height, width).
+    classes
+        Number of classes.
+    mean, std
+        Of the normalisation inside the network: one number, or one per channel; the network's own if None.
+    seed
+        Of the initial weights, which depend on nothing else; torch's global generator stays as it is.
+
+    Returns
+    -------
+    nn.Module
+        With the attributes ``outputs`` and ``sample_shape``, so that it can be exported.
+
+    Examples
+    --------
+    >>> by_name("resnet20", (1, 28, 28), classes=10).description
+    'ResNet-20'
+    >>> by_name("lenet", (1, 8, 8), classes=10)
+    Traceback (most recent call last):
+        ...
+    certcal._checks.InputError: lenet takes square images of at least 12 pixels a side, divisible by 4, not (1, 8, 8);
+    use mlp or resnet20, or make the images larger
+    """
+    shape = tuple(size(each, "sample_shape", most=2**24) for each in sample_shape)
+    if not shape:
+        raise InputError("sample_shape is empty; pass the shape of one input, for example (1, 28, 28)")
+    count = size(classes, "classes", least=2)
+    if name in _NAMES:
+        network = _reference(name, shape, count, mean, std, seed)
+        network.sample_shape = shape
+        return network
+    if not NAME.fullmatch(str(name)):
+        raise InputError(f"{name!r} is no network; give {', '.join(_NAMES)}, or a name, 'package.module:name'")
+    given = {"sample_shape": shape, "classes": count, "mean": mean, "std": std, "seed": seed}
+    with seeded(seed):
+        network = _made(name, given)
+        _try(name, network, shape, count)
+    if not hasattr(network, "sample_shape"):
+        network.sample_shape = shape  # pyright: ignore[reportArgumentType]
+    if not hasattr(network, "outputs"):
+        network.outputs = "logits"  # pyright: ignore[reportArgumentType]
+    return network
+
+
+def _reference(name: str, shape: tuple[int, ...], classes: int, mean: Numbers, std: Numbers, seed: int) -> Any:
+    normalisation: dict[str, Any] = {key: value for key, value in (("mean", mean), ("std", std)) if value is not None}
+    if name == "mlp":
+        for key, value in normalisation.items():
+            if len(listed(value)) != 1:
+                raise InputError(f"{key} has {len(listed(value))} numbers; mlp takes one for all inputs")
+            normalisation[key] = listed(value)[0]
+        return MLP(math.prod(shape), classes=classes, seed=seed, **normalisation)
+    if len(shape) != 3:
+        raise InputError(
+            f"{name} takes images of shape (channels, height, width), not inputs of shape {shape}; use mlp"
+        )
+    if name == "lenet":
+        if shape[1] != shape[2] or shape[1] % 4 or shape[1] < 12:
+            raise InputError(
+                f"lenet takes square images of at least 12 pixels a side, divisible by 4, not {shape}; use mlp or "
+                "resnet20, or make the images larger"
+            )
+        return LeNet(shape[0], shape[1], classes, seed=seed, **normalisation)
+    if min(shape[1:]) < 8:
+        raise InputError(f"{name} takes images from 8 by 8 pixels, not {shape}; use mlp, or make the images larger")
+    if name == "preact18":
+        return PreActResNet(classes, shape[0], seed=seed, **normalisation)
+    return ResNet(int(name.removeprefix("resnet")), classes, shape[0], seed=seed, **normalisation)
+
+
+def _made(name: str, given: dict[str, Any]) -> nn.Module:
+    found: Any = find_named(name)
+    if isinstance(found, nn.Module):
+        taken = dict[str, Any]()
+        network: Any = copy.deepcopy(found)
+    elif callable(found):
+        taken = _taken(found, given)
+        try:
+            network = found(**taken)
+        except InputError:
+            raise
+        except Exception as error:
+            raise InputError(f"calling {name} failed: {reason(error)}; it must make a torch module") from error
+    else:
+        raise InputError(f"{name} is a {type(found).__name__}; name a class or function that makes a torch module")
+    if not isinstance(network, nn.Module):
+        raise InputError(f"{name} makes a {type(network).__name__}; it must make a torch module")
+    for key in ("mean", "std"):
+        if given[key] is not None and key not in taken:
+            raise InputError(f"{key} is given, but {name} takes none; leave it out, or normalise inside the network")
+    if getattr(network, "outputs", "logits") != "logits":
+        raise InputError(f"{name} returns {network.outputs}; training needs logits")
+    return network
+
+
+def _taken(make: Callable[..., Any], given: dict[str, Any]) -> dict[str, Any]:
+    """Those arguments for which the callable has a parameter; a normalisation that is not given is its own affair."""
+    try:
+        parameters = inspect.signature(make).parameters
+    except (TypeError, ValueError):
+        return {}
+    kinds = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
+    named = {key for key, parameter in parameters.items() if parameter.kind in kinds}
+    return {key: value for key, value in given.items() if key in named and value is not None}
+
+
+def _try(name: str, network: nn.Module, shape: tuple[int, ...], classes: int) -> None:
+    """One forward pass, after which the network is as before."""
+    modes = [(part, part.training) for part in network.modules()]
+    try:
+        with torch.no_grad():
+            answer: Any = network.eval()(torch.zeros((2, *shape)))
+    except Exception as error:
+        raise InputError(f"{name} failed on inputs of shape {shape}: {reason(error)}; it must take them") from error
+    finally:
+        for part, mode in modes:
+            part.training = mode
+    if not isinstance(answer, Tensor) or tuple(answer.shape) != (2, classes):
+        found = tuple(answer.shape) if isinstance(answer, Tensor) else type(answer).__name__
+        raise InputError(f"{name} returns {found} for two inputs; for {classes} classes it must return (2, {classes})")
