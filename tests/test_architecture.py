@@ -25,6 +25,7 @@ GROUPS = (
 SIDEWAYS = {
     ("cli", "report"),
     ("cli", "study"),
+    ("training", "attacks"),
     ("worst_case", "bounds"),
     ("worst_case", "metrics"),
     ("predictions", "binning"),
@@ -51,6 +52,7 @@ LIBRARIES = {
     "onnx": {"models"},
     "onnxruntime": {"models"},
     "onnxscript": {"models"},
+    "PIL": {"data"},
     "ray": {"engines"},
     "matplotlib": {"report"},
     "plotly": set[str](),
@@ -89,10 +91,11 @@ def room_of(path: Path, root: Path) -> str:
 
 def imports(path: Path, root: Path) -> Iterator[Import]:
     """Every import of a file, also those inside functions and by name, with relative ones resolved."""
-    package = ["certcal", *path.relative_to(root).parts[:-1]]
+    place = path.relative_to(root)
+    package = ["certcal", *place.parts[:-1]]
     room = room_of(path, root)
     for node in ast.walk(ast.parse(path.read_text("utf-8"))):
-        where = f"{path.relative_to(root)}:{getattr(node, 'lineno', 0)}"
+        where = f"{place}:{getattr(node, 'lineno', 0)}"
         if isinstance(node, ast.Import):
             for alias in node.names:
                 yield Import(where, room, alias.name, ())

@@ -64,6 +64,7 @@ _HOMES = {
 }
 _ROOMS = frozenset(
     {
+        "attacks",
         "binning",
         "bounds",
         "calibrators",
@@ -76,6 +77,7 @@ _ROOMS = frozenset(
         "smoothing",
         "study",
         "torchmetrics",
+        "training",
         "worst_case",
     }
 )

@@ -52,17 +52,18 @@ class Program:
         if arrays is not None:
             program = cls(edges, closed, arrays[0].dtype)
             copies = (np.empty_like(arrays[0]), np.empty_like(arrays[1]), np.empty_like(arrays[2])) if own else None
-            if program._gather(arrays, copies):
+            if program.group(arrays, copies):
                 return program, Intervals(*(copies or arrays), None)
         intervals = check_intervals(lower, upper, correct, certified, own)
         program = cls(edges, closed, intervals.lower.dtype)
         program.masked = intervals.certified is not None
         program.free = len(intervals) - intervals.certified_count
         if intervals.certified_count:
-            program._gather(intervals.only_certified().arrays)
+            program.group(intervals.only_certified().arrays)
         return program, intervals
 
-    def _gather(self, samples: Arrays, copies: Arrays | None = None) -> bool:
+    def group(self, samples: Arrays, copies: Arrays | None = None) -> bool:
+        """Take these samples instead of what was there; whether their intervals are in order (else nothing changes)."""
         cells = gather(samples, self.bins, copies)
         if cells is None:
             return False

@@ -73,10 +73,7 @@ def advance(program: Program, state: State) -> None:
     update_assignment(program, state)
     update_confidence(program, state)
     update_split_variables(program, state)
-    state.residual = residuals(program, state.a, state.z, state.g, state.q1, state.q2)
-    for dual, residual in zip(state.dual, state.residual, strict=True):
-        dual.addcmul_(state.rho, residual)
-    state.rho = (state.rho * program.rho_growth).minimum(program.rho_ceiling)
+    ascend_duals(program, state)
 
 
 def update_assignment(program: Program, state: State) -> None:
@@ -105,14 +102,27 @@ def update_confidence(program: Program, state: State) -> None:
 
 def update_split_variables(program: Program, state: State) -> None:
     """Closed forms for g, q₁ and q₂: eqs. (30), (28) and (29)."""
+    state.g = torch.addcdiv(state.z, state.dual[4], state.rho).clamp_(program.lower, program.upper)
+    update_binary_variables(state)
+
+
+def update_binary_variables(state: State) -> None:
+    """Closed forms for q₁ and q₂, which together make a binary: eqs. (28) and (29)."""
     rho = state.rho
-    state.g = torch.addcdiv(state.z, state.dual[4], rho).clamp_(program.lower, program.upper)
     state.q1 = torch.addcdiv(state.a, state.dual[0], rho).clamp_(0, 1)
     centred = torch.addcdiv(state.a, state.dual[1], rho).sub_(0.5)
     radius = 0.5 * centred[0].numel() ** 0.5
     # The centre of the sphere has no nearest point on it and stays where it is.
     length = centred.square().sum((1, 2), keepdim=True).sqrt_().clamp_min_(torch.finfo(centred.dtype).tiny)
     state.q2 = centred.mul_(radius / length).add_(0.5)
+
+
+def ascend_duals(program: Program, state: State) -> None:
+    """One step of length ρ on every λ, then the schedule of ρ."""
+    state.residual = residuals(program, state.a, state.z, state.g, state.q1, state.q2)
+    for dual, residual in zip(state.dual, state.residual, strict=True):
+        dual.addcmul_(state.rho, residual)
+    state.rho = (state.rho * program.rho_growth).minimum(program.rho_ceiling)
 
 
 def project(program: Program, state: State) -> tuple[Tensor, Tensor, Tensor]:

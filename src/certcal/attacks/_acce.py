@@ -1,0 +1,180 @@
+"""The ACCE adversary: ADMM in the batch, with inputs in the place of confidences (Emde et al. 2024, appendix F)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from certcal._checks import positive
+from certcal.attacks._ascent import ascend
+from certcal.attacks._ball import Ball
+from certcal.attacks._confidence import (
+    Watched,
+    bin_edges,
+    calibration_error,
+    check_settings,
+    locate,
+    reachable,
+    step_length,
+)
+from certcal.attacks._protocol import Found, Keep
+from certcal.attacks._target import Target
+from certcal.binning import edges_for
+from certcal.worst_case.baselines._updates import (
+    Program,
+    State,
+    ascend_duals,
+    residuals,
+    update_assignment,
+    update_binary_variables,
+)
+
+# Where ρ stops growing, and the largest entry of the gradient of a (appendix G.2).
+RHO_CEILING = 10.0
+GRADIENT_CLIP = 5.0
+
+
+@dataclass(frozen=True)
+class AcceAdversary:
+    """Raises the relaxed calibration error Σ_m |Σ_n a_nm (c_n - z_n)| of a batch over inputs and assignments a.
+
+    Algorithm 2 of Emde et al. (2024). Every step moves the inputs along the gradient for the assignment at hand, then
+    takes a gradient step on the assignment (with the clips of appendix G.2), eqs. (28) and (29) for the variables that
+    make it binary, and a step on the dual variables. z is the confidence in the class predicted for the clean input
+    and c whether that is the true one, both held fixed. Kept as best is the point with the largest plain calibration
+    error of the batch, which the relaxed one stands for.
+
+    Attributes
+    ----------
+    steps
+        Number of steps T.
+    scale
+        Factor v of the step length 2vε/T.
+    bins
+        Number of equal-width bins.
+    sigma
+        Standard deviation of the smoothing noise: bins outside the standard certificate around the clean confidence
+        are inaccessible. None for a network that is not smoothed, of which nothing is known: all bins are accessible.
+        (The certificate is that of the ℓ2 ball; for ``norm="linf"`` all bins are accessible too.)
+    rho, rho_growth
+        First ρ of all four constraints, and the factor by which it grows in every step, up to 10. Appendix I.3 tries
+        "the factor in the multiplicative schedule" in {.01, .05, .1, .5}, which "governs how early the constraints
+        will be enforced"; that is read as the relative increase per step, so factors 1.01 to 1.5 here (appendix G.3
+        writes 0.4 % for 1.004 in the same way).
+    assignment_rate
+        Learning rate of a.
+
+    Examples
+    --------
+    >>> target = Target(lambda x: torch.cat((x, torch.zeros_like(x)), 1))
+    >>> inputs, labels = torch.tensor([[0.5], [0.75]]), torch.tensor([0, 0])
+    >>> found = AcceAdversary(steps=2)(target, inputs, labels, Ball(0.25))
+    >>> found.inputs  # both are right, so both confidences are lowered
+    tensor([[0.2500],
+            [0.5000]])
+    """
+
+    steps: int
+    scale: float = 1.0
+    bins: int = 15
+    sigma: float | None = None
+    rho: float = 0.01
+    rho_growth: float = 1.1
+    assignment_rate: float = 0.1
+
+    def __post_init__(self) -> None:
+        check_settings(self.steps, self.scale)
+        edges_for(self.bins, None)
+        for name in ("rho", "rho_growth", "assignment_rate"):
+            positive(getattr(self, name), name)
+        if self.sigma is not None:
+            positive(self.sigma, "sigma")
+
+    def __call__(self, target: Target, inputs: Tensor, labels: Tensor, ball: Ball, keep: Keep = "best") -> Found:
+        """Perturbed inputs; see :class:`Adversary`."""
+        watched = Watched(labels)
+        admm: Admm | None = None
+
+        def relaxed(log_probabilities: Tensor, step: int) -> Tensor:
+            nonlocal admm
+            confidence = watched(log_probabilities)
+            if admm is None:
+                admm = begin_admm(self, confidence.detach(), watched.correct, self._blocked(confidence, ball))
+            assignment = admm.state.a[0]
+            admm.advance(confidence.detach())
+            return error_at(assignment, confidence, watched.correct).sum()
+
+        def plain(log_probabilities: Tensor) -> Tensor:
+            confidence = watched(log_probabilities)
+            return calibration_error(confidence, watched.correct, bin_edges(self.bins, confidence))
+
+        length = step_length(ball, self.steps, self.scale)
+        found = ascend(target, inputs, ball, self.steps, length, relaxed, plain if keep == "best" else None)
+        assert admm is not None
+        final = admm.state.a[0]
+        return Found(found, lambda lp: error_at(final, watched(lp), watched.correct).sum() / inputs.shape[0])
+
+    def _blocked(self, confidence: Tensor, ball: Ball) -> Tensor:
+        """Bins that are inaccessible (M, N), from the clean confidences."""
+        edges = bin_edges(self.bins, confidence)
+        if self.sigma is None or ball.norm != "l2":
+            return torch.zeros(self.bins, confidence.shape[0], dtype=torch.bool, device=confidence.device)
+        low, high = reachable(confidence, ball.epsilon / self.sigma)
+        return inaccessible(low.to(confidence), high.to(confidence), edges)
+
+
+@dataclass(eq=False)
+class Admm:
+    """The assignments of a batch, whose confidences come from the network."""
+
+    program: Program
+    state: State
+
+    def advance(self, confidence: Tensor) -> None:
+        """The updates of a, q₁, q₂, λ₁ … λ₄ and ρ at the given confidences, in the order of algorithm 2.
+
+        There is no constraint on z here, so its residual and λ₅ stay 0.
+        """
+        self.state.z = self.state.g = confidence.reshape(1, 1, -1)
+        update_assignment(self.program, self.state)
+        update_binary_variables(self.state)
+        ascend_duals(self.program, self.state)
+
+
+def begin_admm(settings: AcceAdversary, confidence: Tensor, correct: Tensor, blocked: Tensor) -> Admm:
+    """Start of algorithm 2: a = q₁ = q₂ = 1/M, λ = 0; a sample's one confidence stands for its copies in all bins."""
+
+    def number(value: float) -> Tensor:
+        return confidence.new_full((1, 1, 1), value)
+
+    k = blocked.to(confidence)
+    nothing = torch.zeros_like(k)
+    program = Program(
+        lower=nothing,  # no bounds on z: it is what the network says
+        upper=nothing,
+        blocked=k,
+        correct=correct,
+        assignment_rate=number(settings.assignment_rate),
+        confidence_rate=number(0.0),
+        gradient_clip=number(GRADIENT_CLIP),
+        rho_growth=number(settings.rho_growth),
+        rho_ceiling=number(RHO_CEILING),
+    )
+    z = confidence.reshape(1, 1, -1)
+    a = torch.full_like(k, 1 / settings.bins).unsqueeze(0)
+    residual = residuals(program, a, z, z, a, a)
+    first, second, third, fourth, fifth = (torch.zeros_like(each) for each in residual)
+    return Admm(program, State(a, z, z, a, a, residual, (first, second, third, fourth, fifth), number(settings.rho)))
+
+
+def error_at(assignment: Tensor, confidence: Tensor, correct: Tensor) -> Tensor:
+    """|Σ_n a_nm (c_n - z_n)| of every bin, for assignments (M, N)."""
+    return (assignment @ (correct - confidence)).abs()
+
+
+def inaccessible(low: Tensor, high: Tensor, edges: Tensor) -> Tensor:
+    """Whether bin m is out of reach of sample n, (M, N): k of §3.3. The bin that holds the lower end never is."""
+    blocked = torch.maximum(low, edges[:-1, None]) >= torch.minimum(high, edges[1:, None])
+    return blocked.scatter(0, locate(low, edges).unsqueeze(0), False)

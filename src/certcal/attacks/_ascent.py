@@ -1,0 +1,75 @@
+"""Projected gradient ascent, for all adversaries."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import torch
+from torch import Tensor
+
+from certcal.attacks._ball import Ball
+from certcal.attacks._target import Target
+
+Objective = Callable[[Tensor, int], Tensor]
+Score = Callable[[Tensor], Tensor]
+Move = Callable[[Tensor, Tensor, int], Tensor]
+
+
+def ascend(
+    target: Target,
+    clean: Tensor,
+    ball: Ball,
+    steps: int,
+    length: float | Move,
+    objective: Objective,
+    score: Score | None = None,
+) -> Tensor:
+    """Inputs after some steps of one length along the normalised gradient, each projected into the ball.
+
+    Parameters
+    ----------
+    target
+        What is attacked.
+    clean
+        Where the ascent starts.
+    ball
+        Where it may go.
+    steps, length
+        How many steps, and how long each is; or what the step is, from the gradient, the point where it was taken and
+        the number of the step.
+    objective
+        From log probabilities (n, classes) and the number of the step, from 0, to what is to be increased, one per
+        sample or one in all.
+    score
+        From log probabilities to how good the point is, one number per sample or one in all. When given, the best point
+        on the way is returned (the clean one until another is better), else the last.
+
+    Examples
+    --------
+    >>> found = ascend(Target(lambda x: x), torch.zeros(1, 2), Ball(1.0, box=None), 4, 0.5, lambda p, _: p[:, 1])
+    >>> found[0, 1] > 0 > found[0, 0]
+    tensor(True)
+    """
+    moved = clean
+    best, best_score = clean, None
+    for step in range(steps):
+        at = moved.detach().requires_grad_(True)
+        log_probabilities = target.log_probabilities(at)
+        if score is not None:
+            best, best_score = _better(best, best_score, moved, score(log_probabilities.detach()))
+        (gradient,) = torch.autograd.grad(objective(log_probabilities, step).sum(), at)
+        ahead = moved + (length(gradient, moved, step) if callable(length) else ball.step(gradient, length))
+        # Points that are judged are judged as they would be handed over.
+        moved = ball.project(clean, ahead) if score is None else ball.seal(clean, ahead)
+    if score is None:
+        return ball.seal(clean, moved)
+    with torch.no_grad():
+        best, _ = _better(best, best_score, moved, score(target.log_probabilities(moved)))
+    return best
+
+
+def _better(best: Tensor, best_score: Tensor | None, moved: Tensor, score: Tensor) -> tuple[Tensor, Tensor]:
+    if best_score is None:
+        return moved, score
+    gains = score > best_score
+    return torch.where(gains.reshape(-1, *(1,) * (moved.ndim - 1)), moved, best), torch.where(gains, score, best_score)

@@ -1,0 +1,131 @@
+"""Where an attacker may go: within a distance of the clean input, and inside the box of valid inputs."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Literal
+
+import torch
+from torch import Tensor
+
+from certcal._checks import InputError, choice
+
+Norm = Literal["l2", "linf"]
+NORMS: tuple[Norm, ...] = ("l2", "linf")
+
+# How often a point is drawn towards the clean one before the clean one itself is taken.
+_TRIES = 48
+
+
+@dataclass(frozen=True)
+class Ball:
+    """All inputs within ``epsilon`` of the clean ones, inside the box.
+
+    Attributes
+    ----------
+    epsilon
+        The largest distance, at least 0.
+    norm
+        ``"l2"`` or ``"linf"``, of one input's perturbation.
+    box
+        Smallest and largest value that an input may have, or None if any may.
+
+    Examples
+    --------
+    >>> ball = Ball(1.0)
+    >>> ball.project(torch.zeros(1, 2), torch.tensor([[3.0, 4.0]])).tolist()
+    [[0.7071067690849304, 0.7071067690849304]]
+    >>> Ball(5.0, box=None).project(torch.zeros(1, 2), torch.tensor([[6.0, 8.0]])).tolist()
+    [[3.0, 4.0]]
+    """
+
+    epsilon: float
+    norm: Norm = "l2"
+    box: tuple[float, float] | None = (0.0, 1.0)
+
+    def __post_init__(self) -> None:
+        choice(self.norm, NORMS, "norm")
+        if not (math.isfinite(self.epsilon) and self.epsilon >= 0):
+            raise InputError(f"epsilon is {self.epsilon}; pass a finite distance, at least 0")
+        if self.box is not None and not self.box[0] < self.box[1]:
+            raise InputError(f"box is {self.box}; pass the smallest and the largest value, in this order, or None")
+
+    def lengths(self, clean: Tensor, moved: Tensor) -> Tensor:
+        """Distance of each moved input from its clean one, measured in double precision."""
+        change = (moved.double() - clean.double()).flatten(1)
+        return change.abs().amax(1) if self.norm == "linf" else change.square().sum(1).sqrt()
+
+    def step(self, gradient: Tensor, length: float | Tensor) -> Tensor:
+        """The step of a given length (in this norm, or one per sample) that gains most along the gradient.
+
+        No step is taken along a gradient that is zero or not finite.
+        """
+        usable = gradient.nan_to_num(0.0, 0.0, 0.0)
+        if isinstance(length, Tensor):
+            length = length.reshape(-1, *(1,) * (gradient.ndim - 1))
+        if self.norm == "linf":
+            return length * usable.sign()
+        # Divided by the largest entry first: squares of tiny gradients would be zero.
+        usable = usable / _per_sample(usable.flatten(1).abs().amax(1), usable).clamp_min(_tiny(usable))
+        size = usable.flatten(1).square().sum(1).sqrt()
+        return length * usable / _per_sample(size, usable).clamp_min(_tiny(usable))
+
+    def project(self, clean: Tensor, moved: Tensor) -> Tensor:
+        """Into the box, then towards the clean inputs until within epsilon: right to float precision."""
+        boxed = moved if self.box is None else moved.clamp(*self.box)
+        change = boxed - clean
+        if self.norm == "linf":
+            return clean + change.clamp(-self.epsilon, self.epsilon)
+        size = _per_sample(change.flatten(1).square().sum(1).sqrt(), change)
+        return clean + change * (self.epsilon / size.clamp_min(_tiny(size))).clamp_max(1.0)
+
+    def seal(self, clean: Tensor, moved: Tensor) -> Tensor:
+        """As :meth:`project`, for inputs that are handed over: what is returned is in ball and box exactly.
+
+        What is claimed: the float32 numbers that come out are within epsilon of the clean ones and inside the box when
+        both are measured in double precision, in whatever order squares are added, provided that the clean ones are
+        inside the box. Where rounding would leave the ball, the perturbation is made shorter; where no shorter one is
+        representable, it is dropped.
+        """
+        start = clean.double()
+        change = (moved.double() if self.box is None else moved.double().clamp(*self.box)) - start
+        if self.norm == "linf":
+            return self._sealed_box(clean, (start + change.clamp(-self.epsilon, self.epsilon)).to(clean.dtype))
+        # Adding d squares in double precision and taking the root is off by less than (d + 4) 2⁻⁵²; of one, not at all.
+        several = (change != 0).flatten(1).sum(1).double()
+        limit = self.epsilon * (1 - torch.where(several > 1, several + 4, 0.0) * 2.0**-52)
+        size = change.flatten(1).square().sum(1).sqrt()
+        scale = torch.where(size > limit, limit / size.clamp_min(_tiny(size)), 1.0)
+        found = self._rounded(clean, start + _per_sample(scale, change) * change)
+        over = self.lengths(clean, found) > limit
+        for attempt in range(_TRIES):
+            if not over.any():
+                return found
+            rows = over.nonzero().squeeze(1)
+            scale[rows] *= 1 - 2.0 ** (attempt - 22) if attempt < 21 else 0.5
+            found[rows] = self._rounded(clean[rows], start[rows] + _per_sample(scale[rows], change) * change[rows])
+            over[rows] = self.lengths(clean[rows], found[rows]) > limit[rows]
+        return torch.where(_per_sample(over, change), clean, found)
+
+    def _rounded(self, clean: Tensor, moved: Tensor) -> Tensor:
+        rounded = moved.to(clean.dtype)
+        return rounded if self.box is None else self._inside(clean, rounded, *self.box)
+
+    def _sealed_box(self, clean: Tensor, moved: Tensor) -> Tensor:
+        """One float towards the clean input where rounding went beyond epsilon, or beyond the box."""
+        far = (moved.double() - clean.double()).abs() > self.epsilon
+        moved = torch.where(far, torch.nextafter(moved, clean), moved)
+        return moved if self.box is None else self._inside(clean, moved, *self.box)
+
+    def _inside(self, clean: Tensor, moved: Tensor, low: float, high: float) -> Tensor:
+        wide = moved.double()
+        return torch.where((wide < low) | (wide > high), torch.nextafter(moved, clean), moved)
+
+
+def _per_sample(values: Tensor, like: Tensor) -> Tensor:
+    return values.reshape(-1, *(1,) * (like.ndim - 1))
+
+
+def _tiny(like: Tensor) -> float:
+    return torch.finfo(like.dtype).tiny

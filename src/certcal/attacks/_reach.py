@@ -1,0 +1,157 @@
+"""How far a confidence can still be moved, to first order."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from certcal.attacks._ball import Ball
+
+
+@dataclass(frozen=True, eq=False)
+class Way:
+    """Up or down the gradient, for every sample.
+
+    Attributes
+    ----------
+    gradient
+        Without entries of the input that are already at the end of box or cube towards which this way leads.
+    slope
+        Change per length of a step: the dual norm of the gradient.
+    along
+        How far the perturbation at hand has gone on this way: ±g·γ / ‖g‖.
+    across
+        How far it has gone in other directions, for the ℓ2 norm; 0 for the ℓ∞ norm.
+    """
+
+    gradient: Tensor
+    slope: Tensor
+    along: Tensor
+    across: Tensor
+
+    def gain(self, ball: Ball, left: float) -> Tensor:
+        """The largest rise within the ball, and with steps of total length ``left``, of a function that is linear."""
+        return self.slope * (ball.epsilon - self.along).clamp(0, left)
+
+    def length(self, ball: Ball, left: float, rise: Tensor) -> Tensor:
+        """Length of the step after which, projected into the ball, a linear function has risen by as much.
+
+        On the sphere a step along the gradient is drawn back towards the centre, so it has to be longer than the rise
+        divided by the slope. For the largest rise of all no step is too long, so its length is infinite.
+        """
+        all_of_it = rise >= (1 - 1e-6) * self.gain(ball, left)
+        goal = self.along + rise / self.slope.clamp_min(_tiny(self.slope))
+        if ball.norm == "linf":
+            return torch.where(all_of_it, torch.inf, goal - self.along)
+        # Beyond the sphere when across > height; then the point before projection is on the ray through the goal.
+        height = (ball.epsilon**2 - goal.square()).clamp_min(0).sqrt().clamp_min(_tiny(goal))
+        return torch.where(all_of_it, torch.inf, goal * (self.across / height).clamp_min(1) - self.along)
+
+
+@dataclass(frozen=True, eq=False)
+class Reach:
+    """First-order reach of every confidence z of a batch: how far its log odds log z/(1 - z) can rise and fall.
+
+    A linear function with gradient g gains at most ‖g‖ε - g·γ anywhere in the ball, γ being the perturbation at hand
+    and ‖·‖ the dual norm, and at most ‖g‖ times the distance that the steps left can cover.
+
+    Log odds are where straight lines served best: those of a network are close to piecewise linear, and an average
+    over the few draws of an attack is still more like them than like Φ⁻¹(z).
+
+    Attributes
+    ----------
+    at
+        The log odds.
+    up, down
+        The ways on which they rise, and fall.
+    left
+        Total length of the steps left.
+    """
+
+    ball: Ball
+    at: Tensor
+    up: Way
+    down: Way
+    left: float
+
+    @classmethod
+    def of(cls, ball: Ball, clean: Tensor, moved: Tensor, log_odds: Tensor, gradient: Tensor, left: float) -> Reach:
+        """Reach from ``moved``; ``gradient`` is that of the sum of the log odds."""
+        up, down = _ways(ball, clean, moved, gradient)
+        return cls(ball, log_odds.detach().double(), up, down, left)
+
+    def confidence(self) -> Tensor:
+        """The confidences at hand."""
+        return torch.sigmoid(self.at).nan_to_num(0.5)
+
+    def interval(self) -> tuple[Tensor, Tensor]:
+        """Lowest and highest confidences within reach."""
+        low = torch.sigmoid(self.at - self.down.gain(self.ball, self.left))
+        high = torch.sigmoid(self.at + self.up.gain(self.ball, self.left))
+        # Outputs that are not numbers say nothing about where they can go, and are for others to report.
+        return low.nan_to_num(0.0), high.nan_to_num(1.0)
+
+    def towards(self, wanted: Tensor, longest: float) -> Tensor:
+        """The step that brings every confidence to the wanted one or, where that takes more, is of the longest length.
+
+        Examples
+        --------
+        >>> x, slope = torch.zeros(2, 1), torch.full((2, 1), 2.0)
+        >>> reach = Reach.of(Ball(1.0, box=None), x, x, torch.tensor([0.0, 0.0]), slope, 1.0)
+        >>> reach.towards(torch.tensor([0.9, 0.45]), 0.5).flatten()
+        tensor([ 0.5000, -0.1003])
+        """
+        need = torch.logit(wanted.double()) - self.at
+        rises = need > 0
+        up, down = self.up.length(self.ball, self.left, need), self.down.length(self.ball, self.left, -need)
+        length = torch.where(rises, up, down)
+        length = torch.where(need == 0, 0.0, length).nan_to_num(0.0, posinf=longest).clamp(0, longest)
+        length = length.copysign(need).to(self.up.gradient.dtype)
+        parts: list[Tensor] = []
+        for way, taken in ((self.up, rises), (self.down, ~rises)):
+            if self.ball.norm == "linf":
+                parts.append(self.ball.step(way.gradient, length * taken))
+            else:  # as Ball.step, whose norms are already known
+                factor = (length * taken / way.slope.clamp_min(_tiny(way.slope))).to(length.dtype)
+                parts.append(way.gradient * factor.reshape(-1, *(1,) * (way.gradient.ndim - 1)))
+        step = parts[0] + parts[1]
+        known = bool((self.up.slope + self.down.slope).isfinite().all())
+        return step if known else step.nan_to_num(0.0, 0.0, 0.0)
+
+
+def _ways(ball: Ball, clean: Tensor, moved: Tensor, gradient: Tensor) -> tuple[Way, Way]:
+    """The ways up and down a gradient; few passes over the inputs, because this is what a step costs."""
+    change = moved - clean
+    limits: list[tuple[Tensor, float, float]] = []
+    if ball.box is not None:
+        limits.append((moved, *ball.box))
+    if ball.norm == "linf":
+        limits.append((change, -ball.epsilon * (1 - 1e-6), ball.epsilon * (1 - 1e-6)))
+    upwards = downwards = gradient
+    for values, low, high in limits:
+        rises, can_fall, can_rise = gradient > 0, values > low, values < high
+        # By logic, because torch.where of truth values is slow.
+        upwards = upwards * ((rises & can_rise) | (~rises & can_fall))
+        downwards = downwards * ((rises & can_fall) | (~rises & can_rise))
+    gone = change.flatten(1)
+    size = _norm(gone, ball)
+    ways: list[Way] = []
+    for g, way in ((upwards, 1), (downwards, -1)):
+        slope = _norm(g.flatten(1), ball)
+        along = way * (g.flatten(1) * gone).sum(1).double() / slope.clamp_min(_tiny(slope))
+        across = (
+            torch.zeros_like(along) if ball.norm == "linf" else (size.square() - along.square()).clamp_min(0).sqrt()
+        )
+        ways.append(Way(g, slope, along, across))
+    return ways[0], ways[1]
+
+
+def _norm(values: Tensor, ball: Ball) -> Tensor:
+    """The dual norm of every row; for the ℓ2 norm its own."""
+    return (values.abs().sum(1) if ball.norm == "linf" else values.square().sum(1).sqrt()).double()
+
+
+def _tiny(like: Tensor) -> float:
+    return torch.finfo(like.dtype).tiny

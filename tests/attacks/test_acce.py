@@ -1,0 +1,140 @@
+"""The ACCE adversary is algorithm 2 of Emde et al. (2024): ADMM on assignments, confidences from the network."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor
+
+from certcal import InputError
+from certcal.attacks import AcceAdversary, Ball, Target
+from certcal.attacks._acce import Admm, begin_admm, inaccessible
+from certcal.attacks._confidence import reachable
+from certcal.metrics import ece
+from tests.attacks.conftest import Trained
+from tests.attacks.small import SIGMA, batch, differences, judged, small_target
+from tests.worst_case import naive_admm
+
+# Appendix E.2: three bins, and which of them the two samples cannot reach.
+EDGES = torch.tensor([0, 1 / 3, 2 / 3, 1], dtype=torch.float64)
+LOWER, UPPER = torch.tensor([0.1, 0.5], dtype=torch.float64), torch.tensor([0.6, 0.9], dtype=torch.float64)
+CLEAN, CORRECT = torch.tensor([0.23, 0.78], dtype=torch.float64), torch.tensor([1.0, 0.0], dtype=torch.float64)
+SETTINGS = AcceAdversary(1, bins=3, rho=0.5, rho_growth=1.1, assignment_rate=0.1)
+
+
+def worked_example() -> Admm:
+    return begin_admm(SETTINGS, CLEAN, CORRECT, inaccessible(LOWER, UPPER, EDGES))
+
+
+def by_sample(tensor: Tensor) -> np.ndarray:
+    """As printed: a vector, sample by sample."""
+    return tensor[0].T.reshape(-1).numpy()
+
+
+def test_inaccessible_bins_of_the_worked_example_are_the_printed_ones() -> None:
+    assert inaccessible(LOWER, UPPER, EDGES).T.int().tolist() == [[0, 0, 1], [1, 0, 0]]
+
+
+def test_one_update_on_the_worked_example_is_the_one_computed_by_hand() -> None:
+    admm = worked_example()
+    assert by_sample(admm.state.a).tolist() == [1 / 3] * 6
+    admm.advance(CLEAN)
+    # All bins have Σ a (c - z) = (0.77 - 0.78) / 3 < 0, so the gradient of a is 0.77 and -0.78, and ρ Kᵀa = 0.5 / 3
+    # more in the blocked bins. a stays within 1.2 · |1/3 - 1/2| = 0.2 of 1/2: from 1/3 - 0.077 it comes back to 0.3.
+    a = np.array([0.3, 0.3, 0.3, 1 / 3 + 0.078 - 0.05 / 3, 1 / 3 + 0.078, 1 / 3 + 0.078])
+    np.testing.assert_allclose(by_sample(admm.state.a), a, atol=1e-12)
+    np.testing.assert_allclose(by_sample(admm.state.q1), a, atol=1e-12)  # (28) with λ₁ = 0
+    q2 = 0.5 + np.sqrt(6) / 2 * (a - 0.5) / np.sqrt(((a - 0.5) ** 2).sum())  # (29) with λ₂ = 0
+    np.testing.assert_allclose(by_sample(admm.state.q2), q2, atol=1e-12)
+    duals = [by_sample(each) for each in admm.state.dual]
+    np.testing.assert_allclose(duals[0], 0, atol=1e-12)
+    np.testing.assert_allclose(duals[1], 0.5 * (a - q2), atol=1e-12)
+    np.testing.assert_allclose(duals[2], [0.5 * (0.9 - 1), 0.5 * (a[3:].sum() - 1)], atol=1e-12)
+    np.testing.assert_allclose(duals[3], [0.5 * 0.3, 0.5 * a[3]], atol=1e-12)
+    np.testing.assert_allclose(duals[4], 0, atol=1e-12)
+    assert admm.state.rho.item() == pytest.approx(0.55)
+
+
+def test_further_updates_follow_the_printed_program_with_the_confidences_that_come() -> None:
+    admm = worked_example()
+    program = naive_admm.printed(LOWER.tolist(), UPPER.tolist(), [1, 0], EDGES.tolist())
+    state = naive_admm.start(program, CLEAN.tolist(), 0.5)
+    random = np.random.default_rng(0)
+    for _ in range(12):
+        z = random.random(2)
+        admm.advance(torch.tensor(z))
+        reach = 1.2 * np.abs(state["q2"] - 0.5).max()
+        state["z"] = state["g"] = np.repeat(z, 3)
+        a = state["a"] - 0.1 * np.clip(naive_admm.gradient_of_a(program, state), -5, 5)
+        state["a"] = np.clip(a, 0.5 - reach, 0.5 + reach)
+        state["q1"] = np.clip(state["dual"][0] / state["rho"] + state["a"], 0, 1)
+        ray = state["dual"][1] / state["rho"] + state["a"] - 0.5
+        state["q2"] = 0.5 + np.sqrt(6) / 2 * ray / np.linalg.norm(ray)
+        residuals = naive_admm.constraints(program, state)
+        state["dual"] = [dual + state["rho"] * each for dual, each in zip(state["dual"], residuals, strict=True)]
+        state["rho"] = min(1.1 * state["rho"], 10.0)
+        for name in ("a", "q1", "q2"):
+            np.testing.assert_allclose(by_sample(getattr(admm.state, name)), state[name], atol=1e-10, err_msg=name)
+        for fast, slow in zip(admm.state.dual[:4], state["dual"], strict=False):
+            np.testing.assert_allclose(by_sample(fast), slow, atol=1e-10)
+
+
+def test_reach_is_the_standard_certificate_around_the_clean_confidence() -> None:
+    low, high = reachable(torch.tensor([0.5, 0.975]), 0.5 / 0.25)
+    np.testing.assert_allclose(low, [0.0227501319, 0.4840323], atol=1e-6)  # Φ(-2), Φ(1.959964 - 2)
+    np.testing.assert_allclose(high, [0.9772498681, 0.9999625], atol=1e-6)
+    low, high = reachable(torch.tensor([0.0, 1.0]), 1.0)
+    ends = torch.cat((torch.zeros(2), low, high, torch.ones(2))).reshape(4, 2)
+    assert (ends.diff(dim=0) > 0).all()
+
+
+def test_the_first_step_follows_the_finite_differences_of_the_relaxed_error() -> None:
+    target, inputs, labels = small_target(1)
+    rows, chosen = torch.arange(len(labels)), target.log_probabilities(inputs).argmax(1)
+    correct = (chosen == labels).double()
+
+    def relaxed(x: Tensor) -> Tensor:
+        z = target.log_probabilities(x).exp()[rows, chosen]
+        return sum((((correct - z) / 4).sum().abs() for _ in range(4)), torch.zeros(()))  # a = 1/M in M bins
+
+    found = AcceAdversary(1, scale=0.5, bins=4)(target, inputs, labels, Ball(1e-2, box=None), keep="last")
+    slope = differences(relaxed, inputs)
+    expected = 1e-2 * slope / slope.norm(dim=1, keepdim=True)
+    torch.testing.assert_close(found.inputs - inputs, expected, rtol=1e-5, atol=1e-8)
+
+
+def test_its_calibration_error_has_the_gradient_of_finite_differences_and_is_that_of_the_last_assignment() -> None:
+    target, inputs, labels = small_target(2)
+    found = AcceAdversary(3, bins=5, sigma=0.3)(target, inputs, labels, Ball(0.2, box=None))
+    assert found.calibration is not None
+    at = target.log_probabilities(found.inputs).requires_grad_(True)
+    (slope,) = torch.autograd.grad(found.calibration(at), at)
+    torch.testing.assert_close(slope, differences(found.calibration, at.detach()), rtol=1e-5, atol=1e-8)
+
+
+def test_the_calibration_error_rises_on_a_trained_network(trained: Trained) -> None:
+    for seed in range(3):
+        target, inputs, labels = batch(trained, 256, seed)
+        found = AcceAdversary(4, sigma=SIGMA)(target, inputs, labels, Ball(0.5))
+        before, after, correct = judged(target, inputs, labels, found)
+        assert ece(after, correct) > 1.5 * ece(before, correct)
+
+
+@pytest.mark.parametrize("name", ["rho", "rho_growth", "assignment_rate", "sigma", "bins", "steps"])
+def test_settings_that_make_no_sense_are_refused(name: str) -> None:
+    with pytest.raises(InputError, match=f"{name} is"):
+        replace(AcceAdversary(2), **{name: 0})
+
+
+def test_without_sigma_every_bin_is_accessible() -> None:
+    target = Target(lambda x: x)
+    inputs, labels = torch.tensor([[0.5, 0.25], [0.25, 0.75]]), torch.tensor([0, 0])
+    loose = AcceAdversary(2, bins=4)(target, inputs, labels, Ball(0.1))
+    wide = AcceAdversary(2, bins=4, sigma=1e-3)(target, inputs, labels, Ball(0.1))  # the certificate says nothing
+    narrow = AcceAdversary(2, bins=4, sigma=10.0)(target, inputs, labels, Ball(0.1))
+    assert torch.equal(loose.inputs, wide.inputs)
+    errors = [found.calibration(inputs.log_softmax(1)) for found in (loose, wide, narrow) if found.calibration]
+    assert errors[0] == errors[1] != errors[2]
