@@ -1,0 +1,224 @@
+"""The folder of a training run: what it is, the last checkpoint, the log, and in the end the model."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import platform
+from collections.abc import Generator, Mapping
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any, cast
+
+import numpy as np
+import torch
+from safetensors import SafetensorError
+from safetensors.torch import load as read_tensors
+from safetensors.torch import save as write_tensors
+from torch import Tensor
+
+from certcal._checks import InputError
+from certcal._durable import LOCK, TEMPORARY, make_folder, only_writer, remove_leftovers, write_durably
+from certcal.data import Inputs
+from certcal.models._adapter import reason
+from certcal.models._files import read_bytes
+from certcal.models._torch import weights_digest
+from certcal.training._log import append, rewrite
+from certcal.training._model import save_model
+from certcal.training._state import COUNTERS, State
+from certcal.training._step import Workshop
+
+RECIPE, STATE = "recipe.json", "state.json"
+FORMAT = 1
+_MOST_JSON = 2**28
+_MOST_TENSORS = 2**40
+
+
+class Folder:
+    """A run's folder, under its lock.
+
+    Parameters
+    ----------
+    path
+        The folder.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._file: str | None = None
+        self._logged = 0
+
+    def resume(self, state: State) -> None:
+        """Bring a state to where the last checkpoint was, if there is one, and cut the log back to it."""
+        if (self.path / STATE).exists():
+            counters = _json(self.path / STATE)
+            tensors = _tensors(self.path, counters)
+            _check(self.path, counters, tensors, state)
+            state.load(counters, tensors)
+            self._file = str(counters["file"])
+        rewrite(self.path, state.history)
+        self._logged = len(state.history)
+        self._remove_others()
+
+    def save(self, state: State) -> None:
+        """Write a checkpoint; the one before it is there until this one is whole."""
+        for line in state.history[self._logged :]:
+            append(self.path, line)
+        self._logged = len(state.history)
+        content = write_tensors({name: _plain(tensor) for name, tensor in state.tensors().items()})
+        name = f"checkpoint-{state.step:06d}.safetensors"
+        write_durably(self.path / name, content)
+        record = {"format": FORMAT, **state.counters(), "file": name, "sha256": hashlib.sha256(content).hexdigest()}
+        write_durably(self.path / STATE, _text(record))
+        self._file = name
+        self._remove_others()
+
+    def kept(self) -> str:
+        """A few words on what there is."""
+        return (
+            "no checkpoint had been written"
+            if self._file is None
+            else f"the checkpoint {self.path / self._file} is kept"
+        )
+
+    def finish(self, state: State) -> Path:
+        """Write the trained model, unless it is there."""
+        return save_model(self.path, state.workshop)
+
+    def _remove_others(self) -> None:
+        for other in self.path.glob("checkpoint-*.safetensors"):
+            if other.name != self._file:
+                with contextlib.suppress(OSError):  # the next checkpoint tries again
+                    other.unlink()
+
+
+@contextlib.contextmanager
+def opened(path: Path, workshop: Workshop, inputs: Inputs, test: Inputs | None) -> Generator[Folder, None, None]:
+    """The folder of a run, new or the same as before."""
+    what = _description(workshop, inputs, test)
+    _check_free(path)
+    make_folder(path)
+    with only_writer(path, "training in this folder"):
+        remove_leftovers(path)
+        if (path / RECIPE).exists():
+            _check_same(path, _json(path / RECIPE), what)
+        else:
+            _check_free(path)
+            write_durably(path / RECIPE, _text({**what, "versions": _versions()}))
+        yield Folder(path)
+
+
+def _description(workshop: Workshop, inputs: Inputs, test: Inputs | None) -> dict[str, Any]:
+    network = workshop.network.eval()
+    return {
+        "format": FORMAT,
+        "recipe": workshop.recipe.to_dict(),
+        "data": {"samples": len(inputs), "sha256": inputs.fingerprint},
+        "test": None if test is None else {"samples": len(test), "sha256": test.fingerprint},
+        "network": {
+            "class": type(network).__name__,
+            "settings": json.loads(json.dumps(getattr(network, "settings", None), default=str)),
+            "outputs": workshop.outputs,
+            "first_weights": weights_digest(network),
+        },
+    }
+
+
+def _versions() -> dict[str, str]:
+    named = {"certcal": version("certcal"), "torch": str(torch.__version__), "numpy": np.__version__}
+    return {**named, "python": platform.python_version()}
+
+
+def _check_free(path: Path) -> None:
+    """Raise if a folder holds something that is no training run."""
+    try:
+        if path.exists() and not path.is_dir():
+            raise InputError(f"{path}: this is a file; choose a folder")
+        if not path.is_dir() or (path / RECIPE).exists():
+            return
+        others = sorted(
+            entry.name
+            for entry in path.iterdir()
+            if entry.name != LOCK and not (entry.name.startswith(".") and entry.name.endswith(TEMPORARY))
+        )
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read ({error.strerror or error}); check its permissions") from error
+    if others:
+        raise InputError(f"{path}: holds other files ({others[0]}) and no {RECIPE}; choose an empty or new folder")
+
+
+_WORDS = {
+    "data": "other training data",
+    "test": "other test data",
+    "network": "another network, or one with other first weights",
+    "format": "files of another version",
+}
+
+
+def _check_same(path: Path, before: Mapping[str, Any], what: Mapping[str, Any]) -> None:
+    for key, value in what.items():
+        if before.get(key) == value:
+            continue
+        if key == "recipe":
+            found: Any = before.get(key)
+            old = cast("dict[str, Any]", found if isinstance(found, dict) else {})
+            name = next((name for name in value if old.get(name) != value[name]), "method")
+            difference = f"another recipe ({name} was {old.get(name)!r} and is now {value[name]!r})"
+        else:
+            difference = _WORDS[key]
+        raise InputError(f"{path}: holds a training run with {difference}; choose another folder, or pass what it had")
+
+
+def _json(path: Path) -> dict[str, Any]:
+    try:
+        found: Any = json.loads(read_bytes(path, _MOST_JSON, "such a file"))
+    except (ValueError, RecursionError) as error:
+        if isinstance(error, InputError):
+            raise
+        raise InputError(f"{path}: is damaged ({reason(error)}); train in a new folder") from error
+    if not isinstance(found, dict):
+        raise InputError(f"{path}: is damaged (no table in it); train in a new folder")
+    return cast("dict[str, Any]", found)
+
+
+def _tensors(path: Path, counters: Mapping[str, Any]) -> dict[str, Tensor]:
+    """The tensors of the checkpoint that the state names."""
+    name = counters.get("file")
+    if not isinstance(name, str) or Path(name).name != name or not name.startswith("checkpoint-"):
+        raise InputError(f"{path / STATE}: is damaged (it names no checkpoint); train in a new folder")
+    data = read_bytes(path / name, _MOST_TENSORS, "a checkpoint")
+    if hashlib.sha256(data).hexdigest() != counters.get("sha256"):
+        raise InputError(f"{path / name}: is damaged (its digest is not the one in {STATE}); train in a new folder")
+    try:
+        return read_tensors(data)
+    except (SafetensorError, ValueError, KeyError, RecursionError) as error:
+        raise InputError(f"{path / name}: is damaged ({reason(error)}); train in a new folder") from error
+
+
+def _check(path: Path, counters: Mapping[str, Any], tensors: Mapping[str, Tensor], state: State) -> None:
+    """Raise unless a checkpoint fits the network that it is for."""
+    numbers = all(isinstance(counters.get(name), int | float) and counters[name] >= 0 for name in COUNTERS)
+    whole = all(isinstance(counters.get(name), int) for name in COUNTERS if name != "loss_sum")
+    history = cast("list[Any]", counters.get("history") if isinstance(counters.get("history"), list) else [None])
+    lines = all(isinstance(line, dict) for line in history)
+    if not (numbers and whole and lines and len(history) == counters["epoch"] <= state.workshop.recipe.epochs):
+        raise InputError(f"{path / STATE}: is damaged (its counters make no sense); train in a new folder")
+    wanted = {name: tuple(tensor.shape) for name, tensor in state.tensors().items()}
+    for name, shape in wanted.items():
+        if name not in tensors or tuple(tensors[name].shape) != shape or not bool(torch.isfinite(tensors[name]).all()):
+            raise InputError(f"{path / str(counters['file'])}: its tensor {name!r} does not fit; train in a new folder")
+    count = len(state.workshop.trained)
+    for name in tensors.keys() - wanted.keys():
+        parts = name.split("/", 2)
+        if parts[0] != "optimiser" or len(parts) != 3 or not parts[1].isdigit() or int(parts[1]) >= count:
+            raise InputError(f"{path / str(counters['file'])}: its tensor {name!r} is unknown; train in a new folder")
+
+
+def _plain(tensor: Tensor) -> Tensor:
+    """A copy in the usual memory order: safetensors keeps no other, and no shared memory."""
+    return tensor.detach().cpu().clone(memory_format=torch.contiguous_format)
+
+
+def _text(record: Mapping[str, Any]) -> bytes:
+    return (json.dumps(record, indent=1) + "\n").encode()

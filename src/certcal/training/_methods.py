@@ -1,0 +1,116 @@
+"""Which parts each method is made of."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from certcal.attacks import Adversary
+from certcal.training._noise import GaussianNoise, Noise, NoNoise
+from certcal.training._objectives import MeanCrossEntropy, MixedLoss, Objective, SmoothedCrossEntropy
+from certcal.training._recipe import Recipe
+from certcal.training._schedules import Moment
+from certcal.training._selection import AllSamples, Selection
+
+MakeAdversary = Callable[[Recipe, Moment], Adversary]
+
+
+@dataclass(frozen=True)
+class Parts:
+    """What a training loop is made of.
+
+    Attributes
+    ----------
+    noise, objective, selection
+        See their protocols.
+    adversary
+        From the recipe and the numbers of the epoch to the adversary, or None for none.
+    """
+
+    noise: Noise
+    objective: Objective
+    adversary: MakeAdversary | None = None
+    selection: Selection = field(default_factory=AllSamples)
+
+
+def parts_of(recipe: Recipe) -> Parts:
+    """The parts of a recipe's method.
+
+    Examples
+    --------
+    >>> parts_of(Recipe("gaussian", sigma=0.5)).noise
+    GaussianNoise(draws=1)
+    """
+    return _TABLE[recipe.method](recipe)
+
+
+def _entropy(recipe: Recipe) -> Objective:
+    return SmoothedCrossEntropy() if recipe.loss == "smoothed" else MeanCrossEntropy()
+
+
+def _noise(recipe: Recipe) -> Noise:
+    return GaussianNoise(recipe.draws) if recipe.sigma else NoNoise()
+
+
+def _standard(recipe: Recipe) -> Parts:
+    return Parts(NoNoise(), _entropy(recipe))
+
+
+def _gaussian(recipe: Recipe) -> Parts:
+    return Parts(GaussianNoise(recipe.draws), _entropy(recipe))
+
+
+def _against(make: MakeAdversary) -> Callable[[Recipe], Parts]:
+    return lambda recipe: Parts(_noise(recipe), _entropy(recipe), make)
+
+
+def _mixed(make: MakeAdversary) -> Callable[[Recipe], Parts]:
+    return lambda recipe: Parts(_noise(recipe), MixedLoss(recipe.mix, _entropy(recipe)), make)
+
+
+def smoothadv_adversary(recipe: Recipe, moment: Moment) -> Adversary:
+    """Of SmoothAdv."""
+    from certcal.attacks import SmoothAdv
+
+    return SmoothAdv(recipe.attack_steps, recipe.attack_scale)
+
+
+def brier_adversary(recipe: Recipe, moment: Moment) -> Adversary:
+    """Of Brier-ACT."""
+    from certcal.attacks import BrierAdversary
+
+    return BrierAdversary(recipe.attack_steps, recipe.attack_scale)
+
+
+def acce_adversary(recipe: Recipe, moment: Moment) -> Adversary:
+    """Of ACCE-ACT."""
+    from certcal.attacks import AcceAdversary
+
+    numbers: dict[str, Any] = {
+        name: getattr(recipe, name)
+        for name in ("rho", "rho_growth", "assignment_rate")
+        if getattr(recipe, name) is not None
+    }
+    return AcceAdversary(
+        recipe.attack_steps, recipe.attack_scale, bins=recipe.bins, sigma=moment.sigma or None, **numbers
+    )
+
+
+def exact_adversary(recipe: Recipe, moment: Moment) -> Adversary:
+    """Of Exact-ACT."""
+    from certcal.attacks import ExactAdversary
+
+    return ExactAdversary(recipe.attack_steps, recipe.attack_scale, bins=recipe.bins)
+
+
+_TABLE: dict[str, Callable[[Recipe], Parts]] = {
+    "standard": _standard,
+    "gaussian": _gaussian,
+    "smoothadv": _against(smoothadv_adversary),
+    "brier-act": _against(brier_adversary),
+    "acce-act": _against(acce_adversary),
+    "acce-act-star": _mixed(acce_adversary),
+    "exact-act": _against(exact_adversary),
+    "exact-act-star": _mixed(exact_adversary),
+}

@@ -1,0 +1,141 @@
+"""What is checked before training begins, and the network it begins with."""
+
+from __future__ import annotations
+
+import copy
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from certcal._checks import InputError, whole_number
+from certcal.data import Inputs
+from certcal.models._adapter import reason
+from certcal.models._files import read_bytes
+from certcal.models._protocol import Outputs, declared
+from certcal.training._recipe import Recipe
+from certcal.training._step import Workshop
+
+Start = str | os.PathLike[str] | nn.Module
+_LARGEST = 2**40
+
+
+def prepared(
+    network: nn.Module,
+    inputs: Inputs,
+    recipe: Recipe,
+    test: Inputs | None,
+    start: Start | None,
+    outputs: Outputs | None,
+) -> Workshop:
+    """A copy of the network with the weights it begins with, and data that fit it."""
+    if not isinstance(network, nn.Module):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise InputError(f"network is a {type(network).__name__}; pass a torch module")
+    if not isinstance(recipe, Recipe):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise InputError(f"recipe is a {type(recipe).__name__}; make one with certcal.training.recipe")
+    name = type(network).__name__
+    own = getattr(network, "outputs", None)
+    returns = declared(outputs, own if isinstance(own, str) else None, name)
+    try:
+        mine = copy.deepcopy(network)
+    except Exception as error:
+        raise InputError(f"{name} cannot be copied ({reason(error)}); pass a module that can") from error
+    _check_weights(mine, name, recipe, returns)
+    if start is not None:
+        mine.load_state_dict(_weights_of(start, mine, name))
+    # Convolutions are faster in this order of memory; .contiguous would leave those of one channel as they are.
+    mine.to(memory_format=torch.channels_last)  # pyright: ignore[reportCallIssue]
+    for argument, data in (("inputs", inputs), ("test", test)):
+        if data is not None:
+            _check_data(mine.eval(), name, data, argument)
+    if len(inputs) < recipe.batch:
+        raise InputError(
+            f"inputs has {len(inputs)} samples, fewer than a batch of {recipe.batch}; pass a smaller batch"
+        )
+    smallest = len(inputs) // -(-len(inputs) // recipe.batch)
+    if smallest < recipe.pieces:
+        raise InputError(f"pieces is {recipe.pieces}, but batches have {smallest} samples; pass fewer pieces")
+    return Workshop(mine, returns, recipe, _tensor(inputs.inputs), _tensor(inputs.labels))
+
+
+def checked_workers(workers: int, recipe: Recipe) -> int:
+    """How many processes can have work: no more than pieces."""
+    remedy = f"pass a whole number from 1 to {recipe.pieces}, the number of pieces of a batch (pieces in the recipe)"
+    return whole_number(workers, 1, recipe.pieces, "workers", remedy)
+
+
+def _check_weights(network: nn.Module, name: str, recipe: Recipe, outputs: Outputs) -> None:
+    trained = [weight for weight in network.parameters() if weight.requires_grad]
+    if not trained:
+        raise InputError(f"{name} has no weights that need gradients; pass a network that can be trained")
+    wrong = next((weight.dtype for weight in network.parameters() if weight.dtype != torch.float32), None)
+    if wrong is not None:
+        raise InputError(f"{name} has weights of type {wrong}; call .float() on it, and pass precision='bfloat16'")
+    if recipe.precision == "bfloat16" and outputs == "probabilities":
+        raise InputError(f"{name} returns probabilities, too fine for bfloat16; let it return logits, or take float32")
+
+
+def _check_data(network: nn.Module, name: str, data: Any, argument: str) -> None:
+    if not isinstance(data, Inputs):
+        raise InputError(
+            f"{argument} is a {type(data).__name__}; make it with certcal.data.Inputs.from_arrays(inputs, labels)"
+        )
+    shape = tuple(data.inputs.shape[1:])
+    device = next(network.parameters()).device
+    try:
+        with torch.no_grad():
+            rows: Any = network(_tensor(data.inputs[:2]).to(device))
+    except Exception as error:
+        raise InputError(
+            f"{name} does not take {argument} of shape {shape} ({reason(error)}); "
+            "pass a network made for such inputs, or reshape them"
+        ) from error
+    count = min(2, len(data))
+    if not isinstance(rows, Tensor) or rows.ndim != 2 or rows.shape[0] != count or rows.shape[1] < 2:
+        found = tuple(rows.shape) if isinstance(rows, Tensor) else type(rows).__name__
+        raise InputError(
+            f"{name} returns {found} for {count} inputs; it must return a row per input, one entry per class"
+        )
+    if int(data.labels.max()) >= rows.shape[1]:
+        index = int((data.labels >= rows.shape[1]).argmax())
+        raise InputError(
+            f"labels[{index}] of {argument} is {data.labels[index]}, but {name} has {rows.shape[1]} classes, "
+            "counted from 0; pass a network with more classes, or repair the labels"
+        )
+
+
+def _weights_of(start: Start, network: nn.Module, name: str) -> Mapping[str, Tensor]:
+    """The weights to begin with, if they fit."""
+    if isinstance(start, nn.Module):
+        found: Mapping[str, Tensor] = start.state_dict()
+        what = f"start ({type(start).__name__})"
+    else:
+        from safetensors import SafetensorError
+        from safetensors.torch import load
+
+        what = str(start)
+        data = read_bytes(Path(start), _LARGEST, "a safetensors file")
+        try:
+            found = load(data)
+        except (SafetensorError, ValueError, KeyError, RecursionError) as error:
+            raise InputError(
+                f"{what}: this is not a safetensors file, or it is damaged ({error}); pass weights written by training"
+            ) from error
+    wanted = network.state_dict()
+    for key in sorted(wanted.keys() | found.keys()):
+        if key not in found or key not in wanted or found[key].shape != wanted[key].shape:
+            shapes = [tuple(each[key].shape) if key in each else "missing" for each in (found, wanted)]
+            raise InputError(
+                f"{what}: its weights do not fit {name}: {key!r} is {shapes[0]} there and {shapes[1]} in the network; "
+                "begin with weights of the same network"
+            )
+        if not bool(torch.isfinite(found[key]).all()):
+            raise InputError(f"{what}: {key!r} has entries that are not finite; begin with other weights")
+    return found
+
+
+def _tensor(array: Any) -> Tensor:
+    return torch.tensor(array)

@@ -1,0 +1,270 @@
+"""Everything that decides what a training run does, as numbers that can be written down."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, fields
+from typing import Any, Literal, cast
+
+from certcal._checks import InputError, choice, whole_number
+from certcal.attacks import Ball
+from certcal.attacks._ball import NORMS, Norm
+
+Loss = Literal["smoothed", "draws"]
+Optimiser = Literal["sgd", "adam"]
+Precision = Literal["float32", "bfloat16"]
+
+METHODS = {
+    "standard": "cross entropy of the clean inputs",
+    "gaussian": "cross entropy under Gaussian noise",
+    "smoothadv": "adversaries of the smoothed classifier's cross entropy (AT)",
+    "brier-act": "adversaries of the Brier score",
+    "acce-act": "adversaries of the certified calibration error, by ADMM in the batch",
+    "acce-act-star": "as acce-act, with their calibration error in the loss",
+    "exact-act": "adversaries of the certified calibration error, by the exact program",
+    "exact-act-star": "as exact-act, with their calibration error in the loss",
+}
+ALIASES = {"at": "smoothadv"}
+MOST_EPOCHS = 100_000
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """One training run, apart from its data, its network and where it begins.
+
+    :func:`certcal.training.recipe` fills in the published numbers of a method. Epochs are counted from 0.
+
+    Attributes
+    ----------
+    method
+        One of ``standard``, ``gaussian``, ``smoothadv`` (or ``at``), ``brier-act``, ``acce-act``, ``acce-act-star``,
+        ``exact-act``, ``exact-act-star``.
+    sigma
+        Standard deviation σ of the noise, in the units of the inputs; 0 trains the network itself.
+    epsilon, norm, box
+        Where adversaries may go; see :class:`certcal.attacks.Ball`.
+    draws
+        Draws V of the noise per sample.
+    attack_steps, attack_scale
+        T and v of the adversary, whose steps have length 2vε/T.
+    bins
+        Of the calibration error that adversaries attack.
+    rho, rho_growth, assignment_rate
+        Of the ADMM in ``acce-act``; None for the adversary's own.
+    mix
+        η of ``acce-act-star`` and ``exact-act-star``: share of the cross entropy in the loss.
+    loss
+        ``"smoothed"`` for the cross entropy of the average over the draws, ``"draws"`` for the average of the draws'.
+    epochs, batch
+        Passes over the data, and the largest number of samples per step. An epoch's samples are shared evenly among as
+        few steps as that allows.
+    pieces
+        Into how many parts a batch is cut. Adversaries and batch normalisation see one piece at a time, gradients are
+        added in the order of the pieces; so this changes the result, and the number of workers does not.
+    learning_rate, milestones, decay
+        The learning rate is multiplied by ``decay`` at the beginning of each of the epochs in ``milestones``.
+    momentum, weight_decay, optimiser
+        As in torch; ``"adam"`` ignores the momentum.
+    sigma_warmup, epsilon_delay, epsilon_warmup
+        Epochs over which σ rises, during which ε is 0, and over which it then rises; see
+        :mod:`certcal.training`'s schedules.
+    precision
+        Of the forward and backward pass for the weights; adversaries are always sought in float32.
+    seed
+        Of everything random.
+
+    Examples
+    --------
+    >>> Recipe("gaussian", sigma=0.5, epochs=3).learning_rate
+    0.1
+    >>> Recipe("gaussian", sigma=0.5, epochs=0)
+    Traceback (most recent call last):
+        ...
+    certcal._checks.InputError: epochs is 0; pass a whole number from 1 to 100000
+    """
+
+    method: str
+    sigma: float = 0.0
+    epsilon: float = 0.0
+    norm: Norm = "l2"
+    box: tuple[float, float] | None = (0.0, 1.0)
+    draws: int = 1
+    attack_steps: int = 4
+    attack_scale: float = 1.0
+    bins: int = 15
+    rho: float | None = None
+    rho_growth: float | None = None
+    assignment_rate: float | None = None
+    mix: float = 0.9
+    loss: Loss = "smoothed"
+    epochs: int = 10
+    batch: int = 256
+    pieces: int = 1
+    learning_rate: float = 0.1
+    milestones: tuple[int, ...] = ()
+    decay: float = 0.1
+    momentum: float = 0.9
+    weight_decay: float = 1e-4
+    optimiser: Optimiser = "sgd"
+    sigma_warmup: int = 0
+    epsilon_delay: int = 0
+    epsilon_warmup: int = 0
+    precision: Precision = "float32"
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        changed: dict[str, Any] = {"method": known_method(self.method)}
+        for name in ("norm", "loss", "optimiser", "precision"):
+            choice(getattr(self, name), _WORDS[name], name)
+        for name, (least, most) in _WHOLE.items():
+            remedy = f"pass a whole number from {least} to {most}"
+            changed[name] = whole_number(getattr(self, name), least, most, name, remedy)
+        for name, (least, most) in _REAL.items():
+            changed[name] = _real(getattr(self, name), least, most, name)
+        for name in ("learning_rate", "attack_scale", "decay"):
+            if changed[name] == 0:
+                raise InputError(f"{name} is 0; pass a number above 0")
+        for name in ("rho", "rho_growth", "assignment_rate"):
+            if getattr(self, name) is not None:
+                changed[name] = _real(getattr(self, name), 0.0, math.inf, name)
+        changed["box"] = _box(self.box)
+        changed["milestones"] = _milestones(self.milestones)
+        for name, value in changed.items():
+            object.__setattr__(self, name, value)
+        self._fits_together()
+
+    def _fits_together(self) -> None:
+        Ball(self.epsilon, self.norm, self.box)
+        if self.pieces > self.batch:
+            raise InputError(f"pieces is {self.pieces}, more than a batch of {self.batch}; pass fewer pieces")
+        if self.sigma_warmup > self.epochs:
+            raise InputError(
+                f"sigma_warmup is {self.sigma_warmup} of {self.epochs} epochs, so sigma is never whole; shorten it"
+            )
+        if self.epsilon and self.epsilon_delay + max(self.epsilon_warmup, 1) > self.epochs:
+            raise InputError(
+                f"epsilon_delay {self.epsilon_delay} and epsilon_warmup {self.epsilon_warmup} leave no epoch with the "
+                f"whole epsilon out of {self.epochs}; shorten them"
+            )
+        if self.method == "standard" and (self.sigma or self.epsilon):
+            raise InputError(
+                "standard training has no noise and no adversary; leave sigma and epsilon at 0, or take another method"
+            )
+        if self.method == "gaussian" and self.epsilon:
+            raise InputError("gaussian training has no adversary; leave epsilon at 0, or take smoothadv")
+        if self.method == "gaussian" and not self.sigma:
+            raise InputError("sigma is 0; gaussian training needs noise: pass sigma, for example 0.5")
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain numbers, words and lists.
+
+        Examples
+        --------
+        >>> recipe = Recipe("standard", epochs=6, milestones=(2, 4))
+        >>> Recipe.from_dict(recipe.to_dict()) == recipe, recipe.to_dict()["milestones"]
+        (True, [2, 4])
+        """
+        return json.loads(json.dumps(asdict(self)))
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> Recipe:
+        """The recipe that :meth:`to_dict` wrote, or part of one; what is missing has its default.
+
+        Examples
+        --------
+        >>> Recipe.from_dict({"method": "standard", "epoch": 3})
+        Traceback (most recent call last):
+            ...
+        certcal._checks.InputError: 'epoch' is no part of a recipe; did you mean 'epochs'?
+        """
+        if not isinstance(values, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise InputError(f"a recipe is a table of names and values, not a {type(values).__name__}; write one")
+        check_names(values)
+        if "method" not in values:
+            raise InputError(f"the recipe names no method; pass one of {', '.join(METHODS)}")
+        return cls(**dict(values))
+
+
+def check_names(values: Mapping[str, Any]) -> None:
+    """Raise unless all are parts of a recipe."""
+    from difflib import get_close_matches
+
+    known = [field.name for field in fields(Recipe)]
+    for name in values:
+        if name not in known:
+            near = get_close_matches(str(name), known, n=1)
+            hint = f"did you mean {near[0]!r}?" if near else f"its parts are {', '.join(known)}"
+            raise InputError(f"{name!r} is no part of a recipe; {hint}")
+
+
+def known_method(method: Any) -> str:
+    """The method's own name, also for an alias."""
+    name = str(method).lower().replace("_", "-")
+    name = ALIASES.get(name, name)
+    if name not in METHODS:
+        raise InputError(f"method is {method!r}; pass one of {', '.join(METHODS)}")
+    return name
+
+
+_WORDS: dict[str, tuple[str, ...]] = {
+    "norm": NORMS,
+    "loss": ("smoothed", "draws"),
+    "optimiser": ("sgd", "adam"),
+    "precision": ("float32", "bfloat16"),
+}
+_WHOLE = {
+    "draws": (1, 100_000),
+    "attack_steps": (1, 100_000),
+    "bins": (1, 100_000),
+    "epochs": (1, MOST_EPOCHS),
+    "batch": (1, 10_000_000),
+    "pieces": (1, 65_536),
+    "sigma_warmup": (0, MOST_EPOCHS),
+    "epsilon_delay": (0, MOST_EPOCHS),
+    "epsilon_warmup": (0, MOST_EPOCHS),
+    "seed": (0, 2**63 - 1),
+}
+_REAL = {
+    "sigma": (0.0, math.inf),
+    "epsilon": (0.0, math.inf),
+    "attack_scale": (0.0, math.inf),
+    "mix": (0.0, 1.0),
+    "learning_rate": (0.0, math.inf),
+    "decay": (0.0, 1.0),
+    "momentum": (0.0, 1.0),
+    "weight_decay": (0.0, math.inf),
+}
+
+
+def _real(value: Any, least: float, most: float, name: str) -> float:
+    try:
+        number = float(value)
+    except (TypeError, ValueError):
+        number = math.nan
+    if not (least <= number <= most and math.isfinite(number)):
+        allowed = f"from {least:g} to {most:g}" if math.isfinite(most) else f"of at least {least:g}"
+        raise InputError(f"{name} is {value!r}; pass a finite number {allowed}")
+    return number
+
+
+def _box(value: Any) -> tuple[float, float] | None:
+    if value is None:
+        return None
+    try:
+        low, high = (_real(each, -math.inf, math.inf, "box") for each in value)
+    except (TypeError, ValueError):
+        raise InputError(f"box is {value!r}; pass the smallest and the largest value, or None") from None
+    return low, high
+
+
+def _milestones(value: Any) -> tuple[int, ...]:
+    if not isinstance(value, list | tuple):
+        raise InputError(f"milestones is {value!r}; pass a list of epochs, for example (4, 8)")
+    remedy = f"pass whole numbers from 1 to {MOST_EPOCHS}"
+    several = cast("list[Any]", value)
+    epochs = tuple(whole_number(each, 1, MOST_EPOCHS, "milestones", remedy) for each in several)
+    if list(epochs) != sorted(set(epochs)):
+        raise InputError(f"milestones is {value!r}; pass increasing epochs")
+    return epochs

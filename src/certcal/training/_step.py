@@ -1,0 +1,168 @@
+# pyright: reportUnknownMemberType=false
+# The annotations of torch.random are incomplete.
+"""One step: noise, adversary, loss and gradients of each piece of a batch, and their sum."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+
+from certcal.attacks import Ball, Found, Target
+from certcal.models._protocol import Outputs
+from certcal.training._methods import Parts, parts_of
+from certcal.training._objectives import View
+from certcal.training._randomness import generator_of, seed_of
+from certcal.training._recipe import Recipe
+from certcal.training._schedules import Moment, moment
+
+PieceNumber = int
+
+
+@dataclass(frozen=True, eq=False)
+class Piece:
+    """What a piece of a batch gives.
+
+    Attributes
+    ----------
+    loss
+        Mean over the piece.
+    correct
+        How many samples were classified correctly, with their noise and perturbation.
+    gradients, buffers
+        Of the loss with respect to the trained weights, and the network's buffers afterwards.
+    """
+
+    loss: float
+    correct: int
+    gradients: Sequence[Tensor]
+    buffers: Sequence[Tensor]
+
+
+@dataclass(frozen=True, eq=False)
+class Step:
+    """What a batch gives: the mean loss, the number of correct samples, and what the network should take over."""
+
+    loss: float
+    correct: int
+    gradients: list[Tensor]
+    buffers: list[Tensor]
+
+
+@dataclass(frozen=True, eq=False)
+class Workshop:
+    """A network with its data and parts, which can work on any piece of any step.
+
+    What a piece gives depends on the weights, the recipe and the piece's number only, so it does not matter where it
+    is worked on.
+    """
+
+    network: nn.Module
+    outputs: Outputs
+    recipe: Recipe
+    inputs: Tensor
+    labels: Tensor
+
+    @property
+    def trained(self) -> list[nn.Parameter]:
+        """The weights that are trained."""
+        return [weight for weight in self.network.parameters() if weight.requires_grad]
+
+    @property
+    def buffers(self) -> list[Tensor]:
+        """The network's buffers."""
+        return list(self.network.buffers())
+
+    def work(self, epoch: int, step: int, piece: PieceNumber, index: Tensor) -> Piece:
+        """Loss and gradients of one piece."""
+        recipe, parts, now = self.recipe, parts_of(self.recipe), moment(self.recipe, epoch)
+        device = self.trained[0].device
+        inputs, labels = self.inputs[index].to(device), self.labels[index].to(device)
+        generator = generator_of("piece", recipe.seed, step, piece)
+        target, found = self._attacked(parts, now, inputs, labels, generator)
+        self.network.train()
+        torch.manual_seed(seed_of("network", recipe.seed, step, piece))  # for dropout and the like
+        enabled = recipe.precision == "bfloat16"
+        with torch.autocast(device.type, dtype=torch.bfloat16, enabled=enabled):
+            judged = parts.objective(View(target, inputs, labels, found, now, generator))
+            gradients = torch.autograd.grad(judged.loss, self.trained, allow_unused=True, materialize_grads=True)
+        correct = int((judged.log_probabilities.detach().argmax(1) == labels).sum())
+        return Piece(float(judged.loss.detach()), correct, gradients, self.buffers)
+
+    def _attacked(
+        self, parts: Parts, now: Moment, inputs: Tensor, labels: Tensor, generator: torch.Generator
+    ) -> tuple[Target, Found]:
+        """The target with its noise, and what the adversary finds while the network is in evaluation mode and fixed."""
+        trained = self.trained
+        self.network.eval()
+        for weight in trained:
+            weight.requires_grad_(False)
+        try:
+            noise = parts.noise(Target(self.network, self.outputs), inputs, labels, now, generator)
+            target = Target(self.network, self.outputs, noise)
+            if parts.adversary is None or now.epsilon == 0:
+                return target, Found(inputs)
+            ball = Ball(now.epsilon, self.recipe.norm, self.recipe.box)
+            return target, parts.adversary(self.recipe, now)(target, inputs, labels, ball, keep="last")
+        finally:
+            for weight in trained:
+                weight.requires_grad_(True)
+
+
+Work = Callable[[int, int, Sequence[tuple[PieceNumber, Tensor]]], list[Piece]]
+
+
+def work_here(workshop: Workshop, epoch: int, step: int, cut: Sequence[tuple[PieceNumber, Tensor]]) -> list[Piece]:
+    """Some pieces, one after the other, each from the same buffers."""
+    if len(cut) == 1:
+        ((piece, index),) = cut
+        return [workshop.work(epoch, step, piece, index)]
+    start = [buffer.clone() for buffer in workshop.buffers]
+    found: list[Piece] = []
+    for piece, index in cut:
+        done = workshop.work(epoch, step, piece, index)
+        found.append(Piece(done.loss, done.correct, done.gradients, [buffer.clone() for buffer in done.buffers]))
+        restore(workshop.buffers, start)
+    return found
+
+
+def combined(workshop: Workshop, pieces: Sequence[Piece], sizes: Sequence[int]) -> Step:
+    """The pieces' means weighted by their sizes, added in the order of the pieces."""
+    total = sum(sizes)
+    shares = [size / total for size in sizes]
+    gradients: list[Tensor] = []
+    for place, weight in enumerate(workshop.trained):
+        # In the memory order of the weights, so that later arithmetic has the same order wherever this came from.
+        whole = torch.empty_like(weight).copy_(pieces[0].gradients[place])
+        if len(pieces) > 1:
+            whole.mul_(shares[0])
+            for piece, share in zip(pieces[1:], shares[1:], strict=True):
+                whole.add_(piece.gradients[place] * share)
+        gradients.append(whole)
+    loss = sum(piece.loss * share for piece, share in zip(pieces, shares, strict=True))
+    return Step(loss, sum(piece.correct for piece in pieces), gradients, _mean_buffers(workshop, pieces, shares))
+
+
+def _mean_buffers(workshop: Workshop, pieces: Sequence[Piece], shares: Sequence[float]) -> list[Tensor]:
+    """Each piece changed the buffers from the same start; the changes are averaged. Whole numbers are the first's."""
+    if len(pieces) == 1:
+        return [buffer.clone() for buffer in pieces[0].buffers]
+    mean: list[Tensor] = []
+    for place, start in enumerate(workshop.buffers):
+        if not start.is_floating_point():
+            mean.append(pieces[0].buffers[place].clone())
+            continue
+        whole = start.clone()
+        for piece, share in zip(pieces, shares, strict=True):
+            whole.add_((piece.buffers[place] - start) * share)
+        mean.append(whole)
+    return mean
+
+
+def restore(tensors: Sequence[Tensor], values: Sequence[Tensor]) -> None:
+    """Copy values into tensors."""
+    with torch.no_grad():
+        for tensor, value in zip(tensors, values, strict=True):
+            tensor.copy_(value)

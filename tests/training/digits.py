@@ -1,0 +1,108 @@
+"""Small data, small networks and small recipes for the tests of training."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from certcal.data import Inputs, digits_images
+from certcal.models.networks import MLP
+from certcal.training import Recipe, Trained, recipe
+
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+
+ADVERSARIAL = ("smoothadv", "brier-act", "acce-act", "acce-act-star", "exact-act")
+
+
+def data(samples: int = 500) -> Inputs:
+    """Digits of 8 × 8 pixels."""
+    train = digits_images().train
+    return Inputs.from_arrays(train.inputs[:samples], train.labels[:samples])
+
+
+def held_out(samples: int = 100) -> Inputs:
+    """Other digits."""
+    test = digits_images().test
+    return Inputs.from_arrays(test.inputs[:samples], test.labels[:samples])
+
+
+def network(seed: int = 0) -> MLP:
+    """Of 32 units."""
+    return MLP(64, hidden=(32,), seed=seed)
+
+
+def small(method: str, **changes: Any) -> Recipe:
+    """A recipe of few steps that go far."""
+    numbers: dict[str, Any] = {"epochs": 2, "batch": 128, "learning_rate": 0.2, "milestones": ()}
+    if method != "standard":
+        numbers |= {"sigma": 0.1, "sigma_warmup": 0}
+    if method in ADVERSARIAL:
+        numbers |= {"epsilon": 0.2, "epsilon_delay": 0, "epsilon_warmup": 0, "attack_steps": 2, "draws": 2}
+    return recipe(method, **(numbers | changes))
+
+
+def same_weights(one: Trained | nn.Module, other: Trained | nn.Module) -> bool:
+    """Whether all weights and buffers have the same bits."""
+    states = [(each.network if isinstance(each, Trained) else each).state_dict() for each in (one, other)]
+    return states[0].keys() == states[1].keys() and all(
+        torch.equal(states[0][key], states[1][key]) for key in states[0]
+    )
+
+
+def numbers(trained: Trained) -> list[dict[str, Any]]:
+    """The history without the times it took."""
+    return [{name: value for name, value in line.items() if name != "seconds"} for line in trained.history]
+
+
+class Modern(nn.Module):
+    """Convolution, batch normalisation and dropout."""
+
+    outputs = "logits"
+
+    def __init__(self) -> None:
+        super().__init__()
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(0)
+            self.layers = nn.Sequential(
+                *(nn.Conv2d(1, 4, 3, padding=1), nn.BatchNorm2d(4), nn.ReLU(), nn.Flatten()),
+                *(nn.Dropout(0.2), nn.Linear(256, 10)),
+            )
+
+    def forward(self, inputs: Tensor) -> Tensor:
+        return self.layers(inputs)
+
+
+class Poisoned(nn.Module):
+    """Returns NaN from its sixth step of training on."""
+
+    outputs = "logits"
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.inner = network()
+        self.register_buffer("steps", torch.zeros((), dtype=torch.int64))
+
+    def forward(self, inputs: Tensor) -> Tensor:
+        self.steps += int(self.training)
+        return self.inner(inputs) * (float("nan") if self.steps > 5 else 1.0)
+
+
+class Mortal(nn.Module):
+    """Ends every process but the first at its third step."""
+
+    outputs = "logits"
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.inner = network()
+        self.register_buffer("steps", torch.zeros((), dtype=torch.int64))
+
+    def forward(self, inputs: Tensor) -> Tensor:
+        self.steps += int(self.training)
+        if self.steps > 2 and multiprocessing.parent_process() is not None:
+            os._exit(7)
+        return self.inner(inputs)

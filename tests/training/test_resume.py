@@ -1,0 +1,284 @@
+"""Interrupted in every way and continued by the same call: the result is the one that was never interrupted."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+import certcal
+from certcal import InputError
+from certcal.models.networks import load_weights
+from certcal.training import METHODS, read_log, train
+from tests.training.digits import ROOT, Modern, data, held_out, network, numbers, same_weights, small
+
+
+class Stopped(Exception):
+    """Raised in the middle of training."""
+
+
+def stop_at(step):
+    """A progress callback that raises once that many steps were told of."""
+    told = []
+
+    def callback(progress):
+        told.append(progress)
+        if len(told) == step:
+            raise Stopped
+
+    return callback
+
+
+def go(method, out=None, **changes):
+    return train(network(), data(300), small(method), test=held_out(), out=out, checkpoint_seconds=0.0, **changes)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_every_method_resumes_to_the_same_bits(method, tmp_path):
+    whole = go(method)
+    for step in (2, 2):  # in the first epoch, and in the second
+        with pytest.raises(Stopped):
+            go(method, tmp_path / "run", progress=stop_at(step))
+    finished = go(method, tmp_path / "run")
+    assert finished.resumed > 0
+    assert same_weights(whole, finished)
+    assert numbers(whole) == numbers(finished)
+    assert read_log(tmp_path / "run") == finished.history
+
+
+def test_dropout_batch_normalisation_and_adam_resume_to_the_same_bits(tmp_path):
+    plan = small("gaussian", optimiser="adam", learning_rate=0.01, pieces=2)
+    whole = train(Modern(), data(300), plan)
+    with pytest.raises(Stopped):
+        train(Modern(), data(300), plan, out=tmp_path / "run", checkpoint_seconds=0.0, progress=stop_at(5))
+    assert same_weights(whole, train(Modern(), data(300), plan, out=tmp_path / "run"))
+
+
+# Loads everything once, then trains in a fresh copy of itself for each line it reads.
+SCRIPT = """
+import os, sys
+import torch
+from tests.training.digits import data, held_out, network, small
+from certcal.training import train
+
+def say(*words):
+    os.write(1, (" ".join(map(str, words)) + "\\n").encode())
+
+torch.set_num_threads(1)
+train(network(), data(300), small("exact-act", epochs=1), test=held_out())
+for line in sys.stdin:
+    method, out = line.split()
+    child = os.fork()
+    if child == 0:
+        say(os.getpid())
+        tell = lambda progress: say(progress.epoch, progress.batch)
+        train(network(), data(300), small(method), test=held_out(), out=out, checkpoint_seconds=0.0, progress=tell)
+        os._exit(0)
+    say("ended", os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+"""
+
+
+def test_training_that_was_killed_resumes_to_the_same_bits(tmp_path):
+    command, pipes = [sys.executable, "-c", SCRIPT], {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
+    with subprocess.Popen(command, cwd=ROOT, text=True, **pipes) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        for method in ("brier-act", "exact-act"):
+            for _ in range(3):
+                process.stdin.write(f"{method} {tmp_path / method}\n")
+                process.stdin.flush()
+                pid = int(process.stdout.readline())
+                process.stdout.readline()
+                os.kill(pid, signal.SIGKILL)  # while it writes a checkpoint, or in the next step
+                while not (line := process.stdout.readline()).startswith("ended"):
+                    assert line
+                assert line == f"ended {-signal.SIGKILL}\n"
+    for method in ("brier-act", "exact-act"):
+        finished, whole = go(method, tmp_path / method), go(method)
+        assert same_weights(whole, finished)
+        assert numbers(whole) == numbers(finished)
+        assert list((tmp_path / method).glob(".*.tmp")) == []
+        assert len(list((tmp_path / method).glob("checkpoint-*"))) == 1
+
+
+def test_ctrl_c_finishes_the_step_and_saves_it(tmp_path):
+    whole, out = go("gaussian"), tmp_path / "run"
+
+    def interrupt(progress):
+        if (progress.epoch, progress.batch) == (1, 1):
+            signal.raise_signal(signal.SIGINT)
+
+    before = signal.getsignal(signal.SIGINT)
+    plan = small("gaussian")
+    with pytest.raises(KeyboardInterrupt):
+        train(network(), data(300), plan, test=held_out(), out=out, progress=interrupt)
+    assert signal.getsignal(signal.SIGINT) is before
+    assert json.loads((out / "state.json").read_text())["step"] == 4
+    finished = train(network(), data(300), plan, test=held_out(), out=out)
+    assert finished.resumed == 4
+    assert same_weights(whole, finished)
+
+
+def test_what_is_finished_is_not_trained_again(tmp_path):
+    first = go("gaussian", tmp_path / "run")
+    again = go("gaussian", tmp_path / "run", progress=stop_at(1))
+    assert again.resumed == first.history[-1]["step"]
+    assert same_weights(first, again)
+    assert again.history == first.history
+
+
+def test_the_folder_holds_the_model_and_says_what_it_is(tmp_path):
+    trained = go("gaussian", tmp_path / "run")
+    folder = tmp_path / "run"
+    assert trained.folder == folder
+    assert trained.file == folder / "model.safetensors"
+    kept = {"recipe.json", "state.json", "metrics.jsonl", "model.safetensors", "checkpoint-000006.safetensors", ".lock"}
+    assert {entry.name for entry in folder.iterdir()} == kept
+    assert same_weights(load_weights(trained.file), trained)
+    batch = held_out().inputs[:5]
+    with torch.no_grad():
+        expected = trained.network(torch.tensor(batch)).numpy()
+    assert np.allclose(certcal.models.load(trained.file)(batch), expected, atol=1e-6)
+    about = json.loads((folder / "recipe.json").read_text())
+    assert about["recipe"] == trained.recipe.to_dict()
+    assert about["data"] == {"samples": 300, "sha256": data(300).fingerprint}
+    assert about["network"]["class"] == "MLP"
+    assert set(about["versions"]) == {"certcal", "torch", "numpy", "python"}
+    state = json.loads((folder / "state.json").read_text())
+    assert state["random"] == {"seed": 0, "step": 6}
+
+
+def test_a_module_of_ones_own_becomes_weights_and_a_program(tmp_path):
+    trained = train(Modern(), data(300), small("standard", epochs=1), out=tmp_path / "run")
+    assert trained.file == tmp_path / "run" / "model.pt2"
+    batch = held_out().inputs[:5]
+    with torch.no_grad():
+        expected = trained.network(torch.tensor(batch)).numpy()
+    assert np.allclose(certcal.models.load(trained.file)(batch), expected, atol=1e-5)
+    tuned = small("gaussian", epochs=1, learning_rate=1e-9)
+    again = train(Modern(), data(300), tuned, start=tmp_path / "run" / "weights.safetensors").network
+    assert torch.allclose(again.layers[5].weight, trained.network.layers[5].weight, atol=1e-6)
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("finished") / "run"
+    go("gaussian", folder)
+    return folder
+
+
+@pytest.fixture
+def folder(finished, tmp_path):
+    """A copy of a finished run without its model."""
+    for path in finished.iterdir():
+        if path.name != "model.safetensors":
+            (tmp_path / path.name).write_bytes(path.read_bytes())
+    return tmp_path
+
+
+def test_another_training_in_the_same_folder_is_refused(folder):
+    def refused(sentence, net=None, inputs=None, plan=None, test=None):
+        before = {path.name: path.read_bytes() for path in folder.iterdir() if path.name != ".lock"}
+        with pytest.raises(InputError, match=f"holds a training run with {sentence}.*choose another folder"):
+            train(net or network(), inputs or data(300), plan or small("gaussian"), test=test or held_out(), out=folder)
+        assert {path.name: path.read_bytes() for path in folder.iterdir() if path.name != ".lock"} == before
+
+    refused(r"another recipe \(epochs was 2 and is now 5\)", plan=small("gaussian", epochs=5))
+    refused(r"another recipe \(method was 'gaussian' and is now 'smoothadv'\)", plan=small("smoothadv"))
+    refused("other training data", inputs=data(301))
+    refused("other test data", test=held_out(99))
+    refused("another network, or one with other first weights", net=network(seed=1))
+
+
+def test_a_folder_with_other_files_is_refused(tmp_path):
+    (tmp_path / "thesis.tex").write_text("all I have")
+    with pytest.raises(InputError, match=r"holds other files \(thesis.tex\) and no recipe.json; choose an empty"):
+        go("gaussian", tmp_path)
+    assert [entry.name for entry in tmp_path.iterdir()] == ["thesis.tex"]
+    with pytest.raises(InputError, match="this is a file; choose a folder"):
+        go("gaussian", tmp_path / "thesis.tex")
+
+
+def test_two_trainings_in_one_folder_do_not_mix(folder):
+    from certcal._durable import only_writer
+
+    with only_writer(folder), pytest.raises(InputError, match=r"another process .* is training in this folder; wait"):
+        go("gaussian", folder)
+
+
+def changed(path: Path, **values):
+    record = json.loads(path.read_text())
+    path.write_text(json.dumps(record | values))
+
+
+DAMAGE = {
+    "a checkpoint cut short": lambda at: _truncate(at / "checkpoint-000006.safetensors"),
+    "a checkpoint that is gone": lambda at: (at / "checkpoint-000006.safetensors").unlink(),
+    "a state that is no JSON": lambda at: (at / "state.json").write_text("{"),
+    "a state that is a list": lambda at: (at / "state.json").write_text("[]"),
+    "a state nested too deeply": lambda at: (at / "state.json").write_text("[" * 100_000),
+    "a state that is empty": lambda at: (at / "state.json").write_text(""),
+    "a state that names another file": lambda at: changed(at / "state.json", file="../recipe.json"),
+    "a step that is no number": lambda at: changed(at / "state.json", step="six"),
+    "a negative count": lambda at: changed(at / "state.json", batches=-1),
+    "an epoch without its line": lambda at: changed(at / "state.json", epoch=1),
+    "a history that is no list": lambda at: changed(at / "state.json", history=7),
+    "a recipe that is no JSON": lambda at: (at / "recipe.json").write_bytes(b"\xff\xfe"),
+}
+
+
+def _truncate(path: Path) -> None:
+    path.write_bytes(path.read_bytes()[:-100])
+
+
+@pytest.mark.parametrize("damage", DAMAGE)
+def test_damaged_files_are_one_sentence(damage, folder):
+    DAMAGE[damage](folder)
+    with pytest.raises(InputError) as caught:
+        go("gaussian", folder)
+    assert str(folder) in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_checkpoint_of_another_network_is_refused(folder):
+    import hashlib
+
+    from safetensors.torch import load, save
+
+    path = folder / "checkpoint-000006.safetensors"
+    tensors = load(path.read_bytes())
+    for change in ({"weight/layers.0.weight": torch.zeros(2, 2)}, {"optimiser/99/x": torch.zeros(2)}):
+        content = save(tensors | change)
+        path.write_bytes(content)
+        changed(folder / "state.json", sha256=hashlib.sha256(content).hexdigest())
+        with pytest.raises(InputError, match=r"its tensor '[a-z0-9./]+' (does not fit|is unknown); train in a new"):
+            go("gaussian", folder)
+
+
+def test_the_log_is_cut_back_to_the_checkpoint(folder):
+    lines = read_log(folder)
+    with (folder / "metrics.jsonl").open("a") as stream:
+        stream.write('{"epoch": 99}\n{"epoch": 1')
+    assert read_log(folder) == [*lines, {"epoch": 99}]
+    assert go("gaussian", folder).history == lines
+    assert read_log(folder) == lines
+
+
+def test_a_disk_that_is_full_is_one_sentence_and_leaves_no_halves(folder, monkeypatch):
+    def full(*_):
+        raise OSError(28, "No space left on device")
+
+    for name in ("state.json", "checkpoint-000006.safetensors"):
+        (folder / name).unlink()
+    (folder / "metrics.jsonl").write_text("")
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(InputError, match=r"checkpoint-000001.safetensors: cannot be written \(No space"):
+        go("gaussian", folder)
+    assert sorted(path.name for path in folder.iterdir()) == [".lock", "metrics.jsonl", "recipe.json"]
