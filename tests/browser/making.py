@@ -13,7 +13,9 @@ import numpy as np
 from certcal.cli import cli
 from certcal.cli._boundary import run
 from certcal.models import wrap
+from certcal.report.page import page
 from certcal.smoothing import Run, sample
+from tests.report.attacked import attacked_results
 
 # Would set a mark if any of it became markup or script; a file's name has no slash.
 FILE_NAME = "<img src=x onerror=window.hacked=1>\"'&"
@@ -33,6 +35,8 @@ PAGES = (
 )
 # One of each kind, with most in it, and one with nothing.
 RICH = ("groups", "intervals", "run", "comparison", "nothing-certified")
+# Made of results that need no model.
+ATTACK = "attack"
 HOSTILE_PAGES = ("hostile-table", "hostile-intervals", "hostile-run", "hostile-comparison")
 SIDE = 8
 
@@ -60,7 +64,8 @@ def make(folder: Path) -> dict[str, Path]:
     np.savez(data, inputs=images, labels=labels)
     small, large = draw(folder / "small-noise", 0.25), draw(folder / "large-noise", 0.5)
 
-    made = {name: folder / f"{name}.html" for name in (*PAGES, *HOSTILE_PAGES)}
+    made = {name: folder / f"{name}.html" for name in (*PAGES, ATTACK, *HOSTILE_PAGES)}
+    page(attacked_results(source=HOSTILE)).save(made[ATTACK])
     report(made["table"], table, "--bootstrap", 0)
     report(made["groups"], table, "--by", "hospital", "--bootstrap", 20)
     report(made["intervals"], intervals, "--by", "group")

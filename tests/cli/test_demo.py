@@ -80,6 +80,32 @@ def test_the_demo_certifies_a_network_and_says_what_is_claimed(certcal_command, 
         assert line.split()[2] == each.summary()["calibration_error"].worst.text
 
 
+def test_the_demo_attacks_what_it_certifies_and_the_certificate_is_never_exceeded(certcal_command, tmp_path):
+    ran = certcal_command("demo", "--metric", "ece", "-o", "story.html", "-o", "numbers.json")
+    assert ran.code == 0
+    document = json.loads((tmp_path / "numbers.json").read_text())
+    attack = document["attacked"]
+    (line,) = [each for each in document["certified"]["results"] if each["radius"] == attack["epsilon"]]
+    assert attack["labels_changed"] == 0
+    assert attack["ece_before"] < attack["ece_after"]
+    assert attack["ece_of_certified_after"] <= line["calibration_error"]["certified"]["value"] <= line["claim"]["value"]
+    shown = " ".join(ran.out.split())
+    moved = f"the ECE went from {attack['ece_before']:.3f} to {attack['ece_after']:.3f}"
+    assert f"no predicted label changed and the accuracy stays {attack['accuracy']:.1%}, but {moved}" in shown
+    assert f"the certificate says that nothing reaches more than {line['claim']['text']}" in shown
+    assert moved in (tmp_path / "story.html").read_text("utf-8")
+
+
+def test_without_torch_a_line_says_what_would_be_shown(certcal_command, monkeypatch):
+    monkeypatch.setattr("certcal.cli._demo_attacked.find_spec", lambda name: None)
+    ran = certcal_command("demo", "--no-page", "--metric", "ece")
+    assert (ran.code, ran.err) == (0, "")
+    assert "With torch (pip install 'certcal[torch]') an attack on this network is shown here" in " ".join(
+        ran.out.split()
+    )
+    assert "The attack against the certificate" not in ran.out
+
+
 def test_the_story_shows_few_metrics_and_explains_all(certcal_command):
     story = certcal_command("demo", "--no-page").out.partition("When somebody")[0]
     whole = certcal_command("demo", "--no-page", "--explain").out.partition("When somebody")[0]

@@ -14,7 +14,10 @@ from certcal.report._text import printable
 
 BAD_INPUT, INTERRUPTED, BROKEN_PIPE = 2, 130, 141
 
-_COUSINS = {"–": "-", "−": "-", "…": "...", "·": "-", "’": "'"}
+_COUSINS = {
+    **{"–": "-", "−": "-", "…": "...", "·": "-", "’": "'", "×": "x"},
+    **{"ε": "eps", "η": "eta", "σ": "sigma", "ω": "omega", "ŷ": "y^", "ℓ": "l", "∞": "inf"},
+}
 
 
 def run(command: click.Command, arguments: list[str]) -> int:
@@ -146,7 +149,7 @@ def _survive_any_text() -> None:
 
 
 def _in_ascii(error: UnicodeError) -> tuple[str | bytes, int]:
-    """Dashes, minus signs and dots have ASCII cousins; anything else is escaped."""
+    """Dashes, minus signs, dots and the letters of formulas have ASCII cousins; anything else is escaped."""
     if not isinstance(error, UnicodeEncodeError):
         raise error
     lost = error.object[error.start : error.end]

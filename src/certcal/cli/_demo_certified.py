@@ -11,6 +11,7 @@ from typing import Any
 
 from certcal._threads import one_blas_thread
 from certcal.cli._certified_run import Request, certify_run
+from certcal.cli._demo_attacked import DemoAttack, demo_attack
 from certcal.cli._demo_subject import Subject
 from certcal.cli._progress import Waiting
 from certcal.data import EmbeddedNetwork
@@ -37,12 +38,15 @@ class Certified:
         What is behind it.
     kinds
         Every kind of certificate at the radius of the headline.
+    attack
+        What an attack did within that radius; None where there is no torch.
     """
 
     network: EmbeddedNetwork
     results: CertifiedResults
     review: Review
     kinds: Review
+    attack: DemoAttack | None
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON."""
@@ -51,11 +55,12 @@ class Certified:
             value = one.worst or one.summary["calibration_error"].worst_all
             entry = {"certificate": one.kind, "radius": float(one.radius), "mean_width": one.width}
             compared.append({**entry, "calibration_error": value.to_dict()})
-        return {"certified": self.results.to_dict(), "compared": compared}
+        attack = None if self.attack is None else self.attack.to_dict()
+        return {"attacked": attack, "certified": self.results.to_dict(), "compared": compared}
 
 
 def certified(subject: Subject, keep: str | None, settings: Mapping[str, Any]) -> Certified:
-    """Train, draw, certify.
+    """Train, draw, certify, attack.
 
     Parameters
     ----------
@@ -81,7 +86,7 @@ def certified(subject: Subject, keep: str | None, settings: Mapping[str, Any]) -
     )
     description = f"{network.description}. {results.description}"
     named = replace(results, source=f"demo: {network.name}", description=description)
-    return Certified(network, named, results.review, kinds)
+    return Certified(network, named, results.review, kinds, demo_attack(network, results.review))
 
 
 def _draw(subject: Subject, network: EmbeddedNetwork, run: Path) -> None:

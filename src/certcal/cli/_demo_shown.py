@@ -33,6 +33,12 @@ _KINDS = {
 }
 
 
+_NO_TORCH = (
+    "With torch (pip install 'certcal[torch]') an attack on this network is shown here: how far it moves the "
+    "confidences while every prediction stays."
+)
+
+
 def show_measured(results: MeasuredResults, *, chosen: bool, diagram: bool, explain: bool) -> None:
     """Print the first part: what was measured and what it means.
 
@@ -60,6 +66,13 @@ def show_certified(found: Certified) -> None:
     console.print(Text("When somebody perturbs the inputs", style="bold"))
     console.print(Text(printable(f"{results.description}."), style="dim"))
     console.print()
+    console.print(Text("An attack", style="bold"))
+    if found.attack is None:
+        console.print(Text(_NO_TORCH))
+    else:
+        console.print(Text(f"{found.attack.sentence} {found.attack.what}"))
+    console.print()
+    console.print(Text("What no attack can exceed", style="bold"))
     console.print(CertifiedLines([line for line in results.lines if line.radius in RADII]))
     console.print()
     console.print(Text("What is claimed", style="bold"))
@@ -67,6 +80,10 @@ def show_certified(found: Certified) -> None:
     console.print()
     console.print(Text("What this means", style="bold"))
     console.print(Text(_certified_meaning(found.review)))
+    if found.attack is not None:
+        console.print()
+        console.print(Text("The attack against the certificate", style="bold"))
+        console.print(Text(found.attack.comparison))
     console.print()
     console.print(Text("Certificates compared", style="bold"))
     console.print(_compared(found.kinds))
@@ -177,4 +194,5 @@ def _steps(keep: str | None, data: str, *, wrote: bool) -> list[tuple[str, str]]
         *steps,
         (f"certcal certify {again}", "at other radii, in a moment"),
         ("certcal sample --help", "draw for a model of your own"),
+        ("certcal attack --help", "attack it"),
     ]

@@ -11,9 +11,15 @@ from certcal._checks import InputError
 from certcal.claims import Bound
 from certcal.cli._progress import tell
 from certcal.report._files import refuse_overwriting, write_bytes
-from certcal.report.results import BoundedResults, CertifiedResults, ComparedResults, MeasuredResults
+from certcal.report.results import (
+    AttackedResults,
+    BoundedResults,
+    CertifiedResults,
+    ComparedResults,
+    MeasuredResults,
+)
 
-Results: TypeAlias = MeasuredResults | CertifiedResults | ComparedResults | BoundedResults
+Results: TypeAlias = MeasuredResults | CertifiedResults | ComparedResults | BoundedResults | AttackedResults
 
 PAGE, INTERVALS = ".html", ".parquet"
 PICTURES = (".png", ".svg", ".pdf")
@@ -54,7 +60,8 @@ def check_outputs(
             raise InputError(f"-o {path}: pictures need matplotlib; run: pip install 'certcal[report]'")
         for source in map(Path, sources):
             if source.is_dir() and path.resolve().is_relative_to(source.resolve()):
-                raise InputError(f"-o {path}: this is inside the run; choose another folder")
+                what = "the run" if (source / "manifest.json").exists() else f"{source}, which is read"
+                raise InputError(f"-o {path}: this is inside {what}; choose another folder")
             if path.exists() and source.exists() and path.samefile(source):
                 raise InputError(f"-o {path}: this is the file being read; choose another name")
         refuse_overwriting(path, force=force)
@@ -136,6 +143,8 @@ def _draw(results: Results, path: Path, *, force: bool) -> None:
 
     if isinstance(results, BoundedResults):
         figure = figures.bound_terms(_drawable(results))
+    elif isinstance(results, AttackedResults):
+        figure = figures.reliability_panels(dict(list(results.diagrams.items())[:_MOST_PANELS]))
     elif isinstance(results, MeasuredResults) and results.parts:
         panels = {f"{part.name} ({part.n:,})": part.reliability for part in (results.whole, *results.parts)}
         figure = figures.reliability_panels(dict(list(panels.items())[:_MOST_PANELS]))

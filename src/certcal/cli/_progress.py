@@ -61,6 +61,8 @@ class Waiting:
         Seconds before the bar does.
     counted
         What the steps are called, to show how many are done per second and how long the rest will take.
+    wordy
+        Whether there is much to say: then the bar is short, and the time that has passed is left out.
     clock
         Seconds.
 
@@ -77,8 +79,10 @@ class Waiting:
         patience: float = PATIENCE_SECONDS,
         *,
         counted: str | None = None,
+        wordy: bool = False,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
+        self._wordy = wordy
         self._stream = sys.stderr if stream is None else stream
         self._patience = patience
         self._lock = threading.Lock()
@@ -109,8 +113,8 @@ class Waiting:
         self._bar = Progress(
             SpinnerColumn(),
             TextColumn("{task.description}", markup=False),
-            BarColumn(),
-            TimeElapsedColumn(),
+            BarColumn(8 if self._wordy else 40),
+            *([] if self._wordy else [TimeElapsedColumn()]),
             *(rate if self._counted else []),
             console=Console(file=self._stream),
             transient=True,
@@ -145,6 +149,13 @@ class Waiting:
             self._begun, self._steps = self._clock(), 0
             self._bar.reset(self._task, description=text, total=total, completed=done, rate="")
 
+    def say(self, text: str) -> None:
+        """Say of the current part what it is doing now, without beginning it anew."""
+        if self._log is not None:
+            self._log.text = text
+        if self._timer is not None:
+            self._bar.update(self._task, description=text)
+
     def advance(self, steps: int) -> None:
         """Count steps of the current part."""
         if self._log is not None:
@@ -162,14 +173,14 @@ class _Log:
         self._stream, self._clock = stream, clock
         self._what = f" {counted}" if counted else ""
         self._last = self._begun = clock()
-        self._text = "working"
+        self.text = "working"
         self._total: int | None = None
         self._finished: int = 0
         self._steps: int = 0
         self._tenth: int = 0
 
     def stage(self, text: str, total: int | None, done: int) -> None:
-        self._text, self._total, self._finished, self._steps = text, total, done, 0
+        self.text, self._total, self._finished, self._steps = text, total, done, 0
         self._begun = self._clock()
         self._tenth = _TENTHS * done // total if total else 0
 
@@ -185,7 +196,7 @@ class _Log:
             return
         self._last, self._tenth = now, tenth
         left = (self._total - self._finished) * (now - self._begun) / max(self._steps, 1)
-        line = f"{self._text}: {self._finished:,} of {self._total:,}{self._what}, about {duration(left)} left"
+        line = f"{self.text}: {self._finished:,} of {self._total:,}{self._what}, about {duration(left)} left"
         try:
             self._stream.write(f"{line}\n")
             self._stream.flush()

@@ -11,12 +11,12 @@ from typing import Any
 import click
 
 from certcal.report.page import Provenance
-from certcal.report.results import CertifiedResults, MeasuredResults
+from certcal.report.results import AttackedResults, CertifiedResults, MeasuredResults
 
 Input = tuple[str, int, str]
 
 _RUNS = (
-    "The SHA-256 of a run is that of the list of its files with theirs. Inside its folder: "
+    "The SHA-256 of a run or folder is that of the list of its files with theirs. Inside its folder: "
     "find * -type f -print0 | LC_ALL=C sort -z | xargs -0 sha256sum | sha256sum"
 )
 
@@ -41,6 +41,8 @@ def _seeds(results: Any) -> dict[str, int]:
         return {"bootstrap": results.conventions["seed"]}
     if isinstance(results, CertifiedResults) and "run" in results.about:
         return {"noise of the run": results.about["run"]["seed"]}
+    if isinstance(results, AttackedResults) and results.conventions["sigma"] is not None:
+        return {"noise of the smoothed classifier": results.conventions["seed"]}
     return {}
 
 

@@ -14,7 +14,7 @@ from certcal._checks import InputError
 from certcal.cli._measuring import MOST_RESAMPLED, Settings
 from certcal.cli._parse import MOST_CERTIFIED_BINS, nearest
 from certcal.cli._show import Output
-from certcal.cli._sources import existing, plain_names, refuse_number
+from certcal.cli._sources import existing, model_inputs, plain_names, refuse_number
 from certcal.data import open_table
 from certcal.data._interval_layout import INTERVAL_OPTIONS
 from certcal.data._layout import OPTIONS
@@ -217,11 +217,10 @@ def _run(folder: Path, options: Mapping[str, Any]) -> Reported:
 
 def _images(folder: Path, data: str) -> Any:
     """The inputs of a run, once it is sure that they are."""
-    from certcal.data import read_inputs
     from certcal.smoothing._usable import check_inputs
 
     manifest = open_run(folder).manifest
-    inputs = read_inputs(data)
+    inputs = model_inputs(data)
     try:
         check_inputs(manifest, inputs)
     except InputError as error:

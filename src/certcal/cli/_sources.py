@@ -3,10 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from certcal._checks import InputError
+
+if TYPE_CHECKING:
+    from certcal.cli._progress import Waiting
+    from certcal.data import Inputs
+    from certcal.models import Model
+
+NAMED = ("digits", "fashion-mnist")
 
 
 def existing(source: str, what: str) -> Path:
@@ -91,3 +99,67 @@ def refuse_number(radius: str | None, source: str) -> None:
         f"--radius {radius}: {source} is a table, of which --radius names the column of radii, and all of them are "
         "certified; leave it out, or give a run"
     )
+
+
+def loaded(model: str, kind: Any, data: str, part: Any, limit: int | None, waiting: Waiting) -> tuple[Model, Inputs]:
+    """A model and the inputs that it is tried on.
+
+    Parameters
+    ----------
+    model, kind
+        As for :func:`certcal.models.load`.
+    data, part
+        As for :func:`model_inputs`.
+    limit
+        How many inputs, from the first; None for all.
+    waiting
+        Where progress shows.
+    """
+    from certcal.data import Inputs
+    from certcal.models import load
+
+    waiting.stage("reading")
+    samples = model_inputs(data, part)
+    if limit is not None and limit > len(samples):
+        raise InputError(f"--limit is {limit}, but {data} holds {len(samples)} samples; give at most that")
+    if limit is not None and limit < len(samples):
+        samples = Inputs.from_arrays(samples.inputs[:limit], samples.labels[:limit])
+    waiting.stage("loading the model")
+    return load(model, kind), samples
+
+
+def model_inputs(data: str, part: Any = None) -> Inputs:
+    """Inputs by name, from a file or from a folder: of data in two parts the one to test on, unless told otherwise.
+
+    Examples
+    --------
+    >>> len(model_inputs("digits")), len(model_inputs("digits", "train"))
+    (899, 898)
+    """
+    from certcal.data import read_inputs, read_split
+    from certcal.data._input_files import input_parts
+
+    if data in NAMED:
+        split = read_split(data)
+        assert split.test is not None
+        return split.train if part == "train" else split.test
+    if part is None and "test" in input_parts(Path(data)):
+        part = "test"
+    return read_inputs(data, part=part)
+
+
+def existing_files(*names: str) -> list[str]:
+    """Those of the names that are files or folders.
+
+    Examples
+    --------
+    >>> existing_files(".", "package.module:name")
+    ['.']
+    """
+    return [name for name in names if name not in NAMED and Path(name).exists()]
+
+
+def needing_torch(what: str) -> None:
+    """Say how to get torch where it is missing, before anything is read."""
+    if find_spec("torch") is None:
+        raise InputError(f"{what} need torch; run: pip install 'certcal[torch]'")

@@ -59,12 +59,12 @@ def demo(
     keep: str | None,
     **options: Any,
 ) -> None:
-    """Measure a real model on real data, certify another, and write a page about it.
+    """Measure a real model on real data, attack and certify another, and write a page about it.
 
     A naive Bayes classifier learns half of scikit-learn's handwritten digits and is measured on the other half. Then a
-    small network learns them with Gaussian noise, what it says of the other half is certified against every
-    perturbation up to a radius, and kinds of certificates are compared. It takes less than a minute and needs no
-    network connection; with --data fashion-mnist, one or two.
+    small network learns them with Gaussian noise. What it says of the other half is attacked (with torch), certified
+    against every perturbation up to a radius, and kinds of certificates are compared. It takes less than a minute and
+    needs no network connection; with --data fashion-mnist, one or two.
 
     The page is certcal-demo.html in this folder, or the next free name; with --json there is none unless -o asks for
     it.
@@ -109,7 +109,9 @@ def demo(
     if not as_json:
         show_certified(found)
     sources = [] if keep is None else [keep]
-    write_outputs(found.results, pages, force=force, sources=sources, inputs=found.network.test)
+    attack = found.attack
+    remarks = () if attack is None else (f"{attack.sentence} {attack.comparison} {attack.what}",)
+    write_outputs(found.results, pages, force=force, sources=sources, inputs=found.network.test, remarks=remarks)
     write_outputs(results, others, force=force)
     if as_json:
         click.echo(results.to_json(), nl=False)

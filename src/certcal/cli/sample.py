@@ -10,8 +10,8 @@ import click
 
 from certcal.cli._boundary import INTERRUPTED
 from certcal.cli._commands import ExampleCommand
-from certcal.cli._parameters import OUTPUT, json_option, number, option, quiet_option
-from certcal.cli._parse import Choice, optional, parse_positive, parse_radius, parse_share
+from certcal.cli._parameters import OUTPUT, json_option, model_options, number, option, quiet_option
+from certcal.cli._parse import optional, parse_positive, parse_radius, parse_share
 
 if TYPE_CHECKING:
     from certcal.cli._progress import Waiting
@@ -33,29 +33,7 @@ _MOST = 2**31 - 1
         ("certcal sample --model n.onnx --data t.npz --sigma 1 --decide-radius 0.5", "only: is R > 0.5?"),
     ),
 )
-@option(
-    _WHAT,
-    "--model",
-    required=True,
-    metavar="MODEL",
-    type=click.Path(),
-    help="A file (.onnx .pt2 .safetensors), or module:name.",
-)
-@option(
-    _WHAT,
-    "--outputs",
-    type=Choice(["logits", "probabilities"]),
-    metavar="KIND",
-    help="What the model returns, logits or probabilities, unless its file says so.",
-)
-@option(
-    _WHAT,
-    "--data",
-    required=True,
-    metavar="DATA",
-    type=click.Path(),
-    help="npz with inputs and labels, or any table with a label.",
-)
+@model_options(_WHAT)
 @number(_WHAT, "--limit", least=1, most=10**9, metavar="N", help="Only the first N samples. Default: all.")
 @option(
     _DRAWING,
@@ -102,7 +80,7 @@ _MOST = 2**31 - 1
 @quiet_option
 def sample(
     model: str,
-    outputs: Any,
+    kind: Any,
     data: str,
     limit: int | None,
     sigma: float,
@@ -133,7 +111,7 @@ def sample(
         file = check_decisions_file(output, force=force, workers=workers)
         question = {"radius": decide_radius, "budget": n, "alpha": 0.001 if alpha is None else alpha}
         with Waiting(counted="samples") as waiting:
-            decisions = decided(*_loaded(model, outputs, data, limit, waiting), waiting, **question, **drawing)
+            decisions = decided(*_loaded(model, kind, data, limit, waiting), waiting, **question, **drawing)
         hand_over(decisions, data, file, force=force, as_json=as_json)
         return
     if output is None:
@@ -141,7 +119,7 @@ def sample(
     if force or alpha is not None:
         raise click.UsageError(f"{'--force' if force else '--alpha'} is for --decide-radius; leave it out")
     with Waiting(counted="draws") as waiting:
-        arguments = _loaded(model, outputs, data, limit, waiting)
+        arguments = _loaded(model, kind, data, limit, waiting)
         run = _drawn(*arguments, waiting, **drawing, n=n, out=output, workers=workers, data_source=data)
         waiting.stage("checking")
         state = run.state()
@@ -153,18 +131,12 @@ def sample(
         show_run(run, state)
 
 
-def _loaded(model: str, outputs: Any, data: str, limit: int | None, waiting: Waiting) -> tuple[Model, Any, Any]:
+def _loaded(model: str, kind: Any, data: str, limit: int | None, waiting: Waiting) -> tuple[Model, Any, Any]:
     """The model, the inputs and the labels."""
-    from certcal._checks import InputError
-    from certcal.data import read_inputs
-    from certcal.models import load
+    from certcal.cli._sources import loaded
 
-    waiting.stage("reading")
-    samples = read_inputs(data)
-    if limit is not None and limit > len(samples):
-        raise InputError(f"--limit is {limit}, but {data} holds {len(samples)} samples; give at most that")
-    waiting.stage("loading the model")
-    return load(model, outputs), samples.inputs[:limit], samples.labels[:limit]
+    found, samples = loaded(model, kind, data, None, limit, waiting)
+    return found, samples.inputs, samples.labels
 
 
 def _drawn(model: Model, inputs: Any, labels: Any, waiting: Waiting, **settings: Any) -> Run:

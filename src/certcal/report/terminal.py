@@ -187,7 +187,7 @@ class ReliabilityDiagram:
         tail = max(len("samples"), *map(len, counts))
         head = 2 * digits + 9
         room = max(10, min(60, options.max_width - head - 18 - tail))
-        marks = _ASCII if plain else _UNICODE
+        marks = bar_marks(ascii_only=plain)
         dash = "-" if plain else "–"
         yield Text(
             f"{'confidence':<{head}}{'accuracy ' + marks.bar * 3 + '   mean confidence ' + marks.mark:<{room}}"
@@ -208,7 +208,7 @@ class ReliabilityDiagram:
                 line.append(f"{'':<{room + 16}}{0:>{tail}}", style="dim")
             else:
                 accuracy, confidence = float(table.accuracy[m]), float(table.mean_confidence[m])
-                _append_bar(line, accuracy, confidence, room, marks)
+                append_bar(line, accuracy, confidence, room, marks)
                 line.append(f"  {_gap_in_words(accuracy - confidence, marks):<14}{counts[m]:>{tail}}")
             yield line
         yield Text(f"{'':<{head}}{_scale(room)}", style="dim", no_wrap=True, overflow="crop")
@@ -216,16 +216,23 @@ class ReliabilityDiagram:
             yield Text(f"{hidden} empty bins are not shown", style="dim")
 
 
-class _Marks:
+class Marks:
+    """What a bar is made of: its body, what it lacks, what it has too much, and the mark of the mean confidence."""
+
     def __init__(self, bar: str, short: str, beyond: str, mark: str, minus: str) -> None:
         self.bar, self.short, self.beyond, self.mark, self.minus = bar, short, beyond, mark, minus
 
 
-_UNICODE = _Marks("█", "░", "▓", "┃", "−")
-_ASCII = _Marks("#", ".", "+", "|", "-")
+_UNICODE = Marks("█", "░", "▓", "┃", "−")
+_ASCII = Marks("#", ".", "+", "|", "-")
 
 
-def _append_bar(line: Text, accuracy: float, confidence: float, room: int, marks: _Marks) -> None:
+def bar_marks(*, ascii_only: bool) -> Marks:
+    """Marks that the terminal can show."""
+    return _ASCII if ascii_only else _UNICODE
+
+
+def append_bar(line: Text, accuracy: float, confidence: float, room: int, marks: Marks) -> None:
     """Bar, gap and mark as exactly ``room`` cells."""
     mark = min(room - 1, int(confidence * room))
     end = round(accuracy * room)
@@ -242,7 +249,7 @@ def _append_bar(line: Text, accuracy: float, confidence: float, room: int, marks
             line.append(" ")
 
 
-def _gap_in_words(gap: float, marks: _Marks) -> str:
+def _gap_in_words(gap: float, marks: Marks) -> str:
     text = f"{abs(gap):.3f}"
     if float(text) == 0:
         return f" {text}"

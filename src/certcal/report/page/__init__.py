@@ -1,11 +1,12 @@
 """Pages that a colleague can read and a reviewer can check: one HTML file each, complete in itself.
 
-``page(results)`` makes one of what ``measure``, ``bound``, ``certify`` or ``compare`` found. All numbers on a page are
-texts that the claims themselves print, and the whole JSON is inside it.
+``page(results)`` makes one of what ``measure``, ``bound``, ``certify``, ``compare`` or ``attack`` found. All numbers
+on a page are texts that the claims themselves print, and the whole JSON is inside it.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from certcal._checks import InputError
@@ -13,25 +14,33 @@ from certcal.report.page._provenance import Provenance
 from certcal.report.page._skeleton import Page
 
 if TYPE_CHECKING:
-    from certcal.report.results import BoundedResults, CertifiedResults, ComparedResults, MeasuredResults
+    from certcal.report.results import (
+        AttackedResults,
+        BoundedResults,
+        CertifiedResults,
+        ComparedResults,
+        MeasuredResults,
+    )
 
 __all__ = ["Page", "Provenance", "page"]
 
 
 def page(
-    results: MeasuredResults | BoundedResults | CertifiedResults | ComparedResults,
+    results: MeasuredResults | BoundedResults | CertifiedResults | ComparedResults | AttackedResults,
     provenance: Provenance | None = None,
     *,
     title: str | None = None,
     review: Any = None,
     inputs: Any = None,
+    remarks: Sequence[str] = (),
 ) -> Page:
     """A page of what was found.
 
     Parameters
     ----------
     results
-        Of measuring or bounding a table, of certifying a table of intervals or a run, or of comparing runs.
+        Of measuring or bounding a table, of certifying a table of intervals or a run, of comparing runs, or of
+        attacking a model.
     provenance
         How the results came about; ``Provenance.here()`` knows date and versions.
     title
@@ -41,6 +50,8 @@ def page(
         came with them.
     inputs
         For the results of a run, the images that it was drawn for, to show the samples that matter most.
+    remarks
+        For the results of a run, sentences to stand below its claim.
 
     Returns
     -------
@@ -56,7 +67,13 @@ def page(
     >>> page(MeasuredResults.of(certcal.measure(predictions, bins=5), prepared, source="four samples"))
     Page('How calibrated are the confidences?')
     """
-    from certcal.report.results import BoundedResults, CertifiedResults, ComparedResults, MeasuredResults
+    from certcal.report.results import (
+        AttackedResults,
+        BoundedResults,
+        CertifiedResults,
+        ComparedResults,
+        MeasuredResults,
+    )
 
     if isinstance(results, MeasuredResults):
         from certcal.report.page._table_page import table_page
@@ -70,15 +87,19 @@ def page(
         from certcal.report.page._comparison_page import comparison_page
 
         return comparison_page(results, provenance, title=title)
+    if isinstance(results, AttackedResults):
+        from certcal.report.page._attack_page import attack_page
+
+        return attack_page(results, provenance, title=title)
     if isinstance(results, CertifiedResults):  # pyright: ignore[reportUnnecessaryIsInstance]
         behind = results.review if review is None else review
         if behind is not None:
             from certcal.report.page._run_page import run_page
 
-            return run_page(results, behind, provenance, title=title, inputs=inputs)
+            return run_page(results, behind, provenance, title=title, inputs=inputs, remarks=remarks)
         from certcal.report.page._intervals_page import intervals_page
 
         return intervals_page(results, provenance, title=title)
     raise InputError(
-        f"results are {type(results).__name__}; pass what measuring, bounding, certifying or comparing has found"
+        f"results are {type(results).__name__}; pass what measuring, bounding, certifying, comparing or attacking found"
     )

@@ -46,6 +46,7 @@ def run_page(
     *,
     title: str | None = None,
     inputs: Any = None,
+    remarks: Sequence[str] = (),
 ) -> Page:
     """The page of what a run certifies.
 
@@ -59,6 +60,8 @@ def run_page(
         As for :func:`certcal.report.page.page`.
     inputs
         The data that the run was drawn from, to show images of the samples that matter most. Other data is refused.
+    remarks
+        Sentences to stand below the claim.
     """
     if [line.radius for line in results.lines] != [each.radius for each in review.lines]:
         raise InputError("review is of other radii than results; pass the one that came with them")
@@ -97,7 +100,7 @@ def run_page(
             one.claim,
             lead=f"At radius {one.radius}, the calibration error is",
             meaning=f"{CALIBRATION_ERROR} A radius is the Euclidean length of a change to an input.",
-            more=(*nothing, population),
+            more=(*nothing, population, *remarks),
         ),
         eyebrow="Certified calibration of a smoothed classifier",
         source=results.source,

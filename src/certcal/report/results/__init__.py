@@ -1,5 +1,6 @@
 """What commands have found: everything that is printed, written as JSON or CSV, or put on a page."""
 
+from certcal.report.results._attacked import AttackedResults, AttackLine, estimate_of
 from certcal.report.results._bounded import BoundedResults
 from certcal.report.results._certified import CertifiedResults, Line, Method
 from certcal.report.results._compared import ComparedResults
@@ -8,6 +9,8 @@ from certcal.report.results._measured import MeasuredResults, Part
 
 __all__ = [
     "BRACKETS",
+    "AttackLine",
+    "AttackedResults",
     "BoundedResults",
     "CertifiedResults",
     "ComparedResults",
@@ -16,5 +19,6 @@ __all__ = [
     "Method",
     "Part",
     "as_text",
+    "estimate_of",
     "for_json",
 ]

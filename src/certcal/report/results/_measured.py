@@ -123,13 +123,13 @@ class MeasuredResults:
             "source": self.source,
             **self.about,
             "conventions": dict(self.conventions),
-            **_part(self.whole),
+            **part_to_dict(self.whole),
         }
         if self.bounds:
             document["bounds"] = [bound.to_dict() for bound in self.bounds]
         if self.by is not None:
             document["by"] = self.by
-            document["groups"] = [{"group": part.name} | _part(part) for part in self.parts]
+            document["groups"] = [{"group": part.name} | part_to_dict(part) for part in self.parts]
         return for_json(document)
 
     def to_json(self) -> str:
@@ -161,6 +161,7 @@ class MeasuredResults:
         return buffer.getvalue()
 
 
-def _part(part: Part) -> dict[str, Any]:
+def part_to_dict(part: Part) -> dict[str, Any]:
+    """Plain values for JSON: the number of samples, the measurements and the diagram."""
     rows = [row.to_dict() for row in part.rows]
     return {"n": part.n, "measurements": rows, "reliability": part.reliability.to_dict()}

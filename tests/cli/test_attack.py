@@ -1,0 +1,201 @@
+"""``certcal attack``: confidences moved, every prediction kept, all of it said and kept."""
+
+from __future__ import annotations
+
+import json
+from functools import partial
+
+import numpy as np
+import pytest
+import torch
+from torch.nn import functional
+
+from certcal.attacks import ATTACKS as NAMES
+from certcal.attacks import attack_table
+from certcal.cli._attacking import ATTACKS
+from certcal.data import read_inputs
+from certcal.models import load
+from certcal.models.networks import MLP, save_weights
+
+EPSILON = 16 / 255
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory):
+    """Pictures of two kinds, and a network that has learnt a little about them."""
+    folder = tmp_path_factory.mktemp("attack")
+    rng = np.random.default_rng(0)
+    labels = rng.integers(0, 3, 90)
+    pixels = (40 + 60 * np.eye(3)[labels].repeat(4, axis=1) + rng.normal(0, 40, (90, 12))).clip(0, 255)
+    images = pixels.astype(np.uint8).reshape(90, 1, 3, 4)
+    np.savez(folder / "both.npz", train_inputs=images[:40], train_labels=labels[:40], test_inputs=images[40:],
+             test_labels=labels[40:])  # fmt: skip
+    np.savez(folder / "all.npz", inputs=images, labels=labels)
+    network = MLP(12, hidden=(16,), classes=3)
+    optimiser = torch.optim.Adam(network.parameters(), 0.02)
+    inputs, classes = torch.from_numpy(images / np.float32(255)), torch.from_numpy(labels)
+    for _ in range(60):
+        optimiser.zero_grad()
+        functional.cross_entropy(network(inputs), classes).backward()
+        optimiser.step()
+    save_weights(network.eval(), folder / "net.safetensors")
+    return folder
+
+
+@pytest.fixture
+def attack(certcal_command, place, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    model, data = place / "net.safetensors", place / "all.npz"
+    return partial(certcal_command, "attack", "--model", model, "--data", data, "--steps", 8)
+
+
+@pytest.fixture
+def never(monkeypatch):
+    """Attacking would be noticed."""
+    monkeypatch.setattr("certcal.attacks.attack_table", None)
+
+
+def test_the_table_names_four_attacks_and_the_accuracy_stays(attack):
+    ran = attack("--epsilon", "16/255")
+    assert (ran.code, ran.err) == (0, "")
+    lines = ran.out.splitlines()
+    assert max(map(len, lines)) <= 80
+    rows = [line.split() for line in lines if "-ACE  " in line and ("up " in line or "down " in line)]
+    assert [" ".join(row[:2]) for row in rows] == ["(-1, y)-ACE", "(+1, y)-ACE", "(-1, ŷ)-ACE", "(+1, ŷ)-ACE"]
+    (clean,) = [line.split() for line in lines if line.startswith("unattacked ") and "." in line]
+    assert {row[-1] for row in rows} == {clean[-1]}
+    assert max(float(row[-4]) for row in rows) > 2 * float(clean[-4])
+    text = " ".join(ran.out.split())
+    assert "No predicted label changed, verified on the final inputs" in text
+    assert "Attacks show what is possible, not the worst case." in text
+    assert "values from 0 to 1" in text
+
+
+def test_the_json_is_what_the_library_finds(attack, place):
+    document = json.loads(attack("--epsilon", "16/255,0.1", "--norm", "l2", "--json").out)
+    samples = read_inputs(place / "all.npz")
+    found = attack_table(
+        load(place / "net.safetensors"), samples.inputs, samples.labels, epsilons=[EPSILON, 0.1], norm="l2", steps=8
+    )
+    assert [each["epsilon"] for each in document["attacks"]] == [EPSILON] * 4 + [0.1] * 4
+    for each, row in zip(document["attacks"], found, strict=True):
+        values = {line["name"]: line["value"] for line in each["measurements"]}
+        assert (values["ece"], values["equal_mass_ece"]) == (row.ece, row.adaptive_ece)
+        assert each["labels_changed"] == 0
+        assert each["name"] == row.name
+    assert document["conventions"]["box"] == [0.0, 1.0]
+
+
+def test_every_attack_of_the_library_has_a_name_in_the_command():
+    assert [name for name, _ in ATTACKS.values()] == list(NAMES)
+
+
+def test_saved_predictions_measure_as_the_table_says_and_saved_inputs_are_within_epsilon(
+    attack, certcal_command, place
+):
+    arguments = ("--epsilon", "16/255", "--attacks", "plus-true,one-step", "--save", "kept", "--save-inputs")
+    ran = attack(*arguments, "--json")
+    assert ran.code == 0
+    assert "wrote kept/plus-true-16-255.npz" in ran.err
+    document = json.loads(ran.out)
+    files = {"clean": document["clean"]} | {f"{each['attack']}-16-255": each for each in document["attacks"]}
+    for name, each in files.items():
+        again = json.loads(certcal_command("measure", f"kept/{name}.parquet", "--metric", "ece", "--json").out)
+        assert again["measurements"][0]["value"] == next(
+            line["value"] for line in each["measurements"] if line["name"] == "ece"
+        )
+    clean, moved = read_inputs(place / "all.npz"), read_inputs("kept/plus-true-16-255.npz")
+    change = np.abs(moved.inputs.astype(np.float64) - clean.inputs)
+    assert 0 < change.max() <= EPSILON
+    model = load(place / "net.safetensors")
+    assert (model(moved.inputs).argmax(1) == model(clean.inputs).argmax(1)).all()
+
+
+def test_saved_files_are_not_overwritten_and_that_is_said_before_anything_is_attacked(attack, tmp_path, never):
+    (tmp_path / "kept").mkdir()
+    (tmp_path / "kept" / "plus-true-16-255.parquet").write_text("mine")
+    ran = attack("--epsilon", "16/255", "--save", "kept")
+    assert ran.code == 2
+    assert "kept/plus-true-16-255.parquet exists and is not overwritten" in ran.err
+    assert (tmp_path / "kept" / "plus-true-16-255.parquet").read_text() == "mine"
+
+
+@pytest.mark.parametrize("option", ["--save", "-o"])
+def test_nothing_is_written_into_data_that_is_read(attack, tmp_path, never, option):
+    (tmp_path / "images").mkdir()
+    ran = attack("--epsilon", "1", "--data", "images", option, "images/found.json")
+    assert ran.code == 2
+    assert f"{option} images/found.json: this is inside images, which is read; choose another folder" in ran.err
+    assert list((tmp_path / "images").iterdir()) == []
+
+
+def test_the_smoothed_classifier_is_attacked_with_noise_that_stays(attack):
+    arguments = ("--epsilon", "0.2", "--norm", "l2", "--sigma", "0.1", "--draws", "4", "--seed", "3")
+    first, again = attack(*arguments, "--json"), attack(*arguments, "--json")
+    assert first.out == again.out
+    document = json.loads(first.out)
+    assert (document["conventions"]["sigma"], document["conventions"]["draws"]) == (0.1, 4)
+    assert any("mean over 4 draws" in sentence for sentence in document["conventions"]["in_words"])
+    shown = " ".join(attack(*arguments, "--attacks", "plus-true").out.split())
+    assert "smoothed, σ = 0.1, 4 draws" in shown
+    assert "The attack is on the mean over the draws, which stay the same." in shown
+
+
+def test_a_page_a_picture_and_numbers_are_written(attack, tmp_path):
+    names = ("a.html", "a.svg", "a.json", "a.csv")
+    outputs = [word for name in names for word in ("-o", name)]
+    ran = attack("--epsilon", "16/255", "--no-diagram", *outputs)
+    assert ran.code == 0
+    assert ran.err == "".join(f"wrote {name}\n" for name in names)
+    page = (tmp_path / "a.html").read_text()
+    assert "How far can an attack move the confidences?" in page
+    assert "net.safetensors" in page
+    assert (tmp_path / "a.svg").read_text().startswith("<?xml")
+    assert json.loads((tmp_path / "a.json").read_text())["attacks"][0]["attack"] == "minus-true"
+    assert (tmp_path / "a.csv").read_text().startswith("attack,norm,epsilon,metric")
+
+
+def test_of_data_in_two_parts_the_one_to_test_on_is_attacked_unless_told_otherwise(certcal_command, place):
+    def samples(*more):
+        ran = certcal_command(
+            *("attack", "--model", place / "net.safetensors", "--data", place / "both.npz", "--epsilon", "0.01"),
+            *("--attacks", "one-step", "--json", *more),
+        )
+        return json.loads(ran.out)["n"]
+
+    assert samples() == 50
+    assert samples("--part", "train") == 40
+    assert samples("--limit", "7") == 7
+
+
+@pytest.mark.parametrize(
+    ("arguments", "complaint"),
+    [
+        (("--epsilon", "0"), "--epsilon: '0' is not a distance above 0, such as 0.5 or 8/255"),
+        (("--epsilon", "8/0"), "--epsilon: '8/0' is not a distance above 0, such as 0.5 or 8/255"),
+        ((), "--epsilon E[,E...] is missing"),
+        (("--epsilon", "1", "--attacks", "plus-tru"), "--attacks: there is no 'plus-tru'; did you mean 'plus-true'?"),
+        (("--epsilon", "1", "--box", "1,0"), "--box: '1,0' is no box; give the smallest and the largest value"),
+        (("--epsilon", "1", "--save-inputs"), "say with --save FOLDER where it goes"),
+        (("--epsilon", "1", "--draws", "3"), "--draws is for the smoothed classifier; give its --sigma as well"),
+        (("--epsilon", "1", "--limit", "999"), "--limit is 999, but "),
+        (("--epsilon", "1", "--data", "nowhere.npz"), "nowhere.npz"),
+        (("--epsilon", "1", "--box", "0.5,1"), "outside the box from 0.5 to 1"),
+        (("--epsilon", "1", "--model", "operator:neg", "--outputs", "logits"), "gives no gradients"),
+        (("--epsilon", "1", "-o", "x.txt"), "choose one of the endings .html, .png, .svg, .pdf, .json, .csv"),
+        (("--epsilon", "1", "--part", "train"), "it is not divided into parts"),
+    ],
+)
+def test_mistakes_are_one_sentence_and_leave_nothing(attack, tmp_path, arguments, complaint):
+    ran = attack(*arguments)
+    assert (ran.code, ran.out) == (2, "")
+    assert complaint in ran.err
+    assert "Traceback" not in ran.err
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_without_torch_the_command_says_how_to_get_it(attack, monkeypatch):
+    monkeypatch.setattr("certcal.cli._sources.find_spec", lambda name: None)
+    ran = attack("--epsilon", "1")
+    assert ran.code == 2
+    assert "attacks need torch; run: pip install 'certcal[torch]'" in ran.err
