@@ -93,11 +93,11 @@ $(BENCH)/.ready: pyproject.toml constraints.txt bench/requirements.txt
 	@touch $@
 
 bench: $(BENCH)/.ready ## speed and memory against peers, as ratios measured in one run
-	@missed=0; for part in run worst_case sampling certifying bounds; do \
+	@missed=0; for part in run worst_case sampling certifying bounds adversaries; do \
 	  echo "== bench/$$part.py"; $(BENCH)/bin/python bench/$$part.py || missed=1; done; exit $$missed
 
 experiments: ## list the experiments
-	@shopt -s nullglob; files=(experiments/*.py); \
+	@shopt -s nullglob; files=(experiments/[!_]*.py); \
 	if [ $${#files[@]} -eq 0 ]; then echo "There are no experiments yet; each will be one file, experiments/NAME.py."; fi; \
 	for f in "$${files[@]}"; do echo "$(PY) $$f    $$(sed -nE '1s/^"""//p' "$$f" | sed 's/"""$$//')"; done
 
