@@ -70,7 +70,7 @@ class Scale:
     epochs: int = 8
     tuning: int = 3
     baselines: tuple[tuple[float, float], ...] = ((0.25, 0.5), (0.5, 1.0))
-    rates: tuple[float, ...] = (0.01, 0.05)
+    rates: tuple[float, ...] = (0.02, 0.05)
     draws: int = 5_000
     batch: int = 256
     large: int = 512
@@ -157,8 +157,8 @@ def jobs_of(scale: Scale, data: Path | None, out: Path) -> tuple[list[Job], list
     first = [Job("at", sigma, epsilon, 0.1, scale, where, str(out)) for sigma, epsilon in scale.baselines]
     rest = [
         replace(job, method=method, rate=rate)
-        for job in first
         for rate in scale.rates
+        for job in first
         for method in METHODS
         if method != "at"
     ]
