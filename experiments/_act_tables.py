@@ -54,6 +54,8 @@ def _percent(cell: Any, name: str) -> str:
 
 
 def _admm(found: Column, method: str, kind: str) -> str:
+    if found.radius < FAR:
+        return ""
     cell = found.by_error.get(method)
     return "–" if cell is None else f"{100 * approximated(cell.model, found.radius, kind):.2f}"
 
