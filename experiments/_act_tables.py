@@ -38,9 +38,8 @@ def _layout(columns: Mapping[str, Sequence[Column]], methods: Sequence[str], rad
             [f"exact calibration error, {kind}", m, *(_percent(c.by_error.get(m), "error") for c in columns[kind])]
             for m in methods
         ]
-    # ADMM takes a minute per cell.
     rows += [
-        ["the same by ADMM, tight", m, *("" if c.radius < FAR else _admm(c, m, "tight") for c in tight)]
+        ["the same by ADMM (2 runs), tight", m, *("" if c.radius < FAR else _admm(c, m, "tight") for c in tight)]
         for m in methods
     ]
     rows += [

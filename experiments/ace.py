@@ -152,7 +152,7 @@ def main() -> None:
     parser.add_argument("--write-docs", action="store_true")
     options = parser.parse_args()
     sources = {"fashion-mnist": options.data} | ({"cifar-10": options.cifar} if options.cifar else {})
-    train, test, epochs, steps = (6_000, 200, 3, 30) if options.quick else (60_000, 1_000, 8, 100)
+    train, test, epochs, steps = (6_000, 200, 3, 30) if options.quick else (60_000, 500, 5, 100)
     jobs = [
         Job(data, kind, train, test, epochs, steps, None if source is None else str(source), str(options.out))
         for data, source in sources.items()

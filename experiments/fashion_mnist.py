@@ -189,10 +189,13 @@ def main() -> None:
     parser.add_argument("--data", type=Path, help="folder with the four idx files")
     parser.add_argument("--out", type=Path, required=True, help="folder that keeps the models and their draws")
     parser.add_argument("--quick", action="store_true", help="a small version, in minutes")
+    parser.add_argument("--rates", type=float, nargs="+", help="learning rates of fine-tuning, instead of two")
     parser.add_argument("--workers", type=int, default=len(os.sched_getaffinity(0)))
     parser.add_argument("--write-docs", action="store_true")
     options = parser.parse_args()
     scale = QUICK if options.quick else Scale()
+    if options.rates:
+        scale = replace(scale, rates=tuple(options.rates))
     options.out.mkdir(parents=True, exist_ok=True)
     # glibc gives large blocks back to the system after every batch and asks for them again: a quarter of the time.
     kept = {"MMAP_THRESHOLD": "2000000000", "TRIM_THRESHOLD": "4000000000", "TOP_PAD": "100000000"}
@@ -205,7 +208,9 @@ def main() -> None:
     page, figure = compared(jobs, times, METHODS, RADII)
     print(page)
     if options.write_docs:
-        command = f"python experiments/fashion_mnist.py --out models{' --quick' if options.quick else ''} --write-docs"
+        chosen = f" --rates {' '.join(f'{rate:g}' for rate in options.rates)}" if options.rates else ""
+        quick = " --quick" if options.quick else ""
+        command = f"python experiments/fashion_mnist.py --out models{quick}{chosen} --write-docs"
         figure(DOCS / "fashion-mnist.svg")
         stamp = f"`{command}`, {versions()}"
         target = DOCS / "fashion-mnist.md"

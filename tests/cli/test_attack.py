@@ -10,6 +10,7 @@ import pytest
 import torch
 from torch.nn import functional
 
+from certcal._checks import InputError
 from certcal.attacks import ATTACKS as NAMES
 from certcal.attacks import attack_table
 from certcal.cli._attacking import ATTACKS
@@ -161,11 +162,47 @@ def test_of_data_in_two_parts_the_one_to_test_on_is_attacked_unless_told_otherwi
             *("attack", "--model", place / "net.safetensors", "--data", place / "both.npz", "--epsilon", "0.01"),
             *("--attacks", "one-step", "--json", *more),
         )
-        return json.loads(ran.out)["n"]
+        document = json.loads(ran.out)
+        return document["n"], document["part"]
 
-    assert samples() == 50
-    assert samples("--part", "train") == 40
-    assert samples("--limit", "7") == 7
+    assert samples() == (50, "test")
+    assert samples("--part", "train") == (40, "train")
+    assert samples("--limit", "7") == (7, "test")
+
+
+def test_training_data_and_a_single_sample_are_called_what_they_are(attack, place):
+    ran = attack("--data", place / "both.npz", "--part", "train", "--epsilon", "8 / 255", "--limit", "1")
+    assert ran.code == 0
+    assert "1 training sample of shape" in ran.out
+    assert "On this sample the AdaECE is" in ran.out
+    assert "ε = 8/255 (ℓ∞)" in ran.out
+
+
+def test_the_folder_of_a_training_is_refused_with_the_name_of_its_model(attack, tmp_path, never):
+    (tmp_path / "trained").mkdir()
+    (tmp_path / "trained" / "model.pt2").write_bytes(b"")
+    ran = attack("--epsilon", "1", "--model", "trained")
+    assert ran.code == 2
+    assert "--model trained: this is a folder; give the model in it, trained/model.pt2" in ran.err
+
+
+def test_numbers_that_cannot_be_saved_are_printed_all_the_same(attack, monkeypatch):
+    def full(*_, **__):
+        raise InputError("found/clean.parquet: cannot be written (No space left on device)")
+
+    monkeypatch.setattr("certcal.cli._keeping.write_bytes", full)
+    ran = attack("--epsilon", "16/255", "--attacks", "one-step", "--save", "found", "--json")
+    assert ran.code == 2
+    assert "No space left" in ran.err
+    assert json.loads(ran.out)["attacks"][0]["attack"] == "one-step"
+
+
+def test_more_perturbed_inputs_than_memory_holds_are_refused_before_attacking(attack, monkeypatch, never):
+    monkeypatch.setattr("certcal.cli._attacking.physical_memory", lambda: 4 * 90 * 12 * 4 - 1)
+    ran = attack("--epsilon", "1")
+    assert ran.code == 2
+    assert "the perturbed inputs of 4 attacks take" in ran.err
+    assert "give fewer --attacks or --epsilon at a time, or --limit" in ran.err
 
 
 @pytest.mark.parametrize(
@@ -180,10 +217,10 @@ def test_of_data_in_two_parts_the_one_to_test_on_is_attacked_unless_told_otherwi
         (("--epsilon", "1", "--draws", "3"), "--draws is for the smoothed classifier; give its --sigma as well"),
         (("--epsilon", "1", "--limit", "999"), "--limit is 999, but "),
         (("--epsilon", "1", "--data", "nowhere.npz"), "nowhere.npz"),
-        (("--epsilon", "1", "--box", "0.5,1"), "outside the box from 0.5 to 1"),
+        (("--epsilon", "1", "--box", "0.5,1"), "outside the box from 0.5 to 1; pass box=(smallest, largest) "),
         (("--epsilon", "1", "--model", "operator:neg", "--outputs", "logits"), "gives no gradients"),
         (("--epsilon", "1", "-o", "x.txt"), "choose one of the endings .html, .png, .svg, .pdf, .json, .csv"),
-        (("--epsilon", "1", "--part", "train"), "it is not divided into parts"),
+        (("--epsilon", "1", "--part", "train"), "not divided into parts to train and to test on; leave part (in the"),
     ],
 )
 def test_mistakes_are_one_sentence_and_leave_nothing(attack, tmp_path, arguments, complaint):
@@ -199,3 +236,17 @@ def test_without_torch_the_command_says_how_to_get_it(attack, monkeypatch):
     ran = attack("--epsilon", "1")
     assert ran.code == 2
     assert "attacks need torch; run: pip install 'certcal[torch]'" in ran.err
+
+
+def test_threads_are_handed_on_and_are_one_by_default(attack, monkeypatch):
+    seen = []
+
+    def note(*_, threads, **__):
+        seen.append(threads)
+        return attack_table(*_, threads=threads, **__)
+
+    monkeypatch.setattr("certcal.attacks.attack_table", note)
+    for more in ((), ("--threads", 2)):
+        assert attack("--epsilon", "0.1", "--attacks", "one-step", *more).code == 0
+    assert seen == [1, 2]
+    assert attack("--epsilon", "0.1", "--threads", 0).code == 2

@@ -121,6 +121,14 @@ def test_what_cannot_be_done_is_a_sentence_and_exit_code_two(sampled, more, sent
     assert "Traceback" not in ran.err
 
 
+def test_a_run_does_not_go_into_a_folder_of_data_that_is_read(sampled, tmp_path):
+    (tmp_path / "images").mkdir()
+    ran = sampled("images/run", "--data", tmp_path / "images")
+    assert ran.code == 2
+    assert "images/run: this is inside" in ran.err
+    assert list((tmp_path / "images").iterdir()) == []
+
+
 def test_exact_noise_is_said(certcal_command, tmp_path):
     pixels = np.random.default_rng(0).integers(0, 256, (5, 4)).astype(np.uint8)
     np.savez(tmp_path / "pixels.npz", inputs=pixels, labels=Y[:5])

@@ -8,10 +8,13 @@ import shlex
 from functools import partial
 from types import SimpleNamespace
 
+import numpy as np
 import pytest
 
 from certcal.cli import _training, train
+from certcal.cli._parse import parse_epsilon
 from certcal.cli._progress import APART_SECONDS, Waiting
+from certcal.data import Inputs, Parts
 from certcal.training import METHODS, Recipe, recipe
 
 QUICK = ("--data", "digits", "--model", "mlp", "--limit", "300", "--batch", "100")
@@ -41,6 +44,7 @@ def test_the_same_command_finds_its_work_done_and_another_is_refused(training):
     again = json.loads(training(*arguments).out)
     assert again["history"] == first["history"]
     assert (first["resumed_at_step"], again["resumed_at_step"]) == (0, 3)
+    assert "1 epoch, 3 steps; all done before" in training(*arguments[:-1]).out
     assert first["recipe"] == recipe("standard", epochs=1, batch=100, box=None, fine_tune=False).to_dict()
     other = training(*arguments, "--seed", "1")
     assert (other.code, other.out) == (2, "")
@@ -60,6 +64,36 @@ def test_fine_tuning_begins_with_weights_and_has_the_schedule_for_it(training):
         weight_decay=0.0005,
     )  # fmt: skip
     assert found.learning_rate == 0.01
+
+
+def test_the_folder_or_the_program_of_a_training_is_refused_with_the_name_of_its_weights(training, tmp_path):
+    (tmp_path / "first").mkdir()
+    (tmp_path / "first" / "weights.safetensors").write_bytes(b"")
+    (tmp_path / "first" / "model.pt2").write_bytes(b"")
+    for start, what in (("first", "a folder"), ("first/model.pt2", "a program, which cannot be trained further")):
+        ran = training("--method", "gaussian", "--from", start, "-o", "second")
+        assert ran.code == 2
+        assert f"--from {start}: this is {what}; give first/weights.safetensors" in ran.err
+    ran = training("--method", "exact-act", "--batch", "200", "--limit", "100", "-o", "second")
+    assert "--batch is 200, but there are 100 samples to train on; give a smaller --batch" in ran.err
+    assert not (tmp_path / "second").exists()
+
+
+def test_nothing_is_written_into_data_that_is_read(training, tmp_path):
+    (tmp_path / "images").mkdir()
+    ran = training("--method", "standard", "--data", "images", "-o", "images/run")
+    assert ran.code == 2
+    assert "-o images/run: this is inside images, which is read; choose another folder" in ran.err
+    assert list((tmp_path / "images").iterdir()) == []
+
+
+def test_fewer_samples_have_as_many_classes_as_there_are_names():
+    data = Inputs.from_arrays(np.zeros((4, 2)), [0, 1, 2, 0], ("a", "b", "c"))
+    asked = SimpleNamespace(data="pictures", limit=2)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(_training, "read_split", lambda source: Parts("x", "x", data, None))
+        parts = _training._data(asked)
+    assert (len(parts.train), _training._classes(parts)) == (2, 3)
 
 
 def test_the_help_knows_every_method(certcal_command):
@@ -109,20 +143,29 @@ def test_commands_that_come_next_are_quoted_for_the_shell():
     assert shlex.split(last) == ["certcal", "certify", "my folder-run"]
 
 
+@pytest.mark.parametrize("distance", [8 / 255, 0.1, 1 / 3, 1e-7, 12.0, 255.0, 51 / 255])
+def test_a_distance_is_written_so_that_the_same_is_read(distance):
+    assert parse_epsilon(None, None, _training.distance_text(distance)) == distance
+    assert len(_training.distance_text(distance)) <= len(repr(distance))
+
+
 @pytest.mark.parametrize(
     ("arguments", "complaint"),
     [
         (("--method", "gausian"), "did you mean 'gaussian'?"),
         ((), "--method METHOD is missing"),
         (("--method", "standard", "--model", "lenet"), "lenet takes square images of at least 12 pixels"),
-        (("--method", "standard", "--sigma", "1"), "standard training has no noise and no adversary"),
+        (("--method", "standard", "--sigma", "1"), "--sigma is not for standard training; leave it out, or take"),
+        (("--method", "gaussian", "--attack-steps", "1"), "--attack-steps is not for gaussian training; leave it out"),
+        (("--method", "standard", "--from", "."), "--from .: this is a folder; give a .safetensors file with the"),
         (("--method", "standard", "--data", "nowhere"), "nowhere"),
         (("--method", "standard", "--limit", "9999"), "--limit is 9999, but digits holds 898 samples to train on"),
-        (("--method", "standard", "--limit", "50"), "fewer than a batch of 100; pass a smaller batch"),
-        (("--method", "standard", "--workers", "2"), "workers is 2"),
+        (("--method", "standard", "--limit", "50"), "--batch is 100, but there are 50 samples to train on; give a"),
+        (("--method", "standard", "--workers", "2"), "a batch is in 1 piece; give --pieces 2 as well"),
         (("--method", "standard", "--set", "momentum"), "--set: 'momentum' is not NAME=VALUE, such as momentum=0.8"),
         (("--method", "standard", "--set", "momentun=1"), "did you mean 'momentum'?"),
         (("--method", "standard", "--set", "batch=3"), "--set batch=… has an option of its own; give --batch once"),
+        (("--method", "at", "--sigma", "-1"), "--sigma: '-1' is not a number from 0, such as 0.5"),
         (("--method", "at", "--epsilon", "x"), "--epsilon: 'x' is not a distance above 0, such as 0.5 or 8/255"),
         (("--method", "standard", "--from", "no.safetensors"), "no.safetensors"),
         (("--method", "standard", "--events", "."), "--events .: this is not an empty folder; choose a new one"),

@@ -36,6 +36,16 @@ def test_every_attack_has_a_line_below_its_distance_with_the_numbers_that_were_m
             ]
 
 
+def test_a_narrow_terminal_has_every_number_whole_and_goes_without_the_aims():
+    results = attacked_results()
+    lines = shown(attack_table(results, 60), 60).splitlines()
+    assert max(map(len, lines)) <= 60
+    assert "…" not in "".join(lines)
+    assert "confidence in" not in lines[0]
+    every = [estimate_of(line.part, "ece").value for line in results.lines]
+    assert all(f"{value:.4f}" in "".join(lines) for value in every)
+
+
 def test_the_strongest_attack_is_the_one_with_the_largest_adaptive_error():
     results = attacked_results()
     errors = [estimate_of(line.part, "equal_mass_ece").value for line in results.lines]

@@ -6,7 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal
 
+from certcal._checks import InputError
 from certcal.claims import round_outward
+from certcal.data._table import physical_memory
 from certcal.report._numbers import number
 from certcal.report._text import counted
 from certcal.report.results import AttackedResults, AttackLine, Part, estimate_of
@@ -43,7 +45,7 @@ class Question:
         Of which norm, and within which values; "auto" is from 0 to 1 where all inputs are pixels k/255.
     attacks
         Some of ``ATTACKS``.
-    steps, batch, seed
+    steps, batch, seed, threads
         Of every attack.
     sigma, draws
         Of the noise of a smoothed classifier; sigma is None to attack the network itself.
@@ -58,6 +60,7 @@ class Question:
     steps: int
     batch: int
     seed: int
+    threads: int
     sigma: float | None
     draws: int
     bins: int
@@ -73,7 +76,7 @@ class Question:
         found: dict[str, Any] = {
             "epsilons": [number for _, number in self.epsilons],
             "attacks": [ATTACKS[name][0] for name in self.attacks],
-            **{name: getattr(self, name) for name in ("norm", "steps", "batch", "seed", "bins")},
+            **{name: getattr(self, name) for name in ("norm", "steps", "batch", "seed", "threads", "bins")},
             "box": self.box_of(inputs),
         }
         return found if self.sigma is None else {**found, "sigma": self.sigma, "draws": self.draws}
@@ -132,6 +135,7 @@ def attacked(model: Model, inputs: Inputs, asked: Question, waiting: Waiting) ->
     """
     from certcal.attacks import attack_table
 
+    _check_memory(inputs, asked)
     order = [f"{name}, ε = {text}" for text, _ in asked.epsilons for name in asked.attacks]
     done = [0]
 
@@ -142,6 +146,18 @@ def attacked(model: Model, inputs: Inputs, asked: Question, waiting: Waiting) ->
 
     waiting.stage(order[0], len(inputs) * len(order))
     return attack_table(model, inputs.inputs, inputs.labels, progress=progress, **asked.settings(inputs))
+
+
+def _check_memory(inputs: Inputs, asked: Question) -> None:
+    """Refuse more perturbed inputs than can be kept: those of all attacks are, until the end."""
+    memory = physical_memory()
+    attacks = len(asked.attacks) * len(asked.epsilons)
+    needed = attacks * inputs.inputs.nbytes
+    if memory is not None and needed > memory:
+        raise InputError(
+            f"the perturbed inputs of {counted(attacks, 'attack')} take {needed / 2**30:.1f} GiB and this machine has "
+            f"{memory / 2**30:.1f} GiB; give fewer --attacks or --epsilon at a time, or --limit"
+        )
 
 
 def results_of(
@@ -163,10 +179,11 @@ def results_of(
     box = asked.box_of(inputs)
     limits = "values unlimited" if box is None else f"values from {box[0]:g} to {box[1]:g}"
     smoothed = "" if asked.sigma is None else f"; smoothed, σ = {asked.sigma:g}, {counted(asked.draws, 'draw')}"
+    samples = "training sample" if about.get("part") == "train" else "sample"
     found = AttackedResults(
         source=source,
         about=about,
-        description=f"{counted(len(inputs), 'sample')} of shape {shape}, {limits}{smoothed}",
+        description=f"{counted(len(inputs), samples)} of shape {shape}, {limits}{smoothed}",
         clean=_part(table.clean, asked),
         lines=tuple(lines),
         conventions=asked.conventions(inputs),
@@ -190,7 +207,8 @@ def _claims(found: AttackedResults) -> list[str]:
     plain = [number(estimate_of(part, "ece").value) for part in (found.clean, strongest.part)]
     accuracy = number(estimate_of(found.clean, "accuracy").value)
     within = f"within ε = {strongest.epsilon_text} ({found.norm_text})"
-    start = f"On these {counted(found.clean.n, 'sample')} the AdaECE is {number(before)} (ECE {plain[0]})"
+    these = "this sample" if found.clean.n == 1 else f"these {counted(found.clean.n, 'sample')}"
+    start = f"On {these} the AdaECE is {number(before)} (ECE {plain[0]})"
     if after > before:
         reached = (
             f"{start}; {strongest.name} {within} makes it at least {round_outward(after, 'lower')} (ECE {plain[1]})."

@@ -108,22 +108,20 @@ def demo_attack(network: EmbeddedNetwork, review: Review) -> DemoAttack | None:
 
 def _attacked(network: EmbeddedNetwork, review: Review) -> DemoAttack:
     from certcal.attacks import ace
-    from certcal.training._crew import one_thread
 
     one = review.at()
-    with one_thread():
-        found = ace(
-            wrap(network.classifier),
-            network.test.inputs,
-            network.test.labels,
-            epsilon=float(one.radius),
-            norm="l2",
-            box=None,
-            steps=STEPS,
-            sigma=network.sigma,
-            draws=DRAWS,
-            batch=BATCH,
-        )
+    found = ace(
+        wrap(network.classifier),
+        network.test.inputs,
+        network.test.labels,
+        epsilon=float(one.radius),
+        norm="l2",
+        box=None,
+        steps=STEPS,
+        sigma=network.sigma,
+        draws=DRAWS,
+        batch=BATCH,
+    )
 
     def error(predictions: Any, rows: Any = slice(None)) -> float:
         confidence, correct = predictions.confidence[rows], predictions.correct[rows]

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from certcal._checks import InputError
+from certcal.cli._sources import refuse_inside
 from certcal.report._files import refuse_overwriting, write_bytes
 
 if TYPE_CHECKING:
@@ -41,9 +42,7 @@ class Keeping:
 
     def check(self, names: Iterable[str], sources: Iterable[str]) -> None:
         """Refuse what could not be written later, or into what is read, before anything is attacked."""
-        for source in map(Path, sources):
-            if source.is_dir() and self.folder.resolve().is_relative_to(source.resolve()):
-                raise InputError(f"--save {self.folder}: this is inside {source}, which is read; choose another folder")
+        refuse_inside("--save", self.folder, sources)
         if self.folder.exists() and not self.folder.is_dir():
             raise InputError(f"--save {self.folder}: this is a file; give a folder")
         if not self.folder.exists():

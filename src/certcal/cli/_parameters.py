@@ -293,7 +293,13 @@ def radii_option(section: str) -> Callable[[Decorated], Decorated]:
 
 
 json_option = option(OUTPUT, "--json", "as_json", is_flag=True, help="Print JSON for machines, with all digits.")
-force_option = option(OUTPUT, "--force", is_flag=True, help="Let -o replace existing files.")
+
+
+def force_option(replacing: str = "-o") -> Callable[[Decorated], Decorated]:
+    """Whether existing files may be replaced, by those options."""
+    return option(OUTPUT, "--force", is_flag=True, help=f"Let {replacing} replace existing files.")
+
+
 quiet_option = option(
     OUTPUT,
     "-q",
@@ -319,9 +325,9 @@ def files_option(text: str) -> Callable[[Decorated], Decorated]:
     )
 
 
-def file_options(text: str) -> Callable[[Decorated], Decorated]:
+def file_options(text: str, replacing: str = "-o") -> Callable[[Decorated], Decorated]:
     """JSON, files, and how loud."""
-    return options(json_option, files_option(text), force_option, quiet_option)
+    return options(json_option, files_option(text), force_option(replacing), quiet_option)
 
 
 output_options = options(

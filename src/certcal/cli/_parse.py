@@ -199,10 +199,10 @@ def parse_epsilons(
 
     Examples
     --------
-    >>> parse_epsilons(None, None, ["2/255, 8/255"])
+    >>> parse_epsilons(None, None, ["2/255, 8 / 255"])
     (('2/255', 0.00784313725490196), ('8/255', 0.03137254901960784))
     """
-    texts = [part.strip() for value in values for part in value.split(",")]
+    texts = ["".join(part.split()) for value in values for part in value.split(",")]
     found = {parse_epsilon(ctx, param, text): text for text in reversed(texts)}
     return tuple((text, number) for number, text in sorted(found.items()))
 
@@ -270,8 +270,10 @@ def parse_words(words: Sequence[str]) -> Callable[..., tuple[str, ...]]:
     return parse
 
 
-def parse_positive(ctx: click.Context | None, param: click.Parameter | None, value: str) -> float:
-    """Turn ``0.5`` into a number above 0.
+def parse_positive(
+    ctx: click.Context | None, param: click.Parameter | None, value: str, *, zero: bool = False
+) -> float:
+    """Turn ``0.5`` into a number above 0, or 0 where that is allowed.
 
     Examples
     --------
@@ -282,8 +284,9 @@ def parse_positive(ctx: click.Context | None, param: click.Parameter | None, val
         number = float(value)
     except ValueError:
         number = math.nan
-    if not 0 < number < math.inf:
-        raise click.BadParameter(f"{value.strip()!r} is not a number above 0, such as 0.5", ctx, param)
+    if not (0 < number < math.inf or (zero and number == 0)):
+        what = "a number from 0" if zero else "a number above 0"
+        raise click.BadParameter(f"{value.strip()!r} is not {what}, such as 0.5", ctx, param)
     return number
 
 

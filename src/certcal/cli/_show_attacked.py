@@ -18,7 +18,7 @@ def show_attacked(results: AttackedResults, *, diagram: bool = True) -> None:
     console.print(Text(printable(results.source), style="bold"))
     console.print(Text(printable(results.description), style="dim"))
     console.print()
-    console.print(attack_table(results))
+    console.print(attack_table(results, console.width))
     console.print()
     if diagram:
         strongest = results.strongest

@@ -123,9 +123,31 @@ def loaded(model: str, kind: Any, data: str, part: Any, limit: int | None, waiti
     if limit is not None and limit > len(samples):
         raise InputError(f"--limit is {limit}, but {data} holds {len(samples)} samples; give at most that")
     if limit is not None and limit < len(samples):
-        samples = Inputs.from_arrays(samples.inputs[:limit], samples.labels[:limit])
+        samples = Inputs.from_arrays(samples.inputs[:limit], samples.labels[:limit], samples.class_names)
     waiting.stage("loading the model")
-    return load(model, kind), samples
+    return load(model_file(model), kind), samples
+
+
+def model_file(model: str) -> str:
+    """The model as it was given; a folder is refused with the name of the model in it, if there is one.
+
+    Examples
+    --------
+    >>> model_file("package.module:name")
+    'package.module:name'
+    >>> model_file("/")
+    Traceback (most recent call last):
+        ...
+    certcal._checks.InputError: --model /: this is a folder; give a file (.onnx .pt2 .safetensors) or module:name
+    """
+    folder = Path(model)
+    if ":" in model or not folder.is_dir():
+        return model
+    inside = next((name for name in ("model.safetensors", "model.pt2") if (folder / name).is_file()), None)
+    remedy = (
+        "a file (.onnx .pt2 .safetensors) or module:name" if inside is None else f"the model in it, {folder / inside}"
+    )
+    raise InputError(f"--model {model}: this is a folder; give {remedy}")
 
 
 def model_inputs(data: str, part: Any = None) -> Inputs:
@@ -137,15 +159,29 @@ def model_inputs(data: str, part: Any = None) -> Inputs:
     (899, 898)
     """
     from certcal.data import read_inputs, read_split
-    from certcal.data._input_files import input_parts
 
+    part = part_of(data, part)
     if data in NAMED:
         split = read_split(data)
         assert split.test is not None
         return split.train if part == "train" else split.test
-    if part is None and "test" in input_parts(Path(data)):
-        part = "test"
     return read_inputs(data, part=part)
+
+
+def part_of(data: str, part: Any = None) -> Any:
+    """Which part of the data is read, "train" or "test"; None for data that are not divided.
+
+    Examples
+    --------
+    >>> part_of("digits"), part_of("digits", "train")
+    ('test', 'train')
+    """
+    from certcal.data._input_files import input_parts
+
+    if part is not None:
+        return part
+    there = ("train", "test") if data in NAMED else input_parts(Path(data))
+    return next((name for name in ("test", "train") if name in there), None)
 
 
 def existing_files(*names: str) -> list[str]:
@@ -157,6 +193,21 @@ def existing_files(*names: str) -> list[str]:
     ['.']
     """
     return [name for name in names if name not in NAMED and Path(name).exists()]
+
+
+def refuse_inside(option: str, output: str | Path, sources: Iterable[str | Path]) -> None:
+    """Refuse to write into a folder that is read: a run is no class of pictures.
+
+    Examples
+    --------
+    >>> refuse_inside("-o", "/usr/run", ["/usr"])
+    Traceback (most recent call last):
+        ...
+    certcal._checks.InputError: -o /usr/run: this is inside /usr, which is read; choose another folder
+    """
+    for source in map(Path, sources):
+        if source.is_dir() and Path(output).resolve().is_relative_to(source.resolve()):
+            raise InputError(f"{option} {output}: this is inside {source}, which is read; choose another folder")
 
 
 def needing_torch(what: str) -> None:

@@ -19,6 +19,7 @@ from certcal._checks import InputError
 from certcal.cli._boundary import INTERRUPTED
 from certcal.cli._progress import Waiting, duration
 from certcal.cli._show import Output
+from certcal.cli._sources import existing_files, refuse_inside
 from certcal.data import Inputs, read_split
 from certcal.report._text import counted, printable
 from certcal.report.results import as_text, for_json
@@ -28,6 +29,12 @@ if TYPE_CHECKING:
     from certcal.training import Progress, Recipe, Trained
 
 _BEGUN = "recipe.json"
+_WEIGHTS = ("model.safetensors", "weights.safetensors")
+# Options that say something about noise or adversaries which a method has none of.
+_FOREIGN = {
+    "standard": ("sigma", "epsilon", "norm", "draws", "attack_steps"),
+    "gaussian": ("epsilon", "norm", "attack_steps"),
+}
 
 
 @dataclass(frozen=True)
@@ -67,6 +74,7 @@ class Asked:
         """The published recipe with what was said instead."""
         from certcal.training import recipe
 
+        self._check_method()
         names = ("sigma", "epsilon", "norm", "draws", "attack_steps", "epochs", "batch", "pieces", "learning_rate")
         said = {name: getattr(self, name) for name in (*names, "precision", "seed")}
         changes = {name: value for name, value in said.items() if value is not None}
@@ -74,7 +82,27 @@ class Asked:
             if name in changes or name in ("box", "method"):
                 raise InputError(f"--set {name}=… has an option of its own; give --{name.replace('_', '-')} once")
         box = self.box if self.box != "auto" else (0.0, 1.0) if inputs.scale == "k/255" else None
-        return recipe(self.method, fine_tune=self.start is not None, box=box, **changes, **self.others)
+        made = recipe(self.method, fine_tune=self.start is not None, box=box, **changes, **self.others)
+        self._check_sizes(made, len(inputs))
+        return made
+
+    def _check_method(self) -> None:
+        for name in _FOREIGN.get(self.method, ()):
+            if getattr(self, name) is not None:
+                said = f"--{name.replace('_', '-')}"
+                raise InputError(f"{said} is not for {self.method} training; leave it out, or take another --method")
+
+    def _check_sizes(self, made: Recipe, samples: int) -> None:
+        if made.batch > samples:
+            whose = "" if self.batch else f", that of {made.method}"
+            raise InputError(
+                f"--batch is {made.batch}{whose}, but there are {samples} samples to train on; give a smaller --batch"
+            )
+        if self.workers > made.pieces:
+            raise InputError(
+                f"--workers is {self.workers}, but a batch is in {counted(made.pieces, 'piece')}; give "
+                f"--pieces {self.workers} as well, which counts as another recipe, or fewer workers"
+            )
 
 
 def learn(asked: Asked, events: str | None) -> Trained:
@@ -94,14 +122,17 @@ def learn(asked: Asked, events: str | None) -> Trained:
         _check_events(Path(events))
     with Waiting(counted="images", wordy=True) as waiting:
         waiting.stage("reading")
+        _check_start(asked.start)
+        refuse_inside("-o", asked.output, existing_files(asked.data))
         parts = _data(asked)
+        recipe = asked.recipe(parts.train)
         network = by_name(asked.model, parts.train.inputs.shape[1:], _classes(parts), seed=asked.seed)
         told = _Told(waiting, len(parts.train))
         try:
             return train(
                 network,
                 parts.train,
-                asked.recipe(parts.train),
+                recipe,
                 out=asked.output,
                 test=parts.test,
                 start=asked.start,
@@ -116,6 +147,19 @@ def learn(asked: Asked, events: str | None) -> Trained:
     raise click.exceptions.Exit(INTERRUPTED)
 
 
+def _check_start(start: str | None) -> None:
+    """Refuse what holds no weights, with the name of the file beside or in it that does."""
+    if start is None:
+        return
+    path = Path(start)
+    if not path.is_dir() and path.suffix != ".pt2":
+        return
+    what = "a folder" if path.is_dir() else "a program, which cannot be trained further"
+    there = [path / name if path.is_dir() else path.parent / name for name in _WEIGHTS]
+    near = next((each for each in there if each.is_file()), None)
+    raise InputError(f"--from {start}: this is {what}; give {near or 'a .safetensors file with the weights'}")
+
+
 def _data(asked: Asked) -> Parts:
     from certcal.data import Parts
 
@@ -127,7 +171,8 @@ def _data(asked: Asked) -> Parts:
         raise InputError(
             f"--limit is {limit}, but {asked.data} holds {len(parts.train)} samples to train on; give at most that"
         )
-    fewer = Inputs.from_arrays(parts.train.inputs[:limit], parts.train.labels[:limit])
+    train = parts.train
+    fewer = Inputs.from_arrays(train.inputs[:limit], train.labels[:limit], train.class_names)
     return Parts(parts.name, parts.title, fewer, parts.test)
 
 
@@ -193,19 +238,21 @@ def show_trained(trained: Trained, asked: Asked) -> None:
 def _lines(trained: Trained) -> list[tuple[str, str]]:
     recipe, last = trained.recipe, trained.history[-1]
     against = [f"sigma {recipe.sigma:g}"] if recipe.sigma else []
-    against += [f"epsilon {recipe.epsilon:g} ({recipe.norm})"] if recipe.epsilon else []
+    against += [f"epsilon {distance_text(recipe.epsilon)} ({recipe.norm})"] if recipe.epsilon else []
     took = duration(trained.seconds) + (f", resumed at step {trained.resumed:,}" if trained.resumed else "")
+    took = "all done before" if trained.resumed == last["step"] else took
+    seen = "in the last epoch, as perturbed" if against else "in the last epoch"
     lines = [
-        ("epochs", f"{counted(len(trained.history), 'epoch')}, {counted(last['step'], 'step')}; {took}"),
+        ("length", f"{counted(len(trained.history), 'epoch')}, {counted(last['step'], 'step')}; {took}"),
         ("against", ", ".join(against) or "nothing"),
-        ("as trained on", f"loss {last['loss']:.4f}, accuracy {last['accuracy']:.4f}"),
+        ("training", f"loss {last['loss']:.4f}, accuracy {last['accuracy']:.4f} {seen}"),
     ]
     if "test_accuracy" in last:
         clean = f"accuracy {last['test_accuracy']:.4f}, ECE {last['test_ece']:.4f}"
-        lines.append(("other inputs", clean))
+        lines.append(("test", clean))
     if recipe.sigma and "test_noisy_accuracy" in last:
         noisy = f"accuracy {last['test_noisy_accuracy']:.4f}, ECE {last['test_noisy_ece']:.4f}"
-        lines.append(("with noise", noisy))
+        lines.append(("test, noisy", noisy))
     return [*lines, ("model", str(trained.file)), ("log", str(Path(str(trained.folder)) / "metrics.jsonl"))]
 
 
@@ -213,13 +260,31 @@ def next_commands(trained: Trained, asked: Asked) -> list[str]:
     """Commands that attack and certify what was trained, every part quoted for the shell."""
     recipe = trained.recipe
     model = ["--model", str(trained.file), "--data", asked.data]
-    epsilon = ["--epsilon", f"{recipe.epsilon or 0.5:g}", "--norm", recipe.norm]
+    epsilon = ["--epsilon", distance_text(recipe.epsilon or 0.5), "--norm", recipe.norm]
     noise = ["--sigma", f"{recipe.sigma:g}"] if recipe.sigma else []
     commands = [["certcal", "attack", *model, *epsilon, *noise]]
     if noise:
         run = f"{asked.output.rstrip('/')}-run"
         commands += [["certcal", "sample", *model, *noise, "-o", run], ["certcal", "certify", run]]
     return [shlex.join(words) for words in commands]
+
+
+def distance_text(distance: float) -> str:
+    """A distance as a person writes it, from which the same number is read: in 255ths where that is shorter.
+
+    Examples
+    --------
+    >>> distance_text(0.5), distance_text(8 / 255), distance_text(1.0)
+    ('0.5', '8/255', '1')
+    """
+    pixels = round(distance * 255)
+    written = [f"{distance:g}", *([f"{pixels}/255"] if pixels and pixels / 255 == distance else []), repr(distance)]
+    return min((text for text in written if _as_number(text) == distance), key=len)
+
+
+def _as_number(text: str) -> float:
+    over, _, under = text.partition("/")
+    return float(over) / float(under or 1)
 
 
 def _check_events(folder: Path) -> None:

@@ -26,9 +26,12 @@ _ATTACKS = ("minus-true", "plus-true", "minus-predicted", "plus-predicted", "one
 @click.command(
     cls=ExampleCommand,
     examples=(
-        ("certcal attack --model net.safetensors --data test.npz --epsilon 8/255", "four attacks, no pixel by more"),
+        ("certcal attack --model net.safetensors --data test.npz --epsilon 8/255", "no pixel moves further"),
         ("certcal attack --model net.pt2 --data images --epsilon 2/255,8/255 -o attacks.html", "and a page"),
-        ("certcal attack --model net.pt2 --data images --epsilon 0.5 --norm l2 --sigma 0.25", "the smoothed one"),
+        (
+            "certcal attack --model net.pt2 --data images --epsilon 0.5 --norm l2 --sigma 0.25",
+            "the smoothed classifier",
+        ),
         ("certcal attack --model mine:net --outputs logits --data t.npz --epsilon 0.1", "a torch module of yours"),
         ("certcal attack --model n.pt2 --data t.npz --epsilon 8/255 --save found", "keep the predictions; then:"),
         ("certcal measure found/plus-true-8-255.parquet", "all metrics of what an attack has made of them"),
@@ -74,6 +77,15 @@ _ATTACKS = ("minus-true", "plus-true", "minus-predicted", "plus-predicted", "one
 )
 @number(_ATTACKING, "--seed", least=0, most=MOST_SEED, default="0", metavar="N", help="Of noise. Default: 0.")
 @number(_ATTACKING, "--batch", least=1, most=1 << 24, default="500", metavar="N", help="Rows per call. Default: 500.")
+@number(
+    _ATTACKING,
+    "--threads",
+    least=1,
+    most=4096,
+    default="1",
+    metavar="N",
+    help="Of torch. More than one may change the last digits. Default: 1.",
+)
 @bin_count_option(_ATTACKING)
 @option(
     _SMOOTHED,
@@ -92,7 +104,7 @@ _ATTACKS = ("minus-true", "plus-true", "minus-predicted", "plus-predicted", "one
 )
 @option(OUTPUT, "--save-inputs", is_flag=True, help="Keep the perturbed inputs there too (.npz).")
 @option(OUTPUT, "--no-diagram", is_flag=True, help="Leave out the reliability diagrams.")
-@file_options("Also write a page (.html), diagrams (.png .svg .pdf) or numbers (.json .csv)")
+@file_options("Also write a page (.html), diagrams (.png .svg .pdf) or numbers (.json .csv)", "-o and --save")
 def attack(
     model: str,
     kind: Any,
@@ -122,7 +134,8 @@ def attack(
     from certcal.cli._keeping import Keeping, kept_name
     from certcal.cli._outputs import DRAWN, announce, check_outputs, write_outputs
     from certcal.cli._progress import Waiting
-    from certcal.cli._sources import existing_files, loaded, needing_torch
+    from certcal.cli._show_attacked import show_attacked
+    from certcal.cli._sources import existing_files, loaded, needing_torch, part_of
 
     if save_inputs and save is None:
         raise InputError("--save-inputs says what --save keeps; say with --save FOLDER where it goes")
@@ -137,17 +150,17 @@ def attack(
     needing_torch("attacks")
     with Waiting(counted="inputs", wordy=True) as waiting:
         network, inputs = loaded(model, kind, data, part, limit, waiting)
+        about = {"model": network.description, "data": data, "part": part_of(data, part), "n": len(inputs)}
         table = attacked(network, inputs, asked, waiting)
-    about = {"model": network.description, "data": data, "n": len(inputs)}
     results = results_of(f"{model} on {data}", about, inputs, table, asked)
-    if folder is not None:
-        names = [kept_name(line.key, line.epsilon_text) for line in results.lines]
-        folder.keep(table.clean.predictions, zip(names, (row.attacked for row in table), strict=True))
-    write_outputs(results, paths, force=force, sources=sources)
-    if as_json:
-        click.echo(results.to_json(), nl=False)
-    else:
-        from certcal.cli._show_attacked import show_attacked
-
-        show_attacked(results, diagram=not no_diagram)
+    try:
+        if folder is not None:
+            names = [kept_name(line.key, line.epsilon_text) for line in results.lines]
+            folder.keep(table.clean.predictions, zip(names, (row.attacked for row in table), strict=True))
+        write_outputs(results, paths, force=force, sources=sources)
+    finally:  # the numbers took long to find, and a full disk is no reason to lose them
+        if as_json:
+            click.echo(results.to_json(), nl=False)
+        else:
+            show_attacked(results, diagram=not no_diagram)
     announce([*paths, *(folder.written if folder is not None else ())])

@@ -67,7 +67,7 @@ from certcal.cli._parameters import (
 @option(OUTPUT, "--open", "open_it", is_flag=True, help="Open the page in a browser.")
 @json_option
 @files_option("The page (.html). Default: named after SOURCE, here. Numbers beside it (.json .csv)")
-@force_option
+@force_option()
 @quiet_option
 @click.pass_context
 def report(

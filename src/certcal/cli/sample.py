@@ -103,6 +103,7 @@ def sample(
     refused. With --decide-radius there is no run: one question is answered with far fewer draws.
     """
     from certcal.cli._progress import Waiting
+    from certcal.cli._sources import existing_files, refuse_inside
 
     drawing = {"sigma": sigma, "n0": n0, "seed": seed, "noise": "exact" if exact_noise else "gaussian", "batch": batch}
     if decide_radius is not None:
@@ -118,6 +119,7 @@ def sample(
         raise click.UsageError("-o RUN is missing; say in which folder the draws go")
     if force or alpha is not None:
         raise click.UsageError(f"{'--force' if force else '--alpha'} is for --decide-radius; leave it out")
+    refuse_inside("-o", output, existing_files(data))
     with Waiting(counted="draws") as waiting:
         arguments = _loaded(model, kind, data, limit, waiting)
         run = _drawn(*arguments, waiting, **drawing, n=n, out=output, workers=workers, data_source=data)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import click
@@ -39,13 +40,13 @@ class _Command(ExampleCommand):
     examples=(
         (
             "certcal train --method gaussian --data digits --model mlp --sigma 0.25 --epochs 20 -o trained",
-            "a first one",
+            "train with noise",
         ),
-        ("certcal train --method at --data fashion-mnist --model lenet --sigma 0.5 --epsilon 0.5 -o at", "AT"),
+        ("certcal train --method at --data fashion-mnist --model lenet --sigma 0.5 --epsilon 0.5 -o at", "adversaries"),
         (
             "certcal train --method exact-act --data fashion-mnist --model lenet --from at/model.safetensors "
             "--sigma 0.5 --epsilon 0.5 -o act",
-            "then for its calibration",
+            "fine-tune it against adversaries of its calibration",
         ),
         ("certcal train --method at --data cifar --model mine:Net --workers 2 --pieces 2 -o at", "a network of yours"),
         ("certcal train --method at --data cifar --model resnet20 --set weight_decay=0.0005 -o at", "other numbers"),
@@ -83,7 +84,13 @@ class _Command(ExampleCommand):
     help="Fine-tune: begin with these weights (.safetensors), and the schedule for it.",
 )
 @number(_WHAT, "--limit", least=1, most=10**9, metavar="N", help="Only the first N samples to train on. Default: all.")
-@option(_AGAINST, "--sigma", callback=optional(parse_positive), metavar="S", help="Of the noise. Default: 0.5.")
+@option(
+    _AGAINST,
+    "--sigma",
+    callback=optional(partial(parse_positive, zero=True)),
+    metavar="S",
+    help="Of the noise; 0 for adversaries of the network itself. Default: 0.5.",
+)
 @option(
     _AGAINST,
     "--epsilon",
@@ -100,10 +107,21 @@ class _Command(ExampleCommand):
     metavar="LOW,HIGH",
     help="Values that an input may have, or none. Default: 0,1 where all are pixels k/255, otherwise none.",
 )
-@number(_AGAINST, "--draws", least=1, most=100_000, metavar="N", help="Of noise per input. Default: 1 or 2.")
-@number(_AGAINST, "--attack-steps", least=1, most=100_000, metavar="N", help="Default: 2, or 4 to fine-tune.")
+@number(
+    _AGAINST, "--draws", least=1, most=100_000, metavar="N", help="Of noise per input. Default: 2, or 1 for gaussian."
+)
+@number(
+    _AGAINST,
+    "--attack-steps",
+    least=1,
+    most=100_000,
+    metavar="N",
+    help="Of adversaries. Default: 2, or 4 to fine-tune.",
+)
 @number(_LEARNING, "--epochs", least=1, most=100_000, metavar="N", help="Default: 150, or 10 to fine-tune.")
-@number(_LEARNING, "--batch", least=1, most=_MOST, metavar="N", help="Inputs per step. Default: 256, or 2048.")
+@number(
+    _LEARNING, "--batch", least=1, most=_MOST, metavar="N", help="Inputs per step. Default: 256; acce and exact: 2048."
+)
 @number(_LEARNING, "--pieces", least=1, most=65_536, metavar="N", help="To cut a batch into, for memory or workers.")
 @option(
     _LEARNING,
@@ -149,8 +167,9 @@ def train(
     """Train MODEL on DATA by METHOD, into FOLDER.
 
     The same command continues a training that was interrupted, to the same weights; anything else in the same folder
-    is refused. What is not said has the numbers of the papers. In the end FOLDER holds model.safetensors (model.pt2 of
-    a network of your own) for certcal sample and certcal attack, and metrics.jsonl, a line per epoch.
+    is refused. What is not said has the numbers of the papers. In the end FOLDER holds model.safetensors for certcal
+    sample, certcal attack and --from (of a network of your own model.pt2, and weights.safetensors for --from), and
+    metrics.jsonl, a line per epoch.
     """
     from certcal.cli._sources import needing_torch
     from certcal.cli._training import Asked, learn, show_trained, to_json, write_events

@@ -77,6 +77,12 @@ def cifar_parts(folder: Path) -> Readers:
 
 def _read(folder: Path, layout: _Layout, part: Part) -> Inputs:
     files = [folder / name for name in layout.files[part]]
+    missing = next((file for file in files if not file.exists()), None)
+    if missing is not None:
+        raise InputError(
+            f"{missing}: there is no such file, but the part of {layout.title} to {part} on is {len(files)} files "
+            f"({files[0].name} to {files[-1].name}); copy all of them there"
+        )
     counts = [_records(file, layout) for file in files]
     check_memory(folder, 5 * sum(counts) * _PIXELS, "use a machine with more")
     pixels = np.empty((sum(counts), *_SHAPE), np.uint8)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from functools import partial
-from itertools import islice
+from itertools import islice, zip_longest
 from pathlib import Path
 
 import numpy as np
@@ -61,15 +61,15 @@ def _read(place: Path, numbering: Path | None = None) -> Inputs:
         raise InputError(f"{place}: this folder holds no sub-folders; put the pictures into one for each class")
     known = found if numbering in (None, place) else _folders_in(numbering)
     number = {name: index for index, name in enumerate(known)}
-    files: list[Path] = []
-    labels: list[int] = []
+    members: list[list[tuple[int, Path]]] = []
     for name in found:
         if name not in number:
             raise InputError(f"{place / name}: {numbering} has no class {name!r}; rename the folder, or add one there")
-        pictures = _pictures_in(place / name)
-        files += pictures
-        labels += [number[name]] * len(pictures)
-    return Inputs.from_arrays(read_pictures(files, place), np.array(labels, np.int64), known)
+        members.append([(number[name], picture) for picture in _pictures_in(place / name)])
+    # The first of every class, then the second of every class: so the first few samples are not all of one class.
+    ordered = [each for row in zip_longest(*members) for each in row if each is not None]
+    labels = np.array([label for label, _ in ordered], np.int64)
+    return Inputs.from_arrays(read_pictures([picture for _, picture in ordered], place), labels, known)
 
 
 def _pictures_in(folder: Path) -> list[Path]:

@@ -37,8 +37,9 @@ def read_inputs(path: str | os.PathLike[str], *, label: str | None = None, part:
       ``test.bin``; the fine labels);
     - one sub-folder of PNG or JPEG files for each class, all of one size, all grey or all RGB. The classes 0, 1, … are
       the sorted names of the sub-folders, which ``class_names`` of the result lists. They may lie below ``train`` and
-      ``test`` (or ``val``, where there is no ``test``), and then those below ``train`` count. Hidden files are passed
-      over, links are followed. Needs the extra ``certcal[images]``.
+      ``test`` (or ``val``, where there is no ``test``), and then those below ``train`` count. First comes the first
+      file of every class, then the second. Hidden files are passed over, links are followed. Needs the extra
+      ``certcal[images]``.
 
     Everything is treated as hostile: nothing is unpickled, and sizes are checked before memory is asked for.
 

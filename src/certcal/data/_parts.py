@@ -33,7 +33,8 @@ def chosen(readers: Readers, part: Part | None, source: Path) -> Inputs:
     >>> chosen({"train": lambda: data}, "test", Path("here"))
     Traceback (most recent call last):
         ...
-    certcal._checks.InputError: here: there is no part to test on, only one to train on; ask for part 'train'
+    certcal._checks.InputError: here: there is no part to test on, only one to train on; ask for
+    part='train' (in the terminal --part train), or for none
     """
     if part in readers:
         return readers[part]()
@@ -41,7 +42,16 @@ def chosen(readers: Readers, part: Part | None, source: Path) -> Inputs:
     if part is None and len(there) == 1:
         return readers[there[0]]()
     if part is None:
-        raise InputError(f"{source}: it holds a part to train on and one to test on; ask for part 'train' or 'test'")
+        raise InputError(
+            f"{source}: it holds a part to train on and one to test on; ask for part='train' or part='test' (in the "
+            "terminal --part)"
+        )
     if not there:
-        raise InputError(f"{source}: it is not divided into parts to train and to test on; ask for no part")
-    raise InputError(f"{source}: there is no part to {part} on, only one to {there[0]} on; ask for part '{there[0]}'")
+        raise InputError(
+            f"{source}: it is not divided into parts to train and to test on; leave part (in the terminal --part) out"
+        )
+    only = there[0]
+    raise InputError(
+        f"{source}: there is no part to {part} on, only one to {only} on; ask for part='{only}' (in the terminal "
+        f"--part {only}), or for none"
+    )

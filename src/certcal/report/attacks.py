@@ -15,27 +15,31 @@ from certcal.report.terminal import append_bar, bar_marks, frame
 UNATTACKED = "unattacked"
 # What stands in a line of every table of attacks, in this order, with its heading.
 METRICS = {"equal_mass_ece": "AdaECE", "ece": "ECE", "mean_confidence": "confidence", "accuracy": "accuracy"}
-_NARROWEST, _MOST_BINS = 20, 25
+_NARROWEST, _MOST_BINS, _USUAL = 20, 25, 80
 
 
-def attack_table(results: AttackedResults) -> Table:
+def attack_table(results: AttackedResults, width: int = _USUAL) -> Table:
     """A line without an attack, then a line per attack under the distance that it may go.
 
     Parameters
     ----------
     results
         Of ``certcal attack``.
+    width
+        Of the terminal; a narrow one is spared what an attack does to the confidence, which its name says.
     """
     table = frame()
+    wide = width >= _USUAL
     table.add_column("attack", no_wrap=True)
-    table.add_column("confidence in")
+    if wide:
+        table.add_column("confidence in")
     for heading in METRICS.values():
         table.add_column(heading, justify="right", no_wrap=True)
-    table.add_row(UNATTACKED, "", *_numbers(results.clean), end_section=True)
+    table.add_row(UNATTACKED, *([""] if wide else []), *_numbers(results.clean), end_section=True)
     for epsilon, lines in results.by_epsilon.items():
         table.add_row(Text(f"ε = {epsilon} ({results.norm_text})", style="bold"))
         for line in lines:
-            table.add_row(f"  {line.name}", line.aim, *_numbers(line.part))
+            table.add_row(f"  {line.name}", *([line.aim] if wide else []), *_numbers(line.part))
         table.add_section()
     return table
 

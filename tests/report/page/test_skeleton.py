@@ -117,6 +117,13 @@ def test_lines_of_a_command_are_not_broken_inside_its_options() -> None:
     assert written.text == "certcal report 'a b-c.csv' --by '<x-y>'"
     assert [each.text for each in written.all("span")] == ["b-c.csv'", "--by", "'<x-y>'"]
     assert unbroken("no such sign") == "no such sign"
+    assert unbroken(" a-b\n\tc d-") == ' <span class="word">a-b</span>\n\tc <span class="word">d-</span>'
+
+
+def test_a_word_of_any_length_is_taken_in_one_pass() -> None:
+    word = "x" * 2_000_000  # looking for a hyphen from each of its letters anew would take hours
+    assert unbroken(word) == word
+    assert unbroken(f"{word}-") == f'<span class="word">{word}-</span>'
 
 
 def test_a_page_from_python_says_that_no_command_was_recorded() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from certcal._html import Raw, element, join
@@ -46,7 +47,8 @@ def attack_page(results: AttackedResults, provenance: Provenance | None = None, 
         As for :func:`certcal.report.page.page`.
     """
     strongest = results.strongest
-    reached = estimate_of(strongest.part, "equal_mass_ece")
+    # Its sentence is for people here, and begins with a name of theirs.
+    reached = replace(estimate_of(strongest.part, "equal_mass_ece"), name="AdaECE")
     sections = [
         Section("numbers", "Key numbers", _key_numbers(results)),
         Section("attacks", "What each attack reached", _attacks(results)),

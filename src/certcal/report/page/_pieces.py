@@ -7,7 +7,7 @@ import re
 from certcal._html import Child, Raw, element, join
 
 _LONGEST_NAME = 160
-_HYPHENATED = re.compile(r"(\S*-\S*)")
+_SPACES = re.compile(r"(\s+)")
 
 
 def shown(name: str, most: int = _LONGEST_NAME) -> Raw:
@@ -42,7 +42,7 @@ def unbroken(text: str) -> Raw:
     >>> unbroken("certcal demo -o <page>")
     'certcal demo <span class="word">-o</span> &lt;page&gt;'
     """
-    return join([element("span", each, class_="word") if "-" in each else each for each in _HYPHENATED.split(text)])
+    return join([element("span", each, class_="word") if "-" in each else each for each in _SPACES.split(text)])
 
 
 def details(summary: Child, *content: Child) -> Raw:
