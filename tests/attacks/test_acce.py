@@ -106,6 +106,34 @@ def test_the_first_step_follows_the_finite_differences_of_the_relaxed_error() ->
     torch.testing.assert_close(found.inputs - inputs, expected, rtol=1e-5, atol=1e-8)
 
 
+def by_hand(settings: AcceAdversary, epsilon: float, seed: int, late: bool) -> Tensor:
+    """Algorithm 2, written out: inputs after all steps, moved by the assignment before (or after) its own update."""
+    target, inputs, labels = small_target(seed)
+    rows, chosen = torch.arange(len(labels)), target.log_probabilities(inputs).argmax(1)
+    correct, x, admm = (chosen == labels).double(), inputs, None
+    for _ in range(settings.steps):
+        at = x.clone().requires_grad_(True)
+        z = target.log_probabilities(at).exp()[rows, chosen]
+        if admm is None:
+            admm = begin_admm(settings, z.detach(), correct, torch.zeros(settings.bins, len(z), dtype=torch.bool))
+        before = admm.state.a[0].clone()
+        admm.advance(z.detach())
+        a = admm.state.a[0] if late else before
+        (slope,) = torch.autograd.grad((a @ (correct - z)).abs().sum(), at)
+        change = x + 2 * epsilon / settings.steps * slope / slope.norm(dim=1, keepdim=True) - inputs
+        x = inputs + change * (epsilon / change.norm(dim=1, keepdim=True)).clamp_max(1)
+    return x
+
+
+def test_inputs_move_by_the_assignment_of_the_step_before() -> None:
+    settings, differ = AcceAdversary(4, bins=4, rho=0.3, assignment_rate=1.0), 0
+    for seed in range(6):
+        found = settings(*small_target(seed), Ball(0.3, box=None), keep="last").inputs
+        torch.testing.assert_close(found, by_hand(settings, 0.3, seed, late=False), rtol=0, atol=1e-6)
+        differ += not torch.allclose(found, by_hand(settings, 0.3, seed, late=True), atol=1e-3)
+    assert differ > 1
+
+
 def test_its_calibration_error_has_the_gradient_of_finite_differences_and_is_that_of_the_last_assignment() -> None:
     target, inputs, labels = small_target(2)
     found = AcceAdversary(3, bins=5, sigma=0.3)(target, inputs, labels, Ball(0.2, box=None))

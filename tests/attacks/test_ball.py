@@ -93,6 +93,20 @@ def test_projecting_goes_straight_to_the_clean_input_in_l2_and_by_coordinates_in
 
 
 @pytest.mark.parametrize("norm", ["l2", "linf"])
+@pytest.mark.parametrize("box", [None, (0.0, 1.0)])
+@pytest.mark.parametrize("epsilon", [0.0, 1e-46, 0.25, 1e18])
+def test_points_that_are_not_finite_are_sealed_too(norm: Norm, box: tuple[float, float] | None, epsilon: float) -> None:
+    inf, ball = math.inf, Ball(epsilon, norm, box)
+    clean = torch.tensor([[0.5, 0.25]] * 5 + [[1e-40, 1.0]])
+    moved = torch.tensor([[inf, 0.3], [math.nan, 0.3], [-inf, inf], [math.nan] * 2, [3e38, -3e38], [3e-40, 2.0]])
+    sealed = ball.seal(clean, moved)
+    assert (ball.lengths(clean, sealed) <= epsilon).all()
+    assert (ball.lengths(clean, sealed) >= 0).all()  # numbers
+    assert torch.equal(sealed[3], clean[3])
+    assert box is None or ((sealed >= 0) & (sealed <= 1)).all()
+
+
+@pytest.mark.parametrize("norm", ["l2", "linf"])
 @pytest.mark.parametrize("size", [1e-40, 1e-20, 1.0, 1e30])
 def test_a_step_has_its_length_however_small_or_large_the_gradient(norm: Norm, size: float) -> None:
     gradient = size * torch.tensor([[1.0, -2.0, 2.0], [0.0, 0.0, 3.0]])
@@ -117,6 +131,7 @@ def test_no_step_is_taken_along_a_gradient_that_is_zero_or_not_finite(norm: Norm
         (-0.1, "l2", None, "epsilon is -0.1"),
         (math.nan, "l2", None, "epsilon is nan"),
         (math.inf, "linf", None, "epsilon is inf"),
+        (1e39, "l2", None, "epsilon is 1e[+]39; pass a distance from 0 to 1e[+]18"),
         (1.0, "l1", None, "norm is 'l1'"),
         (1.0, "l2", (1.0, 0.0), "box is"),
         (1.0, "l2", (0.0, math.nan), "box is"),

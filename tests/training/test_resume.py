@@ -16,7 +16,7 @@ import torch
 import certcal
 from certcal import InputError
 from certcal.models.networks import load_weights
-from certcal.training import METHODS, read_log, train
+from certcal.training import METHODS, Diverged, read_log, train
 from tests.training.digits import ROOT, Modern, data, held_out, network, numbers, same_weights, small
 
 
@@ -195,6 +195,17 @@ def test_another_training_in_the_same_folder_is_refused(folder):
     refused("other training data", inputs=data(301))
     refused("other test data", test=held_out(99))
     refused("another network, or one with other first weights", net=network(seed=1))
+
+
+def test_a_run_that_ended_before_its_first_checkpoint_leaves_its_folder_to_another(tmp_path):
+    out = tmp_path / "run"
+    with pytest.raises(Diverged, match=r"no checkpoint had been written; try a lower learning rate.*float32$"):
+        train(network(), data(), small("standard", learning_rate=1e30), out=out)
+    (out / "metrics.jsonl").write_text("{}\n")
+    with pytest.raises(InputError, match=r"another recipe \(learning_rate was 1e\+30"):
+        train(network(), data(), small("standard"), out=out)
+    (out / "metrics.jsonl").write_text("")
+    assert len(train(network(), data(), small("standard"), out=out).history) == 2
 
 
 def test_a_folder_with_other_files_is_refused(tmp_path):

@@ -11,9 +11,9 @@ from torch import nn
 
 from certcal import InputError
 from certcal.data import Inputs
+from certcal.models._torch_threads import torch_threads
 from certcal.models.networks import MLP, LeNet
 from certcal.training import METHODS, Diverged, Recipe, read_log, train
-from certcal.training._crew import one_thread
 from certcal.training._randomness import batches_of, order_of
 from tests.training.digits import ADVERSARIAL, Modern, Poisoned, data, held_out, network, same_weights, small
 
@@ -34,6 +34,36 @@ def test_every_method_lowers_its_loss_and_is_the_same_again(method):
 def test_another_seed_gives_another_network():
     one, other = (train(network(), data(200), small("gaussian", epochs=1, seed=seed)) for seed in (0, 1))
     assert not same_weights(one, other)
+
+
+class Recorder(nn.Module):
+    """Notes what it is trained on, and a number from torch's generator; in the class, because networks are copied."""
+
+    outputs = "logits"
+    seen: tuple[list, list]
+
+    def __init__(self):
+        super().__init__()
+        self.inner = network()
+
+    def forward(self, inputs):
+        if self.training:
+            type(self).seen[0].append(inputs[0].flatten().tolist())
+            type(self).seen[1].append(torch.rand(1).item())
+        return self.inner(inputs)
+
+
+def test_noise_and_dropout_are_drawn_anew_in_every_epoch_step_and_piece():
+    Recorder.seen = ([], [])
+    zeros = Inputs.from_arrays(np.zeros((40, 1, 8, 8), np.float32), np.arange(40) % 10)
+    train(Recorder(), zeros, small("gaussian", sigma=0.5, batch=20, pieces=2, learning_rate=1e-6))
+    for several in Recorder.seen:
+        drawn = several[-8:]  # two epochs of two steps of two pieces; what comes before are trials
+        assert len(drawn) == 8
+        assert len({str(each) for each in drawn}) == 8
+    values = np.array(Recorder.seen[0][-8:])
+    assert values.std() == pytest.approx(0.5, rel=0.15)
+    assert np.abs(np.corrcoef(values) - np.eye(8)).max() < 0.6
 
 
 def test_the_network_that_was_passed_and_torchs_state_stay_as_they_are():
@@ -91,7 +121,7 @@ def test_batch_normalisation_takes_the_mean_of_what_the_pieces_make():
     inputs = torch.tensor(data(400).inputs)
     order = order_of(torch.ones(400), plan.seed, 0)
     means = []
-    with one_thread():
+    with torch_threads():
         for index in order.split(200):
             mine.layers[1].reset_running_stats()
             mine(inputs[index])
@@ -168,6 +198,13 @@ def arrays(shape=(1, 8, 8), labels=10, samples=300):
         ({"test": arrays((3, 8, 8))}, r"MLP does not take test of shape \(3, 8, 8\)"),
         ({"inputs": arrays(labels=12)}, r"labels\[10\] of inputs is 10, but MLP has 10 classes, counted from 0"),
         ({"test": arrays(labels=11)}, r"labels\[10\] of test is 10, but MLP has 10 classes"),
+        (
+            {
+                "inputs": Inputs.from_arrays(np.full((300, 1, 8, 8), -0.25), np.arange(300) % 10),
+                "recipe": small("brier-act"),
+            },
+            r"inputs\[0, 0, 0, 0\] is -0.25, outside the box from 0 to 1; pass box=",
+        ),
         ({"inputs": np.zeros((3, 64))}, "inputs is a ndarray; make it with certcal.data.Inputs.from_arrays"),
         ({"inputs": arrays(samples=100)}, "inputs has 100 samples, fewer than a batch of 128; pass a smaller batch"),
         ({"recipe": {"epochs": 3}}, "recipe is a dict; make one with certcal.training.recipe"),

@@ -8,11 +8,13 @@ import numpy as np
 
 from certcal._checks import InputError, choice, positive, whole_number
 from certcal.attacks._attacked import Attacked, predicted
+from certcal.attacks._ball import LONGEST as MOST
 from certcal.attacks._ball import Norm
 from certcal.attacks._climb import Schedule, climb
 from certcal.attacks._kept import verified
 from certcal.attacks._subject import Box, Progress, Subject, known, subject
 from certcal.models._protocol import Outputs
+from certcal.models._torch_threads import torch_threads
 from certcal.predictions import Predictions
 
 Omega = Literal["true", "predicted"]
@@ -40,6 +42,7 @@ def ace(
     seed: int = 0,
     outputs: Outputs | None = None,
     batch: int = 500,
+    threads: int = 1,
     progress: Progress | None = None,
 ) -> Attacked:
     """Raise η·CE(f(x + γ), ω) over ‖γ‖ ≤ ε and F(x + γ) = F(x): an (η, ω)-ACE attack (Emde et al., eq. 2).
@@ -87,6 +90,8 @@ def ace(
         What the model returns, ``"logits"`` or ``"probabilities"``; needed unless it says so itself.
     batch
         How many inputs (times draws) the network gets at a time.
+    threads
+        How many threads torch computes with. More may be faster, and may change the last digits of what is found.
     progress
         Called with how many samples are done and how many there are.
 
@@ -103,20 +108,21 @@ def ace(
     >>> ace(MLP(4, hidden=(16,), classes=3).eval(), inputs, labels, epsilon=0.1)
     Attacked('(+1, y)-ACE', n=8, norm='linf', epsilon=0.1, moved=8, labels_changed=0, accuracy=0.125)
     """
-    found = subject(
-        model,
-        inputs,
-        labels,
-        outputs=outputs,
-        epsilon=epsilon,
-        norm=norm,
-        box=box,
-        sigma=sigma,
-        draws=draws,
-        seed=seed,
-        batch=batch,
-    )
-    return attack(found, found.predict(found.inputs), eta, omega, steps, step, progress)
+    with torch_threads(threads):
+        found = subject(
+            model,
+            inputs,
+            labels,
+            outputs=outputs,
+            epsilon=epsilon,
+            norm=norm,
+            box=box,
+            sigma=sigma,
+            draws=draws,
+            seed=seed,
+            batch=batch,
+        )
+        return attack(found, found.predict(found.inputs), eta, omega, steps, step, progress)
 
 
 def attack(
@@ -134,7 +140,7 @@ def attack(
     choice(omega, OMEGAS, "omega")
     count = whole_number(steps, 1, 1_000_000, "steps", "pass the number of steps, at least 1")
     ball = subject.ball
-    longest = LONGEST * ball.epsilon if step is None else positive(step, "step")
+    longest = LONGEST * ball.epsilon if step is None else min(positive(step, "step"), MOST)
     schedule = Schedule(count, longest, SHORTEST * min(ball.epsilon, longest))
     kept = predicted(clean)
     classes = subject.labels if omega == "true" else kept

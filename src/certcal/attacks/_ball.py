@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import Literal
 
@@ -13,6 +12,9 @@ from certcal._checks import InputError, choice
 
 Norm = Literal["l2", "linf"]
 NORMS: tuple[Norm, ...] = ("l2", "linf")
+
+# No distance and no step is longer: their squares are still far from the largest float32.
+LONGEST = 1e18
 
 # How often a point is drawn towards the clean one before the clean one itself is taken.
 _TRIES = 48
@@ -25,7 +27,7 @@ class Ball:
     Attributes
     ----------
     epsilon
-        The largest distance, at least 0.
+        The largest distance, from 0 to 1e18.
     norm
         ``"l2"`` or ``"linf"``, of one input's perturbation.
     box
@@ -46,8 +48,8 @@ class Ball:
 
     def __post_init__(self) -> None:
         choice(self.norm, NORMS, "norm")
-        if not (math.isfinite(self.epsilon) and self.epsilon >= 0):
-            raise InputError(f"epsilon is {self.epsilon}; pass a finite distance, at least 0")
+        if not 0 <= self.epsilon <= LONGEST:
+            raise InputError(f"epsilon is {self.epsilon}; pass a distance from 0 to {LONGEST:g}")
         if self.box is not None and not self.box[0] < self.box[1]:
             raise InputError(f"box is {self.box}; pass the smallest and the largest value, in this order, or None")
 
@@ -86,16 +88,20 @@ class Ball:
         What is claimed: the float32 numbers that come out are within epsilon of the clean ones and inside the box when
         both are measured in double precision, in whatever order squares are added, provided that the clean ones are
         inside the box. Where rounding would leave the ball, the perturbation is made shorter; where no shorter one is
-        representable, it is dropped.
+        representable, or where it is not finite, it is dropped.
         """
         start = clean.double()
         change = (moved.double() if self.box is None else moved.double().clamp(*self.box)) - start
         if self.norm == "linf":
-            return self._sealed_box(clean, (start + change.clamp(-self.epsilon, self.epsilon)).to(clean.dtype))
+            change = change.clamp(-self.epsilon, self.epsilon).nan_to_num_(0.0)
+            return self._sealed_box(clean, (start + change).to(clean.dtype))
+        size = change.flatten(1).square().sum(1).sqrt()
+        if not bool(size.isfinite().all()):
+            change = change.nan_to_num(0.0, 0.0, 0.0)
+            size = change.flatten(1).square().sum(1).sqrt()
         # Adding d squares in double precision and taking the root is off by less than (d + 4) 2⁻⁵²; of one, not at all.
         several = (change != 0).flatten(1).sum(1).double()
         limit = self.epsilon * (1 - torch.where(several > 1, several + 4, 0.0) * 2.0**-52)
-        size = change.flatten(1).square().sum(1).sqrt()
         scale = torch.where(size > limit, limit / size.clamp_min(_tiny(size)), 1.0)
         found = self._rounded(clean, start + _per_sample(scale, change) * change)
         over = self.lengths(clean, found) > limit

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from certcal._checks import InputError, positive
-from certcal.attacks._ball import Ball
+from certcal.attacks._ball import LONGEST, Ball
 from certcal.binning import edges_for
 
 
@@ -106,4 +106,4 @@ def check_settings(steps: object, scale: float) -> None:
 
 def step_length(ball: Ball, steps: int, scale: float) -> float:
     """2 · scale · ε / steps: twice the radius in all, as Salman et al. (2019), times the factor v of Emde et al."""
-    return 2 * scale * ball.epsilon / steps
+    return min(2 * scale * ball.epsilon / steps, LONGEST)

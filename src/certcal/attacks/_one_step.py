@@ -16,6 +16,7 @@ from certcal.attacks._odds import lead, odds_against
 from certcal.attacks._subject import Box, Progress, Subject, known, subject
 from certcal.attacks._target import Target
 from certcal.models._protocol import Outputs
+from certcal.models._torch_threads import torch_threads
 from certcal.predictions import Predictions
 
 
@@ -34,6 +35,7 @@ def one_step_ace(
     seed: int = 0,
     outputs: Outputs | None = None,
     batch: int = 500,
+    threads: int = 1,
     progress: Progress | None = None,
 ) -> Attacked:
     """Move every input once along the gradient of its confidence: down where the prediction is right, up where not.
@@ -46,7 +48,7 @@ def one_step_ace(
 
     Parameters
     ----------
-    model, inputs, labels, epsilon, norm, box, sigma, draws, seed, outputs, batch, progress
+    model, inputs, labels, epsilon, norm, box, sigma, draws, seed, outputs, batch, threads, progress
         As for :func:`ace`.
     decay
         What the length of a step that changes the label is multiplied with.
@@ -61,20 +63,21 @@ def one_step_ace(
     >>> one_step_ace(MLP(4, hidden=(16,), classes=3).eval(), inputs, labels, epsilon=0.1).changed
     0
     """
-    found = subject(
-        model,
-        inputs,
-        labels,
-        outputs=outputs,
-        epsilon=epsilon,
-        norm=norm,
-        box=box,
-        sigma=sigma,
-        draws=draws,
-        seed=seed,
-        batch=batch,
-    )
-    return attack(found, found.predict(found.inputs), decay, attempts, progress)
+    with torch_threads(threads):
+        found = subject(
+            model,
+            inputs,
+            labels,
+            outputs=outputs,
+            epsilon=epsilon,
+            norm=norm,
+            box=box,
+            sigma=sigma,
+            draws=draws,
+            seed=seed,
+            batch=batch,
+        )
+        return attack(found, found.predict(found.inputs), decay, attempts, progress)
 
 
 def attack(

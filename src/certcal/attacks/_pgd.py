@@ -11,9 +11,11 @@ from certcal._checks import positive, whole_number
 from certcal.attacks._ascent import ascend
 from certcal.attacks._attacked import Attacked, attacked
 from certcal.attacks._ball import Norm
+from certcal.attacks._confidence import step_length
 from certcal.attacks._odds import odds_against
-from certcal.attacks._subject import Box, Progress, known, subject
+from certcal.attacks._subject import Box, Progress, Subject, known, subject
 from certcal.models._protocol import Outputs
+from certcal.models._torch_threads import torch_threads
 
 
 def pgd(
@@ -31,6 +33,7 @@ def pgd(
     seed: int = 0,
     outputs: Outputs | None = None,
     batch: int = 500,
+    threads: int = 1,
     progress: Progress | None = None,
 ) -> Attacked:
     """Raise the cross entropy of the true class over ‖γ‖ ≤ ε, whatever becomes of the label.
@@ -40,7 +43,7 @@ def pgd(
 
     Parameters
     ----------
-    model, inputs, labels, epsilon, norm, box, sigma, draws, seed, outputs, batch, progress
+    model, inputs, labels, epsilon, norm, box, sigma, draws, seed, outputs, batch, threads, progress
         As for :func:`ace`.
     steps
         How many steps are taken.
@@ -56,33 +59,39 @@ def pgd(
     >>> found.accuracy < found.clean_accuracy, bool((found.lengths <= 0.2).all())
     (True, True)
     """
+    with torch_threads(threads):
+        found = subject(
+            model,
+            inputs,
+            labels,
+            outputs=outputs,
+            epsilon=epsilon,
+            norm=norm,
+            box=box,
+            sigma=sigma,
+            draws=draws,
+            seed=seed,
+            batch=batch,
+        )
+        return attack(found, steps, scale, progress)
+
+
+def attack(subject: Subject, steps: int, scale: float, progress: Progress | None) -> Attacked:
+    """As :func:`pgd`, when what is attacked has been checked."""
     count = whole_number(steps, 1, 1_000_000, "steps", "pass the number of steps, at least 1")
-    length = 2 * positive(scale, "scale") / count
-    found = subject(
-        model,
-        inputs,
-        labels,
-        outputs=outputs,
-        epsilon=epsilon,
-        norm=norm,
-        box=box,
-        sigma=sigma,
-        draws=draws,
-        seed=seed,
-        batch=batch,
-    )
-    clean = found.predict(found.inputs)
-    moved = np.array(found.inputs)
-    for part in found.parts():
-        start = found.clean(part)
-        (truth,) = known(start, found.labels[part])
+    ball = subject.ball
+    length = step_length(ball, count, positive(scale, "scale"))
+    clean = subject.predict(subject.inputs)
+    moved = np.array(subject.inputs)
+    for part in subject.parts():
+        start = subject.clean(part)
+        (truth,) = known(start, subject.labels[part])
 
         def against(log_probabilities: Tensor, _: int = 0, truth: Tensor = truth) -> Tensor:
             return odds_against(log_probabilities, truth)
 
-        ball = found.ball
-        best = ascend(found.target(part), start, ball, count, length * ball.epsilon, against, against)
+        best = ascend(subject.target(part), start, ball, count, length, against, against)
         moved[part] = best.cpu().numpy()
         if progress is not None:
             progress(part.stop, len(moved))
-    return attacked("PGD", found, moved, clean, found.predict(moved), steps=count, scale=float(scale))
+    return attacked("PGD", subject, moved, clean, subject.predict(moved), steps=count, scale=float(scale))

@@ -142,14 +142,14 @@ def subject(
     batch: int,
 ) -> Subject:
     """Check everything that all attacks are told; for the parameters see :func:`certcal.attacks.ace`."""
-    box = _single_precision(box)
+    box = single_precision(box)
     try:
         ball = Ball(float(epsilon), norm, box)
     except (TypeError, OverflowError):
-        raise InputError(f"epsilon is {epsilon!r}; pass a finite distance, at least 0") from None
+        raise InputError(f"epsilon is {epsilon!r}; pass a distance, at least 0") from None
     data = Inputs.from_arrays(inputs, labels)
     if box is not None:
-        _check_box(data.inputs, box)
+        check_box(data.inputs, box)
     adapted = load(cast("str", model), outputs) if isinstance(model, str | os.PathLike) else wrap(model, outputs)
     return Subject(
         adapted,
@@ -169,7 +169,7 @@ def known(like: Tensor, *arrays: NDArray[Any]) -> list[Tensor]:
     return [torch.tensor(each, device=like.device) for each in arrays]
 
 
-def _single_precision(box: Box) -> Box:
+def single_precision(box: Box) -> Box:
     """The box with its ends rounded as the inputs are."""
     if box is None:
         return None
@@ -180,11 +180,12 @@ def _single_precision(box: Box) -> Box:
     return low, high
 
 
-def _check_box(inputs: Floats, box: tuple[float, float]) -> None:
+def check_box(inputs: Floats, box: tuple[float, float]) -> None:
+    """Raise if an input is outside the box."""
     outside = (inputs < box[0]) | (inputs > box[1])
     if outside.any():
         place = tuple(map(int, np.argwhere(outside)[0]))
         raise InputError(
             f"inputs[{', '.join(map(str, place))}] is {inputs[place]:.9g}, outside the box from {box[0]:g} to "
-            f"{box[1]:g}; pass box=(smallest, largest) of valid inputs, or box=None"
+            f"{box[1]:g}; pass box=(smallest, largest) of valid inputs, or box=None (in the terminal --box)"
         )

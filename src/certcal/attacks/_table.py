@@ -17,6 +17,7 @@ from certcal.attacks._subject import Box, Progress, Subject, subject
 from certcal.claims import Frozen
 from certcal.metrics import Measurements, measure
 from certcal.models._protocol import Outputs
+from certcal.models._torch_threads import torch_threads
 from certcal.predictions import Predictions
 
 AttackName = Literal["+1,y", "-1,y", "+1,pred", "-1,pred", "one-step"]
@@ -223,13 +224,14 @@ def attack_table(
     seed: int = 0,
     outputs: Outputs | None = None,
     batch: int = 500,
+    threads: int = 1,
     progress: Progress | None = None,
 ) -> AttackTable:
     """Run attacks that keep labels, and measure what they do to the calibration.
 
     Parameters
     ----------
-    model, inputs, labels, norm, steps, step, box, sigma, draws, seed, outputs, batch
+    model, inputs, labels, norm, steps, step, box, sigma, draws, seed, outputs, batch, threads
         As for :func:`ace`.
     epsilons
         One largest distance, or several.
@@ -253,30 +255,30 @@ def attack_table(
         choice(each, ATTACKS, "attacks")
     count = bin_count(bins)
     balls = [Ball(each, norm, None) for each in distances]
-    first = subject(
-        model,
-        inputs,
-        labels,
-        outputs=outputs,
-        epsilon=balls[0].epsilon,
-        norm=norm,
-        box=box,
-        sigma=sigma,
-        draws=draws,
-        seed=seed,
-        batch=batch,
-    )
-    clean = first.predict(first.inputs)
-    total = len(balls) * len(wanted) * len(clean)
-    rows: list[AttackRow] = []
-    for ball in balls:
-        here = first.within(Ball(ball.epsilon, norm, first.ball.box))
-        for each in wanted:
-            tell = _Shifted(progress, len(rows) * len(clean), total)
-            found = _run(here, clean, each, steps, step, tell)
-            rows.append(
-                AttackRow(each, found.name, ball.epsilon, _measured(found.predictions, count), found.predictions, found)
-            )
+    with torch_threads(threads):
+        first = subject(
+            model,
+            inputs,
+            labels,
+            outputs=outputs,
+            epsilon=balls[0].epsilon,
+            norm=norm,
+            box=box,
+            sigma=sigma,
+            draws=draws,
+            seed=seed,
+            batch=batch,
+        )
+        clean = first.predict(first.inputs)
+        total = len(balls) * len(wanted) * len(clean)
+        rows: list[AttackRow] = []
+        for ball in balls:
+            here = first.within(Ball(ball.epsilon, norm, first.ball.box))
+            for each in wanted:
+                tell = _Shifted(progress, len(rows) * len(clean), total)
+                found = _run(here, clean, each, steps, step, tell)
+                measured = _measured(found.predictions, count)
+                rows.append(AttackRow(each, found.name, ball.epsilon, measured, found.predictions, found))
     shared = {name: value for name, value in first.settings.items() if name != "epsilon"}
     start = AttackRow(None, "unattacked", 0.0, _measured(clean, count), clean)
     return AttackTable(start, tuple(rows), len(clean), {**shared, "steps": steps, "bins": count})

@@ -52,15 +52,3 @@ def crew_of(workshop: Workshop, workers: int) -> Generator[Crew, None, None]:
         yield together
     finally:
         together.close()
-
-
-@contextlib.contextmanager
-def one_thread() -> Generator[None, None, None]:
-    """One thread for torch's arithmetic, since sums depend on how many there are; and its generator left as it was."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        with torch.random.fork_rng(devices=[]):  # pyright: ignore[reportUnknownMemberType]
-            yield
-    finally:
-        torch.set_num_threads(before)

@@ -24,7 +24,7 @@ from certcal.data import Inputs
 from certcal.models._adapter import reason
 from certcal.models._files import read_bytes
 from certcal.models._torch import weights_digest
-from certcal.training._log import append, rewrite
+from certcal.training._log import LOG, append, rewrite
 from certcal.training._model import save_model
 from certcal.training._state import COUNTERS, State
 from certcal.training._step import Workshop
@@ -74,6 +74,11 @@ class Folder:
         self._file = name
         self._remove_others()
 
+    @property
+    def has_checkpoint(self) -> bool:
+        """Whether something would be lost if another run took the folder."""
+        return self._file is not None
+
     def kept(self) -> str:
         """A few words on what there is."""
         return (
@@ -101,12 +106,21 @@ def opened(path: Path, workshop: Workshop, inputs: Inputs, test: Inputs | None) 
     make_folder(path)
     with only_writer(path, "training in this folder"):
         remove_leftovers(path)
-        if (path / RECIPE).exists():
-            _check_same(path, _json(path / RECIPE), what)
-        else:
+        before = _json(path / RECIPE) if (path / RECIPE).exists() else None
+        other = "nothing yet" if before is None else _difference(before, what)
+        if before is None:
             _check_free(path)
+        elif other is not None and not _nothing_learnt(path):
+            raise InputError(f"{path}: holds a training run with {other}; choose another folder, or pass what it had")
+        if other is not None:
             write_durably(path / RECIPE, _text({**what, "versions": _versions()}))
         yield Folder(path)
+
+
+def _nothing_learnt(path: Path) -> bool:
+    """Whether a run that was begun ended before its first checkpoint, so that there is nothing to lose."""
+    log = path / LOG
+    return {entry.name for entry in path.iterdir()} <= {RECIPE, LOCK, LOG} and not (log.exists() and log.stat().st_size)
 
 
 def _description(workshop: Workshop, inputs: Inputs, test: Inputs | None) -> dict[str, Any]:
@@ -156,7 +170,8 @@ _WORDS = {
 }
 
 
-def _check_same(path: Path, before: Mapping[str, Any], what: Mapping[str, Any]) -> None:
+def _difference(before: Mapping[str, Any], what: Mapping[str, Any]) -> str | None:
+    """In what a run differs from the one before, in words; None where it is the same."""
     for key, value in what.items():
         if before.get(key) == value:
             continue
@@ -164,10 +179,9 @@ def _check_same(path: Path, before: Mapping[str, Any], what: Mapping[str, Any]) 
             found: Any = before.get(key)
             old = cast("dict[str, Any]", found if isinstance(found, dict) else {})
             name = next((name for name in value if old.get(name) != value[name]), "method")
-            difference = f"another recipe ({name} was {old.get(name)!r} and is now {value[name]!r})"
-        else:
-            difference = _WORDS[key]
-        raise InputError(f"{path}: holds a training run with {difference}; choose another folder, or pass what it had")
+            return f"another recipe ({name} was {old.get(name)!r} and is now {value[name]!r})"
+        return _WORDS[key]
+    return None
 
 
 def _json(path: Path) -> dict[str, Any]:

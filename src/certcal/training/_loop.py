@@ -17,7 +17,8 @@ from certcal._checks import InputError
 from certcal.attacks import Target
 from certcal.data import Inputs
 from certcal.models._protocol import Outputs
-from certcal.training._crew import Crew, crew_of, one_thread
+from certcal.models._torch_threads import torch_threads
+from certcal.training._crew import Crew, crew_of
 from certcal.training._evaluate import evaluate
 from certcal.training._folder import Folder, opened
 from certcal.training._interrupt import between_steps
@@ -93,7 +94,7 @@ def train(
     began = time.perf_counter()
     workshop = prepared(network, inputs, recipe, test, start, outputs)
     workers = checked_workers(workers, recipe)
-    with one_thread(), nullcontext() if out is None else opened(Path(out), workshop, inputs, test) as folder:
+    with torch_threads(), nullcontext() if out is None else opened(Path(out), workshop, inputs, test) as folder:
         state = State.begin(workshop)
         if folder is not None:
             folder.resume(state)
@@ -231,7 +232,8 @@ class Run:
     def _diverged(self, what: str) -> Diverged:
         state = self.state
         kept = "nothing was saved" if self.folder is None else self.folder.kept()
+        where = ", in a new folder" if self.folder is not None and self.folder.has_checkpoint else ""
         return Diverged(
             f"training diverged at step {state.step} (epoch {state.epoch}): {what}; {kept}; try a lower learning rate, "
-            "longer warm-ups of sigma and epsilon, or precision float32"
+            f"longer warm-ups of sigma and epsilon, or precision float32{where}"
         )

@@ -118,7 +118,9 @@ class MeanCrossEntropy:
 class MixedLoss:
     """η·CE + (1 - η)·calibration error of the adversary, its bins held fixed: ACCE-ACT* (appendix J.4.2).
 
-    Where there was no adversary (ε = 0), the cross entropy alone.
+    The calibration error is that of equation (5), with its 1/N: at most 1. The paper takes η from .8 to .99 because its
+    own "may be magnitudes larger than the CE", which only the sum over the batch can be; so the same η gives the
+    calibration less weight here. Where there was no adversary (ε = 0), the loss is the cross entropy alone.
 
     Attributes
     ----------

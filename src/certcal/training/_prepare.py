@@ -12,6 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from certcal._checks import InputError, whole_number
+from certcal.attacks._subject import check_box, single_precision
 from certcal.data import Inputs
 from certcal.models._adapter import reason
 from certcal.models._files import read_bytes
@@ -51,6 +52,9 @@ def prepared(
     for argument, data in (("inputs", inputs), ("test", test)):
         if data is not None:
             _check_data(mine.eval(), name, data, argument)
+    box = single_precision(recipe.box)
+    if recipe.epsilon and box is not None:
+        check_box(inputs.inputs, box)
     if len(inputs) < recipe.batch:
         raise InputError(
             f"inputs has {len(inputs)} samples, fewer than a batch of {recipe.batch}; pass a smaller batch"
@@ -58,6 +62,7 @@ def prepared(
     smallest = len(inputs) // -(-len(inputs) // recipe.batch)
     if smallest < recipe.pieces:
         raise InputError(f"pieces is {recipe.pieces}, but batches have {smallest} samples; pass fewer pieces")
+    _check_training(mine, name, inputs, smallest // recipe.pieces * (recipe.draws if recipe.sigma else 1))
     return Workshop(mine, returns, recipe, _tensor(inputs.inputs), _tensor(inputs.labels))
 
 
@@ -104,6 +109,27 @@ def _check_data(network: nn.Module, name: str, data: Any, argument: str) -> None
         raise InputError(
             f"labels[{index}] of {argument} is {data.labels[index]}, but {name} has {rows.shape[1]} classes, "
             "counted from 0; pass a network with more classes, or repair the labels"
+        )
+
+
+def _check_training(network: nn.Module, name: str, data: Inputs, smallest: int) -> None:
+    """Try a copy in training mode, in which batch normalisation cannot take one sample and some return more."""
+    count = min(2, smallest)
+    trial = copy.deepcopy(network).train()
+    device = next(network.parameters()).device
+    try:
+        with torch.no_grad(), torch.random.fork_rng(devices=[]):  # pyright: ignore[reportUnknownMemberType]
+            rows: Any = trial(_tensor(data.inputs[:count]).to(device))
+    except Exception as error:
+        remedy = "pass a larger batch or fewer pieces" if count == 1 else "pass a network that can be trained on them"
+        raise InputError(
+            f"{name} in training mode does not take {count} of the inputs at a time, as a piece of a batch may be "
+            f"({reason(error)}); {remedy}"
+        ) from error
+    if not isinstance(rows, Tensor) or rows.ndim != 2:
+        raise InputError(
+            f"{name} in training mode returns a {type(rows).__name__}; it must return a row per input, as it does in "
+            "evaluation mode"
         )
 
 

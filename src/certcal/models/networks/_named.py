@@ -163,4 +163,7 @@ def _try(name: str, network: nn.Module, shape: tuple[int, ...], classes: int) ->
             part.training = mode
     if not isinstance(answer, Tensor) or tuple(answer.shape) != (2, classes):
         found = tuple(answer.shape) if isinstance(answer, Tensor) else type(answer).__name__
-        raise InputError(f"{name} returns {found} for two inputs; for {classes} classes it must return (2, {classes})")
+        raise InputError(
+            f"{name} returns {found} for two inputs; for {classes} classes it must return (2, {classes}); "
+            f"change it, or check that labels are from 0 to {classes - 1}"
+        )
