@@ -21,7 +21,7 @@ def compared(
     columns = {kind: [column(models, radius, kind) for radius in radii] for kind in KINDS}
     parts = [
         _layout(columns, methods, radii),
-        _differences(columns["tight"], methods),
+        _differences(jobs, models, [radius for radius in radii if radius >= FAR]),
         _chosen(columns["tight"], methods),
         _costs(jobs, times, titles),
     ]
@@ -38,10 +38,7 @@ def _layout(columns: Mapping[str, Sequence[Column]], methods: Sequence[str], rad
             [f"exact calibration error, {kind}", m, *(_percent(c.by_error.get(m), "error") for c in columns[kind])]
             for m in methods
         ]
-    rows += [
-        ["the same by ADMM (2 runs), tight", m, *("" if c.radius < FAR else _admm(c, m, "tight") for c in tight)]
-        for m in methods
-    ]
+    rows += [["the same by ADMM (2 runs), tight", m, *(_admm(c, m, "tight") for c in tight)] for m in methods]
     rows += [
         ["certified Brier score, tight", m, *(_percent(c.by_brier.get(m), "brier") for c in tight)] for m in methods
     ]
@@ -59,26 +56,29 @@ def _admm(found: Column, method: str, kind: str) -> str:
     return "–" if cell is None else f"{100 * approximated(cell.model, found.radius, kind):.2f}"
 
 
-def _differences(columns: Sequence[Column], methods: Sequence[str]) -> str:
-    """Each method's chosen model against that of fine-tuned AT: points of exact error, with intervals over images."""
-    reference = "Fine-tuned AT"
-    far = [each for each in columns if each.radius >= FAR]
+def _differences(jobs: Sequence[Any], models: Sequence[Model], radii: Sequence[float]) -> str:
+    """Every fine-tuned model against fine-tuned AT from the same baseline at the same learning rate.
+
+    In points of exact error, with intervals over images, and of certified accuracy.
+    """
+    known = {(job.method, job.sigma, job.rate): model for job, model in zip(jobs, models, strict=True)}
     rows: list[list[str]] = []
-    for method in methods:
-        if method == reference:
+    for (method, sigma, rate), model in known.items():
+        if method in ("at", "tuned-at"):
             continue
-        row = [method]
-        for found in far:
-            ours, theirs = found.by_error.get(method), found.by_error.get(reference)
+        other = known["tuned-at", sigma, rate]
+        row = [model.method, f"{sigma:g}", f"{rate:g}"]
+        for radius in radii:
+            ours, theirs = evaluate(model, radius, "tight"), evaluate(other, radius, "tight")
             if ours is None or theirs is None:
                 row += ["–", "–"]
                 continue
-            value, low, high = difference(ours.model, theirs.model, found.radius, "tight")
+            value, low, high = difference(model, other, radius, "tight")
             row.append(f"{100 * value:+.2f} [{100 * low:+.2f}, {100 * high:+.2f}]".replace("-", "−"))
             row.append(f"{100 * (ours.accuracy - theirs.accuracy):+.1f}".replace("-", "−"))
         rows.append(row)
-    head = ["against fine-tuned AT", *(t for f in far for t in (f"error at R = {f.radius:g}", "accuracy"))]
-    return _markdown(head, rows)
+    pairs = (text for radius in radii for text in (f"error at R = {radius:g}", "certified accuracy"))
+    return _markdown(["against fine-tuned AT", "σ", "rate", *pairs], rows)
 
 
 def _chosen(columns: Sequence[Column], methods: Sequence[str]) -> str:

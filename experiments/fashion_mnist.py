@@ -35,6 +35,7 @@ MEAN, STD = 0.286, 0.353
 METHODS = {
     "at": "AT",
     "tuned-at": "Fine-tuned AT",
+    "tuned-at-large": "Fine-tuned AT, large batches",
     "gaussian": "Fine-tuned Gaussian",
     "brier-act": "Brier-ACT",
     "acce-act": "ACCE-ACT",
@@ -115,7 +116,7 @@ def train_and_sample(job: Job) -> dict[str, Any]:
     split = fashion_mnist(job.data, test=job.scale.test)
     most = job.scale.train if job.method == "at" else job.scale.tuned
     inputs = Inputs.from_arrays(split.train.inputs[:most], split.train.labels[:most])
-    kind = "smoothadv" if job.method in ("at", "tuned-at") else job.method
+    kind = "smoothadv" if job.method in ("at", "tuned-at", "tuned-at-large") else job.method
     settings: dict[str, Any] = {"sigma": job.sigma, "draws": 2}
     if kind != "gaussian":
         settings |= {"epsilon": job.epsilon, "attack_steps": 2}
@@ -126,7 +127,7 @@ def train_and_sample(job: Job) -> dict[str, Any]:
         last = job.scale.epochs
         chosen = replace(chosen, milestones=(last - 2, last - 1), sigma_warmup=1, epsilon_delay=1, epsilon_warmup=2)
     else:
-        large = kind.startswith(("acce", "exact"))
+        large = job.method.startswith(("acce", "exact", "tuned-at-large"))
         batch = job.scale.large if large else job.scale.batch
         chosen = recipe(kind, fine_tune=True, epochs=job.scale.tuning, batch=batch, learning_rate=job.rate, **settings)
         chosen = replace(chosen, milestones=(job.scale.tuning - 1,), epsilon_warmup=1 if kind != "gaussian" else 0)
