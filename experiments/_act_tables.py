@@ -124,7 +124,7 @@ def _figure(models: Sequence[Model], jobs: Sequence[Any], radii: Sequence[float]
     far = [radius for radius in radii if radius >= FAR]
     fig, axes = plt.subplots(1, len(far), figsize=(4.5 * len(far), 3.8), squeeze=False, layout="constrained")
     baselines = {job.sigma: model for job, model in zip(jobs, models, strict=True) if job.method == "at"}
-    marks = dict(zip(dict.fromkeys(model.method for model in models), "oosvP^DX", strict=False))
+    marks = dict(zip(dict.fromkeys(model.method for model in models), "oosvP^DXd<>", strict=False))
     for axis, radius in zip(axes[0], far, strict=True):
         for method, mark in marks.items():
             points = []

@@ -42,6 +42,7 @@ METHODS = {
     "acce-act-star": "ACCE-ACT*",
     "exact-act": "Exact-ACT",
     "exact-act-star": "Exact-ACT*",
+    "exact-act-ahead": "Exact-ACT, looking ahead",
 }
 
 

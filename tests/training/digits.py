@@ -15,7 +15,7 @@ from certcal.training import Recipe, Trained, recipe
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
-ADVERSARIAL = ("smoothadv", "brier-act", "acce-act", "acce-act-star", "exact-act")
+ADVERSARIAL = ("smoothadv", "brier-act", "acce-act", "acce-act-star", "exact-act", "exact-act-star", "exact-act-ahead")
 
 
 def data(samples: int = 500) -> Inputs:

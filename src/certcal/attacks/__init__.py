@@ -8,6 +8,7 @@ try:
     from certcal.attacks._attacked import Attacked
     from certcal.attacks._ball import Ball
     from certcal.attacks._brier import BrierAdversary
+    from certcal.attacks._ece import EceAdversary
     from certcal.attacks._exact import ExactAdversary
     from certcal.attacks._one_step import one_step_ace
     from certcal.attacks._pgd import pgd
@@ -32,6 +33,7 @@ __all__ = [
     "Attacked",
     "Ball",
     "BrierAdversary",
+    "EceAdversary",
     "ExactAdversary",
     "Found",
     "SmoothAdv",

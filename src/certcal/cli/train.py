@@ -20,8 +20,9 @@ METHODS = {
     "brier-act": "adversaries of the Brier score",
     "acce-act": "adversaries of the certified calibration error, by ADMM in the batch",
     "acce-act-star": "the same, with their calibration error in the loss",
-    "exact-act": "adversaries of the certified calibration error, by the exact program",
+    "exact-act": "adversaries of the calibration error itself, with the exact signs of its bins",
     "exact-act-star": "the same, with their calibration error in the loss",
+    "exact-act-ahead": "adversaries that the exact program tells where to go",
 }
 _MOST = 10_000_000
 

@@ -97,8 +97,15 @@ def acce_adversary(recipe: Recipe, moment: Moment) -> Adversary:
     )
 
 
-def exact_adversary(recipe: Recipe, moment: Moment) -> Adversary:
+def ece_adversary(recipe: Recipe, moment: Moment) -> Adversary:
     """Of Exact-ACT."""
+    from certcal.attacks import EceAdversary
+
+    return EceAdversary(recipe.attack_steps, recipe.attack_scale, bins=recipe.bins)
+
+
+def exact_adversary(recipe: Recipe, moment: Moment) -> Adversary:
+    """Of Exact-ACT that looks ahead."""
     from certcal.attacks import ExactAdversary
 
     return ExactAdversary(recipe.attack_steps, recipe.attack_scale, bins=recipe.bins)
@@ -111,6 +118,7 @@ _TABLE: dict[str, Callable[[Recipe], Parts]] = {
     "brier-act": _against(brier_adversary),
     "acce-act": _against(acce_adversary),
     "acce-act-star": _mixed(acce_adversary),
-    "exact-act": _against(exact_adversary),
-    "exact-act-star": _mixed(exact_adversary),
+    "exact-act": _against(ece_adversary),
+    "exact-act-star": _mixed(ece_adversary),
+    "exact-act-ahead": _against(exact_adversary),
 }

@@ -7,7 +7,7 @@ from typing import Any
 from certcal.training._recipe import Recipe, check_names, known_method
 
 # Attack a whole batch at once, for which a large one is advisable.
-_DISTRIBUTIONAL = ("acce-act", "acce-act-star", "exact-act", "exact-act-star")
+_DISTRIBUTIONAL = ("acce-act", "acce-act-star", "exact-act", "exact-act-star", "exact-act-ahead")
 _ADVERSARIAL = ("smoothadv", "brier-act", *_DISTRIBUTIONAL)
 
 
@@ -27,7 +27,8 @@ def recipe(method: str, *, fine_tune: bool | None = None, **changes: Any) -> Rec
         See :class:`Recipe`.
     fine_tune
         Whether training begins with trained weights. By default true for the methods that were published that way
-        (``brier-act``, ``acce-act``, ``acce-act-star``, ``exact-act``, ``exact-act-star``).
+        (``brier-act``, ``acce-act``, ``acce-act-star``, ``exact-act``, ``exact-act-star``,
+        ``exact-act-ahead``).
     changes
         Any attributes of :class:`Recipe`.
 

@@ -23,8 +23,9 @@ METHODS = {
     "brier-act": "adversaries of the Brier score",
     "acce-act": "adversaries of the certified calibration error, by ADMM in the batch",
     "acce-act-star": "as acce-act, with their calibration error in the loss",
-    "exact-act": "adversaries of the certified calibration error, by the exact program",
+    "exact-act": "adversaries of the calibration error itself, with the exact signs of its bins",
     "exact-act-star": "as exact-act, with their calibration error in the loss",
+    "exact-act-ahead": "adversaries that the exact program tells where to go with the steps left",
 }
 ALIASES = {"at": "smoothadv"}
 MOST_EPOCHS = 100_000
@@ -40,7 +41,7 @@ class Recipe:
     ----------
     method
         One of ``standard``, ``gaussian``, ``smoothadv`` (or ``at``), ``brier-act``, ``acce-act``, ``acce-act-star``,
-        ``exact-act``, ``exact-act-star``.
+        ``exact-act``, ``exact-act-star``, ``exact-act-ahead``.
     sigma
         Standard deviation σ of the noise, in the units of the inputs; 0 trains the network itself.
     epsilon, norm, box
