@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from certcal import InputError
-from certcal.attacks import AcceAdversary, Ball, BrierAdversary, ExactAdversary, SmoothAdv, Target
+from certcal.attacks import AcceAdversary, Ball, BrierAdversary, EceAdversary, ExactAdversary, SmoothAdv, Target
 from certcal.attacks._exact import ENOUGH, MARGIN, SHORTFALL, Pilot
 from certcal.attacks._protocol import Keep
 from certcal.attacks._reach import Reach
@@ -22,7 +22,7 @@ from tests.attacks import naive_exact
 from tests.attacks.conftest import Trained
 from tests.attacks.small import SIGMA, batch, differences, judged, small_target
 
-EVERY = (SmoothAdv(3), BrierAdversary(3), AcceAdversary(3, sigma=SIGMA), ExactAdversary(3))
+EVERY = (SmoothAdv(3), BrierAdversary(3), AcceAdversary(3, sigma=SIGMA), EceAdversary(3), ExactAdversary(3))
 
 
 def linear_log_odds(seed: int, n: int) -> tuple[Target, Tensor, Tensor, Tensor]:
