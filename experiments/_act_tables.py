@@ -13,17 +13,26 @@ FAR = 0.5  # from this radius on differences are shown with intervals
 
 
 def compared(
-    jobs: Sequence[Any], times: Mapping[str, Any], titles: Mapping[str, str], radii: Sequence[float]
+    jobs: Sequence[Any],
+    titles: Mapping[str, str],
+    radii: Sequence[float],
+    confirmed: Sequence[str],
 ) -> tuple[str, Callable[[Path], None]]:
     """The page's tables, and a function that draws its figure."""
     models = [Model(titles[job.method], job.name, job.folder / "run") for job in jobs]
     methods = list(titles.values())
+    fresh = [job for job in jobs if job.method in confirmed]
+    others = [Model(titles[job.method], job.name, job.folder / "fresh") for job in fresh]
+    far = [radius for radius in radii if radius >= FAR]
     columns = {kind: [column(models, radius, kind) for radius in radii] for kind in KINDS}
     parts = [
         _layout(columns, methods, radii),
-        _differences(jobs, models, [radius for radius in radii if radius >= FAR]),
+        "The differences, on the same images:",
+        _differences(jobs, models, far),
+        "On as many other images, which no choice was made on:",
+        _differences(fresh, others, far),
+        "Which models the first table shows:",
         _chosen(columns["tight"], methods),
-        _costs(jobs, times, titles),
     ]
     return "\n\n".join(parts), lambda path: _figure(models, jobs, radii, path)
 
@@ -98,19 +107,6 @@ def _chosen(columns: Sequence[Column], methods: Sequence[str]) -> str:
         if (cell := found.by_error.get(method)) is not None
     ]
     return _markdown(["R", "method", "model", "certified accuracy", "exact error", "over all images"], rows)
-
-
-def _costs(jobs: Sequence[Any], times: Mapping[str, Any], titles: Mapping[str, str]) -> str:
-    """Seconds of training per 1000 images, per method, and the ratio to fine-tuned AT."""
-    rows: list[list[str]] = []
-    cost: dict[str, float] = {}
-    for method in titles:
-        used = [times[job.name] for job in jobs if job.method == method and job.name in times]
-        if used:
-            cost[method] = 1000 * sum(each["train"] for each in used) / sum(each["samples"] for each in used)
-    for method, value in cost.items():
-        rows.append([titles[method], f"{value:.2f}", f"{value / cost['tuned-at']:.2f}"])
-    return _markdown(["method", "seconds per 1000 images", "ratio to fine-tuned AT"], rows)
 
 
 def _figure(models: Sequence[Model], jobs: Sequence[Any], radii: Sequence[float], path: Path) -> None:
