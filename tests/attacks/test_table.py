@@ -54,6 +54,16 @@ def test_attacks_do_to_likelihood_and_confidence_what_they_say(table: AttackTabl
     assert table["+1,y", 0.1].adaptive_ece > 4 * table.clean.adaptive_ece
 
 
+def test_numbers_of_a_smoothed_classifier_say_that_they_are_of_the_draws(trained: Trained, table: AttackTable) -> None:
+    options: Any = {"epsilons": 0.05, "attacks": "+1,y", "steps": 2, "sigma": 0.25, "draws": 3}
+    found = attack_table(trained.network, trained.inputs[:20], trained.labels[:20], **options)
+    attacked = found["+1,y"].attacked
+    assert attacked is not None
+    for sentence in (found.sentence, attacked.sentence):
+        assert "of the mean over 3 fixed draws of noise" in sentence
+    assert "draws" not in table.sentence
+
+
 def test_the_table_says_that_what_was_found_is_a_lower_bound(table: AttackTable) -> None:
     assert table.worst.attack == "+1,y"
     assert "at least" in table.sentence

@@ -111,8 +111,8 @@ class Attacked:
         reached = round_outward(max(before, after), "lower")
         return (
             f"{self.name} moved {self.moved} of {len(self.labels)} inputs by at most {limit}: {kept}, and the "
-            f"calibration error ({BINS} bins) went from {before:.4f} to {after:.4f}; at least {reached} is reachable, "
-            "the worst case may be larger."
+            f"calibration error ({BINS} bins){of_what(self.settings)} went from {before:.4f} to {after:.4f}; at least "
+            f"{reached} is reachable, the worst case may be larger."
         )
 
     def to_dict(self) -> dict[str, Any]:
@@ -145,6 +145,17 @@ def attacked(
     change = (inputs.astype(np.float64) - subject.inputs).reshape(len(inputs), -1)
     lengths = np.abs(change).max(axis=1) if subject.ball.norm == "linf" else np.sqrt(np.square(change).sum(axis=1))
     return Attacked(name, inputs, subject.labels, clean, found, lengths, subject.settings | more)
+
+
+def of_what(settings: Mapping[str, Any]) -> str:
+    """What the numbers of an attack on a smoothed classifier are of: the mean that was attacked, not the true one.
+
+    Examples
+    --------
+    >>> of_what({"norm": "l2"}), of_what({"sigma": 0.25, "draws": 16})
+    ('', ' of the mean over 16 fixed draws of noise')
+    """
+    return f" of the mean over {settings['draws']} fixed draws of noise" if "sigma" in settings else ""
 
 
 def predicted(predictions: Predictions) -> NDArray[np.int64]:

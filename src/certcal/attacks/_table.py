@@ -10,7 +10,7 @@ from certcal._checks import InputError, bin_count, choice
 from certcal._rounding import round_outward
 from certcal.attacks._ace import Omega
 from certcal.attacks._ace import attack as ace_attack
-from certcal.attacks._attacked import Attacked
+from certcal.attacks._attacked import Attacked, of_what
 from certcal.attacks._ball import Ball, Norm
 from certcal.attacks._one_step import attack as one_step_attack
 from certcal.attacks._subject import Box, Progress, Subject, subject
@@ -174,7 +174,8 @@ class AttackTable:
         """What was found."""
         worst = self.worst
         reached = round_outward(worst.adaptive_ece, "lower")
-        start = f"On these {self.n} samples the calibration error (AdaECE) is {self.clean.adaptive_ece:.4f}"
+        error = f"the calibration error (AdaECE){of_what(self.settings)}"
+        start = f"On these {self.n} samples {error} is {self.clean.adaptive_ece:.4f}"
         if worst.attacked is None:
             return (
                 f"{start}, and no attack raised it; that an attack finds nothing does not prove that nothing is there."
