@@ -67,9 +67,7 @@ class Question:
 
     def box_of(self, inputs: Inputs) -> Box:
         """The box, now that the inputs are known."""
-        if self.box != "auto":
-            return self.box
-        return (0.0, 1.0) if inputs.scale == "k/255" else None
+        return inputs.box if self.box == "auto" else self.box
 
     def settings(self, inputs: Inputs) -> dict[str, Any]:
         """What :func:`certcal.attacks.attack_table` is told."""

@@ -81,7 +81,7 @@ class Asked:
         for name in self.others:
             if name in changes or name in ("box", "method"):
                 raise InputError(f"--set {name}=… has an option of its own; give --{name.replace('_', '-')} once")
-        box = self.box if self.box != "auto" else (0.0, 1.0) if inputs.scale == "k/255" else None
+        box = inputs.box if self.box == "auto" else self.box
         made = recipe(self.method, fine_tune=self.start is not None, box=box, **changes, **self.others)
         self._check_sizes(made, len(inputs))
         return made

@@ -61,6 +61,17 @@ class Inputs:
         shape = tuple(self.inputs.shape[1:])
         return f"Inputs(n={len(self)}, shape={shape}, scale={self.scale!r}, fingerprint={self.fingerprint[:12]}…)"
 
+    @property
+    def box(self) -> tuple[float, float] | None:
+        """Smallest and largest value that such an input may have: 0 and 1 for pixels k/255, otherwise unknown.
+
+        Examples
+        --------
+        >>> Inputs.from_arrays(np.array([[0, 255]], np.uint8), [0]).box, Inputs.from_arrays([[0.5, 3.0]], [0]).box
+        ((0.0, 1.0), None)
+        """
+        return (0.0, 1.0) if self.scale == "k/255" else None
+
     @classmethod
     def from_arrays(cls, inputs: Any, labels: Any, class_names: Sequence[str] = (), *, copy: bool = True) -> Inputs:
         """Check arrays and take a copy of them.
