@@ -17,22 +17,18 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import platform
 import time
-from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
-from importlib.metadata import version
-from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from _running import RESULTS, processes, write_results
 
 from certcal.attacks import ACE_ATTACKS, ATTACKS, AttackTable, attack_table
 from certcal.data import Inputs, Parts, Split, fashion_mnist
 from certcal.models import load
 
-DOCS = Path(__file__).parent.parent / "docs" / "results"
 # ℓ∞ distances, in 255ths: the paper's for CIFAR-10 is the last.
 DISTANCES = (2, 4, 8)
 TRAINED_AGAINST = 8
@@ -159,11 +155,7 @@ def main() -> None:
         for kind in ("st", "at")
     ]
     options.out.mkdir(parents=True, exist_ok=True)
-    # glibc gives large blocks back to the system after every batch and asks for them again: a quarter of the time.
-    kept = {"MMAP_THRESHOLD": "2000000000", "TRIM_THRESHOLD": "4000000000", "TOP_PAD": "100000000"}
-    for name, value in kept.items():
-        os.environ.setdefault(f"MALLOC_{name}_", value)
-    with ProcessPoolExecutor(options.workers, mp_context=get_context("spawn")) as pool:
+    with processes(options.workers) as pool:
         seconds = dict(pool.map(trained, jobs))
         tables = list(pool.map(attacked, jobs))
     blocks: list[str] = []
@@ -183,20 +175,10 @@ def main() -> None:
     for job, (table, _) in zip(jobs, tables, strict=True):
         print(f"{job.folder.name}: {table.sentence}")
     if options.write_docs:
-        _write(page, jobs, tables, "" if not options.cifar else " --cifar package")
-
-
-def _write(page: str, jobs: list[Job], tables: list[tuple[AttackTable, float]], more: str) -> None:
-    for job, (table, _) in zip(jobs, tables, strict=True):
-        _figure(table, DOCS / f"ace-{job.folder.name}.svg")
-    named = ", ".join(f"{name} {version(name)}" for name in ("certcal", "torch", "numpy"))
-    command = f"python experiments/ace.py --out nets{more} --write-docs"
-    stamp = f"`{command}`, {named}, Python {platform.python_version()}, {os.cpu_count()} cores"
-    target = DOCS / "ace.md"
-    begin, end = "<!-- tables: begin -->", "<!-- tables: end -->"
-    text = target.read_text("utf-8")
-    before, after = text.split(begin)[0], text.split(end)[1]
-    target.write_text(f"{before}{begin}\n{stamp}\n\n{page}\n{end}{after}", encoding="utf-8")
+        for job, (table, _) in zip(jobs, tables, strict=True):
+            _figure(table, RESULTS / f"ace-{job.folder.name}.svg")
+        chosen = f"{' --quick' if options.quick else ''}{' --cifar package' if options.cifar else ''}"
+        write_results("ace", f"python experiments/ace.py --out nets{chosen} --write-docs", page, "torch", "numpy")
 
 
 def _figure(table: AttackTable, path: Path) -> None:

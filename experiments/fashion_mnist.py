@@ -17,18 +17,16 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import platform
 import time
-from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, replace
-from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
+
+from _running import RESULTS, processes, write_results
 
 from certcal.data import Inputs, fashion_mnist
 
 RADII = (0.05, 0.1, 0.2, 0.5, 1.0)
-DOCS = Path(__file__).parent.parent / "docs" / "results"
 # Of the training images.
 MEAN, STD = 0.286, 0.353
 
@@ -172,7 +170,7 @@ def run_all(scale: Scale, data: Path | None, out: Path, workers: int) -> tuple[l
     kept = out / "times.json"
     times: dict[str, Any] = json.loads(kept.read_text("utf-8")) if kept.exists() else {}
     for stage in (first, rest):
-        with ProcessPoolExecutor(workers, mp_context=get_context("spawn")) as pool:
+        with processes(workers) as pool:
             for done in pool.map(train_and_sample, stage):
                 old = times.get(done["name"])
                 # Draws that were there already took no time now; training's own log knows what it took.
@@ -198,10 +196,6 @@ def main() -> None:
     if options.rates:
         scale = replace(scale, rates=tuple(options.rates))
     options.out.mkdir(parents=True, exist_ok=True)
-    # glibc gives large blocks back to the system after every batch and asks for them again: a quarter of the time.
-    kept = {"MMAP_THRESHOLD": "2000000000", "TRIM_THRESHOLD": "4000000000", "TOP_PAD": "100000000"}
-    for name, value in kept.items():
-        os.environ.setdefault(f"MALLOC_{name}_", value)
     jobs, times = run_all(scale, options.data, options.out, options.workers)
 
     from _act_tables import compared
@@ -214,21 +208,8 @@ def main() -> None:
         chosen = f" --rates {' '.join(f'{rate:g}' for rate in options.rates)}" if options.rates else ""
         quick = " --quick" if options.quick else ""
         command = f"python experiments/fashion_mnist.py --out models{quick}{chosen} --write-docs"
-        figure(DOCS / "fashion-mnist.svg")
-        stamp = f"`{command}`, {versions()}"
-        target = DOCS / "fashion-mnist.md"
-        begin, end = "<!-- tables: begin -->", "<!-- tables: end -->"
-        text = target.read_text("utf-8")
-        before, after = text.split(begin)[0], text.split(end)[1]
-        target.write_text(f"{before}{begin}\n{stamp}\n\n{page}\n{end}{after}", encoding="utf-8")
-
-
-def versions() -> str:
-    """What it was run with."""
-    from importlib.metadata import version
-
-    named = ", ".join(f"{name} {version(name)}" for name in ("certcal", "torch", "onnxruntime", "numpy"))
-    return f"{named}, Python {platform.python_version()}, {os.cpu_count()} cores"
+        figure(RESULTS / "fashion-mnist.svg")
+        write_results("fashion-mnist", command, page, "torch", "onnxruntime", "numpy")
 
 
 if __name__ == "__main__":

@@ -1,0 +1,32 @@
+"""What experiments with several processes and a page of results share."""
+
+from __future__ import annotations
+
+import os
+import platform
+from concurrent.futures import ProcessPoolExecutor
+from importlib.metadata import version
+from multiprocessing import get_context
+from pathlib import Path
+
+RESULTS = Path(__file__).parent.parent / "docs" / "results"
+_BEGIN, _END = "<!-- tables: begin -->", "<!-- tables: end -->"
+# glibc gives large blocks back to the system after every batch and asks for them again: a quarter of the time.
+_MEMORY = {"MMAP_THRESHOLD": "2000000000", "TRIM_THRESHOLD": "4000000000", "TOP_PAD": "100000000"}
+
+
+def processes(workers: int) -> ProcessPoolExecutor:
+    """A pool of fresh processes, which keep the memory they were given."""
+    for name, value in _MEMORY.items():
+        os.environ.setdefault(f"MALLOC_{name}_", value)
+    return ProcessPoolExecutor(workers, mp_context=get_context("spawn"))
+
+
+def write_results(name: str, command: str, tables: str, *packages: str) -> None:
+    """Put tables between the markers of a page, under the command and the versions they were made with."""
+    page = RESULTS / f"{name}.md"
+    used = ", ".join(f"{each} {version(each)}" for each in ("certcal", *packages))
+    stamp = f"`{command}`, {used}, Python {platform.python_version()}, {os.cpu_count()} cores"
+    text = page.read_text("utf-8")
+    before, after = text.split(_BEGIN)[0], text.split(_END)[1]
+    page.write_text(f"{before}{_BEGIN}\n{stamp}\n\n{tables}\n{_END}{after}", encoding="utf-8")
