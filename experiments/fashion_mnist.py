@@ -202,7 +202,7 @@ def main() -> None:
 
     page, figure = compared(jobs, METHODS, RADII, CONFIRMED)
     spent = sum(each["train"] + each["sample"] for each in times.values()) / 3600
-    page = f"{page}\n\n{len(jobs)} models were trained and sampled in {spent:.1f} hours of one core."
+    page = f"{page}\n\n{len(jobs)} models were trained and sampled in {spent:.2g} hours of one core."
     print(page)
     if options.write_docs:
         chosen = f" --rates {' '.join(f'{rate:g}' for rate in options.rates)}" if options.rates else ""
