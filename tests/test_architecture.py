@@ -17,7 +17,7 @@ SOURCE = Path(__file__).parent.parent / "src" / "certcal"
 # Groups of rooms, top to bottom: a room may use any room of a lower group. Private modules (`_name`) are the lowest.
 GROUPS = (
     ("cli", "report", "study"),
-    ("training", "attacks", "smoothing", "calibrators", "torchmetrics"),
+    ("training", "attacks", "calibrators", "smoothing", "torchmetrics"),
     ("worst_case", "bounds", "metrics", "models", "data", "engines"),
     ("claims", "predictions", "binning"),
 )
@@ -26,6 +26,7 @@ SIDEWAYS = {
     ("cli", "report"),
     ("cli", "study"),
     ("training", "attacks"),
+    ("calibrators", "smoothing"),
     ("worst_case", "bounds"),
     ("worst_case", "metrics"),
     ("predictions", "binning"),

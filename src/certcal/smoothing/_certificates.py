@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
@@ -33,6 +33,8 @@ CONFIDENCES = ("tight", "tangent", "bernstein", "cdf", "standard")
 # How a sample's α is shared between the prediction and the two ends of its confidence interval: fixed once, for all
 # radii and kinds. Everything depends on the logarithm of a share only; docs/certificates.md has the numbers.
 SHARES = {"prediction": 2, "lower": 3, "upper": 3}
+
+_PER_SAMPLE = ("lower", "upper", "correct", "certified", "abstained", "radii")
 
 _CONFIDENCE = "mean probability of the predicted class under the noise"
 
@@ -63,6 +65,8 @@ class Certificates:
         Kind of interval, whether alpha is for all samples together, and how the noise was drawn.
     earlier
         Sizes (samples, draws per sample) that the run had before it was extended, if it was.
+    recalibration
+        The map that the confidences went through, in words; None for those of the model itself.
     """
 
     lower: Floats
@@ -78,6 +82,7 @@ class Certificates:
     familywise: bool
     noise: str
     earlier: tuple[tuple[int, int], ...] = ()
+    recalibration: str | None = None
 
     def __len__(self) -> int:
         return self.lower.size
@@ -147,6 +152,23 @@ class Certificates:
             alpha=self.ledger.spent,
         )
 
+    def select(self, rows: Any) -> Certificates:
+        """Those of the samples at positions, which must not have been chosen by what is certified."""
+        arrays = {name: getattr(self, name)[rows] for name in _PER_SAMPLE}
+        return replace(self, **arrays)
+
+    def recalibrated(self, lower: Floats, upper: Floats, recalibration: str) -> Certificates:
+        """The same certificates for confidences after a map; see :meth:`certcal.calibrators.ConfidenceMap.intervals`.
+
+        Parameters
+        ----------
+        lower, upper
+            Ends of intervals that contain every mapped confidence of the former ones.
+        recalibration
+            The map, in words.
+        """
+        return replace(self, lower=lower, upper=upper, recalibration=recalibration)
+
     def failures(self, delta: float = 0.001, samples: str = "certified") -> Failures:
         """The number K of failing certificates that is exceeded with probability at most ``delta``.
 
@@ -206,6 +228,7 @@ class Certificates:
             settings |= {"alpha per sample": self.alpha, "failing certificates": failed.count}
         value = min(1.0, move_outward(worst.value + worst.rounding + more, "upper", 1e-15))
         name = "calibration error of the smoothed classifier"
+        name += "" if self.recalibration is None else f", recalibrated by {self.recalibration}"
         return Certificate(name, value, "upper", self.radius, ledger, worst.n, self.assumptions, settings)
 
 

@@ -1,0 +1,193 @@
+"""What a map does to samples that it was not fitted to."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from certcal.bounds import betting, clopper_pearson
+from certcal.calibrators._base import ConfidenceMap
+from certcal.calibrators._samples import CertifiedSamples
+from certcal.claims import Bound, Estimate, Frozen, move_outward
+from certcal.metrics import auroc, ece, top_label_brier_score
+
+if TYPE_CHECKING:
+    from certcal.claims import Certificate
+    from certcal.worst_case import CertifiedSummary
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class JudgedAt:
+    """A map at one radius.
+
+    Attributes
+    ----------
+    radius
+        As text.
+    summary
+        Everything that the mapped intervals certify about these samples and their population.
+    claim
+        For samples of a run: what no perturbation can make the calibration error exceed, failing certificates counted.
+    gain
+        How much the certified Brier score of the population is below that of one constant confidence, at least; None
+        when nothing is certified among the samples.
+    """
+
+    radius: str
+    summary: CertifiedSummary
+    claim: Certificate | None
+    gain: Bound | None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values for JSON."""
+        return {
+            "radius": self.radius,
+            "summary": self.summary.to_dict(),
+            "claim": None if self.claim is None else self.claim.to_dict(),
+            "gain": None if self.gain is None else self.gain.to_dict(),
+        }
+
+
+@dataclass(frozen=True, eq=False)
+class Judged:
+    """A map on samples that it was not fitted to.
+
+    Attributes
+    ----------
+    name
+        Such as "as it is" or "isotonic, λ = 0.5".
+    method, tradeoff
+        Of the map; None for the identity.
+    calibrator
+        The map, or None for the identity.
+    clean
+        Estimates without a perturbation: "brier_score", "ece" and "auroc"; empty when those confidences are not known.
+        An AUROC is NaN when all samples are correct, or none.
+    at
+        Per radius.
+    """
+
+    name: str
+    method: str | None
+    tradeoff: float | None
+    calibrator: ConfidenceMap | None
+    clean: Mapping[str, Estimate] = field(default_factory=dict[str, Estimate])
+    at: tuple[JudgedAt, ...] = ()
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "clean", Frozen(self.clean))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values for JSON."""
+        return {
+            "name": self.name,
+            "method": self.method,
+            "tradeoff": self.tradeoff,
+            "clean": {key: each.to_dict() for key, each in self.clean.items()},
+            "at": [one.to_dict() for one in self.at],
+        }
+
+
+def judge(
+    samples: CertifiedSamples,
+    calibrator: ConfidenceMap | None,
+    constant: tuple[float | None, ...],
+    *,
+    name: str,
+    method: str | None = None,
+    tradeoff: float | None = None,
+    bins: int = 15,
+    closed: str = "left",
+    delta: float = 0.05,
+) -> Judged:
+    """Judge a map on samples that it was not fitted to.
+
+    Parameters
+    ----------
+    samples
+        Others than those of the fit.
+    calibrator
+        The map; None for the identity.
+    constant
+        Per radius, the one confidence that the map is compared with, from the samples of the fit; None when unknown.
+    name, method, tradeoff
+        Kept.
+    bins, closed, delta
+        As for :func:`certcal.worst_case.certify`.
+    """
+    mapped = samples.mapped(calibrator)
+    clean: dict[str, Estimate] = {}
+    if mapped.confidence is not None:
+        z, c, n = mapped.confidence, mapped.correct, len(mapped)
+        clean = {
+            "brier_score": Estimate("Brier score", top_label_brier_score(z, c), n),
+            "ece": Estimate("ECE", ece(z, c, bins=bins, closed=closed), n, {"bins": bins, "closed": closed}),
+            "auroc": Estimate("AUROC of correctness", auroc(z, c), n),
+        }
+    at: list[JudgedAt] = []
+    for k, radius in enumerate(mapped.radii):
+        claim = None
+        if mapped.certificates:
+            one = mapped.certificates[k]
+            claim = one.claim(bins=bins, closed=closed, samples="certified" if one.n_certified else "all")
+        summary = mapped.summary(k, bins=bins, closed=closed, delta=delta)
+        at.append(JudgedAt(radius, summary, claim, gain_over(mapped, k, constant[k], delta)))
+    return Judged(name, method, tradeoff, calibrator, clean, tuple(at))
+
+
+def gain_over(samples: CertifiedSamples, radius: int, constant: float | None, delta: float) -> Bound | None:
+    """How much lower the certified Brier score of the population is than that of a constant confidence, at least.
+
+    What is random: the samples, independent draws from the population and independent of the map and of the constant
+    (both were fitted to others). What is claimed: with probability at least 1 - delta over them, given that a sample is
+    certified, E (c - m)² - E max over its interval of (c - z)² is at least ``value``. Why: D = (c - m)² - max (c - z)²
+    is one variable in [-1, 1]; given which samples are certified, their D are independent draws of it, and betting
+    limits its expectation from below. A certificate that fails, with probability alpha, can hide a loss of at most 1,
+    so alpha is subtracted, divided by a lower limit of the certified share; delta is then halved between the two.
+
+    Parameters
+    ----------
+    samples
+        After the map.
+    radius
+        Its place.
+    constant
+        m, or None when there is none.
+    delta
+        Probability with which the bound may fail.
+    """
+    kept = samples.certified[:, radius]
+    n = int(np.count_nonzero(kept))
+    if n == 0 or constant is None:
+        return None
+    c = samples.correct[kept].astype(np.float64)
+    z = np.where(c == 1, samples.lower[kept, radius], samples.upper[kept, radius])
+    gains = (c - constant) ** 2 - (c - z) ** 2
+    alpha, level, failures = samples.alpha[radius], delta, 0.0
+    if alpha > 0:
+        level = delta / 2
+        failures = alpha / float(clopper_pearson(n, len(samples), delta / 2, side="lower").lower)
+    lowest = 2 * float(betting(np.clip((gains + 1) / 2, 0, 1), level, side="lower").lower) - 1
+    value = max(-1.0, move_outward(lowest - failures, "lower", 1e-14))
+    mean = math.fsum(gains) / n
+    return Bound(
+        "certified gain over one constant confidence in the population",
+        value,
+        "lower",
+        delta,
+        n,
+        (
+            "samples with their intervals are independent draws from the population",
+            "map and constant were fitted to other samples",
+            "each interval and correctness holds except with probability alpha",
+        ),
+        {"mean gain": mean, "deviation": lowest - mean, "certificate failures": -failures},
+        {"constant": constant, "alpha": alpha},
+    )

@@ -1,0 +1,285 @@
+"""Samples whose confidences are certified at radii: what certified recalibration is fitted to and judged on."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from certcal._checks import InputError, confidences, correctness, same_length, share, to_numpy, whole_number
+from certcal.worst_case import certify
+
+if TYPE_CHECKING:
+    from certcal.calibrators._base import ConfidenceMap
+    from certcal.smoothing import Certificates, Counts, Run
+    from certcal.worst_case import CertifiedSummary
+
+Floats = NDArray[np.float64]
+
+# Keeps the split's random numbers apart from those that anybody makes of the same seed.
+_SPLIT = 0x5EC7
+
+
+@dataclass(frozen=True, eq=False)
+class CertifiedSamples:
+    """Confidences of N samples without a perturbation, and the intervals that hold them at each of R radii.
+
+    Build one with :meth:`from_intervals`, :meth:`from_run` or :meth:`from_counts`.
+
+    Attributes
+    ----------
+    correct
+        Whether each prediction is correct, as bytes.
+    confidence
+        Without a perturbation, or None when it is not known. An estimate where the classifier is smoothed.
+    radii
+        As texts, ascending.
+    lower, upper, certified
+        N × R. Where a sample is not certified, its interval is [0, 1].
+    alpha
+        Per radius, the probability with which a sample's certificate may fail.
+    index
+        Which sample of the source each is; positions from 0.
+    source
+        Where they come from, in words.
+    fingerprint
+        Of the samples of the source, the same for all that are made of the same samples; None when not known.
+    certificates
+        Of a run, per radius; empty for others. They make claims that count failing certificates.
+    """
+
+    correct: NDArray[np.uint8]
+    confidence: Floats | None
+    radii: tuple[str, ...]
+    lower: Floats
+    upper: Floats
+    certified: NDArray[np.bool_]
+    alpha: tuple[float, ...]
+    index: NDArray[np.int64]
+    source: str = "arrays"
+    fingerprint: str | None = None
+    certificates: tuple[Certificates, ...] = ()
+
+    def __len__(self) -> int:
+        return self.correct.size
+
+    def __repr__(self) -> str:
+        return f"CertifiedSamples(n={len(self)}, radii={', '.join(self.radii)}, source={self.source!r})"
+
+    @classmethod
+    def from_intervals(
+        cls,
+        lower: Any,
+        upper: Any,
+        correct: Any,
+        confidence: Any = None,
+        *,
+        certified: Any = None,
+        radii: Sequence[float | str] | None = None,
+        alpha: float | Sequence[float] = 0.0,
+        source: str = "arrays",
+        fingerprint: str | None = None,
+    ) -> CertifiedSamples:
+        """Intervals of any verifier.
+
+        Parameters
+        ----------
+        lower, upper
+            One column per radius, or one-dimensional for one radius.
+        correct
+            Whether each prediction is correct.
+        confidence
+            Without a perturbation, or None.
+        certified
+            Of the same shape as ``lower``; all when not given. What is not certified may hold anything.
+        radii
+            One per column, ascending; 1, 2, … when not given.
+        alpha
+            Probability with which a sample's certificate may fail, one for all radii or one for each.
+        source, fingerprint
+            Where the samples come from.
+
+        Examples
+        --------
+        >>> CertifiedSamples.from_intervals([0.5, 0.2], [0.9, 0.6], [1, 0], [0.8, 0.4], radii=[0.25])
+        CertifiedSamples(n=2, radii=0.25, source='arrays')
+        """
+        low, high = _columns(lower, "lower"), _columns(upper, "upper")
+        if low.shape != high.shape:
+            raise InputError(f"lower has shape {low.shape} and upper {high.shape}; pass one pair of ends per sample")
+        kept = np.ones(low.shape, np.bool_)
+        if certified is not None:
+            kept = _columns(certified, "certified")
+            if kept.shape != low.shape:
+                raise InputError(f"certified has shape {kept.shape} and lower {low.shape}; pass one entry for each")
+            kept = correctness(kept.ravel(), "certified", "pass true or false").view(np.bool_).reshape(low.shape)
+        low, high = np.where(kept, low, 0.0), np.where(kept, high, 1.0)
+        c = correctness(correct)
+        same_length(lower=low.shape[0], correct=c.size)
+        for column in range(low.shape[1]):
+            confidences(low[:, column], "lower", "pass ends of intervals of confidences")
+            confidences(high[:, column], "upper", "pass ends of intervals of confidences")
+        if (low > high).any():
+            row, column = np.argwhere(low > high)[0]
+            raise InputError(f"lower[{row}] is above upper[{row}] in column {column}; are the two swapped?")
+        z = None
+        if confidence is not None:
+            z = confidences(confidence).astype(np.float64)
+            same_length(correct=c.size, confidence=z.size)
+        texts = tuple(f"{k + 1}" for k in range(low.shape[1])) if radii is None else _radius_texts(radii, low.shape[1])
+        several = [alpha] * low.shape[1] if isinstance(alpha, int | float) else list(alpha)
+        same_length(radii=low.shape[1], alpha=len(several))
+        levels = tuple(0.0 if a == 0 else share(a, "alpha", "pass a probability from 0 to below 1") for a in several)
+        rows = np.arange(c.size, dtype=np.int64)
+        return cls(c.copy(), z, texts, low, high, kept, levels, rows, source, fingerprint)
+
+    @classmethod
+    def from_run(
+        cls,
+        run: Run,
+        radii: Sequence[float],
+        *,
+        alpha: float = 0.001,
+        confidence: str = "tight",
+        familywise: bool = False,
+    ) -> CertifiedSamples:
+        """All samples of a run, certified at radii.
+
+        Parameters
+        ----------
+        run
+            From :func:`certcal.smoothing.open_run` or :func:`certcal.smoothing.sample`.
+        radii
+            In the units of the input.
+        alpha, confidence, familywise
+            As for :func:`certcal.smoothing.certificates`.
+        """
+        data = run.manifest.data
+        made = cls.from_counts(run.counts(), radii, alpha=alpha, confidence=confidence, familywise=familywise)
+        return replace(made, source=str(run.path), fingerprint=data.inputs)
+
+    @classmethod
+    def from_counts(
+        cls,
+        counts: Counts,
+        radii: Sequence[float],
+        *,
+        alpha: float = 0.001,
+        confidence: str = "tight",
+        familywise: bool = False,
+    ) -> CertifiedSamples:
+        """The same from the counts of a run; parameters are those of :meth:`from_run`."""
+        from certcal.smoothing import certificates
+
+        distances = sorted({float(radius) for radius in radii})
+        if not distances:
+            raise InputError("radii is empty; pass at least one")
+        found = tuple(
+            certificates(counts, radius, alpha=alpha, confidence=confidence, familywise=familywise)
+            for radius in distances
+        )
+        made = cls.from_intervals(
+            np.stack([one.lower for one in found], axis=1),
+            np.stack([one.upper for one in found], axis=1),
+            found[0].correct,
+            counts.confidence_estimates().values,
+            certified=np.stack([one.certified for one in found], axis=1),
+            radii=distances,
+            alpha=[one.ledger.spent for one in found],
+            source="counts",
+        )
+        return replace(made, certificates=found, index=counts.index)
+
+    def select(self, rows: Any) -> CertifiedSamples:
+        """The samples at positions."""
+        picked = np.asarray(rows)
+        return replace(
+            self,
+            correct=self.correct[picked],
+            confidence=None if self.confidence is None else self.confidence[picked],
+            lower=self.lower[picked],
+            upper=self.upper[picked],
+            certified=self.certified[picked],
+            index=self.index[picked],
+            certificates=tuple(one.select(picked) for one in self.certificates),
+        )
+
+    def split(self, fraction: float = 0.5, seed: int = 0) -> tuple[CertifiedSamples, CertifiedSamples]:
+        """Samples to fit to, and the others to judge on: drawn by position, whatever the samples hold.
+
+        Parameters
+        ----------
+        fraction
+            Share to fit to.
+        seed
+            The same seed and number of samples give the same split.
+
+        Examples
+        --------
+        >>> samples = CertifiedSamples.from_intervals([0.1] * 10, [0.9] * 10, [1] * 10)
+        >>> fit, rest = samples.split(0.5, seed=1)
+        >>> len(fit), len(rest), sorted({*fit.index, *rest.index}) == list(range(10))
+        (5, 5, True)
+        """
+        first = share(fraction, "fraction", "pass the share of samples to fit to, between 0 and 1")
+        start = whole_number(seed, 0, 2**63 - 1, "seed", "pass a whole number of at least 0")
+        n = len(self)
+        size = math.floor(n * first + 0.5)
+        if not 0 < size < n:
+            raise InputError(
+                f"{n} samples cannot be split into parts of {size} and {n - size}; give more samples or "
+                "another fraction"
+            )
+        order = np.random.default_rng([start, _SPLIT]).permutation(n)
+        return self.select(np.sort(order[:size])), self.select(np.sort(order[size:]))
+
+    def mapped(self, calibrator: ConfidenceMap | None) -> CertifiedSamples:
+        """The same samples after a map: intervals and confidences go through it. None is the identity.
+
+        What is not certified keeps [0, 1].
+        """
+        if calibrator is None:
+            return self
+        low, high = np.zeros_like(self.lower), np.ones_like(self.upper)
+        made: list[Certificates] = []
+        for k in range(len(self.radii)):
+            kept = self.certified[:, k]
+            if kept.any():
+                low[kept, k], high[kept, k] = calibrator.intervals(self.lower[kept, k], self.upper[kept, k])
+            if self.certificates:
+                made.append(self.certificates[k].recalibrated(low[:, k], high[:, k], repr(calibrator)))
+        confidence = None if self.confidence is None else calibrator.transform(self.confidence)
+        return replace(self, confidence=confidence, lower=low, upper=high, certificates=tuple(made))
+
+    def summary(self, radius: int, bins: int = 15, closed: str = "left", delta: float = 0.05) -> CertifiedSummary:
+        """Everything that the intervals of one radius (by its place) say; see :func:`certcal.worst_case.certify`."""
+        return certify(
+            self.lower[:, radius],
+            self.upper[:, radius],
+            self.correct,
+            certified=self.certified[:, radius],
+            bins=bins,
+            closed=closed,
+            delta=delta,
+            alpha=self.alpha[radius],
+        )
+
+
+def _columns(value: Any, name: str) -> NDArray[Any]:
+    array = to_numpy(value, name)
+    array = array[:, None] if array.ndim == 1 else array
+    if array.ndim != 2 or array.size == 0:
+        raise InputError(f"{name} has shape {array.shape}; pass one row per sample and one column per radius")
+    return array if array.dtype == np.bool_ else array.astype(np.float64)
+
+
+def _radius_texts(radii: Sequence[float | str], count: int) -> tuple[str, ...]:
+    same_length(columns=count, radii=len(radii))
+    values = [float(radius) for radius in radii]
+    if not all(math.isfinite(value) and value >= 0 for value in values) or sorted(set(values)) != values:
+        raise InputError(f"radii are {values}; pass different numbers of at least 0, ascending")
+    return tuple(repr(value).removesuffix(".0") for value in values)
