@@ -13,8 +13,8 @@ unexport PYTHONDONTWRITEBYTECODE
 VENV := .venv
 BENCH := .venv-bench
 PY := $(VENV)/bin/python
-# Without --no-compile pip compiles every file of every package, most of which nothing ever imports: half of the set-up.
-INSTALL := -m pip install --quiet --disable-pip-version-check --progress-bar off --no-compile -c constraints.txt
+# With uv if it can be had, otherwise with pip.
+INSTALL := scripts/install.py -c constraints.txt
 # Override with `make PYTHON=/path/to/python`.
 PYTHON ?= $(firstword $(foreach p,python3.11 python3.12 python3.13,$(shell $(p) -c 'print("$(p)")' 2>/dev/null)))
 
@@ -73,8 +73,10 @@ browser: $(VENV)/.dev ## find Chromium for the tests of pages, or install it (De
 	} >/dev/null || true
 	@$(PY) -m tests.browser.chromium >/dev/null
 
-# Processes share the cores: a thread that waits in a loop would take the time of one that works.
+# Processes share the cores: a thread that waits in a loop would take the time of one that works. OpenBLAS knows no other
+# way to wait, and its products are small here.
 examples unit: export OMP_WAIT_POLICY := passive
+examples unit: export OPENBLAS_NUM_THREADS := 1
 
 # One process first: two that start together would each compile the same kernels and the same modules.
 examples: $(VENV)/.dev $(VENV)/.kernels ## pytest: docstring examples
@@ -93,7 +95,7 @@ $(BENCH)/.ready: pyproject.toml constraints.txt bench/requirements.txt
 	@touch $@
 
 bench: $(BENCH)/.ready ## speed and memory against peers, as ratios measured in one run
-	@missed=0; for part in run worst_case sampling certifying bounds adversaries; do \
+	@missed=0; for part in run worst_case sampling certifying bounds adversaries calibrators; do \
 	  echo "== bench/$$part.py"; $(BENCH)/bin/python bench/$$part.py || missed=1; done; exit $$missed
 
 experiments: ## list the experiments

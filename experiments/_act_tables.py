@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from _certified import WITHIN, Column, Model, approximated, column, difference, evaluate, made
+from _running import markdown
 
 KINDS = ("tight", "cdf", "standard")
 FAR = 0.5  # from this radius on differences are shown with intervals
@@ -51,7 +52,7 @@ def _layout(columns: Mapping[str, Sequence[Column]], methods: Sequence[str], rad
     rows += [
         ["certified Brier score, tight", m, *(_percent(c.by_brier.get(m), "brier") for c in tight)] for m in methods
     ]
-    return _markdown(head, rows)
+    return markdown(head, rows)
 
 
 def _percent(cell: Any, name: str) -> str:
@@ -87,7 +88,7 @@ def _differences(jobs: Sequence[Any], models: Sequence[Model], radii: Sequence[f
             row.append(f"{100 * (ours.accuracy - theirs.accuracy):+.1f}".replace("-", "−"))
         rows.append(row)
     pairs = (text for radius in radii for text in (f"error at R = {radius:g}", "certified accuracy"))
-    return _markdown(["against fine-tuned AT", "σ", "rate", *pairs], rows)
+    return markdown(["against fine-tuned AT", "σ", "rate", *pairs], rows)
 
 
 def _chosen(columns: Sequence[Column], methods: Sequence[str]) -> str:
@@ -106,7 +107,7 @@ def _chosen(columns: Sequence[Column], methods: Sequence[str]) -> str:
         for method in methods
         if (cell := found.by_error.get(method)) is not None
     ]
-    return _markdown(["R", "method", "model", "certified accuracy", "exact error", "over all images"], rows)
+    return markdown(["R", "method", "model", "certified accuracy", "exact error", "over all images"], rows)
 
 
 def _figure(models: Sequence[Model], jobs: Sequence[Any], radii: Sequence[float], path: Path) -> None:
@@ -141,9 +142,3 @@ def _figure(models: Sequence[Model], jobs: Sequence[Any], radii: Sequence[float]
     path.parent.mkdir(parents=True, exist_ok=True)
     fig.savefig(path, metadata={"Date": None})
     plt.close(fig)
-
-
-def _markdown(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    lines = [f"| {' | '.join(row)} |" for row in (head, *rows)]
-    lines.insert(1, f"|{'---|' * len(head)}")
-    return "\n".join(lines)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import platform
+from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor
 from importlib.metadata import version
 from multiprocessing import get_context
@@ -30,3 +31,10 @@ def write_results(name: str, command: str, tables: str, *packages: str) -> None:
     text = page.read_text("utf-8")
     before, after = text.split(_BEGIN)[0], text.split(_END)[1]
     page.write_text(f"{before}{_BEGIN}\n{stamp}\n\n{tables}\n{_END}{after}", encoding="utf-8")
+
+
+def markdown(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """A table of texts."""
+    lines = [f"| {' | '.join(row)} |" for row in (head, *rows)]
+    lines.insert(1, f"|{'---|' * len(head)}")
+    return "\n".join(lines)

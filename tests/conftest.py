@@ -7,9 +7,11 @@ import ipaddress
 import os
 import socket
 from collections.abc import Generator
+from pathlib import Path
 from typing import Any
 
 import pytest
+from _pytest.doctest import DoctestModule
 from hypothesis import settings
 
 # The same examples on every run and machine; `HYPOTHESIS_PROFILE=explore pytest` looks for new ones.
@@ -28,6 +30,14 @@ def pytest_collection() -> Generator[None, object, object]:
         gc.collect()
         gc.freeze()
         gc.enable()
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collect_file(file_path: Path) -> Generator[None, list[pytest.Collector], list[pytest.Collector]]:
+    """Docstrings are looked through only where there is an example in one."""
+    found = yield
+    without = not any(isinstance(each, DoctestModule) for each in found) or b">>>" in file_path.read_bytes()
+    return found if without else [each for each in found if not isinstance(each, DoctestModule)]
 
 
 def _is_local(family: int, address: Any) -> bool:

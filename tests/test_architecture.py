@@ -297,7 +297,15 @@ def test_importing_a_room_loads_numpy_and_nothing_else_from_outside(room: str) -
 
 
 @pytest.mark.parametrize(
-    "arguments", [["--help"], ["--version"], ["measure", "--help"], ["certify", "--help"], ["demo", "--help"]]
+    "arguments",
+    [
+        ["--help"],
+        ["--version"],
+        ["measure", "--help"],
+        ["certify", "--help"],
+        ["demo", "--help"],
+        ["recalibrate", "fit", "--help"],
+    ],
 )
 def test_asking_the_command_line_for_help_loads_no_numerics(arguments: list[str]) -> None:
     outside = loaded_by(f"import sys\nsys.argv = ['certcal', *{arguments!r}]\nfrom certcal.cli import main\nmain()")

@@ -15,7 +15,6 @@ import io
 import os
 import re
 import shlex
-import subprocess
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -130,20 +129,11 @@ def run_command(command: str, folder: Path) -> Ran:
     """Run a command as in a terminal of 100 columns, errors between the output.
 
     It runs in this process, through the same edge as the real one, so that its libraries are loaded once for all pages.
-    Only ``sample`` gets a process of its own: it imports what a page wrote, under names that must not stay.
+    What it imports from the page's folder is forgotten: another page may give the same name to something else.
     """
     arguments = shlex.split(command)[1:]
     surroundings = {**os.environ, "COLUMNS": "100", "NO_COLOR": "1", "PYTHONIOENCODING": "utf-8"}
-    if arguments[:1] == ["sample"] and "--help" not in arguments:
-        done = subprocess.run(
-            [Path(sys.executable).with_name("certcal"), *arguments],
-            cwd=folder,
-            env=surroundings,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            encoding="utf-8",
-        )
-        return Ran(done.returncode, done.stdout)
+    already = set(sys.modules)
     written = io.BytesIO()
     terminal = io.TextIOWrapper(written, encoding="utf-8", write_through=True)
     with (
@@ -155,6 +145,9 @@ def run_command(command: str, folder: Path) -> Ran:
         pytest.raises(SystemExit) as leaving,
     ):
         main(arguments)
+    for name in set(sys.modules) - already:
+        if Path(getattr(sys.modules[name], "__file__", None) or ROOT).is_relative_to(folder):
+            del sys.modules[name]
     return Ran(int(leaving.value.code or 0), written.getvalue().decode("utf-8"))
 
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import pickle
+import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -584,15 +586,17 @@ def test_every_public_class_is_tested_here() -> None:
     assert {case.kind.__name__ for case in CASES} == set(classes.__all__)
 
 
-# One rank of two. Rank 0 gets eleven batches and rank 1 one, of different sizes.
-RANK = """
-import json, sys
+# Loads everything once, then becomes two ranks. Rank 0 gets eleven batches and rank 1 one, of different sizes.
+RANKS = """
+import json, os, sys
 import torch
 import torch.distributed as dist
 sys.path.insert(0, sys.argv[1])
 from tests.test_torchmetrics import CASES, InputError, batch, declared, pieces
 torch.set_num_threads(1)
-rank, store, out = int(sys.argv[2]), sys.argv[3], sys.argv[4]
+store, outputs = sys.argv[2], sys.argv[3:]
+other = os.fork()
+rank = 0 if other else 1
 dist.init_process_group("gloo", init_method=f"file://{store}", rank=rank, world_size=2)
 found = {}
 for case in CASES:
@@ -621,10 +625,12 @@ for case in CASES:
     after = empty.compute()
     values = first, second, only_rank_0, step, after
     found[case.name] = [value.item().hex() for value in values] + [local, refused]
-with open(out, "w") as file:
+with open(outputs[rank], "w") as file:
     json.dump(found, file)
 dist.barrier()
 dist.destroy_process_group()
+if other:
+    sys.exit(os.waitstatus_to_exitcode(os.waitpid(other, 0)[1]))
 """
 
 
@@ -635,21 +641,16 @@ def ranks(tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, list[Any]]
     root = Path(__file__).parent.parent
     environment = {**os.environ, "GLOO_SOCKET_IFNAME": "lo", "OMP_NUM_THREADS": "1"}
     outputs = [folder / f"rank{rank}.json" for rank in (0, 1)]
-    processes = [
-        subprocess.Popen(
-            [sys.executable, "-c", RANK, str(root), str(rank), str(folder / "store"), str(outputs[rank])],
-            env=environment,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
-        for rank in (0, 1)
-    ]
-    try:
-        errors = [process.communicate(timeout=300)[1] for process in processes]
-    finally:
-        for process in processes:
-            process.kill()
-    assert [process.returncode for process in processes] == [0, 0], "\n".join(errors)
+    command = [sys.executable, "-c", RANKS, str(root), str(folder / "store"), *map(str, outputs)]
+    with subprocess.Popen(
+        command, env=environment, stderr=subprocess.PIPE, text=True, start_new_session=True
+    ) as process:
+        try:
+            errors = process.communicate(timeout=300)[1]
+        finally:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+    assert process.returncode == 0, errors
     return [json.loads(output.read_text()) for output in outputs]
 
 

@@ -174,10 +174,10 @@ def score_pair(
     return z, c, weights(sample_weight, z.size)
 
 
-def probability_matrix(value: Any, name: str = "probabilities") -> NDArray[Any]:
+def probability_matrix(value: Any, name: str = "probabilities", for_logits: str = "from_logits") -> NDArray[Any]:
     """One row per sample and one column per class, each row a distribution within the stated tolerance.
 
-    float16, float32 and float64 keep their type, others become float64.
+    float16, float32 and float64 keep their type, others become float64. ``for_logits`` is what a user of logits wants.
     """
     array = to_numpy(value, name)
     if array.ndim != 2 or array.shape[1] < 2:
@@ -200,12 +200,12 @@ def probability_matrix(value: Any, name: str = "probabilities") -> NDArray[Any]:
         if column >= 0:
             raise InputError(
                 f"{name}[{row}, {column}] is {array[row, column]:.9g}, outside [0, 1]; "
-                "pass probabilities (for logits use from_logits)"
+                f"pass probabilities (for logits use {for_logits})"
             )
         if row >= 0:
             raise InputError(
                 f"{name}[{row}] sums to {total:.9g}, not to 1 within {tolerance:g}; "
-                "normalise the rows, or use from_logits for logits"
+                f"normalise the rows, or use {for_logits} for logits"
             )
     return array
 
@@ -222,14 +222,16 @@ def logit_matrix(value: Any, name: str = "logits") -> NDArray[Any]:
         raise InputError(f"{name} has shape {array.shape}; pass one row per sample and one column per class")
     if array.shape[0] == 0:
         raise InputError(f"{name} is empty; pass at least one sample")
-    array = kernel_float(array) if array.dtype.kind == "f" else array.astype(np.float64)
-    finite = np.isfinite(array)
-    if not finite.all():
-        row, column = np.unravel_index(_first(~finite.reshape(-1)), array.shape)
+    array = np.ascontiguousarray(kernel_float(array) if array.dtype.kind == "f" else array.astype(np.float64))
+    from certcal._kernels.checking import all_finite
+
+    flat = array.reshape(-1)
+    if not all(map_blocks(lambda start, stop: bool(all_finite(flat[start:stop])), flat.size)):
+        row, column = np.unravel_index(_first(~np.isfinite(flat)), array.shape)
         raise InputError(
             f"{name}[{row}, {column}] is {array[row, column]}; drop the sample or repair the model's output"
         )
-    return np.ascontiguousarray(array)
+    return array
 
 
 def labels(value: Any, classes: int, name: str = "labels") -> NDArray[np.int64]:

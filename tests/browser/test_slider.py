@@ -7,7 +7,7 @@ import re
 import pytest
 
 from tests.browser.conftest import embedded
-from tests.browser.making import WITH_SLIDER
+from tests.browser.making import RECALIBRATION, WITH_SLIDER
 
 _SHOWN = """() => Array.from(document.querySelectorAll("[data-of='radius']"))
   .filter(each => !each.hasAttribute("hidden")).map(each => [each.tagName.toLowerCase(), each.dataset.frame])"""
@@ -158,3 +158,22 @@ def test_the_upright_line_in_every_curve_moves_with_the_slider(visit, name):
         assert unit > 50
         for place, radius in zip(figure, radii, strict=True):
             assert place == pytest.approx(figure[0] + unit * (radius - radii[0]), abs=0.2)
+
+
+def test_the_slider_of_a_recalibration_shows_the_worst_cases_before_and_after_at_its_radius(visit):
+    tab = visit(RECALIBRATION)
+    found = embedded(tab)
+    chosen = next(line for line in found["lines"] if line["tradeoff"] == found["tradeoff"])
+    slider = tab.get_by_role("slider", name="Radius")
+    assert int(slider.input_value()) == len(found["radii"]) - 1
+    slider.press("Home")
+    for place, radius in enumerate(found["radii"]):
+        before, after = (
+            line["at"][place]["summary"]["calibration_error"]["certified"]["text"]
+            for line in (found["lines"][0], chosen)
+        )
+        assert f"within radius {radius}: calibration error at most {before} as it is, at most {after}" in said(tab)
+        for word in ("before", "after"):
+            name = f"Reliability diagram of the worst case {word} the map, radius {radius}"
+            assert tab.locator("figure svg.chart:visible", has_text=name).count() == 1
+        slider.press("ArrowRight")

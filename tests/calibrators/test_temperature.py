@@ -1,14 +1,18 @@
 from __future__ import annotations
 
+import json
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import minimize_scalar
-from scipy.special import logsumexp
+from scipy.special import logsumexp, softmax
 
 from certcal import InputError
-from certcal.calibrators import fit_temperature
+from certcal._kernels.temperature import derivatives, exponentials, row_tops
+from certcal.calibrators import Calibrator, NotFittedError, TemperatureScaling, fit_temperature
+from tests.calibrators import naive
 
 
 def loss(logits, labels, weights, temperature):
@@ -75,3 +79,190 @@ def test_whole_number_weights_count_like_repeated_rows():
 def test_bad_input_is_refused_in_one_sentence(logits, labels, message):
     with pytest.raises(InputError, match=message):
         fit_temperature(logits, labels)
+
+
+@settings(max_examples=30, deadline=None, derandomize=True)
+@given(st.integers(0, 10_000), st.integers(1, 40), st.integers(2, 70), st.floats(0.01, 100), st.floats(1e-3, 1e3))
+def test_derivatives_are_those_of_the_definition(seed, rows, classes, sharpness, inverse):
+    rng = np.random.default_rng(seed)
+    logits, labels = sharpness * rng.normal(size=(rows, classes)), rng.integers(0, classes, rows)
+    weights = rng.random(rows)
+    tops = np.empty(rows)
+    row_tops(logits, tops)
+    assert tops.tolist() == logits.max(axis=1).tolist()
+    found = derivatives(logits, labels, weights, tops, inverse)
+    expected = naive.slope_and_moments(logits, labels, weights, inverse)
+    spread = np.ptp(logits, axis=1).max()
+    for order, (one, other) in enumerate(zip(found, expected, strict=True), start=1):
+        assert one == pytest.approx(other, rel=1e-9, abs=1e-12 * weights.sum() * spread**order)
+
+
+def test_derivatives_are_the_finite_differences_of_the_loss_and_of_each_other():
+    rng = np.random.default_rng(4)
+    logits, labels = 2 * rng.normal(size=(50, 6)), rng.integers(0, 6, 50)
+    tops, h = logits.max(axis=1), 1e-5
+
+    def at(inverse):
+        return np.array(
+            [50 * naive.loss(inverse * logits, labels), *derivatives(logits, labels, np.ones(50), tops, inverse)]
+        )
+
+    differences = (at(0.7 + h) - at(0.7 - h)) / (2 * h)
+    assert differences[:3] == pytest.approx(at(0.7)[1:], rel=1e-8)
+
+
+def test_exponentials_have_sixteen_digits():
+    values = -np.concatenate([np.linspace(0, 708, 100_001), np.geomspace(1e-300, 708, 1001)])
+    found = np.empty(values.size)
+    exponentials(values, 1.0, found)
+    assert np.abs(found / np.exp(values) - 1).max() <= 6e-16  # 4e-16 of its own, the rest of numpy's
+    assert found[0] == 1
+
+
+@settings(max_examples=20, deadline=None, derandomize=True)
+@given(st.integers(0, 10_000), st.floats(0.01, 30), st.integers(1, 300))
+def test_the_fit_is_no_worse_than_any_temperature_of_a_grid(seed, sharpness, rows):
+    rng = np.random.default_rng(seed)
+    logits = sharpness * rng.normal(size=(rows, 4))
+    labels = np.where(rng.random(rows) < 0.7, logits.argmax(axis=1), rng.integers(0, 4, rows))
+    fitted = loss(logits, labels, None, fit_temperature(logits, labels))
+    for temperature in (1.0, *np.geomspace(1e-3, 1e3, 61)):
+        assert fitted <= loss(logits, labels, None, temperature) * (1 + 1e-12)
+
+
+@pytest.mark.parametrize("wrong", [1, 3])
+def test_many_rows_that_look_unlike_every_sixteenth_are_fitted_exactly(wrong):
+    rng = np.random.default_rng(5)
+    logits = 3 * rng.normal(size=(20_016, 2))
+    labels = logits.argmax(axis=1)
+    unlike = np.arange(20_016) % 16 >= 16 - wrong
+    labels[unlike] = 1 - labels[unlike]
+    assert fit_temperature(logits, labels) == pytest.approx(naive.temperature(logits, labels), rel=1e-11)
+    assert fit_temperature(logits[::-1], labels[::-1]) == pytest.approx(fit_temperature(logits, labels), rel=1e-11)
+
+
+def test_a_sixteenth_of_weight_zero_does_not_start_the_fit():
+    rng = np.random.default_rng(6)
+    logits, labels = rng.normal(size=(20_016, 2)), rng.integers(0, 2, 20_016)
+    labels[:15_000] = logits[:15_000].argmax(axis=1)
+    weights = (np.arange(20_016) % 16 != 0).astype(float)
+    expected = naive.temperature(logits, labels, weights)
+    assert fit_temperature(logits, labels, weights) == pytest.approx(expected, rel=1e-11)
+
+
+@pytest.mark.parametrize("margin", [0.5, 0.05, 0.02])
+def test_a_minimum_far_out_on_a_flat_tail_is_found(margin):
+    logits = np.zeros((100_000, 2))
+    logits[:, 1] = margin
+    labels = np.ones(100_000, int)
+    labels[0] = 0  # the best 1/T is log(99999) / margin
+    assert fit_temperature(logits, labels) == pytest.approx(margin / np.log(99_999), rel=1e-11)
+
+
+@pytest.mark.parametrize("size", [1e4, 1e30, 1e300])
+def test_huge_logits_give_a_temperature_within_the_range(size):
+    logits = size * np.array([[1.0, 0.0, -1.0], [1.0, 0.0, -1.0]])
+    assert fit_temperature(logits, [0, 0]) == 1e-3
+    assert fit_temperature(logits, [0, 2]) == 1e3
+    p = TemperatureScaling().fit(logits, [0, 2]).predict_proba(logits)
+    assert p.sum(axis=1) == pytest.approx(1)
+    assert p.argmax(axis=1).tolist() == [0, 0]
+
+
+def test_rows_of_equal_logits_leave_the_temperature_at_one():
+    assert fit_temperature(np.full((7, 3), 5.0), np.zeros(7, int)) == 1
+    assert fit_temperature(np.zeros((30_000, 2)), np.ones(30_000, int)) == 1
+
+
+def test_half_precision_is_read_exactly():
+    rng = np.random.default_rng(7)
+    logits = (3 * rng.normal(size=(300, 5))).astype(np.float16)
+    labels = rng.integers(0, 5, 300)
+    labels[:200] = logits[:200].argmax(axis=1)
+    assert fit_temperature(logits, labels) == fit_temperature(logits.astype(np.float32), labels)
+
+
+def some_logits(seed=8, rows=400, classes=4):
+    rng = np.random.default_rng(seed)
+    logits = 3 * rng.normal(size=(rows, classes))
+    return logits, np.where(rng.random(rows) < 0.6, logits.argmax(axis=1), rng.integers(0, classes, rows))
+
+
+def test_the_calibrator_divides_logits_by_the_fitted_temperature_and_changes_no_prediction():
+    logits, labels = some_logits()
+    fitted = TemperatureScaling().fit(logits, labels)
+    assert fitted.temperature_ == fit_temperature(logits, labels)
+    assert fitted.predict_proba(logits) == pytest.approx(softmax(logits / fitted.temperature_, axis=1), rel=1e-13)
+    assert fitted.predict(logits).tolist() == logits.argmax(axis=1).tolist()
+    assert softmax(fitted.transform(logits), axis=1) == pytest.approx(fitted.predict_proba(logits), rel=1e-12)
+
+
+def test_two_logits_that_differ_in_the_last_digit_keep_their_order_in_predictions():
+    fitted = TemperatureScaling().fit(*some_logits(classes=2))
+    assert fitted.predict([[1.0, np.nextafter(1.0, 2.0)]]).tolist() == [1]
+
+
+def test_probabilities_are_fitted_through_their_logarithms():
+    logits, labels = some_logits()
+    p = softmax(logits, axis=1)
+    of_logits = TemperatureScaling().fit(logits, labels)
+    of_probabilities = TemperatureScaling(inputs="probabilities").fit(p, labels)
+    assert of_probabilities.temperature_ == pytest.approx(of_logits.temperature_, rel=1e-10)
+    assert of_probabilities.predict_proba(p) == pytest.approx(of_logits.predict_proba(logits), rel=1e-10)
+
+
+def test_a_probability_of_zero_counts_as_the_smallest_normal_number_of_float32():
+    p = np.array([[1.0, 0.0], [0.0, 1.0], [0.5, 0.5], [1.0, 0.0]])
+    fitted = TemperatureScaling(inputs="probabilities").fit(p, [0, 1, 1, 1])
+    clipped = np.log(np.maximum(p, np.finfo(np.float32).tiny))
+    assert fitted.temperature_ == fit_temperature(clipped, [0, 1, 1, 1])
+    assert np.isfinite(fitted.predict_proba(p)).all()
+
+
+def test_what_was_fitted_comes_back_from_json_bit_for_bit():
+    logits, labels = some_logits()
+    fitted = TemperatureScaling().fit(logits, labels)
+    again = Calibrator.from_dict(json.loads(json.dumps(fitted.to_dict())))
+    assert isinstance(again, TemperatureScaling)
+    assert again.temperature_ == fitted.temperature_
+    assert again.predict_proba(logits).tolist() == fitted.predict_proba(logits).tolist()
+    assert again.classes_.tolist() == [0, 1, 2, 3]
+
+
+@pytest.mark.parametrize(
+    ("state", "message"),
+    [
+        ({"classes": 3}, "temperature is None"),
+        ({"temperature": 0.0, "classes": 3}, "temperature is 0.0; expected a number from 0.001 to 1000"),
+        ({"temperature": float("nan"), "classes": 3}, "temperature is nan"),
+        ({"temperature": 1.0, "classes": 1}, "classes is 1"),
+        ({"temperature": 1.0, "classes": 10**30}, "classes is 1000"),
+        ({"temperature": 1.0, "classes": True}, "classes is True"),
+    ],
+)
+def test_a_damaged_state_is_refused(state, message):
+    document = {"type": "TemperatureScaling", "params": {}, "fitted": state}
+    with pytest.raises(InputError, match=message):
+        Calibrator.from_dict(document)
+
+
+def test_wrong_use_of_the_calibrator_is_refused_in_one_sentence():
+    with pytest.raises(NotFittedError, match="not fitted; call fit first"):
+        TemperatureScaling().predict_proba([[0.0, 1.0]])
+    fitted = TemperatureScaling().fit(*some_logits())
+    with pytest.raises(InputError, match="scores have 2 columns; this TemperatureScaling was fitted to 4 classes"):
+        fitted.predict_proba([[0.0, 1.0]])
+    with pytest.raises(InputError, match="inputs is 'guess'; pass one of 'logits', 'probabilities'"):
+        TemperatureScaling(inputs="guess").fit(*some_logits())
+    with pytest.raises(InputError, match=r"scores\[0, 0\] is 2, outside \[0, 1\].*inputs='logits'"):
+        TemperatureScaling(inputs="probabilities").fit([[2.0, -1.0]], [0])
+    with pytest.raises(InputError, match=r"scores\[0\] sums to 0.9, .*inputs='logits' for logits"):
+        TemperatureScaling(inputs="probabilities").fit([[0.5, 0.4]], [0])
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
+def test_one_bad_logit_among_many_is_named(bad):
+    logits = np.zeros((100_000, 5), np.float32)
+    logits[99_999, 3] = bad
+    with pytest.raises(InputError, match=rf"logits\[99999, 3\] is {bad}"):
+        fit_temperature(logits, np.zeros(100_000, int))

@@ -66,6 +66,7 @@ def test_the_block_shows_the_claims_of_the_library(certcal_command, intervals):
         assert claim.text in ran.out
     assert summary.headline in flat(ran.out)
     assert summary.population.sentence in flat(ran.out)
+    assert summary.information.verdict in flat(ran.out)
     assert f"80 rows, {summary.n_certified} certified" in ran.out
     assert "[a, b), the last one closed" in ran.out
     assert "--alpha" in ran.out
@@ -82,6 +83,7 @@ def test_each_radius_has_a_line_and_the_largest_a_sentence(certcal_command, radi
         assert summary["calibration_error"].worst_all.text in line
         assert index == 2 or summary.population.text in line
     assert f"At radius 2, {expected(radii, 2).headline}" in flat(ran.out)
+    assert "At radius 2, no sample is certified, so no information is certified to survive the attack." in flat(ran.out)
     assert "Its terms: 1.0000 on these samples" in flat(ran.out)
     assert max(map(len, ran.out.splitlines())) <= 80
 
@@ -117,9 +119,12 @@ def test_json_holds_value_text_and_sentence_of_every_claim(certcal_command, radi
             assert entry["text"] == claim.text
             assert entry["sentence"] == claim.sentence
             assert entry["value"] == ("Infinity" if claim.value == np.inf else claim.value)
+        verdict = summary.information.verdict_at(("0.0625", "0.25")[index])
+        assert result["information"] == {"finding": summary.information.finding, "verdict": verdict}
     nothing = document["results"][2]
     assert nothing["n_certified"] == 0
     assert nothing["certified_skill"]["value"] is None
+    assert nothing["information"]["finding"] == "undefined"
     assert nothing["calibration_error"]["certified"] is None
     assert nothing["calibration_error"]["all"]["value"] == 1
 

@@ -194,6 +194,10 @@ def test_intervals_are_written_and_certify_to_the_same_values(certcal_command, r
     parts = list(table.parts())
     assert [part.radius for part in parts] == ["0.125", "0.25"]
     np.testing.assert_array_equal(parts[1].lower, open_run(run).certificates(0.25).lower)
+    aligned = read_intervals(path, samples=True).by_sample()
+    np.testing.assert_array_equal(aligned.upper[:, 1], open_run(run).certificates(0.25).upper)
+    np.testing.assert_array_equal(aligned.confidence, open_run(run).counts().confidence_estimates().values)
+    assert aligned.fingerprint == open_run(run).manifest.data.inputs
     again = json.loads(certcal_command("certify", path, "--alpha", "0.001", "--json").out)["results"]
     for one, two in zip(first, again, strict=True):
         for key in ("certified_accuracy", "calibration_error", "ks_error", "brier_score"):
@@ -212,7 +216,12 @@ def test_written_intervals_say_what_they_rest_on_and_may_fail_as_they_did(certca
         assert one["settings"]["alpha"] == two["settings"]["alpha"] > 0
         assert one["population_bound"] == two["population_bound"]
     claim, kind = first["results"][0]["claim"], first["conventions"]["confidence"]
-    assert again["certificates"] == {"confidence": kind, "noise": "gaussian", "assumptions": claim["assumptions"]}
+    assert again["certificates"] == {
+        "confidence": kind,
+        "noise": "gaussian",
+        "assumptions": claim["assumptions"],
+        "samples": open_run(run).manifest.data.inputs,
+    }
     shown = flat(certcal_command("certify", path).out)
     assert "the largest in column 'alpha'" in shown
     assert f"The intervals are {kind} certificates, Gaussian noise, which hold if noise draws are independent" in shown

@@ -94,6 +94,10 @@ def test_the_demo_attacks_what_it_certifies_and_the_certificate_is_never_exceede
     assert f"no predicted label changed and the accuracy stays {attack['accuracy']:.1%}, but {moved}" in shown
     assert f"the certificate says that nothing reaches more than {line['claim']['text']}" in shown
     assert moved in (tmp_path / "story.html").read_text("utf-8")
+    maps = document["recalibrated"]["lines"]
+    assert document["recalibrated"]["n_fit"] + document["recalibrated"]["n_held_out"] == IMAGES
+    first, last = (each["at"][0]["summary"]["brier_score"]["certified"]["text"] for each in maps)
+    assert f"exceeds from {first} to {last}, and the ECE from" in shown
 
 
 def test_without_torch_a_line_says_what_would_be_shown(certcal_command, monkeypatch):

@@ -7,10 +7,12 @@ import pty
 import subprocess
 import sys
 import threading
+from tempfile import TemporaryFile
 
 import pytest
 
 import certcal
+from tests.cli.copies import copies
 
 COMMAND = [sys.executable, "-m", "certcal.cli"]
 
@@ -26,6 +28,17 @@ def run(*arguments, **options):
         env=environment,
         **options,
     )
+
+
+@pytest.fixture(scope="module")
+def loaded():
+    with copies() as process:
+        yield process
+
+
+def called(*arguments, before=""):
+    """Code that calls the command line."""
+    return f"{before}from certcal.cli import main; main({[str(argument) for argument in arguments]!r})"
 
 
 def test_version_and_help_succeed():
@@ -88,30 +101,26 @@ def test_plain_ascii_terminals_get_plain_ascii(scores):
     assert "####" in ran.stdout
 
 
-def test_a_reader_that_goes_away_is_no_error_message(scores):
-    process = subprocess.Popen([*COMMAND, "measure", str(scores)], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-    assert process.stdout is not None
-    process.stdout.close()
-    _, err = process.communicate()
-    assert (process.returncode, err) == (141, b"")
+def test_a_reader_that_goes_away_is_no_error_message(scores, loaded):
+    reader, writer = os.pipe()
+    os.close(reader)
+    with open(writer, "wb") as out, TemporaryFile() as err:
+        loaded.start(called("measure", scores), out.fileno(), err.fileno(), dict(os.environ))
+        assert loaded.wait() == 141
+        err.seek(0)
+        assert err.read() == b""
 
 
 @pytest.mark.parametrize("option", ["--json", "--no-diagram"])
-def test_a_full_disk_behind_the_output_is_a_sentence(scores, option):
-    with open("/dev/full", "w") as full:
-        environment = {**os.environ, "PYTHONIOENCODING": "utf-8"}
-        ran = subprocess.run(
-            [*COMMAND, "measure", str(scores), option],
-            stdout=full,
-            stderr=subprocess.PIPE,
-            check=False,
-            text=True,
-            env=environment,
-        )
-    assert ran.returncode == 2
-    assert ran.stderr.startswith("certcal: error: ")
-    assert "No space left on device" in ran.stderr
-    assert "Traceback" not in ran.stderr
+def test_a_full_disk_behind_the_output_is_a_sentence(scores, option, loaded):
+    with open("/dev/full", "wb") as full, TemporaryFile("w+") as err:
+        loaded.start(called("measure", scores, option), full.fileno(), err.fileno(), dict(os.environ))
+        assert loaded.wait() == 2
+        err.seek(0)
+        said = err.read()
+    assert said.startswith("certcal: error: ")
+    assert "No space left on device" in said
+    assert "Traceback" not in said
 
 
 def test_an_interrupt_leaves_with_130_and_no_traceback():
@@ -126,19 +135,12 @@ def test_an_interrupt_leaves_with_130_and_no_traceback():
     assert ran.stderr.strip() == "certcal: interrupted"
 
 
-def on_a_terminal(arguments, environment, patience="2.0"):
+def on_a_terminal(loaded, arguments, environment, patience="2.0"):
     """What a command writes to a terminal, standard output and error together."""
     controller, terminal = pty.openpty()
-    code = (
-        f"import certcal.cli._progress as p; p.Waiting.__init__.__defaults__ = (None, {patience});"
-        f"from certcal.cli import main; main({[str(argument) for argument in arguments]!r})"
-    )
-    process = subprocess.Popen(
-        [sys.executable, "-c", code],
-        stdout=terminal,
-        stderr=terminal,
-        env={**os.environ, "TERM": "xterm-256color"} | environment,
-    )
+    patient = f"import certcal.cli._progress as p; p.Waiting.__init__.__defaults__ = (None, {patience});"
+    surroundings = {**os.environ, "TERM": "xterm-256color"} | environment
+    loaded.start(called(*arguments, before=patient), terminal, terminal, surroundings)
     os.close(terminal)
     seen = bytearray()
 
@@ -151,27 +153,25 @@ def on_a_terminal(arguments, environment, patience="2.0"):
 
     reader = threading.Thread(target=drain)
     reader.start()
-    process.wait()
+    code = loaded.wait()
     reader.join()
     os.close(controller)
-    return process.returncode, seen.decode(errors="replace")
+    return code, seen.decode(errors="replace")
 
 
-def test_a_log_of_long_work_has_plain_lines_and_no_control_characters(scores):
-    code = (
-        "import certcal.cli._progress as p; p.APART_SECONDS = p.LIFE_SECONDS = 0.0;"
-        f"from certcal.cli import main; main(['measure', {str(scores)!r}, '--metric', 'ece', '--by', 'site'])"
-    )
-    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, check=False)
-    assert ran.returncode == 0
-    lines = ran.stderr.decode().splitlines()
+def test_a_log_of_long_work_has_plain_lines_and_no_control_characters(scores, loaded):
+    often = "import certcal.cli._progress as p; p.APART_SECONDS = p.LIFE_SECONDS = 0.0;"
+    arguments = ["measure", scores, "--metric", "ece", "--by", "site"]
+    code, out, err = loaded.run(called(*arguments, before=often), dict(os.environ))
+    assert code == 0
+    lines = err.splitlines()
     assert [line.split(",")[0] for line in lines] == ["measuring: 1 of 3", "measuring: 2 of 3"]
-    assert not set(b"\r\x1b\x08") & set(ran.stderr + ran.stdout)
+    assert not set("\r\x1b\x08") & set(err + out)
 
 
-def test_a_dumb_terminal_gets_no_escape_codes(scores):
+def test_a_dumb_terminal_gets_no_escape_codes(scores, loaded):
     environment = {"COLUMNS": "80", "PYTHONIOENCODING": "utf-8", "TERM": "dumb", "NO_COLOR": ""}
-    code, text = on_a_terminal(["measure", scores, "--metric", "ece"], environment, patience="1e6")
+    code, text = on_a_terminal(loaded, ["measure", scores, "--metric", "ece"], environment, patience="1e6")
     assert code == 0
     # Where colorama is installed, which numba then loads, it resets the terminal as Python leaves.
     assert "\x1b" not in text.removesuffix("\x1b[0m")
@@ -179,25 +179,24 @@ def test_a_dumb_terminal_gets_no_escape_codes(scores):
 
 
 @pytest.mark.parametrize(("environment", "coloured"), [({}, True), ({"NO_COLOR": "1"}, False)])
-def test_colour_is_for_terminals_that_want_it(scores, environment, coloured):
+def test_colour_is_for_terminals_that_want_it(scores, loaded, environment, coloured):
     environment = {"COLUMNS": "80", "PYTHONIOENCODING": "utf-8", "NO_COLOR": ""} | environment
-    code, text = on_a_terminal(["measure", scores, "--metric", "ece"], environment, patience="1e6")
+    code, text = on_a_terminal(loaded, ["measure", scores, "--metric", "ece"], environment, patience="1e6")
     assert code == 0
     assert ("\x1b[34m" in text) == coloured
     assert "ECE" in text
 
 
-def test_progress_appears_on_a_terminal_and_disappears(scores):
-    code, text = on_a_terminal(["measure", scores, "--metric", "ece"], {"PYTHONIOENCODING": "utf-8"}, patience="0.0")
+def test_progress_appears_on_a_terminal_and_disappears(scores, loaded):
+    code, text = on_a_terminal(
+        loaded, ["measure", scores, "--metric", "ece"], {"PYTHONIOENCODING": "utf-8"}, patience="0.0"
+    )
     assert code == 0
     assert "reading" in text or "measuring" in text
     assert "\x1b[2K" in text  # erased again
 
 
-def test_progress_never_appears_in_a_log(scores):
-    code = (
-        "import certcal.cli._progress as p; p.Waiting.__init__.__defaults__ = (None, 0.0);"
-        f"from certcal.cli import main; main(['measure', {str(scores)!r}, '--metric', 'ece'])"
-    )
-    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, check=False, text=True)
-    assert (ran.returncode, ran.stderr) == (0, "")
+def test_progress_never_appears_in_a_log(scores, loaded):
+    at_once = "import certcal.cli._progress as p; p.Waiting.__init__.__defaults__ = (None, 0.0);"
+    code, _, err = loaded.run(called("measure", scores, "--metric", "ece", before=at_once), dict(os.environ))
+    assert (code, err) == (0, "")

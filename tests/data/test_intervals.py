@@ -10,6 +10,7 @@ import pytest
 
 from certcal import InputError
 from certcal.data import read_intervals, resolve_interval_columns
+from certcal.data._columns import columns_as_bytes
 from certcal.data._interval_files import METADATA, IntervalOrigin, intervals_as_parquet
 
 
@@ -305,3 +306,120 @@ def test_a_number_that_is_none_is_found_in_typed_tables(tmp_path):
     pq.write_table(pa.table(columns), tmp_path / "t.parquet")
     with pytest.raises(InputError, match="column 'lower', row 2 is nan; drop the row, or say in a column 'certified'"):
         read_intervals(tmp_path / "t.parquet")
+
+
+BY_SAMPLE = """radius,lower,upper,correct,certified,confidence,sample
+0.5,.1,.9,1,1,.7,b
+0.25,.2,.4,0,1,.3,a
+0.25,.5,.8,1,1,.7,b
+0.5,,,0,0,.3,a
+"""
+
+
+def test_clean_confidences_and_samples_are_looked_for_only_when_asked():
+    columns = ["lower", "upper", "correct", "confidence", "sample"]
+    assert resolve_interval_columns(columns).columns == ("lower", "upper", "correct")
+    layout = resolve_interval_columns(columns, samples=True)
+    assert layout.description.endswith("confidence 'confidence', sample 'sample'")
+    assert layout.numbers == ("lower", "upper", "confidence")
+    given = resolve_interval_columns([*columns, "z", "id"], {"confidence": "z", "sample": "id"}, samples=True)
+    assert (given.confidence, given.sample) == ("z", "id")
+    with pytest.raises(InputError, match="there is no role 'sample'"):
+        resolve_interval_columns(columns, {"sample": "sample"})
+
+
+def test_the_rows_of_a_sample_are_put_beside_each_other_whatever_their_order(table):
+    found = read_intervals(table(BY_SAMPLE), samples=True).by_sample()
+    assert (found.radii, found.names, len(found)) == (("0.25", "0.5"), ("b", "a"), 2)
+    assert found.lower.tolist() == [[0.5, 0.1], [0.2, 0.0]]
+    assert found.upper.tolist() == [[0.8, 0.9], [0.4, 1.0]]
+    assert found.certified.tolist() == [[True, True], [True, False]]
+    assert (found.correct.tolist(), found.confidence.tolist()) == ([1, 0], [0.7, 0.3])
+
+
+def test_one_radius_needs_no_column_of_samples(table):
+    found = read_intervals(table("lower,upper,correct\n.1,.2,1\n.3,.4,0\n"), samples=True).by_sample()
+    assert (found.radii, found.names, found.confidence) == ((), None, None)
+    assert found.lower.tolist() == [[0.1], [0.3]]
+
+
+def test_without_clean_confidences_rows_that_are_not_certified_need_not_say_whether_they_are_correct(table):
+    text = "radius,lower,upper,correct,certified,sample\n1,.1,.2,1,1,a\n2,,,,0,a\n"
+    assert read_intervals(table(text), samples=True).by_sample().correct.tolist() == [1]
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (BY_SAMPLE.replace("sample", "who"), "rows at 2 radii and no column says which are of the same sample"),
+        (BY_SAMPLE + "0.5,.1,.2,1,1,.7,b\n", "sample 'b' has 2 rows at radius 0.5; give one row"),
+        (BY_SAMPLE + "0.5,.1,.2,1,1,.7,c\n", "sample 'c' has no row at radius 0.25; add one, with certified = 0"),
+        (BY_SAMPLE.replace(".5,.8,1,1", ".5,.8,0,1"), "sample 'b' is correct at one radius and not at another"),
+        (BY_SAMPLE.replace("1,.7,b\n0.25", "1,.6,b\n0.25"), "sample 'b' is without a perturbation of one confidence"),
+        (BY_SAMPLE.replace("0,0,.3", ",0,.3"), "column 'correct', row 4 is empty"),
+        (BY_SAMPLE.replace("0,0,.3", "0,0,"), "column 'confidence', row 4 is empty"),
+        (BY_SAMPLE.replace("0,0,.3", "0,0,1.5"), r"column 'confidence', row 4 is 1.5, outside \[0, 1\]; name the"),
+        (BY_SAMPLE.replace(".3,a", ".3,"), "column 'sample', row 2 is empty"),
+    ],
+)
+def test_samples_that_do_not_fit_together_are_refused(table, text, message):
+    with pytest.raises(InputError, match=message):
+        read_intervals(table(text), samples=True).by_sample()
+
+
+def test_a_clean_confidence_that_is_no_number_is_found_in_typed_tables(tmp_path):
+    columns = {"lower": [0.1, 0.2], "upper": [0.3, 0.4], "correct": [True, False], "confidence": [0.2, float("nan")]}
+    pq.write_table(pa.table(columns), tmp_path / "nan.parquet")
+    with pytest.raises(InputError, match="column 'confidence', row 2 is nan; fill it in, or rename the column"):
+        read_intervals(tmp_path / "nan.parquet", samples=True)
+    assert len(read_intervals(tmp_path / "nan.parquet")) == 2
+
+
+def test_the_fingerprint_is_of_the_numbers_and_not_of_the_file(table, tmp_path):
+    first = read_intervals(table(BY_SAMPLE), samples=True).by_sample()
+    kinds = {"radius": float, "certified": bool, "correct": bool, "sample": str}
+    rows = [line.split(",") for line in BY_SAMPLE.splitlines()]
+    columns = {}
+    for name, values in zip(rows[0], zip(*rows[1:], strict=True), strict=True):
+        kind = kinds.get(name, float)
+        columns[name] = [None if value == "" else bool(int(value)) if kind is bool else kind(value) for value in values]
+    pq.write_table(pa.table(columns), tmp_path / "same.parquet")
+    assert read_intervals(tmp_path / "same.parquet", samples=True).by_sample().fingerprint == first.fingerprint
+    for old, new in ((".1,.9", ".1,.8"), (".2,.4,0,1,.3", ".2,.4,0,0,.3"), ("1,.7,b", "1,.6,b")):
+        other = read_intervals(table(BY_SAMPLE.replace(old, new)), samples=True).by_sample()
+        assert other.fingerprint != first.fingerprint
+
+
+@pytest.mark.parametrize(("order", "known"), [([0, 1, 2], True), ([1, 0, 2], False)])
+def test_the_fingerprint_of_a_run_counts_while_its_samples_are_in_order(tmp_path, order, known):
+    columns = {name: np.array([0.1, 0.2, 0.3]) for name in ("lower", "upper")}
+    columns |= {"correct": np.ones(3, bool), "sample": np.array(order)}
+    origin = IntervalOrigin("tight", "exact", samples="ab" * 32)
+    (tmp_path / "intervals.parquet").write_bytes(intervals_as_parquet(columns, origin))
+    found = read_intervals(tmp_path / "intervals.parquet", samples=True).by_sample().fingerprint
+    assert (found == "ab" * 32) is known
+
+
+def test_an_origin_says_which_map_the_confidences_went_through():
+    origin = IntervalOrigin("tight", "gaussian", ("all is well",), "a map, fitted to others")
+    assert IntervalOrigin.parse(origin.text) == origin
+    assert origin.sentence == (
+        "tight certificates, Gaussian noise, which hold if all is well; recalibrated by a map, fitted to others"
+    )
+    assert IntervalOrigin("", "", recalibration="a map").sentence == "recalibrated by a map"
+    before = '{"confidence": "tight", "noise": "exact", "assumptions": []}'
+    assert IntervalOrigin.parse(before) == IntervalOrigin("tight", "exact")
+    assert IntervalOrigin.parse(before.replace("}", ', "recalibration": 3}')) is None
+
+
+@pytest.mark.parametrize("ending", [".csv", ".parquet"])
+def test_columns_are_read_as_they_were_written(tmp_path, ending):
+    lower = np.array([0.1, 1 / 3, 5e-324, 1.0])
+    columns = {"sample": ["a", 'b"', "c,d", "é"], "lower": lower, "upper": np.ones(4), "correct": np.eye(4)[0] == 1}
+    path = tmp_path / f"made{ending}"
+    path.write_bytes(columns_as_bytes(columns, ending))
+    found = read_intervals(path, samples=True)
+    np.testing.assert_array_equal(found.lower, lower)
+    assert (found.sample_names, found.correct.tolist()) == (("a", 'b"', "c,d", "é"), [1, 0, 0, 0])
+    with pytest.raises(InputError, match=r"files called \.txt are not written"):
+        columns_as_bytes(columns, ".txt")

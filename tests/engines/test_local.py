@@ -42,9 +42,11 @@ def test_no_more_processes_are_started_than_there_are_pieces():
     assert len({result[2] for _, result in LocalProcesses(8).run(Squares(), [5])}) == 1
 
 
-def test_each_worker_computes_on_one_thread_and_the_driver_is_left_alone():
-    before = dict(os.environ)
+def test_each_worker_computes_on_one_thread_and_the_driver_is_left_alone(monkeypatch):
     names = ["OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"]
+    for name in names:
+        monkeypatch.delenv(name, raising=False)
+    before = dict(os.environ)
     assert dict(LocalProcesses(1).run(Environment(), names)) == dict.fromkeys(names, "1")
     assert dict(os.environ) == before
 

@@ -10,7 +10,16 @@ from rich.cells import cell_len
 from rich.console import Console
 
 from certcal.claims import Certificate, Ledger
-from certcal.report.certificates import CertifiedLines, Line, Method, MethodsTable, duration, summary_table, terms_text
+from certcal.report.certificates import (
+    CertifiedLines,
+    Line,
+    Method,
+    MethodsTable,
+    duration,
+    summary_table,
+    terms_text,
+    verdict_text,
+)
 from certcal.worst_case import certify
 
 RNG = np.random.default_rng(3)
@@ -48,6 +57,7 @@ def test_the_block_shows_the_range_over_certified_and_the_worst_over_all_samples
     assert row(text, "Brier score") == [brier.lowest_text, brier.worst.text, brier.worst_all.text]
     assert row(text, "certified accuracy") == [summary.accuracy.text]
     assert row(text, "skill over one constant") == [summary.skill.text]
+    assert row(text, "skill of the best monotone map") == [summary.information.best_skill.text]
     assert row(text, "each except with probability 0.05") == [summary.population.text, summary.population_all.text]
     assert float(row(text, "+ chance of the draw")[0]) >= summary.population.terms["deviation"]
     assert max(map(cell_len, text.splitlines())) <= 80
@@ -70,6 +80,19 @@ def test_when_nothing_is_certified_the_values_are_undefined_and_those_of_all_sam
     assert row(text, "ECE, 15 bins, exactly") == ["undefined", summary["calibration_error"].worst_all.text]
     assert row(text, "each except with probability 0.05") == ["undefined", "1.0000"]
     assert row(text, "log loss") == ["undefined", "inf"]
+    assert row(text, "skill of the best monotone map") == ["undefined"]
+
+
+def test_the_verdict_comes_with_the_parts_of_the_brier_score():
+    found = at(0.1).information
+    parts = (found.miscalibration.text, found.resolution.text, found.uncertainty.text)
+    assert verdict_text(found, "0.1") == (
+        "{} The certified Brier score is {} miscalibration - {} resolution + {} uncertainty.".format(
+            found.verdict_at("0.1"), *parts
+        )
+    )
+    nothing = at(2).information
+    assert verdict_text(nothing, None) == nothing.verdict
 
 
 LINES = [Line(str(radius), None, at(radius)) for radius in (0.05, 0.25, 2)]

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from itertools import pairwise, permutations, product
 from typing import Any
 
@@ -376,6 +377,36 @@ def worst_by_runs(p: Problem, broken: str = "") -> float:
         for sign in (1, -1):
             best[b, sign] = max(run(a, b, sign) + best[a, -sign] for a in range(b))
     return max(best[len(usable), 1], best[len(usable), -1]) / p.n
+
+
+# ---------------------------------------------------------------------------------- the certified Brier score, in parts
+
+
+def worst_places(p: Problem) -> list[Fraction]:
+    """Where each sample hurts any non-decreasing map most: its lower end if correct, its upper end if not."""
+    ends = zip(p.lower.tolist(), p.upper.tolist(), p.correct.tolist(), strict=True)
+    return [Fraction(low if c else high) for low, high, c in ends]
+
+
+def best_map(places: Sequence[Fraction], correct: Sequence[int]) -> dict[Fraction, Fraction]:
+    """The non-decreasing map with the least sum of squares, by the largest smallest mean, in fractions."""
+    distinct = sorted(set(places))
+
+    def mean(low: Fraction, high: Fraction) -> Fraction:
+        inside = [c for x, c in zip(places, correct, strict=True) if low <= x <= high]
+        return Fraction(sum(inside), len(inside))
+
+    return {x: max(min(mean(a, b) for b in distinct if b >= x) for a in distinct if a <= x) for x in distinct}
+
+
+def brier_parts(p: Problem) -> tuple[Fraction, Fraction, Fraction]:
+    """Miscalibration, resolution and uncertainty of the certified Brier score, in fractions."""
+    places, correct = worst_places(p), p.correct.tolist()
+    best = best_map(places, correct)
+    score = sum(((c - x) ** 2 for x, c in zip(places, correct, strict=True)), Fraction(0)) / p.n
+    least = sum(((c - best[x]) ** 2 for x, c in zip(places, correct, strict=True)), Fraction(0)) / p.n
+    share = Fraction(sum(correct), p.n)
+    return score - least, share * (1 - share) - least, share * (1 - share)
 
 
 # -------------------------------------------------------------------------------------------------------------- inputs

@@ -124,6 +124,7 @@ def test_nothing_certified_leaves_only_what_holds_for_all_samples():
         assert summary[key].worst_all.settings["uncertified"] == "free"
     assert summary.population_all.value == 1
     assert math.isnan(summary.skill.value)
+    assert "no sample is certified" in summary.information.verdict
     assert summary.headline == summary["calibration_error"].worst_all.sentence
     assert summary.to_dict()["calibration_error"]["certified"] is None
 
@@ -164,11 +165,11 @@ def test_the_certified_share_is_bounded_by_clopper_and_pearson(count, n, level):
 def test_every_claim_has_a_sentence_and_a_safe_text():
     summary = certify(LOWER, UPPER, CORRECT, certified=CERTIFIED)
     claims = list(summary.claims())
-    assert len(claims) == 2 + 2 * len(METRICS) + 2
+    assert len(claims) == 1 + 5 + 2 * len(METRICS) + 2
     assert summary.sentences == tuple(claim.sentence for _, _, claim in claims)
     assert len(set(summary.sentences)) == len(claims)
     for key, _, claim in claims:
-        below = key in ("certified_accuracy", "certified_skill")
+        below = key in ("certified_accuracy", "certified_skill", "certified_best_skill", "certified_resolution")
         assert float(claim.text) <= claim.value + 1e-15 if below else float(claim.text) >= claim.value
         assert claim.text in claim.sentence
         assert claim.sentence.endswith(".")

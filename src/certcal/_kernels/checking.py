@@ -47,6 +47,15 @@ def all_finite_and_not_negative(values: Any) -> Any:
 
 
 @njit(cache=True, nogil=True)
+def all_finite(values: Any) -> Any:
+    """Whether every value is a finite number."""
+    good = True
+    for i in range(values.size):
+        good &= (values[i] > -np.inf) & (values[i] < np.inf)
+    return good
+
+
+@njit(cache=True, nogil=True)
 def check_rows(matrix: Any, above_one: Any, sum_tolerance: Any) -> Any:
     """First row that is no distribution and why: (row, column, sum); (-1, -1, 0) when there is none."""
     rows, columns = matrix.shape

@@ -3,25 +3,62 @@
 from __future__ import annotations
 
 from certcal.calibrators._base import Calibrator, ConfidenceMap, NotFittedError, ScoreMap
+from certcal.calibrators._beta import BetaCalibration
 from certcal.calibrators._certified_isotonic import CertifiedIsotonic
+from certcal.calibrators._certified_map import CertifiedMap
+from certcal.calibrators._certified_parametric import CertifiedBeta, CertifiedTemperature
+from certcal.calibrators._chain import Chain
+from certcal.calibrators._confidence_chain import ConfidenceChain
+from certcal.calibrators._equal_mass import EqualMassBinning
+from certcal.calibrators._files import FittedOn, Saved, load, save
+from certcal.calibrators._histogram import HistogramBinning
+from certcal.calibrators._isotonic import IsotonicCalibration
 from certcal.calibrators._judged import Judged, JudgedAt, gain_over, judge
+from certcal.calibrators._matrix import MatrixScaling
+from certcal.calibrators._one_vs_rest import OneVsRest
+from certcal.calibrators._outcomes import OutcomeMap
+from certcal.calibrators._path import certified_path
+from certcal.calibrators._platt import PlattScaling
 from certcal.calibrators._recalibrate import FrontPoint, Recalibration, recalibrate
 from certcal.calibrators._samples import CertifiedSamples
-from certcal.calibrators._temperature import fit_temperature
+from certcal.calibrators._temperature import TemperatureScaling, fit_temperature
+from certcal.calibrators._top_label import TopLabel
+from certcal.calibrators._vector import VectorScaling
 
 __all__ = [
+    "BetaCalibration",
     "Calibrator",
+    "CertifiedBeta",
     "CertifiedIsotonic",
+    "CertifiedMap",
     "CertifiedSamples",
+    "CertifiedTemperature",
+    "Chain",
+    "ConfidenceChain",
     "ConfidenceMap",
+    "EqualMassBinning",
+    "FittedOn",
     "FrontPoint",
+    "HistogramBinning",
+    "IsotonicCalibration",
     "Judged",
     "JudgedAt",
+    "MatrixScaling",
     "NotFittedError",
+    "OneVsRest",
+    "OutcomeMap",
+    "PlattScaling",
     "Recalibration",
+    "Saved",
     "ScoreMap",
+    "TemperatureScaling",
+    "TopLabel",
+    "VectorScaling",
+    "certified_path",
     "fit_temperature",
     "gain_over",
     "judge",
+    "load",
     "recalibrate",
+    "save",
 ]

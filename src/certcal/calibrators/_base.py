@@ -10,7 +10,8 @@ from typing import Any, ClassVar, Self, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from certcal._checks import InputError, confidences
+from certcal._checks import InputError, confidences, same_length
+from certcal.calibrators._state import number, numbers
 
 Floats = NDArray[np.float64]
 
@@ -46,7 +47,7 @@ class Calibrator(ABC):
 
     @classmethod
     def _names(cls) -> list[str]:
-        return [name for name in inspect.signature(cls.__init__).parameters if name != "self"]
+        return list(inspect.signature(cls).parameters)
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """Arguments of the constructor by name; with ``deep`` those of calibrators among them as ``name__inner``."""
@@ -71,10 +72,19 @@ class Calibrator(ABC):
         return self
 
     def __repr__(self) -> str:
-        defaults = inspect.signature(type(self).__init__).parameters
+        defaults = inspect.signature(type(self)).parameters
         own = self.get_params(deep=False)
         given = [f"{name}={value!r}" for name, value in own.items() if not _same(value, defaults[name].default)]
         return f"{type(self).__name__}({', '.join(given)})"
+
+    def unfitted(self) -> Self:
+        """A new one with the same parameters, not fitted, and so are the calibrators among them."""
+        return type(self)(**{name: _unfitted(value) for name, value in self.get_params(deep=False).items()})
+
+    def __sklearn_tags__(self) -> Any:
+        from certcal.calibrators._sklearn_tags import tags_of
+
+        return tags_of(self)
 
     def __sklearn_is_fitted__(self) -> bool:
         return self._state() is not None
@@ -110,6 +120,10 @@ class Calibrator(ABC):
         if not isinstance(params, Mapping) or not set(params) <= set(kind._names()):  # pyright: ignore[reportUnknownArgumentType]
             raise InputError(f"params of {name} are {params!r}; expected some of {', '.join(kind._names()) or 'none'}")
         given: dict[str, Any] = {str(key): kind._param(str(key), value) for key, value in params.items()}  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
+        wanted = inspect.signature(kind).parameters
+        missing = [key for key, each in wanted.items() if each.default is each.empty and key not in given]
+        if missing:
+            raise InputError(f"params of {name} are {params!r}; {', '.join(missing)} is missing")
         made = kind(**given)
         if state is not None:
             if not isinstance(state, Mapping):
@@ -131,10 +145,13 @@ class ConfidenceMap(Calibrator):
     Attributes
     ----------
     monotone
-        Whether a larger confidence is never mapped to a smaller one. All but histogram binning are.
+        Whether a larger confidence is never mapped to a smaller one. All but histogram binning always are.
     """
 
-    monotone: ClassVar[bool] = True
+    @property
+    def monotone(self) -> bool:
+        """Whether a larger confidence is never mapped to a smaller one."""
+        return True
 
     def transform(self, confidence: Any) -> Floats:
         """Confidences after the map.
@@ -170,6 +187,10 @@ class ConfidenceMap(Calibrator):
         self._require_fitted()
         low = confidences(lower, "lower").astype(np.float64)
         high = confidences(upper, "upper").astype(np.float64)
+        same_length(lower=low.size, upper=high.size)
+        if (low > high).any():
+            index = int(np.argmax(low > high))
+            raise InputError(f"lower[{index}] is above upper[{index}]; are the two swapped?")
         return self._interval(low, high)
 
     def _interval(self, lower: Floats, upper: Floats) -> tuple[Floats, Floats]:
@@ -179,6 +200,14 @@ class ConfidenceMap(Calibrator):
 
 class ScoreMap(Calibrator):
     """A map from logits (or probabilities) of all classes to probabilities of all classes."""
+
+    @abstractmethod
+    def fit(self, scores: Any, labels: Any, sample_weight: Any = None) -> Self:
+        """Fit to scores, one row per sample and one column per class, and true classes from 0."""
+
+    def fit_transform(self, scores: Any, labels: Any, sample_weight: Any = None) -> Floats:
+        """Fit, and :meth:`transform` the same scores."""
+        return self.fit(scores, labels, sample_weight).transform(scores)
 
     @abstractmethod
     def predict_proba(self, scores: Any) -> Floats:
@@ -194,32 +223,16 @@ class ScoreMap(Calibrator):
             return np.maximum(np.log(self.predict_proba(scores)), -745.0)  # exp of it is the smallest number above 0
 
 
-def number(state: Mapping[str, Any], name: str, least: float, most: float) -> float:
-    """A finite number of a state in a range."""
-    value = state.get(name)
-    if isinstance(value, bool) or not isinstance(value, int | float) or not least <= value <= most:
-        raise InputError(f"{name} is {value!r}; expected a number from {least:g} to {most:g}")
-    return float(value)
-
-
-def numbers(state: Mapping[str, Any], name: str, shape: tuple[int | None, ...]) -> Floats:
-    """Finite numbers of a state in an array of a shape; None is any length above 0."""
-    value = state.get(name)
-    try:
-        array = np.array(value, dtype=np.float64)
-    except (TypeError, ValueError, OverflowError, RecursionError):
-        array = np.empty(0)
-    fits = array.ndim == len(shape) and all(
-        size > 0 and wanted in (None, size) for size, wanted in zip(array.shape, shape, strict=True)
-    )
-    if not isinstance(value, list) or not fits or not np.isfinite(array).all():
-        expected = " × ".join("n" if size is None else str(size) for size in shape)
-        raise InputError(f"{name} is damaged; expected {expected} finite numbers")
-    return array
-
-
 def _same(value: Any, default: Any) -> bool:
     return value is default or (type(value) is type(default) and bool(np.all(value == default)))
+
+
+def _unfitted(value: Any) -> Any:
+    if isinstance(value, Calibrator):
+        return value.unfitted()
+    if isinstance(value, list | tuple):
+        return [_unfitted(each) for each in value]  # pyright: ignore[reportUnknownVariableType]
+    return value
 
 
 def _plain(value: Any) -> Any:

@@ -2,30 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any, Self
+from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from certcal.calibrators._base import ConfidenceMap, numbers
+from certcal.calibrators._base import numbers
+from certcal.calibrators._certified_map import CertifiedMap
 from certcal.calibrators._curve import MonotoneCurve
-from certcal.calibrators._points import Parts, check_tradeoff
+from certcal.calibrators._points import Points
 from certcal.calibrators._pooled import isotonic_curve
-from certcal.calibrators._samples import CertifiedSamples
 
 Floats = NDArray[np.float64]
 
 
-class CertifiedIsotonic(ConfidenceMap):
-    """The exact minimiser of (1 - λ)·clean + λ·certified Brier score over all monotone maps.
+class CertifiedIsotonic(CertifiedMap):
+    """The exact minimiser of (1 - λ)·clean + λ·certified Brier score over all monotone maps into [0, 1].
 
-    What is claimed of the samples it is fitted to: no monotone map g of the confidences has a smaller (1 - λ) mean
-    (c - g(z))² + λ mean max over [l, u] of (c - g)², the second mean over the certified samples (with several radii,
-    their weighted mean). Why: the maximum of a monotone g is at l for a correct sample and at u for an incorrect one,
+    What is claimed of the samples it is fitted to: no monotone map g of the confidences into [0, 1] has a smaller
+    (1 - λ) mean (c - g(z))² + λ mean max over [l, u] of (c - g)², the second mean over the certified samples (with
+    several radii, their weighted mean). Why: the maximum is at l for a correct sample and at u for an incorrect one,
     whatever g is, so the sum is the squared error of an isotonic regression of c on known places; pooling adjacent
-    violators minimises it exactly. About other samples nothing is claimed by the fit: judge the map on samples that it
-    was not fitted to (:func:`certcal.calibrators.recalibrate` does).
+    violators minimises it exactly. It determines g at these places only; between them g is a straight line. So at
+    λ = 0 other maps with the same clean Brier score may have a smaller certified one, and at λ = 1 the other way round.
+    About other samples nothing is claimed by the fit: judge the map on samples that it was not fitted to
+    (:func:`certcal.calibrators.recalibrate` does).
 
     Parameters
     ----------
@@ -48,36 +50,8 @@ class CertifiedIsotonic(ConfidenceMap):
     def __init__(self, tradeoff: float = 0.5) -> None:
         self.tradeoff = tradeoff
 
-    def fit(
-        self,
-        lower: Any,
-        upper: Any,
-        correct: Any,
-        confidence: Any = None,
-        *,
-        certified: Any = None,
-        radius_weight: Sequence[float] | None = None,
-    ) -> Self:
-        """Fit to intervals of confidences at one radius, or at several (one column each).
-
-        Parameters
-        ----------
-        lower, upper, correct, confidence, certified
-            As for :meth:`CertifiedSamples.from_intervals`. ``confidence`` is needed unless the trade-off is 1.
-        radius_weight
-            Weights of the radii, equal when not given.
-        """
-        samples = CertifiedSamples.from_intervals(lower, upper, correct, confidence, certified=certified)
-        return self.fit_samples(samples, radius_weight)
-
-    def fit_samples(self, samples: CertifiedSamples, radius_weight: Sequence[float] | None = None) -> Self:
-        """Fit to certified samples, at all their radii."""
-        return self._fit_parts(Parts.of(samples, radius_weight))
-
-    def _fit_parts(self, parts: Parts) -> Self:
-        points = parts.at(check_tradeoff(self.tradeoff))
-        self.curve_ = isotonic_curve(points.x, points.c, points.w)
-        return self
+    def _fit_points(self, points: Points) -> None:
+        self.curve_ = isotonic_curve(points)
 
     def _apply(self, values: Floats) -> Floats:
         return self.curve_(values)

@@ -37,7 +37,7 @@ class JudgedAt:
         For samples of a run: what no perturbation can make the calibration error exceed, failing certificates counted.
     gain
         How much the certified Brier score of the population is below that of one constant confidence, at least; None
-        when nothing is certified among the samples.
+        when nothing is certified among the samples, or among those of the fit.
     """
 
     radius: str
@@ -59,6 +59,9 @@ class JudgedAt:
 class Judged:
     """A map on samples that it was not fitted to.
 
+    Claims about these samples hold whatever the map was fitted to; bounds on the population hold because it was fitted
+    to others. Each bound may fail with probability delta of its own.
+
     Attributes
     ----------
     name
@@ -69,7 +72,8 @@ class Judged:
         The map, or None for the identity.
     clean
         Estimates without a perturbation: "brier_score", "ece" and "auroc"; empty when those confidences are not known.
-        An AUROC is NaN when all samples are correct, or none.
+        An AUROC is NaN when all samples are correct, or none. Ties, which flat parts of a map make, count half, so a
+        constant map has ½.
     at
         Per radius.
     """
@@ -109,6 +113,9 @@ def judge(
 ) -> Judged:
     """Judge a map on samples that it was not fitted to.
 
+    That they are others cannot be seen from the samples, so it is not checked; :func:`certcal.calibrators.recalibrate`
+    splits them.
+
     Parameters
     ----------
     samples
@@ -145,12 +152,18 @@ def judge(
 def gain_over(samples: CertifiedSamples, radius: int, constant: float | None, delta: float) -> Bound | None:
     """How much lower the certified Brier score of the population is than that of a constant confidence, at least.
 
-    What is random: the samples, independent draws from the population and independent of the map and of the constant
-    (both were fitted to others). What is claimed: with probability at least 1 - delta over them, given that a sample is
-    certified, E (c - m)² - E max over its interval of (c - z)² is at least ``value``. Why: D = (c - m)² - max (c - z)²
-    is one variable in [-1, 1]; given which samples are certified, their D are independent draws of it, and betting
-    limits its expectation from below. A certificate that fails, with probability alpha, can hide a loss of at most 1,
-    so alpha is subtracted, divided by a lower limit of the certified share; delta is then halved between the two.
+    What is random: the samples with their intervals, independent draws from the population and independent of the map
+    and of the constant m (both were fitted to others). What is claimed, with probability at least 1 - delta over them:
+    given that a sample is certified, E (c - m)² - E max (c - z)² is at least ``value``, the maximum over all
+    perturbations up to the radius. Why: D = (c - m)² - max over the mapped interval of (c - z)² lies between
+    min(m², (1 - m)²) - 1 and max(m², (1 - m)²), which are known beforehand; given which samples are certified, their D
+    are independent draws of one variable, and betting limits its expectation from below. Where a certificate fails, the
+    confidence may leave the interval and the outcome c may be the other one, so that D is off by the whole length of
+    that range, 1 + |1 - 2m|. A sample is certified and fails with probability at most alpha, so alpha divided by a lower
+    limit of the certified share, times this length, is subtracted; delta is then halved between that limit and the bet.
+
+    The bound is for one map, one constant and one radius that were chosen without these samples. For the best of k that
+    were looked at on them, pass delta / k.
 
     Parameters
     ----------
@@ -170,11 +183,13 @@ def gain_over(samples: CertifiedSamples, radius: int, constant: float | None, de
     c = samples.correct[kept].astype(np.float64)
     z = np.where(c == 1, samples.lower[kept, radius], samples.upper[kept, radius])
     gains = (c - constant) ** 2 - (c - z) ** 2
+    smaller, larger = sorted((constant**2, (1 - constant) ** 2))
+    least, width = smaller - 1, larger - smaller + 1
     alpha, level, failures = samples.alpha[radius], delta, 0.0
     if alpha > 0:
         level = delta / 2
-        failures = alpha / float(clopper_pearson(n, len(samples), delta / 2, side="lower").lower)
-    lowest = 2 * float(betting(np.clip((gains + 1) / 2, 0, 1), level, side="lower").lower) - 1
+        failures = width * alpha / float(clopper_pearson(n, len(samples), delta / 2, side="lower").lower)
+    lowest = least + width * float(betting(np.clip((gains - least) / width, 0, 1), level, side="lower").lower)
     value = max(-1.0, move_outward(lowest - failures, "lower", 1e-14))
     mean = math.fsum(gains) / n
     return Bound(

@@ -4,20 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from certcal._checks import InputError, same_length, to_numpy
+from certcal._isotonic import counted
 from certcal.calibrators._samples import CertifiedSamples
 
 Floats = NDArray[np.float64]
+Part = tuple[Floats, NDArray[np.uint8]]
 
 
 @dataclass(frozen=True, eq=False)
 class Points:
-    """Places, outcomes and weights whose weighted squared error is (1 - λ)·clean + λ·certified Brier score of a map.
+    """Places and weights whose squared error is (1 - λ)·clean + λ·certified Brier score of a map into [0, 1].
 
     For a monotone map g and a sample with interval [l, u], the largest (c - g(z))² inside is (1 - g(l))² when c = 1
     and g(u)² when c = 0: one place per sample, whatever g is. So (1 - λ) times the clean Brier score plus λ times the
@@ -26,22 +29,30 @@ class Points:
 
     Attributes
     ----------
-    x, c, w
-        Places, outcomes, weights that add up to 1.
+    x
+        Places, ascending, each once.
+    right, wrong
+        Weight of the correct samples there, and of the others; together they add up to 1.
+
+    Examples
+    --------
+    >>> points = Points(np.array([0.25, 0.75]), np.array([0.0, 0.5]), np.array([0.5, 0.0]))
+    >>> points.score(points.x)
+    0.0625
     """
 
     x: Floats
-    c: Floats
-    w: Floats
+    right: Floats
+    wrong: Floats
 
     def score(self, values: Floats) -> float:
         """Σ w (c - g)², for a map's values at the places."""
-        return float(np.sum(self.w * (self.c - values) ** 2))
+        return float(np.sum(self.right * (1 - values) ** 2 + self.wrong * values**2))
 
 
 @dataclass(frozen=True, eq=False)
 class Parts:
-    """Clean and worst-case places of samples, ready to be weighted by any trade-off.
+    """Clean and worst-case places of samples, ready to be weighted by any trade-off: sorted once for all of them.
 
     Attributes
     ----------
@@ -53,29 +64,23 @@ class Parts:
         Per radius, its share of the certified Brier score; they add up to 1. Radii where nothing is certified have 0.
     """
 
-    clean: tuple[Floats, Floats] | None
-    worst: tuple[tuple[Floats, Floats], ...]
+    clean: Part | None
+    worst: tuple[Part, ...]
     share: Floats
 
     @classmethod
     def of(cls, samples: CertifiedSamples, radius_weight: Sequence[float] | None = None) -> Parts:
         """Parts of samples; ``radius_weight`` are weights of the radii, equal when not given."""
         count = len(samples.radii)
-        share = np.ones(count)
-        if radius_weight is not None:
-            share = np.atleast_1d(np.asarray(to_numpy(radius_weight, "radius_weight"), np.float64))
-            same_length(radii=count, radius_weight=share.size)
-            if not (np.isfinite(share).all() and (share >= 0).all() and share.sum() > 0):
-                raise InputError(f"radius_weight is {share.tolist()}; pass weights of at least 0, not all 0")
-        correct = samples.correct.astype(np.float64)
-        worst: list[tuple[Floats, Floats]] = []
+        share = _radius_weights(radius_weight, count)
+        worst: list[Part] = []
         for k in range(count):
             kept = samples.certified[:, k]
             place = np.where(samples.correct == 1, samples.lower[:, k], samples.upper[:, k])
-            worst.append((place[kept], correct[kept]))
+            worst.append((place, samples.correct) if kept.all() else (place[kept], samples.correct[kept]))
             share[k] = share[k] if kept.any() else 0.0
         total = share.sum()
-        clean = None if samples.confidence is None else (samples.confidence, correct)
+        clean = None if samples.confidence is None else (samples.confidence, samples.correct)
         return cls(clean, tuple(worst), share / total if total > 0 else share)
 
     def at(self, tradeoff: float) -> Points:
@@ -87,23 +92,77 @@ class Parts:
             )
         if tradeoff > 0 and not self.share.any():
             raise InputError(
-                "no sample is certified at these radii, so there is nothing to fit the map to; pass a smaller radius, "
-                "or tradeoff=0"
+                "no sample to fit to is certified at a radius that counts; pass a smaller radius, or tradeoff=0"
             )
-        parts: list[tuple[Floats, Floats, float]] = []
-        if tradeoff < 1 and self.clean is not None:
-            parts.append((*self.clean, (1 - tradeoff) / self.clean[0].size))
-        if tradeoff > 0:
-            parts += [
-                (x, c, tradeoff * float(v) / x.size)
-                for (x, c), v in zip(self.worst, self.share, strict=True)
-                if v > 0 and x.size
-            ]
-        return Points(
-            np.concatenate([x for x, _, _ in parts]),
-            np.concatenate([c for _, c, _ in parts]),
-            np.concatenate([np.full(x.size, w) for x, _, w in parts]),
-        )
+        if tradeoff == 0:
+            return self._clean
+        return self._worst if tradeoff == 1 else self._together.at(tradeoff)
+
+    @cached_property
+    def _clean(self) -> Points:
+        assert self.clean is not None
+        return _points(*self.clean)
+
+    @cached_property
+    def _worst(self) -> Points:
+        found = [(_points(x, c), float(v)) for (x, c), v in zip(self.worst, self.share, strict=True) if v > 0]
+        mixed, weight = found[0]
+        for points, v in found[1:]:
+            weight += v
+            mixed = _Pair(mixed, points).at(v / weight)
+        return mixed
+
+    @cached_property
+    def _together(self) -> _Pair:
+        return _Pair(self._clean, self._worst)
+
+
+class _Pair:
+    """Two sets of points on the places of both."""
+
+    def __init__(self, first: Points, second: Points) -> None:
+        x = np.concatenate([first.x, second.x])
+        x.sort()
+        self.x: Floats = x[np.concatenate(([True], x[1:] != x[:-1]))]
+        self.first = _spread(first, self.x)
+        self.second = _spread(second, self.x)
+
+    def at(self, share: float) -> Points:
+        """Their mixture, with this share of the second."""
+        (a, b), (c, d) = self.first, self.second
+        right, wrong = (1 - share) * a + share * c, (1 - share) * b + share * d
+        some = right + wrong > 0  # a share may be too small to leave anything
+        return Points(self.x, right, wrong) if some.all() else Points(self.x[some], right[some], wrong[some])
+
+
+def _spread(points: Points, x: Floats) -> tuple[Floats, Floats]:
+    """Weights on more places."""
+    right, wrong = np.zeros(x.size), np.zeros(x.size)
+    place = np.searchsorted(x, points.x)
+    right[place], wrong[place] = points.right, points.wrong
+    return right, wrong
+
+
+def _points(places: Floats, correct: NDArray[np.uint8]) -> Points:
+    """Points of samples that weigh the same. Their numbers are counted, so the order of samples changes no bit."""
+    x, n, right = counted(places, correct)
+    return Points(x, right / places.size, (n - right) / places.size)
+
+
+def _radius_weights(value: Sequence[float] | None, count: int) -> Floats:
+    if value is None:
+        return np.ones(count)
+    weights = np.atleast_1d(np.array(to_numpy(value, "radius_weight"), np.float64))
+    if weights.ndim != 1:
+        raise InputError(f"radius_weight has shape {weights.shape}; pass one weight per radius")
+    same_length(radii=count, radius_weight=weights.size)
+    bad = ~((weights >= 0) & (weights <= 1e100))
+    if bad.any():
+        index = int(np.argmax(bad))
+        raise InputError(f"radius_weight[{index}] is {weights[index]:g}; pass ordinary numbers of at least 0")
+    if not weights.max() >= 1e-100:
+        raise InputError("radius_weight is 0 for every radius; at least one must be positive")
+    return weights
 
 
 def check_tradeoff(tradeoff: Any) -> float:
@@ -112,6 +171,6 @@ def check_tradeoff(tradeoff: Any) -> float:
         value = float(tradeoff)
     except (TypeError, ValueError):
         value = -1.0
-    if not 0 <= value <= 1:
+    if isinstance(tradeoff, bool) or not 0 <= value <= 1:
         raise InputError(f"tradeoff is {tradeoff!r}; pass a number from 0 (clean) to 1 (certified)")
     return value

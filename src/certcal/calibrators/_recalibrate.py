@@ -8,14 +8,12 @@ from typing import Any
 
 from certcal._checks import InputError, choice
 from certcal.calibrators._base import ConfidenceMap
-from certcal.calibrators._certified_isotonic import CertifiedIsotonic
 from certcal.calibrators._judged import Judged, JudgedAt, judge
+from certcal.calibrators._path import METHODS, TRADEOFFS, path_of_parts
 from certcal.calibrators._points import Parts, check_tradeoff
 from certcal.calibrators._samples import CertifiedSamples
 from certcal.claims import Frozen
 
-METHODS = ("isotonic", "temperature", "beta")
-TRADEOFFS = (0.0, 0.25, 0.5, 0.75, 1.0)
 IDENTITY = "as it is"
 FEW = 10
 
@@ -30,7 +28,7 @@ class FrontPoint:
         Of the map.
     fitted, held_out
         (clean, certified) Brier score; clean is None when those confidences are not known, certified when nothing is
-        certified. With several radii the certified one is their weighted mean.
+        certified. With several radii the certified one is their weighted mean, over those where something is certified.
     """
 
     name: str
@@ -135,8 +133,9 @@ def recalibrate(
     """Split certified samples, fit monotone maps to one part, and judge them on the other.
 
     What is claimed is with :func:`certcal.worst_case.certify` and :func:`certcal.calibrators.gain_over`: the maps are
-    fitted to other samples than those they are judged on, so bounds on the population hold for each of them. Each bound
-    may fail with probability delta of its own; choose the trade-off before looking.
+    fitted to other samples than those they are judged on, so given the map, the held-out samples are fresh draws, and
+    bounds on the population hold. Each map and radius has bounds of its own, each of which may fail with probability
+    delta. Choose the trade-off before looking; for the best of k that were looked at, pass delta / k.
 
     Parameters
     ----------
@@ -182,8 +181,7 @@ def recalibrate(
     constant = tuple(float(c.mean()) if c.size else None for _, c in parts.worst)
     options: dict[str, Any] = {"bins": bins, "closed": closed, "delta": delta}
     lines = [judge(rest, None, constant, name=IDENTITY, **options)]
-    for level in levels:
-        fitted = _fit(method, level, parts)
+    for level, fitted in zip(levels, path_of_parts(parts, levels, method), strict=True):
         name = f"{method}, λ = {level:g}"
         lines.append(judge(rest, fitted, constant, name=name, method=method, tradeoff=level, **options))
     front = tuple(
@@ -204,14 +202,8 @@ def recalibrate(
         rest,
         rest.mapped(chosen.calibrator),
         {**options, "fraction": fraction, "seed": seed},
-        tuple(_notes(fit, rest)),
+        tuple(_notes(fit, rest, len(levels) * len(samples.radii), delta)),
     )
-
-
-def _fit(method: str, tradeoff: float, parts: Parts) -> ConfidenceMap:
-    if method == "isotonic":
-        return CertifiedIsotonic(tradeoff)._fit_parts(parts)  # pyright: ignore[reportPrivateUsage]
-    raise InputError(f"method {method!r} is not there yet")
 
 
 def _scores(parts: Parts, calibrator: ConfidenceMap | None) -> tuple[float | None, float | None]:
@@ -224,19 +216,24 @@ def _scores(parts: Parts, calibrator: ConfidenceMap | None) -> tuple[float | Non
     return None if parts.clean is None else score(0.0), score(1.0) if parts.share.any() else None
 
 
-def _notes(fit: CertifiedSamples, rest: CertifiedSamples) -> list[str]:
+def _notes(fit: CertifiedSamples, rest: CertifiedSamples, looks: int, delta: float) -> list[str]:
     notes = [
         f"Maps were fitted to {len(fit):,} samples and judged on {len(rest):,} others; no sample is in both parts."
     ]
+    if looks > 1:
+        notes.append(
+            f"Each bound on the population may fail with probability {delta:g} of its own. To report the best of the "
+            f"{looks} (maps times radii) as if it had been chosen before, divide delta by {looks} first."
+        )
     if len(fit) < FEW:
         notes.append(f"{len(fit)} samples are very few to fit a map to: expect it to be far from the best one.")
     right = int(fit.correct.sum())
     if right in (0, len(fit)):
         what = "correct" if right else "wrong"
-        notes.append(f"All samples of the fit are {what}, so the best map is constant: nothing can be learned from it.")
+        notes.append(f"All samples of the fit are {what}: they do not tell which confidences to trust.")
     wide = fit.certified & (fit.lower <= 0) & (fit.upper >= 1)
     if fit.certified.any() and (wide == fit.certified).all():
-        notes.append("Every certified interval of the fit is [0, 1]: no confidence survives, whatever the map.")
+        notes.append("Every certified interval of the fit is [0, 1]: no map beats a constant in the worst case.")
     return notes
 
 

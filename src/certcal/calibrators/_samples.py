@@ -10,7 +10,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from certcal._checks import InputError, confidences, correctness, same_length, share, to_numpy, whole_number
+from certcal._checks import InputError, confidences, correctness, same_length, share, to_numpy
+from certcal.calibrators._described import described
+from certcal.calibrators._split import split_positions
 from certcal.worst_case import certify
 
 if TYPE_CHECKING:
@@ -19,9 +21,6 @@ if TYPE_CHECKING:
     from certcal.worst_case import CertifiedSummary
 
 Floats = NDArray[np.float64]
-
-# Keeps the split's random numbers apart from those that anybody makes of the same seed.
-_SPLIT = 0x5EC7
 
 
 @dataclass(frozen=True, eq=False)
@@ -113,29 +112,24 @@ class CertifiedSamples:
             raise InputError(f"lower has shape {low.shape} and upper {high.shape}; pass one pair of ends per sample")
         kept = np.ones(low.shape, np.bool_)
         if certified is not None:
-            kept = _columns(certified, "certified")
-            if kept.shape != low.shape:
-                raise InputError(f"certified has shape {kept.shape} and lower {low.shape}; pass one entry for each")
-            kept = correctness(kept.ravel(), "certified", "pass true or false").view(np.bool_).reshape(low.shape)
-        low, high = np.where(kept, low, 0.0), np.where(kept, high, 1.0)
+            marks = _columns(certified, "certified")
+            if marks.shape != low.shape:
+                raise InputError(f"certified has shape {marks.shape} and lower {low.shape}; pass one entry for each")
+            kept = _marked(marks)
+        low, high = _ends(low, "lower", kept, 0.0), _ends(high, "upper", kept, 1.0)
         c = correctness(correct)
         same_length(lower=low.shape[0], correct=c.size)
-        for column in range(low.shape[1]):
-            confidences(low[:, column], "lower", "pass ends of intervals of confidences")
-            confidences(high[:, column], "upper", "pass ends of intervals of confidences")
-        if (low > high).any():
-            row, column = np.argwhere(low > high)[0]
-            raise InputError(f"lower[{row}] is above upper[{row}] in column {column}; are the two swapped?")
+        swapped = low > high
+        if swapped.any():
+            place = _where(swapped)
+            raise InputError(f"lower{place} is above upper{place}; are the two swapped?")
         z = None
         if confidence is not None:
             z = confidences(confidence).astype(np.float64)
             same_length(correct=c.size, confidence=z.size)
         texts = tuple(f"{k + 1}" for k in range(low.shape[1])) if radii is None else _radius_texts(radii, low.shape[1])
-        several = [alpha] * low.shape[1] if isinstance(alpha, int | float) else list(alpha)
-        same_length(radii=low.shape[1], alpha=len(several))
-        levels = tuple(0.0 if a == 0 else share(a, "alpha", "pass a probability from 0 to below 1") for a in several)
         rows = np.arange(c.size, dtype=np.int64)
-        return cls(c.copy(), z, texts, low, high, kept, levels, rows, source, fingerprint)
+        return cls(c.copy(), z, texts, low, high, kept, _levels(alpha, low.shape[1]), rows, source, fingerprint)
 
     @classmethod
     def from_run(
@@ -175,7 +169,7 @@ class CertifiedSamples:
         """The same from the counts of a run; parameters are those of :meth:`from_run`."""
         from certcal.smoothing import certificates
 
-        distances = sorted({float(radius) for radius in radii})
+        distances = sorted(set(_distances(radii)))
         if not distances:
             raise InputError("radii is empty; pass at least one")
         found = tuple(
@@ -225,17 +219,8 @@ class CertifiedSamples:
         >>> len(fit), len(rest), sorted({*fit.index, *rest.index}) == list(range(10))
         (5, 5, True)
         """
-        first = share(fraction, "fraction", "pass the share of samples to fit to, between 0 and 1")
-        start = whole_number(seed, 0, 2**63 - 1, "seed", "pass a whole number of at least 0")
-        n = len(self)
-        size = math.floor(n * first + 0.5)
-        if not 0 < size < n:
-            raise InputError(
-                f"{n} samples cannot be split into parts of {size} and {n - size}; give more samples or "
-                "another fraction"
-            )
-        order = np.random.default_rng([start, _SPLIT]).permutation(n)
-        return self.select(np.sort(order[:size])), self.select(np.sort(order[size:]))
+        fit, rest = split_positions(len(self), fraction, seed)
+        return self.select(fit), self.select(rest)
 
     def mapped(self, calibrator: ConfidenceMap | None) -> CertifiedSamples:
         """The same samples after a map: intervals and confidences go through it. None is the identity.
@@ -251,7 +236,7 @@ class CertifiedSamples:
             if kept.any():
                 low[kept, k], high[kept, k] = calibrator.intervals(self.lower[kept, k], self.upper[kept, k])
             if self.certificates:
-                made.append(self.certificates[k].recalibrated(low[:, k], high[:, k], repr(calibrator)))
+                made.append(self.certificates[k].recalibrated(low[:, k], high[:, k], described(calibrator)))
         confidence = None if self.confidence is None else calibrator.transform(self.confidence)
         return replace(self, confidence=confidence, lower=low, upper=high, certificates=tuple(made))
 
@@ -274,12 +259,69 @@ def _columns(value: Any, name: str) -> NDArray[Any]:
     array = array[:, None] if array.ndim == 1 else array
     if array.ndim != 2 or array.size == 0:
         raise InputError(f"{name} has shape {array.shape}; pass one row per sample and one column per radius")
-    return array if array.dtype == np.bool_ else array.astype(np.float64)
+    return array
+
+
+def _where(bad: NDArray[np.bool_]) -> str:
+    """Index of the first true entry as text; the column only where there are several."""
+    row, column = (int(place) for place in np.unravel_index(int(np.argmax(bad)), bad.shape))
+    return f"[{row}]" if bad.shape[1] == 1 else f"[{row}, {column}]"
+
+
+def _marked(marks: NDArray[Any]) -> NDArray[np.bool_]:
+    if marks.dtype == np.bool_:
+        return marks.copy()
+    bad = (marks != 0) & (marks != 1)
+    if bad.any():
+        raise InputError(f"certified{_where(bad)} is {marks[bad][0]}, neither 0 nor 1; pass true or false")
+    return marks == 1
+
+
+def _ends(values: NDArray[Any], name: str, kept: NDArray[np.bool_], otherwise: float) -> Floats:
+    """Ends of intervals as float64, checked where they are certified and trivial elsewhere."""
+    if values.dtype == np.bool_:
+        raise InputError(f"{name} holds true/false; pass ends of intervals of confidences")
+    ends = values.astype(np.float64)
+    if not kept.all():
+        ends[~kept] = otherwise
+    bad = ~((ends >= 0) & (ends <= 1))
+    if bad.any():
+        entry = ends[bad][0]
+        what = f"{entry:.9g}, outside [0, 1]" if math.isfinite(entry) else f"{entry}"
+        remedy = "pass ends of intervals of confidences, or mark the sample as not certified"
+        raise InputError(f"{name}{_where(bad)} is {what}; {remedy}")
+    return ends
+
+
+def _levels(alpha: Any, count: int) -> tuple[float, ...]:
+    """One probability of failing per radius."""
+    several = np.array(to_numpy(alpha, "alpha"), np.float64)
+    if several.ndim == 0:
+        several = np.full(count, float(several))
+    if several.ndim != 1:
+        raise InputError(f"alpha has shape {several.shape}; pass one probability, or one per radius")
+    same_length(radii=count, alpha=several.size)
+    remedy = "pass a probability from 0 to below 1"
+    return tuple(0.0 if a == 0 else share(a, "alpha", remedy) for a in several.tolist())
 
 
 def _radius_texts(radii: Sequence[float | str], count: int) -> tuple[str, ...]:
     same_length(columns=count, radii=len(radii))
-    values = [float(radius) for radius in radii]
-    if not all(math.isfinite(value) and value >= 0 for value in values) or sorted(set(values)) != values:
-        raise InputError(f"radii are {values}; pass different numbers of at least 0, ascending")
+    values = _distances(radii)
+    if sorted(set(values)) != values:
+        raise InputError(f"radii are {values}; pass different numbers, ascending")
     return tuple(repr(value).removesuffix(".0") for value in values)
+
+
+def _distances(radii: Sequence[float | str]) -> list[float]:
+    """Finite numbers of at least 0."""
+    values: list[float] = []
+    for index, radius in enumerate(radii):
+        try:
+            value = float(radius)
+        except (TypeError, ValueError):
+            value = math.nan
+        if not 0 <= value < math.inf:
+            raise InputError(f"radii[{index}] is {radius!r}; pass finite numbers of at least 0")
+        values.append(value)
+    return values

@@ -3,24 +3,35 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from collections.abc import Callable, Mapping
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from certcal._checks import labels as check_labels
-from certcal._checks import logit_matrix, same_length, weights
 from certcal._threads import map_blocks
+from certcal.calibrators._base import ScoreMap, number
+from certcal.calibrators._scores import Floats, check_classes, class_count, labelled_scores, read_scores, softmax
 
 # Beyond these the loss has no minimum (every label is the largest logit, or the logits point away from the labels).
 SMALLEST, LARGEST = 1e-3, 1e3
+LOWEST, HIGHEST = 1 / LARGEST, 1 / SMALLEST  # of the inverse
+
+# A fit to more rows than this begins where the fit to every 16th of them ended.
+MANY, STRIDE = 20_000, 16
+
+# A step of the third order that is shorter than this share leaves an error of the size of its cube.
+SHORT = 1e-5
+
+Derivatives = Callable[[float], tuple[float, float, float]]
 
 
 def fit_temperature(logits: Any, labels: Any, sample_weight: Any = None) -> float:
     """Temperature T that minimises the negative log-likelihood of softmax(logits / T) (Guo et al. 2017).
 
-    The loss is convex in 1/T, so Newton steps inside a shrinking bracket find its minimum to machine precision. When
-    there is none (every label has the largest logit, say), the nearer end of [0.001, 1000] is returned.
+    The loss is convex in 1/T, so steps of Newton's kind inside a shrinking bracket find its minimum, to about 12 digits
+    of T. When there is none (every label has the largest logit, say), the nearer end of [0.001, 1000] is returned; when
+    every temperature is as good (the logits of each row are equal), 1 is.
 
     Parameters
     ----------
@@ -36,36 +47,143 @@ def fit_temperature(logits: Any, labels: Any, sample_weight: Any = None) -> floa
     >>> round(fit_temperature([[0.0, 2.0], [2.0, 0.0], [0.0, 2.0], [0.0, 2.0]], [1, 0, 1, 0]), 6)
     1.820478
     """
-    x = logit_matrix(logits)
-    y = check_labels(labels, x.shape[1])
-    same_length(logits=x.shape[0], labels=y.size)
-    w = weights(sample_weight, y.size)
-    low, high = 1 / LARGEST, 1 / SMALLEST
-    if _derivatives(x, y, w, low)[0] >= 0:
-        return LARGEST
-    if _derivatives(x, y, w, high)[0] <= 0:
-        return SMALLEST
-    inverse = 1.0
+    x, y, w = labelled_scores(logits, labels, sample_weight, "logits", "logits")
+    return 1 / best_inverse(x, y, w)
+
+
+class TemperatureScaling(ScoreMap):
+    """Logits divided by one temperature, fitted by :func:`fit_temperature`. It changes no prediction.
+
+    Parameters
+    ----------
+    inputs
+        What the scores are: "logits", or "probabilities", whose logarithms are then the logits (a probability of 0
+        counts as 1.2e-38, the smallest normal number of float32). Never guessed from the values.
+
+    Attributes
+    ----------
+    temperature_
+        T, from 0.001 to 1000.
+    classes_
+        0, 1, … up to the last class.
+
+    Examples
+    --------
+    >>> fitted = TemperatureScaling().fit([[0.0, 2.0], [2.0, 0.0], [0.0, 2.0], [0.0, 2.0]], [1, 0, 1, 0])
+    >>> fitted.predict_proba([[0.0, 2.0]]).round(6).tolist()
+    [[0.25, 0.75]]
+    """
+
+    temperature_: float
+    classes_: NDArray[np.int64]
+
+    def __init__(self, inputs: str = "logits") -> None:
+        self.inputs = inputs
+
+    def fit(self, scores: Any, labels: Any, sample_weight: Any = None) -> Self:
+        """Find the temperature.
+
+        Parameters
+        ----------
+        scores
+            One row per sample, one column per class.
+        labels
+            True class of each sample, from 0.
+        sample_weight
+            Weights >= 0, or None.
+        """
+        x, y, w = labelled_scores(scores, labels, sample_weight, self.inputs)
+        self.temperature_ = 1 / best_inverse(x, y, w)
+        self.classes_ = np.arange(x.shape[1], dtype=np.int64)
+        return self
+
+    def predict_proba(self, scores: Any) -> Floats:
+        """softmax(logits / T), one row per sample."""
+        self._require_fitted()
+        x = read_scores(scores, self.inputs)
+        check_classes(x, self.classes_.size, type(self).__name__)
+        with np.errstate(over="ignore"):  # logits of 1e308 and -1e308: a probability of 0
+            return softmax((x - x.max(axis=1, keepdims=True).astype(np.float64)) / self.temperature_)
+
+    def predict(self, scores: Any) -> NDArray[np.int64]:
+        """The class with the largest score, the first of several."""
+        self._require_fitted()
+        x = read_scores(scores, self.inputs)
+        check_classes(x, self.classes_.size, type(self).__name__)
+        return x.argmax(axis=1).astype(np.int64)
+
+    def _state(self) -> dict[str, Any] | None:
+        if not hasattr(self, "temperature_"):
+            return None
+        return {"temperature": self.temperature_, "classes": int(self.classes_.size)}
+
+    def _restore(self, state: Mapping[str, Any]) -> None:
+        temperature = number(state, "temperature", SMALLEST, LARGEST)
+        self.classes_ = np.arange(class_count(state), dtype=np.int64)
+        self.temperature_ = temperature
+
+
+def best_inverse(x: NDArray[Any], y: NDArray[np.int64], w: Floats | None) -> float:
+    """1/T of the least loss, for checked logits, labels and weights."""
+    start = 1.0
+    if y.size > MANY:
+        few = slice(None, None, STRIDE)
+        part = None if w is None else w[few]
+        if part is None or part.any():
+            start = best_inverse(np.ascontiguousarray(x[few]), y[few], part)
+    return _minimise(_passes(x, y, w), start)
+
+
+def _minimise(derivatives: Derivatives, start: float) -> float:
+    """Where the first derivative of a convex function is 0, or the end of the range towards which it falls."""
+    low, high, inverse = LOWEST, HIGHEST, start
+    before, slow, seen = math.inf, 0, False
     for _ in range(200):
-        slope, curvature = _derivatives(x, y, w, inverse)
+        slope, curvature, third = derivatives(inverse)
+        if slope == 0 or (slope < 0 and inverse >= HIGHEST) or (slope > 0 and inverse <= LOWEST):
+            return inverse
         low, high = (inverse, high) if slope < 0 else (low, inverse)
-        step = inverse - slope / curvature if curvature > 0 else math.inf
-        following = step if low < step < high else math.sqrt(low * high)
-        if abs(following - inverse) <= 1e-14 * inverse:
-            break
-        inverse = following
-    return 1 / inverse
+        following = inverse + _step(slope, curvature, third)
+        if low < following < high and abs(following - inverse) <= SHORT * inverse:
+            return following
+        # On a flat tail of the loss steps are short though the way is long: then the bracket is halved instead.
+        slow = slow + 1 if abs(following - inverse) > before / 2 else 0
+        if not low < following < high or slow == 3:
+            end = HIGHEST if slope < 0 else LOWEST
+            if not seen and end in (low, high):
+                seen = True
+                outward = derivatives(end)[0]
+                if (outward <= 0) if slope < 0 else (outward >= 0):
+                    return end
+            following, slow = math.sqrt(low * high), 0
+        before, inverse = abs(following - inverse), following
+    return inverse
 
 
-def _derivatives(
-    x: NDArray[Any], y: NDArray[np.int64], w: NDArray[np.float64] | None, inverse: float
-) -> tuple[float, float]:
-    from certcal._kernels.temperature import scaled_loss
+def _step(slope: float, curvature: float, third: float) -> float:
+    """Halley's step to the zero of the slope; Newton's where the third derivative would more than double it."""
+    if not curvature > 0:
+        return math.copysign(math.inf, -slope)
+    newton = -slope / curvature
+    correction = 1 + 0.5 * newton * third / curvature
+    return newton / correction if correction > 0.5 else newton
 
-    none = np.empty(0)
-    parts = map_blocks(
-        lambda start, stop: scaled_loss(x[start:stop], y[start:stop], none if w is None else w[start:stop], inverse),
-        y.size,
-        small=1 + 20_000 // x.shape[1],
-    )
-    return sum(part[1] for part in parts), sum(part[2] for part in parts)
+
+def _passes(x: NDArray[Any], y: NDArray[np.int64], w: Floats | None) -> Derivatives:
+    """The derivatives at any inverse temperature, each for one pass over the logits."""
+    from certcal._kernels.temperature import derivatives, row_tops
+
+    tops, given = np.empty(y.size), np.empty(0) if w is None else w
+    small = 1 + 100_000 // x.shape[1]
+    map_blocks(lambda start, stop: row_tops(x[start:stop], tops[start:stop]), y.size, small)
+
+    def evaluate(inverse: float) -> tuple[float, float, float]:
+        parts = map_blocks(
+            lambda start, stop: derivatives(x[start:stop], y[start:stop], given[start:stop], tops[start:stop], inverse),
+            y.size,
+            small,
+        )
+        slope, curvature, third = (sum(part[k] for part in parts) for k in range(3))
+        return slope, curvature, third
+
+    return evaluate

@@ -15,9 +15,10 @@ from certcal.cli._certified_table import common_notes
 from certcal.cli._progress import Waiting
 from certcal.cli._rivals import prepare_rivals, run_methods
 from certcal.data import NOISE_NAMES, IntervalOrigin, IntervalPart, intervals_as_parquet
-from certcal.report.certificates import terms_text
+from certcal.report.certificates import terms_text, verdict_text
 from certcal.report.results import CertifiedResults, Line, Method
-from certcal.smoothing import CONFIDENCES, Certificates, Counts, Reviewed, Run, open_run, review
+from certcal.smoothing import CONFIDENCES, Certificates, Counts, Review, Reviewed, Run, open_run, review
+from certcal.smoothing._manifest import Manifest
 from certcal.smoothing._review import MOST_RADII, radius_text
 from certcal.smoothing._usable import usable_counts
 
@@ -131,8 +132,8 @@ def certify_run(
     results = CertifiedResults(
         source=str(folder),
         n=len(counts),
-        about={"run": _about(run, counts, found[0])},
-        description=_description(run, counts, found[0], asked),
+        about={"run": about_run(run, counts, found[0])},
+        description=describe_run(run, counts, found[0], several=several),
         lines=lines,
         by="certificate" if several else None,
         methods=methods,
@@ -158,11 +159,17 @@ def _part(one: Reviewed) -> IntervalPart:
 
 def _claims(one: Reviewed) -> list[str]:
     bound = one.summary.population or one.summary.population_all
-    sentences = [one.claim.sentence, f"at radius {one.radius}, {bound.sentence}", f"its terms: {terms_text(bound)}."]
+    sentences = [
+        one.claim.sentence,
+        f"at radius {one.radius}, {bound.sentence}",
+        f"its terms: {terms_text(bound)}.",
+        verdict_text(one.summary.information, one.radius),
+    ]
     return [sentence[:1].upper() + sentence[1:] for sentence in sentences]
 
 
-def _about(run: Run, counts: Counts, one: Certificates) -> dict[str, Any]:
+def about_run(run: Run, counts: Counts, one: Certificates) -> dict[str, Any]:
+    """What was drawn and what came of it, for machines."""
     m = run.manifest
     return {
         "sigma": counts.sigma,
@@ -178,12 +185,13 @@ def _about(run: Run, counts: Counts, one: Certificates) -> dict[str, Any]:
     }
 
 
-def _description(run: Run, counts: Counts, one: Certificates, asked: Request) -> str:
+def describe_run(run: Run, counts: Counts, one: Certificates, *, several: bool = False) -> str:
+    """The same in a line for people; ``several`` kinds of certificates are not named."""
     n, away = len(counts), one.n_abstained
     whole = "" if n == run.manifest.samples else f" of {run.manifest.samples:,}"
     noise = NOISE_NAMES[counts.noise]
-    level = f"alpha {asked.alpha:g} {'in all' if asked.familywise else 'each'}"
-    kind = f"{asked.kinds[0]} certificates" if len(asked.kinds) == 1 else "certificates compared"
+    level = f"alpha {one.alpha:g} {'in all' if one.familywise else 'each'}"
+    kind = "certificates compared" if several else f"{one.confidence} certificates"
     return (
         f"{n:,}{whole} samples, {away:,} abstained ({away / n:.1%}); {noise}, sigma {counts.sigma:g}, "
         f"{int(counts.draws.min()):,} draws each; {kind}, {level}"
@@ -226,9 +234,17 @@ def kinds_of(confidence: str) -> tuple[str, ...]:
     return CONFIDENCES if confidence == "all" else (confidence,)
 
 
-def intervals_file(found: Sequence[Certificates]) -> bytes:
-    """The intervals at each radius as a Parquet file that ``certcal certify`` reads, with what they rest on."""
-    one = found[0]
+def intervals_file(found: Sequence[Certificates], review: Review) -> bytes:
+    """The intervals at each radius as a Parquet file that ``certcal certify`` reads, with what they rest on.
+
+    Parameters
+    ----------
+    found
+        Of all samples, per radius.
+    review
+        What they were made from: the confidences without a perturbation are estimated from its draws.
+    """
+    one, counts = found[0], review.counts
 
     def column(name: str) -> Any:
         return np.concatenate([getattr(one, name) for one in found])
@@ -239,6 +255,12 @@ def intervals_file(found: Sequence[Certificates]) -> bytes:
             "sample": np.concatenate([np.arange(len(one)) for one in found]),
             **{name: column(name) for name in ("lower", "upper", "correct", "certified")},
             "alpha": np.repeat([one.ledger.spent for one in found], [len(one) for one in found]),
+            "confidence": np.tile(counts.confidence_estimates().values, len(found)),
         },
-        IntervalOrigin(one.confidence, one.noise, one.assumptions),
+        IntervalOrigin(one.confidence, one.noise, one.assumptions, samples=samples_of(review.manifest, counts)),
     )
+
+
+def samples_of(manifest: Manifest | None, counts: Counts) -> str | None:
+    """The fingerprint of a run's samples, when all of them are there."""
+    return manifest.data.inputs if manifest is not None and len(counts) == manifest.samples else None

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +10,7 @@ from certcal.claims import short_text
 from certcal.cli._progress import Waiting
 from certcal.cli._rivals import prepare_rivals, run_methods
 from certcal.data import IntervalTable, read_intervals
-from certcal.report.certificates import terms_text
+from certcal.report.certificates import terms_text, verdict_text
 from certcal.report.results import BRACKETS, CertifiedResults, Line, Method
 from certcal.worst_case import certify
 
@@ -51,7 +50,7 @@ def certify_table(
         n=len(loaded),
         about={
             "columns": loaded.layout.to_dict(),
-            **({} if loaded.origin is None else {"certificates": asdict(loaded.origin)}),
+            **({} if loaded.origin is None else {"certificates": loaded.origin.to_dict()}),
         },
         description=_description(loaded, lines),
         lines=lines,
@@ -74,11 +73,12 @@ def _description(loaded: IntervalTable, lines: Sequence[Line]) -> str:
 
 
 def _claims(line: Line, *, with_terms: bool) -> list[str]:
-    """The headline claim of a line, and that about the population; its terms where no table shows them."""
+    """The headline claim of a line, that about the population (its terms where no table shows them), and a verdict."""
     bound = line.summary.population or line.summary.population_all
     start = "" if line.radius is None else f"At radius {line.radius}, "
     terms = [f"Its terms: {terms_text(bound)}."] if with_terms else []
-    return [f"{start}{line.summary.headline}", f"{start}{bound.sentence}", *terms]
+    verdict = verdict_text(line.summary.information, line.radius)
+    return [f"{start}{line.summary.headline}", f"{start}{bound.sentence}", *terms, verdict]
 
 
 def _notes(loaded: IntervalTable, lines: Sequence[Line], settings: Mapping[str, Any]) -> str:

@@ -12,6 +12,7 @@ from typing import Any
 from certcal._threads import one_blas_thread
 from certcal.cli._certified_run import Request, certify_run
 from certcal.cli._demo_attacked import DemoAttack, demo_attack
+from certcal.cli._demo_recalibrated import DemoRecalibration, demo_recalibration
 from certcal.cli._demo_subject import Subject
 from certcal.cli._progress import Waiting
 from certcal.data import EmbeddedNetwork
@@ -40,6 +41,8 @@ class Certified:
         Every kind of certificate at the radius of the headline.
     attack
         What an attack did within that radius; None where there is no torch.
+    repaired
+        What a map of the confidences does at that radius; None when too few images are certified.
     """
 
     network: EmbeddedNetwork
@@ -47,6 +50,7 @@ class Certified:
     review: Review
     kinds: Review
     attack: DemoAttack | None
+    repaired: DemoRecalibration | None
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON."""
@@ -56,7 +60,12 @@ class Certified:
             entry = {"certificate": one.kind, "radius": float(one.radius), "mean_width": one.width}
             compared.append({**entry, "calibration_error": value.to_dict()})
         attack = None if self.attack is None else self.attack.to_dict()
-        return {"attacked": attack, "certified": self.results.to_dict(), "compared": compared}
+        return {
+            "attacked": attack,
+            "certified": self.results.to_dict(),
+            "compared": compared,
+            "recalibrated": None if self.repaired is None else self.repaired.to_dict(),
+        }
 
 
 def certified(subject: Subject, keep: str | None, settings: Mapping[str, Any]) -> Certified:
@@ -86,7 +95,8 @@ def certified(subject: Subject, keep: str | None, settings: Mapping[str, Any]) -
     )
     description = f"{network.description}. {results.description}"
     named = replace(results, source=f"demo: {network.name}", description=description)
-    return Certified(network, named, results.review, kinds, demo_attack(network, results.review))
+    repaired = demo_recalibration(results.review, settings)
+    return Certified(network, named, results.review, kinds, demo_attack(network, results.review), repaired)
 
 
 def _draw(subject: Subject, network: EmbeddedNetwork, run: Path) -> None:

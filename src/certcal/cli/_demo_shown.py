@@ -84,6 +84,10 @@ def show_certified(found: Certified) -> None:
         console.print()
         console.print(Text("The attack against the certificate", style="bold"))
         console.print(Text(found.attack.comparison))
+    if found.repaired is not None:
+        console.print()
+        console.print(Text("What a map can repair", style="bold"))
+        console.print(Text(found.repaired.sentence))
     console.print()
     console.print(Text("Certificates compared", style="bold"))
     console.print(_compared(found.kinds))
@@ -193,6 +197,7 @@ def _steps(keep: str | None, data: str, *, wrote: bool) -> list[tuple[str, str]]
     return [
         *steps,
         (f"certcal certify {again}", "at other radii, in a moment"),
+        (f"certcal recalibrate fit {again}", "repair its confidences"),
         ("certcal sample --help", "draw for a model of your own"),
         ("certcal attack --help", "attack it"),
     ]

@@ -17,9 +17,19 @@ from certcal.report.results import (
     CertifiedResults,
     ComparedResults,
     MeasuredResults,
+    RecalibratedPredictions,
+    RecalibratedResults,
 )
 
-Results: TypeAlias = MeasuredResults | CertifiedResults | ComparedResults | BoundedResults | AttackedResults
+Results: TypeAlias = (
+    MeasuredResults
+    | CertifiedResults
+    | ComparedResults
+    | BoundedResults
+    | AttackedResults
+    | RecalibratedResults
+    | RecalibratedPredictions
+)
 
 PAGE, INTERVALS = ".html", ".parquet"
 PICTURES = (".png", ".svg", ".pdf")

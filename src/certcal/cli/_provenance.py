@@ -11,7 +11,7 @@ from typing import Any
 import click
 
 from certcal.report.page import Provenance
-from certcal.report.results import AttackedResults, CertifiedResults, MeasuredResults
+from certcal.report.results import AttackedResults, CertifiedResults, MeasuredResults, RecalibratedResults
 
 Input = tuple[str, int, str]
 
@@ -41,6 +41,9 @@ def _seeds(results: Any) -> dict[str, int]:
         return {"bootstrap": results.conventions["seed"]}
     if isinstance(results, CertifiedResults) and "run" in results.about:
         return {"noise of the run": results.about["run"]["seed"]}
+    if isinstance(results, RecalibratedResults):
+        noise = {"noise of the run": results.about["run"]["seed"]} if "run" in results.about else {}
+        return {"split of the samples": results.found.settings["seed"], **noise}
     if isinstance(results, AttackedResults) and results.conventions["sigma"] is not None:
         return {"noise of the smoothed classifier": results.conventions["seed"]}
     return {}

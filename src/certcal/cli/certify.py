@@ -115,4 +115,9 @@ def _from_run(
             raise InputError(f"{word} needs one kind of certificate; choose it with --confidence")
     asked = Request(None if radius is None else parse_radii(radius), kinds, alpha, compare=compare, **options)
     results, found = certify_run(folder, asked, settings)
-    return results, {INTERVALS: lambda: intervals_file(found)}
+
+    def intervals() -> bytes:
+        assert results.review is not None
+        return intervals_file(found, results.review)
+
+    return results, {INTERVALS: intervals}

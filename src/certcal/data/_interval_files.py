@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import io
 import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, cast
 
-import numpy as np
 from numpy.typing import NDArray
+
+from certcal.data._columns import columns_as_bytes
 
 NOISE_NAMES = {"gaussian": "Gaussian noise", "exact": "exact noise"}
 METADATA = "certcal.certificates"
@@ -28,6 +28,10 @@ class IntervalOrigin:
         "gaussian" or "exact".
     assumptions
         What the intervals rest on, one clause each.
+    recalibration
+        The map that the confidences went through, if they did, and what it was fitted to.
+    samples
+        Fingerprint of the samples, if these are all samples of a run.
 
     Examples
     --------
@@ -39,21 +43,32 @@ class IntervalOrigin:
     confidence: str
     noise: str
     assumptions: tuple[str, ...] = ()
+    recalibration: str | None = None
+    samples: str | None = None
 
     @property
     def description(self) -> str:
         """In a few words."""
-        return f"{self.confidence} certificates, {NOISE_NAMES.get(self.noise, self.noise)}"
+        return self._in_words("")
 
     @property
     def sentence(self) -> str:
         """The same with what is assumed."""
-        return self.description + (f", which hold if {' and '.join(self.assumptions)}" if self.assumptions else "")
+        return self._in_words(f", which hold if {' and '.join(self.assumptions)}" if self.assumptions else "")
+
+    def _in_words(self, assumed: str) -> str:
+        made = f"{self.confidence} certificates, {NOISE_NAMES.get(self.noise, self.noise)}{assumed}"
+        changed = "" if self.recalibration is None else f"recalibrated by {self.recalibration}"
+        return "; ".join(part for part in (made if self.confidence else "", changed) if part)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values for JSON: what is known."""
+        return {name: value for name, value in asdict(self).items() if value is not None}
 
     @property
     def text(self) -> str:
         """As it is written into a file."""
-        return json.dumps(asdict(self))
+        return json.dumps(self.to_dict())
 
     @staticmethod
     def parse(text: str | None) -> IntervalOrigin | None:
@@ -63,12 +78,15 @@ class IntervalOrigin:
         try:
             found: Any = json.loads(text)
             kind, noise, assumptions = (found[name] for name in ("confidence", "noise", "assumptions"))
+            later = {name: found[name] for name in ("recalibration", "samples") if name in found}
         except (ValueError, TypeError, KeyError, RecursionError):
             return None
         if not isinstance(assumptions, list):
             return None
         words = [kind, noise, *cast("list[Any]", assumptions)]
-        return IntervalOrigin(kind, noise, tuple(words[2:])) if all(isinstance(word, str) for word in words) else None
+        if not all(isinstance(word, str) for word in (*words, *later.values())):
+            return None
+        return IntervalOrigin(kind, noise, tuple(words[2:]), **later)
 
 
 def intervals_as_parquet(columns: Mapping[str, NDArray[Any]], origin: IntervalOrigin | None = None) -> bytes:
@@ -83,15 +101,8 @@ def intervals_as_parquet(columns: Mapping[str, NDArray[Any]], origin: IntervalOr
 
     Examples
     --------
+    >>> import numpy as np
     >>> intervals_as_parquet({"lower": np.array([0.25]), "upper": np.array([0.5])})[:4]
     b'PAR1'
     """
-    from certcal.data._parquet import parquet
-    from certcal.data._pyarrow import from_numpy, pa
-
-    table = pa.table({name: from_numpy(np.ascontiguousarray(values)) for name, values in columns.items()})
-    if origin is not None:
-        table = table.replace_schema_metadata({METADATA: origin.text})
-    stream = io.BytesIO()
-    parquet.write_table(table, stream)
-    return stream.getvalue()
+    return columns_as_bytes(columns, ".parquet", {} if origin is None else {METADATA: origin.text})

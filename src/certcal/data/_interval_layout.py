@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any
 
 from certcal._checks import InputError
@@ -18,6 +18,7 @@ from certcal.data._roles import (
     LOWER,
     PREDICTION,
     RADIUS,
+    SAMPLE,
     SCORE,
     TOP_CONFIDENCE,
     UPPER,
@@ -31,6 +32,8 @@ _OTHERS = {
 }
 
 INTERVAL_OPTIONS = ("lower", "upper", "correct", "prediction", "label", "certified", "radius", "by")
+# Further ones, where it matters which sample a row is of.
+SAMPLE_OPTIONS = (*INTERVAL_OPTIONS, "confidence", "sample")
 
 
 @dataclass(frozen=True)
@@ -52,16 +55,19 @@ class IntervalLayout:
     radius: str | None = None
     alpha: str | None = None
     group: str | None = None
+    confidence: str | None = None
+    sample: str | None = None
 
     @property
     def numbers(self) -> tuple[str, ...]:
         """Columns that hold numbers."""
-        return tuple(name for name in (self.lower, self.upper, self.radius, self.alpha) if name is not None)
+        found = (self.lower, self.upper, self.radius, self.alpha, self.confidence)
+        return tuple(name for name in found if name is not None)
 
     @property
     def columns(self) -> tuple[str, ...]:
         """Every column to read."""
-        words = (self.correct, self.prediction, self.label, self.certified, self.group)
+        words = (self.correct, self.prediction, self.label, self.certified, self.group, self.sample)
         return tuple(dict.fromkeys((*self.numbers, *(name for name in words if name is not None))))
 
     @property
@@ -70,9 +76,8 @@ class IntervalLayout:
         correct = (
             f"correct {self.correct!r}" if self.correct else f"correct where {self.prediction!r} equals {self.label!r}"
         )
-        rest = [
-            f"{role} {name!r}" for role in ("certified", "radius", "alpha", "group") if (name := getattr(self, role))
-        ]
+        roles = ("certified", "radius", "alpha", "group", "confidence", "sample")
+        rest = [f"{role} {name!r}" for role in roles if (name := getattr(self, role))]
         return ", ".join([f"lower {self.lower!r}", f"upper {self.upper!r}", correct, *rest])
 
     def to_dict(self) -> dict[str, str]:
@@ -83,12 +88,12 @@ class IntervalLayout:
         >>> resolve_interval_columns(["lower", "upper", "correct"]).to_dict()
         {'lower': 'lower', 'upper': 'upper', 'correct': 'correct'}
         """
-        roles = ("lower", "upper", "correct", "prediction", "label", "certified", "radius", "alpha", "group")
+        roles = [each.name for each in fields(self)]
         return {role: name for role in roles if (name := getattr(self, role)) is not None}
 
 
 def resolve_interval_columns(
-    columns: Sequence[Column | str], overrides: Mapping[str, Any] | None = None
+    columns: Sequence[Column | str], overrides: Mapping[str, Any] | None = None, *, samples: bool = False
 ) -> IntervalLayout:
     """Find the columns that hold intervals of confidences.
 
@@ -98,6 +103,9 @@ def resolve_interval_columns(
         The columns of the table, or only their names.
     overrides
         Column names by role: lower, upper, correct, prediction, label, certified, radius, by.
+    samples
+        Whether to look for two more roles: confidence, without a perturbation, and sample, which says of rows at
+        several radii that they are of the same sample.
 
     Examples
     --------
@@ -111,14 +119,15 @@ def resolve_interval_columns(
     """
     table = [column if isinstance(column, Column) else Column(column) for column in columns]
     given = {role: value for role, value in (overrides or {}).items() if value is not None}
+    known = SAMPLE_OPTIONS if samples else INTERVAL_OPTIONS
     for role in given:
-        if role not in INTERVAL_OPTIONS:
-            raise InputError(f"there is no role {role!r}; the roles are {', '.join(INTERVAL_OPTIONS)}")
-    return _IntervalResolver(table, given).intervals()
+        if role not in known:
+            raise InputError(f"there is no role {role!r}; the roles are {', '.join(known)}")
+    return _IntervalResolver(table, given).intervals(samples=samples)
 
 
 class _IntervalResolver(Resolver):
-    def intervals(self) -> IntervalLayout:
+    def intervals(self, *, samples: bool) -> IntervalLayout:
         self._refuse_confidences()
         lower = self._needed("lower", LOWER, "lower ends")
         upper = self._needed("upper", UPPER, "upper ends")
@@ -133,6 +142,8 @@ class _IntervalResolver(Resolver):
             radius=self.optional("radius", RADIUS),
             alpha=self._pick("alpha", ALPHA),
             group=self.optional("by", GROUP),
+            confidence=self.optional("confidence", TOP_CONFIDENCE) if samples else None,
+            sample=self.optional("sample", SAMPLE) if samples else None,
         )
 
     def _refuse_confidences(self) -> None:

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from certcal._checks import InputError
+from certcal.data._aligned import SampleIntervals, align
 from certcal.data._interval_files import METADATA, IntervalOrigin
 from certcal.data._interval_layout import IntervalLayout, resolve_interval_columns
 from certcal.data._open import open_table
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 
 # One line per radius: more than this is each sample's own radius, or noise.
 MAX_RADII = 100
+MAX_SAMPLES = 10**9
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,6 +67,9 @@ class IntervalTable:
         Largest probability with which a row's interval may fail, or None when the table does not say.
     origin
         Where the intervals come from, when ``certcal certify RUN -o`` wrote them; None for others.
+    confidence, sample_names, sample_codes
+        Confidences without a perturbation, and which sample each row is of, when both were asked for; None and empty
+        without such columns. :meth:`by_sample` puts the rows of a sample together.
     """
 
     path: Path
@@ -79,9 +84,16 @@ class IntervalTable:
     group_codes: NDArray[np.int64] | None = None
     alpha: float | None = None
     origin: IntervalOrigin | None = None
+    confidence: NDArray[Any] | None = None
+    sample_names: tuple[str, ...] = ()
+    sample_codes: NDArray[np.int64] | None = None
 
     def __len__(self) -> int:
         return self.lower.size
+
+    def by_sample(self) -> SampleIntervals:
+        """The rows of each sample beside each other; see :class:`SampleIntervals`."""
+        return align(self)
 
     def parts(self) -> Iterator[IntervalPart]:
         """Each radius as a whole and then by group."""
@@ -107,6 +119,7 @@ def read_intervals(
     overrides: Mapping[str, Any] | None = None,
     *,
     alpha: bool = True,
+    samples: bool = False,
     advance: Callable[[int], None] = lambda rows: None,
 ) -> IntervalTable:
     r"""Read intervals of confidences from Parquet, CSV, npz or Arrow.
@@ -121,6 +134,9 @@ def read_intervals(
         Columns by role where their names do not say it; see :func:`resolve_interval_columns`.
     alpha
         Whether to read a column ``alpha``: the probability with which each row's interval may fail.
+    samples
+        Whether to read confidences without a perturbation, and which sample each row is of. With such confidences the
+        correctness of every row is needed.
     advance
         Called with the number of rows of each piece read.
 
@@ -139,13 +155,14 @@ def read_intervals(
 
     table = open_table(path)
     with in_file(table.path):
-        layout = resolve_interval_columns(table.columns, overrides)
+        layout = resolve_interval_columns(table.columns, overrides, samples=samples)
         layout = layout if alpha else replace(layout, alpha=None)
         if table.rows is not None:
             check_memory(table.path, 40 * table.rows, "certify a part of the table")
         classes, groups = Codes(layout.label or ""), Groups(layout.group)
+        names = Codes(layout.sample or "", limit=MAX_SAMPLES)
         batches = table.chunks(layout.columns, numbers=layout.numbers)
-        parts = pieces(batches, lambda batch, row: _piece(batch, layout, row, classes), groups)
+        parts = pieces(batches, lambda batch, row: _piece(batch, layout, row, classes, names), groups)
         arrays = gather(parts, table.rows, advance)
         return IntervalTable(
             table.path,
@@ -158,10 +175,13 @@ def read_intervals(
             *groups.in_order(arrays.get("group")),
             alpha=float(arrays["alpha"].max()) if "alpha" in arrays else None,
             origin=IntervalOrigin.parse(table.metadata.get(METADATA)),
+            confidence=arrays.get("confidence"),
+            sample_names=tuple(names.names),
+            sample_codes=arrays.get("sample"),
         )
 
 
-def _piece(batch: Any, layout: IntervalLayout, first_row: int, classes: Codes) -> Arrays:
+def _piece(batch: Any, layout: IntervalLayout, first_row: int, classes: Codes, names: Codes) -> Arrays:
     """Checked arrays of one record batch."""
     from certcal.data import _values
 
@@ -182,16 +202,22 @@ def _piece(batch: Any, layout: IntervalLayout, first_row: int, classes: Codes) -
             f"column {layout.lower!r}, row {first_row + index + 1} is {lower[index]:.9g}, above {upper[index]:.9g} in "
             f"column {layout.upper!r}; are the two swapped?"
         )
+    # Without a perturbation nobody is excused: where confidences are known, so must be whether they were right.
+    told = column if layout.confidence is None else batch.column
     if layout.correct is not None:
-        correct = _zero_or_one(column(layout.correct), layout.correct, first_row, "correct")
+        correct = _zero_or_one(told(layout.correct), layout.correct, first_row, "correct")
     else:
         assert layout.label is not None
         assert layout.prediction is not None
-        truth, prediction = ((name, column(name)) for name in (layout.label, layout.prediction))
+        truth, prediction = ((name, told(name)) for name in (layout.label, layout.prediction))
         correct = equal(classes, truth, prediction, first_row).view(np.uint8)
     piece = {"lower": lower, "upper": upper, "correct": correct}
     if certified is not None:
         piece["certified"] = certified
+    if layout.confidence is not None:
+        piece["confidence"] = _confidences(batch.column(layout.confidence), layout.confidence, first_row)
+    if layout.sample is not None:
+        piece["sample"] = names.add(batch.column(layout.sample), first_row)
     if layout.radius is not None:
         piece["radius"] = _values.numbers(batch.column(layout.radius), layout.radius, first_row)
         bad = ~((piece["radius"] >= 0) & (piece["radius"] < np.inf))
@@ -231,18 +257,29 @@ def _without_gaps(array: Any, certified: NDArray[np.bool_] | None, instead: floa
 
 def _ends(array: Any, column: str, first_row: int) -> NDArray[Any]:
     """Ends of intervals, in [0, 1]."""
+    missing = "drop the row, or say in a column 'certified' that it is not certified"
+    outside = "intervals are of confidences, so clip or rescale them"
+    return _in_unit_interval(array, column, first_row, "ends of intervals", missing, outside)
+
+
+def _confidences(array: Any, column: str, first_row: int) -> NDArray[Any]:
+    """Confidences without a perturbation, in [0, 1]."""
+    missing = "fill it in, or rename the column if it holds something else"
+    outside = "name the column of confidences with --confidence, or rename it if it holds something else"
+    return _in_unit_interval(array, column, first_row, "confidences", missing, outside)
+
+
+def _in_unit_interval(array: Any, column: str, first_row: int, what: str, missing: str, outside: str) -> NDArray[Any]:
     from certcal.data._values import numbers
 
     values = numbers(array, column, first_row)
     if values.dtype == np.bool_:
-        raise InputError(f"column {column!r} holds true/false, not ends of intervals; name another column")
+        raise InputError(f"column {column!r} holds true/false, not {what}; name another column")
     bad = ~((values >= 0) & (values <= 1))
     if bad.any():
         index = int(np.argmax(bad))
         place = f"column {column!r}, row {first_row + index + 1} is {values[index]:.9g}"
-        if np.isnan(values[index]):
-            raise InputError(f"{place}; drop the row, or say in a column 'certified' that it is not certified")
-        raise InputError(f"{place}, outside [0, 1]; intervals are of confidences, so clip or rescale them")
+        raise InputError(f"{place}; {missing}" if np.isnan(values[index]) else f"{place}, outside [0, 1]; {outside}")
     return values if values.dtype.kind == "f" else values.astype(np.float64)
 
 

@@ -17,7 +17,7 @@ from certcal.claims import Bound, round_outward
 from certcal.report._text import printable
 from certcal.report.results import Line, Method
 from certcal.report.terminal import frame
-from certcal.worst_case import CertifiedSummary
+from certcal.worst_case import CertifiedSummary, Information
 
 UNDEFINED = "undefined"
 
@@ -29,7 +29,15 @@ TERMS = {
 }
 
 _SECTIONS = (
-    ("Proper scores", {"brier_score": "Brier score", "certified_skill": "skill over one constant", "nll": "log loss"}),
+    (
+        "Proper scores",
+        {
+            "brier_score": "Brier score",
+            "skill": "skill over one constant",
+            "best_skill": "skill of the best monotone map",
+            "nll": "log loss",
+        },
+    ),
     (
         "Calibration error",
         {
@@ -75,8 +83,8 @@ def summary_table(summary: CertifiedSummary) -> Table:
         table.add_section()
         table.add_row(Text(title, style="bold"))
         for key, name in members.items():
-            if key == "certified_skill":
-                row(name, summary.skill.text)
+            if key in summary.information.values:
+                row(name, summary.information.values[key].text)
                 continue
             ranges = summary[key]
             highest = UNDEFINED if ranges.worst is None else ranges.worst.text
@@ -101,6 +109,23 @@ def terms_text(bound: Bound) -> str:
     '0.2500 on these samples + 0.1250 chance of the draw + 0.0000 intervals that fail'
     """
     return " + ".join(f"{_term(bound, term)} {name}" for term, name in TERMS.items())
+
+
+def verdict_text(information: Information, radius: str | None) -> str:
+    """What survives, in words, with the parts of the certified Brier score: each rounded to its safe side.
+
+    Examples
+    --------
+    >>> from certcal.worst_case import information
+    >>> print(verdict_text(information([0.75, 0.75, 0.25], [1, 1, 0.5], [1, 1, 0]), "0.5").split(". ")[-1])
+    The certified Brier score is 0.1251 miscalibration - 0.2222 resolution + 0.2223 uncertainty.
+    """
+    verdict = information.verdict_at(radius)
+    if not information.n:
+        return verdict
+    parts = (information.miscalibration, information.resolution, information.uncertainty)
+    texts = (part.text for part in parts)
+    return "{} The certified Brier score is {} miscalibration - {} resolution + {} uncertainty.".format(verdict, *texts)
 
 
 def _term(bound: Bound | None, name: str) -> str:

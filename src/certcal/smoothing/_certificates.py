@@ -153,7 +153,7 @@ class Certificates:
         )
 
     def select(self, rows: Any) -> Certificates:
-        """Those of the samples at positions, which must not have been chosen by what is certified."""
+        """Those of the samples at positions, which must have been chosen without looking at the samples' draws."""
         arrays = {name: getattr(self, name)[rows] for name in _PER_SAMPLE}
         return replace(self, **arrays)
 
@@ -218,7 +218,8 @@ class Certificates:
             worst: WorstCase = found if samples == "certified" else found.all_samples or found
         else:
             worst = calibration_error(self.lower, self.upper, np.ones(self.n, np.uint8), bins=bins, closed=closed)
-        settings: dict[str, Any] = {"confidence": _CONFIDENCE, "intervals": self.confidence}
+        of = _CONFIDENCE if self.recalibration is None else f"a map of the {_CONFIDENCE}"
+        settings: dict[str, Any] = {"confidence": of, "intervals": self.confidence}
         settings |= {"bins": bins, "closed": closed, "samples": samples}
         if self.familywise:
             ledger, more = Ledger(self.alpha).split(**SHARES), 0.0

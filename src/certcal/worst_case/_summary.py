@@ -12,46 +12,19 @@ import numpy as np
 
 from certcal._html import element, table
 from certcal.bounds import clopper_pearson
-from certcal.claims import Bound, Frozen, in_words, move_outward, round_outward
+from certcal.claims import Bound, Frozen, in_words, round_outward
 from certcal.worst_case._calibration import calibration_error
+from certcal.worst_case._information import Information, taken_apart
 from certcal.worst_case._intervals import Intervals, check_intervals
 from certcal.worst_case._ks import ks_error
 from certcal.worst_case._mce import mce
 from certcal.worst_case._population import check_alpha, check_delta, population_bound
 from certcal.worst_case._result import WorstCase
 from certcal.worst_case._scores import brier_score, nll
+from certcal.worst_case._value import CertifiedValue
 
 # Keys of the metrics in the order in which they are reported.
 METRICS = ("brier_score", "nll", "calibration_error", "mce", "ks_error")
-
-
-@dataclass(frozen=True)
-class CertifiedValue:
-    """A number that follows from the intervals, with its text rounded down and its sentence.
-
-    Examples
-    --------
-    >>> certify([0.6, 0.2], [0.9, 0.5], [1, 0], certified=[1, 0]).accuracy.text
-    '0.5000'
-    """
-
-    name: str
-    value: float
-    n: int
-    text: str
-    sentence: str
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain values for JSON."""
-        return {
-            "type": "certified value",
-            "name": self.name,
-            "value": self.value,
-            "text": self.text,
-            "side": "lower",
-            "n": self.n,
-            "sentence": self.sentence,
-        }
 
 
 @dataclass(frozen=True, eq=False)
@@ -125,9 +98,9 @@ class CertifiedSummary:
         Number of samples, and of certified ones.
     accuracy
         Certified accuracy: the share of all samples that are certified and correct.
-    skill
-        Certified skill, 1 - (certified Brier score) / (Brier score of the constant confidence with the same accuracy),
-        over the certified samples. Above 0, the confidences carry information that survives inside the intervals.
+    information
+        What of the information in the confidences is certified to survive, over the certified samples: the certified
+        Brier score, taken apart, and a verdict.
     ranges
         Per metric ("brier_score", "nll", "calibration_error", "mce", "ks_error") the worst case over the certified
         samples, the worst case over all, and the best case. ``summary["ks_error"]`` is short for one of them.
@@ -146,7 +119,7 @@ class CertifiedSummary:
     n: int
     n_certified: int
     accuracy: CertifiedValue
-    skill: CertifiedValue
+    information: Information
     ranges: Mapping[str, CertifiedRange]
     population: Bound | None
     population_all: Bound
@@ -155,6 +128,14 @@ class CertifiedSummary:
     def __post_init__(self) -> None:
         object.__setattr__(self, "ranges", Frozen(self.ranges))
         object.__setattr__(self, "settings", Frozen(self.settings))
+
+    @property
+    def skill(self) -> CertifiedValue:
+        """Certified skill, 1 - (certified Brier score) / (Brier score of the best constant confidence).
+
+        Over the certified samples. Above 0, the confidences carry information that survives inside the intervals.
+        """
+        return self.information.skill
 
     def __getitem__(self, metric: str) -> CertifiedRange:
         return self.ranges[metric]
@@ -170,7 +151,7 @@ class CertifiedSummary:
         bound = self.population
         rows: list[tuple[str, ...]] = [
             (self.accuracy.name, "", "", self.accuracy.text, ""),
-            (self.skill.name, self.skill.text, "", "", ""),
+            *((each.name, each.text, "", "", "") for each in (self.skill, self.information.best_skill)),
         ]
         for ranges in self.ranges.values():
             highest = "undefined" if ranges.worst is None else ranges.worst.text
@@ -179,7 +160,12 @@ class CertifiedSummary:
         rows.append((name, "", "undefined" if bound is None else bound.text, "", self.population_all.text))
         header = ["claim", "certified: at least", "at most", "all: at least", "at most"]
         caption = f"{self.n_certified:,} of {self.n:,} samples are certified{in_words(self.settings)}"
-        return element("div", element("p", self.headline), table(header, rows, caption, numeric=(1, 2, 3, 4)))
+        return element(
+            "div",
+            element("p", self.headline),
+            element("p", self.information.verdict),
+            table(header, rows, caption, numeric=(1, 2, 3, 4)),
+        )
 
     @property
     def headline(self) -> str:
@@ -190,7 +176,8 @@ class CertifiedSummary:
     def claims(self) -> Iterator[tuple[str, str, CertifiedValue | WorstCase | Bound]]:
         """Every claim with its key and the samples it is over, "certified" or "all"."""
         yield "certified_accuracy", "all", self.accuracy
-        yield "certified_skill", "certified", self.skill
+        for name, value in self.information.values.items():
+            yield f"certified_{name}", "certified", value
         for key, ranges in self.ranges.items():
             if ranges.worst is not None:
                 yield key, "certified", ranges.worst
@@ -212,7 +199,8 @@ class CertifiedSummary:
             "n_certified": self.n_certified,
             "settings": dict(self.settings),
             "certified_accuracy": self.accuracy.to_dict(),
-            "certified_skill": self.skill.to_dict(),
+            **{f"certified_{name}": value.to_dict() for name, value in self.information.values.items()},
+            "information": {"finding": self.information.finding, "verdict": self.information.verdict},
             **{key: ranges.to_dict() for key, ranges in self.ranges.items()},
             "population_bound": {
                 "certified": None if self.population is None else self.population.to_dict(),
@@ -287,7 +275,7 @@ def certify(
         len(intervals),
         kept,
         _accuracy(right, len(intervals)),
-        _skill(ranges["brier_score"].worst, right, kept),
+        taken_apart(ranges["brier_score"].worst, intervals.only_certified() if kept else None),
         ranges,
         None
         if errors.worst is None
@@ -319,22 +307,6 @@ def _accuracy(right: int, n: int) -> CertifiedValue:
     text = f"{steps // 10_000}.{steps % 10_000:04d}"
     sentence = f"certified accuracy is {text}: {right} of these {n} samples are certified and correct."
     return CertifiedValue("certified accuracy", value, n, text, sentence)
-
-
-def _skill(brier: WorstCase | None, right: int, kept: int) -> CertifiedValue:
-    name = "certified skill"
-    if brier is None or right in (0, kept):
-        reason = "no sample is certified" if brier is None else f"all {kept} are {'correct' if right else 'wrong'}"
-        sentence = f"{name} is undefined: {reason}, so a constant confidence has nothing to be measured against."
-        return CertifiedValue(name, math.nan, kept, "undefined", sentence)
-    constant = right / kept * ((kept - right) / kept)
-    value = move_outward(1 - move_outward(brier.value, "upper", 1e-12) / constant, "lower", 1e-12)
-    text = round_outward(value, "lower")
-    sentence = (
-        f"{name} is at least {text} on these {kept} samples for all confidences inside the given intervals; above 0, "
-        "the confidences are worth more than one constant confidence for all."
-    )
-    return CertifiedValue(name, value, kept, text, sentence)
 
 
 def _given_certified(worst: WorstCase, masked: bool, n: int, delta: float, alpha: float) -> Bound:

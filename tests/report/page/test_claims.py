@@ -32,6 +32,8 @@ CLAIMS: dict[str, Claim] = {
     "certificate": Certificate("error", 0.29853, "upper", 0.5, LEDGER, 500, ("noise is Gaussian",)),
     "worst": WORST,
     "accuracy": SUMMARY.accuracy,
+    "miscalibration": SUMMARY.information.miscalibration,
+    "undefined": certify([0.5], [0.75], [1]).skill,
 }
 
 
@@ -44,6 +46,8 @@ CLAIMS: dict[str, Claim] = {
         ("certificate", "Certificate", "at most", "0.2986"),
         ("worst", "Worst case", "at most", WORST.text),
         ("accuracy", "Worst case", "at least", "0.5000"),
+        ("miscalibration", "Worst case", "at most", SUMMARY.information.miscalibration.text),
+        ("undefined", "Worst case", "", "undefined"),
     ],
 )
 def test_a_claim_is_named_by_its_kind_and_rounded_to_its_own_side(name: str, kind: str, side: str, text: str) -> None:

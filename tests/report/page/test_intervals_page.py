@@ -129,7 +129,7 @@ def test_every_claim_of_the_headline_radius_says_how_it_was_computed(radii: Cert
 
 def test_a_table_in_which_every_sample_is_certified_has_each_claim_once() -> None:
     root = assert_sound(page(results_of(line(None, share=1.0))).html)
-    assert len(section(root, "computed").all("details")) == 8
+    assert len(section(root, "computed").all("details")) == 12
     head = [each.text for each in section(root, "values").one("thead").all("th")]
     assert head[0] == "samples"
     assert not any("all" in text for text in head)
@@ -137,9 +137,27 @@ def test_a_table_in_which_every_sample_is_certified_has_each_claim_once() -> Non
     assert root.all("section", id="radii") == []
 
 
+def test_the_verdict_stands_above_the_brier_score_taken_apart(radii: CertifiedResults) -> None:
+    part = section(parsed(page(radii).html), "information")
+    last = [entry for entry in radii.to_dict()["results"] if entry["group"] is None][-1]
+    assert last["information"]["verdict"].startswith("At radius 0.5, ")
+    assert last["information"]["verdict"] in part.text
+    assert [row[1:] for row in lines(part)] == [
+        ["at most", last["certified_uncertainty"]["text"]],
+        ["at least", last["certified_resolution"]["text"]],
+        ["at most", last["certified_miscalibration"]["text"]],
+        ["at most", last["brier_score"]["certified"]["text"]],
+        ["at least", last["certified_skill"]["text"]],
+        ["at least", last["certified_best_skill"]["text"]],
+    ]
+    without = results_of(line(None))
+    assert "Inside the given intervals, " in section(parsed(page(without).html), "information").text
+
+
 def test_a_radius_without_a_certified_sample_is_an_honest_empty_state() -> None:
     nothing = results_of(line("0.5", share=0.0))
     root = assert_sound(page(nothing).html)
+    assert "At radius 0.5, no sample is certified" in section(root, "information").text
     assert "No sample is certified, so there is no worst case to draw." in section(root, "worst").text
     assert section(root, "headline").one("strong").text == "1.0000"
     partly = assert_sound(page(results_of(line("0.25"), line("0.5", share=0.0))).html)

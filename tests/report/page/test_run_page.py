@@ -101,6 +101,17 @@ def test_the_headline_is_the_claim_with_its_probability_and_assumptions(made: Pa
         assert f"{assumption}" in shown
 
 
+def test_the_verdict_is_that_of_the_headline_radius(made: Page, results: CertifiedResults) -> None:
+    line = embedded(made)["results"][results.review.headline]
+    assert line["information"]["verdict"] == results.review.at().summary.information.verdict_at("0.25")
+    assert line["information"]["verdict"] in flat(Reader(made.html))
+    parts = Reader(made.html).tables["The certified Brier score, taken apart"]
+    assert [row[-1] for row in parts[2:4]] == [
+        line["certified_resolution"]["text"],
+        line["certified_miscalibration"]["text"],
+    ]
+
+
 def test_every_position_of_the_slider_is_prepared_and_says_what_the_json_says(
     made: Page, results: CertifiedResults
 ) -> None:

@@ -144,6 +144,14 @@ def test_a_legend_has_a_sample_of_every_mark() -> None:
     assert len({swatch(kind) for kind in kinds}) == len(kinds)
 
 
+def test_a_swatch_of_points_has_their_shape_and_one_of_a_bare_line_has_no_marker() -> None:
+    shapes = [swatch(f"dot orange{shape}") for shape in ("", " square", " diamond", " triangle")]
+    assert len(set(shapes)) == 4
+    assert all('class="dot orange"' in each for each in shapes)
+    assert len(parsed(swatch("line 1")).all("path")) == 2
+    assert len(parsed(swatch("line 1 plain")).all("path")) == 1
+
+
 def samples(n: int, bins: int, seed: int = 0):
     rng = np.random.default_rng(seed)
     confidence = rng.beta(5, 2, n)

@@ -11,6 +11,7 @@ from certcal.report.figures._admm import admm_assignments, admm_constraints, adm
 from certcal.report.figures._bounds import bound_terms
 from certcal.report.figures._canvas import BLUE, FORMATS, GREY, ORANGE, new_figure, save
 from certcal.report.figures._radius import radius_curves
+from certcal.report.figures._recalibration import pareto_front, recalibration_map
 from certcal.report.figures._reliability import reliability_diagram, reliability_panels, worst_case_diagram
 from certcal.report.figures._robustness import certified_accuracy_curves, pa_distribution
 from certcal.report.figures._sign_runs import sign_runs
@@ -29,7 +30,9 @@ __all__ = [
     "interval_widths",
     "new_figure",
     "pa_distribution",
+    "pareto_front",
     "radius_curves",
+    "recalibration_map",
     "reliability_diagram",
     "reliability_panels",
     "save",

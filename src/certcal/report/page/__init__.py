@@ -1,7 +1,7 @@
 """Pages that a colleague can read and a reviewer can check: one HTML file each, complete in itself.
 
-``page(results)`` makes one of what ``measure``, ``bound``, ``certify``, ``compare`` or ``attack`` found. All numbers
-on a page are texts that the claims themselves print, and the whole JSON is inside it.
+``page(results)`` makes one of what ``measure``, ``bound``, ``certify``, ``compare``, ``recalibrate`` or ``attack``
+found. All numbers on a page are texts that the claims themselves print, and the whole JSON is inside it.
 """
 
 from __future__ import annotations
@@ -20,13 +20,19 @@ if TYPE_CHECKING:
         CertifiedResults,
         ComparedResults,
         MeasuredResults,
+        RecalibratedResults,
     )
 
 __all__ = ["Page", "Provenance", "page"]
 
 
 def page(
-    results: MeasuredResults | BoundedResults | CertifiedResults | ComparedResults | AttackedResults,
+    results: MeasuredResults
+    | BoundedResults
+    | CertifiedResults
+    | ComparedResults
+    | RecalibratedResults
+    | AttackedResults,
     provenance: Provenance | None = None,
     *,
     title: str | None = None,
@@ -39,8 +45,8 @@ def page(
     Parameters
     ----------
     results
-        Of measuring or bounding a table, of certifying a table of intervals or a run, of comparing runs, or of
-        attacking a model.
+        Of measuring or bounding a table, of certifying or recalibrating a table of intervals or a run, of comparing
+        runs, or of attacking a model.
     provenance
         How the results came about; ``Provenance.here()`` knows date and versions.
     title
@@ -73,6 +79,7 @@ def page(
         CertifiedResults,
         ComparedResults,
         MeasuredResults,
+        RecalibratedResults,
     )
 
     if isinstance(results, MeasuredResults):
@@ -91,6 +98,10 @@ def page(
         from certcal.report.page._attack_page import attack_page
 
         return attack_page(results, provenance, title=title)
+    if isinstance(results, RecalibratedResults):
+        from certcal.report.page._recalibration_page import recalibration_page
+
+        return recalibration_page(results, provenance, title=title)
     if isinstance(results, CertifiedResults):  # pyright: ignore[reportUnnecessaryIsInstance]
         behind = results.review if review is None else review
         if behind is not None:
@@ -101,5 +112,6 @@ def page(
 
         return intervals_page(results, provenance, title=title)
     raise InputError(
-        f"results are {type(results).__name__}; pass what measuring, bounding, certifying, comparing or attacking found"
+        f"results are {type(results).__name__}; pass what measuring, bounding, certifying, comparing, recalibrating or "
+        "attacking found"
     )

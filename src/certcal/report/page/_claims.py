@@ -66,8 +66,8 @@ def relation(claim: Claim) -> str:
         return ""
     if isinstance(claim, WorstCase):
         return "at most" if claim.extreme == "highest" else "at least"
-    if isinstance(claim, CertifiedValue):
-        return "" if math.isnan(claim.value) else "at least"
+    if isinstance(claim, CertifiedValue) and math.isnan(claim.value):
+        return ""
     return "at most" if claim.side == "upper" else "at least"
 
 
@@ -101,7 +101,9 @@ def probability(claim: Claim) -> str:
     return "It is exact where the intervals hold; nothing about it is random."
 
 
-def card(claim: Claim, *, lead: Child = None, meaning: str = "", more: Sequence[Claim | str] = ()) -> Raw:
+def card(
+    claim: Claim, *, lead: Child = None, meaning: str = "", numbers: Child = None, more: Sequence[Claim | str] = ()
+) -> Raw:
     """The headline of a page: kind, number, sentence, probability and assumptions.
 
     Parameters
@@ -112,6 +114,8 @@ def card(claim: Claim, *, lead: Child = None, meaning: str = "", more: Sequence[
         Words before the number, such as what is bounded, for people.
     meaning
         What is bounded, in words for those who do not know its name; may be empty.
+    numbers
+        A small table of numbers that belong to it.
     more
         Further claims, such as the bound for the population, or sentences.
     """
@@ -126,6 +130,7 @@ def card(claim: Claim, *, lead: Child = None, meaning: str = "", more: Sequence[
             class_="value",
         ),
         element("p", meaning, class_="note") if meaning else None,
+        numbers,
         element("p", shown(claim.sentence, 2000), class_="sentence"),
         element("p", probability(claim)),
         _rests(claim),

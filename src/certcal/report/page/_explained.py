@@ -45,6 +45,17 @@ CERTIFIED = {
     "certified_accuracy": "The share of all samples whose prediction is certified and correct. Rounded down.",
     "certified_skill": "1 minus the certified Brier score over that of one constant confidence for all samples. Above "
     "0, the confidences carry information that survives inside the intervals. Rounded down.",
+    "certified_best_skill": "The certified skill of the non-decreasing map of the confidences that has the least "
+    "certified Brier score: one isotonic regression, of correctness on the lower end of each correct sample's interval "
+    "and the upper end of each wrong one's. It is fitted to these very samples, so it is an optimistic figure for "
+    "others. Rounded down.",
+    "certified_miscalibration": "The certified Brier score minus that of the same map: what a non-decreasing map can "
+    "take away, and no more. Rounded up.",
+    "certified_resolution": "The Brier score of one constant confidence minus the certified one of the same map: 0 "
+    "when no non-decreasing map is certified to beat a constant. No confidences inside the intervals have less. "
+    "Rounded down.",
+    "certified_uncertainty": "The Brier score of one constant confidence for all samples, the best one: p(1 − p), with "
+    "p the share of correct samples among those that are certified. Rounded up.",
     "brier_score": "Each correct sample is put at the lower end of its interval and each wrong one at the upper end: "
     "no other confidences have a larger score.",
     "nll": "Each correct sample is put at the lower end of its interval and each wrong one at the upper end: no other "

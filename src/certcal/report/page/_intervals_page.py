@@ -14,6 +14,7 @@ from certcal.report.page._curves import BETWEEN, curves, terms_figure
 from certcal.report.page._diagrams import reliability_legend, reliability_states
 from certcal.report.page._explained import CALIBRATION_ERROR, CERTIFIED
 from certcal.report.page._frames import chosen, marked_row, slider
+from certcal.report.page._information import TITLE, information_part
 from certcal.report.page._pieces import beside, clipped, figure, note, row, scrolling, shown, unbroken
 from certcal.report.page._provenance import Provenance
 from certcal.report.page._skeleton import Page, Section, document
@@ -25,6 +26,10 @@ _KEY = "radius"
 NAMES = {
     "certified_accuracy": "certified accuracy",
     "certified_skill": "certified skill",
+    "certified_best_skill": "certified skill of the best monotone map",
+    "certified_miscalibration": "certified miscalibration",
+    "certified_resolution": "certified resolution",
+    "certified_uncertainty": "uncertainty",
     "brier_score": "Brier score",
     "nll": "log loss",
     "calibration_error": "calibration error (ECE)",
@@ -57,6 +62,7 @@ def intervals_page(
     frames = chosen(len(wholes), len(wholes) - 1)
     sections = [
         Section("numbers", "Key numbers", _key_numbers(last)),
+        Section("information", TITLE, information_part(last.summary, last.radius)),
         *([Section("radii", "Against the radius", _over_radii(wholes, frames))] if len(wholes) > 1 else []),
         Section("worst", "What the worst case looks like", _worst(wholes, frames)),
         Section("population", "The population behind the samples", _population(last, population)),

@@ -16,6 +16,7 @@ from certcal.report.page._curves import terms_figure
 from certcal.report.page._diagrams import MOST_BARS
 from certcal.report.page._explained import CALIBRATION_ERROR, CERTIFIED
 from certcal.report.page._frames import MOST_FRAMES, chosen, marked_row
+from certcal.report.page._information import TITLE, information_part
 from certcal.report.page._intervals_page import MOST_LINES, NAMES, methods_section
 from certcal.report.page._pieces import clipped, note, row, scrolling, shown, unbroken
 from certcal.report.page._provenance import Provenance
@@ -75,6 +76,7 @@ def run_page(
     )
     sections = [
         Section("numbers", "Key numbers", _key_numbers(one)),
+        Section("information", TITLE, information_part(one.summary, one.radius)),
         Section("worst", "What the worst case looks like", clean_and_worst(review, frames)),
         *([Section("radii", "Against the radius", over_radii(review, frames))] if len(frames) > 1 else []),
         Section("telling", "The samples that matter most", telling(review.most_telling(TELLING), one, images, words)),

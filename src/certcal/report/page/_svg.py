@@ -346,16 +346,22 @@ def chart(key: str, title: str, description: str, *marks: Child, height: float, 
 
 
 def swatch(kind: str) -> Raw:
-    """A small sample of a mark for a legend: the class of an area, "line 0" for a series, "ideal", "whisker", "dot"."""
-    if kind.startswith("line "):
-        series = int(kind.removeprefix("line "))
+    """A small sample of a mark for a legend: the class of an area, or what the mark is.
+
+    Marks are "line 0" for a series ("line 0 plain" where its points are not marked), "ideal", "whisker", and "dot blue"
+    or, with another shape, "dot blue square".
+    """
+    words = kind.split()
+    if words[0] == "line":
+        series = int(words[1])
         colour, marker = SERIES[series % len(SERIES)], _MARKERS[series % len(_MARKERS)]
         inside = join(
             element("path", class_=f"line {colour}", d="M1 7H27"),
-            element("path", class_=f"dot {colour}", d=_marker(marker, 14, 7)),
+            element("path", class_=f"dot {colour}", d=_marker(marker, 14, 7)) if "plain" not in words else None,
         )
-    elif kind.startswith("dot"):
-        inside = element("path", class_=kind, d=_marker("circle", 14, 7))
+    elif words[0] == "dot":
+        shape = words.pop() if words[-1] in _MARKERS else "circle"
+        inside = element("path", class_=" ".join(words), d=_marker(shape, 14, 7))
     elif kind == "whisker":
         inside = element("path", class_=kind, d="M14 1V13")
     elif kind == "ideal":

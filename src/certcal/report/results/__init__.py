@@ -6,6 +6,7 @@ from certcal.report.results._certified import CertifiedResults, Line, Method
 from certcal.report.results._compared import ComparedResults
 from certcal.report.results._json import BRACKETS, as_text, for_json
 from certcal.report.results._measured import MeasuredResults, Part
+from certcal.report.results._recalibrated import RecalibratedPredictions, RecalibratedResults
 
 __all__ = [
     "BRACKETS",
@@ -18,6 +19,8 @@ __all__ = [
     "MeasuredResults",
     "Method",
     "Part",
+    "RecalibratedPredictions",
+    "RecalibratedResults",
     "as_text",
     "estimate_of",
     "for_json",

@@ -111,7 +111,8 @@ class CertifiedResults:
         results: list[dict[str, Any]] = []
         for line in self.lines:
             radius = None if line.radius is None else float(line.radius)
-            entry = {"radius": radius, "group": line.group, **line.summary.to_dict()}
+            entry: dict[str, Any] = {"radius": radius, "group": line.group, **line.summary.to_dict()}
+            entry["information"]["verdict"] = line.summary.information.verdict_at(line.radius)
             if line.claim is not None:
                 entry |= {"mean_width": line.width, "claim": line.claim.to_dict()}
             compared = self.methods_at(line)

@@ -1,0 +1,236 @@
+"""Calibrators as files: JSON that is read as hostile. Nothing in a file is ever executed."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from certcal._checks import InputError, choice
+from certcal._durable import write_durably
+from certcal.calibrators._base import Calibrator
+from certcal.calibrators._split import split_positions
+from certcal.models._files import read_bytes
+
+FORMAT = "certcal calibrator"
+VERSION = 1
+
+KINDS = ("run", "intervals", "predictions")
+
+_MOST_BYTES = 64_000_000
+_MOST_TEXT = 1_000
+_HEX = re.compile("[0-9a-f]{64}")
+_KEYS = ("format", "version", "calibrator", "fitted_on")
+_REMEDY = "the file was damaged or edited: save the calibrator again"
+
+
+@dataclass(frozen=True)
+class FittedOn:
+    """Which samples a calibrator was fitted to.
+
+    Attributes
+    ----------
+    source
+        Name of the file or folder they come from, without the folders above it.
+    kind
+        "run", "intervals" or "predictions".
+    fingerprint
+        Of all samples of the source (SHA-256, 64 hexadecimal digits), or None when it is not known.
+    n
+        Number of samples of the source.
+    fraction
+        Share of them that the calibrator was fitted to; 1 for all.
+    seed
+        Of the split.
+
+    Examples
+    --------
+    >>> about = FittedOn("run-1", "run", None, n=10, fraction=0.3, seed=1)
+    >>> about.positions().tolist(), about.held_out().size
+    ([3, 6, 7], 7)
+    """
+
+    source: str
+    kind: str
+    fingerprint: str | None
+    n: int
+    fraction: float = 0.5
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        choice(self.kind, KINDS, "kind")
+        if not self.source or len(self.source) > _MOST_TEXT or re.search(r"[/\\\x00-\x1f]", self.source):
+            raise InputError(f"source is {self.source[:80]!r}; pass the name of a file or folder, without folders")
+        if self.fingerprint is not None and not _HEX.fullmatch(self.fingerprint):
+            raise InputError(f"fingerprint is {self.fingerprint[:80]!r}; pass 64 hexadecimal digits, or None")
+        if type(self.n) is not int or not 1 <= self.n <= 10**12:
+            raise InputError(f"n is {self.n!r}; pass the number of samples")
+        if type(self.seed) is not int or not 0 <= self.seed < 2**63:
+            raise InputError(f"seed is {self.seed!r}; pass a whole number of at least 0")
+        if type(self.fraction) not in (int, float) or not 0 < self.fraction <= 1:
+            raise InputError(f"fraction is {self.fraction!r}; pass a share above 0, at most 1")
+
+    def is_of(self, fingerprint: str | None, n: int) -> bool:
+        """Whether samples with a fingerprint are those that the calibrator was fitted to a part of, as far as known."""
+        return self.fingerprint is not None and self.fingerprint == fingerprint and self.n == n
+
+    def positions(self) -> NDArray[np.int64]:
+        """Positions of the samples that the calibrator was fitted to, ascending."""
+        return np.arange(self.n) if self.fraction == 1 else split_positions(self.n, self.fraction, self.seed)[0]
+
+    def held_out(self) -> NDArray[np.int64]:
+        """Positions of the others, ascending."""
+        return np.empty(0, np.int64) if self.fraction == 1 else split_positions(self.n, self.fraction, self.seed)[1]
+
+
+@dataclass(frozen=True, eq=False)
+class Saved:
+    """What a file holds.
+
+    Attributes
+    ----------
+    calibrator
+        Fitted.
+    fitted_on
+        Which samples it was fitted to, if that was told.
+    """
+
+    calibrator: Calibrator
+    fitted_on: FittedOn | None
+
+
+def save(
+    calibrator: Calibrator, path: str | os.PathLike[str], *, fitted_on: FittedOn | None = None, force: bool = False
+) -> None:
+    """Write a fitted calibrator to a JSON file, whole or not at all.
+
+    Parameters
+    ----------
+    calibrator
+        Fitted. Its numbers come back bit for bit.
+    path
+        Where to. An existing file is kept unless forced.
+    fitted_on
+        Which samples it was fitted to, so that they can be left out when it is judged.
+    force
+        Replace an existing file.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from certcal.calibrators import PlattScaling
+    >>> folder = tempfile.TemporaryDirectory()
+    >>> fitted = PlattScaling().fit([0.6, 0.7, 0.8, 0.9], [0, 1, 0, 1])
+    >>> save(fitted, Path(folder.name) / "map.json")
+    >>> load(Path(folder.name) / "map.json").calibrator.slope_ == fitted.slope_
+    True
+    >>> folder.cleanup()
+    """
+    place = Path(path)
+    if not calibrator.__sklearn_is_fitted__():
+        raise InputError(f"this {type(calibrator).__name__} is not fitted, so there is nothing to save; call fit first")
+    document = {
+        "format": FORMAT,
+        "version": VERSION,
+        "calibrator": calibrator.to_dict(),
+        "fitted_on": None if fitted_on is None else asdict(fitted_on),
+    }
+    try:
+        content = (json.dumps(document, allow_nan=False, ensure_ascii=False) + "\n").encode("utf-8")
+    except (TypeError, ValueError) as error:
+        raise InputError(f"the parameters of {calibrator!r} cannot be written as JSON: {error}") from error
+    if len(content) > _MOST_BYTES:
+        raise InputError(f"the calibrator needs {len(content)} bytes, more than {_MOST_BYTES}; use fewer bins or knots")
+    if place.exists() and not force:
+        raise InputError(f"{place}: the file exists; choose another name or pass force=True")
+    write_durably(place, content)
+
+
+def load(path: str | os.PathLike[str]) -> Saved:
+    """Read a calibrator that :func:`save` wrote; whatever else is in the file is refused with a sentence.
+
+    Parameters
+    ----------
+    path
+        The file.
+
+    Examples
+    --------
+    >>> load("no-such-map.json")
+    Traceback (most recent call last):
+        ...
+    certcal._checks.InputError: no-such-map.json: there is no such file; check the path
+    """
+    place = Path(path)
+    content = read_bytes(place, _MOST_BYTES, "a calibrator")
+    try:
+        document = json.loads(content.decode("utf-8"), parse_constant=_refuse, object_pairs_hook=_once)
+        return _parse(document)
+    except InputError as error:
+        raise InputError(f"{place}: {_short(str(error))}; {_REMEDY}") from None
+    except RecursionError:
+        raise InputError(f"{place}: is nested too deeply; {_REMEDY}") from None
+    except ValueError as error:
+        raise InputError(f"{place}: not readable as JSON ({_short(str(error))}); {_REMEDY}") from None
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= 500 else f"{text[:500]} …"
+
+
+def _refuse(word: str) -> Any:
+    raise InputError(f"{word} is no number")
+
+
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """An object that names nothing twice: readers would disagree about which counts."""
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        raise InputError("a name stands twice in one object")
+    return found
+
+
+def _parse(document: Any) -> Saved:
+    if not isinstance(document, dict) or document.get("format") != FORMAT:  # pyright: ignore[reportUnknownMemberType]
+        raise InputError("this is not a calibrator")
+    top = cast("dict[str, Any]", document)
+    if top.get("version") != VERSION:
+        raise InputError(f"format version {top.get('version')!r}, and this certcal reads {VERSION}")
+    if set(top) != set(_KEYS) or not isinstance(top["calibrator"], dict):
+        raise InputError(f"expected {', '.join(_KEYS)} and nothing else")
+    calibrator = Calibrator.from_dict(cast("dict[str, Any]", top["calibrator"]))
+    if not calibrator.__sklearn_is_fitted__():
+        raise InputError("the calibrator is not fitted")
+    _nothing_left(top["calibrator"], calibrator.to_dict())
+    return Saved(calibrator, _fitted_on(top["fitted_on"]))
+
+
+def _nothing_left(given: Any, understood: Any, place: str = "calibrator") -> None:
+    """Raise if something stands in a file that the calibrator made of it would not write."""
+    if isinstance(given, Mapping) and isinstance(understood, Mapping):
+        for name, value in cast("Mapping[str, Any]", given).items():
+            if name not in understood:
+                raise InputError(f"{place} has an entry {name[:80]!r} that this version does not know")
+            _nothing_left(value, cast("Mapping[str, Any]", understood)[name], f"{place}.{name}")
+    elif isinstance(given, list) and isinstance(understood, list):
+        pairs = zip(cast("list[Any]", given), cast("list[Any]", understood), strict=False)
+        for index, (one, other) in enumerate(pairs):
+            if isinstance(one, Mapping):
+                _nothing_left(one, other, f"{place}[{index}]")
+
+
+def _fitted_on(given: Any) -> FittedOn | None:
+    if given is None:
+        return None
+    fields = cast("dict[str, Any]", given) if isinstance(given, dict) else {}
+    texts = (fields.get("source"), fields.get("kind"), fields.get("fingerprint") or "")
+    if set(fields) != set(FittedOn.__dataclass_fields__) or not all(isinstance(text, str) for text in texts):
+        raise InputError(f"fitted_on is damaged; expected {', '.join(FittedOn.__dataclass_fields__)}")
+    return FittedOn(**fields)

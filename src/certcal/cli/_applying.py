@@ -1,0 +1,245 @@
+"""The work of ``certcal recalibrate apply``: a map and samples in, a table out."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+import certcal
+from certcal._checks import InputError
+from certcal.calibrators._described import described
+from certcal.cli._certified_samples import UNKNOWN, Source, load_certified
+from certcal.cli._progress import Waiting
+from certcal.cli._recalibrated_sources import columns_of, prediction_fingerprint
+from certcal.cli._reporting import KINDS
+from certcal.data import IntervalOrigin, LoadedTable, load_table
+from certcal.data._columns import columns_as_bytes
+from certcal.data._interval_files import METADATA
+from certcal.data._layout import OPTIONS
+from certcal.predictions import Predictions
+from certcal.report._text import counted
+from certcal.report.results import as_text
+
+if TYPE_CHECKING:
+    from certcal.calibrators import CertifiedSamples, ConfidenceMap, FittedOn, Saved
+
+ENDINGS = (".parquet", ".csv")
+_LONGEST = 2000  # characters that a file keeps of the maps that its confidences went through
+
+Columns = Mapping[str, NDArray[Any] | Sequence[str]]
+
+
+@dataclass(frozen=True, eq=False)
+class Applied:
+    """A table to write, and what is to be said of it.
+
+    Attributes
+    ----------
+    source, description
+        What the map was applied to.
+    mapping
+        The map, in words.
+    columns
+        Of the table.
+    metadata
+        What a Parquet file keeps besides.
+    written, left_out
+        Numbers of samples.
+    sentences
+        What was done.
+    reader
+        The command that reads the table.
+    """
+
+    source: str
+    description: str
+    mapping: str
+    columns: Columns
+    metadata: Mapping[str, str]
+    written: int
+    left_out: int
+    sentences: tuple[str, ...]
+    reader: str
+
+    def content(self, ending: str) -> bytes:
+        """The file."""
+        return columns_as_bytes(self.columns, ending, self.metadata)
+
+    def to_json(self) -> str:
+        """What was done, for machines."""
+        return as_text(
+            {
+                "certcal": certcal.__version__,
+                "source": self.source,
+                "map": self.mapping,
+                "written": self.written,
+                "left_out": self.left_out,
+                "columns": list(self.columns),
+                "notes": list(self.sentences),
+            }
+        )
+
+
+def applied(mapping: Path, kind: str, path: Path, options: Mapping[str, Any], *, everything: bool) -> Applied:
+    """Apply the map of a file to samples that it was not fitted to.
+
+    Parameters
+    ----------
+    mapping
+        The file of the map.
+    kind, path
+        Of the source.
+    options
+        Those of the command.
+    everything
+        Also samples that it was fitted to.
+    """
+    from certcal.calibrators import ConfidenceMap, load
+
+    saved = load(mapping)
+    if kind == "predictions":
+        return _predictions(mapping, saved, path, options, everything=everything)
+    name = type(saved.calibrator).__name__
+    if not isinstance(saved.calibrator, ConfidenceMap):
+        raise InputError(
+            f"{mapping}: {name} is a map of the scores of all classes, and {path} is {KINDS[kind]}, with one "
+            "confidence per sample; fit a map to it with certcal recalibrate fit"
+        )
+    with Waiting() as waiting:
+        radii = None if options["radii"] is None else tuple(sorted(options["radii"], key=float))
+        source = load_certified(kind, path, {**options, "radii": radii, "columns": columns_of(options)}, waiting)
+        waiting.stage("applying")
+        return _certified(mapping, saved, saved.calibrator, source, everything=everything)
+
+
+def _certified(mapping: Path, saved: Saved, calibrator: ConfidenceMap, source: Source, *, everything: bool) -> Applied:
+    samples = source.samples
+    rows = _Rows.of(mapping, saved.fitted_on, samples.fingerprint, len(samples), samples.source, everything=everything)
+    after = samples.select(rows.positions).mapped(calibrator)
+    said = f"{described(calibrator)}, {rows.fitted_to}"
+    origin = source.origin or IntervalOrigin("", "")
+    before = "" if origin.recalibration is None else f"{origin.recalibration}; then "
+    origin = IntervalOrigin(origin.confidence, origin.noise, origin.assumptions, (before + said)[-_LONGEST:])
+    names = None if source.names is None else [source.names[int(row)] for row in rows.positions]
+    done = f"{described(calibrator)} was applied to {counted(len(after), 'sample')}{_at(after.radii)}."
+    return Applied(
+        samples.source,
+        source.description,
+        described(calibrator),
+        _interval_columns(after, rows.positions, names),
+        {METADATA: origin.text},
+        len(after),
+        rows.left_out,
+        (done, rows.sentence),
+        "certify",
+    )
+
+
+def _at(radii: Sequence[str]) -> str:
+    return "" if UNKNOWN in radii else f" at {'radius' if len(radii) == 1 else 'radii'} {', '.join(radii)}"
+
+
+def _interval_columns(samples: CertifiedSamples, rows: NDArray[np.int64], names: Sequence[str] | None) -> Columns:
+    """A row per radius and sample, those of a radius together."""
+    n, count = samples.lower.shape
+    columns: dict[str, Any] = {}
+    if UNKNOWN not in samples.radii:
+        columns["radius"] = np.repeat([float(radius) for radius in samples.radii], n)
+    columns["sample"] = np.tile(rows, count) if names is None else _named(names) * count
+    for name in ("lower", "upper", "certified"):
+        columns[name] = getattr(samples, name).T.reshape(-1)
+    columns["correct"] = np.tile(samples.correct.astype(np.bool_), count)
+    if any(samples.alpha):
+        columns["alpha"] = np.repeat(np.array(samples.alpha), n)
+    if samples.confidence is not None:
+        columns["confidence"] = np.tile(samples.confidence, count)
+    return columns
+
+
+def _named(names: Sequence[str]) -> list[Any]:
+    """Names of samples as numbers, if all of them are."""
+    return [int(name) for name in names] if all(name.isdecimal() and len(name) < 19 for name in names) else list(names)
+
+
+def _predictions(mapping: Path, saved: Saved, path: Path, options: Mapping[str, Any], *, everything: bool) -> Applied:
+    from certcal.calibrators._predictions import recalibrated
+
+    calibrator = saved.calibrator
+    with Waiting() as waiting:
+        waiting.stage("reading")
+        loaded = load_table(path, {role: options[role] for role in OPTIONS})
+        before = loaded.predictions
+        found, n = prediction_fingerprint(before), len(before)
+        rows = _Rows.of(mapping, saved.fitted_on, found, n, str(path), everything=everything)
+        waiting.stage("applying")
+        try:
+            after = recalibrated(calibrator, before.select(rows.positions))
+        except InputError as error:
+            raise InputError(f"{mapping} does not fit {path}: {error}") from None
+    done = f"{described(calibrator)} was applied to {counted(len(after), 'sample')}."
+    return Applied(
+        str(path),
+        f"{n:,} samples; {loaded.layout.description}",
+        described(calibrator),
+        _prediction_columns(loaded, after, rows.positions),
+        {"certcal.recalibration": f"{described(calibrator)}, {rows.fitted_to}"},
+        len(after),
+        rows.left_out,
+        (done, rows.sentence),
+        "measure",
+    )
+
+
+def _prediction_columns(loaded: LoadedTable, after: Predictions, rows: NDArray[np.int64]) -> Columns:
+    columns: dict[str, Any] = {"sample": rows}
+    if after.probabilities is None or after.labels is None:
+        columns |= {"confidence": after.confidence, "correct": after.correct.astype(np.bool_)}
+    else:
+        family = loaded.layout.family
+        names = family.classes if family is not None and not family.is_ordered else None
+        columns["label"] = after.labels if names is None else [names[int(label)] for label in after.labels]
+        named = names or [str(k) for k in range(after.probabilities.shape[1])]
+        columns |= {f"prob_{name}": column for name, column in zip(named, after.probabilities.T, strict=True)}
+    if after.sample_weight is not None:
+        columns["sample_weight"] = after.sample_weight
+    return columns
+
+
+@dataclass(frozen=True, eq=False)
+class _Rows:
+    """Which samples are written, in words too."""
+
+    positions: NDArray[np.int64]
+    left_out: int
+    fitted_to: str
+    sentence: str
+
+    @staticmethod
+    def of(
+        mapping: Path, fitted_on: FittedOn | None, fingerprint: str | None, n: int, source: str, *, everything: bool
+    ) -> _Rows:
+        every = np.arange(n, dtype=np.int64)
+        if fitted_on is None:
+            unknown = f"{mapping} does not say what it was fitted to."
+            return _Rows(every, 0, "fitted to samples that are not known", unknown)
+        if not fitted_on.is_of(fingerprint, n):
+            other = f"fitted to samples of {fitted_on.source}"
+            return _Rows(
+                every, 0, other, f"The map was {other}; by its fingerprint this is other data, so all are kept."
+            )
+        fit, rest = fitted_on.positions(), fitted_on.held_out()
+        if everything:
+            some = f"fitted to {fit.size:,} of these {n:,} samples"
+            return _Rows(every, 0, some, f"The map was {some}: what they say of it flatters it.")
+        if not rest.size:
+            raise InputError(
+                f"{mapping} was fitted to all {n:,} samples of {source}, so none is left to judge it on; give others, "
+                "or --all to write them all the same"
+            )
+        sentence = f"{counted(fit.size, 'sample')} that it was fitted to {'is' if fit.size == 1 else 'are'} left out."
+        return _Rows(rest, fit.size, f"fitted to {fit.size:,} other samples of {fitted_on.source}", sentence)

@@ -1,0 +1,155 @@
+"""Rows of a table of intervals put together by sample: one row per sample, one column per radius."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from certcal._checks import InputError
+
+if TYPE_CHECKING:
+    from certcal.data._intervals import IntervalTable
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class SampleIntervals:
+    """Intervals of N samples at R radii.
+
+    Attributes
+    ----------
+    radii
+        As texts, ascending; empty for a table without a column of radii, which has one column here.
+    lower, upper, certified
+        N × R. What is not certified is [0, 1].
+    correct
+        Whether each sample's prediction is correct; where no row of it is certified, as its last row says.
+    confidence
+        Without a perturbation, or None.
+    names
+        What the samples are called in the table, or None without a column of samples.
+    fingerprint
+        Of the samples in their order: that of a run's inputs when the table says it and has all of them in the run's
+        order, or else of these numbers.
+    """
+
+    radii: tuple[str, ...]
+    lower: Floats
+    upper: Floats
+    certified: NDArray[np.bool_]
+    correct: NDArray[np.uint8]
+    confidence: Floats | None
+    names: tuple[str, ...] | None
+    fingerprint: str
+
+    def __len__(self) -> int:
+        return self.correct.size
+
+
+def fingerprint_of(*arrays: NDArray[Any] | None) -> str:
+    """SHA-256 of numbers with their types and shapes, as hexadecimal digits; None counts too.
+
+    Examples
+    --------
+    >>> fingerprint_of(np.array([0.5]), None) == fingerprint_of(np.array([0.5]), None)
+    True
+    >>> fingerprint_of(np.array([0.5]), None) == fingerprint_of(np.array([0.25]), None)
+    False
+    """
+    total = hashlib.sha256()
+    for array in arrays:
+        if array is None:
+            total.update(b"none\n")
+            continue
+        plain = np.ascontiguousarray(array, array.dtype.newbyteorder("<"))
+        total.update(f"{plain.dtype.str} {plain.shape}\n".encode())
+        total.update(plain.reshape(-1).view(np.uint8).data)
+    return total.hexdigest()
+
+
+def align(table: IntervalTable) -> SampleIntervals:
+    """Put the rows of each sample together, in the order in which the samples appear.
+
+    A table of several radii must say which rows are of the same sample: it is not guessed from their order.
+
+    Parameters
+    ----------
+    table
+        Read with its samples.
+    """
+    n, columns = _shape(table)
+    at = (np.arange(n) if table.sample_codes is None else table.sample_codes, _radius(table))
+    _refuse_gaps(table, at, (n, columns))
+    lower, upper = np.zeros((n, columns)), np.ones((n, columns))
+    certified = np.ones((n, columns), np.bool_)
+    kept = np.ones(len(table), np.bool_) if table.certified is None else table.certified
+    certified[at] = kept
+    lower[at] = np.where(kept, table.lower, 0.0)
+    upper[at] = np.where(kept, table.upper, 1.0)
+    correct = _agreed(table, at[0], n, kept)
+    confidence = None if table.confidence is None else _same_confidence(table, at[0], n)
+    names = None if table.sample_codes is None else table.sample_names
+    known = None if table.origin is None or names != tuple(map(str, range(n))) else table.origin.samples
+    found = known or fingerprint_of(correct, confidence, lower, upper, certified)
+    return SampleIntervals(table.radii, lower, upper, certified, correct, confidence, names, found)
+
+
+def _shape(table: IntervalTable) -> tuple[int, int]:
+    several = len(table.radii) > 1
+    if several and table.sample_codes is None:
+        raise InputError(
+            f"{table.path}: there are rows at {len(table.radii)} radii and no column says which are of the same "
+            "sample; name one with --sample, or make a table of one radius"
+        )
+    return (len(table) if table.sample_codes is None else len(table.sample_names)), max(1, len(table.radii))
+
+
+def _radius(table: IntervalTable) -> NDArray[np.int64]:
+    return np.zeros(len(table), np.int64) if table.radius_codes is None else table.radius_codes
+
+
+def _refuse_gaps(table: IntervalTable, at: tuple[NDArray[np.int64], NDArray[np.int64]], shape: tuple[int, int]) -> None:
+    """Every sample needs one row at every radius."""
+    counts = np.bincount(at[0] * shape[1] + at[1], minlength=shape[0] * shape[1]).reshape(shape)
+    if (counts == 1).all():
+        return
+    sample, radius = (int(place) for place in np.argwhere(counts != 1)[0])
+    where = f" at radius {table.radii[radius]}" if table.radii else ""
+    who = f"{table.path}: sample {_name(table, sample)} has {counts[sample, radius] or 'no'} "
+    if counts[sample, radius] > 1:
+        raise InputError(f"{who}rows{where}; give one row per sample and radius, or name another column with --sample")
+    raise InputError(f"{who}row{where}; add one, with certified = 0 if nothing is certified there")
+
+
+def _agreed(table: IntervalTable, samples: NDArray[np.int64], n: int, kept: NDArray[np.bool_]) -> NDArray[np.uint8]:
+    """Whether each sample is correct, as its rows agree; those not certified need not say it, without confidences."""
+    says = kept if table.confidence is None else np.ones(len(table), np.bool_)
+    correct = np.zeros(n, np.uint8)
+    correct[samples] = table.correct
+    correct[samples[says]] = table.correct[says]
+    _refuse_difference(table, says & (correct[samples] != table.correct), samples, "correct at one radius and not at")
+    return correct
+
+
+def _same_confidence(table: IntervalTable, samples: NDArray[np.int64], n: int) -> Floats:
+    assert table.confidence is not None
+    confidence = np.zeros(n)
+    confidence[samples] = table.confidence
+    bad = confidence[samples] != table.confidence
+    _refuse_difference(table, bad, samples, "without a perturbation of one confidence at one radius and another at")
+    return confidence
+
+
+def _refuse_difference(table: IntervalTable, bad: NDArray[np.bool_], samples: NDArray[np.int64], what: str) -> None:
+    if bad.any():
+        name = _name(table, int(samples[np.argmax(bad)]))
+        raise InputError(f"{table.path}: sample {name} is {what} another; are the rows of the same sample?")
+
+
+def _name(table: IntervalTable, sample: int) -> str:
+    return repr(table.sample_names[sample]) if table.sample_names else str(sample + 1)

@@ -1,0 +1,287 @@
+from __future__ import annotations
+
+import json
+import os
+from dataclasses import asdict
+
+import numpy as np
+import pytest
+
+from certcal import InputError
+from certcal.calibrators import (
+    BetaCalibration,
+    CertifiedIsotonic,
+    CertifiedSamples,
+    Chain,
+    ConfidenceChain,
+    EqualMassBinning,
+    FittedOn,
+    HistogramBinning,
+    IsotonicCalibration,
+    OneVsRest,
+    PlattScaling,
+    TopLabel,
+    load,
+    save,
+)
+from tests.calibrators.test_multiclass import drawn as scored
+
+Z, C = np.random.default_rng(18).random((2, 50))
+C = C < Z
+
+CONFIDENCE = [
+    PlattScaling(),
+    BetaCalibration(parameters="ab"),
+    IsotonicCalibration(),
+    HistogramBinning(bins=4),
+    EqualMassBinning(bins=4, closed="right"),
+    ConfidenceChain([PlattScaling(), HistogramBinning()]),
+]
+SCORES = [
+    TopLabel(IsotonicCalibration(), per_class=True),
+    OneVsRest(PlattScaling(targets="outcomes"), inputs="logits"),
+    Chain([TopLabel(PlattScaling()), OneVsRest(HistogramBinning())]),
+]
+ABOUT = FittedOn("run-1", "run", "0a" * 32, n=50, fraction=0.4, seed=3)
+
+
+def document(**changes):
+    written = {
+        "format": "certcal calibrator",
+        "version": 1,
+        "calibrator": HistogramBinning(bins=2).fit(Z, C).to_dict(),
+        "fitted_on": None,
+    }
+    return written | changes
+
+
+def fitted(kind, params, state):
+    return document(calibrator={"type": kind, "params": params, "fitted": state})
+
+
+@pytest.mark.parametrize("one", [*CONFIDENCE, *SCORES], ids=repr)
+def test_a_calibrator_comes_back_from_its_file_bit_for_bit(tmp_path, one):
+    sample = (Z, C) if one in CONFIDENCE else scored(0)
+    made = one.unfitted().fit(*sample)
+    save(made, tmp_path / "map.json", fitted_on=ABOUT)
+    found = load(tmp_path / "map.json")
+    assert found.fitted_on == ABOUT
+    assert found.calibrator.to_dict() == made.to_dict()
+    assert np.array_equal(found.calibrator.predict(sample[0]), made.predict(sample[0]))
+
+
+def test_a_certified_map_comes_back_too(tmp_path):
+    made = CertifiedIsotonic(0.3).fit(Z / 2, (1 + Z) / 2, C, Z)
+    save(made, str(tmp_path / "map.json"))
+    found = load(str(tmp_path / "map.json"))
+    assert found.fitted_on is None
+    assert found.calibrator.tradeoff == 0.3
+    assert np.array_equal(found.calibrator.transform(Z), made.transform(Z))
+
+
+def test_the_file_is_json_without_a_path_of_this_machine(tmp_path):
+    save(PlattScaling().fit(Z, C), tmp_path / "map.json", fitted_on=ABOUT)
+    text = (tmp_path / "map.json").read_text("utf-8")
+    assert json.loads(text)["fitted_on"]["source"] == "run-1"
+    assert str(tmp_path) not in text
+    assert os.listdir(tmp_path) == ["map.json"]
+
+
+def test_the_samples_of_the_fit_are_those_of_the_split():
+    samples = CertifiedSamples.from_intervals(Z / 2, (1 + Z) / 2, C, Z)
+    fit, rest = samples.split(0.4, seed=3)
+    assert np.array_equal(ABOUT.positions(), fit.index)
+    assert np.array_equal(ABOUT.held_out(), rest.index)
+
+
+def test_a_map_that_was_fitted_to_everything_holds_nothing_out():
+    everything = FittedOn("table.csv", "predictions", None, n=4, fraction=1)
+    assert everything.positions().tolist() == [0, 1, 2, 3]
+    assert everything.held_out().tolist() == []
+
+
+def test_samples_are_recognised_by_fingerprint_and_number():
+    assert ABOUT.is_of("0a" * 32, 50)
+    assert not ABOUT.is_of("0a" * 32, 51)
+    assert not ABOUT.is_of("0b" * 32, 50)
+    assert not FittedOn("x", "run", None, n=50).is_of(None, 50)
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"source": "folder/run"},
+        {"source": "folder\\run"},
+        {"source": ""},
+        {"source": "a\nb"},
+        {"source": "x" * 2000},
+        {"kind": "table"},
+        {"fingerprint": "xyz"},
+        {"fingerprint": "0A" * 32},
+        {"n": 0},
+        {"n": 2.0},
+        {"n": True},
+        {"fraction": 0},
+        {"fraction": 1.1},
+        {"fraction": float("nan")},
+        {"seed": -1},
+        {"seed": 2**63},
+    ],
+)
+def test_what_was_fitted_on_is_checked(wrong):
+    fields = {"source": "run", "kind": "run", "fingerprint": None, "n": 5, "fraction": 0.5, "seed": 0}
+    assert FittedOn(**fields).n == 5
+    with pytest.raises(InputError, match=f"{next(iter(wrong))} is "):
+        FittedOn(**fields | wrong)
+
+
+def test_an_existing_file_is_kept_unless_forced(tmp_path):
+    place = tmp_path / "map.json"
+    place.write_text("mine")
+    with pytest.raises(InputError, match="the file exists; choose another name or pass force=True"):
+        save(PlattScaling().fit(Z, C), place)
+    assert place.read_text() == "mine"
+    save(PlattScaling().fit(Z, C), place, force=True)
+    assert load(place).calibrator.slope_ > 0
+
+
+def test_what_cannot_be_written_is_refused(tmp_path):
+    with pytest.raises(InputError, match="is not fitted, so there is nothing to save; call fit first"):
+        save(PlattScaling(), tmp_path / "map.json")
+    with pytest.raises(InputError, match="cannot be written as JSON"):
+        save(PlattScaling().fit(Z, C).set_params(targets=object()), tmp_path / "map.json")
+    with pytest.raises(InputError, match="cannot be written"):
+        save(PlattScaling().fit(Z, C), tmp_path / "nowhere" / "map.json")
+    assert os.listdir(tmp_path) == []
+
+
+def test_what_is_no_file_of_text_is_refused(tmp_path):
+    with pytest.raises(InputError, match="there is no such file"):
+        load(tmp_path / "map.json")
+    with pytest.raises(InputError, match="this is a folder; give one file"):
+        load(tmp_path)
+    (tmp_path / "empty.json").write_bytes(b"")
+    with pytest.raises(InputError, match="the file is empty"):
+        load(tmp_path / "empty.json")
+    (tmp_path / "binary.json").write_bytes(bytes(range(256)))
+    with pytest.raises(InputError, match="not readable as JSON"):
+        load(tmp_path / "binary.json")
+
+
+def test_a_huge_file_is_refused_before_it_is_read(tmp_path):
+    with (tmp_path / "huge.json").open("wb") as stream:
+        stream.truncate(10**12)
+    with pytest.raises(InputError, match="bytes are more than a calibrator can hold"):
+        load(tmp_path / "huge.json")
+
+
+def test_deep_nesting_is_refused(tmp_path):
+    (tmp_path / "lists.json").write_text("[" * 200_000)
+    with pytest.raises(InputError, match="nested too deeply"):
+        load(tmp_path / "lists.json")
+    inner = HistogramBinning(bins=2).fit(Z, C).to_dict()
+    for _ in range(300):
+        inner = {"type": "ConfidenceChain", "params": {"steps": []}, "fitted": {"steps": [inner]}}
+    (tmp_path / "chains.json").write_text(json.dumps(document(calibrator=inner)))
+    with pytest.raises(InputError, match="nested too deeply"):
+        load(tmp_path / "chains.json")
+
+
+BINNED = HistogramBinning(bins=2).fit(Z, C).to_dict()["fitted"]
+CURVE = {"x": [0.1, 0.2], "y": [0.3, 0.4]}
+
+
+@pytest.mark.parametrize(
+    ("content", "sentence"),
+    [
+        ([], "this is not a calibrator"),
+        ({}, "this is not a calibrator"),
+        (document(format="certcal run"), "this is not a calibrator"),
+        (document(version=2), "format version 2, and this certcal reads 1"),
+        (document(more=1), "expected format, version, calibrator, fitted_on and nothing else"),
+        (document(calibrator=None), "expected format, version, calibrator, fitted_on and nothing else"),
+        (document(calibrator={}), "type is None, which is no calibrator"),
+        (fitted("Pickle", {}, {}), "type is 'Pickle', which is no calibrator; known are BetaCalibration"),
+        (fitted("OutcomeMap", {}, {}), "type is 'OutcomeMap', which is no calibrator"),
+        (fitted(["PlattScaling"], {}, {}), "which is no calibrator"),
+        (fitted("PlattScaling", {"slope": 1}, {}), "expected some of targets"),
+        (fitted("PlattScaling", [], {}), "expected some of targets"),
+        (fitted("PlattScaling", {}, None), "the calibrator is not fitted"),
+        (fitted("PlattScaling", {}, []), "expected a mapping"),
+        (fitted("PlattScaling", {}, {"slope": 1}), "intercept is None"),
+        (fitted("PlattScaling", {}, {"slope": -1, "intercept": 0}), "slope is -1"),
+        (fitted("PlattScaling", {}, {"slope": True, "intercept": 0}), "slope is True"),
+        (fitted("PlattScaling", {}, {"slope": 10**400, "intercept": 0}), "slope is 1000"),
+        (fitted("PlattScaling", {}, {"slope": 1, "intercept": 0, "x": 0}), "calibrator.fitted has an entry 'x'"),
+        (fitted("BetaCalibration", {}, {"a": 1, "b": -1, "c": 0}), "b is -1"),
+        (fitted("IsotonicCalibration", {}, {"x": [0.1], "y": [0.1, 0.2]}), "y is damaged; expected 1 finite numbers"),
+        (fitted("IsotonicCalibration", {}, {"x": [], "y": []}), "x is damaged"),
+        (fitted("IsotonicCalibration", {}, {"x": ["0.1", "0.2"], "y": [0, 1]}), "x is damaged"),
+        (fitted("IsotonicCalibration", {}, {"x": [[0.1], [0.2]], "y": [0, 1]}), "x is damaged"),
+        (fitted("IsotonicCalibration", {}, {"x": [[0.1], 0.2], "y": [0, 1]}), "x is damaged"),
+        (fitted("IsotonicCalibration", {}, CURVE | {"x": [0.2, 0.1]}), "must be strictly ascending"),
+        (fitted("CertifiedIsotonic", {}, CURVE | {"y": [0.4, 0.3]}), "must be in .* and not descend"),
+        (fitted("IsotonicCalibration", {}, CURVE | {"y": [0.4, 1.3]}), "must be in .* and not descend"),
+        (fitted("IsotonicCalibration", {}, CURVE | {"z": []}), "calibrator.fitted has an entry 'z'"),
+        (fitted("HistogramBinning", {}, BINNED | {"edges": [0, 0.6, 0.5, 1]}), "sort them"),
+        (fitted("HistogramBinning", {}, BINNED | {"edges": [0, 0.5]}), "the last 1"),
+        (fitted("HistogramBinning", {}, BINNED | {"values": [0.5]}), "values is damaged; expected 2 finite numbers"),
+        (fitted("HistogramBinning", {}, BINNED | {"values": [0.5, 2]}), "values of the bins are not in"),
+        (fitted("HistogramBinning", {}, BINNED | {"closed": "both"}), "closed is 'both'"),
+        (fitted("HistogramBinning", {}, BINNED | {"counts": {}}), "counts of the bins must be inside, inside_correct"),
+        (
+            fitted("HistogramBinning", {}, BINNED | {"counts": {"inside": [1, 1], "inside_correct": [1, 2]}}),
+            "more samples are correct than there are",
+        ),
+        (
+            fitted("HistogramBinning", {}, BINNED | {"counts": {"inside": [1.5, 1], "inside_correct": [1, 1]}}),
+            "inside is damaged; expected 2 whole numbers",
+        ),
+        (
+            fitted("HistogramBinning", {}, BINNED | {"counts": {"inside": [-1, 1], "inside_correct": [-1, 1]}}),
+            "inside is damaged",
+        ),
+        (document(fitted_on={}), "fitted_on is damaged; expected source, kind"),
+        (document(fitted_on=[1]), "fitted_on is damaged"),
+        (
+            document(fitted_on=asdict(ABOUT) | {"source": 1}),
+            "fitted_on is damaged",
+        ),
+        (
+            document(fitted_on=asdict(ABOUT) | {"source": "../x"}),
+            "source is '../x'",
+        ),
+    ],
+)
+def test_a_file_that_says_something_else_is_refused_in_one_sentence(tmp_path, content, sentence):
+    place = tmp_path / "map.json"
+    place.write_text(json.dumps(content))
+    with pytest.raises(InputError, match=sentence) as caught:
+        load(place)
+    assert str(caught.value).startswith(f"{place}: ")
+    assert "\n" not in str(caught.value)
+    assert len(str(caught.value)) < 1000 + len(str(place))
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        ('{"format": NaN}', "NaN is no number"),
+        ('{"format": -Infinity}', "-Infinity is no number"),
+        ('{"format": "certcal calibrator", "format": 1}', "a name stands twice in one object"),
+        ('{"format": "certcal calibrator"', "not readable as JSON"),
+        ('{"format": ' + "9" * 5000 + "}", "not readable as JSON"),
+        ("\ufeff{}", "not readable as JSON"),
+    ],
+)
+def test_text_that_is_not_json_is_refused(tmp_path, text, sentence):
+    (tmp_path / "map.json").write_text(text, encoding="utf-8")
+    with pytest.raises(InputError, match=sentence):
+        load(tmp_path / "map.json")
+
+
+def test_a_number_beyond_all_floats_is_refused(tmp_path):
+    text = json.dumps(fitted("IsotonicCalibration", {}, CURVE)).replace("0.4", "1e999")
+    (tmp_path / "map.json").write_text(text)
+    with pytest.raises(InputError, match="y is damaged; expected 2 finite numbers"):
+        load(tmp_path / "map.json")

@@ -1,0 +1,117 @@
+"""Calibrators of predictions: fitted to one part, measured on the other, and never a changed meaning."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from certcal import InputError, Predictions, measure
+from certcal.calibrators import CertifiedIsotonic, ConfidenceMap, ScoreMap, TopLabel
+from certcal.calibrators._described import described
+from certcal.calibrators._predictions import (
+    CONFIDENCE_METHODS,
+    METHODS,
+    SCORE_METHODS,
+    default_method,
+    fit_predictions,
+    recalibrate_predictions,
+    recalibrated,
+)
+from certcal.calibrators._split import split_positions
+
+RNG = np.random.default_rng(12)
+N, K = 800, 3
+LOGITS = 3 * RNG.normal(size=(N, K))
+SOFT = np.exp(LOGITS / 2) / np.exp(LOGITS / 2).sum(1, keepdims=True)
+LABELS = (RNG.random(N)[:, None] > SOFT.cumsum(1)).sum(1)
+BY_CLASS = Predictions.from_logits(LOGITS, LABELS)
+SCORES = Predictions.from_confidence(BY_CLASS.confidence, BY_CLASS.correct)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_every_method_repairs_overconfident_logits_on_samples_that_it_was_not_fitted_to(method):
+    found = recalibrate_predictions(BY_CLASS, method=method)
+    fit, rest = (BY_CLASS.select(rows) for rows in split_positions(N))
+    assert (found.n_fit, found.n_held_out) == (len(fit), len(rest)) == (400, 400)
+    assert found.before["ece"].value == measure(rest)["ece"].value
+    after = recalibrated(fit_predictions(fit, method), rest)
+    assert found.after["ece"].value == measure(after)["ece"].value
+    assert found.after["ece"].value < found.before["ece"].value / 1.5
+    assert found.after["top_label_brier_score"].value < found.before["top_label_brier_score"].value
+    assert isinstance(found.calibrator, ScoreMap if method in SCORE_METHODS else ConfidenceMap)
+    assert found.notes == ("The map was fitted to 400 samples and measured on 400 others; no sample is in both parts.",)
+
+
+@pytest.mark.parametrize("method", ["temperature", *CONFIDENCE_METHODS])
+def test_maps_of_one_confidence_and_temperatures_change_no_prediction(method):
+    found = recalibrate_predictions(BY_CLASS, method=method)
+    assert found.after["accuracy"].value == found.before["accuracy"].value
+
+
+def test_without_a_method_scores_get_a_temperature_and_confidences_isotonic_regression():
+    assert recalibrate_predictions(BY_CLASS).method == default_method(BY_CLASS) == "temperature"
+    assert recalibrate_predictions(SCORES).method == default_method(SCORES) == "isotonic"
+    assert described(recalibrate_predictions(SCORES).calibrator) == "IsotonicCalibration()"
+
+
+@pytest.mark.parametrize("method", SCORE_METHODS)
+def test_maps_of_scores_need_scores(method):
+    with pytest.raises(InputError, match=f"method {method} needs logits or probabilities of all classes"):
+        recalibrate_predictions(SCORES, method=method)
+
+
+def test_bins_of_the_map_reach_it_and_are_for_binned_maps_only():
+    fitted = fit_predictions(SCORES, "histogram", map_bins=4)
+    assert fitted.get_params()["bins"] == 4
+    with pytest.raises(InputError, match="map_bins is for the methods histogram and equal-mass, and method is platt"):
+        fit_predictions(SCORES, "platt", map_bins=4)
+
+
+def test_weights_reach_the_fit_and_the_measurement():
+    weight = np.where(np.arange(N) % 2, 1.0, 0.0)
+    weighted = Predictions.from_confidence(SCORES.confidence, SCORES.correct, weight)
+    found = recalibrate_predictions(weighted, method="platt")
+    fit, rest = (weighted.select(rows) for rows in split_positions(N))
+    kept = fit.select(fit.sample_weight > 0)
+    alone = fit_predictions(Predictions.from_confidence(kept.confidence, kept.correct), "platt")
+    np.testing.assert_allclose(
+        found.calibrator.transform(rest.confidence), alone.transform(rest.confidence), rtol=0, atol=1e-9
+    )
+    assert found.before["ece"].value == measure(rest)["ece"].value
+
+
+def test_a_map_is_applied_only_to_what_it_takes():
+    temperature = fit_predictions(BY_CLASS, "temperature")
+    other = Predictions.from_probabilities(SOFT, LABELS)
+    with pytest.raises(InputError, match="TemperatureScaling, takes logits, and these predictions are probabilities"):
+        recalibrated(temperature, other)
+    with pytest.raises(InputError, match="takes logits, and these predictions are confidences only; give it logits"):
+        recalibrated(temperature, SCORES)
+    certified = CertifiedIsotonic(0).fit(np.zeros(N), np.ones(N), SCORES.correct, SCORES.confidence)
+    assert recalibrated(certified, BY_CLASS).kind == "confidence"
+
+
+def test_maps_of_the_top_label_give_probabilities_of_all_classes():
+    fitted = TopLabel(fit_predictions(SCORES, "platt").unfitted()).fit(LOGITS, LABELS)
+    after = recalibrated(fitted, BY_CLASS)
+    np.testing.assert_allclose(after.probabilities.sum(1), 1)
+
+
+@pytest.mark.parametrize(
+    ("correct", "note"),
+    [
+        (np.ones(12), "6 samples are very few to fit a map to: expect it to be far from the best one."),
+        (np.ones(12), "All samples of the fit are correct: little can be learned from them."),
+        (np.zeros(12), "All samples of the fit are wrong: little can be learned from them."),
+    ],
+)
+def test_notes_say_when_there_is_little_to_learn(correct, note):
+    found = recalibrate_predictions(Predictions.from_confidence(np.linspace(0.3, 0.9, 12), correct), method="platt")
+    assert note in found.notes
+
+
+def test_all_that_was_found_is_plain_values():
+    document = recalibrate_predictions(SCORES, method="beta", bins=7, seed=3).to_dict()
+    assert (document["method"], document["n_fit"]) == ("beta", 400)
+    assert document["settings"] == {"bins": 7, "closed": "left", "fraction": 0.5, "seed": 3}
+    assert [row["name"] for row in document["after"]["rows"]] == [row["name"] for row in document["before"]["rows"]]

@@ -1,0 +1,377 @@
+"""``certcal recalibrate``: maps fitted to one part and judged on the other, written, read and applied."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+
+from certcal import measure
+from certcal.calibrators import CertifiedIsotonic, CertifiedSamples, TemperatureScaling, VectorScaling, load, save
+from certcal.calibrators import recalibrate as library
+from certcal.calibrators._split import split_positions
+from certcal.data import load_table, read_intervals, read_predictions
+from certcal.smoothing import open_run
+from tests.smoothing.drawing import X, draw, model
+
+RNG = np.random.default_rng(17)
+N = 120
+Z = RNG.uniform(0.2, 1, N)
+CORRECT = (RNG.random(N) < Z**1.5).astype(int)
+MARGIN = RNG.random(N)
+RADII = (0.05, 0.1)
+LOGITS = 3 * RNG.normal(size=(N, 3))
+LABELS = (RNG.random(N)[:, None] > (np.exp(LOGITS / 2) / np.exp(LOGITS / 2).sum(1, keepdims=True)).cumsum(1)).sum(1)
+
+
+def rows(radius):
+    lower, upper = np.clip(Z - radius, 0, 1), np.clip(Z + radius, 0, 1)
+    for k in range(N):
+        yield f"{radius},s{k},{lower[k]!s},{upper[k]!s},{CORRECT[k]},{int(MARGIN[k] > 4 * radius)},{Z[k]!s}"
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """Tables of all kinds."""
+    made = tmp_path_factory.mktemp("recalibrate")
+    header = "radius,sample,lower,upper,correct,certified,confidence"
+    (made / "radii.csv").write_text("\n".join([header, *(row for radius in RADII for row in rows(radius))]))
+    one = [row.split(",") for row in rows(0.05)]
+    (made / "plain.csv").write_text("\n".join(["lower,upper,correct", *(",".join(row[2:5]) for row in one)]))
+    (made / "scores.csv").write_text("\n".join(["score,outcome", *(f"{row[6]},{row[4]}" for row in one)]))
+    named = [
+        "prob_cat,prob_dog,label",
+        *(f"{z!s},{1 - z!s},{'cat' if c else 'dog'}" for z, c in zip(Z, CORRECT, strict=True)),
+    ]
+    (made / "named.csv").write_text("\n".join(named))
+    np.savez(made / "logits.npz", logits=LOGITS, label=LABELS)
+    return made
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    labels = np.where(np.arange(24) % 6 == 0, 0, np.argmax(np.asarray(model()(X)), axis=1))
+    return draw(tmp_path_factory.mktemp("recalibrate") / "run", labels=labels, n=2000, unit=20_000).path
+
+
+def flat(text):
+    return " ".join(text.split())
+
+
+def lines_of(document):
+    return {line["name"]: line["at"] for line in document["lines"]}
+
+
+def test_a_table_of_radii_is_what_the_library_makes_of_it(certcal_command, folder):
+    ran = certcal_command("recalibrate", "fit", folder / "radii.csv", "--seed", 3, "--radius-weight", "1,3", "--json")
+    assert (ran.code, ran.err) == (0, "")
+    document = json.loads(ran.out)
+    table = read_intervals(folder / "radii.csv", samples=True).by_sample()
+    samples = CertifiedSamples.from_intervals(
+        table.lower, table.upper, CORRECT, Z, certified=table.certified, radii=RADII
+    )
+    found = library(samples, seed=3, radius_weight=[1, 3])
+    assert document["radius_weight"] == [0.25, 0.75]
+    assert document["radii"] == ["0.05", "0.1"]
+    for line in found.lines:
+        for at, made in zip(line.at, lines_of(document)[line.name], strict=True):
+            assert made["summary"]["brier_score"]["certified"]["value"] == at.summary["brier_score"].worst.value
+            assert made["gain"]["value"] == at.gain.value
+    assert document["columns"]["sample"] == "sample"
+
+
+def test_the_table_marks_the_map_and_says_what_was_held_out(certcal_command, folder):
+    ran = certcal_command("recalibrate", "fit", folder / "radii.csv", "--radius", "0.05", "--tradeoff", "0.25")
+    assert (ran.code, ran.err) == (0, "")
+    (marked,) = [line for line in ran.out.splitlines() if line.startswith("> ")]
+    assert marked.startswith("> isotonic, λ = 0.25")
+    text = flat(ran.out)
+    assert "Maps were fitted to 60 samples and judged on 60 others; no sample is in both parts." in text
+    assert "The split is drawn with seed 0." in text
+    assert "may fail with probability 0.05 of its own" in text
+    assert "The intervals are taken as certain" in text
+    assert "R 0.05" in ran.out
+    assert "R 0.1" not in ran.out
+    assert max(map(len, ran.out.splitlines())) <= 80
+
+
+def test_weights_follow_their_radii_in_whatever_order_they_are_given(certcal_command, folder):
+    arguments = ("--radius", ".1,.05", "--radius-weight", "1,3", "--json")
+    document = json.loads(certcal_command("recalibrate", "fit", folder / "radii.csv", *arguments).out)
+    assert (document["radii"], document["radius_weight"]) == (["0.05", "0.1"], [0.75, 0.25])
+
+
+@pytest.mark.parametrize("method", ["temperature", "beta"])
+def test_other_families_of_maps_can_be_asked_for(certcal_command, folder, tmp_path, method):
+    path = tmp_path / "map.json"
+    arguments = ("--method", method, "--tradeoffs", "0,1", "-o", path, "--json")
+    document = json.loads(certcal_command("recalibrate", "fit", folder / "radii.csv", *arguments).out)
+    assert list(lines_of(document)) == ["as it is", *(f"{method}, λ = {level}" for level in ("0", "0.5", "1"))]
+    assert type(load(path).calibrator).__name__ == f"Certified{method.title()}"
+
+
+def test_without_clean_confidences_the_worst_case_alone_is_fitted_to(certcal_command, folder):
+    ran = certcal_command("recalibrate", "fit", folder / "plain.csv")
+    assert ran.code == 0
+    assert "> isotonic, λ = 1" in ran.out
+    assert "clean" not in ran.out.partition("What is claimed")[0]
+    assert "At radius" not in ran.out
+    refused = certcal_command("recalibrate", "fit", folder / "plain.csv", "--tradeoff", ".5")
+    assert refused.code == 2
+    assert "name it with --confidence, or give --tradeoff 1" in refused.err
+
+
+def test_what_is_said_of_the_held_out_samples_is_what_certify_says_of_the_applied_map(
+    certcal_command, folder, tmp_path
+):
+    mapping, after = tmp_path / "map.json", tmp_path / "after.parquet"
+    fitted = json.loads(certcal_command("recalibrate", "fit", folder / "radii.csv", "-o", mapping, "--json").out)
+    ran = certcal_command("recalibrate", "apply", mapping, folder / "radii.csv", "-o", after)
+    assert (ran.code, ran.err) == (0, f"wrote {after}\n")
+    assert "60 samples that it was fitted to are left out." in flat(ran.out)
+    certified = json.loads(certcal_command("certify", after, "--json").out)
+    for made, at in zip(certified["results"], lines_of(fitted)["isotonic, λ = 0.5"], strict=True):
+        for key in ("brier_score", "calibration_error", "population_bound", "n_certified"):
+            assert made[key] == at["summary"][key]
+    said = "recalibrated by CertifiedIsotonic(tradeoff=0.5), fitted to 60 other samples of radii.csv"
+    assert said in flat(certcal_command("certify", after).out)
+    assert certified["certificates"]["recalibration"] == said.removeprefix("recalibrated by ")
+    kept = read_intervals(after, samples=True).by_sample()
+    assert kept.names == tuple(f"s{k}" for k in split_positions(N)[1])
+
+
+def test_samples_of_the_fit_are_written_when_asked_for_and_it_is_said(certcal_command, folder, tmp_path):
+    mapping, after = tmp_path / "map.json", tmp_path / "after.csv"
+    certcal_command("recalibrate", "fit", folder / "radii.csv", "-o", mapping)
+    ran = certcal_command("recalibrate", "apply", mapping, folder / "radii.csv", "--all", "-o", after, "--json")
+    document = json.loads(ran.out)
+    assert (document["written"], document["left_out"]) == (N, 0)
+    assert "The map was fitted to 60 of these 120 samples: what they say of it flatters it." in document["notes"]
+    found = load(mapping).calibrator
+    table = read_intervals(after, samples=True).by_sample()
+    np.testing.assert_array_equal(table.confidence, found.transform(Z))
+    before = read_intervals(folder / "radii.csv", samples=True).by_sample()
+    lower, upper = found.intervals(before.lower[:, 1], before.upper[:, 1])
+    kept = before.certified[:, 1]
+    np.testing.assert_array_equal(table.lower[:, 1], np.where(kept, lower, 0))
+    np.testing.assert_array_equal(table.upper[:, 1], np.where(kept, upper, 1))
+
+
+def test_a_run_and_its_written_intervals_are_known_to_be_of_the_same_samples(certcal_command, run, tmp_path):
+    mapping, table, after = (tmp_path / name for name in ("map.json", "intervals.parquet", "after.parquet"))
+    fitted = certcal_command("recalibrate", "fit", run, "--radius", ".125", "--tradeoffs", "0", "-o", mapping)
+    assert fitted.code == 0
+    about = load(mapping).fitted_on
+    assert (about.source, about.kind, about.n) == ("run", "run", 24)
+    assert about.fingerprint == open_run(run).manifest.data.inputs
+    certcal_command("certify", run, "--radius", ".125,.25", "-o", table)
+    for source in (run, table):
+        radius = ("--radius", ".125")
+        ran = certcal_command("recalibrate", "apply", mapping, source, *radius, "-o", after, "--force", "--json")
+        document = json.loads(ran.out)
+        assert (document["written"], document["left_out"]) == (12, 12)
+        made = read_intervals(after, samples=True)
+        assert (made.radii, made.alpha) == (("0.125",), open_run(run).certificates(0.125).ledger.spent)
+        expected = open_run(run).certificates(0.125).select(split_positions(24)[1])
+        lower, _ = load(mapping).calibrator.intervals(expected.lower, expected.upper)
+        np.testing.assert_array_equal(made.lower, np.where(expected.certified, lower, 0))
+        assert "noise draws are independent" in made.origin.sentence
+
+
+def test_a_run_is_certified_at_half_of_sigma_and_claims_count_failing_certificates(certcal_command, run):
+    ran = certcal_command("recalibrate", "fit", run, "--tradeoffs", "0")
+    assert (ran.code, ran.err) == (0, "")
+    text = flat(ran.out)
+    assert "At radius 0.25, on" in text
+    assert "After the map, calibration error of the smoothed classifier, recalibrated by CertifiedIsotonic(" in text
+    assert "except with probability at most 0.001" in text
+    together = certcal_command("recalibrate", "fit", run, "--familywise", "--confidence", "cdf")
+    assert "All 24 certificates hold together except with probability 0.001" in flat(together.out)
+    assert "cdf certificates" in flat(together.out)
+
+
+def test_fitting_to_all_samples_says_so_and_claims_nothing(certcal_command, folder, tmp_path):
+    mapping = tmp_path / "map.json"
+    ran = certcal_command("recalibrate", "fit", folder / "radii.csv", "--fit-on-all", "--tradeoff", 1, "-o", mapping)
+    assert ran.code == 0
+    assert "was fitted to all 120 samples. Nothing was held out, so nothing is claimed" in flat(ran.out)
+    assert "0." not in ran.out
+    samples = read_intervals(folder / "radii.csv", samples=True).by_sample()
+    twin = CertifiedIsotonic(1).fit(samples.lower, samples.upper, CORRECT, certified=samples.certified)
+    np.testing.assert_array_equal(load(mapping).calibrator.transform(Z), twin.transform(Z))
+    refused = certcal_command("recalibrate", "apply", mapping, folder / "radii.csv", "-o", tmp_path / "x.csv")
+    assert refused.code == 2
+    assert "was fitted to all 120 samples of" in refused.err
+    assert "--all to write them all the same" in refused.err
+    page = certcal_command("recalibrate", "fit", folder / "radii.csv", "--fit-on-all", "-o", tmp_path / "x.html")
+    assert (page.code, "choose one of the endings .json" in page.err) == (2, True)
+    document = json.loads(certcal_command("recalibrate", "fit", folder / "scores.csv", "--fit-on-all", "--json").out)
+    assert (document["n_fit"], document["n_held_out"]) == (N, 0)
+
+
+@pytest.mark.parametrize("name", ["logits.npz", "named.csv", "scores.csv"])
+def test_predictions_are_judged_as_measure_judges_the_applied_map(certcal_command, folder, tmp_path, name):
+    mapping, after = tmp_path / "map.json", tmp_path / "after.csv"
+    fitted = json.loads(certcal_command("recalibrate", "fit", folder / name, "-o", mapping, "--json").out)
+    assert fitted["method"] == ("isotonic" if name == "scores.csv" else "temperature")
+    ran = certcal_command("recalibrate", "apply", mapping, folder / name, "-o", after)
+    assert ran.code == 0
+    assert "60 samples that it was fitted to are left out." in flat(ran.out)
+    held_out = read_predictions(after)
+    assert len(held_out) == fitted["n_held_out"] == 60
+    for row in fitted["after"]["rows"]:
+        value = {each.name: each.value for each in measure(held_out)}[row["name"]]
+        assert value == pytest.approx(np.inf if row["value"] == "Infinity" else row["value"], abs=1e-12)
+    before = measure(read_predictions(folder / name).select(split_positions(N)[1]))
+    assert before["ece"].value == {row["name"]: row["value"] for row in fitted["before"]["rows"]}["ece"]
+
+
+def test_names_of_classes_and_numbers_of_samples_survive(certcal_command, folder, tmp_path):
+    certcal_command("recalibrate", "fit", folder / "named.csv", "-o", tmp_path / "map.json")
+    certcal_command(
+        "recalibrate", "apply", tmp_path / "map.json", folder / "named.csv", "-o", tmp_path / "after.parquet"
+    )
+    loaded = load_table(tmp_path / "after.parquet")
+    assert loaded.layout.family.columns == ("prob_cat", "prob_dog")
+    expected = load_table(folder / "named.csv").predictions.select(split_positions(N)[1])
+    np.testing.assert_array_equal(loaded.predictions.labels, expected.labels)
+
+
+def test_the_terminal_shows_predictions_before_and_after(certcal_command, folder):
+    ran = certcal_command("recalibrate", "fit", folder / "logits.npz", "--method", "platt")
+    assert (ran.code, ran.err) == (0, "")
+    text = flat(ran.out)
+    assert "as it is platt" in text
+    assert "On 60 samples that the map was not fitted to, accuracy stays" in text
+    assert "Estimates from the held-out samples, not guarantees." in text
+    assert max(map(len, ran.out.splitlines())) <= 80
+
+
+def test_a_page_and_numbers_are_written_and_nothing_is_replaced(certcal_command, folder, tmp_path):
+    names = [tmp_path / name for name in ("map.json", "page.html", "numbers.csv")]
+    outputs = [word for name in names for word in ("-o", name)]
+    ran = certcal_command("recalibrate", "fit", folder / "radii.csv", *outputs)
+    assert ran.err == "".join(f"wrote {name}\n" for name in names)
+    assert "split of the samples" in names[1].read_text("utf-8")
+    assert names[2].read_text().startswith("map,tradeoff,chosen,radius,claim")
+    again = certcal_command("recalibrate", "fit", folder / "radii.csv", *outputs)
+    assert (again.code, again.out) == (2, "")
+    assert "exists and is not overwritten" in again.err
+    assert certcal_command("recalibrate", "fit", folder / "radii.csv", *outputs, "--force").code == 0
+
+
+def test_a_map_of_other_data_is_applied_to_all_samples_and_it_is_said(certcal_command, folder, tmp_path):
+    certcal_command("recalibrate", "fit", folder / "scores.csv", "-o", tmp_path / "map.json")
+    arguments = ("recalibrate", "apply", tmp_path / "map.json", folder / "plain.csv", "-o", tmp_path / "after.csv")
+    text = flat(certcal_command(*arguments).out)
+    assert (
+        "The map was fitted to samples of scores.csv; by its fingerprint this is other data, so all are kept." in text
+    )
+    found = CertifiedIsotonic(0).fit(np.zeros(N), np.ones(N), CORRECT, Z)
+    save(found, tmp_path / "bare.json")
+    arguments = ("recalibrate", "apply", tmp_path / "bare.json", folder / "plain.csv", "-o", tmp_path / "more.csv")
+    assert "bare.json does not say what it was fitted to." in flat(certcal_command(*arguments).out)
+
+
+def saved(path, calibrator):
+    save(calibrator, path)
+    return path
+
+
+def vector():
+    return VectorScaling().fit(LOGITS[:, :2], LABELS % 2)
+
+
+@pytest.mark.parametrize(
+    ("make", "source", "message"),
+    [
+        (vector, "radii.csv", "VectorScaling is a map of the scores of all classes, and"),
+        (vector, "logits.npz", "does not fit"),
+        (vector, "named.csv", "takes logits, and these predictions are probabilities; give it logits, or fit another"),
+        (
+            lambda: TemperatureScaling().fit(LOGITS, LABELS),
+            "scores.csv",
+            "takes logits, and these predictions are conf",
+        ),
+    ],
+)
+def test_a_map_that_does_not_fit_the_source_is_refused(certcal_command, folder, tmp_path, make, source, message):
+    path = saved(tmp_path / "map.json", make())
+    ran = certcal_command("recalibrate", "apply", path, folder / source, "-o", tmp_path / "x.csv")
+    assert (ran.code, ran.out, ran.err.count("\n")) == (2, "", 1)
+    assert message in ran.err
+    assert not (tmp_path / "x.csv").exists()
+
+
+@pytest.mark.parametrize(
+    ("source", "options", "message"),
+    [
+        ("nowhere.csv", (), "there is no such run or table"),
+        ("radii.csv", ("--radius", "7"), "has no rows at radius 7; there are 0.05, 0.1"),
+        ("radii.csv", ("--radius", ".1,x"), "'x' is not a radius"),
+        ("radii.csv", ("--radius", ".1,0.10"), "names a radius twice"),
+        ("radii.csv", ("--radius-weight", "1"), "there are 1 weights and 2 radii (0.05, 0.1); give one for each"),
+        ("radii.csv", ("--radius-weight", "1,-1"), "'-1' is not a number of at least 0; give some, such as 1,2"),
+        ("radii.csv", ("--radius-weight", "0,0"), "--radius-weight: all weights are 0; give at least one above 0"),
+        ("radii.csv", ("--method", "platt"), "--method platt is for a table of predictions"),
+        ("radii.csv", ("--method", "isotone"), "did you mean 'isotonic'?"),
+        ("radii.csv", ("--tradeoff", "0,1"), "'0,1' is several; give one, and others to compare with --tradeoffs"),
+        ("radii.csv", ("--tradeoff", "2"), "'2' is not a number from 0 to 1"),
+        ("radii.csv", ("--tradeoffs", "0,no"), "'no' is not a number from 0 to 1; give some, such as 0,0.5,1"),
+        ("radii.csv", ("--fraction", "0.001"), "120 samples cannot be split into parts of 0 and 120"),
+        ("radii.csv", ("--weight", "confidence"), "--weight is for a table of predictions, and"),
+        ("radii.csv", ("--familywise",), "--familywise is for a run, and"),
+        ("radii.csv", ("--map-bins", "3"), "--map-bins is for a table of predictions"),
+        ("radii.csv", ("-o", "x.txt"), "choose one of the endings .json, .html, .csv"),
+        ("plain.csv", ("--radius", ".1"), "has no column of radii"),
+        ("scores.csv", ("--radius", ".1"), "--radius is for a run or a table of intervals"),
+        ("scores.csv", ("--tradeoff", ".1"), "--tradeoff is for a run or a table of intervals"),
+        ("scores.csv", ("--method", "vector"), "--method vector needs logits or probabilities of all classes, and"),
+        ("scores.csv", ("--map-bins", "3"), "--map-bins is for --method histogram or equal-mass, and the method is"),
+        ("scores.csv", ("-o", "x.html"), "choose one of the endings .json, .csv"),
+    ],
+)
+def test_what_cannot_be_done_is_one_sentence(certcal_command, folder, source, options, message):
+    ran = certcal_command("recalibrate", "fit", folder / source, *options)
+    assert (ran.code, ran.out) == (2, "")
+    assert message in ran.err
+    assert ran.err.splitlines()[0].startswith("certcal: error: ")
+    assert ran.err.count("\n") == 1 + ("Try 'certcal" in ran.err)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (("--confidence", "all"), "--confidence: 'all' is not one of 'tight'"),
+        (("--alpha", "0"), "--alpha is 0, and certificates from noise may fail"),
+        (
+            ("--radius", "50"),
+            "no sample is certified at radius 50, so there is no worst case to fit to; give a smaller --radius",
+        ),
+        (("--lower", "lower"), "--lower is for a table of intervals, and"),
+    ],
+)
+def test_what_cannot_be_done_with_a_run_is_one_sentence(certcal_command, run, options, message):
+    ran = certcal_command("recalibrate", "fit", run, *options)
+    assert (ran.code, ran.out, ran.err.count("\n")) == (2, "", 1)
+    assert message in ran.err
+
+
+def test_a_log_of_radii_has_no_confidences(certcal_command, tmp_path):
+    (tmp_path / "log.tsv").write_text("idx\tlabel\tpredict\tradius\tcorrect\ttime\n0\t1\t1\t0.5\t1\t0:00\n")
+    ran = certcal_command("recalibrate", "fit", tmp_path / "log.tsv")
+    assert (ran.code, "this is a log of certified radii" in ran.err) == (2, True)
+
+
+def test_applying_needs_a_map_and_a_place(certcal_command, folder, tmp_path):
+    (tmp_path / "broken.json").write_text("{}")
+    for words, message in (
+        ((tmp_path / "no.json", folder / "plain.csv", "-o", tmp_path / "x.csv"), "there is no such map"),
+        ((tmp_path / "broken.json", folder / "plain.csv", "-o", tmp_path / "x.csv"), "this is not a calibrator"),
+        ((tmp_path / "broken.json", folder / "plain.csv"), "-o FILE is missing"),
+        ((tmp_path / "broken.json", folder / "plain.csv", "-o", "x.txt"), "choose one of the endings .parquet, .csv"),
+    ):
+        ran = certcal_command("recalibrate", "apply", *words)
+        assert (ran.code, ran.out, ran.err.count("\n")) == (2, "", 1)
+        assert message in ran.err

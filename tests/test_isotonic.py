@@ -1,0 +1,48 @@
+"""Isotonic regression: the function of the definition, with ties pooled and weights respected."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from certcal._isotonic import isotonic
+from tests.worst_case.naive import best_map
+
+POINTS = st.lists(st.tuples(st.integers(0, 12), st.integers(0, 1), st.integers(1, 4)), min_size=1, max_size=25)
+
+
+@given(POINTS)
+@settings(max_examples=80)
+def test_values_are_those_of_the_definition_with_and_without_weights(points):
+    repeated = [(x, c) for x, c, w in points for _ in range(w)]
+    exact = best_map([Fraction(x, 16) for x, _ in repeated], [c for _, c in repeated])
+    x, c, w = (np.array(column, float) for column in zip(*points, strict=True))
+    every = np.array([pair[0] for pair in repeated]) / 16, np.array([pair[1] for pair in repeated], float)
+    for found in (isotonic(x / 16, c, w), isotonic(*every)):
+        assert found.x.tolist() == [float(place) for place in exact]
+        np.testing.assert_allclose(found.value, [float(value) for value in exact.values()], atol=1e-12)
+        assert found.mass.sum() == len(repeated)
+        assert found.total.sum() == sum(c for _, c in repeated)
+
+
+@given(POINTS)
+@settings(max_examples=60)
+def test_blocks_are_the_flat_parts_and_hold_the_mean_of_their_outcomes(points):
+    x, c, w = (np.array(column, float) for column in zip(*points, strict=True))
+    found = isotonic(x, c, w)
+    assert (found.blocks[0], found.blocks[-1]) == (0, found.x.size)
+    means = []
+    for begin, end in zip(found.blocks[:-1], found.blocks[1:], strict=True):
+        means.append(found.total[begin:end].sum() / found.mass[begin:end].sum())
+        assert found.value[begin:end] == pytest.approx(means[-1], abs=1e-12)
+    assert (np.diff(means) > 0).all()
+
+
+def test_one_place_has_one_value():
+    found = isotonic(np.full(3, 0.5), np.array([1.0, 0.0, 0.0]))
+    assert (found.x.tolist(), found.mass.tolist(), found.blocks.tolist()) == ([0.5], [3], [0, 1])
+    assert found.value == pytest.approx([1 / 3])
