@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from certcal._isotonic import isotonic
+from certcal._isotonic import counted, isotonic
 from tests.worst_case.naive import best_map
 
 POINTS = st.lists(st.tuples(st.integers(0, 12), st.integers(0, 1), st.integers(1, 4)), min_size=1, max_size=25)
@@ -46,3 +46,16 @@ def test_one_place_has_one_value():
     found = isotonic(np.full(3, 0.5), np.array([1.0, 0.0, 0.0]))
     assert (found.x.tolist(), found.mass.tolist(), found.blocks.tolist()) == ([0.5], [3], [0, 1])
     assert found.value == pytest.approx([1 / 3])
+
+
+PLACES = st.floats(0, 1) | st.sampled_from([0.0, -0.0, 5e-324, 0.5, np.nextafter(0.5, 1), np.nextafter(1, 0), 1.0])
+
+
+@given(st.lists(st.tuples(PLACES, st.integers(0, 1)), min_size=1, max_size=25))
+@settings(max_examples=80)
+def test_places_are_counted_with_their_outcomes_in_ascending_order_also_the_smallest_and_both_zeros(points):
+    given_places, outcomes = (list(column) for column in zip(*points, strict=True))
+    x, n, right = counted(np.array(given_places, float), np.array(outcomes, np.uint8))
+    assert x.tolist() == sorted(set(given_places))
+    assert n.tolist() == [given_places.count(place) for place in x]
+    assert right.tolist() == [sum(c for z, c in points if z == place) for place in x]

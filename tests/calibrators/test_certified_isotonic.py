@@ -21,8 +21,8 @@ TRADEOFFS = st.sampled_from([0.0, 0.1, 0.5, 0.9, 1.0])
 
 
 @st.composite
-def problems(draw, most=7, radii=2):
-    """Few samples on a coarse grid, so that places tie, at one radius or two; some are not certified."""
+def problems(draw, most=7, radii=3):
+    """Few samples on a coarse grid, so that places tie, at one radius or up to three; some are not certified."""
     n, count = draw(st.integers(1, most)), draw(st.integers(1, radii))
     grid = st.integers(0, 8).map(lambda k: k / 8)
     pair = st.tuples(grid, grid).map(lambda ends: (min(ends), max(ends)))
@@ -30,7 +30,7 @@ def problems(draw, most=7, radii=2):
     rows[0] = tuple(one or (0.25, 0.75) for one in rows[0])
     correct = draw(st.lists(st.integers(0, 1), min_size=n, max_size=n))
     confidence = draw(st.lists(grid, min_size=n, max_size=n))
-    return naive.Problem(rows, correct, confidence, draw(st.sampled_from([[1.0, 1.0], [1.0, 3.0]]))[:count])
+    return naive.Problem(rows, correct, confidence, draw(st.sampled_from([[1.0, 1.0, 1.0], [1.0, 3.0, 2.0]]))[:count])
 
 
 def fitted(p, tradeoff):

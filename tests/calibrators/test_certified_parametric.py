@@ -229,6 +229,22 @@ def test_a_coarse_search_says_how_coarse_it_is(kind, tolerance):
         assert coarse.gap_ <= tolerance
 
 
+@BOTH
+def test_a_search_that_ends_away_from_the_best_map_says_how_far_that_may_be(kind, monkeypatch):
+    """Without its steps downhill it stops at the first point that is good enough."""
+
+    def stay(rows, start, low, high):
+        return start, float(rows.look(start[None], start[None], start[None])[0, 0])
+
+    arguments = drawn(100, 0)
+    fine = kind(1).fit(*arguments)
+    monkeypatch.setattr(searching, "_descend", stay)
+    coarse = kind(1, tolerance=1e-3).fit(*arguments)
+    assert fine.objective_ + 1e-6 < coarse.objective_
+    assert coarse.objective_ - coarse.gap_ <= fine.objective_
+    assert coarse.gap_ <= 1e-3
+
+
 def test_a_search_that_runs_out_of_time_says_how_far_it_got(monkeypatch):
     arguments = drawn(400, 0)
     fine = CertifiedBeta(1).fit(*arguments)

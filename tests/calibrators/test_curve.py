@@ -47,6 +47,7 @@ def test_values_are_those_of_linear_interpolation(curve, values):
     [
         ([0.1, 0.1], [0.2, 0.3], "strictly ascending"),
         ([0.1, np.nan], [0.2, 0.3], "strictly ascending"),
+        ([-1e308, 1e308], [0.2, 0.3], r"in \[0, 1\] and strictly ascending"),
         ([0.1, 0.2], [0.3, 0.2], "not descend"),
         ([0.1, 0.2], [0.3, 1.2], r"in \[0, 1\]"),
         ([0.1, 0.2], [0.3, np.nan], r"in \[0, 1\]"),
@@ -57,3 +58,12 @@ def test_values_are_those_of_linear_interpolation(curve, values):
 def test_knots_that_make_no_monotone_curve_are_refused(x, y, message):
     with pytest.raises(InputError, match=message):
         MonotoneCurve(np.array(x), np.array(y))
+
+
+def test_no_value_passes_the_knot_after_it_because_of_rounding():
+    """y0 + (y1 - y0) is often not y1; it may be above."""
+    ends = np.sort(10 ** np.random.default_rng(0).uniform(-3, 0, (3000, 2)), axis=1)
+    assert (ends[:, 0] + (ends[:, 1] - ends[:, 0]) > ends[:, 1]).any()
+    for low, high in ends:
+        before, at = MonotoneCurve([0.0, 1.0], [low, high])(np.array([np.nextafter(1, 0), 1.0]))
+        assert before <= at == high

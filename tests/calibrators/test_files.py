@@ -152,14 +152,21 @@ def test_what_cannot_be_written_is_refused(tmp_path):
         save(PlattScaling().fit(Z, C).set_params(targets=object()), tmp_path / "map.json")
     with pytest.raises(InputError, match="cannot be written"):
         save(PlattScaling().fit(Z, C), tmp_path / "nowhere" / "map.json")
+    with pytest.raises(InputError, match="bins is 'many'; expected a whole number"):
+        save(HistogramBinning().fit(Z, C).set_params(bins="many"), tmp_path / "map.json")
+    with pytest.raises(InputError, match=r"calibrator is a dict; pass one of certcal\.calibrators, fitted"):
+        save({}, tmp_path / "map.json")
     assert os.listdir(tmp_path) == []
 
 
 def test_what_is_no_file_of_text_is_refused(tmp_path):
     with pytest.raises(InputError, match="there is no such file"):
         load(tmp_path / "map.json")
-    with pytest.raises(InputError, match="this is a folder; give one file"):
+    with pytest.raises(InputError, match=r"this is a folder; give one file$"):
         load(tmp_path)
+    (tmp_path / "table.csv").write_text("confidence,correct")
+    with pytest.raises(InputError, match=r"give a file that certcal recalibrate fit or .*save wrote$"):
+        load(tmp_path / "table.csv")
     (tmp_path / "empty.json").write_bytes(b"")
     with pytest.raises(InputError, match="the file is empty"):
         load(tmp_path / "empty.json")
@@ -197,7 +204,7 @@ CURVE = {"x": [0.1, 0.2], "y": [0.3, 0.4]}
         ([], "this is not a calibrator"),
         ({}, "this is not a calibrator"),
         (document(format="certcal run"), "this is not a calibrator"),
-        (document(version=2), "format version 2, and this certcal reads 1"),
+        (document(version=2), "format version 2, and this certcal reads 1; update certcal$"),
         (document(more=1), "expected format, version, calibrator, fitted_on and nothing else"),
         (document(calibrator=None), "expected format, version, calibrator, fitted_on and nothing else"),
         (document(calibrator={}), "type is None, which is no calibrator"),
@@ -214,12 +221,20 @@ CURVE = {"x": [0.1, 0.2], "y": [0.3, 0.4]}
         (fitted("PlattScaling", {}, {"slope": 10**400, "intercept": 0}), "slope is 1000"),
         (fitted("PlattScaling", {}, {"slope": 1, "intercept": 0, "x": 0}), "calibrator.fitted has an entry 'x'"),
         (fitted("BetaCalibration", {}, {"a": 1, "b": -1, "c": 0}), "b is -1"),
+        (fitted("CertifiedIsotonic", {"tradeoff": 2}, CURVE), "tradeoff is 2; expected a number from 0 to 1"),
+        (fitted("CertifiedIsotonic", {"tradeoff": "1), approved (by=1"}, CURVE), "tradeoff is '1"),
+        (fitted("CertifiedTemperature", {"tolerance": 0}, {}), "tolerance is 0"),
+        (fitted("PlattScaling", {"targets": "none"}, {"slope": 1, "intercept": 0}), "targets is 'none'"),
+        (fitted("HistogramBinning", {"bins": 10**9}, BINNED), "bins is 1000000000; expected a whole number"),
+        (fitted("TopLabel", {"calibrator": "all"}, {}), "calibrator is 'all'; expected a calibrator"),
+        (fitted("TopLabel", {"calibrator": document()["calibrator"], "per_class": "yes"}, {}), "per_class is 'yes'"),
+        (fitted("ConfidenceChain", {"steps": ["all"]}, {}), "steps is 'all'; expected calibrators"),
         (fitted("IsotonicCalibration", {}, {"x": [0.1], "y": [0.1, 0.2]}), "y is damaged; expected 1 finite numbers"),
         (fitted("IsotonicCalibration", {}, {"x": [], "y": []}), "x is damaged"),
         (fitted("IsotonicCalibration", {}, {"x": ["0.1", "0.2"], "y": [0, 1]}), "x is damaged"),
         (fitted("IsotonicCalibration", {}, {"x": [[0.1], [0.2]], "y": [0, 1]}), "x is damaged"),
         (fitted("IsotonicCalibration", {}, {"x": [[0.1], 0.2], "y": [0, 1]}), "x is damaged"),
-        (fitted("IsotonicCalibration", {}, CURVE | {"x": [0.2, 0.1]}), "must be strictly ascending"),
+        (fitted("IsotonicCalibration", {}, CURVE | {"x": [0.2, 0.1]}), "must be in .* and strictly ascending"),
         (fitted("CertifiedIsotonic", {}, CURVE | {"y": [0.4, 0.3]}), "must be in .* and not descend"),
         (fitted("IsotonicCalibration", {}, CURVE | {"y": [0.4, 1.3]}), "must be in .* and not descend"),
         (fitted("IsotonicCalibration", {}, CURVE | {"z": []}), "calibrator.fitted has an entry 'z'"),

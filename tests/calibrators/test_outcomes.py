@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from decimal import Decimal, localcontext
 
 import numpy as np
 import pytest
@@ -58,6 +59,31 @@ def test_mapped_intervals_contain_whatever_a_confidence_inside_is_mapped_to(one,
         inside = np.clip(low + share * (high - low), low, high)
         mapped = fitted.transform(inside)
         assert ((lower <= mapped) & (mapped <= upper)).all()
+
+
+@pytest.mark.parametrize(
+    ("kind", "state", "coefficients"),
+    [
+        (PlattScaling, {"slope": 0.37, "intercept": 0.1}, (0.37, 0.37, 0.1)),
+        (PlattScaling, {"slope": 1000.0, "intercept": -1100.0}, (1000.0, 1000.0, -1100.0)),
+        (BetaCalibration, {"a": 0.37, "b": 1.9, "c": 0.1}, (0.37, 1.9, 0.1)),
+        (BetaCalibration, {"a": 30.0, "b": 50.0, "c": -60.0}, (30.0, 50.0, -60.0)),
+    ],
+)
+def test_mapped_ends_hold_the_formula_without_rounding(kind, state, coefficients):
+    made = kind()
+    made._restore(state)
+    z = np.random.default_rng(0).uniform(0.74, 0.76, 200)
+    low, high = made.intervals(z, z)
+    a, b, c = map(Decimal, coefficients)
+    off = 0
+    with localcontext() as context:
+        context.prec = 50
+        for each, under, value, over in zip(map(Decimal, z.tolist()), low, made.transform(z), high, strict=True):
+            exact = 1 / (1 + (-(a * each.ln() - b * (1 - each).ln() + c)).exp())
+            assert Decimal(float(under)) < exact < Decimal(float(over))
+            off += Decimal(float(value)) != exact
+    assert off > 100  # so ends that were not moved would not do
 
 
 @every_map

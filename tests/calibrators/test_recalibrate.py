@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from certcal import InputError
-from certcal.calibrators import CertifiedIsotonic, CertifiedSamples, certified_path, recalibrate
+from certcal.calibrators import CertifiedIsotonic, CertifiedSamples, TemperatureScaling, certified_path, recalibrate
 from certcal.calibrators._points import Parts
 from certcal.worst_case import brier_score
 
@@ -194,8 +194,31 @@ def test_bad_arguments_are_refused_in_one_sentence(options, message):
         recalibrate(made(20), **options)
 
 
+def test_something_else_than_certified_samples_is_refused_with_a_remedy():
+    with pytest.raises(InputError, match=r"samples is a str; pass CertifiedSamples.from_run\(run, radii\)"):
+        recalibrate("run")
+    with pytest.raises(InputError, match="run is a str; pass what open_run of "):
+        CertifiedSamples.from_run("run", [0.5])
+    with pytest.raises(InputError, match="calibrator is a TemperatureScaling, which is no map of confidences"):
+        made(20).mapped(TemperatureScaling())
+
+
+def test_one_number_will_do_where_several_may_be_given():
+    assert [line.tradeoff for line in recalibrate(made(40), tradeoffs=1).lines] == [None, 0.5, 1.0]
+    assert CertifiedSamples.from_intervals([0.1], [0.2], [1], radii=0.25).radii == ("0.25",)
+
+
+def test_the_name_of_a_recalibration_is_short():
+    found = recalibrate(made(40), tradeoffs=[])
+    assert repr(found) == (
+        f"Recalibration(source='arrays', method='isotonic', tradeoff=0.5, radii={', '.join(found.radii)}, n_fit=20, "
+        "n_held_out=20)"
+    )
+    assert repr(found.chosen).startswith("Judged(name='isotonic, λ = 0.5', calibrator=CertifiedIsotonic(), radii=")
+
+
 def test_one_sample_cannot_be_split():
-    with pytest.raises(InputError, match="1 samples cannot be split"):
+    with pytest.raises(InputError, match="1 sample cannot be split"):
         recalibrate(CertifiedSamples.from_intervals([0.1], [0.2], [1], [0.15]))
 
 

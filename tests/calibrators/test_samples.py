@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from certcal import InputError
 from certcal.calibrators import CertifiedBeta, CertifiedIsotonic, CertifiedSamples
 from certcal.smoothing import Counts, certificates
+from certcal.worst_case import certify
 
 
 def made(n=60, columns=2, seed=0, **options):
@@ -139,7 +140,7 @@ def test_familywise_certificates_carry_their_share_of_alpha(counts):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"radii": [0.5]}, "lengths differ: columns has 2, radii has 1"),
+        ({"radii": [0.5]}, "there are 1 radii and 2 columns of ends; pass one radius per column"),
         ({"radii": [0.5, 0.25]}, r"radii are \[0.5, 0.25\]; pass different numbers, ascending"),
         ({"radii": [0.5, 0.5]}, "different numbers, ascending"),
         ({"radii": [0.5, "x"]}, r"radii\[1\] is 'x'; pass finite numbers"),
@@ -184,3 +185,12 @@ def test_samples_do_not_change_when_the_arrays_they_were_made_of_do():
     assert samples.lower.tolist() == [[0.2]] * 3
     assert samples.correct.tolist() == [1, 0, 1]
     assert samples.certified.all()
+
+
+def test_the_bounds_on_the_population_pay_for_the_certificates_of_their_own_radius():
+    lower, upper, correct = np.full((40, 2), 0.25), np.full((40, 2), 0.75), np.arange(40) % 3 > 0
+    samples = CertifiedSamples.from_intervals(lower, upper, correct, alpha=[0.01, 0.05])
+    for k, alpha in enumerate((0.01, 0.05)):
+        expected = certify(lower[:, k], upper[:, k], correct, alpha=alpha, certified=np.ones(40, bool))
+        assert samples.summary(k).to_dict() == expected.to_dict()
+        assert samples.summary(k).population.settings["alpha"] == alpha

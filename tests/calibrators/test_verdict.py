@@ -23,7 +23,8 @@ def test_confidences_that_tell_right_from_wrong_survive_with_their_skill_and_gai
     assert said.startswith("At radius 0.5, the recalibrated confidences carry information that is certified to survive")
     assert f"a certified skill of at least {at.summary.skill.text}" in said
     assert f"(as they were: {found.identity.at[0].summary.skill.text})" in said
-    assert f"at least {at.gain.text} below" in said
+    assert f"In the population, where certified, their certified Brier score is at least {at.gain.text} below" in said
+    assert "given that a sample is certified" in at.gain.sentence
 
 
 def test_a_gain_that_the_bound_leaves_open_is_not_claimed():

@@ -59,12 +59,12 @@ class Copies:
 
     def run(self, code: str, environment: dict[str, str]) -> tuple[int, str, str]:
         """Exit code, standard output and standard error."""
-        with TemporaryFile("w+", encoding="utf-8") as out, TemporaryFile("w+", encoding="utf-8") as err:
+        with TemporaryFile() as out, TemporaryFile() as err:
             self.start(code, out.fileno(), err.fileno(), environment)
             left = self.wait()
             out.seek(0)
             err.seek(0)
-            return left, out.read(), err.read()
+            return left, out.read().decode(), err.read().decode()  # bytes first: no line end is changed
 
 
 @contextmanager

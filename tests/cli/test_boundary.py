@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import sys
 
 import click
 import pytest
@@ -49,6 +50,18 @@ def test_every_failure_has_its_exit_code_and_sentence(capsys, error, code, text)
 def test_a_programming_error_is_not_hidden():
     with pytest.raises(ZeroDivisionError):
         run(failing(ZeroDivisionError()), [])
+
+
+def test_streams_that_are_closed_are_no_failure(monkeypatch):
+    monkeypatch.setattr("sys.stdout", None)
+    monkeypatch.setattr("sys.stderr", None)
+    command = click.command()(lambda: click.echo("done"))
+    codes = run(command, []), run(failing(InputError("bins is 0; pass more")), [])
+    opened = sys.stdout, sys.stderr
+    monkeypatch.undo()
+    for stream in opened:
+        stream.close()
+    assert codes == (0, 2)
 
 
 def test_success_is_zero(capsys):

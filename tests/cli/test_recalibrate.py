@@ -265,13 +265,45 @@ def test_a_map_of_other_data_is_applied_to_all_samples_and_it_is_said(certcal_co
     certcal_command("recalibrate", "fit", folder / "scores.csv", "-o", tmp_path / "map.json")
     arguments = ("recalibrate", "apply", tmp_path / "map.json", folder / "plain.csv", "-o", tmp_path / "after.csv")
     text = flat(certcal_command(*arguments).out)
-    assert (
-        "The map was fitted to samples of scores.csv; by its fingerprint this is other data, so all are kept." in text
-    )
+    assert "The map was fitted to samples of scores.csv. These have another fingerprint, so all are kept;" in text
+    assert "make sure that it was fitted to none of them." in text
     found = CertifiedIsotonic(0).fit(np.zeros(N), np.ones(N), CORRECT, Z)
     save(found, tmp_path / "bare.json")
     arguments = ("recalibrate", "apply", tmp_path / "bare.json", folder / "plain.csv", "-o", tmp_path / "more.csv")
-    assert "bare.json does not say what it was fitted to." in flat(certcal_command(*arguments).out)
+    assert "bare.json does not say what it was fitted to, so all are kept; make sure" in flat(
+        certcal_command(*arguments).out
+    )
+
+
+def test_the_samples_of_a_part_of_a_run_are_known_again(certcal_command, tmp_path):
+    made = draw(tmp_path / "unfinished", n=400, unit=800)
+    for unit in made.manifest.units():
+        if unit.stage == "counting" and unit.first >= 14:
+            (made.path / unit.name).unlink()
+    part = (made.path, "--radius", "0.05", "--drawn-only")
+    assert certcal_command("recalibrate", "fit", *part, "--tradeoff", "0", "-o", tmp_path / "map.json").code == 0
+    ran = certcal_command("recalibrate", "apply", tmp_path / "map.json", *part, "-o", tmp_path / "after.csv")
+    assert "was applied to 7 samples at radius 0.05. 7 samples that it was fitted to are left out." in flat(ran.out)
+    certcal_command("certify", *part, "-o", tmp_path / "intervals.parquet")
+    table = (tmp_path / "intervals.parquet", "-o", tmp_path / "again.csv")
+    assert "7 samples that it was fitted to are left out." in flat(
+        certcal_command("recalibrate", "apply", tmp_path / "map.json", *table).out
+    )
+    draw(tmp_path / "unfinished", n=400, unit=800)  # the rest of it
+    whole = (made.path, "--radius", "0.05", "-o", tmp_path / "all.csv")
+    ran = certcal_command("recalibrate", "apply", tmp_path / "map.json", *whole)
+    assert "The map was fitted to samples of unfinished. These have another fingerprint, so all are" in flat(ran.out)
+
+
+def test_a_radius_without_certificates_leaves_the_clean_numbers_and_a_word_about_smaller_ones(certcal_command, folder):
+    none = (folder / "radii.csv").read_text().splitlines()
+    far = [line.replace("0.1,", "9,", 1).split(",") for line in none if line.startswith("0.1,")]
+    lines = [*none, *(",".join([*cells[:5], "0", cells[6]]) for cells in far)]
+    (folder / "far.csv").write_text("\n".join(lines))
+    claims = json.loads(certcal_command("recalibrate", "fit", folder / "far.csv", "--json").out)["claims"]
+    assert claims[0] == "At radius 9, none of 60 held-out samples is certified. The table has the smaller radii."
+    assert claims[1].startswith("Without a perturbation, on all 60: Brier score from ")
+    assert claims[1].endswith(" These are estimates.")
 
 
 def saved(path, calibrator):
@@ -311,9 +343,10 @@ def test_a_map_that_does_not_fit_the_source_is_refused(certcal_command, folder, 
         ("radii.csv", ("--radius", "7"), "has no rows at radius 7; there are 0.05, 0.1"),
         ("radii.csv", ("--radius", ".1,x"), "'x' is not a radius"),
         ("radii.csv", ("--radius", ".1,0.10"), "names a radius twice"),
-        ("radii.csv", ("--radius-weight", "1"), "there are 1 weights and 2 radii (0.05, 0.1); give one for each"),
+        ("radii.csv", ("--radius-weight", "1"), "1 weight for 2 radii (0.05, 0.1); give one for each"),
         ("radii.csv", ("--radius-weight", "1,-1"), "'-1' is not a number of at least 0; give some, such as 1,2"),
         ("radii.csv", ("--radius-weight", "0,0"), "--radius-weight: all weights are 0; give at least one above 0"),
+        ("radii.csv", ("--radius-weight", "1,1e300"), "--radius-weight: 1e+300 is too large; give ordinary numbers"),
         ("radii.csv", ("--method", "platt"), "--method platt is for a table of predictions"),
         ("radii.csv", ("--method", "isotone"), "did you mean 'isotonic'?"),
         ("radii.csv", ("--tradeoff", "0,1"), "'0,1' is several; give one, and others to compare with --tradeoffs"),
@@ -325,6 +358,7 @@ def test_a_map_that_does_not_fit_the_source_is_refused(certcal_command, folder, 
         ("radii.csv", ("--map-bins", "3"), "--map-bins is for a table of predictions"),
         ("radii.csv", ("-o", "x.txt"), "choose one of the endings .json, .html, .csv"),
         ("plain.csv", ("--radius", ".1"), "has no column of radii"),
+        ("plain.csv", ("--tradeoffs", "0,1"), "--tradeoffs 0 also fits to confidences without a perturbation, and"),
         ("scores.csv", ("--radius", ".1"), "--radius is for a run or a table of intervals"),
         ("scores.csv", ("--tradeoff", ".1"), "--tradeoff is for a run or a table of intervals"),
         ("scores.csv", ("--method", "vector"), "--method vector needs logits or probabilities of all classes, and"),
@@ -370,8 +404,23 @@ def test_applying_needs_a_map_and_a_place(certcal_command, folder, tmp_path):
         ((tmp_path / "no.json", folder / "plain.csv", "-o", tmp_path / "x.csv"), "there is no such map"),
         ((tmp_path / "broken.json", folder / "plain.csv", "-o", tmp_path / "x.csv"), "this is not a calibrator"),
         ((tmp_path / "broken.json", folder / "plain.csv"), "-o FILE is missing"),
+        ((folder / "plain.csv", tmp_path / "broken.json"), "give the map first, then what it is for"),
         ((tmp_path / "broken.json", folder / "plain.csv", "-o", "x.txt"), "choose one of the endings .parquet, .csv"),
     ):
         ran = certcal_command("recalibrate", "apply", *words)
         assert (ran.code, ran.out, ran.err.count("\n")) == (2, "", 1)
         assert message in ran.err
+
+
+def test_an_infinite_log_loss_is_explained_and_the_next_command_can_be_copied(certcal_command, tmp_path):
+    z, correct = np.linspace(0.05, 0.95, 40), np.arange(40) > 19
+    correct[[0, 39]] = True, False  # at the far ends, where a map that was fitted to others has 0 and 1
+    table = tmp_path / "my scores.csv"
+    table.write_text("\n".join(["score,outcome", *(f"{a},{int(b)}" for a, b in zip(z, correct, strict=True))]))
+    texts = [flat(certcal_command("recalibrate", "fit", table, "--seed", seed).out) for seed in range(4)]
+    told = ["The log loss is infinite where a map makes a confidence 0 or 1" in text for text in texts]
+    assert told == ["to inf" in text for text in texts]
+    assert any(told)
+    certcal_command("recalibrate", "fit", table, "-o", tmp_path / "map.json")
+    done = certcal_command("recalibrate", "apply", tmp_path / "map.json", table, "-o", tmp_path / "after it.csv")
+    assert f"certcal measure '{tmp_path / 'after it.csv'}'  # what it says now" in done.out

@@ -355,7 +355,10 @@ def test_without_clean_confidences_rows_that_are_not_certified_need_not_say_whet
         (BY_SAMPLE + "0.5,.1,.2,1,1,.7,b\n", "sample 'b' has 2 rows at radius 0.5; give one row"),
         (BY_SAMPLE + "0.5,.1,.2,1,1,.7,c\n", "sample 'c' has no row at radius 0.25; add one, with certified = 0"),
         (BY_SAMPLE.replace(".5,.8,1,1", ".5,.8,0,1"), "sample 'b' is correct at one radius and not at another"),
-        (BY_SAMPLE.replace("1,.7,b\n0.25", "1,.6,b\n0.25"), "sample 'b' is without a perturbation of one confidence"),
+        (
+            BY_SAMPLE.replace("1,.7,b\n0.25", "1,.6,b\n0.25"),
+            "sample 'b' is of one confidence without a perturbation at one radius and of another at another",
+        ),
         (BY_SAMPLE.replace("0,0,.3", ",0,.3"), "column 'correct', row 4 is empty"),
         (BY_SAMPLE.replace("0,0,.3", "0,0,"), "column 'confidence', row 4 is empty"),
         (BY_SAMPLE.replace("0,0,.3", "0,0,1.5"), r"column 'confidence', row 4 is 1.5, outside \[0, 1\]; name the"),
@@ -423,3 +426,11 @@ def test_columns_are_read_as_they_were_written(tmp_path, ending):
     assert (found.sample_names, found.correct.tolist()) == (("a", 'b"', "c,d", "é"), [1, 0, 0, 0])
     with pytest.raises(InputError, match=r"files called \.txt are not written"):
         columns_as_bytes(columns, ".txt")
+
+
+def test_ends_of_several_radii_in_one_column_are_refused_with_the_layout_that_is_read(tmp_path):
+    ends = np.full((4, 2), 0.5)
+    np.savez(tmp_path / "radii.npz", lower=ends, upper=ends, correct=np.ones(4, int))
+    message = "column 'lower' holds lists; give lower ends one by one, a row per sample and radius"
+    with pytest.raises(InputError, match=message):
+        read_intervals(tmp_path / "radii.npz")

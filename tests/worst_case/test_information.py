@@ -52,6 +52,24 @@ def test_the_parts_are_those_of_the_definition_and_moved_to_their_safe_sides(p):
     assert (resolution.value == 0) == (exact[1] == 0)
 
 
+@pytest.mark.parametrize("right", [(49_999, 50_000), (49_998, 50_001)])
+def test_a_resolution_that_is_next_to_nothing_is_told_from_none(right):
+    """99,999 and 100,001 samples at two confidences whose shares of correct ones may differ by one in 10¹⁰."""
+    sizes = (99_999, 100_001)
+    z = np.repeat([0.4, 0.6], sizes)
+    correct = np.concatenate([np.arange(m) < k for m, k in zip(sizes, right, strict=True)])
+    exact = (
+        Fraction(sizes[0] * sizes[1], sum(sizes) ** 2)
+        * (Fraction(right[1], sizes[1]) - Fraction(right[0], sizes[0])) ** 2
+    )
+    found = information(z, z, correct)
+    assert found.finding == "after a map"
+    assert exact * (1 - Fraction(1, 10**9)) <= Fraction(found.resolution.value) <= exact
+    assert information(1 - z, 1 - z, correct).finding == "nothing"
+    same = np.arange(2 * 99_999) % 99_999 < 7
+    assert information(z[: same.size], z[: same.size], same).finding == "nothing"
+
+
 @given(problems())
 @settings(max_examples=60)
 def test_the_certified_brier_score_is_miscalibration_minus_resolution_plus_uncertainty(p):

@@ -11,12 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from certcal._checks import InputError, confidences, same_length
+from certcal.calibrators._params import check_param
 from certcal.calibrators._state import number, numbers
 
 Floats = NDArray[np.float64]
-
-# Where an end of an interval goes through a formula with a few roundings, it is moved outward by this much.
-_ROUNDING = 1e-14
 
 
 class NotFittedError(InputError, AttributeError):
@@ -136,6 +134,7 @@ class Calibrator(ABC):
         """One parameter as the constructor takes it, from what a file holds."""
         if isinstance(value, Mapping) and "type" in value:
             return Calibrator.from_dict(cast("Mapping[str, Any]", value))
+        check_param(name, value)
         return cast(Any, value)
 
 
@@ -145,7 +144,8 @@ class ConfidenceMap(Calibrator):
     Attributes
     ----------
     monotone
-        Whether a larger confidence is never mapped to a smaller one. All but histogram binning always are.
+        Whether a larger confidence is never mapped to a smaller one. All are but binning, and chains with binning in
+        them, which are where the values of their bins happen to ascend.
     """
 
     @property
@@ -175,9 +175,9 @@ class ConfidenceMap(Calibrator):
     def intervals(self, lower: Any, upper: Any) -> tuple[Floats, Floats]:
         """Intervals that contain every mapped confidence of the given ones.
 
-        Why: a monotone map g takes [l, u] into [g(l), g(u)]. A perturbation that keeps the confidence inside the first
-        keeps the mapped one inside the second, at every radius and whatever certified the first. Ends are moved outward
-        by what the formula of the map may round.
+        Why: a monotone map g takes [l, u] into [g(l), g(u)]; one that is not, into the range of its values there. A
+        perturbation that keeps the confidence inside the first keeps the mapped one inside the second, at every radius
+        and whatever certified the first. Ends are moved outward by what the formula of the map may round.
 
         Parameters
         ----------
@@ -193,9 +193,9 @@ class ConfidenceMap(Calibrator):
             raise InputError(f"lower[{index}] is above upper[{index}]; are the two swapped?")
         return self._interval(low, high)
 
+    @abstractmethod
     def _interval(self, lower: Floats, upper: Floats) -> tuple[Floats, Floats]:
-        low, high = self._apply(lower), self._apply(upper)
-        return np.clip(low - _ROUNDING, 0.0, 1.0), np.clip(high + _ROUNDING, 0.0, 1.0)
+        """The map on checked intervals: what holds every value inside, as computed and as written."""
 
 
 class ScoreMap(Calibrator):

@@ -20,7 +20,7 @@ Floats = NDArray[np.float64]
 class CertifiedIsotonic(CertifiedMap):
     """The exact minimiser of (1 - λ)·clean + λ·certified Brier score over all monotone maps into [0, 1].
 
-    What is claimed of the samples it is fitted to: no monotone map g of the confidences into [0, 1] has a smaller
+    What is claimed of the samples it is fitted to: no monotone (never falling) map g of them into [0, 1] has a smaller
     (1 - λ) mean (c - g(z))² + λ mean max over [l, u] of (c - g)², the second mean over the certified samples (with
     several radii, their weighted mean). Why: the maximum is at l for a correct sample and at u for an incorrect one,
     whatever g is, so the sum is the squared error of an isotonic regression of c on known places; pooling adjacent

@@ -99,8 +99,8 @@ class CertifiedBeta(CertifiedMap):
 
     This is the beta map of Kull et al. (2017) with a = b. Of the families with two parameters it is the one that has
     the identity (a = 1, c = 0), every temperature (c = 0) and every constant (a = 0) in it, so on the samples of the
-    fit it is not worse than any of those; with c = 0 and two slopes there would be no constant but ½. The third
-    parameter of the full beta map would cost a search in three dimensions.
+    fit it is not worse than any of those by more than ``gap_``; with c = 0 and two slopes there would be no constant
+    but ½. The third parameter of the full beta map would cost a search in three dimensions.
 
     What is claimed of the samples it is fitted to: no a from 0 to 1000 and no c has a score smaller by more than
     ``gap_``; see :class:`CertifiedTemperature`, also for confidences of 0 and 1.

@@ -87,7 +87,7 @@ class EqualMassBinning(BinnedMap):
         return Cells(value[kept], n[kept], right[kept], seen[kept])
 
     def guarantee(self, delta: float = 0.05) -> Bound:
-        """Upper bound on the largest |E[c | bin] - value| in the population, over the bins that hold samples.
+        """Upper bound on the largest |E[c | bin] - value| in the population, inside bins and on edges that are shared.
 
         What is random: n independent draws of (z, c), which gave both the edges and the values. What is claimed: with
         probability at least 1 - delta over them, in every bin that holds samples inside, the value differs from
@@ -120,7 +120,9 @@ class EqualMassBinning(BinnedMap):
         0.0449
         """
         cells, level, settings = self._ready(delta)
-        return cells.largest("largest |E[c | bin] - value| over the bins that hold samples", level, settings)
+        return cells.largest(
+            "largest |E[c | bin] - value| inside bins and on shared edges with samples", level, settings
+        )
 
     def mean_guarantee(self, delta: float = 0.05) -> Bound:
         """Upper bound on the mean of |E[c | bin] - value| over the population.

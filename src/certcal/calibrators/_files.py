@@ -29,6 +29,7 @@ _MOST_TEXT = 1_000
 _HEX = re.compile("[0-9a-f]{64}")
 _KEYS = ("format", "version", "calibrator", "fitted_on")
 _REMEDY = "the file was damaged or edited: save the calibrator again"
+_NO_MAP = "give a file that certcal recalibrate fit or certcal.calibrators.save wrote"
 
 
 @dataclass(frozen=True)
@@ -134,9 +135,11 @@ def save(
     >>> folder.cleanup()
     """
     place = Path(path)
+    if not isinstance(calibrator, Calibrator):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise InputError(f"calibrator is a {type(calibrator).__name__}; pass one of certcal.calibrators, fitted")
     if not calibrator.__sklearn_is_fitted__():
         raise InputError(f"this {type(calibrator).__name__} is not fitted, so there is nothing to save; call fit first")
-    document = {
+    document: dict[str, Any] = {
         "format": FORMAT,
         "version": VERSION,
         "calibrator": calibrator.to_dict(),
@@ -148,6 +151,7 @@ def save(
         raise InputError(f"the parameters of {calibrator!r} cannot be written as JSON: {error}") from error
     if len(content) > _MOST_BYTES:
         raise InputError(f"the calibrator needs {len(content)} bytes, more than {_MOST_BYTES}; use fewer bins or knots")
+    Calibrator.from_dict(document["calibrator"])  # what could not be read again is refused now
     if place.exists() and not force:
         raise InputError(f"{place}: the file exists; choose another name or pass force=True")
     write_durably(place, content)
@@ -173,12 +177,14 @@ def load(path: str | os.PathLike[str]) -> Saved:
     try:
         document = json.loads(content.decode("utf-8"), parse_constant=_refuse, object_pairs_hook=_once)
         return _parse(document)
+    except _Other as error:
+        raise InputError(f"{place}: {_short(str(error))}") from None
     except InputError as error:
         raise InputError(f"{place}: {_short(str(error))}; {_REMEDY}") from None
     except RecursionError:
         raise InputError(f"{place}: is nested too deeply; {_REMEDY}") from None
     except ValueError as error:
-        raise InputError(f"{place}: not readable as JSON ({_short(str(error))}); {_REMEDY}") from None
+        raise InputError(f"{place}: not readable as JSON ({_short(str(error))}); {_NO_MAP}") from None
 
 
 def _short(text: str) -> str:
@@ -197,12 +203,16 @@ def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return found
 
 
+class _Other(InputError):
+    """The file is something else, and not damaged."""
+
+
 def _parse(document: Any) -> Saved:
-    if not isinstance(document, dict) or document.get("format") != FORMAT:  # pyright: ignore[reportUnknownMemberType]
-        raise InputError("this is not a calibrator")
-    top = cast("dict[str, Any]", document)
+    top = cast("dict[str, Any]", document) if isinstance(document, dict) else {}
+    if top.get("format") != FORMAT:
+        raise _Other(f"this is not a calibrator; {_NO_MAP}")
     if top.get("version") != VERSION:
-        raise InputError(f"format version {top.get('version')!r}, and this certcal reads {VERSION}")
+        raise _Other(f"format version {top.get('version')!r}, and this certcal reads {VERSION}; update certcal")
     if set(top) != set(_KEYS) or not isinstance(top["calibrator"], dict):
         raise InputError(f"expected {', '.join(_KEYS)} and nothing else")
     calibrator = Calibrator.from_dict(cast("dict[str, Any]", top["calibrator"]))

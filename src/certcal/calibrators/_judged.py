@@ -36,8 +36,8 @@ class JudgedAt:
     claim
         For samples of a run: what no perturbation can make the calibration error exceed, failing certificates counted.
     gain
-        How much the certified Brier score of the population is below that of one constant confidence, at least; None
-        when nothing is certified among the samples, or among those of the fit.
+        How much the certified Brier score of the population, given that a sample is certified, is below that of one
+        constant confidence, at least; None when nothing is certified among the samples, or among those of the fit.
     """
 
     radius: str
@@ -87,6 +87,10 @@ class Judged:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "clean", Frozen(self.clean))
+
+    def __repr__(self) -> str:
+        radii = ", ".join(at.radius for at in self.at)
+        return f"Judged(name={self.name!r}, calibrator={self.calibrator!r}, radii={radii})"
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON."""
@@ -159,8 +163,8 @@ def gain_over(samples: CertifiedSamples, radius: int, constant: float | None, de
     min(m², (1 - m)²) - 1 and max(m², (1 - m)²), which are known beforehand; given which samples are certified, their D
     are independent draws of one variable, and betting limits its expectation from below. Where a certificate fails, the
     confidence may leave the interval and the outcome c may be the other one, so that D is off by the whole length of
-    that range, 1 + |1 - 2m|. A sample is certified and fails with probability at most alpha, so alpha divided by a lower
-    limit of the certified share, times this length, is subtracted; delta is then halved between that limit and the bet.
+    that range, 1 + |1 - 2m|. A sample is certified and fails with probability at most alpha; so that length times alpha
+    over a lower limit of the certified share is subtracted, and delta is halved between that limit and the bet.
 
     The bound is for one map, one constant and one radius that were chosen without these samples. For the best of k that
     were looked at on them, pass delta / k.
@@ -193,7 +197,7 @@ def gain_over(samples: CertifiedSamples, radius: int, constant: float | None, de
     value = max(-1.0, move_outward(lowest - failures, "lower", 1e-14))
     mean = math.fsum(gains) / n
     return Bound(
-        "certified gain over one constant confidence in the population",
+        "certified gain over one constant confidence in the population, given that a sample is certified,",
         value,
         "lower",
         delta,

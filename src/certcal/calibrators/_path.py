@@ -29,9 +29,11 @@ def certified_path(
 ) -> tuple[CertifiedMap, ...]:
     """The best map of a family for each trade-off between the clean and the certified Brier score.
 
-    The samples are checked and sorted once. On them, as λ grows the clean Brier score of the maps does not fall and the
-    certified one does not rise. With "isotonic" the pairs of scores lie on a convex curve, and no monotone map is below
-    it: the set of pairs that monotone maps reach is convex, because both scores are convex in the map.
+    The samples are checked and sorted once. With "isotonic", as λ grows the clean Brier score on them does not fall and
+    the certified one does not rise; the pairs of scores lie on a convex curve, and no monotone map is below it: the set
+    of pairs that monotone maps reach, with everything above them, is convex, because both scores are convex in the map.
+    The maps at λ = 0 and λ = 1 are best in one score, and others that share it may be better in the second. For the
+    families with parameters the order holds up to the gaps of their searches, and the curve need not be convex.
 
     Parameters
     ----------

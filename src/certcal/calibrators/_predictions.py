@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -121,7 +122,7 @@ def recalibrate_predictions(
         before,
         after,
         {"bins": bins, "closed": closed, "fraction": fraction, "seed": seed},
-        tuple(_notes(fit, rest)),
+        (*_notes(fit, rest), *_infinite(after)),
     )
 
 
@@ -222,3 +223,9 @@ def _notes(fit: Predictions, rest: Predictions) -> list[str]:
     if right in (0, len(fit)):
         notes.append(f"All samples of the fit are {'correct' if right else 'wrong'}: little can be learned from them.")
     return notes
+
+
+def _infinite(after: Measurements) -> list[str]:
+    if all(math.isfinite(row.value) for row in after.rows if row.name in ("nll", "top_label_nll")):
+        return []
+    return ["The log loss is infinite where a map makes a confidence 0 or 1 and the sample says otherwise."]

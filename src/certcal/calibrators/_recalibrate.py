@@ -80,6 +80,17 @@ class Recalibration:
     def __post_init__(self) -> None:
         object.__setattr__(self, "settings", Frozen(self.settings))
 
+    def __repr__(self) -> str:
+        return (
+            f"Recalibration(source={self.source!r}, method={self.method!r}, tradeoff={self.tradeoff:g}, "
+            f"radii={', '.join(self.radii)}, n_fit={self.n_fit}, n_held_out={self.n_held_out})"
+        )
+
+    def _repr_html_(self) -> str:
+        from certcal.calibrators._shown import markup
+
+        return markup(self)
+
     @property
     def identity(self) -> Judged:
         """The confidences as they are."""
@@ -122,7 +133,7 @@ def recalibrate(
     *,
     method: str = "isotonic",
     tradeoff: float = 0.5,
-    tradeoffs: Sequence[float] = TRADEOFFS,
+    tradeoffs: float | Sequence[float] = TRADEOFFS,
     radius_weight: Sequence[float] | None = None,
     fraction: float = 0.5,
     seed: int = 0,
@@ -146,7 +157,8 @@ def recalibrate(
     tradeoff
         λ of the map that is wanted.
     tradeoffs
-        Others to compare it with. 0 is the map that ignores the attack.
+        Others to compare it with. 0 is the map that ignores the attack. Without clean confidences only 1 can be fitted,
+        and others are left out.
     radius_weight
         Weights of the radii in the certified Brier score, equal when not given.
     fraction, seed
@@ -166,8 +178,13 @@ def recalibrate(
     >>> worst[1] < worst[0]
     True
     """
+    if not isinstance(samples, CertifiedSamples):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise InputError(
+            f"samples is a {type(samples).__name__}; pass CertifiedSamples.from_run(run, radii) or .from_intervals(…)"
+        )
     choice(method, METHODS, "method")
     wanted = check_tradeoff(tradeoff)
+    others = [check_tradeoff(level) for level in ([tradeoffs] if isinstance(tradeoffs, int | float) else tradeoffs)]
     known = samples.confidence is not None
     if wanted < 1 and not known:
         raise InputError(
@@ -175,7 +192,7 @@ def recalibrate(
         )
     fit, rest = samples.split(fraction, seed)
     parts, held_out = Parts.of(fit, radius_weight), Parts.of(rest, radius_weight)
-    levels = sorted({wanted, *(level for level in map(check_tradeoff, tradeoffs) if known or level == 1)})
+    levels = sorted({wanted, *(level for level in others if known or level == 1)})
     if not parts.share.any() and wanted == 0:
         levels = [0.0]
     constant = tuple(float(c.mean()) if c.size else None for _, c in parts.worst)

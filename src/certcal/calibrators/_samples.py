@@ -78,7 +78,7 @@ class CertifiedSamples:
         confidence: Any = None,
         *,
         certified: Any = None,
-        radii: Sequence[float | str] | None = None,
+        radii: float | str | Sequence[float | str] | None = None,
         alpha: float | Sequence[float] = 0.0,
         source: str = "arrays",
         fingerprint: str | None = None,
@@ -135,7 +135,7 @@ class CertifiedSamples:
     def from_run(
         cls,
         run: Run,
-        radii: Sequence[float],
+        radii: float | Sequence[float],
         *,
         alpha: float = 0.001,
         confidence: str = "tight",
@@ -148,10 +148,14 @@ class CertifiedSamples:
         run
             From :func:`certcal.smoothing.open_run` or :func:`certcal.smoothing.sample`.
         radii
-            In the units of the input.
+            One or several, in the units of the input.
         alpha, confidence, familywise
             As for :func:`certcal.smoothing.certificates`.
         """
+        from certcal.smoothing import Run
+
+        if not isinstance(run, Run):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise InputError(f"run is a {type(run).__name__}; pass what open_run of certcal.smoothing returns")
         data = run.manifest.data
         made = cls.from_counts(run.counts(), radii, alpha=alpha, confidence=confidence, familywise=familywise)
         return replace(made, source=str(run.path), fingerprint=data.inputs)
@@ -160,7 +164,7 @@ class CertifiedSamples:
     def from_counts(
         cls,
         counts: Counts,
-        radii: Sequence[float],
+        radii: float | Sequence[float],
         *,
         alpha: float = 0.001,
         confidence: str = "tight",
@@ -227,8 +231,15 @@ class CertifiedSamples:
 
         What is not certified keeps [0, 1].
         """
+        from certcal.calibrators._base import ConfidenceMap
+
         if calibrator is None:
             return self
+        if not isinstance(calibrator, ConfidenceMap):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise InputError(
+                f"calibrator is a {type(calibrator).__name__}, which is no map of confidences; certificates are about "
+                "one confidence per sample"
+            )
         low, high = np.zeros_like(self.lower), np.ones_like(self.upper)
         made: list[Certificates] = []
         for k in range(len(self.radii)):
@@ -305,18 +316,19 @@ def _levels(alpha: Any, count: int) -> tuple[float, ...]:
     return tuple(0.0 if a == 0 else share(a, "alpha", remedy) for a in several.tolist())
 
 
-def _radius_texts(radii: Sequence[float | str], count: int) -> tuple[str, ...]:
-    same_length(columns=count, radii=len(radii))
+def _radius_texts(radii: float | str | Sequence[float | str], count: int) -> tuple[str, ...]:
     values = _distances(radii)
+    if len(values) != count:
+        raise InputError(f"there are {len(values)} radii and {count} columns of ends; pass one radius per column")
     if sorted(set(values)) != values:
         raise InputError(f"radii are {values}; pass different numbers, ascending")
     return tuple(repr(value).removesuffix(".0") for value in values)
 
 
-def _distances(radii: Sequence[float | str]) -> list[float]:
+def _distances(radii: float | str | Sequence[float | str]) -> list[float]:
     """Finite numbers of at least 0."""
     values: list[float] = []
-    for index, radius in enumerate(radii):
+    for index, radius in enumerate([radii] if isinstance(radii, int | float | str) else radii):
         try:
             value = float(radius)
         except (TypeError, ValueError):

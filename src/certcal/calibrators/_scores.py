@@ -38,7 +38,9 @@ def labelled_scores(
 def check_classes(x: NDArray[Any], classes: int, kind: str) -> None:
     """Scores of as many classes as were fitted."""
     if x.shape[1] != classes:
-        raise InputError(f"scores have {x.shape[1]} columns; this {kind} was fitted to {classes} classes")
+        raise InputError(
+            f"scores have {x.shape[1]} columns; this {kind} was fitted to {classes} classes, so give it one column each"
+        )
 
 
 def class_count(state: Mapping[str, Any]) -> int:

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from certcal._threads import map_blocks
+from certcal.calibrators._logistic import LARGEST_LOG_ODDS
 
 Floats = NDArray[np.float64]
 
@@ -17,8 +18,10 @@ _COARSE = (128, 2048)
 _MISSED = 0.25
 # Rows looked at before the search gives up and says how far it got: some ten seconds.
 _BUDGET = 150_000_000
-# A bound is lowered by this much for each row and unit of what was summed: more than the sums can have rounded.
+# A bound is lowered by this much for each row and unit of what was summed: more than the sums can have rounded. So it
+# is for each unit of what a·u + q is made of, a few times: where both are large and cancel, t has few digits left.
 _ROUNDING = 2.3e-16
+_LARGEST_PLACE = 2 * LARGEST_LOG_ODDS
 
 
 @dataclass(frozen=True)
@@ -110,7 +113,7 @@ def search(places: Floats, right: Floats, wrong: Floats, low: Floats, high: Floa
         at = _points(bottom, top, best)
         seen = levels[depth].look(bottom, top, at)
         boxes, rows = boxes + len(seen), rows + len(seen) * len(levels[depth])
-        bound = _bounds(seen, bottom - at, top - at, len(levels[depth]))
+        bound = _bounds(seen, bottom, top, at, len(levels[depth]))
         last = depth == len(levels) - 1
         if last and seen[:, 0].min() < value:
             best, value = _descend(levels[-1], at[np.argmin(seen[:, 0])], low, high)
@@ -158,12 +161,18 @@ def _points(low: Floats, high: Floats, best: Floats) -> Floats:
     return np.where(beside, near, (low + high) / 2)
 
 
-def _bounds(seen: Floats, down: Floats, up: Floats, rows: int) -> Floats:
-    """The larger of the two bounds, lowered by what rounding may have added."""
+def _bounds(seen: Floats, low: Floats, high: Floats, at: Floats, rows: int) -> Floats:
+    """The larger of the two bounds, lowered by what rounding may have added.
+
+    The first three derivatives of each place's error in t are below 1/3 times its weight, and the weights add up to 1:
+    so what t is off by moves the first bound by less, and the second by less times (1 + the reach of the box in t)².
+    """
     value, ends, size = seen[:, 0], seen[:, 6], seen[:, 7]
-    change, _ = least_of_quadratic(seen[:, 1:3], seen[:, 3:6], down, up)
+    change, _ = least_of_quadratic(seen[:, 1:3], seen[:, 3:6], low - at, high - at)
     slack = (rows + 64) * _ROUNDING
-    return np.maximum(ends - slack, value + change - slack * (1 + size))
+    off = 4 * _ROUNDING * (_LARGEST_PLACE * high[:, 0] + np.maximum(np.abs(low[:, 1]), np.abs(high[:, 1])))
+    reach = _LARGEST_PLACE * (high[:, 0] - low[:, 0]) + high[:, 1] - low[:, 1]
+    return np.maximum(ends - slack - off, value + change - slack * (1 + size) - off * (1 + reach) ** 2)
 
 
 @np.errstate(over="ignore")  # where a curvature is next to nothing, a turning point is as far away as it gets

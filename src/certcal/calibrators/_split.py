@@ -36,7 +36,8 @@ def split_positions(n: int, fraction: float = 0.5, seed: int = 0) -> tuple[NDArr
     size = math.floor(n * first + 0.5)
     if not 0 < size < n:
         raise InputError(
-            f"{n} samples cannot be split into parts of {size} and {n - size}; give more samples or another fraction"
+            f"{n:,} {'sample' if n == 1 else 'samples'} cannot be split into parts of {size:,} and {n - size:,}; give "
+            "more samples or another fraction"
         )
     order = np.random.default_rng([start, _SPLIT]).permutation(n)
     return np.sort(order[:size]), np.sort(order[size:])

@@ -37,7 +37,8 @@ class Steps(Calibrator):
 
     @classmethod
     def _param(cls, name: str, value: Any) -> Any:
-        return [super(Steps, cls)._param(name, each) for each in value] if isinstance(value, list) else value  # pyright: ignore[reportUnknownVariableType]
+        each_of = cast("list[Any]", value) if isinstance(value, list) else [value]
+        return [super(Steps, cls)._param(name, each) for each in each_of]
 
     @classmethod
     def _checked(cls, steps: Any, kind: type[Any], what: str) -> list[Any]:

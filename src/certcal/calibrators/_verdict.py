@@ -48,6 +48,7 @@ def verdict(found: Recalibration, radius: int = -1) -> str:
     if gain is None or gain.value <= 0:
         return f"{said} Whether they do in the population is left open by its bound."
     return (
-        f"{said} In the population their certified Brier score is at least {gain.text} below that of the constant "
-        f"{gain.settings['constant']:.4f}, except with probability {short_text(gain.delta, 'upper')}."
+        f"{said} In the population, where certified, their certified Brier score is at least {gain.text} below that of "
+        f"one constant, the accuracy of the certified samples of the fit ({gain.settings['constant']:.4f}), except "
+        f"with probability {short_text(gain.delta, 'upper')}."
     )

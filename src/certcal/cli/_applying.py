@@ -225,13 +225,13 @@ class _Rows:
     ) -> _Rows:
         every = np.arange(n, dtype=np.int64)
         if fitted_on is None:
-            unknown = f"{mapping} does not say what it was fitted to."
+            unknown = f"{mapping} does not say what it was fitted to, so all are kept; make sure that it was not these."
             return _Rows(every, 0, "fitted to samples that are not known", unknown)
         if not fitted_on.is_of(fingerprint, n):
-            other = f"fitted to samples of {fitted_on.source}"
-            return _Rows(
-                every, 0, other, f"The map was {other}; by its fingerprint this is other data, so all are kept."
-            )
+            some, known = f"fitted to samples of {fitted_on.source}", fitted_on.fingerprint and fingerprint
+            why = "These have another fingerprint" if known else "Whether these are among them cannot be told"
+            sentence = f"The map was {some}. {why}, so all are kept; make sure that it was fitted to none of them."
+            return _Rows(every, 0, some, sentence)
         fit, rest = fitted_on.positions(), fitted_on.held_out()
         if everything:
             some = f"fitted to {fit.size:,} of these {n:,} samples"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import codecs
 import os
 import sys
+from pathlib import Path
 from typing import Any
 
 import click
@@ -142,6 +143,9 @@ def _abandon_stdout() -> None:
 def _survive_any_text() -> None:
     """Let characters that the terminal's encoding lacks appear in other letters instead of failing."""
     codecs.register_error("certcal.ascii", _in_ascii)
+    for name in ("stdout", "stderr"):
+        if getattr(sys, name) is None:  # closed by whoever started us
+            setattr(sys, name, Path(os.devnull).open("w", encoding="utf-8"))  # noqa: SIM115
     for stream in (sys.stdout, sys.stderr):
         reconfigure: Any = getattr(stream, "reconfigure", None)
         if reconfigure is not None:

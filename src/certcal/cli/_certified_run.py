@@ -15,6 +15,7 @@ from certcal.cli._certified_table import common_notes
 from certcal.cli._progress import Waiting
 from certcal.cli._rivals import prepare_rivals, run_methods
 from certcal.data import NOISE_NAMES, IntervalOrigin, IntervalPart, intervals_as_parquet
+from certcal.data._aligned import fingerprint_of
 from certcal.report.certificates import terms_text, verdict_text
 from certcal.report.results import CertifiedResults, Line, Method
 from certcal.smoothing import CONFIDENCES, Certificates, Counts, Review, Reviewed, Run, open_run, review
@@ -262,5 +263,7 @@ def intervals_file(found: Sequence[Certificates], review: Review) -> bytes:
 
 
 def samples_of(manifest: Manifest | None, counts: Counts) -> str | None:
-    """The fingerprint of a run's samples, when all of them are there."""
-    return manifest.data.inputs if manifest is not None and len(counts) == manifest.samples else None
+    """The fingerprint of a run's samples; of a part of them another one, which also says which they are."""
+    if manifest is None or len(counts) == manifest.samples:
+        return None if manifest is None else manifest.data.inputs
+    return fingerprint_of(np.frombuffer(manifest.data.inputs.encode(), np.uint8), counts.index)

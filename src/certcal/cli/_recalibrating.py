@@ -25,6 +25,7 @@ from certcal.cli._reporting import KINDS
 from certcal.data import load_table
 from certcal.data._layout import OPTIONS
 from certcal.predictions import Predictions
+from certcal.report._text import counted
 from certcal.report.recalibration import at_radius, prediction_sentence, recalibration_claims
 from certcal.report.results import BRACKETS, RecalibratedPredictions, RecalibratedResults
 
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
     from certcal.calibrators import Calibrator, FittedOn, Recalibration
 
 _LONGEST_NAME = 500
+MOST_WEIGHT = 1e100  # beyond it sums of weights are not finite
 CERTIFIED_METHODS = ("isotonic", "temperature", "beta")
 
 
@@ -81,7 +83,7 @@ def _from_certified(kind: str, path: Path, options: Mapping[str, Any]) -> Fitted
     with Waiting() as waiting:
         source = load_certified(kind, path, {**options, "radii": radii, "columns": columns_of(options)}, waiting)
         _check_weights(source, weights)
-        tradeoff = _tradeoff(source, options["tradeoff"])
+        tradeoff = _tradeoff(source, options["tradeoff"], options["tradeoffs"])
         _check_certified(source, tradeoff)
         used = _fitted_on(kind, path, source.samples.fingerprint, len(source.samples), options)
         if options["fit_on_all"]:
@@ -188,24 +190,25 @@ def _check_weights(source: Source, weights: Sequence[float] | None) -> None:
     radii = source.samples.radii
     if weights is not None and len(weights) != len(radii):
         raise InputError(
-            f"--radius-weight: there are {len(weights)} weights and {len(radii)} radii ({', '.join(radii)}); give one "
+            f"--radius-weight: {counted(len(weights), 'weight')} for {len(radii)} radii ({', '.join(radii)}); give one "
             "for each"
         )
+    if weights is not None and max(weights) > MOST_WEIGHT:
+        raise InputError(f"--radius-weight: {max(weights):g} is too large; give ordinary numbers, such as 1,2")
     if weights is not None and not any(weights):
         raise InputError("--radius-weight: all weights are 0; give at least one above 0")
 
 
-def _tradeoff(source: Source, given: float | None) -> float:
+def _tradeoff(source: Source, given: float | None, others: Sequence[float] | None) -> float:
     """What was asked for; without clean confidences only the worst case can be fitted to."""
     known = source.samples.confidence is not None
-    if given is None:
-        return 0.5 if known else 1.0
-    if given < 1 and not known:
-        raise InputError(
-            f"--tradeoff {given:g} also fits to confidences without a perturbation, and {source.samples.source} has no "
-            "column of them; name it with --confidence, or give --tradeoff 1"
-        )
-    return given
+    for option, level in (("tradeoff", given), *(("tradeoffs", each) for each in others or ())):
+        if level is not None and level < 1 and not known:
+            raise InputError(
+                f"--{option} {level:g} also fits to confidences without a perturbation, and {source.samples.source} "
+                f"has no column of them; name it with --confidence, or give --{option} 1"
+            )
+    return (0.5 if known else 1.0) if given is None else given
 
 
 def _check_certified(source: Source, tradeoff: float) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
 from pathlib import Path
 
@@ -66,7 +67,8 @@ def show_applied(done: Applied, path: Path) -> None:
     console.print(Text(printable(done.description), style="dim"))
     console.print()
     console.print(Text(printable(" ".join(done.sentences))))
-    console.print(Text(printable(f"certcal {done.reader} {path}  # what it says now")), soft_wrap=True)
+    command = shlex.join(["certcal", done.reader, str(path)])
+    console.print(Text(printable(f"{command}  # what it says now")), soft_wrap=True)
 
 
 def _console() -> Output:

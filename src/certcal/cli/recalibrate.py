@@ -177,6 +177,8 @@ def apply(
     from certcal.report._files import write_bytes
 
     mapping = existing(map_file, "map")
+    if mapping.suffix.lower() != ".json" and source.lower().endswith(".json"):
+        raise InputError(f"{source} looks like a map, and {map_file} does not; give the map first, then what it is for")
     given = [name for name in options if ctx.get_parameter_source(name) is not click.core.ParameterSource.DEFAULT]
     path, kind = source_kind(source, given)
     refuse_unused(kind, source, given)

@@ -141,7 +141,7 @@ def _same_confidence(table: IntervalTable, samples: NDArray[np.int64], n: int) -
     confidence = np.zeros(n)
     confidence[samples] = table.confidence
     bad = confidence[samples] != table.confidence
-    _refuse_difference(table, bad, samples, "without a perturbation of one confidence at one radius and another at")
+    _refuse_difference(table, bad, samples, "of one confidence without a perturbation at one radius and of another at")
     return confidence
 
 

@@ -31,7 +31,7 @@ class IntervalOrigin:
     recalibration
         The map that the confidences went through, if they did, and what it was fitted to.
     samples
-        Fingerprint of the samples, if these are all samples of a run.
+        Fingerprint of the samples of a run, if these are all that were taken from it.
 
     Examples
     --------

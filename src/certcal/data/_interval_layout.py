@@ -166,6 +166,9 @@ class _IntervalResolver(Resolver):
 
     def _needed(self, role: str, names: Sequence[str], what: str) -> str:
         found = self.optional(role, names)
+        lists = [each.name for each in self.table if each.kind == "list" and each.name.strip().lower() in names]
+        if found is None and lists:
+            raise InputError(f"column {lists[0]!r} holds lists; give {what} one by one, a row per sample and radius")
         if found is None:
             raise InputError(f"no column of {what} was found; give it with --{role}{self.listing(*names)}")
         return found

@@ -40,6 +40,8 @@ def check_regular(path: Path) -> None:
         if path.exists():
             raise InputError(f"{path}: this is not a regular file; give one")
         names = sorted(entry.name for entry in islice(path.parent.iterdir(), 10_000)) if path.parent.is_dir() else []
+    except InputError:
+        raise
     except (OSError, ValueError) as error:  # ValueError: a null byte in the path
         raise InputError(f"{str(path)!r} cannot be read ({error}); check the path") from error
     near = get_close_matches(path.name, names, n=1)

@@ -152,7 +152,9 @@ def recalibration_claims(found: Recalibration) -> list[str]:
     where = at_radius(last.radius)
     kept = counted(last.summary.n_certified, "certified sample")
     if not last.summary.n_certified:
-        return [f"{_capital(where)}, none of the {found.n_held_out:,} held-out samples is certified."]
+        smaller = " The table has the smaller radii." if any(at.summary.n_certified for at in after.at) else ""
+        none = f"{_capital(where)}, none of {counted(found.n_held_out, 'held-out sample')} is certified.{smaller}"
+        return [none, *([f"{_clean(before, after)} These are estimates."] if after.clean else [])]
     sentences = [
         f"{_capital(where)}, on {kept} of {found.n_held_out:,} that the map was not fitted to, {after.name} takes the "
         f"certified Brier score from at most {worst_text(first, 'brier_score')} to at most "
@@ -204,8 +206,7 @@ def at_radius(radius: str) -> str:
 
 def _clean(before: Judged, after: Judged) -> str:
     parts = [
-        f"{each.name} from {number(each.value)} to {number(after.clean[key].value)}"
-        for key, each in before.clean.items()
+        f"{each.name} {_change(each, after.clean[key]).removeprefix('goes ')}" for key, each in before.clean.items()
     ]
     return f"Without a perturbation, on all {next(iter(before.clean.values())).n:,}: {', '.join(parts)}."
 

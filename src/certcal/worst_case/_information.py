@@ -35,7 +35,7 @@ from certcal.worst_case._value import CertifiedValue
 
 UNDEFINED = "undefined"
 
-# What the rounding of block means can make of a resolution of 0: their squared differences.
+# What the rounding of block means can add to a resolution: their squared differences.
 _NEGLIGIBLE = 1e-20
 
 
@@ -164,8 +164,9 @@ def information(lower: Any, upper: Any, correct: Any, *, certified: Any = None) 
 
     What is claimed: for all confidences inside the intervals, the Brier score of the certified samples is at most
     miscalibration - resolution + uncertainty; no non-decreasing map has a certified Brier score below uncertainty -
-    resolution, and one has it; and the resolution of any confidences inside the intervals is at least the certified
-    one. Nothing is random. The best map is fitted to these very samples, so nothing is claimed about others.
+    resolution, and one has it, up to the rounding of the parts to their safe sides; and the resolution of any
+    confidences inside the intervals is at least the certified one. Nothing is random. The best map is fitted to these
+    very samples, so nothing is claimed about others.
 
     Parameters
     ----------
@@ -204,9 +205,9 @@ def taken_apart(brier: WorstCase | None, kept: Intervals | None) -> Information:
     n, right = len(kept), int(np.count_nonzero(kept.correct))
     uncertainty = Fraction(right * (n - right), n * n)
     constant = float(uncertainty)
-    resolved = _resolution(kept, right)
+    resolved, least = _resolution(kept, right)
     # No relative error is large: the terms behind it are not negative, and those of the constant are exact.
-    resolution = 0.0 if resolved <= _NEGLIGIBLE else move_outward(resolved, "lower", 1e-12)
+    resolution = 0.0 if least == 0 else move_outward(max(resolved - _NEGLIGIBLE, least), "lower", 1e-12)
     miscalibration = move_outward(max(0.0, brier.value - constant + resolved) + brier.rounding, "upper")
     these = f"on these {n} samples"
     texts = round_outward(min(1.0, miscalibration), "upper"), round_outward(resolution, "lower"), _up(uncertainty)
@@ -246,19 +247,25 @@ def taken_apart(brier: WorstCase | None, kept: Intervals | None) -> Information:
     )
 
 
-def _resolution(kept: Intervals, right: int) -> float:
-    """Mean squared distance of the best map's values from the share of correct samples.
+def _resolution(kept: Intervals, right: int) -> tuple[float, float]:
+    """Mean squared distance of the best map's values from the share of correct samples; the same of a map of two parts.
 
     The value of a flat part is the share k/m of its correct samples, so uncertainty - CBS* is the mean over samples of
-    (k/m - p)². Counts and their products are whole numbers, exact in float64 up to 9·10⁷ samples.
+    (k/m - p)². Counts and their products are whole numbers, exact in float64 up to 9·10⁷ samples. So it is known for
+    certain whether the best map is constant: it is when no part that begins with the first place has a share below p.
+    If one has, the map with a step where k - p m is least gains (k - p m)² / (m (n - m)).
     """
     n = len(kept)
     c = kept.correct.astype(np.float64)
     fitted = isotonic(np.where(kept.correct == 1, kept.lower, kept.upper).astype(np.float64), c)
+    behind = np.cumsum(fitted.total * n - right * fitted.mass)
+    step = int(np.argmin(behind))
+    first = float(np.sum(fitted.mass[: step + 1]))
+    least = (float(behind[step]) / n) ** 2 / (first * (n - first)) if behind[step] < 0 else 0.0
     begin = fitted.blocks[:-1]
     m, k = np.add.reduceat(fitted.mass, begin), np.add.reduceat(fitted.total, begin)
     apart = (k * n - right * m) / (m * n)
-    return math.fsum(m / n * apart**2)
+    return math.fsum(m / n * apart**2), least
 
 
 def _up(value: Fraction) -> str:

@@ -100,7 +100,7 @@ def test_the_key_numbers_say_before_and_after(results, root):
     before, after = found.identity, found.chosen
     texts = {each.one("dt").text: each.one("dd").text for each in section.one("dl").all("div")}
     assert texts["held-out samples"] == f"{found.n_held_out}fitted to {found.n_fit} others"
-    for name, key in (("clean Brier score", "brier_score"), ("clean ECE", "ece")):
+    for name, key in (("clean Brier score", "brier_score"), ("clean ECE", "ece"), ("clean AUROC", "auroc")):
         values = [number(line.clean[key].value) for line in (after, before)]
         assert texts[name] == f"{values[0]}estimateas it is: {values[1]}"
     skill = [line.at[-1].summary.skill.text for line in (after, before)]

@@ -36,6 +36,7 @@ _GAIN = (
     "For each certified sample: the squared error of one constant confidence minus the worst squared error inside the "
     "mapped interval. The bound on its mean holds for the population, because map and constant come from other samples."
 )
+_PRICE = {"brier_score": "clean Brier score", "ece": "clean ECE", "auroc": "clean AUROC"}
 _CLEAN = {"brier_score": "top_label_brier_score", "ece": "ece", "auroc": "auroc"}
 
 
@@ -143,7 +144,7 @@ def _key_numbers(found: Recalibration) -> Raw:
         ("certified accuracy", after.summary.accuracy.text, "at least\nno map changes it"),
         ("certified Brier score", _brier(after).text, f"at most\nas it is: {_brier(before).text}"),
         ("certified skill", after.summary.skill.text, _least(after.summary.skill.value, before.summary.skill.text)),
-        *([("clean Brier score", *estimate("brier_score")), ("clean ECE", *estimate("ece"))] if mapped else []),
+        *((name, *estimate(key)) for key, name in _PRICE.items() if mapped),
     ]
     where = f"Certified numbers are {within(after.radius)}"
     more = ", the largest of those asked for" if len(found.radii) > 1 else ""
