@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import gzip
-import json
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -19,8 +18,6 @@ from certcal.smoothing import Counts, Run, certificates, sample
 LEFT_OUT = ("sex", "edu", "married", "age")
 TARGET = "default"
 PAYS, DEFAULTS = 0, 1
-# The file's names of months run the wrong way (its first month is the latest), so they are not used in any text.
-KINDS = {"limit": "credit limit", "delay": "months of delay", "bill": "bill", "pay": "payment"}
 NETWORKS = ((32,), (64, 64), (128, 128))
 _SHUFFLE, _VALIDATION = 0xC4ED, 0x7A11
 
@@ -60,7 +57,7 @@ class Customers:
     test: Inputs
 
     def of_kind(self, *kinds: str) -> NDArray[np.bool_]:
-        """Which features are of these kinds."""
+        """Which features are of these kinds, whatever the month: the file's months run the wrong way round."""
         return np.array([name.rpartition("_")[2] in kinds for name in self.features])
 
 
@@ -113,9 +110,7 @@ def train_and_sample(customers: Customers, sigma: float, scale: Scale, out: Path
         trained = train(MLP(len(customers.features), hidden, classes=2), customers.train, recipe, out=folder)
         looks.append((*_validated(trained.network, customers.validation, sigma), hidden, folder))
         print(f"{folder.name}: {looks[-1][0]:.4f} nats on the validation part", flush=True)
-    loss, accuracy, hidden, folder = min(looks)
-    note = {"loss": loss, "accuracy": accuracy, "hidden": hidden}
-    (out / f"credit-sigma{sigma:g}.json").write_text(json.dumps(note), encoding="utf-8")
+    _, accuracy, hidden, folder = min(looks)
     onnx = folder / "model.onnx"
     if not onnx.exists():
         export_onnx(load_weights(folder / "model.safetensors"), onnx)

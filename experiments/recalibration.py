@@ -1,4 +1,4 @@
-"""Can a map that takes milliseconds to fit do what adversarial calibration training does in minutes or hours?
+"""Can a map that is fitted in milliseconds do what adversarial calibration training does?
 
 Fashion-MNIST: models of experiments/fashion_mnist.py are sampled on test images that no choice was made on. Monotone
 maps are fitted to one half of these and measured on the other: clean and certified Brier scores, exact calibration

@@ -73,6 +73,17 @@ def in_words(settings: Mapping[str, Any]) -> str:
     return f" ({listed(settings)})" if settings else ""
 
 
+def these_samples(n: int) -> str:
+    """So many samples, as a sentence points at them.
+
+    Examples
+    --------
+    >>> these_samples(1), these_samples(200)
+    ('this sample', 'these 200 samples')
+    """
+    return "this sample" if n == 1 else f"these {n} samples"
+
+
 def _document(claim: Any, **more: Any) -> dict[str, Any]:
     """Plain values for JSON: the fields in their order, the printed text after the value, then what else there is."""
     document: dict[str, Any] = {}
@@ -165,7 +176,7 @@ class Estimate:
     @property
     def sentence(self) -> str:
         """What is claimed."""
-        text = f"{self.name}{in_words(self.settings)} is {self.value:.5f} on these {self.n} samples"
+        text = f"{self.name}{in_words(self.settings)} is {self.value:.5f} on {these_samples(self.n)}"
         if self.interval is not None:
             spread = self.interval
             text += f", {spread.level:.0%} {spread.method} bootstrap interval"
@@ -210,8 +221,9 @@ class Bound(_OneSided):
 
     @property
     def _conditions(self) -> str:
+        drawn = f"{self.n} sample{'' if self.n == 1 else 's'}"
         return (
-            f"with probability at least {_complement(self.delta)} over the draw of {self.n} samples, "
+            f"with probability at least {_complement(self.delta)} over the draw of {drawn}, "
             f"if {_all_of(self.assumptions)}"
         )
 
@@ -328,7 +340,7 @@ class Certificate(_OneSided):
     def _conditions(self) -> str:
         radius, level = short_text(self.radius, "lower"), short_text(self.ledger.spent, "upper")
         return (
-            f"on these {self.n} samples under every perturbation of norm up to {radius}, "
+            f"on {these_samples(self.n)} under every perturbation of norm up to {radius}, "
             f"except with probability at most {level}, "
             f"if {_all_of(self.assumptions)}"
         )

@@ -256,7 +256,7 @@ def test_a_map_that_was_not_fitted_says_so():
         ({"certified": [1, 3]}, r"certified\[1\] is 3.*true or false"),
         ({"certified": [1]}, r"certified has shape \(1, 1\)"),
         ({"certified": [0, 0]}, "no sample to fit to is certified.*smaller radius, or tradeoff=0"),
-        ({"radius_weight": [1, 2]}, "lengths differ: radii has 1, radius_weight has 2"),
+        ({"radius_weight": [1, 2]}, "lengths differ: radii has 1, radius_weight has 2; pass one entry per radius"),
         ({"radius_weight": [-1]}, r"radius_weight\[0\] is -1"),
         ({"radius_weight": [np.nan]}, r"radius_weight\[0\] is nan"),
         ({"radius_weight": [0]}, "at least one must be positive"),

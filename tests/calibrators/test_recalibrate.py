@@ -186,7 +186,7 @@ def test_few_samples_one_class_and_intervals_that_say_nothing_are_fitted_and_not
         ({"fraction": 1.0}, "fraction is 1.0; pass the share"),
         ({"seed": -1}, "seed is -1"),
         ({"delta": 0}, "delta is 0"),
-        ({"radius_weight": [1, 1]}, "lengths differ: radii has 1, radius_weight has 2"),
+        ({"radius_weight": [1, 1]}, "lengths differ: radii has 1, radius_weight has 2; pass one entry per radius"),
     ],
 )
 def test_bad_arguments_are_refused_in_one_sentence(options, message):

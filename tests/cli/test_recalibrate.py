@@ -3,15 +3,24 @@
 from __future__ import annotations
 
 import json
+import re
 
 import numpy as np
 import pytest
 
 from certcal import measure
-from certcal.calibrators import CertifiedIsotonic, CertifiedSamples, TemperatureScaling, VectorScaling, load, save
+from certcal.calibrators import (
+    CertifiedIsotonic,
+    CertifiedSamples,
+    IsotonicCalibration,
+    TemperatureScaling,
+    VectorScaling,
+    load,
+    save,
+)
 from certcal.calibrators import recalibrate as library
 from certcal.calibrators._split import split_positions
-from certcal.data import load_table, read_intervals, read_predictions
+from certcal.data import load_table, open_table, read_intervals, read_predictions
 from certcal.smoothing import open_run
 from tests.smoothing.drawing import X, draw, model
 
@@ -424,3 +433,145 @@ def test_an_infinite_log_loss_is_explained_and_the_next_command_can_be_copied(ce
     certcal_command("recalibrate", "fit", table, "-o", tmp_path / "map.json")
     done = certcal_command("recalibrate", "apply", tmp_path / "map.json", table, "-o", tmp_path / "after it.csv")
     assert f"certcal measure '{tmp_path / 'after it.csv'}'  # what it says now" in done.out
+
+
+@pytest.fixture(scope="module")
+def maps(folder):
+    """Maps of logits, of probabilities and of confidences, fitted to tables with labels."""
+    return {
+        name: saved(folder / f"{name}.json", calibrator)
+        for name, calibrator in {
+            "logits": TemperatureScaling().fit(LOGITS, LABELS),
+            "probabilities": TemperatureScaling(inputs="probabilities").fit(np.stack([Z, 1 - Z], 1), 1 - CORRECT),
+            "confidences": IsotonicCalibration().fit(Z, CORRECT),
+        }.items()
+    }
+
+
+def apply_to(certcal_command, mapping, path, content, *options):
+    """Write a table, apply a map to it, and read what comes out, as text and with types."""
+    path.write_text(content)
+    outputs = [path.with_name(f"after{ending}") for ending in (".csv", ".parquet")]
+    ran = certcal_command("recalibrate", "apply", mapping, path, *options, "-o", outputs[0], "-o", outputs[1])
+    if ran.code:
+        assert (ran.code, ran.out, ran.err.count("\n")) == (2, "", 1)
+        assert not any(each.exists() for each in outputs)
+        return ran, None
+    return ran, open_table(outputs[1])
+
+
+def test_scores_without_labels_are_mapped_and_it_is_said_that_nothing_can_be_measured(certcal_command, maps, tmp_path):
+    text = "\n".join(["logit_0,logit_1,logit_2", *(",".join(map(str, row)) for row in LOGITS[:5])])
+    ran, after = apply_to(certcal_command, maps["logits"], tmp_path / "new.csv", text)
+    assert after.names == ("row", "prob_0", "prob_1", "prob_2")
+    columns = after.read(after.names).to_pydict()
+    assert columns.pop("row") == [0, 1, 2, 3, 4]
+    expected = load(maps["logits"]).calibrator.predict_proba(LOGITS[:5])
+    np.testing.assert_array_equal(np.stack(list(columns.values()), 1), expected)
+    assert "TemperatureScaling" in after.metadata["certcal.recalibration"]
+    said = flat(ran.out)
+    assert "5 samples; logits 'logit_0' … 'logit_2', no labels" in said
+    assert "No column says what was true, so nothing can be measured; if one does, name it with --label." in said
+    assert "so all are kept; make sure that it was not these." in said
+    assert said.endswith("CSV does not record which map this was; Parquet does.")
+    assert "certcal measure" not in said
+
+
+def test_columns_that_name_samples_stay_and_so_do_names_of_classes(certcal_command, maps, tmp_path):
+    text = "id,prob_cat,prob_dog,site\n007,0.25,0.75,a\nx,0.5,0.5,b\n"
+    _, after = apply_to(certcal_command, maps["probabilities"], tmp_path / "new.csv", text)
+    assert after.names == ("id", "prob_cat", "prob_dog")
+    assert after.read(["id"]).to_pydict() == {"id": ["007", "x"]}
+    text = "sample,confidence,pred\n3,0.25,cat\n1,0.5,dog\n"
+    ran, after = apply_to(certcal_command, maps["confidences"], tmp_path / "other.csv", text, "--force", "--json")
+    found = after.read(["sample", "confidence"]).to_pydict()
+    assert found["sample"] == ["3", "1"]
+    assert found["confidence"] == load(maps["confidences"]).calibrator.transform([0.25, 0.5]).tolist()
+    document = json.loads(ran.out)
+    assert (document["written"], document["left_out"], document["columns"]) == (2, 0, ["sample", "confidence"])
+
+
+def test_samples_of_the_fit_cannot_be_told_without_labels(certcal_command, folder, tmp_path):
+    mapping, scores, after = tmp_path / "map.json", tmp_path / "scores.npz", tmp_path / "after.parquet"
+    certcal_command("recalibrate", "fit", folder / "logits.npz", "-o", mapping)
+    np.savez(scores, logits=LOGITS)
+    said = flat(certcal_command("recalibrate", "apply", mapping, scores, "-o", after).out)
+    assert "The map was fitted to samples of logits.npz. Whether these are among them cannot be told, so all" in said
+    assert "CSV" not in said
+    assert open_table(after).rows == N
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "options", "message"),
+    [
+        ("logits", "logit_0,logit_1,logit_2\n1,2,3\n1,nan,3\n", (), "column 'logit_1', row 2"),
+        ("logits", "logit_0,logit_1\n1,2\n", (), "does not fit"),
+        ("logits", "prob_0,prob_1,prob_2\n.1,.2,.7\n", (), "takes logits, and these predictions are probabilities"),
+        ("probabilities", "prob_0,prob_1\n.5,.5\n.2,.9\n", (), "row 2 of 'prob_0' … 'prob_1' sums to 1.1, not to 1"),
+        ("probabilities", "prob_0,prob_1\n-.5,1.5\n", (), "column 'prob_0', row 1"),
+        ("confidences", "confidence\n.5\n1.5\n", (), "column 'confidence', row 2 is 1.5"),
+        ("confidences", "confidence\n.5\nno\n", (), "column 'confidence', row 2 (line 3) is 'no', not a number"),
+        ("confidences", "confidence\n", (), "the table has no rows"),
+        ("confidences", "confidence,correct\n.5,1\n.6,\n", (), "column 'correct', row 2"),
+        ("confidences", "confidence\n.5\n", ("--correct", "right"), "--correct: there is no column 'right'"),
+        ("logits", "logit_0,logit_1,logit_2,conf\n1,2,3,.5\n", (), "no labels; choose with --logits or --confidence"),
+    ],
+)
+def test_scores_without_labels_are_checked_as_those_with_labels(
+    certcal_command, maps, tmp_path, name, content, options, message
+):
+    ran, _ = apply_to(certcal_command, maps[name], tmp_path / "new.csv", content, *options)
+    assert message in ran.err
+    assert ran.code == 2
+
+
+def test_fitting_still_needs_labels(certcal_command, tmp_path):
+    (tmp_path / "new.csv").write_text("confidence\n.5\n.6\n")
+    ran = certcal_command("recalibrate", "fit", tmp_path / "new.csv")
+    assert (ran.code, "no column says which predictions are correct" in ran.err) == (2, True)
+
+
+def test_one_of_several_radii_needs_no_names_of_samples(certcal_command, folder, tmp_path):
+    header, *lines = (folder / "radii.csv").read_text().splitlines()
+    bare = tmp_path / "bare.csv"
+    without = (line.split(",")[:1] + line.split(",")[2:] for line in (header, *lines))  # the second names samples
+    bare.write_text("\n".join(",".join(words) for words in without))
+    options, mapping, after = ("--radius", "0.1"), tmp_path / "map.json", tmp_path / "after.parquet"
+    ran = certcal_command("recalibrate", "fit", bare, *options, "-o", mapping, "--json")
+    named = certcal_command("recalibrate", "fit", folder / "radii.csv", *options, "--json")
+    assert json.loads(ran.out)["lines"] == json.loads(named.out)["lines"]
+    said = flat(certcal_command("recalibrate", "apply", mapping, bare, *options, "-o", after).out)
+    assert "applied to 60 samples at radius 0.1. 60 samples that it was fitted to are left out." in said
+    for several in ((), ("--radius", "0.05,0.1")):
+        refused = certcal_command("recalibrate", "fit", bare, *several)
+        assert refused.code == 2
+        assert "name one with --sample, or choose one radius with --radius" in refused.err
+    missing = certcal_command("recalibrate", "fit", bare, "--radius", "7")
+    assert "has no rows at radius 7; there are 0.05, 0.1" in missing.err
+
+
+def test_one_held_out_sample_is_one(certcal_command, tmp_path):
+    (tmp_path / "scores.csv").write_text("score,outcome\n.5,1\n.7,0\n")
+    rows = "".join(f"{r},{k},{z - r},{z + r},{k},{z}\n" for r in (0.1, 0.2) for k, z in enumerate((0.3, 0.75)))
+    (tmp_path / "ends.csv").write_text(f"radius,sample,lower,upper,correct,confidence\n{rows}")
+    for name in ("scores.csv", "ends.csv"):
+        said = flat(certcal_command("recalibrate", "fit", tmp_path / name).out)
+        assert " on 1 other; no sample is in both parts. " in said
+        assert "1 sample is very few to fit a map to" in said
+        assert not re.search(r"\b1 (certified )?(samples|others)\b", said)
+
+
+def test_classes_in_another_order_are_refused_instead_of_mapped_to_each_other(certcal_command, tmp_path):
+    rng = np.random.default_rng(5)
+    cat, label = rng.normal(size=40), rng.choice(["cat", "dog"], 40)
+    table, other, mapping = tmp_path / "a.csv", tmp_path / "b.csv", tmp_path / "map.json"
+    lines = [f"{x:.4f},{-x:.4f},{name}" for x, name in zip(cat, label, strict=True)]
+    table.write_text("\n".join(["logit_cat,logit_dog,label", *lines]))
+    other.write_text("\n".join(["logit_dog,logit_cat,label", *lines]))
+    assert certcal_command("recalibrate", "fit", table, "--method", "vector", "-o", mapping).code == 0
+    done = certcal_command("recalibrate", "apply", mapping, other, "-o", tmp_path / "out.csv")
+    assert done.code == 2
+    assert "the map's class number 0 is 'cat', and that of the columns is 'dog'" in flat(done.err)
+    assert not (tmp_path / "out.csv").exists()
+    ordered = ("--logits", "logit_cat,logit_dog")
+    assert certcal_command("recalibrate", "apply", mapping, other, *ordered, "-o", tmp_path / "out.csv").code == 0

@@ -147,3 +147,43 @@ def test_any_names_give_a_layout_or_one_clear_error(columns):
     except InputError as error:
         found = str(error)
     assert found <= set(columns) if isinstance(found, set) else found
+
+
+@pytest.mark.parametrize(
+    ("columns", "description"),
+    [
+        (["id", "confidence"], "confidence 'confidence', no labels"),
+        (["conf", "pred", "sample_weight"], "confidence 'conf', no labels, weight 'sample_weight'"),
+        (["prob_cat", "prob_dog"], "probabilities 'prob_cat' … 'prob_dog', no labels"),
+        ([Column("logits", "list")], "logits 'logits', no labels"),
+        (["logit_0", "logit_1", "confidence", "correct"], "confidence 'confidence', correct 'correct'"),
+        (["prob_0", "prob_1", "confidence", "label"], "probabilities 'prob_0' … 'prob_1', label 'label'"),
+        (["score", "y"], "confidence 'score', correct 'y'"),
+    ],
+)
+def test_labels_may_be_optional_and_are_used_where_they_are(columns, description):
+    layout = resolve_columns(columns, labels="optional")
+    assert layout.description == description
+    assert layout.is_labelled == ("no labels" not in description)
+
+
+@pytest.mark.parametrize(
+    ("columns", "overrides", "message"),
+    [
+        (["prob_0", "prob_1", "confidence"], {}, r"no labels; choose with --probabilities or --confidence"),
+        (["prob_0", "prob_1", "logit_0", "logit_1"], {}, r"no labels; choose with --probabilities or --logits"),
+        (["conf", "pred"], {"prediction": "pred"}, r"no column says which predictions are correct"),
+        (["conf", "pred"], {"label": "truth"}, r"--label: there is no column 'truth'"),
+        (["conf"], {"correct": "right"}, r"--correct: there is no column 'right'"),
+        (["logit_0", "logit_1", "y", "label"], {}, r"'y' and 'label' may each be the label"),
+        (["id", "pred"], {}, r"no column of confidences was found"),
+    ],
+)
+def test_optional_labels_leave_nothing_else_open(columns, overrides, message):
+    with pytest.raises(InputError, match=message):
+        resolve_columns(columns, overrides, labels="optional")
+
+
+def test_options_choose_scores_without_labels():
+    found = resolve_columns(["prob_0", "prob_1", "confidence"], {"probabilities": "prob_"}, labels="optional")
+    assert (found.kind, found.is_labelled) == ("probabilities", False)

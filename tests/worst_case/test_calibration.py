@@ -385,7 +385,7 @@ def test_sums_carry_over_blocks_of_samples() -> None:
 def test_the_sentence_rounds_the_worst_case_up() -> None:
     result = calibration_error([1 / 3], [1 / 3], [0], bins=3)
     assert result.text == "0.3334"
-    assert "is at most 0.3334 on these 1 samples" in result.sentence
+    assert "is at most 0.3334 on this sample" in result.sentence
     assert result.to_dict()["value"] == result.value
     assert result.to_dict()["lower_end"] == result.value
 

@@ -26,6 +26,7 @@ KINDS = ("run", "intervals", "predictions")
 
 _MOST_BYTES = 64_000_000
 _MOST_TEXT = 1_000
+_MOST_CLASSES = 100_000
 _HEX = re.compile("[0-9a-f]{64}")
 _KEYS = ("format", "version", "calibrator", "fitted_on")
 _REMEDY = "the file was damaged or edited: save the calibrator again"
@@ -50,6 +51,8 @@ class FittedOn:
         Share of them that the calibrator was fitted to; 1 for all.
     seed
         Of the split.
+    classes
+        What the columns of scores were called, in their order, where they have names; None otherwise.
 
     Examples
     --------
@@ -64,9 +67,15 @@ class FittedOn:
     n: int
     fraction: float = 0.5
     seed: int = 0
+    classes: tuple[str, ...] | None = None
 
     def __post_init__(self) -> None:
         choice(self.kind, KINDS, "kind")
+        if self.classes is not None:
+            texts = tuple(self.classes)
+            if not 1 < len(texts) <= _MOST_CLASSES or not all(type(t) is str and len(t) <= _MOST_TEXT for t in texts):
+                raise InputError("classes are no names; pass one text for each class, or None")
+            object.__setattr__(self, "classes", texts)
         if not self.source or len(self.source) > _MOST_TEXT or re.search(r"[/\\\x00-\x1f]", self.source):
             raise InputError(f"source is {self.source[:80]!r}; pass the name of a file or folder, without folders")
         if self.fingerprint is not None and not _HEX.fullmatch(self.fingerprint):
@@ -241,6 +250,7 @@ def _fitted_on(given: Any) -> FittedOn | None:
         return None
     fields = cast("dict[str, Any]", given) if isinstance(given, dict) else {}
     texts = (fields.get("source"), fields.get("kind"), fields.get("fingerprint") or "")
-    if set(fields) != set(FittedOn.__dataclass_fields__) or not all(isinstance(text, str) for text in texts):
+    listed = isinstance(fields.get("classes"), list | None)
+    if set(fields) != set(FittedOn.__dataclass_fields__) or not listed or not all(isinstance(t, str) for t in texts):
         raise InputError(f"fitted_on is damaged; expected {', '.join(FittedOn.__dataclass_fields__)}")
     return FittedOn(**fields)

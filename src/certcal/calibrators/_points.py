@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from certcal._checks import InputError, same_length, to_numpy
+from certcal._checks import InputError, to_numpy
 from certcal._isotonic import counted
 from certcal.calibrators._samples import CertifiedSamples
 
@@ -155,7 +155,10 @@ def _radius_weights(value: Sequence[float] | None, count: int) -> Floats:
     weights = np.atleast_1d(np.array(to_numpy(value, "radius_weight"), np.float64))
     if weights.ndim != 1:
         raise InputError(f"radius_weight has shape {weights.shape}; pass one weight per radius")
-    same_length(radii=count, radius_weight=weights.size)
+    if weights.size != count:
+        raise InputError(
+            f"lengths differ: radii has {count}, radius_weight has {weights.size}; pass one entry per radius"
+        )
     bad = ~((weights >= 0) & (weights <= 1e100))
     if bad.any():
         index = int(np.argmax(bad))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from certcal._checks import InputError, choice
 from certcal.calibrators._base import Calibrator, ConfidenceMap, ScoreMap
 from certcal.calibrators._described import described
-from certcal.calibrators._split import split_positions
+from certcal.calibrators._split import sizes_in_words, split_positions
 from certcal.claims import Frozen
 from certcal.metrics import Measurements, measure
 from certcal.predictions import Predictions
@@ -188,9 +188,37 @@ def recalibrated(calibrator: Calibrator, predictions: Predictions) -> Prediction
     >>> recalibrated(halved, Predictions.from_confidence([0.7, 0.85], [1, 1])).confidence.round(9).tolist()
     [0.0, 0.5]
     """
-    weight = predictions.sample_weight
+    after, weight = mapped(calibrator, predictions), predictions.sample_weight
+    if after.ndim == 1:
+        return Predictions.from_confidence(after, predictions.correct, weight)
+    return Predictions.from_probabilities(after, predictions.labels, weight)
+
+
+class Scored(Protocol):
+    """What a map needs of predictions: nothing about what was true."""
+
+    @property
+    def kind(self) -> str: ...
+    @property
+    def confidence(self) -> NDArray[Any]: ...
+    @property
+    def probabilities(self) -> NDArray[Any] | None: ...
+    @property
+    def logits(self) -> NDArray[Any] | None: ...
+
+
+def mapped(calibrator: Calibrator, predictions: Scored) -> NDArray[Any]:
+    """Confidences after a map of them, or the probabilities of all classes, one row per sample, after a map of scores.
+
+    Parameters
+    ----------
+    calibrator
+        Fitted.
+    predictions
+        As for :func:`recalibrated`.
+    """
     if isinstance(calibrator, ConfidenceMap):
-        return Predictions.from_confidence(calibrator.transform(predictions.confidence), predictions.correct, weight)
+        return calibrator.transform(predictions.confidence)
     name = type(calibrator).__name__
     if not isinstance(calibrator, ScoreMap):
         raise InputError(f"{name} is no map of confidences or scores; pass a calibrator of certcal.calibrators")
@@ -200,25 +228,25 @@ def recalibrated(calibrator: Calibrator, predictions: Predictions) -> Prediction
             f"the map, a {name}, takes {wanted}, and these predictions are {_words(predictions)}; give it {wanted}, or "
             "fit another map"
         )
-    return Predictions.from_probabilities(calibrator.predict_proba(_scores(predictions)), predictions.labels, weight)
+    return calibrator.predict_proba(_scores(predictions))
 
 
-def _words(predictions: Predictions) -> str:
+def _words(predictions: Scored) -> str:
     return "confidences only" if predictions.kind == "confidence" else predictions.kind
 
 
-def _scores(predictions: Predictions) -> NDArray[Any]:
+def _scores(predictions: Scored) -> NDArray[Any]:
     scores = predictions.logits if predictions.kind == "logits" else predictions.probabilities
     assert scores is not None
     return scores
 
 
 def _notes(fit: Predictions, rest: Predictions) -> list[str]:
-    notes = [
-        f"The map was fitted to {len(fit):,} samples and measured on {len(rest):,} others; no sample is in both parts."
-    ]
+    fitted, others = sizes_in_words(len(fit), len(rest))
+    notes = [f"The map was fitted to {fitted} and measured on {others}; no sample is in both parts."]
     if len(fit) < FEW:
-        notes.append(f"{len(fit)} samples are very few to fit a map to: expect it to be far from the best one.")
+        few = "1 sample is" if len(fit) == 1 else f"{len(fit)} samples are"
+        notes.append(f"{few} very few to fit a map to: expect it to be far from the best one.")
     right = int(np.count_nonzero(fit.correct))
     if right in (0, len(fit)):
         notes.append(f"All samples of the fit are {'correct' if right else 'wrong'}: little can be learned from them.")

@@ -12,6 +12,7 @@ from certcal.calibrators._judged import Judged, JudgedAt, judge
 from certcal.calibrators._path import METHODS, TRADEOFFS, path_of_parts
 from certcal.calibrators._points import Parts, check_tradeoff
 from certcal.calibrators._samples import CertifiedSamples
+from certcal.calibrators._split import sizes_in_words
 from certcal.claims import Frozen
 
 IDENTITY = "as it is"
@@ -234,16 +235,16 @@ def _scores(parts: Parts, calibrator: ConfidenceMap | None) -> tuple[float | Non
 
 
 def _notes(fit: CertifiedSamples, rest: CertifiedSamples, looks: int, delta: float) -> list[str]:
-    notes = [
-        f"Maps were fitted to {len(fit):,} samples and judged on {len(rest):,} others; no sample is in both parts."
-    ]
+    fitted, others = sizes_in_words(len(fit), len(rest))
+    notes = [f"Maps were fitted to {fitted} and judged on {others}; no sample is in both parts."]
     if looks > 1:
         notes.append(
             f"Each bound on the population may fail with probability {delta:g} of its own. To report the best of the "
             f"{looks} (maps times radii) as if it had been chosen before, divide delta by {looks} first."
         )
     if len(fit) < FEW:
-        notes.append(f"{len(fit)} samples are very few to fit a map to: expect it to be far from the best one.")
+        few = "1 sample is" if len(fit) == 1 else f"{len(fit)} samples are"
+        notes.append(f"{few} very few to fit a map to: expect it to be far from the best one.")
     right = int(fit.correct.sum())
     if right in (0, len(fit)):
         what = "correct" if right else "wrong"

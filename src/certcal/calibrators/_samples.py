@@ -311,7 +311,8 @@ def _levels(alpha: Any, count: int) -> tuple[float, ...]:
         several = np.full(count, float(several))
     if several.ndim != 1:
         raise InputError(f"alpha has shape {several.shape}; pass one probability, or one per radius")
-    same_length(radii=count, alpha=several.size)
+    if several.size != count:
+        raise InputError(f"lengths differ: radii has {count}, alpha has {several.size}; pass one entry per radius")
     remedy = "pass a probability from 0 to below 1"
     return tuple(0.0 if a == 0 else share(a, "alpha", remedy) for a in several.tolist())
 

@@ -6,6 +6,7 @@ import math
 from typing import TYPE_CHECKING
 
 from certcal._html import Raw, element, table
+from certcal.calibrators._split import sizes_in_words
 
 if TYPE_CHECKING:
     from certcal.calibrators._judged import Judged, JudgedAt
@@ -28,8 +29,9 @@ def markup(found: Recalibration) -> Raw:
     header = ["map", *(f"clean {name}" for key, name in _CLEAN.items() if key in found.identity.clean)]
     header += [f"{_place(radius)}: {name}" for radius in found.radii for name in _CERTIFIED]
     rows = [_row(line, chosen=line is found.chosen) for line in found.lines]
+    fitted, others = sizes_in_words(found.n_fit, found.n_held_out)
     caption = (
-        f"Fitted to {found.n_fit:,} samples, judged on {found.n_held_out:,} others. Clean numbers are estimates; the "
+        f"Fitted to {fitted}, judged on {others}. Clean numbers are estimates; the "
         f"population's hold except with probability {found.settings['delta']:g} each"
     )
     shown = table(header, rows, caption, numeric=range(1, len(header)), row_headers=True)

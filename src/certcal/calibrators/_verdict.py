@@ -34,7 +34,7 @@ def verdict(found: Recalibration, radius: int = -1) -> str:
         return information.verdict_at(after.radius or None)
     where = f"At radius {after.radius}" if after.radius else "Inside the given intervals"
     where += ", the recalibrated confidences"
-    samples = f"{information.n:,} certified held-out samples"
+    samples = f"{information.n:,} certified held-out sample{'' if information.n == 1 else 's'}"
     skill = f"{information.skill.text} (as they were: {before.summary.skill.text})"
     if information.finding != "as they are":
         said = f"{where} are not certified to beat one constant confidence: on {samples} their certified skill is "

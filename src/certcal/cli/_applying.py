@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Generator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,9 +16,9 @@ from certcal._checks import InputError
 from certcal.calibrators._described import described
 from certcal.cli._certified_samples import UNKNOWN, Source, load_certified
 from certcal.cli._progress import Waiting
-from certcal.cli._recalibrated_sources import columns_of, prediction_fingerprint
+from certcal.cli._recalibrated_sources import class_names, columns_of, prediction_fingerprint
 from certcal.cli._reporting import KINDS
-from certcal.data import IntervalOrigin, LoadedTable, load_table
+from certcal.data import IntervalOrigin, Layout, LoadedScores, LoadedTable, load_scores
 from certcal.data._columns import columns_as_bytes
 from certcal.data._interval_files import METADATA
 from certcal.data._layout import OPTIONS
@@ -31,7 +32,9 @@ if TYPE_CHECKING:
 ENDINGS = (".parquet", ".csv")
 _LONGEST = 2000  # characters that a file keeps of the maps that its confidences went through
 
-Columns = Mapping[str, NDArray[Any] | Sequence[str]]
+_CSV = "CSV does not record which map this was; Parquet does."
+
+Columns = Mapping[str, Any]  # arrays, texts, or columns of pyarrow
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,7 +56,7 @@ class Applied:
     sentences
         What was done.
     reader
-        The command that reads the table.
+        The command that reads the table; None where nothing can be measured.
     """
 
     source: str
@@ -64,7 +67,7 @@ class Applied:
     written: int
     left_out: int
     sentences: tuple[str, ...]
-    reader: str
+    reader: str | None
 
     def content(self, ending: str) -> bytes:
         """The file."""
@@ -85,7 +88,9 @@ class Applied:
         )
 
 
-def applied(mapping: Path, kind: str, path: Path, options: Mapping[str, Any], *, everything: bool) -> Applied:
+def applied(
+    mapping: Path, kind: str, path: Path, options: Mapping[str, Any], *, everything: bool, endings: Sequence[str]
+) -> Applied:
     """Apply the map of a file to samples that it was not fitted to.
 
     Parameters
@@ -98,7 +103,14 @@ def applied(mapping: Path, kind: str, path: Path, options: Mapping[str, Any], *,
         Those of the command.
     everything
         Also samples that it was fitted to.
+    endings
+        Of the files to write.
     """
+    done = _applied(mapping, kind, path, options, everything=everything)
+    return replace(done, sentences=(*done.sentences, _CSV)) if ".csv" in endings else done
+
+
+def _applied(mapping: Path, kind: str, path: Path, options: Mapping[str, Any], *, everything: bool) -> Applied:
     from certcal.calibrators import ConfidenceMap, load
 
     saved = load(mapping)
@@ -172,19 +184,21 @@ def _predictions(mapping: Path, saved: Saved, path: Path, options: Mapping[str, 
     calibrator = saved.calibrator
     with Waiting() as waiting:
         waiting.stage("reading")
-        loaded = load_table(path, {role: options[role] for role in OPTIONS})
+        loaded = load_scores(path, {role: options[role] for role in OPTIONS})
+        _check_classes(mapping, saved, path, loaded.layout)
+        if isinstance(loaded, LoadedScores):
+            waiting.stage("applying")
+            return _unlabelled(mapping, saved, path, loaded)
         before = loaded.predictions
         found, n = prediction_fingerprint(before), len(before)
         rows = _Rows.of(mapping, saved.fitted_on, found, n, str(path), everything=everything)
         waiting.stage("applying")
-        try:
+        with _fitting(mapping, path):
             after = recalibrated(calibrator, before.select(rows.positions))
-        except InputError as error:
-            raise InputError(f"{mapping} does not fit {path}: {error}") from None
     done = f"{described(calibrator)} was applied to {counted(len(after), 'sample')}."
     return Applied(
         str(path),
-        f"{n:,} samples; {loaded.layout.description}",
+        f"{counted(n, 'sample')}; {loaded.layout.description}",
         described(calibrator),
         _prediction_columns(loaded, after, rows.positions),
         {"certcal.recalibration": f"{described(calibrator)}, {rows.fitted_to}"},
@@ -195,16 +209,72 @@ def _predictions(mapping: Path, saved: Saved, path: Path, options: Mapping[str, 
     )
 
 
+def _unlabelled(mapping: Path, saved: Saved, path: Path, loaded: LoadedScores) -> Applied:
+    """Scores alone. Fingerprints are of labels too, so samples of the fit cannot be told apart here."""
+    from certcal.calibrators._predictions import mapped
+
+    calibrator, n = saved.calibrator, len(loaded)
+    with _fitting(mapping, path):
+        after = mapped(calibrator, loaded)
+    rows = _Rows.of(mapping, saved.fitted_on, None, n, str(path), everything=True)
+    columns: dict[str, Any] = dict(loaded.identifiers) or {"row": rows.positions}
+    columns |= {"confidence": after} if after.ndim == 1 else _probability_columns(loaded.layout, after)
+    if loaded.sample_weight is not None:
+        columns["sample_weight"] = loaded.sample_weight
+    option = "--correct" if loaded.kind == "confidence" else "--label"
+    nothing = f"No column says what was true, so nothing can be measured; if one does, name it with {option}."
+    return Applied(
+        str(path),
+        f"{counted(n, 'sample')}; {loaded.layout.description}",
+        described(calibrator),
+        columns,
+        {"certcal.recalibration": f"{described(calibrator)}, {rows.fitted_to}"},
+        n,
+        0,
+        (f"{described(calibrator)} was applied to {counted(n, 'sample')}.", nothing, rows.sentence),
+        None,
+    )
+
+
+@contextmanager
+def _fitting(mapping: Path, path: Path) -> Generator[None, None, None]:
+    """Say of which map and table it is that they do not fit."""
+    try:
+        yield
+    except InputError as error:
+        raise InputError(f"{mapping} does not fit {path}: {error}") from None
+
+
+def _check_classes(mapping: Path, saved: Saved, path: Path, layout: Layout) -> None:
+    """Refuse scores whose columns are other classes, or the same in another order."""
+    from certcal.calibrators import ConfidenceMap
+
+    fitted, given = None if saved.fitted_on is None else saved.fitted_on.classes, class_names(layout)
+    if isinstance(saved.calibrator, ConfidenceMap) or fitted is None or given is None or fitted == tuple(given):
+        return
+    place = next(
+        (k for k, (a, b) in enumerate(zip(fitted, given, strict=False)) if a != b), min(len(fitted), len(given))
+    )
+    there = [repr(names[place]) if place < len(names) else "none" for names in (fitted, given)]
+    raise InputError(
+        f"{mapping} does not fit {path}: the map's class number {place} is {there[0]}, and that of the columns is "
+        f"{there[1]}; give the columns in the map's order with --probabilities or --logits"
+    )
+
+
+def _probability_columns(layout: Layout, probabilities: NDArray[Any]) -> dict[str, Any]:
+    names = class_names(layout) or [str(k) for k in range(probabilities.shape[1])]
+    return {f"prob_{name}": column for name, column in zip(names, probabilities.T, strict=True)}
+
+
 def _prediction_columns(loaded: LoadedTable, after: Predictions, rows: NDArray[np.int64]) -> Columns:
     columns: dict[str, Any] = {"sample": rows}
     if after.probabilities is None or after.labels is None:
         columns |= {"confidence": after.confidence, "correct": after.correct.astype(np.bool_)}
     else:
-        family = loaded.layout.family
-        names = family.classes if family is not None and not family.is_ordered else None
+        names = class_names(loaded.layout)
         columns["label"] = after.labels if names is None else [names[int(label)] for label in after.labels]
-        named = names or [str(k) for k in range(after.probabilities.shape[1])]
-        columns |= {f"prob_{name}": column for name, column in zip(named, after.probabilities.T, strict=True)}
+        columns |= _probability_columns(loaded.layout, after.probabilities)
     if after.sample_weight is not None:
         columns["sample_weight"] = after.sample_weight
     return columns
@@ -234,7 +304,7 @@ class _Rows:
             return _Rows(every, 0, some, sentence)
         fit, rest = fitted_on.positions(), fitted_on.held_out()
         if everything:
-            some = f"fitted to {fit.size:,} of these {n:,} samples"
+            some = f"fitted to {fit.size:,} of these {n:,} samples" if n > 1 else "fitted to this sample"
             return _Rows(every, 0, some, f"The map was {some}: what they say of it flatters it.")
         if not rest.size:
             raise InputError(
@@ -242,4 +312,4 @@ class _Rows:
                 "or --all to write them all the same"
             )
         sentence = f"{counted(fit.size, 'sample')} that it was fitted to {'is' if fit.size == 1 else 'are'} left out."
-        return _Rows(rest, fit.size, f"fitted to {fit.size:,} other samples of {fitted_on.source}", sentence)
+        return _Rows(rest, fit.size, f"fitted to {counted(fit.size, 'other sample')} of {fitted_on.source}", sentence)

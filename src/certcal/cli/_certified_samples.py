@@ -105,8 +105,10 @@ def _table(path: Path, options: Mapping[str, Any], waiting: Waiting) -> Source:
     waiting.stage("reading")
     table = read_intervals(path, options["columns"], alpha=options["alpha"] is None, samples=True)
     alpha = (table.alpha or 0.0) if options["alpha"] is None else options["alpha"]
+    chosen = _chosen(path, table.radii, options["radii"])
+    if len(chosen) == 1 and table.sample_codes is None:  # rows of one radius are of different samples
+        table, chosen = table.at_radius(chosen[0]), [0]
     rows = table.by_sample()
-    chosen = _chosen(path, rows.radii, options["radii"])
     made = CertifiedSamples.from_intervals(
         rows.lower[:, chosen],
         rows.upper[:, chosen],

@@ -9,7 +9,7 @@ from typing import Any
 from certcal._checks import InputError
 from certcal.cli._reporting import KINDS, kind_of
 from certcal.cli._sources import existing, plain_names
-from certcal.data import open_table
+from certcal.data import Layout, open_table
 from certcal.data._aligned import fingerprint_of
 from certcal.data._interval_layout import SAMPLE_OPTIONS
 from certcal.data._roles import LOWER, UPPER
@@ -46,6 +46,17 @@ def source_kind(source: str, given: Sequence[str]) -> tuple[Path, str]:
     if kind == "comparison":
         raise InputError(f"{source}: this is a log of certified radii, which holds no confidences; give a run or table")
     return path, kind
+
+
+def class_names(layout: Layout) -> tuple[str, ...] | None:
+    """What the columns call the classes, unless they are numbered from 0 or given in order.
+
+    Parameters
+    ----------
+    layout
+        Of a table of predictions.
+    """
+    return None if layout.family is None or layout.family.is_ordered else layout.family.classes
 
 
 def refuse_unused(kind: str, source: str, given: Sequence[str]) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -20,7 +20,7 @@ from certcal.calibrators._predictions import (
 from certcal.cli._certified_samples import UNKNOWN, Source, load_certified
 from certcal.cli._outputs import write_outputs
 from certcal.cli._progress import Waiting
-from certcal.cli._recalibrated_sources import columns_of, prediction_fingerprint
+from certcal.cli._recalibrated_sources import class_names, columns_of, prediction_fingerprint
 from certcal.cli._reporting import KINDS
 from certcal.data import load_table
 from certcal.data._layout import OPTIONS
@@ -112,6 +112,7 @@ def _from_predictions(path: Path, options: Mapping[str, Any]) -> Fitted:
         predictions, method, bins = loaded.predictions, options["method"], options["map_bins"]
         _check_method(path, method or default_method(predictions), bins, predictions)
         used = _fitted_on("predictions", path, prediction_fingerprint(predictions), len(predictions), options)
+        used = replace(used, classes=class_names(loaded.layout))
         waiting.stage("fitting")
         if options["fit_on_all"]:
             return Fitted(fit_predictions(predictions, method, map_bins=bins), used, None)

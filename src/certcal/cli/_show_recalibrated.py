@@ -67,6 +67,8 @@ def show_applied(done: Applied, path: Path) -> None:
     console.print(Text(printable(done.description), style="dim"))
     console.print()
     console.print(Text(printable(" ".join(done.sentences))))
+    if done.reader is None:
+        return
     command = shlex.join(["certcal", done.reader, str(path)])
     console.print(Text(printable(f"{command}  # what it says now")), soft_wrap=True)
 

@@ -42,6 +42,7 @@ _FIT: Examples = (
 _APPLY: Examples = (
     ("certcal recalibrate apply map.json run --radius .5 -o after.parquet", "then: certcal certify after.parquet"),
     ("certcal recalibrate apply map.json predictions.csv -o after.csv", "then: certcal measure after.csv"),
+    ("certcal recalibrate apply map.json unlabelled.csv -o after.parquet", "scores alone: nothing to measure"),
 )
 
 
@@ -167,6 +168,9 @@ def apply(
 
     What is written is a table of intervals for certcal certify, or a table of predictions for certcal measure. Samples
     that the map was fitted to are left out, where they can be told by the fingerprint of the data.
+
+    Predictions need no labels. Without them all rows are written, in their order, with the columns id or sample if
+    there are such, or else with row, from 0; which of them the map was fitted to cannot be told.
     """
     from certcal._checks import InputError
     from certcal.cli._applying import ENDINGS, applied
@@ -185,7 +189,8 @@ def apply(
     if not outputs:
         raise InputError("-o FILE is missing; say where the table goes, such as -o after.parquet")
     paths = check_outputs(outputs, ENDINGS, force=force, sources=[mapping, path])
-    done = applied(mapping, kind, path, options, everything=everything)
+    endings = [each.suffix.lower() for each in paths]
+    done = applied(mapping, kind, path, options, everything=everything, endings=endings)
     for each in paths:
         write_bytes(each, done.content(each.suffix.lower()), force=force)
     if as_json:

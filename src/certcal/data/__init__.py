@@ -16,6 +16,7 @@ from certcal.data._intervals import IntervalPart, IntervalTable, read_intervals
 from certcal.data._layout import Layout, Overrides, resolve_columns
 from certcal.data._open import open_table
 from certcal.data._read import LoadedTable, PredictionStream, load_table, read_predictions
+from certcal.data._scores import LoadedScores, load_scores
 from certcal.data._sources import read_split
 from certcal.data._split import Parts, Split
 from certcal.data._table import Chunks, Column, Table
@@ -34,6 +35,7 @@ __all__ = [
     "IntervalPart",
     "IntervalTable",
     "Layout",
+    "LoadedScores",
     "LoadedTable",
     "Overrides",
     "Parts",
@@ -45,6 +47,7 @@ __all__ = [
     "embedded_network",
     "fashion_mnist",
     "intervals_as_parquet",
+    "load_scores",
     "load_table",
     "naive_bayes",
     "noisy_network",

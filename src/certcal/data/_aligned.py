@@ -104,7 +104,7 @@ def _shape(table: IntervalTable) -> tuple[int, int]:
     if several and table.sample_codes is None:
         raise InputError(
             f"{table.path}: there are rows at {len(table.radii)} radii and no column says which are of the same "
-            "sample; name one with --sample, or make a table of one radius"
+            "sample; name one with --sample, or choose one radius with --radius"
         )
     return (len(table) if table.sample_codes is None else len(table.sample_names)), max(1, len(table.radii))
 

@@ -91,6 +91,34 @@ class IntervalTable:
     def __len__(self) -> int:
         return self.lower.size
 
+    def at_radius(self, place: int) -> IntervalTable:
+        """The rows at one of ``radii``; ``alpha`` stays the largest of all rows.
+
+        Parameters
+        ----------
+        place
+            Which of the radii.
+        """
+        if self.radius_codes is None:
+            return self
+        rows = np.flatnonzero(self.radius_codes == place)
+
+        def at(array: NDArray[Any] | None) -> Any:
+            return None if array is None else array[rows]
+
+        return replace(
+            self,
+            lower=self.lower[rows],
+            upper=self.upper[rows],
+            correct=self.correct[rows],
+            certified=at(self.certified),
+            radii=(self.radii[place],),
+            radius_codes=np.zeros(rows.size, np.int64),
+            group_codes=at(self.group_codes),
+            confidence=at(self.confidence),
+            sample_codes=at(self.sample_codes),
+        )
+
     def by_sample(self) -> SampleIntervals:
         """The rows of each sample beside each other; see :class:`SampleIntervals`."""
         return align(self)

@@ -41,7 +41,7 @@ class Layout:
     correct
         The column of 0/1, or None when correctness is the equality of ``prediction`` and ``label``.
     prediction, label
-        Columns of classes.
+        Columns of classes. Without ``correct`` and ``label`` it is not known what was true.
     family
         The columns of probabilities or logits.
     weight
@@ -60,6 +60,11 @@ class Layout:
     label: str | None = None
     family: Family | None = None
     weight: str | None = None
+
+    @property
+    def is_labelled(self) -> bool:
+        """Whether a column says what was true."""
+        return self.correct is not None or self.label is not None
 
     @property
     def scores(self) -> tuple[str, ...]:
@@ -88,7 +93,7 @@ class Layout:
         elif self.prediction is not None:
             parts.append(f"correct where {self.prediction!r} equals {self.label!r}")
         else:
-            parts.append(f"label {self.label!r}")
+            parts.append("no labels" if self.label is None else f"label {self.label!r}")
         if self.weight is not None:
             parts.append(f"weight {self.weight!r}")
         return ", ".join(parts)
@@ -107,7 +112,12 @@ class Layout:
         return {"kind": self.kind} | {role: name for role, name in roles.items() if name is not None}
 
 
-def resolve_columns(columns: Sequence[Column | str], overrides: Mapping[str, Any] | None = None) -> Layout:
+def resolve_columns(
+    columns: Sequence[Column | str],
+    overrides: Mapping[str, Any] | None = None,
+    *,
+    labels: Literal["needed", "optional"] = "needed",
+) -> Layout:
     """Find the columns that hold the predictions.
 
     Recognised without help, in this order: class probabilities (``prob_0, prob_1, …`` or ``prob_cat, prob_dog, …`` or
@@ -123,6 +133,8 @@ def resolve_columns(columns: Sequence[Column | str], overrides: Mapping[str, Any
         Column names by role: confidence, correct, probabilities, logits, label, prediction, weight. ``probabilities``
         and ``logits`` may be one column of lists, several names (a sequence, or separated by commas, in class order),
         a pattern such as ``"p_*"`` or a prefix.
+    labels
+        Whether a column must say what was true. Where it is optional and there is none, the scores alone are found.
 
     Examples
     --------
@@ -130,20 +142,23 @@ def resolve_columns(columns: Sequence[Column | str], overrides: Mapping[str, Any
     "confidence 'conf', correct where 'pred' equals 'label'"
     >>> resolve_columns(["a", "b"], {"confidence": "a", "correct": "b"}).description
     "confidence 'a', correct 'b'"
+    >>> resolve_columns(["id", "logit_0", "logit_1"], labels="optional").description
+    "logits 'logit_0' … 'logit_1', no labels"
     """
     table = [column if isinstance(column, Column) else Column(column) for column in columns]
     given = {role: value for role, value in (overrides or {}).items() if value is not None and value != ()}
     for role in given:
         if role not in OPTIONS:
             raise InputError(f"there is no role {role!r}; the roles are {', '.join(OPTIONS)}")
-    return Resolver(table, given).layout()
+    return Resolver(table, given, needs_labels=labels == "needed").layout()
 
 
 class Resolver:
     """Columns by role, from what was given and else from the names."""
 
-    def __init__(self, table: list[Column], given: dict[str, Any]) -> None:
+    def __init__(self, table: list[Column], given: dict[str, Any], *, needs_labels: bool = True) -> None:
         self.table = table
+        self.needs_labels = needs_labels
         self.names = [column.name for column in table]
         self.given = given
 
@@ -174,7 +189,9 @@ class Resolver:
 
     def _by_class(self, kind: Any, family: Family) -> Layout:
         label = self.optional("label", LABEL)
-        if label is None:
+        if label is None and not self.needs_labels:
+            self._refuse_several_scores()
+        elif label is None:
             raise InputError(
                 f"there are {kind} ({family.description}) but no column of true classes; "
                 f"give it with --label{self.listing(*LABEL)}"
@@ -211,6 +228,9 @@ class Resolver:
     def _compared(self, confidence: str, weight: str | None) -> Layout:
         """Correctness from a label, with or without a prediction to compare it with."""
         label = self.optional("label", LABEL)
+        if label is None and not self.needs_labels and "prediction" not in self.given:
+            self._refuse_several_scores()
+            return Layout("confidence", confidence=confidence, weight=weight)
         if label is None:
             raise InputError(
                 f"confidences are in {confidence!r}, but no column says which predictions are correct; "
@@ -230,6 +250,19 @@ class Resolver:
                 f"say so with --prediction {prediction} or with --correct {label}"
             )
         return Layout("confidence", confidence=confidence, prediction=prediction, label=label, weight=weight)
+
+    def _refuse_several_scores(self) -> None:
+        """Without a label to tell which scores are meant, there must be one kind of them, or an option."""
+        if self.given.keys() & {"probabilities", "logits", "confidence"}:
+            return
+        found = {kind: family.description for kind, family in find_families(self.table).items()}
+        confidences = self._find(TOP_CONFIDENCE, SCORE)
+        if confidences:
+            found["confidence"] = repr(confidences[0])
+        if len(found) > 1:
+            there = " and ".join(f"{kind} ({columns})" for kind, columns in found.items())
+            options = " or ".join(f"--{kind}" for kind in found)
+            raise InputError(f"there are {there}, and no labels; choose with {options}{self.listing(*LABEL)}")
 
     def optional(self, role: str, names: Sequence[str]) -> str | None:
         """The column given for a role, else the one whose name says it, else None."""

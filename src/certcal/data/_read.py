@@ -209,7 +209,7 @@ class PredictionStream:
         columns = (*layout.columns, *(() if groups.column is None else (groups.column,)))
         batches = self.table.chunks(columns, size, numbers=layout.scores)
         with in_file(self.table.path):
-            yield from pieces(batches, lambda batch, row: _piece(batch, layout, row, classes), groups)
+            yield from pieces(batches, lambda batch, row: piece_of(batch, layout, row, classes), groups)
 
     def _predictions(self, arrays: Mapping[str, Any], first_row: int) -> Predictions:
         """Check one piece; errors name the column and the row of the file."""
@@ -221,10 +221,11 @@ class PredictionStream:
                 return Predictions.from_probabilities(arrays["scores"], arrays["labels"], weight)
             return Predictions.from_logits(arrays["scores"], arrays["labels"], weight)
         except InputError as error:
-            raise InputError(f"{self.table.path}: {_in_the_file(str(error), self.layout, first_row)}") from None
+            raise InputError(f"{self.table.path}: {in_the_file(str(error), self.layout, first_row)}") from None
 
 
-def _piece(batch: Any, layout: Layout, first_row: int, classes: Codes) -> Arrays:
+def piece_of(batch: Any, layout: Layout, first_row: int, classes: Codes) -> Arrays:
+    """Arrays of one record batch, not yet checked for range; without what was true where no column says it."""
     from certcal.data import _values
 
     piece: Arrays = {}
@@ -238,13 +239,13 @@ def _piece(batch: Any, layout: Layout, first_row: int, classes: Codes) -> Arrays
         piece["scores"] = _values.matrix([batch.column(c) for c in family.columns], family.columns, first_row)
     if layout.correct is not None:
         piece["correct"] = _values.outcomes(batch.column(layout.correct), layout.correct, first_row)
+    elif layout.label is None:
+        pass  # it is not known what was true
     elif family is None:
-        assert layout.label is not None
         assert layout.prediction is not None
         truth, prediction = ((name, batch.column(name)) for name in (layout.label, layout.prediction))
         piece["correct"] = equal(classes, truth, prediction, first_row)
     else:
-        assert layout.label is not None
         piece["labels"] = _values.class_numbers(
             batch.column(layout.label), layout.label, first_row, family.classes, is_ordered=family.is_ordered
         )
@@ -256,7 +257,7 @@ def _piece(batch: Any, layout: Layout, first_row: int, classes: Codes) -> Arrays
 _PLACE = re.compile(r"^(confidence|correct|probabilities|logits|labels|sample_weight)\[(\d+)(?:, (\d+))?\]")
 
 
-def _in_the_file(text: str, layout: Layout, first_row: int) -> str:
+def in_the_file(text: str, layout: Layout, first_row: int) -> str:
     """An array's complaint in the words of the file: ``confidence[3]`` is a row of a column."""
     match = _PLACE.match(text)
     if match is None:

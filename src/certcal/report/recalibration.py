@@ -208,7 +208,8 @@ def _clean(before: Judged, after: Judged) -> str:
     parts = [
         f"{each.name} {_change(each, after.clean[key]).removeprefix('goes ')}" for key, each in before.clean.items()
     ]
-    return f"Without a perturbation, on all {next(iter(before.clean.values())).n:,}: {', '.join(parts)}."
+    n = next(iter(before.clean.values())).n
+    return f"Without a perturbation, on {f'all {n:,}' if n > 1 else 'it'}: {', '.join(parts)}."
 
 
 def _capital(sentence: str) -> str:

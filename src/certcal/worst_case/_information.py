@@ -27,7 +27,7 @@ import numpy as np
 
 from certcal._html import element, table
 from certcal._isotonic import isotonic
-from certcal.claims import move_outward, round_outward
+from certcal.claims import move_outward, round_outward, these_samples
 from certcal.worst_case._intervals import Intervals, check_intervals
 from certcal.worst_case._result import WorstCase
 from certcal.worst_case._scores import brier_score
@@ -114,9 +114,12 @@ class Information:
             return f"{where}, no sample is certified, so no information is certified to {survive}."
         if self.right in (0, self.n):
             what, constant = ("correct", 1) if self.right else ("wrong", 0)
+            every, them = f"all {self.n} certified samples are", "them"
+            if self.n == 1:
+                every, them = "the one certified sample is", "it"
             return (
-                f"{where}, all {self.n} certified samples are {what}: the constant confidence {constant} is perfect "
-                "for them, and there is nothing that other confidences could know better."
+                f"{where}, {every} {what}: the constant confidence {constant} is perfect for {them}, and there is "
+                "nothing that other confidences could know better."
             )
         if self.finding == "nothing":
             return (
@@ -209,7 +212,7 @@ def taken_apart(brier: WorstCase | None, kept: Intervals | None) -> Information:
     # No relative error is large: the terms behind it are not negative, and those of the constant are exact.
     resolution = 0.0 if least == 0 else move_outward(max(resolved - _NEGLIGIBLE, least), "lower", 1e-12)
     miscalibration = move_outward(max(0.0, brier.value - constant + resolved) + brier.rounding, "upper")
-    these = f"on these {n} samples"
+    these = f"on {these_samples(n)}"
     texts = round_outward(min(1.0, miscalibration), "upper"), round_outward(resolution, "lower"), _up(uncertainty)
     return Information(
         n,
@@ -281,7 +284,7 @@ def _skill(brier: WorstCase, constant: float, right: int, n: int) -> CertifiedVa
     value = move_outward(1 - move_outward(brier.value, "upper", 1e-12) / constant, "lower", 1e-12)
     text = round_outward(value, "lower")
     sentence = (
-        f"{name} is at least {text} on these {n} samples for all confidences inside the given intervals; above 0, "
+        f"{name} is at least {text} on {these_samples(n)} for all confidences inside the given intervals; above 0, "
         "the confidences are worth more than one constant confidence for all."
     )
     return CertifiedValue(name, value, n, text, sentence)
@@ -294,8 +297,8 @@ def _best_skill(resolution: float, constant: float, right: int, n: int) -> Certi
     value = 0.0 if resolution == 0 else move_outward(resolution / constant, "lower", 1e-12)
     text = round_outward(value, "lower")
     sentence = (
-        f"{name} of the confidences is at least {text} on these {n} samples, to which the map is fitted: an optimistic "
-        "figure for others."
+        f"{name} of the confidences is at least {text} on {these_samples(n)}, to which the map is fitted: an "
+        "optimistic figure for others."
     )
     return CertifiedValue(name, value, n, text, sentence)
 

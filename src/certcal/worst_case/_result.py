@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from certcal._checks import InputError
 from certcal._html import element
 from certcal.binning import BinTable, assign
-from certcal.claims import Frozen, in_words, move_outward, round_outward
+from certcal.claims import Frozen, in_words, move_outward, round_outward, these_samples
 
 Attained = tuple[NDArray[Any], BinTable | None]
 
@@ -155,7 +155,7 @@ class WorstCase:
         """What is claimed."""
         relation = "at most" if self.extreme == "highest" else "at least"
         return (
-            f"{self.name}{in_words(self.settings)} is {relation} {self.text} on these {self.n} samples "
+            f"{self.name}{in_words(self.settings)} is {relation} {self.text} on {these_samples(self.n)} "
             "for all confidences inside the given intervals."
         )
 

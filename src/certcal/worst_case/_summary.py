@@ -12,7 +12,7 @@ import numpy as np
 
 from certcal._html import element, table
 from certcal.bounds import clopper_pearson
-from certcal.claims import Bound, Frozen, in_words, round_outward
+from certcal.claims import Bound, Frozen, in_words, round_outward, these_samples
 from certcal.worst_case._calibration import calibration_error
 from certcal.worst_case._information import Information, taken_apart
 from certcal.worst_case._intervals import Intervals, check_intervals
@@ -72,7 +72,7 @@ class CertifiedRange:
             return self.worst.sentence
         return (
             f"{self.worst.name}{in_words(self.worst.settings)} is between {self.lowest_text} and {self.worst.text} "
-            f"on these {self.worst.n} samples, whatever the confidences inside the given intervals."
+            f"on {these_samples(self.worst.n)}, whatever the confidences inside the given intervals."
         )
 
     def to_dict(self) -> dict[str, Any]:
@@ -305,7 +305,8 @@ def _accuracy(right: int, n: int) -> CertifiedValue:
     value = value if Fraction(value) <= share else math.nextafter(value, 0.0)
     steps = 10_000 * right // n  # exact: the float of 7/10 is a little below, and must not become 0.6999
     text = f"{steps // 10_000}.{steps % 10_000:04d}"
-    sentence = f"certified accuracy is {text}: {right} of these {n} samples are certified and correct."
+    counted = f"{right} of these {n} samples are" if n > 1 else f"this sample is{'' if right else ' not'}"
+    sentence = f"certified accuracy is {text}: {counted} certified and correct."
     return CertifiedValue("certified accuracy", value, n, text, sentence)
 
 

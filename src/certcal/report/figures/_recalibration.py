@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any
 
+from certcal.report._text import counted
 from certcal.report.figures._canvas import (
     BLUE,
     GREEN,
@@ -110,9 +111,9 @@ def pareto_front(found: Recalibration) -> Any:
     chosen = next(point for point in maps if point.tradeoff == found.tradeoff)
     fitted = [_pair(point.fitted) for point in maps]
     handles = [*ax.plot(*zip(*fitted, strict=True), "o-", color=BLUE, markersize=4, linewidth=1.4, zorder=3)]
-    names = [f"{found.method}, {found.n_fit:,} samples of the fit"]
+    names = [f"{found.method}, {counted(found.n_fit, 'sample')} of the fit"]
     marked: list[tuple[list[FrontPoint], str, str, str]] = [
-        (list(maps), "s", VERMILION, f"{found.n_held_out:,} held-out samples, with λ"),
+        (list(maps), "s", VERMILION, f"{counted(found.n_held_out, 'held-out sample')}, with λ"),
         ([identity], "D", "black", "as it is, held-out"),
         ([constant] if constant is not None else [], "^", GREEN, "one constant, held-out"),
     ]

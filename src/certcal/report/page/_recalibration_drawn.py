@@ -148,8 +148,8 @@ def front_figure(found: Recalibration) -> Raw:
         height=frame.bottom + 46,
     )
     keys = [
-        ("line 0", f"{found.method} on the {found.n_fit:,} samples of the fit"),
-        ("dot orange square", f"the same maps on the {found.n_held_out:,} held-out samples, with their λ"),
+        ("line 0", f"{found.method} on the {counted(found.n_fit, 'sample')} of the fit"),
+        ("dot orange square", f"the same maps on the {counted(found.n_held_out, 'held-out sample')}, with their λ"),
         ("dot ink diamond", "as it is, held-out"),
         *([("dot green triangle", "one constant confidence, held-out")] if constant is not None else []),
     ]

@@ -74,7 +74,7 @@ def maps_part(found: Recalibration) -> Raw:
         element(
             "p",
             f"Every map is the best {found.method} one for its λ on the same {counted(found.n_fit, 'sample')}; the "
-            f"numbers are of the {found.n_held_out:,} others. The map that was asked for stands out.",
+            f"numbers are of the {counted(found.n_held_out, 'other')}. The map that was asked for stands out.",
         ),
         tables,
         note(

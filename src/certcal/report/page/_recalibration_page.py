@@ -108,7 +108,7 @@ def _ends(found: Recalibration) -> tuple[JudgedAt, JudgedAt]:
 
 def _over(at: JudgedAt) -> str:
     kept = at.summary.n_certified
-    return f"{kept:,} certified held-out samples" if kept else "all held-out samples: none is certified"
+    return counted(kept, "certified held-out sample") if kept else "all held-out samples: none is certified"
 
 
 def _headline(found: Recalibration) -> Raw:
@@ -140,7 +140,7 @@ def _key_numbers(found: Recalibration) -> Raw:
         return number(mapped[key].value), f"estimate\nas it is: {number(clean[key].value)}"
 
     entries = [
-        ("held-out samples", f"{found.n_held_out:,}", f"fitted to {found.n_fit:,} others"),
+        ("held-out samples", f"{found.n_held_out:,}", f"fitted to {counted(found.n_fit, 'other')}"),
         ("certified accuracy", after.summary.accuracy.text, "at least\nno map changes it"),
         ("certified Brier score", _brier(after).text, f"at most\nas it is: {_brier(before).text}"),
         ("certified skill", after.summary.skill.text, _least(after.summary.skill.value, before.summary.skill.text)),
