@@ -279,9 +279,9 @@ def test_a_map_of_other_data_is_applied_to_all_samples_and_it_is_said(certcal_co
     found = CertifiedIsotonic(0).fit(np.zeros(N), np.ones(N), CORRECT, Z)
     save(found, tmp_path / "bare.json")
     arguments = ("recalibrate", "apply", tmp_path / "bare.json", folder / "plain.csv", "-o", tmp_path / "more.csv")
-    assert "bare.json does not say what it was fitted to, so all are kept; make sure" in flat(
-        certcal_command(*arguments).out
-    )
+    said = "bare.json does not say what it was fitted to, so all are kept; make sure"
+    # The path before it may be long enough to be broken anywhere.
+    assert said.replace(" ", "") in "".join(certcal_command(*arguments).out.split())
 
 
 def test_the_samples_of_a_part_of_a_run_are_known_again(certcal_command, tmp_path):

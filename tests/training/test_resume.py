@@ -108,6 +108,15 @@ def test_training_that_was_killed_resumes_to_the_same_bits(tmp_path):
         assert len(list((tmp_path / method).glob("checkpoint-*"))) == 1
 
 
+@pytest.fixture
+def interrupts():
+    """As at a terminal: processes that are started in the background may ignore Ctrl-C."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.usefixtures("interrupts")
 def test_ctrl_c_finishes_the_step_and_saves_it(tmp_path):
     whole, out = go("gaussian"), tmp_path / "run"
 

@@ -19,6 +19,7 @@ from certcal.calibrators._one_vs_rest import OneVsRest
 from certcal.calibrators._outcomes import OutcomeMap
 from certcal.calibrators._path import certified_path
 from certcal.calibrators._platt import PlattScaling
+from certcal.calibrators._predictions import PredictionRecalibration, recalibrate_predictions
 from certcal.calibrators._recalibrate import FrontPoint, Recalibration, recalibrate
 from certcal.calibrators._samples import CertifiedSamples
 from certcal.calibrators._temperature import TemperatureScaling, fit_temperature
@@ -48,6 +49,7 @@ __all__ = [
     "OneVsRest",
     "OutcomeMap",
     "PlattScaling",
+    "PredictionRecalibration",
     "Recalibration",
     "Saved",
     "ScoreMap",
@@ -60,5 +62,6 @@ __all__ = [
     "judge",
     "load",
     "recalibrate",
+    "recalibrate_predictions",
     "save",
 ]
