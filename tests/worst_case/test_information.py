@@ -264,7 +264,8 @@ def test_confidences_that_survive_as_they_are_beat_every_constant_wherever_they_
 def test_samples_that_are_all_alike_leave_nothing_to_know(correct, words, n):
     found = information([0.25] * n, [0.75] * n, [correct] * n)
     assert found.finding == "undefined"
-    assert f"all {n} certified samples are {words}" in found.verdict_at("1")
+    who = f"all {n} certified samples are" if n > 1 else "the one certified sample is"
+    assert f"{who} {words}" in found.verdict_at("1")
     assert (found.resolution.value, found.uncertainty.text) == (0, "0.0000")
     assert found.miscalibration.value == pytest.approx(0.5625, abs=TINY)
     for skill in (found.skill, found.best_skill):
