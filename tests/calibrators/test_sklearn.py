@@ -15,15 +15,21 @@ from sklearn.utils.validation import check_is_fitted
 
 from certcal.calibrators import (
     BetaCalibration,
+    CertifiedBeta,
     CertifiedIsotonic,
+    CertifiedMap,
+    CertifiedTemperature,
     Chain,
     ConfidenceChain,
     EqualMassBinning,
     HistogramBinning,
     IsotonicCalibration,
+    MatrixScaling,
     OneVsRest,
     PlattScaling,
+    TemperatureScaling,
     TopLabel,
+    VectorScaling,
 )
 
 CONFIDENCE = [
@@ -34,11 +40,16 @@ CONFIDENCE = [
     EqualMassBinning(bins=4, closed="right"),
     ConfidenceChain([PlattScaling(), HistogramBinning()]),
     CertifiedIsotonic(tradeoff=0.25),
+    CertifiedTemperature(tradeoff=0.25),
+    CertifiedBeta(tradeoff=1.0),
 ]
 SCORES = [
     TopLabel(HistogramBinning(bins=3), per_class=True),
     OneVsRest(IsotonicCalibration()),
     Chain([TopLabel(PlattScaling())]),
+    TemperatureScaling(),
+    VectorScaling(penalty=2.0),
+    MatrixScaling(off_diagonal_penalty=10.0),
 ]
 every_one = pytest.mark.parametrize("one", [*CONFIDENCE, *SCORES], ids=repr)
 
@@ -135,8 +146,10 @@ def test_maps_of_scores_differ_from_other_classifiers_where_it_is_written_down_a
 @every_one
 def test_a_clone_has_the_parameters_and_is_not_fitted(one):
     sample = scored() if one in SCORES else drawn()
-    if not isinstance(one, CertifiedIsotonic):
-        one = one.unfitted().fit(*sample)
+    if isinstance(one, CertifiedMap):
+        z, correct = sample
+        sample = (z / 2, (1 + z) / 2, correct, z)
+    one = one.unfitted().fit(*sample)
     other = clone(one)
     assert repr(other) == repr(one)
     assert other is not one

@@ -6,13 +6,14 @@ prove one, and is worth something only if it is strong. That it is strong is tes
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pytest
 from scipy.stats import norm
 
 from certcal._threads import one_blas_thread
+from certcal.calibrators import CertifiedBeta, CertifiedIsotonic, CertifiedSamples, CertifiedTemperature
 from certcal.data import embedded_network
 from certcal.models import wrap
 from certcal.smoothing import CONFIDENCES, Counts, certificates, sample
@@ -131,6 +132,32 @@ def test_no_attack_leaves_the_certified_interval(arena, kind, radius):
         _, confidence, _ = arena.attacked[radius, direction]
         assert np.all(confidence[held] + MARGIN >= made.lower[held])
         assert np.all(confidence[held] - MARGIN <= made.upper[held])
+
+
+@pytest.mark.parametrize("kind", [CertifiedIsotonic, CertifiedTemperature, CertifiedBeta])
+def test_no_attack_leaves_the_interval_of_the_recalibrated_network(arena, kind):
+    # The network is right about nearly all of these: other outcomes, for maps that are not constant.
+    samples = CertifiedSamples.from_counts(arena.counts, RADII)
+    least_sure = samples.confidence < np.quantile(samples.confidence, 0.4)
+    samples = replace(samples, correct=(~least_sure).astype(np.uint8))
+    fit, rest = samples.split(0.5, seed=0)
+    fitted = kind(0.25).fit_samples(fit)
+    assert np.ptp(fitted.transform([0.3, 0.99])) > 0.05
+    after = rest.mapped(fitted)
+    for k, radius in enumerate(RADII):
+        held = rest.certified[:, k]
+        assert np.count_nonzero(held) > len(rest) / 2
+        worst = np.zeros(len(rest))
+        for direction in (-1, 1):
+            confidence = arena.attacked[radius, direction][1][rest.index]
+            low, high = (fitted.transform(np.clip(confidence + side * MARGIN, 0, 1)) for side in (-1, 1))
+            assert np.all(high[held] >= after.lower[held, k])
+            assert np.all(low[held] <= after.upper[held, k])
+            # What the attack reached at the least, seen through its error: the nearer of the two to the outcome.
+            reached = np.where(rest.correct == 1, 1 - high, low)
+            worst = np.maximum(worst, np.maximum(reached, 0) ** 2)
+        certified = after.summary(k)["brier_score"].worst
+        assert 0 < worst[held].mean() <= certified.value + certified.rounding
 
 
 @pytest.mark.parametrize("radius", RADII)
