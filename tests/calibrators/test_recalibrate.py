@@ -11,6 +11,7 @@ import pytest
 from certcal import InputError
 from certcal.calibrators import CertifiedIsotonic, CertifiedSamples, TemperatureScaling, certified_path, recalibrate
 from certcal.calibrators._points import Parts
+from certcal.smoothing import Counts
 from certcal.worst_case import brier_score
 
 
@@ -238,3 +239,13 @@ def test_a_path_sorts_its_samples_once(monkeypatch):
     assert [each.tradeoff for each in path] == np.linspace(0, 1, 21).tolist()
     assert all(isinstance(each, CertifiedIsotonic) for each in path)
     assert Parts.of(made(10)).share.tolist() == [1.0]
+
+
+def test_claims_of_a_run_fail_with_the_probability_that_its_certificates_were_made_with():
+    rng = np.random.default_rng(8)
+    draws = rng.beta(8, 2, (40, 300))
+    votes = (draws > 0.4).sum(axis=1)
+    counts = Counts.from_confidences(draws, np.linspace(0.01, 0.99, 99), votes=votes, sigma=0.5)
+    samples = CertifiedSamples.from_counts(counts, [0.1], alpha=0.02)
+    found = recalibrate(samples, tradeoff=0.5, tradeoffs=())
+    assert [line.at[0].claim.ledger.budget for line in found.lines] == [0.02, 0.02]

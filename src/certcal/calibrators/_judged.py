@@ -147,7 +147,8 @@ def judge(
         claim = None
         if mapped.certificates:
             one = mapped.certificates[k]
-            claim = one.claim(bins=bins, closed=closed, samples="certified" if one.n_certified else "all")
+            counted = "certified" if one.n_certified else "all"
+            claim = one.claim(bins=bins, closed=closed, samples=counted, delta=one.alpha)  # as a review of the run does
         summary = mapped.summary(k, bins=bins, closed=closed, delta=delta)
         at.append(JudgedAt(radius, summary, claim, gain_over(mapped, k, constant[k], delta)))
     return Judged(name, method, tradeoff, calibrator, clean, tuple(at))
