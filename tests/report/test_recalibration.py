@@ -131,6 +131,7 @@ def test_json_has_every_map_and_no_nan(found):
     text = results.to_json()
     assert "NaN" not in text
     document = json.loads(text)
+    assert document["map"] == found.calibrator.to_dict()
     assert (document["source"], document["columns"], document["claims"]) == ("x.csv", {"lower": "lo"}, ["One."])
     assert document["conventions"]["bins_are"] == "[a, b), the last one closed"
     assert [line["name"] for line in document["lines"]] == [line.name for line in found.lines]

@@ -7,7 +7,7 @@ import io
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import certcal
 from certcal.report.results._json import BRACKETS, as_text, for_json
@@ -16,9 +16,43 @@ if TYPE_CHECKING:
     from certcal.calibrators import Judged, Recalibration
     from certcal.calibrators._predictions import PredictionRecalibration
 
+Found = TypeVar("Found", bound="Recalibration | PredictionRecalibration")
+
 
 @dataclass(frozen=True)
-class RecalibratedResults:
+class _Recalibrated(Generic[Found]):
+    """What both kinds of results have in common; their attributes are described there."""
+
+    source: str
+    description: str
+    found: Found
+    claims: Sequence[str]
+    notes: str
+    about: Mapping[str, Any] = field(default_factory=dict[str, Any])
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values for JSON; what is undefined is null."""
+        document = self.found.to_dict()
+        settings = document.pop("settings")
+        return for_json(
+            {
+                "certcal": certcal.__version__,
+                **document,
+                "map": self.found.calibrator.to_dict(),
+                "source": self.source,
+                **self.about,
+                "conventions": {**settings, "bins_are": BRACKETS[str(settings["closed"])]},
+                "claims": list(self.claims),
+            }
+        )
+
+    def to_json(self) -> str:
+        """Indented JSON."""
+        return as_text(self.to_dict())
+
+
+@dataclass(frozen=True)
+class RecalibratedResults(_Recalibrated["Recalibration"]):
     """Everything that is printed or written about maps of certified confidences.
 
     Attributes
@@ -37,32 +71,6 @@ class RecalibratedResults:
         Where the intervals come from, for machines: the columns of a table, or the run.
     """
 
-    source: str
-    description: str
-    found: Recalibration
-    claims: Sequence[str]
-    notes: str
-    about: Mapping[str, Any] = field(default_factory=dict[str, Any])
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain values for JSON; what is undefined is null."""
-        document = self.found.to_dict()
-        settings = document.pop("settings")
-        return for_json(
-            {
-                "certcal": certcal.__version__,
-                **document,
-                "source": self.source,
-                **self.about,
-                "conventions": {**settings, "bins_are": BRACKETS[str(settings["closed"])]},
-                "claims": list(self.claims),
-            }
-        )
-
-    def to_json(self) -> str:
-        """Indented JSON."""
-        return as_text(self.to_dict())
-
     def to_csv(self) -> str:
         """One line per map, radius and claim, with all digits; estimates without a perturbation have no radius."""
         buffer = io.StringIO(newline="")
@@ -79,7 +87,7 @@ class RecalibratedResults:
 
 
 @dataclass(frozen=True)
-class RecalibratedPredictions:
+class RecalibratedPredictions(_Recalibrated["PredictionRecalibration"]):
     """Everything that is printed or written about a calibrator of predictions.
 
     Attributes
@@ -89,32 +97,6 @@ class RecalibratedPredictions:
     found
         The map and what it does to samples that it was not fitted to.
     """
-
-    source: str
-    description: str
-    found: PredictionRecalibration
-    claims: Sequence[str]
-    notes: str
-    about: Mapping[str, Any] = field(default_factory=dict[str, Any])
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain values for JSON; what is undefined is null."""
-        document = self.found.to_dict()
-        settings = document.pop("settings")
-        return for_json(
-            {
-                "certcal": certcal.__version__,
-                **document,
-                "source": self.source,
-                **self.about,
-                "conventions": {**settings, "bins_are": BRACKETS[str(settings["closed"])]},
-                "claims": list(self.claims),
-            }
-        )
-
-    def to_json(self) -> str:
-        """Indented JSON."""
-        return as_text(self.to_dict())
 
     def to_csv(self) -> str:
         """One line per metric before and after the map, with all digits."""
