@@ -40,7 +40,7 @@ $(VENV)/.demo: pyproject.toml constraints.txt
 $(VENV)/.dev: pyproject.toml constraints.txt
 	$(call make_venv,$(VENV))
 	@echo "Installing certcal and its development tools into $(VENV) (once, a few minutes) …"
-	@$(PY) $(INSTALL) -e '.[dev,sklearn,report,torch,onnx]'
+	@$(PY) $(INSTALL) -e '.[dev,sklearn,report,torch,onnx,ray,interop]'
 	@touch $(VENV)/.demo $@
 
 setup: $(VENV)/.dev ## create .venv with everything that development needs

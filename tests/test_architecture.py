@@ -17,7 +17,7 @@ SOURCE = Path(__file__).parent.parent / "src" / "certcal"
 # Groups of rooms, top to bottom: a room may use any room of a lower group. Private modules (`_name`) are the lowest.
 GROUPS = (
     ("cli", "report", "study"),
-    ("training", "attacks", "calibrators", "smoothing", "torchmetrics"),
+    ("training", "attacks", "interop", "calibrators", "smoothing", "torchmetrics"),
     ("worst_case", "bounds", "metrics", "models", "data", "engines"),
     ("claims", "predictions", "binning"),
 )
@@ -25,7 +25,10 @@ GROUPS = (
 SIDEWAYS = {
     ("cli", "report"),
     ("cli", "study"),
+    ("report", "study"),
     ("training", "attacks"),
+    ("interop", "calibrators"),
+    ("interop", "torchmetrics"),
     ("calibrators", "smoothing"),
     ("worst_case", "bounds"),
     ("worst_case", "metrics"),
@@ -35,7 +38,7 @@ SIDEWAYS = {
 NUMERICS = {"worst_case", "bounds", "metrics", "claims", "predictions", "binning"}
 
 # Rooms that may be imported for nothing: what they need beyond numpy loads when it is used.
-LIGHT = NUMERICS | {"data", "engines", "models", "report", "calibrators", "smoothing", "study"}
+LIGHT = NUMERICS | {"data", "engines", "models", "report", "calibrators", "smoothing", "study", "interop"}
 
 # What an import by a name that is not written down counts as.
 COMPUTED = "a module by a computed name"
@@ -47,14 +50,19 @@ LIBRARIES = {
     "pyarrow": {"data", "smoothing", "study"},
     "rich": {"cli", "report"},
     "click": {"cli"},
-    "torch": {"attacks", "training", "models", "torchmetrics", "worst_case/baselines"},
-    "torchmetrics": {"torchmetrics"},
+    "torch": {"attacks", "training", "models", "torchmetrics", "interop", "worst_case/baselines"},
+    "torchmetrics": {"torchmetrics", "interop"},
     "safetensors": {"training", "models"},
     "onnx": {"models"},
     "onnxruntime": {"models"},
     "onnxscript": {"models"},
     "PIL": {"data"},
     "ray": {"engines"},
+    "mlflow": {"interop"},
+    "lightning": {"interop"},
+    "pytorch_lightning": {"interop"},
+    "evaluate": {"interop"},
+    "datasets": {"interop"},
     "matplotlib": {"report"},
     "plotly": set[str](),
     "sklearn": {"calibrators", "models", "data"},

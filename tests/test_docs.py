@@ -173,7 +173,14 @@ def threads_of_torch() -> Iterator[None]:
     torch.set_num_threads(before)
 
 
-@pytest.mark.usefixtures("threads_of_torch")
+@pytest.fixture
+def environment() -> Iterator[None]:
+    """A page may set variables; the tests after it have what they had."""
+    with mock.patch.dict(os.environ):
+        yield
+
+
+@pytest.mark.usefixtures("threads_of_torch", "environment")
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 def test_a_page_does_what_it_shows(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)

@@ -7,8 +7,9 @@ block order, so a result never depends on how the threads were scheduled.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Generator
+from contextlib import AbstractContextManager, contextmanager
+from contextvars import ContextVar
 from importlib import import_module
 from typing import Any, TypeVar
 
@@ -16,6 +17,8 @@ Result = TypeVar("Result")
 
 # Below this many elements starting a thread costs more than it saves.
 SMALL = 200_000
+
+_ALONE: ContextVar[bool] = ContextVar("certcal.one_thread", default=False)
 
 
 def thread_count() -> int:
@@ -26,6 +29,8 @@ def thread_count() -> int:
     >>> thread_count() >= 1
     True
     """
+    if _ALONE.get():
+        return 1
     available = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     asked = os.environ.get("OMP_NUM_THREADS", "")
     return max(1, min(available, int(asked))) if asked.isdigit() else available
@@ -61,6 +66,23 @@ def map_blocks(function: Callable[[int, int], Result], n: int, small: int = SMAL
     bounds = [n * k // workers for k in range(workers + 1)]
     with ThreadPoolExecutor(workers) as pool:
         return list(pool.map(function, bounds[:-1], bounds[1:]))
+
+
+@contextmanager
+def one_thread() -> Generator[None, None, None]:
+    """Let what is called inside stay on this thread: sums over blocks then have the same bits on every machine.
+
+    Examples
+    --------
+    >>> with one_thread():
+    ...     thread_count()
+    1
+    """
+    before = _ALONE.set(True)
+    try:
+        yield
+    finally:
+        _ALONE.reset(before)
 
 
 def one_blas_thread() -> AbstractContextManager[Any]:

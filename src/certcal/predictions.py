@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from certcal import _checks
 from certcal._checks import InputError
+from certcal._threads import map_blocks
 
 Kind = Literal["probabilities", "logits", "confidence"]
 
@@ -244,13 +245,17 @@ def _blocks(rows: int, columns: int) -> Iterator[slice]:
 
 def _softmax(logits: NDArray[Any]) -> NDArray[Any]:
     out = np.empty_like(logits)
-    for rows in _blocks(*logits.shape):
-        block = logits[rows].astype(np.float64)
-        with np.errstate(over="ignore", under="ignore"):  # a difference of -inf is a probability of 0
-            block -= block.max(axis=1, keepdims=True)
-            np.exp(block, out=block)
-        block /= block.sum(axis=1, keepdims=True)
-        out[rows] = block
+
+    def some(start: int, stop: int) -> None:
+        for rows in _blocks(stop - start, logits.shape[1]):
+            block = logits[start:stop][rows].astype(np.float64)
+            with np.errstate(over="ignore", under="ignore"):  # a difference of -inf is a probability of 0
+                block -= block.max(axis=1, keepdims=True)
+                np.exp(block, out=block)
+            block /= block.sum(axis=1, keepdims=True)
+            out[start:stop][rows] = block
+
+    map_blocks(some, logits.shape[0], small=1 + _BLOCK_ENTRIES // logits.shape[1])
     return out
 
 

@@ -17,6 +17,7 @@ from certcal.report.page import page
 from certcal.smoothing import Run, sample
 from tests.report.attacked import attacked_results
 from tests.report.recalibrated import recalibrated_run
+from tests.report.studied import studied_results
 
 # Would set a mark if any of it became markup or script; a file's name has no slash.
 FILE_NAME = "<img src=x onerror=window.hacked=1>\"'&"
@@ -39,6 +40,7 @@ RICH = ("groups", "intervals", "run", "comparison", "nothing-certified")
 # Made of results that need no model.
 ATTACK = "attack"
 RECALIBRATION = "recalibration"
+STUDY = "study"
 HOSTILE_PAGES = ("hostile-table", "hostile-intervals", "hostile-run", "hostile-comparison")
 SIDE = 8
 
@@ -66,9 +68,10 @@ def make(folder: Path) -> dict[str, Path]:
     np.savez(data, inputs=images, labels=labels)
     small, large = draw(folder / "small-noise", 0.25), draw(folder / "large-noise", 0.5)
 
-    made = {name: folder / f"{name}.html" for name in (*PAGES, ATTACK, RECALIBRATION, *HOSTILE_PAGES)}
+    made = {name: folder / f"{name}.html" for name in (*PAGES, ATTACK, RECALIBRATION, STUDY, *HOSTILE_PAGES)}
     page(attacked_results(source=HOSTILE)).save(made[ATTACK])
     page(recalibrated_run(source=HOSTILE)).save(made[RECALIBRATION])
+    page(studied_results(source=HOSTILE)).save(made[STUDY])
     report(made["table"], table, "--bootstrap", 0)
     report(made["groups"], table, "--by", "hospital", "--bootstrap", 20)
     report(made["intervals"], intervals, "--by", "group")

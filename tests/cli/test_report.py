@@ -211,7 +211,7 @@ def test_several_runs_become_a_comparison(certcal_command, run, here):
         ("run", ("--radius", "wide"), "'wide' is no radius"),
         ("run", ("-o", "page.pdf"), "choose one of the endings .html, .json, .csv"),
         ("intervals", ("--radius", "0.5"), "is a table, of which --radius names the column of radii"),
-        ("intervals", ("--bootstrap", "10"), "--bootstrap is for a table of predictions, and"),
+        ("intervals", ("--bootstrap", "10"), "--bootstrap is for a table of predictions or a table of a study, and"),
         ("nothing.csv", (), "there is no such table, run or log; check the path"),
     ],
 )

@@ -52,6 +52,55 @@ def test_same_seed_gives_the_same_row_and_another_seed_another_split():
     assert battery(predictions, seed=1).temperature != battery(predictions, seed=2).temperature
 
 
+def test_probabilities_have_the_temperature_and_the_measurements_of_the_logits_they_came_from():
+    logits = overconfident()
+    result = battery(Predictions.from_probabilities(logits.probabilities, logits.labels))
+    expected = battery(logits)
+    assert result.temperature == pytest.approx(expected.temperature, rel=1e-9)
+    for one, other in zip(result, expected, strict=True):
+        assert (one.name, one.settings) == (other.name, other.settings)
+        assert one.value == pytest.approx(other.value, rel=1e-6), one.name
+
+
+def test_probabilities_in_float32_have_nearly_the_temperature_of_their_logits():
+    logits = overconfident()
+    half = battery(Predictions.from_probabilities(logits.probabilities.astype(np.float32), logits.labels))
+    assert half.temperature == pytest.approx(battery(logits).temperature, rel=1e-6)
+    assert half.after["accuracy"].value == half.before["accuracy"].value
+
+
+def test_a_probability_of_zero_is_scaled_as_the_smallest_normal_number_of_float32():
+    p, y = overconfident().probabilities.copy(), overconfident().labels
+    p[:, 0] = np.where(p[:, 0] < 1e-6, 0, p[:, 0])
+    p /= p.sum(axis=1, keepdims=True)
+    assert ((p[:, 0] == 0) & (y == 0)).any()
+    result = battery(Predictions.from_probabilities(p, y))
+    logits = np.log(np.maximum(p, np.finfo(np.float32).tiny))
+    expected = battery(Predictions.from_logits(logits, y))
+    assert result.temperature == expected.temperature
+    assert result.after["nll"].value == expected.after["nll"].value
+    assert np.isfinite(result.after["nll"].value)
+    assert result.before["nll"].value == np.inf  # of what was given, nothing is clipped
+
+
+def test_battery_is_the_same_on_one_thread_and_on_several(monkeypatch):
+    several = battery(overconfident(400)).to_row()
+    monkeypatch.setenv("OMP_NUM_THREADS", "1")
+    assert battery(overconfident(400)).to_row() == several
+
+
+def test_after_scaling_the_measurements_are_those_of_the_scaled_logits():
+    predictions = overconfident()
+    result = battery(predictions)
+    order = np.random.default_rng(0).permutation(len(predictions))
+    test = predictions.select(np.sort(order[400:]))
+    scaled = certcal.measure(Predictions.from_logits(test.logits / result.temperature, test.labels), bins=[15])
+    for name in ("ece", "mce", "classwise_ece", "classwise_equal_mass_ece", "equal_mass_ece"):
+        assert result.after[name, 15].value == scaled[name].value
+    for name in ("ks_error", "kde_ece", "mmce", "nll", "brier_score"):
+        assert result.after[name].value == scaled[name].value
+
+
 @pytest.mark.parametrize(
     ("predictions", "options", "message"),
     [

@@ -112,3 +112,29 @@ def derivatives(logits: Any, labels: Any, weights: Any, tops: Any, inverse: Any)
             curvature += weight * max(0.0, square - mean * mean)
             third += weight * (sums[3, j] / total - 3.0 * mean * square + 2.0 * mean * mean * mean)
     return slope, curvature, third
+
+
+@njit(cache=True, nogil=True)
+def row_losses(logits: Any, labels: Any, out: Any) -> None:
+    """Log Σ exp(x) - x(label) of every row.
+
+    What lies further below the largest logit than FLOOR counts as FLOOR, which adds less than 1e-300. The sum goes
+    through as many lanes as fit, so that its rounding stays below classes / LANES units in the last place.
+    """
+    rows, classes = logits.shape
+    width = (classes + LANES - 1) // LANES * LANES
+    values, shares, lanes = np.full(width, FLOOR), np.empty(width), np.empty(LANES)
+    tops = np.empty(rows, logits.dtype)
+    row_tops(logits, tops)
+    for i in range(rows):
+        row = logits[i]
+        top = np.float64(tops[i])
+        for k in range(classes):
+            x = np.float64(row[k]) - top
+            values[k] = x if x > FLOOR else FLOOR
+        exponentials(values, 1.0, shares)
+        lanes[:] = 0.0
+        for start in range(0, width, LANES):
+            for j in range(LANES):
+                lanes[j] += shares[start + j]
+        out[i] = math.log(lanes.sum()) - (np.float64(row[labels[i]]) - top)

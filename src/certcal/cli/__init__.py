@@ -29,6 +29,7 @@ __all__ = ["cli", "main"]
         "attack": ("certcal.cli.attack", "Attack a model's confidences, with every prediction kept."),
         "train": ("certcal.cli.train", "Train a network whose confidences withstand attacks."),
         "recalibrate": ("certcal.cli.recalibrate", "Repair confidences with a map, also in the worst case."),
+        "study": ("certcal.cli.study", "Measure many models, and ask what they say about calibration."),
         "report": ("certcal.cli.report", "Write a page that others can read and check."),
         "demo": ("certcal.cli.demo", "See what it does, on data that is already here."),
         "completion": ("certcal.cli.completion", "Teach a shell to complete certcal's command lines."),

@@ -19,6 +19,8 @@ from certcal.report.results import (
     MeasuredResults,
     RecalibratedPredictions,
     RecalibratedResults,
+    SearchedResults,
+    StudiedResults,
 )
 
 Results: TypeAlias = (
@@ -29,6 +31,8 @@ Results: TypeAlias = (
     | AttackedResults
     | RecalibratedResults
     | RecalibratedPredictions
+    | SearchedResults
+    | StudiedResults
 )
 
 PAGE, INTERVALS = ".html", ".parquet"

@@ -11,7 +11,13 @@ from typing import Any
 import click
 
 from certcal.report.page import Provenance
-from certcal.report.results import AttackedResults, CertifiedResults, MeasuredResults, RecalibratedResults
+from certcal.report.results import (
+    AttackedResults,
+    CertifiedResults,
+    MeasuredResults,
+    RecalibratedResults,
+    StudiedResults,
+)
 
 Input = tuple[str, int, str]
 
@@ -46,6 +52,8 @@ def _seeds(results: Any) -> dict[str, int]:
         return {"split of the samples": results.found.settings["seed"], **noise}
     if isinstance(results, AttackedResults) and results.conventions["sigma"] is not None:
         return {"noise of the smoothed classifier": results.conventions["seed"]}
+    if isinstance(results, StudiedResults) and "seed" in results.review.settings:
+        return {"bootstrap over models": results.review.settings["seed"]}
     return {}
 
 

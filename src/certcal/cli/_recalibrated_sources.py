@@ -45,6 +45,8 @@ def source_kind(source: str, given: Sequence[str]) -> tuple[Path, str]:
     kind = kind_of([source], given)
     if kind == "comparison":
         raise InputError(f"{source}: this is a log of certified radii, which holds no confidences; give a run or table")
+    if kind == "study":
+        raise InputError(f"{source}: this is the table of a study, which holds no confidences; give a run or table")
     return path, kind
 
 

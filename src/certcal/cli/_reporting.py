@@ -21,10 +21,10 @@ from certcal.data._layout import OPTIONS
 from certcal.data._roles import LOWER, UPPER
 from certcal.report._text import printable
 from certcal.report.bounds import bound_sentences
-from certcal.report.results import CertifiedResults, ComparedResults, MeasuredResults
+from certcal.report.results import CertifiedResults, ComparedResults, MeasuredResults, StudiedResults
 from certcal.smoothing import open_run
 
-Results: TypeAlias = MeasuredResults | CertifiedResults | ComparedResults
+Results: TypeAlias = MeasuredResults | CertifiedResults | ComparedResults | StudiedResults
 
 # What a source can be, and in how many words.
 KINDS = {
@@ -32,6 +32,7 @@ KINDS = {
     "intervals": "a table of intervals",
     "run": "a run",
     "comparison": "runs or logs to compare",
+    "study": "a table of a study",
 }
 _ALPHA_OF_RUNS = 0.001
 _LOG = {"idx", "predict", "radius"}
@@ -41,6 +42,8 @@ _BOTH = ("correct", "prediction", "label", "by")
 # Which kinds an option is for; one that is not here is for all but comparisons.
 _FOR = {
     **dict.fromkeys(_MEASURED, ("predictions",)),
+    **dict.fromkeys(("bootstrap", "level", "seed"), ("predictions", "study")),
+    "bins": ("predictions", "intervals", "run", "study"),
     **dict.fromkeys(_CERTIFIED, ("intervals",)),
     **dict.fromkeys(_BOTH, ("predictions", "intervals")),
     "confidence": ("predictions", "run"),
@@ -86,9 +89,19 @@ def kind_of(sources: Sequence[str], given: Iterable[str]) -> str:
         return "comparison"
     if options & set(_CERTIFIED):
         return "intervals"
+    if _is_study(names):
+        return "study"
     if options & {"confidence", "probabilities", "logits"}:
         return "predictions"
     return "intervals" if names & set(LOWER) and names & set(UPPER) else "predictions"
+
+
+def _is_study(names: Iterable[str]) -> bool:
+    """Whether columns are those of a study: models, and measurements before or after temperature scaling."""
+    from certcal.study import Measurement
+
+    known = set(names)
+    return "model" in known and any(Measurement.parse(name) is not None for name in known)
 
 
 def _refuse_tables(paths: Iterable[Path]) -> None:
@@ -154,6 +167,8 @@ def reported(kind: str, sources: Sequence[str], options: Mapping[str, Any]) -> R
         return _comparison(sources, options)
     if kind == "predictions":
         return _predictions(sources[0], options)
+    if kind == "study":
+        return _study(sources[0], options)
     return _run(Path(sources[0]), options) if kind == "run" else _intervals(Path(sources[0]), options)
 
 
@@ -178,6 +193,19 @@ def _predictions(source: str, options: Mapping[str, Any]) -> Reported:
         why = "the table is read in pieces" if pieces else "the samples are weighted"
         notes.append(f"Without bounds on the true calibration error, since {why}.")
     return Reported(results, notes=notes)
+
+
+def _study(source: str, options: Mapping[str, Any]) -> Reported:
+    from certcal.cli._reviewing import FEWEST_RESAMPLES, review_table
+
+    if len(options["bins"]) > 1:
+        raise InputError("--bins: models are ordered by one number of bins; give one")
+    asked = {"bins": options["bins"][0], "level": options["level"], "seed": options["seed"]}
+    if options["bootstrap"] is not None and options["bootstrap"] < FEWEST_RESAMPLES:
+        raise InputError(f"--bootstrap: intervals over models need at least {FEWEST_RESAMPLES} resamples")
+    resamples = {} if options["bootstrap"] is None else {"resamples": options["bootstrap"]}
+    results = review_table(source, **asked, **resamples)
+    return Reported(results, notes=["certcal study review asks for other metrics, columns and parts of the models."])
 
 
 def _intervals(source: Path, options: Mapping[str, Any]) -> Reported:
@@ -258,6 +286,8 @@ def headline(results: Results) -> list[str]:
     if isinstance(results, ComparedResults):
         pairs = [pair.sentence for pair in results.comparison.dominance]
         return [sentence[:1].upper() + sentence[1:] for sentence in pairs]
+    if isinstance(results, StudiedResults):
+        return [f"{each.number}  {each.answer}" for each in results.review]
     rows = {row.name: row for row in reversed(results.whole.rows)}
     return [*bound_sentences(results.bounds), rows.get("ece", results.whole.rows[0]).sentence]
 
@@ -274,7 +304,8 @@ def show_reported(results: Results, what: str, notes: Sequence[str]) -> None:
     sentences = headline(results)
     if sentences:
         console.print()
-        console.print(Text("What is claimed", style="bold"))
+        heading = "What was found" if isinstance(results, StudiedResults) else "What is claimed"
+        console.print(Text(heading, style="bold"))
         for sentence in sentences:
             console.print(Text(printable(sentence)))
     if notes:

@@ -8,6 +8,7 @@ from typing import Any
 import click
 
 from certcal.cli._commands import ExampleCommand
+from certcal.cli._mlflow import is_mlflow_asked, log_if_asked, mlflow_option
 from certcal.cli._parameters import (
     MOST_SEED,
     bin_count_option,
@@ -75,6 +76,7 @@ _BOUNDING = "Bounding"
 @number(_BOUNDING, "--seed", least=0, most=MOST_SEED, default="0", metavar="N", help="Of noise and folds. Default: 0.")
 @score_column_options
 @file_options("Also write a page (.html), a diagram of the terms (.png .svg .pdf) or numbers (.json .csv)")
+@mlflow_option
 def bound(
     table: str,
     variation: float,
@@ -103,6 +105,8 @@ def bound(
     refuse_run(table)
     if tolerance is not None and (perturb is not None or outputs):
         raise InputError("--choose-bandwidth prints a bandwidth and nothing else; leave --perturb and -o out")
+    if tolerance is not None and is_mlflow_asked():
+        raise InputError("--choose-bandwidth finds nothing to log; leave --mlflow out")
     paths = check_outputs(outputs, DRAWN, force=force, sources=[table])
     overrides = {role: options.pop(role) for role in OPTIONS if role in options}
     if tolerance is not None:
@@ -118,3 +122,4 @@ def bound(
 
         show_bounds(results)
     announce(paths)
+    log_if_asked(results, paths)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from certcal.cli._commands import ExampleCommand
+from certcal.cli._mlflow import log_if_asked, mlflow_option
 from certcal.cli._parameters import certifying_options, interval_column_options, number_output_options, run_options
 
 if TYPE_CHECKING:
@@ -38,6 +39,7 @@ _ALPHA_OF_RUNS = 0.001
 @run_options
 @interval_column_options
 @number_output_options
+@mlflow_option
 def certify(
     source: str,
     radius: str | None,
@@ -89,6 +91,7 @@ def certify(
 
         show_certified(results)
     announce(paths)
+    log_if_asked(results, paths)
 
 
 def _from_run(

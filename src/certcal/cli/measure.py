@@ -7,6 +7,7 @@ from typing import Any
 import click
 
 from certcal.cli._commands import ExampleCommand
+from certcal.cli._mlflow import log_if_asked, mlflow_option
 from certcal.cli._parameters import (
     MEASURING,
     column_options,
@@ -38,6 +39,7 @@ _DELTA = 0.05
 @memory_option
 @option(MEASURING, "--bounds", is_flag=True, help="Also bound the true calibration error, as certcal bound does.")
 @output_options
+@mlflow_option
 def measure(
     table: str,
     by: str | None,
@@ -81,3 +83,4 @@ def measure(
 
         show(results, diagram=not no_diagram, explain=explain)
     announce(paths)
+    log_if_asked(results, paths)

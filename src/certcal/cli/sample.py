@@ -10,6 +10,7 @@ import click
 
 from certcal.cli._boundary import INTERRUPTED
 from certcal.cli._commands import ExampleCommand
+from certcal.cli._engine_options import chosen_engine, engine_options
 from certcal.cli._parameters import OUTPUT, json_option, model_options, number, option, quiet_option
 from certcal.cli._parse import optional, parse_positive, parse_radius, parse_share
 
@@ -30,6 +31,7 @@ _MOST = 2**31 - 1
         ("certcal sample --model net.onnx --data test.npz --sigma 0.5 -n 200000 -o run", "add draws to it"),
         ("certcal sample --model mine:f --outputs logits --data t.npz --sigma 1 -o run", "a Python function"),
         ("certcal sample --model n.pt2 --data t.npz --sigma 1 --workers 8 -o run", "on eight processes"),
+        ("certcal sample --model n.pt2 --data t.npz --sigma 1 --engine ray -o run", "on Ray; see --address"),
         ("certcal sample --model n.onnx --data t.npz --sigma 1 --decide-radius 0.5", "only: is R > 0.5?"),
     ),
 )
@@ -51,7 +53,7 @@ _MOST = 2**31 - 1
 )
 @number(_DRAWING, "--seed", least=0, most=2**64 - 1, default="0", metavar="N", help="Of the noise. Default: 0.")
 @option(_DRAWING, "--exact-noise", is_flag=True, help="Discretised noise for inputs on k/255; no rounding error.")
-@number(_RUNNING, "--workers", least=1, most=1024, default="1", metavar="N", help="Processes. Default: 1.")
+@engine_options(_RUNNING)
 @number(_RUNNING, "--batch", least=1, most=1 << 24, default="500", metavar="N", help="Rows per call. Default: 500.")
 @option(
     _DECIDING,
@@ -88,7 +90,10 @@ def sample(
     n0: int,
     seed: int,
     exact_noise: bool,
-    workers: int,
+    workers: int | None,
+    engine: str,
+    address: str | None,
+    gpus: float | None,
     batch: int,
     decide_radius: float | None,
     alpha: float | None,
@@ -105,11 +110,14 @@ def sample(
     from certcal.cli._progress import Waiting
     from certcal.cli._sources import existing_files, refuse_inside
 
+    place = chosen_engine(engine, address, workers, gpus)
     drawing = {"sigma": sigma, "n0": n0, "seed": seed, "noise": "exact" if exact_noise else "gaussian", "batch": batch}
     if decide_radius is not None:
         from certcal.cli._deciding import check_decisions_file, decided, hand_over
 
-        file = check_decisions_file(output, force=force, workers=workers)
+        if engine == "ray":
+            raise click.UsageError("--engine ray is for runs, and --decide-radius draws in this process; leave one out")
+        file = check_decisions_file(output, force=force, workers=workers or 1)
         question = {"radius": decide_radius, "budget": n, "alpha": 0.001 if alpha is None else alpha}
         with Waiting(counted="samples") as waiting:
             decisions = decided(*_loaded(model, kind, data, limit, waiting), waiting, **question, **drawing)
@@ -122,7 +130,7 @@ def sample(
     refuse_inside("-o", output, existing_files(data))
     with Waiting(counted="draws") as waiting:
         arguments = _loaded(model, kind, data, limit, waiting)
-        run = _drawn(*arguments, waiting, **drawing, n=n, out=output, workers=workers, data_source=data)
+        run = _drawn(*arguments, waiting, **drawing, n=n, out=output, engine=place, data_source=data)
         waiting.stage("checking")
         state = run.state()
     from certcal.cli._run_shown import show_run, to_json

@@ -13,6 +13,7 @@ from certcal.data._table import Table
 _TEXT = (".csv", ".tsv", ".txt", ".csv.gz", ".tsv.gz", ".csv.zst", ".tsv.zst", ".csv.bz2", ".tsv.bz2")
 _PARQUET = (".parquet", ".pq")
 _ARROW = (".feather", ".arrow")
+ENDINGS = (*_TEXT, *_PARQUET, *_ARROW, ".npz")
 FORMATS = "Parquet (.parquet), CSV (.csv, .tsv, also .gz), npz (.npz) or Arrow (.feather, .arrow)"
 
 

@@ -1,4 +1,4 @@
-"""Where work runs: in this process, or in worker processes beside it.
+"""Where work runs: in this process, in worker processes beside it, or on a Ray cluster.
 
 An engine takes a task and pieces of work and hands back each piece with its result, in any order. It knows nothing
 about what the work is. What is lost with a worker is done again; what cannot be done ends in one sentence.
@@ -6,8 +6,9 @@ about what the work is. What is lost with a worker is done again; what cannot be
 
 from __future__ import annotations
 
-from certcal.engines._engine import Engine, EngineError, Task
+from certcal.engines._engine import Engine, EngineError, Task, held
 from certcal.engines._in_process import InProcess
 from certcal.engines._local import LocalProcesses
+from certcal.engines._ray import RayCluster
 
-__all__ = ["Engine", "EngineError", "InProcess", "LocalProcesses", "Task"]
+__all__ = ["Engine", "EngineError", "InProcess", "LocalProcesses", "RayCluster", "Task", "held"]

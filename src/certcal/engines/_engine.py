@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Generator, Iterable
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any, Protocol, TypeVar
 
 from certcal._checks import InputError
@@ -20,7 +21,8 @@ class EngineError(InputError):
 class Task(Protocol[PieceIn, ResultOut]):
     """Work that can be done anywhere: a pure function of the piece, after one preparation per worker.
 
-    For an engine whose ``remote`` is true, the task, its pieces and its results are sent between processes.
+    For an engine whose ``remote`` is true, the task, its pieces and its results are sent between processes; arrays in
+    them may arrive read-only.
     """
 
     def prepare(self) -> None:
@@ -39,11 +41,18 @@ class Engine(Protocol):
     ----------
     remote
         Whether pieces are worked on in other processes, so that the task must be able to travel.
+    shares_files
+        Whether workers see the files of this machine under the same paths. If not, a task brings what it reads.
     """
 
     @property
     def remote(self) -> bool:
         """Whether pieces are worked on in other processes."""
+        ...
+
+    @property
+    def shares_files(self) -> bool:
+        """Whether workers see the files of this machine."""
         ...
 
     def run(self, task: Task[Piece, Result], pieces: Iterable[Piece]) -> Generator[tuple[Piece, Result], Any, None]:
@@ -53,3 +62,15 @@ class Engine(Protocol):
         no process behind. An exception of the task is raised here.
         """
         ...
+
+
+def held(engine: Engine) -> AbstractContextManager[Any]:
+    """Keep what an engine needs for the length of a block, if it can be kept: one cluster for several runs.
+
+    Examples
+    --------
+    >>> from certcal.engines import InProcess
+    >>> with held(InProcess()):
+    ...     pass
+    """
+    return engine if isinstance(engine, AbstractContextManager) else nullcontext()

@@ -24,6 +24,7 @@ class InProcess:
     """
 
     remote = False
+    shares_files = True
 
     def run(self, task: Task[Piece, Result], pieces: Iterable[Piece]) -> Generator[tuple[Piece, Result], Any, None]:
         """Each piece with its result, in the order given."""

@@ -20,7 +20,7 @@ MOST_WORKERS = 1024
 _ATTEMPTS = 2  # of a piece whose worker dies
 
 # Several processes share the cores: each of them computes on one thread.
-_ONE_THREAD = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "VECLIB_MAXIMUM_THREADS")
+THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "VECLIB_MAXIMUM_THREADS")
 
 
 class LocalProcesses:
@@ -43,6 +43,7 @@ class LocalProcesses:
     """
 
     remote = True
+    shares_files = True
 
     def __init__(self, workers: int) -> None:
         self.workers = whole_number(
@@ -139,8 +140,8 @@ class Worker:
 @contextlib.contextmanager
 def _one_thread() -> Generator[None, None, None]:
     """What a child started meanwhile inherits; libraries read these variables when they are loaded."""
-    before = {name: os.environ.get(name) for name in _ONE_THREAD}
-    os.environ.update(dict.fromkeys(_ONE_THREAD, "1"))
+    before = {name: os.environ.get(name) for name in THREADS}
+    os.environ.update(dict.fromkeys(THREADS, "1"))
     try:
         yield
     finally:

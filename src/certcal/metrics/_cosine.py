@@ -70,6 +70,7 @@ class MomentGrid:
         self.words = np.zeros((2, cells, 2, POINTS), np.int64)
         self.sums: Floats | None = None
         self.squares = 0.0
+        self._moments: Floats | None = None
 
     def update(self, z: NDArray[Any], c: NDArray[np.uint8], w: Floats | None = None) -> None:
         """Add samples: confidences, correctness and, perhaps, weights, all checked by the caller."""
@@ -105,6 +106,7 @@ class MomentGrid:
         self.squares += other.squares
 
     def _add(self, words: NDArray[np.int64] | None, sums: Floats | None) -> None:
+        self._moments = None
         if words is not None:
             self.words += words
             self.words[0] += self.words[1] >> 32
@@ -117,8 +119,11 @@ class MomentGrid:
         """Sums of powers 0 to 7 of the offset in half cells, indexed by cell, correctness and power."""
         from certcal._kernels.moments import UNIT
 
-        exact = (self.words[0] * 2.0**32 + self.words[1]) * UNIT
-        return exact if self.sums is None else exact + self.sums
+        found = self._moments
+        if found is None:
+            exact = (self.words[0] * 2.0**32 + self.words[1]) * UNIT
+            found = self._moments = exact if self.sums is None else exact + self.sums
+        return found
 
     @property
     def smallest_bandwidth(self) -> float:
@@ -174,6 +179,7 @@ class PointMasses:
         self.within = (1 + _CHEBYSHEV) / 2
         self.confidence = grid.origin + grid.width * (np.arange(grid.cells) + self.within[:, None]) / grid.cells
         self._known: dict[str, Floats] = {}
+        self._turns: dict[tuple[int, int], tuple[Floats, Floats]] = {}
 
     def residual(self, bandwidth: float, steps: int) -> Floats:
         """Σ w (c - z) K(t, z) and three derivatives at the ends of the steps; the unit of length is the interval."""
@@ -194,7 +200,8 @@ class PointMasses:
         sigma = min(bandwidth, _LARGEST_BANDWIDTH)
         terms = 1 + math.ceil(_LAST_FREQUENCY / sigma)
         if name not in self._known or self._known[name].size < terms:
-            usual = 1 + math.ceil(_LAST_FREQUENCY * self.cells / CELLS_PER_BANDWIDTH)
+            # Residuals are smoothed again with other bandwidths, densities seldom.
+            usual = 1 + math.ceil(_LAST_FREQUENCY * self.cells / CELLS_PER_BANDWIDTH) if name == "residual" else 0
             self._known[name] = self._coefficients(self._masses(name), max(terms, usual))
         angular = np.pi * np.arange(terms)
         damped = self._known[name][:terms] * np.exp(-0.5 * (angular * sigma) ** 2)
@@ -216,9 +223,16 @@ class PointMasses:
         total = np.zeros(terms)
         sign = np.where(mirrored, -1.0, 1.0)
         for q in range(POINTS):
-            angle = np.pi * float(self.within[q]) / self.cells * k
-            total += spectrum.real[q, column] * np.cos(angle) + sign * spectrum.imag[q, column] * np.sin(angle)
+            cosine, sine = self._turned(q, terms)
+            total += spectrum.real[q, column] * cosine + sign * spectrum.imag[q, column] * sine
         return total
+
+    def _turned(self, point: int, terms: int) -> tuple[Floats, Floats]:
+        """Cosines and sines of the angles by which a point lies off the start of its cell; two densities use them."""
+        if (point, terms) not in self._turns:
+            angle = np.pi * float(self.within[point]) / self.cells * np.arange(terms)
+            self._turns[point, terms] = np.cos(angle), np.sin(angle)
+        return self._turns[point, terms]
 
 
 def absolute_integral(

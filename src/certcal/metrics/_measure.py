@@ -4,17 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from typing import TYPE_CHECKING, Any
 
 from certcal._checks import InputError, bin_counts, choice
 from certcal._html import table
-from certcal.binning import CLOSED, equal_width_edges, mass_edges, sums
+from certcal.binning import CLOSED, BinTable, equal_width_edges, mass_edges, sums
 from certcal.claims import Estimate
 from certcal.metrics import _binned as binned
 from certcal.metrics import _classwise as classwise
 from certcal.metrics import _cumulative as cumulative
 from certcal.metrics import _scores as scores
+from certcal.metrics._sorted import MOST_SORTED, classwise_errors, score_tables
 
 if TYPE_CHECKING:
     from certcal.predictions import Predictions
@@ -193,8 +194,9 @@ def _rows(predictions: Predictions, counts: tuple[int, ...], closed: str) -> Ite
 
     yield plain("accuracy", scores.accuracy, (c,))
     yield plain("mean_confidence", scores.mean_confidence, (z,))
+    shared = _Shared(predictions, counts, closed)
     for count in counts:
-        yield from _binned_rows(predictions, count, closed)
+        yield from _binned_rows(shared, count)
     yield plain("sweep_ece", sweep_ece, pair)
     yield plain("ks_error", cumulative.ks_error, pair)
     yield plain("kuiper_error", cumulative.kuiper_error, pair)
@@ -205,58 +207,111 @@ def _rows(predictions: Predictions, counts: tuple[int, ...], closed: str) -> Ite
     yield plain("top_label_brier_score", scores.top_label_brier_score, pair)
     yield plain("top_label_nll", scores.top_label_nll, pair)
     yield plain("auroc", scores.auroc, pair)
-    if predictions.probabilities is not None and predictions.labels is not None:
-        whole = (predictions.probabilities, predictions.labels)
-        yield plain("brier_score", scores.brier_score, whole)
-        if predictions.logits is not None:
-            exact = (predictions.logits, predictions.labels)
-            value = plain("nll", scores.nll, exact, from_logits=True)
-            yield "nll", {}, value[2], value[3]
+    p, y, x = predictions.probabilities, predictions.labels, predictions.logits
+    if p is not None and y is not None:
+        # The functions would check again what was checked when the predictions were made.
+        whole: tuple[Any, ...] = (p, y)
+        yield "brier_score", {}, lambda: scores.weighted_mean(scores.brier(p, y), w), (scores.brier_score, whole, {})
+        if x is not None:
+            exact: tuple[Any, ...] = (scores.nll, (x, y), {"from_logits": True})
+            yield "nll", {}, lambda: scores.weighted_mean(scores.logit_losses(x, y), w), exact
         else:
-            yield plain("nll", scores.nll, whole)
+            options: dict[str, Any] = {}
+            yield "nll", {}, lambda: scores.weighted_mean(scores.log_losses(p, y), w), (scores.nll, whole, options)
 
 
-def _binned_rows(predictions: Predictions, count: int, closed: str) -> Iterator[Row]:
-    """The rows of one bin count; bin sums are shared."""
-    z, c, w = predictions.confidence, predictions.correct, predictions.sample_weight
-    edges = equal_width_edges(count)
-    table = sums(z, c, w, edges, closed)
-    settings: dict[str, Any] = {"bins": count, "closed": closed}
+class _Shared:
+    """What the rows of all bin counts are computed from, when one of them is asked for."""
+
+    def __init__(self, predictions: Predictions, counts: tuple[int, ...], closed: str) -> None:
+        self.predictions, self.counts, self.closed = predictions, counts, closed
+        # One sort serves all bin counts; beyond some size, or with weights, passes over the samples serve one each.
+        self.sort = predictions.sample_weight is None and len(predictions) <= MOST_SORTED
+        several = predictions.sample_weight is None and len(counts) > 1
+        self.sort_classes = self.sort or several
+        self.table = cache(self._table)
+        self.by_mass = cache(self._by_mass)
+        self.brier = cache(self._brier)
+        self._tables = cache(lambda: score_tables(predictions.confidence, predictions.correct, counts, closed))
+        self._errors = cache(self._sorted_classes)
+
+    def _table(self, count: int) -> BinTable:
+        if self.sort:
+            return self._tables()[count][0]
+        p = self.predictions
+        return sums(p.confidence, p.correct, p.sample_weight, equal_width_edges(count), self.closed)
+
+    def _by_mass(self, count: int) -> BinTable:
+        if self.sort:
+            return self._tables()[count][1]
+        p = self.predictions
+        edges = mass_edges(p.confidence, p.sample_weight, count, self.closed)
+        return sums(p.confidence, p.correct, p.sample_weight, edges, self.closed)
+
+    def _brier(self) -> float:
+        p = self.predictions
+        return scores.weighted_mean(scores.top_label_brier(p.confidence, p.correct), p.sample_weight)
+
+    def _classes(self) -> tuple[Any, Any]:
+        p = self.predictions
+        assert p.probabilities is not None
+        assert p.labels is not None
+        return p.probabilities, p.labels
+
+    def _sorted_classes(self) -> dict[int, tuple[float, float]]:
+        return classwise_errors(*self._classes(), self.counts, self.closed)
+
+    def classwise(self, count: int) -> float:
+        """The classwise error with bins of equal width."""
+        if self.sort_classes and len(self.counts) > 1:
+            return self._errors()[count][0]
+        p, y = self._classes()
+        w = self.predictions.sample_weight
+        total = float(y.size) if w is None else float(w.sum())
+        return classwise.classwise_of(classwise.gap_sums(p, y, w, equal_width_edges(count), self.closed), total)
+
+    def classwise_mass(self, count: int) -> float:
+        """The classwise error with bins of equal mass."""
+        if self.sort_classes:
+            return self._errors()[count][1]
+        return classwise.classwise_mass(*self._classes(), self.predictions.sample_weight, count, self.closed)
+
+
+def _binned_rows(shared: _Shared, count: int) -> Iterator[Row]:
+    """The rows of one bin count."""
+    predictions = shared.predictions
+    z, c = predictions.confidence, predictions.correct
+    settings: dict[str, Any] = {"bins": count, "closed": shared.closed}
+    table = partial(shared.table, count)
 
     def row(name: str, function: Any, value: Callable[[], float], **more: Any) -> Row:
         options = {**settings, **more}
         return name, options, value, (function, (z, c), options)
 
-    yield row("ece", binned.ece, lambda: binned.ece_of(table))
-    by_mass = sums(z, c, w, mass_edges(z, w, count, closed), closed)
-    yield row("equal_mass_ece", binned.equal_mass_ece, lambda: binned.ece_of(by_mass))
-    yield row("mce", binned.mce, lambda: binned.mce_of(table))
-    yield row("lp_ece", binned.lp_ece, lambda: binned.lp_ece_of(table, 2.0), p=2.0)
-    yield row("debiased_ece", binned.debiased_ece, lambda: binned.debiased_ece_of(table))
-    share = float(table.correct_sum.sum() / table.total)
+    def share() -> float:
+        return float(table().correct_sum.sum() / table().total)
+
+    yield row("ece", binned.ece, lambda: binned.ece_of(table()))
+    yield row("equal_mass_ece", binned.equal_mass_ece, lambda: binned.ece_of(shared.by_mass(count)))
+    yield row("mce", binned.mce, lambda: binned.mce_of(table()))
+    yield row("lp_ece", binned.lp_ece, lambda: binned.lp_ece_of(table(), 2.0), p=2.0)
+    yield row("debiased_ece", binned.debiased_ece, lambda: binned.debiased_ece_of(table()))
     yield row(
         "harmonic_calibration_score",
         scores.harmonic_calibration_score,
-        lambda: scores.harmonic_score(share, binned.ece_of(table), 1.0),
+        lambda: scores.harmonic_score(share(), binned.ece_of(table()), 1.0),
         beta=1.0,
     )
-    parts = scores.decompose(table, scores.weighted_mean(scores.top_label_brier(z, c), w))
+    parts = cache(lambda: scores.decompose(table(), shared.brier()))
     for name, function in scores.BRIER_PARTS.items():
-        value = float(getattr(parts, name))
-        yield row(f"brier_{name}", function, lambda value=value: value)
+        yield row(f"brier_{name}", function, lambda name=name: float(getattr(parts(), name)))
     p, y = predictions.probabilities, predictions.labels
     if p is not None and y is not None:
-        total = float(len(predictions)) if w is None else float(w.sum())
         options = dict(settings)
-        yield (
-            "classwise_ece",
-            options,
-            lambda: classwise.classwise_of(classwise.gap_sums(p, y, w, edges, closed), total),
-            (classwise.classwise_ece, (p, y), options),
-        )
+        yield "classwise_ece", options, lambda: shared.classwise(count), (classwise.classwise_ece, (p, y), options)
         yield (
             "classwise_equal_mass_ece",
             options,
-            lambda: classwise.classwise_mass(p, y, w, count, closed),
+            lambda: shared.classwise_mass(count),
             (classwise.classwise_equal_mass_ece, (p, y), options),
         )

@@ -165,15 +165,15 @@ def log_losses(p: NDArray[Any], y: NDArray[np.int64]) -> Floats:
 
 
 def logit_losses(x: NDArray[Any], y: NDArray[np.int64]) -> Floats:
-    """Log Σ exp(x) - x(label) of every row, in blocks so that no copy of a large matrix is made."""
+    """Log Σ exp(x) - x(label) of every row; infinite where logits differ by more than the largest float."""
+    from certcal._kernels.temperature import row_losses
+
     out = np.empty(y.size)
-    step = max(1, 2_000_000 // x.shape[1])
-    for start in range(0, y.size, step):
-        rows = x[start : start + step].astype(np.float64)
-        with np.errstate(over="ignore"):  # logits that differ by more than the largest float are infinitely apart
-            rows -= rows.max(axis=1, keepdims=True)
-        chosen = rows[np.arange(rows.shape[0]), y[start : start + step]]
-        out[start : start + step] = np.log(np.exp(rows).sum(axis=1)) - chosen
+    map_blocks(
+        lambda start, stop: row_losses(x[start:stop], y[start:stop], out[start:stop]),
+        y.size,
+        small=1 + 100_000 // x.shape[1],
+    )
     return out
 
 

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Literal, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Literal, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
 
 from certcal._checks import InputError
+
+if TYPE_CHECKING:
+    from certcal.models._packed import PackedSource
 
 Outputs = Literal["probabilities", "logits"]
 OUTPUTS: tuple[Outputs, ...] = ("probabilities", "logits")
@@ -41,6 +44,12 @@ class Source:
         from certcal.models._load import load
 
         return load(self.name, self.outputs)
+
+    def packed(self) -> Source | PackedSource:
+        """What a process on another machine needs: the same, and the bytes of the files if there are any."""
+        from certcal.models._packed import pack
+
+        return pack(self)
 
 
 @runtime_checkable

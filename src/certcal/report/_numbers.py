@@ -43,6 +43,36 @@ def interval(estimate: Estimate) -> str:
     return f"{round_outward(spread.lower, 'lower', _DIGITS)} – {round_outward(spread.upper, 'upper', _DIGITS)}"
 
 
+def brief(value: float, digits: int = 3) -> str:
+    """A rank correlation, a share or a ratio as text: three decimals, none where there are thousands.
+
+    Examples
+    --------
+    >>> brief(0.41678), brief(-1e-9), brief(0.00012), brief(48213.7), brief(float("nan"))
+    ('0.417', '0.000', '1.2e-04', '48,214', 'undefined')
+    """
+    if math.isnan(value):
+        return "undefined"
+    if abs(value) >= 1000:
+        return f"{value:,.0f}"
+    if 1e-6 < abs(value) < 0.5 * 10**-digits:
+        return f"{value:.1e}"
+    return f"{round(value, digits) + 0.0:.{digits}f}"
+
+
+def between(low: float, high: float, digits: int = 3) -> str:
+    """An interval as text, rounded outward; empty where there is none.
+
+    Examples
+    --------
+    >>> between(0.30991, 0.5), between(-0.125, 0.12301), between(float("nan"), 1.0)
+    ('0.309 – 0.500', '-0.125 – 0.124', '')
+    """
+    if not (math.isfinite(low) and math.isfinite(high)):
+        return ""
+    return f"{round_outward(low, 'lower', digits)} – {round_outward(high, 'upper', digits)}"
+
+
 def bins_text(row: Estimate) -> str:
     """The number of bins of a row, or nothing.
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator
-from contextlib import closing
+from contextlib import ExitStack, closing
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from certcal._checks import InputError, choice, positive, whole_number
 from certcal._durable import make_folder, only_writer, remove_leftovers
 from certcal.data import Inputs
-from certcal.engines import Engine, InProcess, LocalProcesses
+from certcal.engines import Engine, InProcess, LocalProcesses, held
 from certcal.models import Model
 from certcal.smoothing._beginning import Asked, begin, existing, extend
 from certcal.smoothing._manifest import MOST_DRAWS, MOST_SEED, NOISES, Manifest, write_manifest
@@ -130,16 +130,19 @@ def sample(
     folder = Path(out)
     before = existing(folder)
     manifest, batch = begin(asked) if before is None else extend(folder, before, asked)
-    make_folder(folder)
-    with only_writer(folder, "drawing into this run"):
+    with ExitStack() as kept:
+        if before is None:
+            kept.enter_context(held(place))  # what cannot be had is said before there is a folder
+        make_folder(folder)
+        kept.enter_context(only_writer(folder, "drawing into this run"))
         if existing(folder) != before:
             raise InputError(f"{folder}: another process changed the run just now; give the same command again")
         remove_leftovers(folder)
         if manifest != before:
             write_manifest(folder, manifest)
         tried = asked.tried(manifest.sizes[0].samples)
-        task = Drawing.of(model, _settings(manifest, batch), tried)
-        _draw(folder, manifest, task, place, asked.data, progress)
+        task = Drawing.of(model, _settings(manifest, batch), tried, packed=place.remote and not place.shares_files)
+        _draw(folder, manifest, task, place, asked.data, progress, kept)
     return Run(folder, manifest)
 
 
@@ -154,9 +157,18 @@ def _settings(manifest: Manifest, batch: int) -> dict[str, Any]:
 
 
 def _draw(
-    folder: Path, manifest: Manifest, task: Drawing, engine: Engine, data: Inputs, progress: Progress | None
+    folder: Path,
+    manifest: Manifest,
+    task: Drawing,
+    engine: Engine,
+    data: Inputs,
+    progress: Progress | None,
+    kept: ExitStack,
 ) -> None:
-    """Draw every unit that has no good shard, and write its shard as soon as it is drawn."""
+    """Draw every unit that has no good shard, and write its shard as soon as it is drawn.
+
+    What the engine needs is ``kept`` from the first unit that is missing.
+    """
     units = manifest.units()
     predicted = np.full(manifest.samples, -1, np.int64)
     finished = 0
@@ -173,6 +185,7 @@ def _draw(
             progress(finished, manifest.passes)
         if not missing:
             continue
+        kept.enter_context(held(engine))
         with closing(engine.run(task, _pieces(missing, data, predicted))) as results:
             try:
                 for work, result in results:

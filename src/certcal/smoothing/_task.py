@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from certcal.models import Model, Source
+from certcal.models._packed import PackedSource
 from certcal.smoothing._sampler import Sampler, SamplingError, Selection, Tally
 from certcal.smoothing._units import Unit
 
@@ -37,7 +38,7 @@ class Drawing:
     model
         The model in this process.
     source
-        What another process loads it from.
+        What another process loads it from; on another machine, with the bytes of its files.
     settings
         Of the :class:`Sampler`.
     probe, answers
@@ -47,16 +48,17 @@ class Drawing:
     """
 
     model: Model | None
-    source: Source | None
+    source: Source | PackedSource | None
     settings: dict[str, Any]
     probe: NDArray[np.float32]
     answers: NDArray[Any]
     identity: str | None
 
     @classmethod
-    def of(cls, model: Model, settings: dict[str, Any], probe: NDArray[np.float32]) -> Drawing:
-        """The task of drawing from a model, which is asked what it says to the probe."""
-        return cls(model, model.source, settings, probe, np.asarray(model(probe)), _identity(model, probe))
+    def of(cls, model: Model, settings: dict[str, Any], probe: NDArray[np.float32], *, packed: bool = False) -> Drawing:
+        """The task of drawing from a model, which is asked what it says to the probe; packed, it brings its files."""
+        source = model.source.packed() if packed and model.source is not None else model.source
+        return cls(model, source, settings, probe, np.asarray(model(probe)), _identity(model, probe))
 
     def __getstate__(self) -> dict[str, Any]:
         return vars(replace(self, model=None))  # what travels: the model itself does not
@@ -72,7 +74,7 @@ class Drawing:
                     f"{self.source.name} is another model in a worker process than here; "
                     "check that both load the same file and packages"
                 )
-        self._sampler = Sampler(self.model, **self.settings)
+        self._sampler = Sampler(self.model, **{name: _own(value) for name, value in self.settings.items()})
 
     def _is_same(self, model: Model) -> bool:
         """Whether it is made of the same, as far as that can be seen, and says about the same."""
@@ -88,8 +90,14 @@ class Drawing:
         unit = work.unit
         indices = np.arange(unit.first, unit.last)
         if unit.stage == "selection":
-            return self._sampler.select(work.inputs, indices, unit.stop)
-        return self._sampler.count(work.inputs, indices, work.classes, unit.start, unit.stop)
+            return self._sampler.select(_own(work.inputs), indices, unit.stop)
+        return self._sampler.count(_own(work.inputs), indices, _own(work.classes), unit.start, unit.stop)
+
+
+def _own(value: Any) -> Any:
+    """The value; an array as one that can be written to, as kernels are compiled for: those that travel cannot be."""
+    flags = getattr(value, "flags", None)
+    return value if flags is None or flags.writeable else value.copy()
 
 
 def _identity(model: Model, probe: NDArray[np.float32]) -> str | None:

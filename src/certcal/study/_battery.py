@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from certcal._checks import InputError
+from certcal._threads import map_blocks
 from certcal.calibrators import fit_temperature
+from certcal.calibrators._scores import read_scores
 from certcal.claims import Estimate
 from certcal.metrics import STUDY_BINS, Measurements, auroc, measure
 from certcal.predictions import Predictions
@@ -82,7 +86,9 @@ def battery(
     Parameters
     ----------
     predictions
-        Made with :meth:`Predictions.from_logits`.
+        Made with :meth:`Predictions.from_logits`, or with :meth:`Predictions.from_probabilities`: logarithms of
+        probabilities are logits, and have the same temperature as those that the probabilities came from. A
+        probability of 0 has none; it is scaled as if it were 1.2e-38, the smallest normal number of float32.
     bins
         Bin counts of the binned metrics.
     validation
@@ -100,8 +106,11 @@ def battery(
     >>> battery(Predictions.from_logits(logits, labels), bins=[10]).temperature > 1
     True
     """
-    if predictions.logits is None or predictions.labels is None:
-        raise InputError("predictions have no logits, which temperature scaling needs; use Predictions.from_logits")
+    if predictions.probabilities is None:
+        raise InputError(
+            "predictions have no logits and no probabilities of all classes, one of which temperature scaling needs; "
+            "use Predictions.from_logits or Predictions.from_probabilities"
+        )
     if not 0 < validation < 1:
         raise InputError(f"validation is {validation}; pass a share between 0 and 1, such as 0.2")
     n = len(predictions)
@@ -110,15 +119,31 @@ def battery(
         raise InputError(f"predictions has {n} samples, too few to split off {validation:g} for validation; pass more")
     order = np.random.default_rng(seed).permutation(n)
     fitted, test = predictions.select(np.sort(order[:held])), predictions.select(np.sort(order[held:]))
-    temperature = fit_temperature(fitted.logits, fitted.labels, fitted.sample_weight)
-    assert test.logits is not None
-    scaled = Predictions.from_logits(test.logits / temperature, test.labels, test.sample_weight)
     names = ("accuracy", *BINNED, *UNBINNED)
+    temperature = 1.0
+
+    def stages(start: int, stop: int) -> list[Measurements]:
+        nonlocal temperature
+        found: list[Measurements] = []
+        for stage in range(start, stop):
+            shown = test
+            if stage == 1:
+                temperature = fit_temperature(_logits(fitted), fitted.labels, fitted.sample_weight)
+                shown = Predictions.from_logits(_logits(test) / temperature, test.labels, test.sample_weight)
+            found.append(measure(shown, bins=bins, metrics=names))
+        return found
+
+    before, after = chain.from_iterable(map_blocks(stages, 2, small=1))
     apart: list[Estimate] = []
     for name, others in (out_of_distribution or {}).items():
         both = np.concatenate((test.confidence.astype(np.float64), np.asarray(others, np.float64)))
         inside = np.arange(both.size) < len(test)
         apart.append(Estimate(f"auroc_{name}", auroc(both, inside), both.size))
-    return Battery(
-        measure(test, bins=bins, metrics=names), measure(scaled, bins=bins, metrics=names), temperature, tuple(apart)
-    )
+    return Battery(before, after, temperature, tuple(apart))
+
+
+def _logits(predictions: Predictions) -> NDArray[Any]:
+    """The logits, or else the logarithms of the probabilities, in float64 so that none that differ become equal."""
+    if predictions.logits is not None:
+        return predictions.logits
+    return read_scores(predictions.probabilities, "probabilities")

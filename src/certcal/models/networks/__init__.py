@@ -7,6 +7,7 @@ extra ``certcal[torch]``.
 from __future__ import annotations
 
 try:
+    from certcal.models.networks._cell import CellNetwork
     from certcal.models.networks._lenet import LeNet
     from certcal.models.networks._mlp import MLP
     from certcal.models.networks._named import by_name
@@ -21,4 +22,15 @@ except ModuleNotFoundError as error:
         f"certcal.models.networks needs {error.name}; install it with: pip install 'certcal[torch]'", name=error.name
     ) from error
 
-__all__ = ["MLP", "LeNet", "Network", "Normalize", "PreActResNet", "ResNet", "by_name", "load_weights", "save_weights"]
+__all__ = [
+    "MLP",
+    "CellNetwork",
+    "LeNet",
+    "Network",
+    "Normalize",
+    "PreActResNet",
+    "ResNet",
+    "by_name",
+    "load_weights",
+    "save_weights",
+]

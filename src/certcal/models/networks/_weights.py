@@ -15,13 +15,14 @@ from safetensors.torch import save as write_tensors
 
 from certcal._checks import InputError
 from certcal.models._files import read_bytes, write_new
+from certcal.models.networks._cell import CellNetwork
 from certcal.models.networks._lenet import LeNet
 from certcal.models.networks._mlp import MLP
 from certcal.models.networks._network import Network
 from certcal.models.networks._preact import PreActResNet
 from certcal.models.networks._resnet import ResNet
 
-_NETWORKS: dict[str, type[Network]] = {kind.__name__: kind for kind in (MLP, LeNet, ResNet, PreActResNet)}
+_NETWORKS: dict[str, type[Network]] = {kind.__name__: kind for kind in (MLP, LeNet, ResNet, PreActResNet, CellNetwork)}
 _KEY = "certcal.network"
 _LARGEST = 2**40
 _HEADER = 100_000_000  # bytes; what safetensors itself allows

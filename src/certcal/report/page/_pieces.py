@@ -61,6 +61,17 @@ def scrolling(content: Child, label: str) -> Raw:
     return element("div", content, class_="scroll", tabindex=0, role="region", aria_label=label)
 
 
+def region(key: str, title: str, start: str = "") -> str:
+    """What a region that scrolls is called where titles may repeat.
+
+    Examples
+    --------
+    >>> region("question-5-chart-1", "Ranking", "Numbers of ")
+    'Numbers of Ranking (question 5 chart 1)'
+    """
+    return f"{start}{clipped(title)} ({key.replace('-', ' ')})"
+
+
 def figure(
     picture: Child, caption: Child, *, legend: Child = None, numbers: Child = None, heading: Child = None
 ) -> Raw:
@@ -71,7 +82,7 @@ def figure(
     picture
         Usually from :func:`certcal.report.page._svg.chart`.
     caption
-        What is seen.
+        What is seen; None where the picture says it itself.
     legend
         From :func:`certcal.report.page._svg.legend`.
     numbers
@@ -84,7 +95,7 @@ def figure(
         element("h3", heading) if heading is not None else None,
         picture,
         legend,
-        element("figcaption", caption),
+        element("figcaption", caption) if caption is not None else None,
         details("The numbers of this figure", numbers) if numbers is not None else None,
     )
 
@@ -102,3 +113,14 @@ def beside(picture: Child, *content: Child) -> Raw:
 def note(*content: Child) -> Raw:
     """A paragraph in smaller type."""
     return element("p", content, class_="note")
+
+
+def aside(*sentences: str) -> Raw | None:
+    """Remarks from outside below something, each on a line of its own; empty ones are left out.
+
+    Examples
+    --------
+    >>> aside("", "a < b"), aside("")
+    ('<span class="aside">a &lt; b</span>', None)
+    """
+    return join([element("span", clipped(each, 1000), class_="aside") for each in sentences if each]) or None

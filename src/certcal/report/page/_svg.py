@@ -187,36 +187,46 @@ class Frame:
             How far to the left of the plotting area the name of y stands.
         """
         right = self.left + self.width
-        grid = "".join(f"M{_c(self.left)} {_c(self.up(place))}H{_c(right)}" for place, _ in self.y.ticks)
-        across = "".join(f"M{_c(self.across(place))} {_c(self.bottom)}v4" for place, _ in self.x.ticks)
+        grid = "".join(
+            f"M{coordinate(self.left)} {coordinate(self.up(place))}H{coordinate(right)}" for place, _ in self.y.ticks
+        )
+        across = "".join(f"M{coordinate(self.across(place))} {coordinate(self.bottom)}v4" for place, _ in self.x.ticks)
         middle = self.top + self.height / 2
         side = self.left - label_gap
         return element(
             "g",
             element("path", class_="grid", d=grid) if grid else None,
-            element("path", class_="axis", d=f"M{_c(self.left)} {_c(self.bottom)}H{_c(right)}{across}"),
+            element(
+                "path",
+                class_="axis",
+                d=f"M{coordinate(self.left)} {coordinate(self.bottom)}H{coordinate(right)}{across}",
+            ),
             [
-                element("text", text, x=_c(self.left - 7), y=_c(self.up(place) + 4), class_="end")
+                element("text", text, x=coordinate(self.left - 7), y=coordinate(self.up(place) + 4), class_="end")
                 for place, text in self.y.ticks
             ],
             [
-                element("text", text, x=_c(self.across(place)), y=_c(self.bottom + 18), class_="middle")
+                element("text", text, x=coordinate(self.across(place)), y=coordinate(self.bottom + 18), class_="middle")
                 for place, text in self.x.ticks
             ]
             if x_axis
             else None,
             element(
-                "text", self.x.label, x=_c(self.left + self.width / 2), y=_c(self.bottom + 37), class_="middle name"
+                "text",
+                self.x.label,
+                x=coordinate(self.left + self.width / 2),
+                y=coordinate(self.bottom + 37),
+                class_="middle name",
             )
             if x_axis
             else None,
             element(
                 "text",
                 self.y.label,
-                x=_c(side),
-                y=_c(middle),
+                x=coordinate(side),
+                y=coordinate(middle),
                 class_="middle name",
-                transform=f"rotate(-90 {_c(side)} {_c(middle)})",
+                transform=f"rotate(-90 {coordinate(side)} {coordinate(middle)})",
             )
             if self.y.label
             else None,
@@ -231,8 +241,8 @@ class Frame:
             left, right, start, end = map(float, corners)
             if not all(map(math.isfinite, (left, right, start, end))):
                 continue
-            near, far = _c(self.across(left)), _c(self.across(right))
-            low, high = _c(self.up(start)), _c(self.up(end))
+            near, far = coordinate(self.across(left)), coordinate(self.across(right))
+            low, high = coordinate(self.up(start)), coordinate(self.up(end))
             if low != high and near != far:
                 pieces.append(f"M{near} {low}H{far}V{high}H{near}Z")
         return element("path", class_=kind, d="".join(pieces)) if pieces else Raw("")
@@ -253,7 +263,9 @@ class Frame:
         if not any(points):
             return Raw("")
         kind = SERIES[series % len(SERIES)]
-        drawn = "".join("M" + "L".join(f"{_c(x)} {_c(y)}" for x, y in run) for run in points if len(run) > 1)
+        drawn = "".join(
+            "M" + "L".join(f"{coordinate(x)} {coordinate(y)}" for x, y in run) for run in points if len(run) > 1
+        )
         dots = [_marker(_MARKERS[series % len(_MARKERS)], x, y) for run in points for x, y in run]
         return join(
             element("path", class_=f"line {kind}", d=drawn) if drawn else None,
@@ -265,8 +277,10 @@ class Frame:
         points = [point for run in self._points(xs, ys) for point in run]
         if not points:
             return Raw("")
-        drawn = f"M{_c(points[0][0])} {_c(points[0][1])}" + "".join(f"H{_c(x)}V{_c(y)}" for x, y in points[1:])
-        drawn += f"H{_c(self.left + self.width)}"
+        drawn = f"M{coordinate(points[0][0])} {coordinate(points[0][1])}" + "".join(
+            f"H{coordinate(x)}V{coordinate(y)}" for x, y in points[1:]
+        )
+        drawn += f"H{coordinate(self.left + self.width)}"
         return element("path", class_=f"line {SERIES[series % len(SERIES)]}", d=drawn)
 
     def band(self, xs: Sequence[Any], lows: Sequence[Any], highs: Sequence[Any], series: int = 0) -> Raw:
@@ -278,14 +292,14 @@ class Frame:
         ]
         if len(whole) < 2:
             return Raw("")
-        there = "L".join(f"{_c(x)} {_c(high)}" for x, _, high in whole)
-        back = "L".join(f"{_c(x)} {_c(low)}" for x, low, _ in reversed(whole))
+        there = "L".join(f"{coordinate(x)} {coordinate(high)}" for x, _, high in whole)
+        back = "L".join(f"{coordinate(x)} {coordinate(low)}" for x, low, _ in reversed(whole))
         return element("path", class_=f"band {SERIES[series % len(SERIES)]}", d=f"M{there}L{back}Z")
 
     def whiskers(self, xs: Iterable[Any], lows: Iterable[Any], highs: Iterable[Any], kind: str = "whisker") -> Raw:
         """Upright lines from ``lows`` to ``highs``."""
         pieces = [
-            f"M{_c(self.across(x))} {_c(self.up(low))}V{_c(self.up(high))}"
+            f"M{coordinate(self.across(x))} {coordinate(self.up(low))}V{coordinate(self.up(high))}"
             for x, low, high in zip(xs, lows, highs, strict=True)
             if all(map(math.isfinite, (x, low, high)))
         ]
@@ -298,14 +312,17 @@ class Frame:
 
     def segment(self, start: tuple[float, float], end: tuple[float, float], kind: str) -> Raw:
         """A straight line between two points, such as the diagonal (``kind="ideal"``)."""
-        (x0, y0), (x1, y1) = start, end
-        drawn = f"M{_c(self.across(x0))} {_c(self.up(y0))}L{_c(self.across(x1))} {_c(self.up(y1))}"
-        return element("path", class_=kind, d=drawn)
+        ends = [f"{coordinate(self.across(x))} {coordinate(self.up(y))}" for x, y in (start, end)]
+        return element("path", class_=kind, d=f"M{'L'.join(ends)}")
 
     def empty(self, words: str) -> Raw:
         """Words in the middle of a chart that has nothing to show."""
         return element(
-            "text", words, x=_c(self.left + self.width / 2), y=_c(self.top + self.height * 0.3), class_="middle empty"
+            "text",
+            words,
+            x=coordinate(self.left + self.width / 2),
+            y=coordinate(self.top + self.height * 0.3),
+            class_="middle empty",
         )
 
     def _points(self, xs: Sequence[Any], ys: Sequence[Any]) -> list[list[tuple[float, float]]]:
@@ -319,7 +336,9 @@ class Frame:
         return runs
 
 
-def chart(key: str, title: str, description: str, *marks: Child, height: float, width: float = WIDTH) -> Raw:
+def chart(
+    key: str, title: str, description: str, *marks: Child, height: float, width: float = WIDTH, size: str | None = None
+) -> Raw:
     """Marks as one picture with a name and a text that stands for it where it cannot be seen.
 
     Parameters
@@ -332,16 +351,18 @@ def chart(key: str, title: str, description: str, *marks: Child, height: float, 
         From a :class:`Frame`.
     height, width
         Size of the picture in its units.
+    size
+        "medium" or "wide" for a picture that is not made smaller on a phone, but scrolls there.
     """
     return element(
         "svg",
         element("title", title, id=f"{key}-title"),
         element("desc", description, id=f"{key}-desc"),
         element("g", marks, aria_hidden="true"),
-        viewBox=f"0 0 {_c(width)} {_c(height)}",
+        viewBox=f"0 0 {coordinate(width)} {coordinate(height)}",
         role="img",
         aria_labelledby=f"{key}-title {key}-desc",
-        class_="chart",
+        class_="chart" if size is None else f"chart {size}",
     )
 
 
@@ -377,18 +398,18 @@ def legend(*entries: tuple[str, str]) -> Raw:
 
 
 def _marker(shape: str, x: float, y: float) -> str:
-    a, b = _c(x), _c(y)
+    a, b = coordinate(x), coordinate(y)
     if shape == "square":
-        return f"M{_c(x - 3)} {_c(y - 3)}h6v6h-6Z"
+        return f"M{coordinate(x - 3)} {coordinate(y - 3)}h6v6h-6Z"
     if shape == "triangle":
-        return f"M{a} {_c(y - 4)}l4 7h-8Z"
+        return f"M{a} {coordinate(y - 4)}l4 7h-8Z"
     if shape == "diamond":
-        return f"M{a} {_c(y - 4.2)}l4.2 4.2l-4.2 4.2l-4.2-4.2Z"
+        return f"M{a} {coordinate(y - 4.2)}l4.2 4.2l-4.2 4.2l-4.2-4.2Z"
     if shape == "cross":
-        return f"M{_c(x - 3.4)} {_c(y - 1)}h2.4v-2.4h2v2.4h2.4v2h-2.4v2.4h-2v-2.4h-2.4Z"
-    return f"M{_c(x - 3.2)} {b}a3.2 3.2 0 1 0 6.4 0a3.2 3.2 0 1 0-6.4 0Z"
+        return f"M{coordinate(x - 3.4)} {coordinate(y - 1)}h2.4v-2.4h2v2.4h2.4v2h-2.4v2.4h-2v-2.4h-2.4Z"
+    return f"M{coordinate(x - 3.2)} {b}a3.2 3.2 0 1 0 6.4 0a3.2 3.2 0 1 0-6.4 0Z"
 
 
-def _c(value: float) -> str:
+def coordinate(value: float) -> str:
     """A coordinate, to a tenth of a unit."""
     return f"{round(value, 1) + 0.0:.1f}".removesuffix(".0")

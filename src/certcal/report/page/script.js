@@ -34,6 +34,25 @@
     show(input);
   });
 
+  // Says which cell of a matrix the pointer is on, in the words of its table.
+  all("[data-cells]").forEach(function (area) {
+    const rows = document.getElementById(area.dataset.cells + "-numbers").tBodies[0].rows;
+    const said = document.querySelector('[data-said="' + area.dataset.cells + '"]');
+    const place = function (offset, size) {
+      return Math.min(rows.length - 1, Math.max(0, Math.floor((offset / size) * rows.length)));
+    };
+    const tell = function (event) {
+      const box = area.getBoundingClientRect();
+      const across = place(event.clientX - box.left, box.width);
+      const down = place(event.clientY - box.top, box.height);
+      const value = rows[Math.max(across, down)].cells[1 + Math.min(across, down)].textContent;
+      const names = rows[down].cells[0].textContent + " and " + rows[across].cells[0].textContent;
+      said.textContent = names + ": " + (value || "undefined");
+    };
+    area.addEventListener("pointermove", tell);
+    area.addEventListener("click", tell);
+  });
+
   all("[data-download]").forEach(function (link) {
     const text = document.getElementById(link.dataset.download).textContent;
     link.href = URL.createObjectURL(new Blob([text, "\n"], { type: "application/json" }));

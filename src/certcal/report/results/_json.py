@@ -1,37 +1,6 @@
-"""Plain values for JSON."""
+"""Plain values for JSON, and how bins are closed in words."""
 
-from __future__ import annotations
-
-import json
-import math
-from typing import Any
+from certcal._json import as_text as as_text
+from certcal._json import for_json as for_json
 
 BRACKETS = {"left": "[a, b), the last one closed", "right": "(a, b], the first one closed"}
-
-
-def for_json(value: Any) -> Any:
-    """Plain values that every JSON parser takes: null for what is undefined, the word for what is infinite.
-
-    Examples
-    --------
-    >>> for_json({"a": (1.5, float("nan"), float("-inf"))})
-    {'a': [1.5, None, '-Infinity']}
-    """
-    if isinstance(value, dict):
-        return {str(key): for_json(entry) for key, entry in value.items()}  # pyright: ignore
-    if isinstance(value, list | tuple):
-        return [for_json(entry) for entry in value]  # pyright: ignore
-    if isinstance(value, float) and not math.isfinite(value):
-        return None if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
-    return value
-
-
-def as_text(document: dict[str, Any]) -> str:
-    r"""Indented JSON with a newline at its end.
-
-    Examples
-    --------
-    >>> as_text({"bins": 15})
-    '{\n  "bins": 15\n}\n'
-    """
-    return json.dumps(document, indent=2, allow_nan=False) + "\n"

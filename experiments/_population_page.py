@@ -1,0 +1,218 @@
+"""Tables and figures of a population."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from _population_data import NAMES
+from _population_study import FIRST, SECOND, Population
+from _population_train import AGAIN, EARLY
+from _running import markdown
+
+from certcal.claims import round_outward
+from certcal.study import Answer, Boxes, Finding, Lines, Matrix, Points, StudyTable
+from certcal.study._resampling import Resampling
+from certcal.study.search import SearchComparison
+
+SHOWN = {"accuracy": "Acc", "ece": "ECE", "hcs_1": "HCS₁", "hcs_2": "HCS₂", "hcs_3": "HCS₃", "mmce": "MMCE"}
+SHOWN |= {"ks_error": "KSCE"}
+STAGES = {"test": "whole", EARLY: "early"}
+
+
+def interval(found: Finding) -> str:
+    """A number with its interval, whose ends are rounded outward."""
+    unsigned = found.name.partition(": ")[2].startswith(("share", "median", "growth"))
+    sign = "" if unsigned else "+"
+    text = f"{found.value:{sign}.2f}"
+    if np.isfinite(found.low):
+        ends = (round_outward(found.low, "lower", 2), round_outward(found.high, "upper", 2))
+        low, high = (end if end.startswith("-") else sign + end for end in ends)
+        text += f" [{low}, {high}]"
+    return text.replace("-", "−")
+
+
+def sizes(population: Population) -> list[list[str]]:
+    """Rows of the first table: who was trained, how well, how calibrated."""
+    rows: list[list[str]] = []
+    for stage, name in STAGES.items():
+        for data in population.table.datasets:
+            table = population.table.where(data=data, split=stage)
+            failed = int(((population.table["data"] == data) & (population.table["split"] == stage)).sum()) - len(table)
+            rows.append(
+                [
+                    population.space,
+                    NAMES[data],
+                    name,
+                    f"{len(table)}" + (f" ({failed} failed)" if failed else ""),
+                    _range(table["accuracy"]),
+                    f"{100 * np.median(table['train_accuracy']):.1f}" if stage == "test" else "",
+                    _range(table["pre_ece_15"]),
+                    _range(table["post_ece_15"]),
+                    f"{np.median(table['temperature']):.2f}",
+                ]
+            )
+    return rows
+
+
+SIZES = ("space", "data", "training", "networks", "accuracy", "on training images", "ECE before", "ECE after", "T")
+
+
+def _range(values: Any) -> str:
+    low, middle, high = 100 * np.quantile(values, [0.1, 0.5, 0.9])
+    return f"{middle:.1f} ({low:.1f} to {high:.1f})"
+
+
+def findings(answer: Answer, datasets: Sequence[str]) -> str:
+    """The numbers of an answer: a column per data set where they are of one each."""
+    names: dict[str, dict[str, Finding]] = {}
+    others: list[Finding] = []
+    for found in answer.findings:
+        data, colon, what = found.name.partition(": ")
+        if colon and data in datasets:
+            names.setdefault(what, {})[data] = found
+        else:
+            others.append(found)
+    parts: list[str] = []
+    if others:
+        parts.append(markdown(["", "value", "networks"], [[f.name, interval(f), str(f.n)] for f in others]))
+    if names:
+        rows = [
+            [what, *(interval(found[data]) if data in found else "" for data in datasets)]
+            for what, found in names.items()
+        ]
+        parts.append(markdown(["", *(NAMES[data] for data in datasets)], rows))
+    return "\n\n".join(parts)
+
+
+def rank_noise(populations: Iterable[Population]) -> str:
+    """How far the order of the networks repeats itself, on other test images and with other random numbers."""
+    how = Resampling()
+    rows: list[list[str]] = []
+    for population in populations:
+        for data in population.table.datasets:
+            row = [population.space, NAMES[data]]
+            for table, first, second in ((population.halves, FIRST, SECOND), (population.table, "test", AGAIN)):
+                for column in ("pre_ece_15", "post_ece_15", "accuracy"):
+                    row.append(_repeats(table, data, column, first, second, how))
+            rows.append(row)
+    images = "other test images"
+    return markdown(
+        ["space", "data", *(f"{images}: {each}" for each in _COLUMNS), *(f"other seed: {each}" for each in _COLUMNS)],
+        rows,
+    )
+
+
+_COLUMNS = ("ECE before", "ECE after", "accuracy")
+
+
+def _repeats(table: StudyTable, data: str, column: str, first: str, second: str, how: Resampling) -> str:
+    if second not in table.splits:
+        return ""
+    one, other = (table.where(data=data, split=split) for split in (first, second))
+    known = dict(zip(one["model"].tolist(), one[column].tolist(), strict=True))
+    pairs = [
+        (known[model], value)
+        for model, value in zip(other["model"].tolist(), other[column].tolist(), strict=True)
+        if model in known
+    ]
+    if len(pairs) < 3:
+        return ""
+    x, y = np.array(pairs).T
+    found = how.correlation("", np.ascontiguousarray(x), np.ascontiguousarray(y), tag=f"{column} {data} {second}")
+    return f"{interval(found)} of {found.n}"
+
+
+def searched(data: str, found: SearchComparison) -> str:
+    """Table 1's layout, in per cent: mean over the searches, standard deviation in brackets."""
+    rows: list[list[str]] = []
+    best = {row.objective: row for row in found.oracle}
+    for row in found.rows:
+        cells = [f"{100 * row.mean[name]:.2f} ({100 * row.spread[name]:.2f})" for name in found.shown]
+        hits = f"{row.hits} of {found.settings['repeats']}"
+        rows.append([row.objective, row.method, *cells, f"{100 * row.judged_regret:.2f}", hits])
+        if row.method == list(dict.fromkeys(each.method for each in found.rows))[-1]:
+            last = best[row.objective]
+            cells = [f"{100 * last.mean[name]:.2f}" for name in found.shown]
+            rows.append([row.objective, "the best there is", *cells, f"{100 * last.judged_regret:.2f}", ""])
+    head = ["objective", "method", *(SHOWN[name] for name in found.shown), "regret", "best found"]
+    settings = found.settings
+    words = (
+        f"{NAMES[data]}, {settings['architectures']} architectures, {settings['repeats']} searches of "
+        f"{settings['budget']} evaluations each:"
+    )
+    notes = "".join(f"\n\n{note}" for note in found.notes)
+    return f"{words}\n\n{markdown(head, rows)}{notes}"
+
+
+def spent(populations: Sequence[Population]) -> str:
+    """How long the trainings took."""
+    seconds = [record["seconds"] for population in populations for record in population.records]
+    return (
+        f"{len(seconds)} trainings with all that is measured on the networks took {sum(seconds) / 3600:.1f} hours of "
+        f"two processes, {np.median(seconds):.1f} s each in the middle (other work shared the two cores)."
+    )
+
+
+def page(populations: Sequence[Population], searches: dict[str, SearchComparison]) -> str:
+    """All tables."""
+    parts = ["### The networks", markdown(SIZES, [row for each in populations for row in sizes(each)])]
+    parts += [spent(populations), "### How far the order of the networks repeats itself", rank_noise(populations)]
+    for population in populations:
+        where = list(population.reviewed.datasets)
+        for answer in population.reviewed:
+            if (population.space, answer.number) not in FIGURES:
+                continue
+            parts.append(f"### {answer.number}. {answer.question} ({population.space} space)")
+            parts += [answer.answer, findings(answer, where)]
+            parts += [f"- {caution}" for caution in answer.cautions if not caution.startswith("With ")]
+            if answer.number == 6:
+                early = population.early.answers[5]
+                parts += [f"After the first epoch: {early.answer}", findings(early, where)]
+    if searches:
+        parts.append("### Search, on one half of the test images, judged on the other")
+        parts += [searched(data, found) for data, found in searches.items()]
+    return "\n\n".join(part for part in parts if part)
+
+
+# How many charts of each question are drawn.
+FIGURES = {("topology", 1): 2, ("topology", 2): 1, ("topology", 3): 1, ("topology", 4): 1, ("topology", 5): 2}
+FIGURES |= {("topology", 6): 2, ("topology", 7): 1, ("size", 1): 0, ("size", 4): 0, ("size", 5): 1, ("size", 6): 0}
+FIGURES |= {("size", 7): 1}
+
+
+def draw(population: Population, folder: Path, shown: str) -> None:
+    """The charts of the questions, those of one data set where there is one for each."""
+    import matplotlib as mpl
+
+    from certcal.report import figures
+
+    mpl.rcParams["svg.hashsalt"] = "certcal"
+    drawn: dict[type, Callable[..., Any]] = {
+        Matrix: figures.correlation_matrix,
+        Boxes: figures.boxes,
+        Points: figures.scatter,
+        Lines: figures.lines,
+    }
+    folder.mkdir(parents=True, exist_ok=True)
+    for answer in population.reviewed:
+        most = FIGURES.get((population.space, answer.number), 0)
+        charts = [
+            chart
+            for chart in answer.charts
+            if type(chart) in drawn and (answer.number == 1 or chart.title.startswith(f"{shown}: "))
+        ]
+        for number, chart in enumerate(charts[:most], start=1):
+            name = f"population-{population.space}-{answer.number}-{number}.svg"
+            made = _without_metrics(chart) if isinstance(chart, Lines) else chart
+            drawn[type(chart)](made).savefig(folder / name, metadata={"Date": None})
+
+
+def _without_metrics(chart: Lines) -> Lines:
+    """The lines of accuracies and areas; other metrics of calibration have their own matrix."""
+    kept = [place for place, name in enumerate(chart.names) if name.startswith("auroc_") or "accuracy" in name]
+    names = tuple(chart.names[place] for place in kept)
+    return replace(chart, names=names, values=chart.values[kept], low=chart.low[kept], high=chart.high[kept])

@@ -1,0 +1,336 @@
+"""What does work that outgrows one machine cost: draws, bytes, messages, and the one driver that hands it out?
+
+Costs are measured on this machine, one after the other: draws per second and core, bytes per sample of a run, what the
+driver does for a unit of work (plan it, send it, write its shard), and what Ray adds. Then a Ray cluster of made-up
+nodes works on units that only wait, with more and more workers, until the driver can follow no longer. From these
+numbers follows what 10⁶ images × 10⁵ draws, or a study of 10⁶ models, would take.
+
+    python experiments/scale.py                # some minutes
+    python experiments/scale.py --quick        # about a minute: fewer workers
+    python experiments/scale.py --write-docs   # the tables go into docs/results/scale.md
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from _running import markdown, write_results
+
+from certcal.models import Model, export_onnx, load
+from certcal.smoothing import Sampler, sample
+
+BATCH, SIGMA = 500, 0.5
+IMAGES, DRAWS, MODELS = 10**6, 10**5, 10**6
+WORKERS = (1, 4, 16, 32, 64, 96)
+QUICK = (1, 4, 8)
+PER_NODE = 16
+UNIT_SECONDS = 0.1  # what a made-up unit takes: short, so that few workers can saturate the driver
+UNITS_EACH = 40
+
+
+@dataclass(frozen=True)
+class Rate:
+    """Draws per second of one network on one core."""
+
+    name: str
+    inputs: tuple[int, ...]
+    draws: float
+
+
+@dataclass(frozen=True)
+class Driver:
+    """What the driver pays for one unit: seconds of processor time to plan it and to write its shard."""
+
+    plan: float
+    plan_bytes: float
+    shard: float
+    shard_samples: int
+    bytes_per_sample: float
+
+
+@dataclass(frozen=True)
+class Load:
+    """A cluster at work."""
+
+    workers: int
+    nodes: int
+    seconds: float
+    units: int
+    driver_cpu: float
+    driver_bytes: int
+
+    @property
+    def per_second(self) -> float:
+        return self.units / self.seconds
+
+    @property
+    def use(self) -> float:
+        """Share of the workers' time in which they had work."""
+        return self.per_second * UNIT_SECONDS / self.workers
+
+
+class Waiting:
+    """A unit of work that only waits, and hands back as much as a real one."""
+
+    def __init__(self, seconds: float, numbers: int) -> None:
+        self.seconds, self.numbers = seconds, numbers
+
+    def prepare(self) -> None:
+        pass
+
+    def __call__(self, piece: tuple[int, Any]) -> Any:
+        time.sleep(self.seconds)
+        return np.zeros(self.numbers, np.int64)
+
+
+def networks(folder: Path) -> Iterator[tuple[str, Model, tuple[int, ...]]]:
+    from certcal.models.networks import LeNet, PreActResNet, ResNet
+
+    for name, network, shape in (
+        ("LeNet, 28 × 28", LeNet(seed=0), (1, 28, 28)),
+        ("ResNet-20, 3 × 32 × 32", ResNet(depth=20, seed=0), (3, 32, 32)),
+        ("PreActResNet-18, 3 × 32 × 32", PreActResNet(seed=0), (3, 32, 32)),
+    ):
+        path = folder / f"{name.split(',')[0]}.onnx"
+        export_onnx(network.eval(), path)
+        yield name, load(path), shape
+
+
+def rates(folder: Path) -> list[Rate]:
+    """Draws per second of processor time, noise and counting included."""
+    found: list[Rate] = []
+    for name, model, shape in networks(folder):
+        sampler = Sampler(model, sigma=SIGMA, seed=0, batch=BATCH)
+        inputs = np.random.default_rng(0).random((1, *shape), np.float32)
+        best, passes = 0.0, BATCH
+        for _ in range(4):
+            began = time.process_time()
+            sampler.count(inputs, np.arange(1), np.zeros(1, np.int64), 0, passes)
+            spent = time.process_time() - began
+            best = max(best, passes / spent)
+            passes = max(BATCH, int(best * 2) // BATCH * BATCH)  # about two seconds
+        found.append(Rate(name, shape, best))
+    return found
+
+
+def of_the_driver(folder: Path) -> Driver:
+    """Plan a million units; write shards as a large run does; weigh what a run leaves on the disk."""
+    from certcal.models import wrap
+    from certcal.smoothing._shards import counting_columns, write_shard
+    from certcal.smoothing._units import Size, Unit, plan
+
+    before, began = resident(), time.process_time()
+    units = plan([Size(10**6, 10**5)], 100, 100, 10**5)
+    planned = (time.process_time() - began) / len(units), (resident() - before) / len(units)
+    del units
+    samples, width, shards = 250, 257, 40
+    rng = np.random.default_rng(0)
+    histogram = rng.multinomial(10**5, rng.dirichlet(np.full(width, 0.05)), samples)
+    began = time.process_time()
+    for number in range(shards):
+        unit = Unit("counting", number * samples, (number + 1) * samples, 0, 10**5)
+        counted = np.full(samples, 10**5), np.zeros(samples, np.int64), histogram
+        write_shard(folder / "shards", "run", unit, counting_columns(unit, np.zeros(samples, np.int64), *counted))
+    written = (time.process_time() - began) / shards
+    model = wrap(lambda batch: np.c_[batch.sum(1), -batch.sum(1)], outputs="logits")
+    run = sample(
+        model, rng.random((500, 4), np.float32), rng.integers(0, 2, 500), sigma=SIGMA, n=2_000, out=folder / "r"
+    )
+    weight = sum(path.stat().st_size for path in run.folder.rglob("*.parquet"))
+    return Driver(*planned, written, samples, weight / 500)
+
+
+def resident() -> int:
+    """Bytes of memory that this process has."""
+    return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+
+
+def pieces(count: int, numbers: int) -> Iterator[tuple[int, Any]]:
+    for number in range(count):
+        yield number, np.zeros(numbers, np.float32)
+
+
+def simulate(workers: Sequence[int]) -> list[Load]:
+    """A cluster of made-up nodes, each with sixteen of this machine's imaginary cores."""
+    from ray.cluster_utils import Cluster
+
+    from certcal.engines import RayCluster
+
+    found: list[Load] = []
+    cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 0, "include_dashboard": False})
+    nodes = 0
+    try:
+        for count in workers:
+            while nodes * PER_NODE < count:
+                cluster.add_node(num_cpus=PER_NODE)
+                nodes += 1
+            engine = RayCluster(cluster.address, workers=count)
+            units, numbers = UNITS_EACH * count, 257 * 10
+            stream = engine.run(Waiting(UNIT_SECONDS, numbers), pieces(count + units, 784 * 10))
+            with closing(stream):
+                for _ in range(count):  # every worker has begun
+                    next(stream)
+                before, cpu, began = resident(), time.process_time(), time.perf_counter()
+                done = sum(1 for _ in stream)
+                spent = time.perf_counter() - began
+            used = time.process_time() - cpu
+            found.append(Load(count, nodes, spent, done, used / done, resident() - before))
+            print(f"{count} workers: {found[-1].per_second:.0f} units/s, {found[-1].use:.0%} busy", flush=True)
+    finally:
+        cluster.shutdown()
+    return found
+
+
+def duration(seconds: float) -> str:
+    """A time as people say it.
+
+    >>> duration(90), duration(7_200), duration(10**7)
+    ('1.5 minutes', '2 hours', '116 days')
+    """
+    for name, size, upto in (
+        ("seconds", 1, 60),
+        ("minutes", 60, 3600),
+        ("hours", 3600, 172_800),
+        ("days", 86_400, 1e99),
+    ):
+        if seconds < upto:
+            return f"{seconds / size:.3g} {name}"
+    raise AssertionError
+
+
+def tables(rate: list[Rate], driver: Driver, loads: list[Load], battery: tuple[float, float]) -> str:
+    from certcal.smoothing._units import Size, default_unit, number_of_units
+
+    capacity = max(load.per_second for load in loads)
+    cost = loads[-1].driver_cpu + driver.shard
+    unit = default_unit(IMAGES, 100, DRAWS, BATCH)
+    count = number_of_units([Size(IMAGES, DRAWS)], 100, 100, unit)
+    passes = IMAGES * (DRAWS + 100)
+    parts = [
+        "### What things cost",
+        markdown(
+            ("network (onnxruntime, float32)", "draws/s per core", f"{IMAGES:,} images × {DRAWS:,} draws, core hours"),
+            [(each.name, f"{each.draws:,.0f}", f"{passes / each.draws / 3600:,.0f}") for each in rate],
+        ),
+        markdown(
+            ("what", "measured"),
+            [
+                ("a run on disk, bytes per sample", f"{driver.bytes_per_sample:,.0f}"),
+                ("planning a unit in the driver", f"{driver.plan * 1e6:.2f} µs, {driver.plan_bytes:,.0f} bytes"),
+                (
+                    f"writing a shard of {driver.shard_samples} samples",
+                    f"{driver.shard * 1e3:.2f} ms of processor time",
+                ),
+                (
+                    "handing a unit out and taking its result, through Ray",
+                    f"{loads[-1].driver_cpu * 1e3:.2f} ms of processor time",
+                ),
+                ("the battery of a study, 10⁴ samples × 10 classes", f"{battery[0] * 1e3:,.0f} ms"),
+                ("the battery of a study, 10⁴ samples × 100 classes", f"{battery[1] * 1e3:,.0f} ms"),
+            ],
+        ),
+        f"### A cluster of made-up nodes, units of {UNIT_SECONDS:g} s",
+        markdown(
+            (
+                "workers",
+                "nodes",
+                "units",
+                "units/s",
+                "workers busy",
+                "driver, ms per unit",
+                "driver's memory grew by, MB",
+            ),
+            [
+                (
+                    *(
+                        f"{each.workers}",
+                        f"{each.nodes}",
+                        f"{each.units}",
+                        f"{each.per_second:,.0f}",
+                        f"{each.use:.0%}",
+                    ),
+                    *(f"{each.driver_cpu * 1e3:.2f}", f"{each.driver_bytes / 1e6:.1f}"),
+                )
+                for each in loads
+            ],
+        ),
+        f"The most that was seen is {capacity:,.0f} units/s, with all workers on the two cores of the driver; by its "
+        f"own processor time alone the driver could do {1 / cost:,.0f} units/s, shards included.",
+        f"### {IMAGES:,} images × {DRAWS:,} draws",
+        markdown(
+            ("network", "cores", "time by the draws", "the driver's share of its time", "on disk, GB"),
+            [
+                (
+                    *(each.name, f"{cores:,}", duration(passes / each.draws / cores)),
+                    f"{count * cost / (passes / each.draws / cores):.2%}",
+                    f"{IMAGES * driver.bytes_per_sample / 1e9:.1f}",
+                )
+                for each in rate
+                for cores in (64, 1024, 16_384)
+            ],
+        ),
+        f"The run has {count:,} units of at most {unit:,} forward passes.",
+        f"### A study of {MODELS:,} models",
+        markdown(
+            ("predictions per model", "core hours", "time on 64 cores", "files, TB", "driver, hours"),
+            [
+                (
+                    f"10⁴ × {classes}",
+                    f"{MODELS * seconds / 3600:,.0f}",
+                    duration(MODELS * seconds / 64),
+                    f"{MODELS * 4e4 * classes / 1e12:.1f}",
+                    f"{MODELS * loads[-1].driver_cpu / 3600:.2f}",
+                )
+                for classes, seconds in zip((10, 100), battery, strict=True)
+            ],
+        ),
+    ]
+    return "\n\n".join(parts)
+
+
+def of_the_battery() -> tuple[float, float]:
+    """Seconds of one model's measurements, for 10 and 100 classes."""
+    from certcal import Predictions
+    from certcal.study import battery
+
+    found: list[float] = []
+    for classes in (10, 100):
+        rng = np.random.default_rng(0)
+        logits = rng.normal(size=(10_000, classes)) * 3
+        predictions = Predictions.from_logits(logits, (logits + rng.gumbel(size=logits.shape)).argmax(axis=1))
+        spent: list[float] = []
+        for _ in range(4):
+            began = time.process_time()
+            battery(predictions)
+            spent.append(time.process_time() - began)
+        found.append(min(spent))
+    return found[0], found[1]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--quick", action="store_true", help="fewer workers")
+    parser.add_argument("--write-docs", action="store_true", help="put the tables into docs/results/scale.md")
+    given = parser.parse_args()
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        text = tables(
+            rates(folder), of_the_driver(folder), simulate(QUICK if given.quick else WORKERS), of_the_battery()
+        )
+    print(text)
+    if given.write_docs:
+        command = "python experiments/scale.py" + (" --quick" if given.quick else "") + " --write-docs"
+        write_results("scale", command, text, "ray", "torch", "onnxruntime", "numpy")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,74 @@
+"""Where the work of a command runs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import TYPE_CHECKING
+
+import click
+
+from certcal.cli._parameters import Decorated, number, option, options
+from certcal.cli._parse import Choice, optional, parse_positive
+
+if TYPE_CHECKING:
+    from certcal.engines import Engine
+
+MOST_WORKERS = 1024
+
+
+def engine_options(section: str) -> Callable[[Decorated], Decorated]:
+    """Options that :func:`chosen_engine` takes, under a heading of the help."""
+    return options(
+        number(
+            section,
+            "--workers",
+            least=1,
+            most=MOST_WORKERS,
+            metavar="N",
+            help="Processes. Default: 1; with --engine ray all that fit.",
+        ),
+        option(
+            section,
+            "--engine",
+            type=Choice(["here", "ray"]),
+            default="here",
+            metavar="E",
+            help="here, or ray for a Ray cluster. Default: here.",
+        ),
+        option(
+            section,
+            "--address",
+            metavar="A",
+            help="Of the Ray cluster, host:port or auto. Default: one is started here.",
+        ),
+        option(
+            section,
+            "--gpus",
+            callback=optional(partial(parse_positive, zero=True)),
+            metavar="G",
+            help="GPUs of each Ray worker, such as 1 or 0.5. Default: 0.",
+        ),
+    )
+
+
+def chosen_engine(engine: str, address: str | None, workers: int | None, gpus: float | None) -> Engine | None:
+    """The engine that was asked for; None for this process alone.
+
+    Examples
+    --------
+    >>> chosen_engine("here", None, 8, None).workers
+    8
+    >>> chosen_engine("here", "head:6379", None, None)
+    Traceback (most recent call last):
+        ...
+    click.exceptions.UsageError: --address is for --engine ray; add that, or leave it out
+    """
+    from certcal.engines import LocalProcesses, RayCluster
+
+    if engine == "ray":
+        return RayCluster(address, workers=workers, gpus=gpus or 0.0)
+    for name, value in (("--address", address), ("--gpus", gpus)):
+        if value is not None:
+            raise click.UsageError(f"{name} is for --engine ray; add that, or leave it out")
+    return None if workers is None or workers == 1 else LocalProcesses(workers)

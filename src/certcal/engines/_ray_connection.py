@@ -1,0 +1,177 @@
+"""Joining a Ray cluster, or having one for oneself."""
+
+from __future__ import annotations
+
+import logging
+import os
+import secrets
+import signal
+import socket
+import threading
+from collections.abc import Generator, Mapping
+from contextlib import contextmanager, suppress
+from importlib import import_module
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from certcal.engines._engine import EngineError
+
+_SECONDS = 5  # in which a cluster answers, or is not there
+# How HTTP/2 begins: a client's greeting with empty settings, answered by a frame of settings.
+_GREETING = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + bytes([0, 0, 0, 4, 0, 0, 0, 0, 0])
+_SETTINGS = bytes([4])
+
+
+@contextmanager
+def connected(address: str | None, cpus: int | None) -> Generator[Any, None, None]:
+    """The module ``ray``, joined to a cluster, which is left again unless this process had joined it before.
+
+    Parameters
+    ----------
+    address
+        As of :class:`certcal.engines.RayCluster`.
+    cpus
+        Of a cluster that is started; None for those of this machine.
+    """
+    try:
+        ray: Any = import_module("ray")
+    except ImportError as error:
+        raise EngineError("this engine needs Ray, which is not installed: pip install 'certcal[ray]'") from error
+    if ray.is_initialized():
+        if address not in (None, "auto", ray.get_runtime_context().gcs_address):
+            raise EngineError(f"{address}: this process has joined another cluster; call ray.shutdown() first")
+        yield ray
+    elif address is None:
+        with _started(ray, cpus):
+            yield ray
+    else:
+        _check_answers(address)
+        wait = "RAY_gcs_server_port_wait_time_s"
+        with _joined(ray, address, {wait: os.environ.get(wait, str(_SECONDS))}):
+            yield ray
+
+
+@contextmanager
+def _started(ray: Any, cpus: int | None) -> Generator[None, None, None]:
+    """A cluster that only this process can reach: it listens to this machine alone and asks for a password."""
+    constants: Any = import_module("ray._private.ray_constants")
+    # The folder holds sockets, whose paths have at most 107 characters: the usual place for such folders may be longer.
+    root = "/tmp" if os.path.isdir("/tmp") else None
+    with TemporaryDirectory(prefix="certcal-", dir=root, ignore_cleanup_errors=True) as folder:
+        password = Path(folder) / "token"
+        password.write_text(secrets.token_hex(32))
+        variables = {
+            "RAY_USAGE_STATS_ENABLED": "0",
+            "RAY_AUTH_MODE": "token",
+            "RAY_AUTH_TOKEN_PATH": str(password),
+            "RAY_AUTH_TOKEN": None,
+        }
+        inside = os.path.join(folder, "ray")  # Ray opens its folder to everybody; the one around it stays closed
+        settings = {"num_cpus": cpus, "include_dashboard": False, "_node_ip_address": "127.0.0.1", "_temp_dir": inside}
+        before = constants.ENABLE_RAY_CLUSTER
+        constants.ENABLE_RAY_CLUSTER = False  # or else Ray turns the loopback address into that of this machine
+        try:
+            with _joined(ray, "local", variables, settings):
+                yield
+        finally:
+            constants.ENABLE_RAY_CLUSTER = before
+
+
+@contextmanager
+def _joined(
+    ray: Any, address: str, variables: Mapping[str, str | None], settings: Mapping[str, Any] | None = None
+) -> Generator[None, None, None]:
+    before = signal.getsignal(signal.SIGTERM)  # which Ray replaces
+    inner: Any = import_module("ray._private.worker")
+    printing = inner.print_to_stdstream
+    inner.print_to_stdstream = _say_nothing
+    try:
+        with _environment(variables):
+            _begin(ray, address, settings or {})
+        if threading.current_thread() is threading.main_thread():
+            signal.signal(signal.SIGTERM, before)
+        yield
+    finally:
+        ray.shutdown()
+        inner.print_to_stdstream = printing
+        _read_passwords_again()
+
+
+def _begin(ray: Any, address: str, settings: Mapping[str, Any], tries: int = 2) -> None:
+    """Join the cluster; one that is to be started gets a second chance, as Ray gives it half a minute only."""
+    try:
+        ray.init(address, log_to_driver=False, logging_level=logging.ERROR, **settings)
+    except Exception as error:
+        reason = str(error).strip().partition("\n")[0][:200]
+        if not settings:
+            raise EngineError(
+                f"{address}: Ray could not join a cluster there ({reason}); check the address, that the cluster runs, "
+                "and that it has the same versions of Python and Ray"
+            ) from error
+        _end_what_began(error)
+        if tries == 1:
+            raise EngineError(
+                f"Ray could not start a cluster here ({reason}); try again when this machine has less to do"
+            ) from error
+        _begin(ray, address, settings, tries - 1)
+
+
+def _end_what_began(error: Exception) -> None:
+    """End the processes of a node whose start failed: only what the error passed through still knows them."""
+    trace = error.__traceback__
+    while trace is not None:
+        node: Any = trace.tb_frame.f_locals.get("self")
+        if hasattr(node, "kill_all_processes"):
+            node.kill_all_processes(check_alive=False, allow_graceful=False)
+        trace = trace.tb_next
+
+
+def _say_nothing(*_: Any, **__: Any) -> None:
+    """In place of news about lost nodes, which Ray prints among what a command prints."""
+
+
+@contextmanager
+def _environment(variables: Mapping[str, str | None]) -> Generator[None, None, None]:
+    """Variables that processes started meanwhile inherit; None removes one. Afterwards all are as they were."""
+    before = dict(os.environ)
+    try:
+        for name, value in variables.items():
+            os.environ.pop(name, None)
+            if value is not None:
+                os.environ[name] = value
+        _read_passwords_again()
+        yield
+    finally:
+        for name in os.environ.keys() - before.keys():
+            del os.environ[name]
+        os.environ.update(before)
+
+
+def _read_passwords_again() -> None:
+    """Ray keeps what it has read from the environment, for whichever cluster it was."""
+    inner: Any = import_module("ray._raylet")
+    with suppress(AttributeError):  # of versions without passwords
+        inner.Config.initialize("")
+        inner.AuthenticationTokenLoader.instance().reset_cache()
+
+
+def _check_answers(address: str) -> None:
+    """Raise unless a server of Ray's kind answers there at once; Ray itself would try for minutes, and say so."""
+    if address == "auto":
+        return
+    host, _, port = address.removeprefix("ray://").rpartition(":")
+    if not (host and port.isdigit() and 0 < int(port) < 65536):
+        raise EngineError(f"address is {address!r}; pass 'host:port', 'ray://host:port' or 'auto'")
+    services: Any = import_module("ray._private.services")
+    where = (services.resolve_ip_for_localhost(host.strip("[]")), int(port))  # where Ray will look
+    try:
+        with socket.create_connection(where, timeout=_SECONDS) as connection:
+            if os.environ.get("RAY_USE_TLS", "0") == "0":
+                connection.sendall(_GREETING)
+                if connection.recv(4)[3:] != _SETTINGS:
+                    raise OSError("what listens there is something else")
+    except OSError as error:
+        raise EngineError(
+            f"{address}: no cluster answers there ({error.strerror or error}); check the address, and that it runs"
+        ) from error

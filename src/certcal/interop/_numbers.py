@@ -1,0 +1,240 @@
+"""The numbers in what certcal has found, each under a name that says what kind of claim it is.
+
+Works on the form for JSON, which every claim and every result has: a claim is recognised by its ``type`` there.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, cast
+
+from certcal._checks import InputError
+
+KINDS = {
+    "estimate": "estimate",
+    "bound": "bound",
+    "certificate": "certificate",
+    "worst case": "worst_case",
+    "certified value": "certified_value",
+}
+# Facts that tell apart what is otherwise named alike, in the order in which they stand in a name.
+_PLACES = ("attack", "epsilon", "radius", "group")
+_SIDES = {"upper": "_at_most", "lower": "_at_least", "highest": "_at_most", "lowest": "_at_least"}
+# Keys that say less than the claim's own name.
+_GENERIC = {"claim", "estimate", "bound", "certificate"}
+_LONGEST = 240
+_FOREIGN = re.compile(r"[^\w.\-]+")
+_WORDS = {"Infinity": math.inf, "-Infinity": -math.inf}
+
+
+@dataclass(frozen=True)
+class Number:
+    """One number of a claim.
+
+    Attributes
+    ----------
+    name
+        Kind, place and name, such as ``bound/bounded_variation_at_most``.
+    value
+        With all digits: what is claimed was moved outward when it was computed.
+    sentence
+        What is claimed; empty for the ends of an interval, which the sentence before tells.
+    """
+
+    name: str
+    value: float
+    sentence: str = ""
+
+
+@dataclass(frozen=True)
+class Found:
+    """What a document holds.
+
+    Attributes
+    ----------
+    numbers
+        Finite ones, in the order of the document, each name once.
+    left_out
+        Those that are undefined or infinite: a tracking server would store them as other numbers.
+    settings
+        How the numbers were computed, as texts.
+    """
+
+    numbers: tuple[Number, ...]
+    left_out: tuple[Number, ...] = ()
+    settings: Mapping[str, str] = field(default_factory=dict[str, str])
+
+
+def found_in(document: Any) -> Found:
+    """Every number that a document claims, under a name of its own.
+
+    Parameters
+    ----------
+    document
+        What ``to_dict`` of a claim or of results returns, or lists and mappings of such.
+
+    Examples
+    --------
+    >>> from certcal.claims import Bound, Estimate
+    >>> ece = Estimate("ece", 0.04, 100, {"bins": 15})
+    >>> bound = Bound("ece", 0.08, "upper", 0.05, 100, ("samples are independent",))
+    >>> found = found_in([ece.to_dict(), bound.to_dict()])
+    >>> {number.name: number.value for number in found.numbers}
+    {'estimate/ece_bins_15': 0.04, 'bound/ece_at_most': 0.08}
+    >>> found.settings
+    {'bins': '15', 'n': '100', 'delta': '0.05'}
+    """
+    by = cast("Mapping[str, Any]", document).get("by") if isinstance(document, Mapping) else None
+    claims = list(_claims(document, (), (), str(by or "group")))
+    every = list(_distinct(number for claim in claims for number in claim.numbers))
+    finite = tuple(number for number in every if math.isfinite(number.value))
+    rest = tuple(number for number in every if not math.isfinite(number.value))
+    told = _conventions(document)
+    of_claims = {} if "conventions" in told else _texts(_settings_of(claim.entry) for claim in claims)
+    return Found(finite, rest, of_claims | _texts(told.values()))
+
+
+def legal(text: str) -> str:
+    """A piece of a name, with what tracking servers refuse replaced.
+
+    Examples
+    --------
+    >>> legal("ward 3/north"), legal("..."), legal("σ ≥ 1")
+    ('ward_3_north', '...', 'σ_1')
+    """
+    return _FOREIGN.sub("_", text)
+
+
+def check_prefix(prefix: str) -> str:
+    """A prefix that is refused here, and not by a server after half of the numbers.
+
+    Examples
+    --------
+    >>> check_prefix("epoch-3/")
+    'epoch-3/'
+    >>> check_prefix("a=b/")
+    Traceback (most recent call last):
+        ...
+    certcal._checks.InputError: prefix is 'a=b/'; use letters, digits, '_', '-', '.' and single '/' between them
+    """
+    pieces = prefix.removesuffix("/").split("/") if prefix else []
+    if any(piece != legal(piece) or piece.strip(".") == "" for piece in pieces):
+        raise InputError(f"prefix is {prefix!r}; use letters, digits, '_', '-', '.' and single '/' between them")
+    return prefix
+
+
+@dataclass(frozen=True)
+class _Claim:
+    """A claim in a document: where it is, and by which keys it goes there."""
+
+    entry: Mapping[str, Any]
+    places: tuple[str, ...]
+    keys: tuple[str, ...]
+
+    @property
+    def numbers(self) -> Iterator[Number]:
+        """The value, and the ends of its interval."""
+        entry = self.entry
+        if "type" not in entry:
+            yield from self._named("estimate", str(entry["name"]), entry["low"], entry["high"])
+            return
+        told = [key for key in self.keys if key not in _GENERIC]
+        own = str(entry.get("method") or entry.get("name") or "value")
+        bins = entry.get("settings", {}).get("bins")
+        name = "_".join(told or [own]) + ("" if bins is None else f"_bins_{bins}")
+        spread = cast("Mapping[str, Any]", entry.get("interval") or {})
+        yield from self._named(KINDS[entry["type"]], name, spread.get("lower"), spread.get("upper"))
+
+    @property
+    def _sentence(self) -> str:
+        entry = self.entry
+        if "sentence" in entry:
+            return str(entry["sentence"])
+        note = f" {entry['note']}" if entry.get("note") else ""
+        return f"{entry['name']}, over {entry['n']} models; an estimate, not a guarantee.{note}"
+
+    def _named(self, kind: str, name: str, lower: Any, upper: Any) -> Iterator[Number]:
+        radius = self.entry.get("radius")
+        at = () if radius is None or any(each.startswith("radius_") for each in self.places) else (f"radius_{radius}",)
+        path = "/".join(map(legal, (kind, *self.places, *at, name)))
+        side = _SIDES.get(str(self.entry.get("side") or self.entry.get("extreme")), "")
+        yield Number(path + side, _number(self.entry["value"]), self._sentence)
+        if lower is not None and upper is not None:
+            yield Number(f"{path}_interval_lower", _number(lower))
+            yield Number(f"{path}_interval_upper", _number(upper))
+
+
+def _claims(node: Any, places: tuple[str, ...], keys: tuple[str, ...], by: str) -> Iterator[_Claim]:
+    """Claims below a node; a list starts a new place, and what is in it goes by its own name."""
+    if isinstance(node, list | tuple):
+        for each in cast("Iterable[Any]", node):
+            yield from _claims(each, (*places, *keys), (), by)
+    if not isinstance(node, Mapping):
+        return
+    entry = cast("Mapping[str, Any]", node)
+    # The second is a finding of a study: an estimate over models.
+    if (entry.get("type") in KINDS and "value" in entry) or {"name", "value", "low", "high", "note"} <= entry.keys():
+        yield _Claim(entry, places, keys)
+        return
+    for place in _PLACES:
+        if isinstance(entry.get(place), str | int | float):
+            places = (*places, f"{by if place == 'group' else place}_{entry[place]}")
+    if "question" in entry and "number" in entry:
+        places = (*places, f"question_{entry['number']}")
+    for key, value in entry.items():
+        named = isinstance(value, Mapping)  # what a list is called says nothing about what is in it
+        yield from _claims(value, places, (*keys, str(key)) if named else keys, by)
+
+
+def _number(value: Any) -> float:
+    return math.nan if value is None else _WORDS.get(value, math.nan) if isinstance(value, str) else float(value)
+
+
+def _distinct(numbers: Iterable[Number]) -> Iterator[Number]:
+    """The same numbers; names that are too long or there already are changed, so that none hides another."""
+    seen: set[str] = set()
+    for number in numbers:
+        name = number.name
+        if len(name) > _LONGEST:
+            name = f"{name[: _LONGEST - 9]}_{hashlib.sha256(name.encode()).hexdigest()[:8]}"
+        unique, count = name, 1
+        while unique in seen:
+            count += 1
+            unique = f"{name}_{count}"
+        seen.add(unique)
+        yield replace(number, name=unique)
+
+
+def _conventions(document: Any) -> dict[str, Mapping[str, Any]]:
+    """What results say about all of their numbers."""
+    if not isinstance(document, Mapping):
+        return {}
+    entry = cast("Mapping[str, Any]", document)
+    if entry.get("type") in KINDS:
+        return {}
+    facts = {key: entry[key] for key in ("source", "kind", "classes", "n", "by") if key in entry}
+    blocks = {key: entry[key] for key in ("conventions", "settings") if isinstance(entry.get(key), Mapping)}
+    return {"facts": facts, **blocks}
+
+
+def _settings_of(claim: Mapping[str, Any]) -> dict[str, Any]:
+    if "type" not in claim:
+        return {}
+    told = {key: claim[key] for key in ("n", "radius", "delta") if key in claim}
+    ledger = claim.get("ledger")
+    return {**claim.get("settings", {}), **told, **({"alpha": ledger["spent"]} if ledger else {})}
+
+
+def _texts(told: Iterable[Mapping[str, Any]]) -> dict[str, str]:
+    """Settings as texts, different values of one after the other."""
+    settings: dict[str, list[str]] = {}
+    for name, value in (pair for each in told for pair in each.items()):
+        for each in cast("list[Any]", value if isinstance(value, list) else [value]):
+            texts = settings.setdefault(legal(str(name)), [])
+            if isinstance(each, str | int | float) and str(each) not in texts:
+                texts.append(str(each))
+    return {name: ", ".join(texts) for name, texts in settings.items() if texts}

@@ -1,0 +1,268 @@
+"""A study's table as a review looks at it: one sheet per data set, the most accurate models first."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from certcal._checks import InputError
+from certcal.study._battery import BINNED, UNBINNED
+from certcal.study._findings import Finding
+from certcal.study._resampling import Resampling
+from certcal.study._table import OK, Measurement, Stage, StudyTable
+
+Floats = NDArray[np.float64]
+
+LABELS = {
+    "ece": "ECE",
+    "equal_mass_ece": "equal-mass ECE",
+    "classwise_ece": "classwise ECE",
+    "classwise_equal_mass_ece": "classwise equal-mass ECE",
+    "mce": "MCE",
+    "ks_error": "KS error",
+    "kde_ece": "KDE-ECE",
+    "mmce": "MMCE",
+    "nll": "NLL",
+    "brier_score": "Brier score",
+}
+# Sizes of the most accurate part in the benchmark study, for populations like it.
+_PUBLISHED_TOPS = (1000, 2000, 3000, 4000, 5000)
+_SHARES = (10, 4, 2)
+_SMALLEST_TOP = 10
+
+
+@dataclass(frozen=True, eq=False)
+class Sheet:
+    """The models of one data set, the most accurate first and those without an accuracy last.
+
+    Columns are taken from the table when they are looked at: a large table is not copied.
+    """
+
+    name: str
+    source: StudyTable
+    rows: NDArray[np.int64]
+
+    @classmethod
+    def of(cls, name: str, source: StudyTable, rows: NDArray[np.int64]) -> Sheet:
+        """Some rows of a table, sorted."""
+        if "accuracy" in source:
+            rows = rows[np.argsort(-source["accuracy"][rows], kind="stable")]
+        return cls(name, source, rows)
+
+    def __len__(self) -> int:
+        return self.rows.size
+
+    def __contains__(self, column: object) -> bool:
+        return column in self.source
+
+    def __getitem__(self, column: str) -> Floats:
+        return self.source.numbers([column])[self.rows, 0]
+
+    def raw(self, column: str) -> NDArray[Any]:
+        """A column of texts or numbers."""
+        return self.source[column][self.rows]
+
+    def numbers(self, columns: Sequence[str]) -> Floats:
+        """Columns side by side."""
+        return np.column_stack([self[column] for column in columns]) if columns else np.empty((len(self), 0))
+
+    def complete(self, *columns: str) -> tuple[Floats, ...]:
+        """Columns without the models that lack one of them."""
+        values = [self[column] for column in columns]
+        kept = ~np.isnan(values).any(axis=0)
+        return tuple(value[kept] for value in values)
+
+    def ranked(self, *columns: str) -> tuple[Floats, ...]:
+        """Columns of the models that have them and an accuracy, so that the first are the most accurate."""
+        return self.complete(*columns, "accuracy")[:-1]
+
+    def measured(self, metric: str, bins: int | None, stage: Stage = "pre") -> str:
+        """The name of a measurement's column."""
+        return str(Measurement(stage, metric, bins if metric in BINNED else None))
+
+    def bins(self, metric: str, stage: Stage) -> list[int]:
+        """Bin counts at which a metric was measured, ascending."""
+        found = (m for m in self.source.measurements if m.metric == metric and m.stage == stage)
+        return sorted(m.bins for m in found if m.bins is not None)
+
+    @cached_property
+    def accuracy(self) -> float:
+        """Median accuracy, NaN without any."""
+        return _median(self["accuracy"]) if "accuracy" in self else float("nan")
+
+    @cached_property
+    def samples(self) -> float:
+        """Median number of test samples, NaN if it is not known."""
+        return _median(self["n"]) if "n" in self else float("nan")
+
+
+@dataclass(frozen=True, eq=False)
+class Population:
+    """What is reviewed, and how."""
+
+    sheets: tuple[Sheet, ...]
+    metric: str
+    bins: int
+    resampling: Resampling
+    beta: float
+    wanted: tuple[int, ...] | None
+    robustness: tuple[str, ...]
+    sizes: tuple[str, ...]
+    architecture: tuple[str, ...]
+
+    @property
+    def column(self) -> str:
+        """The column of the chosen metric before temperature scaling."""
+        return self.sheets[0].measured(self.metric, self.bins)
+
+    @property
+    def scaled(self) -> str:
+        """The column of the chosen metric after temperature scaling."""
+        return self.sheets[0].measured(self.metric, self.bins, "post")
+
+    @property
+    def label(self) -> str:
+        """The chosen metric in words."""
+        return LABELS[self.metric]
+
+    def __contains__(self, column: object) -> bool:
+        return column in self.sheets[0]
+
+    @cached_property
+    def models(self) -> dict[str, int]:
+        """A number for every model."""
+        names = dict.fromkeys(name for sheet in self.sheets for name in sheet.raw("model").tolist())
+        return {name: row for row, name in enumerate(names)}
+
+    def wide(self, column: str) -> Floats:
+        """A column as a model × data set matrix, NaN where a model was not measured."""
+        values = np.full((len(self.models), len(self.sheets)), np.nan)
+        for place, sheet in enumerate(self.sheets):
+            values[[self.models[name] for name in sheet.raw("model").tolist()], place] = sheet[column]
+        return values
+
+    def tops(self, n: int) -> tuple[int, ...]:
+        """Sizes of the most accurate parts that are looked at, the last being all."""
+        if self.wanted is not None:
+            chosen: Sequence[int] = self.wanted
+        elif n >= _PUBLISHED_TOPS[-1]:
+            chosen = _PUBLISHED_TOPS
+        else:
+            chosen = [round(n / share) for share in _SHARES]
+        return (*sorted({top for top in chosen if _SMALLEST_TOP <= top < n}), n)
+
+    def correlation(self, sheet: Sheet, x: str, y: str, *, top: int | None = None, name: str = "") -> Finding:
+        """Kendall's correlation of two columns of a sheet, among its most accurate models if ``top`` is given."""
+        first, second = sheet.complete(x, y) if top is None else sheet.ranked(x, y)
+        kept = first.size if top is None else min(top, first.size)
+        whole = f"{sheet.name}: {name or f'{x} with {y}'}, " + _which(kept, first.size)
+        return self.resampling.correlation(whole, first, second, tag=f"{sheet.name}/{kept}", top=top)
+
+
+def of_models(top: int, n: int) -> str:
+    """Which models, in words.
+
+    Examples
+    --------
+    >>> of_models(20, 200), of_models(200, 200)
+    ('the 20 most accurate models', 'all 200 models')
+    """
+    return f"the {top:,} most accurate models" if top < n else f"all {n:,} models"
+
+
+def _which(top: int, n: int) -> str:
+    return f"top {top:,}" if top < n else "all models"
+
+
+def populate(
+    table: StudyTable,
+    metric: str,
+    bins: int,
+    split: str | None,
+    resampling: Resampling,
+    beta: float,
+    tops: tuple[int, ...] | None,
+    robustness: Sequence[str] | None,
+    sizes: Sequence[str] | None,
+    architecture: Sequence[str] | None,
+) -> tuple[Population, str]:
+    """The rows of a split that did not fail, by data set; and the split."""
+    if metric not in LABELS:
+        raise InputError(f"metric is {metric!r}; use one of {', '.join((*BINNED, *UNBINNED))}")
+    column = str(Measurement("pre", metric, bins if metric in BINNED else None))
+    if column not in table:
+        raise InputError(f"the table has no column {column!r}; {_remedy(table, metric)}")
+    _check(table, robustness, "robustness", numeric=True)
+    _check(table, sizes, "sizes", numeric=True)
+    _check(table, architecture, "architecture", numeric=False)
+    split = _only_split(table) if split is None else split
+    if split not in table.splits:
+        raise InputError(f"split is {split!r}; the table has {', '.join(map(repr, table.splits)) or 'no rows'}")
+    kept = np.flatnonzero((table["status"] == OK) & (table["split"] == split))
+    if not kept.size:
+        raise InputError(f"no row of split {split!r} was measured; measure some models first")
+    names = table["data"][kept]
+    sheets = tuple(Sheet.of(name, table, kept[names == name]) for name in dict.fromkeys(names.tolist()))
+    robust = (*(robustness or ()), *(name for name in table.columns if name.startswith("auroc_")))
+    given = [name for name in table.given if name not in robust]
+    population = Population(
+        sheets,
+        metric,
+        bins,
+        resampling,
+        beta,
+        tops,
+        tuple(dict.fromkeys(robust)),
+        tuple(sizes if sizes is not None else (name for name in given if _varies(table[name][kept]))),
+        tuple(architecture if architecture is not None else (name for name in given if _is_choice(table[name][kept]))),
+    )
+    return population, split
+
+
+def _only_split(table: StudyTable) -> str:
+    splits = list(dict.fromkeys(table["split"][table["status"] == OK].tolist())) or table.splits
+    if len(splits) > 1 and "test" not in splits:
+        raise InputError(f"the table has the splits {', '.join(map(repr, splits))}; pass split, one of them")
+    return "test" if "test" in splits else splits[0] if splits else "test"
+
+
+def _remedy(table: StudyTable, metric: str) -> str:
+    before = [m for m in table.measurements if m.stage == "pre"]
+    counts = sorted(m.bins for m in before if m.metric == metric and m.bins is not None)
+    if counts:
+        return f"{metric} was measured at {', '.join(map(str, counts))} bins: pass bins, one of them"
+    names = ", ".join(dict.fromkeys(m.metric for m in before)) or "nothing"
+    return f"before temperature scaling it has {names}: pass metric, one of them, or measure the models first"
+
+
+def _check(table: StudyTable, names: Sequence[str] | None, argument: str, *, numeric: bool) -> None:
+    if isinstance(names, str):
+        raise InputError(f"{argument} is {names!r}; pass a list of columns")
+    for name in names or ():
+        if numeric:
+            table.numbers([name])
+        else:
+            table[name]
+
+
+def _varies(values: NDArray[Any]) -> bool:
+    """Whether a column holds numbers that are not all the same."""
+    if values.dtype == object:
+        return False
+    known = values[~np.isnan(values)]
+    return known.size > 0 and bool((known != known[0]).any())
+
+
+def _is_choice(values: NDArray[Any], most: int = 12) -> bool:
+    """Whether a column holds texts of which there are only a few different ones."""
+    return values.dtype == object and 2 <= len(set(values.tolist())) <= most
+
+
+def _median(values: Floats) -> float:
+    known = values[~np.isnan(values)]
+    return float(np.median(known)) if known.size else float("nan")

@@ -1,0 +1,320 @@
+"""The table of a study: one row per model, data set and split."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from certcal._checks import InputError
+from certcal._html import table as html_table
+
+Stage = Literal["pre", "post"]
+
+# Columns that every table has. A row that failed says why, and has no measurements.
+KEYS = ("model", "data", "split")
+STATE = ("status", "reason")
+ORIGIN = ("source", "source_bytes", "source_changed")
+SIZES = ("n", "n_validation", "classes")
+SUMMARY = ("accuracy", "temperature")
+AUROC = "auroc_"
+OK, FAILED = "ok", "failed"
+
+# Columns of text. When a file was changed is counted in nanoseconds, which a float cannot keep.
+_TEXT = (*KEYS, *STATE, "source", "source_changed")
+_OWN = {*KEYS, *STATE, *ORIGIN, *SIZES, *SUMMARY}
+_METADATA = "certcal.study"
+
+
+@dataclass(frozen=True)
+class Measurement:
+    """What a column of measurements holds: a metric before or after temperature scaling, and its number of bins.
+
+    Examples
+    --------
+    >>> Measurement.parse("post_equal_mass_ece_15")
+    Measurement(stage='post', metric='equal_mass_ece', bins=15)
+    >>> str(Measurement("pre", "ks_error")), Measurement.parse("accuracy")
+    ('pre_ks_error', None)
+    """
+
+    stage: Stage
+    metric: str
+    bins: int | None = None
+
+    def __str__(self) -> str:
+        return f"{self.stage}_{self.metric}" + ("" if self.bins is None else f"_{self.bins}")
+
+    @classmethod
+    def parse(cls, name: str) -> Measurement | None:
+        """What a column's name says, or None if it is not the name of a measurement."""
+        from certcal.study._battery import BINNED, UNBINNED
+
+        stage, _, rest = name.partition("_")
+        if stage not in ("pre", "post"):
+            return None
+        metric, _, bins = rest.rpartition("_")
+        if metric in BINNED and bins.isdecimal():
+            return cls(stage, metric, int(bins))
+        return cls(stage, rest) if rest in UNBINNED else None
+
+
+def is_own(name: str) -> bool:
+    """Whether a column of this name is made by measuring, and not given with the models.
+
+    Examples
+    --------
+    >>> is_own("accuracy"), is_own("pre_ece_15"), is_own("auroc_svhn"), is_own("depth")
+    (True, True, True, False)
+    """
+    return name in _OWN or name.startswith(AUROC) or Measurement.parse(name) is not None
+
+
+@dataclass(frozen=True, eq=False)
+class StudyTable:
+    """Measurements of many models on one or more data sets.
+
+    Attributes
+    ----------
+    columns
+        Arrays of one length by name: texts as objects, numbers as float64, NaN where there is none. ``n`` counts the
+        samples that a row was measured on, ``n_validation`` those that its temperature was fitted on.
+    settings
+        How the measurements were made (bins, validation share, seed), as far as that is known.
+
+    Examples
+    --------
+    >>> table = StudyTable.of({"model": ["a", "b"], "data": ["digits"] * 2, "pre_ece_15": [0.1, 0.2], "depth": [2, 3]})
+    >>> len(table), table.datasets, [str(name) for name in table.measurements], table.given
+    (2, ['digits'], ['pre_ece_15'], ['depth'])
+    """
+
+    columns: Mapping[str, NDArray[Any]]
+    settings: Mapping[str, Any] = field(default_factory=dict[str, Any])
+
+    @classmethod
+    def of(cls, columns: Mapping[str, Any], settings: Mapping[str, Any] | None = None) -> StudyTable:
+        """A table of columns; ``model`` is needed, the other keys are filled in."""
+        if "model" not in columns:
+            raise InputError("columns has no 'model'; name the models, one entry per row")
+        found: dict[str, NDArray[Any]] = {}
+        length = len(columns["model"])
+        for name, values in columns.items():
+            if len(values) != length:
+                raise InputError(
+                    f"columns[{name!r}] has {len(values)} entries and 'model' has {length}; pass equally many"
+                )
+            found[name] = _array(name, values)
+        filled = {"data": "data", "split": "test", "status": OK, "reason": ""}
+        rest = {name: np.full(length, value, object) for name, value in filled.items() if name not in found}
+        order = [*KEYS, *(name for name in found if name not in (*KEYS, *STATE)), *STATE]
+        found |= rest
+        _check_keys(found)
+        return cls({name: found[name] for name in order}, dict(settings or {}))
+
+    def __len__(self) -> int:
+        return len(self.columns["model"])
+
+    def __contains__(self, name: object) -> bool:
+        return name in self.columns
+
+    def __getitem__(self, name: str) -> NDArray[Any]:
+        if name not in self.columns:
+            from difflib import get_close_matches
+
+            near = get_close_matches(name, self.columns, 1)
+            raise InputError(
+                f"the table has no column {name!r}"
+                + (f"; did you mean {near[0]!r}?" if near else f"; it has {', '.join(self.columns)}")
+            )
+        return self.columns[name]
+
+    @property
+    def models(self) -> list[str]:
+        """Names of the models, in the order of their first rows."""
+        return list(dict.fromkeys(self["model"].tolist()))
+
+    @property
+    def datasets(self) -> list[str]:
+        """Names of the data sets, in the order of their first rows."""
+        return list(dict.fromkeys(self["data"].tolist()))
+
+    @property
+    def splits(self) -> list[str]:
+        """Names of the splits, in the order of their first rows."""
+        return list(dict.fromkeys(self["split"].tolist()))
+
+    @property
+    def measurements(self) -> list[Measurement]:
+        """What was measured, in the order of the columns."""
+        return [found for name in self.columns if (found := Measurement.parse(name)) is not None]
+
+    @property
+    def given(self) -> list[str]:
+        """Columns that came with the models: sizes, architectures, robustness."""
+        return [name for name in self.columns if not is_own(name)]
+
+    @property
+    def failures(self) -> Iterator[tuple[str, str, str, str]]:
+        """Model, data set, split and reason of every row that failed."""
+        for row in np.flatnonzero(self["status"] != OK).tolist():
+            yield self["model"][row], self["data"][row], self["split"][row], self["reason"][row]
+
+    def select(self, rows: Any) -> StudyTable:
+        """The table of some rows: a mask or their numbers."""
+        return StudyTable({name: values[rows] for name, values in self.columns.items()}, self.settings)
+
+    def where(self, *, data: str | None = None, split: str | None = None) -> StudyTable:
+        """The rows of a data set and a split that did not fail."""
+        chosen = self["status"] == OK
+        for key, value, known in (("data", data, self.datasets), ("split", split, self.splits)):
+            if value is not None:
+                if value not in known:
+                    raise InputError(f"{key} is {value!r}; the table has {', '.join(map(repr, known))}")
+                chosen &= self[key] == value
+        return self.select(chosen)
+
+    def numbers(self, names: Sequence[str]) -> NDArray[np.float64]:
+        """Columns of numbers side by side, one row per row of the table."""
+        for name in names:
+            if self[name].dtype == object:
+                raise InputError(f"column {name!r} holds text; name a column of numbers")
+        return np.column_stack([self[name] for name in names]) if names else np.empty((len(self), 0))
+
+    def across(self, name: str, split: str | None = None) -> tuple[list[str], list[str], NDArray[np.float64]]:
+        """Models, data sets, and one column as a model × data set matrix, NaN where there is no such row."""
+        table = self.where(split=split)
+        if len(table.splits) > 1:
+            raise InputError(f"split is not given, and the table has {', '.join(map(repr, table.splits))}; choose one")
+        rows = {model: row for row, model in enumerate(table.models)}
+        places = {data: place for place, data in enumerate(table.datasets)}
+        values = np.full((len(rows), len(places)), np.nan)
+        values[[rows[m] for m in table["model"].tolist()], [places[d] for d in table["data"].tolist()]] = table[name]
+        return list(rows), list(places), values
+
+    def write(self, path: str | os.PathLike[str]) -> None:
+        """Write the table as Parquet: to a temporary name first, so that a file is there whole or not at all."""
+        from certcal._durable import write_durably
+
+        write_durably(Path(path), self.to_parquet())
+
+    def to_parquet(self) -> bytes:
+        """The content of the file that :meth:`write` writes; the same for the same table."""
+        from certcal.data._parquet import parquet
+        from certcal.data._pyarrow import from_numpy, pa
+
+        texts = [name for name, values in self.columns.items() if values.dtype == object]
+        arrays = [
+            _text(name, values) if name in texts else from_numpy(np.ascontiguousarray(values, np.float64))
+            for name, values in self.columns.items()
+        ]
+        note = json.dumps({"version": 1, **self.settings}, sort_keys=True)
+        table = pa.Table.from_arrays(arrays, names=list(self.columns)).replace_schema_metadata({_METADATA: note})
+        sink = pa.BufferOutputStream()
+        parquet.write_table(table, sink, use_dictionary=texts)
+        return sink.getvalue().to_pybytes()
+
+    @classmethod
+    def read(cls, path: str | os.PathLike[str], columns: Sequence[str] | None = None) -> StudyTable:
+        """Read a table that :meth:`write` wrote, or only some of its columns beside the keys."""
+        from certcal.data import open_table
+
+        file = Path(path)
+        table = open_table(file)
+        if not file.name.endswith((".parquet", ".pq")) or "model" not in table.names:
+            raise InputError(
+                f"{file}: this is not the table of a study (a Parquet file with a column 'model'); "
+                "make one with certcal study measure"
+            )
+        chosen = [name for name in table.names if columns is None or name in (*KEYS, *STATE) or name in columns]
+        if table.rows == 0:
+            raise InputError(f"{file}: the table has no rows; measure some models")
+        found = table.read(chosen)
+        try:
+            return cls.of({name: _values(found[name]) for name in chosen}, _settings(table.metadata))
+        except InputError as error:
+            raise InputError(f"{file}: {error}") from None
+
+    def __repr__(self) -> str:
+        counts = ", ".join(f"{thing}={count}" for thing, count in self._counts())
+        return f"StudyTable({counts})".replace("data sets", "datasets")
+
+    def _repr_html_(self) -> str:
+        facts = [(thing, f"{count:,}") for thing, count in self._counts()]
+        return html_table([], facts, "Table of a study", row_headers=True)
+
+    def _counts(self) -> list[tuple[str, int]]:
+        failed = int(np.count_nonzero(self["status"] != OK))
+        counts = [("rows", len(self)), ("models", len(self.models)), ("data sets", len(self.datasets))]
+        return [*counts, ("measurements", len(self.measurements)), *([("failed", failed)] if failed else [])]
+
+
+def _text(name: str, values: NDArray[Any]) -> Any:
+    """A column (pyarrow) of text; pyarrow's own conversion would load pandas."""
+    from certcal.data._pyarrow import pa
+
+    try:
+        encoded = [value.encode() for value in values.tolist()]
+    except UnicodeEncodeError as error:
+        raise InputError(f"column {name!r} holds {error.object!r}, which is not Unicode; rename it") from None
+    ends = np.cumsum([0, *map(len, encoded)], dtype=np.int64)
+    buffers = [None, pa.py_buffer(ends), pa.py_buffer(b"".join(encoded))]
+    return pa.Array.from_buffers(pa.large_string(), len(encoded), buffers).cast(pa.string())
+
+
+def _settings(notes: Mapping[str, str]) -> dict[str, Any]:
+    """What a file says about how it was measured; nothing when it does not, or not in our form."""
+    try:
+        found: Any = json.loads(notes.get(_METADATA, "{}"))
+    except ValueError:
+        return {}
+    settings = cast("dict[str, Any]", found) if isinstance(found, dict) else {}
+    return {name: value for name, value in settings.items() if name != "version"}
+
+
+def _values(column: Any) -> Any:
+    """A column (pyarrow) as floats or as a list; pyarrow's own conversion would load pandas."""
+    from certcal.data._pyarrow import pa, to_numpy
+
+    kind = column.type
+    if pa.types.is_dictionary(kind):
+        column = column.cast(kind.value_type)
+        kind = column.type
+    if not (pa.types.is_floating(kind) or pa.types.is_integer(kind)):
+        return column.to_pylist()
+    whole = pa.concat_arrays(column.cast(pa.float64(), safe=False).chunks or [pa.array([], pa.float64())])
+    return whole.to_pylist() if whole.null_count else to_numpy(whole)
+
+
+def _array(name: str, values: Any) -> NDArray[Any]:
+    """Text as objects, numbers as float64; a column is text if any of its entries is."""
+    kind: Any = getattr(values, "dtype", None)
+    if name not in _TEXT and isinstance(kind, np.dtype) and kind.kind in "fiub":
+        return np.asarray(values, np.float64)
+    entries: list[Any] = list(values)
+    if name in _TEXT or any(isinstance(entry, str) for entry in entries):
+        text = np.empty(len(entries), object)
+        text[:] = ["" if entry is None or entry != entry else str(entry) for entry in entries]
+        return text
+    try:
+        return np.array([np.nan if entry is None else float(entry) for entry in entries], np.float64)
+    except (TypeError, ValueError):
+        raise InputError(f"columns[{name!r}] holds neither numbers nor text only; pass one of the two") from None
+
+
+def _check_keys(columns: Mapping[str, NDArray[Any]]) -> None:
+    seen: set[tuple[str, str, str]] = set()
+    for row, key in enumerate(zip(*(columns[name].tolist() for name in KEYS), strict=True)):
+        if key in seen:
+            model, data, split = key
+            raise InputError(
+                f"row {row} is the second one of model {model!r} on {data!r} ({split!r}); keep one of them, "
+                "or tell them apart by split"
+            )
+        seen.add(key)

@@ -1,0 +1,245 @@
+"""The work on one entry of a study: read its predictions, measure them, or say why that cannot be done."""
+
+from __future__ import annotations
+
+import hashlib
+import math
+import os
+from collections.abc import Generator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import numpy as np
+
+from certcal import _checks
+from certcal._checks import InputError
+from certcal._threads import one_thread
+from certcal.predictions import Predictions
+from certcal.study._entries import Entry, Key, readable
+from certcal.study._table import FAILED, OK
+
+Row = dict[str, "float | str"]
+
+
+@dataclass(frozen=True)
+class Origin:
+    """What was measured: the file's name, its size, and when it was changed, or a digest of what was in memory.
+
+    Attributes
+    ----------
+    source
+        The name as the manifest or the folder has it; empty for predictions in memory.
+    size
+        In bytes.
+    changed
+        Different when the predictions are; empty when there are none.
+    """
+
+    source: str
+    size: float
+    changed: str
+
+
+@dataclass(frozen=True)
+class File:
+    """A file to read, with its content where the reader may not see the file itself."""
+
+    shown: str
+    path: Path
+    content: bytes | None = None
+
+    @contextmanager
+    def at_hand(self) -> Generator[Path, None, None]:
+        """A path at which the file can be read; what is wrong with it is said under the name that the user knows."""
+        place = self.path
+        try:
+            if self.content is None:
+                yield place
+            else:
+                with TemporaryDirectory(prefix="certcal-") as folder:
+                    place = Path(folder, self.path.name)
+                    place.write_bytes(self.content)
+                    yield place
+        except InputError as error:
+            raise InputError(self._renamed(str(error), place)) from None
+
+    def _renamed(self, text: str, place: Path) -> str:
+        """A sentence about a path, about the name that the user knows; also of files beside it."""
+        text = text.replace(str(place), self.shown)
+        beside = self.shown.removesuffix(readable(place.name))
+        return text.replace(f"{place.parent}{os.sep}", beside) if beside != self.shown and place.parent.name else text
+
+
+@dataclass(frozen=True, eq=False)
+class Work:
+    """One entry, ready to travel.
+
+    Attributes
+    ----------
+    number
+        Its place in the source.
+    key, origin
+        What the row is of.
+    predictions
+        In memory or in a file.
+    others
+        Out-of-distribution sets by name.
+    problem
+        Why it cannot be measured.
+    """
+
+    number: int
+    key: Key
+    origin: Origin
+    predictions: Predictions | File | None
+    others: Mapping[str, Any]
+    problem: str = ""
+
+    def __str__(self) -> str:
+        model, data, split = self.key
+        return f"model {model!r} on {data!r} ({split})"
+
+    @classmethod
+    def of(cls, number: int, entry: Entry) -> Work:
+        """The work on an entry. Files are looked at now and read later, so that a change in between is noticed."""
+        others = {name: _place(entry, value) for name, value in entry.out_of_distribution.items()}
+        problem = (entry.reason or "there are no predictions of this model") if entry.predictions is None else ""
+        own = _place(entry, entry.predictions)
+        return cls(number, entry.key, _origin(own, others), own, others, problem)
+
+    def shipped(self) -> Work:
+        """The same with the content of the files, for workers that do not see them."""
+        try:
+            own = _with_content(self.predictions)
+            return replace(self, predictions=own, others={name: _with_content(v) for name, v in self.others.items()})
+        except InputError as error:
+            return replace(self, predictions=None, others={}, problem=str(error))
+
+
+def _place(entry: Entry, value: Any) -> Any:
+    path = entry.path(value)
+    return value if path is None else File(readable(str(value)), path.absolute())  # workers may be elsewhere
+
+
+def _with_content(value: Any) -> Any:
+    if not isinstance(value, File):
+        return value
+    from certcal.data._open import file_ends
+
+    with value.at_hand() as path:
+        file_ends(path)  # says what is wrong with a file that is not there
+        try:
+            return replace(value, content=path.read_bytes())
+        except OSError as error:
+            raise InputError(f"{path}: cannot be read ({error.strerror or error}); check its permissions") from error
+
+
+def _origin(own: Any, others: Mapping[str, Any]) -> Origin:
+    size, changed = _state(own)
+    for name, other in others.items():
+        more, when = _state(other)
+        size += more
+        changed += f" {name} {other.shown if isinstance(other, File) else ''} {when}" if changed else ""
+    return Origin(own.shown if isinstance(own, File) else "", size, changed)
+
+
+def _state(value: Any) -> tuple[float, str]:
+    """Size, and what changes with the content: the time of the last change, or a digest."""
+    if value is None:
+        return math.nan, ""
+    if isinstance(value, File):
+        try:
+            found = value.path.stat()
+        except (OSError, ValueError):
+            return math.nan, ""
+        return float(found.st_size), str(found.st_mtime_ns)
+    arrays: list[Any] = [value]
+    if isinstance(value, Predictions):
+        scores = value.logits if value.logits is not None else value.probabilities
+        arrays = [value.kind, value.confidence if scores is None else scores, value.labels, value.sample_weight]
+    digest, size = hashlib.blake2b(digest_size=16), 0
+    for array in map(np.asarray, arrays):
+        digest.update(f"{array.dtype} {array.shape}\n".encode())
+        digest.update(str(array).encode() if array.dtype == object else np.ascontiguousarray(array).tobytes())
+        size += array.nbytes
+    return float(size), f"blake2b:{digest.hexdigest()}"
+
+
+def failed(reason: str) -> Row:
+    """The row of what could not be measured."""
+    return {"status": FAILED, "reason": readable(" ".join(reason.split()))}
+
+
+@dataclass(frozen=True)
+class Measuring:
+    """The task of a study: the row of an entry, whatever happens.
+
+    Every entry is measured on one thread: sums have the same bits wherever it is done.
+
+    Attributes
+    ----------
+    bins, validation, seed
+        As of :func:`certcal.study.battery`.
+    columns
+        Columns of the files by role, where their names do not say it.
+    """
+
+    bins: tuple[int, ...]
+    validation: float
+    seed: int
+    columns: Mapping[str, str]
+
+    def prepare(self) -> None:
+        """Nothing: what is needed loads with the first piece."""
+
+    def __call__(self, work: Work, /) -> Row:
+        """The row of an entry; one that failed says why."""
+        try:
+            with one_thread():
+                return self._row(work)
+        except InputError as error:
+            return failed(str(error))
+        except MemoryError:
+            return failed("there is not enough memory to measure it; use fewer workers")
+        except Exception as error:  # one broken file must not end the study
+            return failed(f"{type(error).__name__}: {error}")
+
+    def _row(self, work: Work) -> Row:
+        from certcal.study._battery import battery
+
+        if work.problem:
+            return failed(work.problem)
+        predictions, others = self._read(work.predictions), {name: _scores(v) for name, v in work.others.items()}
+        if predictions.classes is None:
+            raise InputError(
+                f"{work.origin.source or work}: there are only confidences; temperature scaling needs logits or "
+                "probabilities of every class"
+            )
+        found = battery(
+            predictions, bins=self.bins, validation=self.validation, seed=self.seed, out_of_distribution=others
+        )
+        tested = found.before.n
+        sizes = {"n": tested, "n_validation": len(predictions) - tested, "classes": predictions.classes}
+        return {**sizes, **found.to_row(), "status": OK, "reason": ""}
+
+    def _read(self, predictions: Any) -> Predictions:
+        if not isinstance(predictions, File):
+            return predictions
+        from certcal.data import load_table
+
+        with predictions.at_hand() as path:
+            return load_table(path, self.columns).predictions
+
+
+def _scores(value: Any) -> Any:
+    """Confidences on other data, which need no labels."""
+    if not isinstance(value, File):
+        return _checks.confidences(value, "out_of_distribution")
+    from certcal.data import LoadedScores, load_scores
+
+    with value.at_hand() as path:
+        found = load_scores(path)
+    return found.confidence if isinstance(found, LoadedScores) else found.predictions.confidence

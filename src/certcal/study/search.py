@@ -1,0 +1,318 @@
+"""Searching a tabular benchmark for an accurate or a calibrated architecture (Tao et al. 2024, appendix F).
+
+Three methods: random search, local search and regularised evolution. An evaluation is a look into the table. The budget
+counts distinct architectures: asking for one again costs nothing, as a benchmark would remember it.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from certcal._checks import InputError
+from certcal.study._benchmark import SPACES, Benchmark, Objective
+from certcal.study._search_comparison import SearchComparison, SearchRow, summarise
+
+__all__ = [
+    "METHODS",
+    "SPACES",
+    "Benchmark",
+    "Objective",
+    "SearchComparison",
+    "SearchRow",
+    "Searched",
+    "compare",
+    "local_search",
+    "random_search",
+    "regularised_evolution",
+]
+
+POPULATION, SAMPLE = 10, 3
+
+
+@dataclass(frozen=True, eq=False)
+class Searched:
+    """What a search found.
+
+    Attributes
+    ----------
+    method, objective
+        Who searched, and for what.
+    best
+        The best architecture that was evaluated; the first of several.
+    value
+        Its objective.
+    evaluated
+        All that were evaluated, in order, each once.
+    values
+        Their objectives.
+    """
+
+    method: str
+    objective: Objective
+    best: str
+    value: float
+    evaluated: tuple[str, ...]
+    values: NDArray[np.float64]
+
+    @property
+    def trajectory(self) -> tuple[tuple[int, float], ...]:
+        """Number of the evaluation, from 1, and value, wherever the best so far became better."""
+        sign = 1 if self.objective.higher else -1
+        so_far = np.maximum.accumulate(sign * self.values)
+        better = np.flatnonzero(np.diff(so_far, prepend=-np.inf) > 0)
+        return tuple((int(place) + 1, float(self.values[place])) for place in better)
+
+
+class _Evaluations:
+    """What has been looked up, in order; full when the budget is spent or nothing is left."""
+
+    def __init__(self, benchmark: Benchmark, objective: Objective, budget: int, rng: np.random.Generator) -> None:
+        if budget < 1:
+            raise InputError(f"budget is {budget}; allow at least 1 evaluation")
+        self.goodness = benchmark.goodness(objective)
+        self.order: dict[int, None] = {}
+        self._measured: list[bool] = np.isfinite(self.goodness).tolist()
+        measured: list[int] = rng.permutation(np.flatnonzero(np.isfinite(self.goodness))).tolist()
+        self._most = min(budget, len(measured))
+        # The next of a random order that is not known yet is uniform among those that are not.
+        self._strangers = (place for place in measured if place not in self.order)
+
+    @property
+    def full(self) -> bool:
+        return len(self.order) >= self._most
+
+    def evaluate(self, place: int) -> float:
+        self.order[place] = None
+        return float(self.goodness[place])
+
+    def stranger(self) -> int:
+        """An architecture that has not been evaluated, at random; only while the budget is not spent."""
+        return next(self._strangers)
+
+    def known(self, places: Sequence[int]) -> list[int]:
+        """Those of some places where the objective was measured."""
+        return [place for place in places if self._measured[place]]
+
+
+def random_search(
+    benchmark: Benchmark, objective: str | Objective, budget: int, seed: int | Sequence[int] = 0
+) -> Searched:
+    """Evaluate architectures at random, each once (Li and Talwalkar 2020).
+
+    Parameters
+    ----------
+    benchmark
+        Where to look.
+    objective
+        What to look for; see :meth:`Objective.parse`.
+    budget
+        How many architectures to evaluate at most.
+    seed
+        Of the order.
+
+    Examples
+    --------
+    >>> from certcal.study import StudyTable
+    >>> table = StudyTable.of({"model": ["a", "b", "c"], "accuracy": [0.5, 0.9, 0.7]})
+    >>> found = random_search(Benchmark(table, space="table"), "accuracy", budget=3)
+    >>> found.best, len(found.evaluated)
+    ('b', 3)
+    """
+    wanted, rng = _start(objective, seed, 1)
+    done = _Evaluations(benchmark, wanted, budget, rng)
+    while not done.full:
+        done.evaluate(done.stranger())
+    return _finish("random", benchmark, wanted, done)
+
+
+def local_search(
+    benchmark: Benchmark, objective: str | Objective, budget: int, seed: int | Sequence[int] = 0
+) -> Searched:
+    """Climb to the best neighbour until there is no better one, then start again elsewhere (White et al. 2021).
+
+    From a random architecture all neighbours are evaluated and the best of them is taken; at a local optimum the
+    search begins anew at an architecture that has not been evaluated, until the budget is spent. Of a sample of a space
+    only the neighbours in the table can be taken: where there are none, every start is a local optimum, and what is
+    left is random search.
+
+    Parameters
+    ----------
+    benchmark, objective, budget
+        As of :func:`random_search`.
+    seed
+        Of the starts, and of the order in which neighbours are evaluated.
+
+    Examples
+    --------
+    >>> from certcal.study import SizeSpace, StudyTable
+    >>> names = list(SizeSpace([1, 2, 3]))
+    >>> table = StudyTable.of({"model": names, "accuracy": [sum(map(int, n.split(":"))) / 15 for n in names]})
+    >>> local_search(Benchmark(table, space="size"), "accuracy", budget=60).best
+    '3:3:3:3:3'
+    """
+    benchmark.structure()
+    wanted, rng = _start(objective, seed, 2)
+    done = _Evaluations(benchmark, wanted, budget, rng)
+    while not done.full:
+        here = done.stranger()
+        value = done.evaluate(here)
+        climbing = True
+        while climbing and not done.full:
+            around = rng.permutation(list(dict.fromkeys(done.known(benchmark.neighbours(here))))).astype(int).tolist()
+            climbing = False
+            for place in around:
+                if done.full and place not in done.order:
+                    continue
+                found = done.evaluate(place)
+                if found > value:
+                    here, value, climbing = place, found, True
+    return _finish("local", benchmark, wanted, done)
+
+
+def regularised_evolution(
+    benchmark: Benchmark,
+    objective: str | Objective,
+    budget: int,
+    seed: int | Sequence[int] = 0,
+    *,
+    population: int = POPULATION,
+    sample: int = SAMPLE,
+) -> Searched:
+    """Ageing evolution: the best of a few parents has a child with one choice changed, and the oldest dies.
+
+    The method is that of Real et al. (2019), who used a population of 100 and samples of 25 for searches of 20,000
+    models; the defaults, 10 and 3, are those with which NATS-Bench (Dong et al. 2021) published it for budgets of some
+    hundred. A child is drawn uniformly among the neighbours in the table (all neighbours, drawn again until one is
+    there). A parent without any, and a population whose children were all known for a whole generation, get an
+    architecture at random that has not been evaluated.
+
+    Parameters
+    ----------
+    benchmark, objective, budget
+        As of :func:`random_search`.
+    seed
+        Of the population, the samples and the children.
+    population, sample
+        How many live at a time, and how many compete to be a parent.
+
+    Examples
+    --------
+    >>> from certcal.study import SizeSpace, StudyTable
+    >>> names = list(SizeSpace([1, 2, 3]))
+    >>> table = StudyTable.of({"model": names, "pre_ece_15": [sum(map(int, n.split(":"))) / 99 for n in names]})
+    >>> regularised_evolution(Benchmark(table, space="size"), "ece", budget=100).best
+    '1:1:1:1:1'
+    """
+    if population < 1 or sample < 1:
+        raise InputError(f"population is {population} and sample is {sample}; pass at least 1 of each")
+    benchmark.structure()
+    wanted, rng = _start(objective, seed, 3)
+    done = _Evaluations(benchmark, wanted, budget, rng)
+    living: deque[tuple[float, int]] = deque()
+    while len(living) < population and not done.full:
+        first = done.stranger()
+        living.append((done.evaluate(first), first))
+    known_in_a_row = 0
+    while not done.full:
+        rivals = [living[i] for i in rng.integers(0, len(living), sample).tolist()]
+        _, parent = max(rivals, key=lambda one: one[0])
+        children = done.known(benchmark.neighbours(parent))
+        if children and known_in_a_row < population:
+            child = children[int(rng.integers(0, len(children)))]
+        else:
+            child = done.stranger()
+        known_in_a_row = known_in_a_row + 1 if child in done.order else 0
+        living.append((done.evaluate(child), child))
+        living.popleft()
+    return _finish("evolution", benchmark, wanted, done)
+
+
+METHODS: dict[str, Callable[..., Searched]] = {
+    "evolution": regularised_evolution,
+    "local": local_search,
+    "random": random_search,
+}
+
+
+def compare(
+    benchmark: Benchmark,
+    objectives: Sequence[str] = ("accuracy", "hcs_1", "hcs_2", "hcs_3"),
+    methods: Sequence[str] | None = None,
+    *,
+    budget: int = 100,
+    repeats: int = 20,
+    seed: int = 0,
+    judge: Benchmark | None = None,
+) -> SearchComparison:
+    """Search for each objective by each method several times; what is found, in the layout of Tao et al.'s Table 1.
+
+    What is found on the measurements that chose it looks better than it is: the best of many numbers with noise is
+    partly luck. Another benchmark of the same architectures (another split, other test images, another seed of
+    training) can be the judge; then its numbers are shown.
+
+    Parameters
+    ----------
+    benchmark
+        Where to look.
+    objectives
+        What to look for.
+    methods
+        Of "evolution", "local" and "random"; by default all that the space allows.
+    budget
+        Evaluations of each search.
+    repeats
+        Searches for each objective and method; they differ in their random numbers only.
+    seed
+        Of all of them.
+    judge
+        Another benchmark whose measurements of the found architectures are shown instead.
+
+    Examples
+    --------
+    >>> from certcal.study import StudyTable
+    >>> table = StudyTable.of({"model": ["a", "b", "c"], "accuracy": [0.5, 0.9, 0.7], "pre_ece_15": [0.02, 0.2, 0.1]})
+    >>> found = compare(Benchmark(table, space="table"), ["accuracy", "ece"], budget=3, repeats=2)
+    >>> [(row.objective, row.method, row.mean["accuracy"], row.regret) for row in found.rows]
+    [('accuracy', 'random', 0.9, 0.0), ('ece', 'random', 0.5, 0.0)]
+    """
+    chosen = list(methods) if methods is not None else list(METHODS) if benchmark.space is not None else ["random"]
+    for method in chosen:
+        if method not in METHODS:
+            raise InputError(f"method {method!r} is not one of {', '.join(METHODS)}")
+        if benchmark.space is None and method != "random":
+            raise InputError(
+                f"method {method!r} needs neighbours, which a table without a structure has not; use random, or name "
+                "the space"
+            )
+    if repeats < 1 or not chosen or not objectives:
+        raise InputError(
+            f"repeats is {repeats}, with {len(chosen)} methods and {len(objectives)} objectives; pass some"
+        )
+    found = {
+        (wanted, method): [METHODS[method](benchmark, wanted, budget, (seed, repeat)) for repeat in range(repeats)]
+        for wanted in dict.fromkeys(map(Objective.parse, objectives))
+        for method in dict.fromkeys(chosen)
+    }
+    bests = {key: [each.best for each in searches] for key, searches in found.items()}
+    settings = {"budget": budget, "repeats": repeats, "seed": seed}
+    return summarise(benchmark, bests, settings, judge)
+
+
+def _start(objective: str | Objective, seed: int | Sequence[int], tag: int) -> tuple[Objective, np.random.Generator]:
+    parts = [seed] if isinstance(seed, int) else list(seed)
+    if any(part < 0 for part in parts):
+        raise InputError(f"seed is {seed}; pass a number of at least 0")
+    return Objective.parse(objective) if isinstance(objective, str) else objective, np.random.default_rng([*parts, tag])
+
+
+def _finish(method: str, benchmark: Benchmark, objective: Objective, done: _Evaluations) -> Searched:
+    places = list(done.order)
+    best = places[int(np.argmax(done.goodness[places]))]
+    values = benchmark.values(objective)
+    names = tuple(benchmark.names[place] for place in places)
+    return Searched(method, objective, benchmark.names[best], float(values[best]), names, values[places])

@@ -1,0 +1,50 @@
+"""Where a command's work runs: the options, and what is refused."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from certcal.cli._engine_options import chosen_engine
+from certcal.engines import LocalProcesses, RayCluster
+from tests.engines.ray_for_tests import use_loopback
+from tests.smoothing.drawing import HERE, X, Y
+
+
+@pytest.fixture
+def sampled(certcal_command, tmp_path):
+    np.savez(tmp_path / "data.npz", inputs=X, labels=Y)
+    named = ["--model", f"{HERE}:linear", "--outputs", "logits", "--data", tmp_path / "data.npz", "--sigma", 1]
+    return lambda *more: certcal_command("sample", *named, "-n", 50, *more)
+
+
+def test_the_engine_is_the_one_that_is_asked_for():
+    assert chosen_engine("here", None, None, None) is None
+    assert chosen_engine("here", None, 1, None) is None
+    local, ray = chosen_engine("here", None, 3, None), chosen_engine("ray", "head:6379", None, 0.5)
+    assert isinstance(local, LocalProcesses)
+    assert local.workers == 3
+    assert isinstance(ray, RayCluster)
+    assert (ray.address, ray.workers, ray.gpus, ray.shares_files) == ("head:6379", None, 0.5, False)
+
+
+@pytest.mark.parametrize(
+    ("more", "sentence"),
+    [
+        (["--address", "head:6379"], "--address is for --engine ray; add that, or leave it out"),
+        (["--gpus", "1"], "--gpus is for --engine ray; add that, or leave it out"),
+        (["--engine", "ray", "--gpus", "-1"], "--gpus: '-1' is not a number from 0"),
+        (["--engine", "rey"], "did you mean 'ray'?"),
+        (["--engine", "ray", "--workers", "0"], "--workers"),
+        (["--engine", "ray", "--address", "6379"], "address is '6379'; pass 'host:port'"),
+        (["--engine", "ray", "--address", "127.0.0.1:1"], "127.0.0.1:1: no cluster answers there"),
+        (["--engine", "ray", "--decide-radius", "0.5"], "--engine ray is for runs"),
+    ],
+)
+def test_what_cannot_be_done_is_a_sentence_and_exit_code_two(sampled, tmp_path, monkeypatch, more, sentence):
+    use_loopback(monkeypatch)
+    ran = sampled("-o", tmp_path / "run", *more)
+    assert (ran.code, ran.out) == (2, "")
+    assert sentence in ran.err
+    assert "Traceback" not in ran.err
+    assert not (tmp_path / "run").exists()

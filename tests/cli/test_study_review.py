@@ -1,0 +1,191 @@
+"""``certcal study review``: answers shown, printed as JSON and written to files; ``certcal report`` writes the page."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+
+import numpy as np
+import pytest
+
+from certcal.report._numbers import between, brief
+from certcal.report.results import StudiedResults, leading
+from certcal.study import StudyTable, review
+
+MODELS = 40
+FAST = ("--resamples", 20)
+
+
+def table() -> StudyTable:
+    rng = np.random.default_rng(5)
+    skill, error = rng.random(MODELS), rng.uniform(0.01, 0.1, MODELS)
+    columns = {
+        "model": [f"net {k}" for k in range(MODELS)] * 2,
+        "data": ["digits"] * MODELS + ["fashion"] * MODELS,
+        "accuracy": np.tile(0.5 + 0.4 * skill, 2) + rng.normal(0, 0.01, 2 * MODELS),
+        "params": np.tile(np.arange(MODELS) * 100.0, 2),
+        "fgsm": np.tile(0.3 * skill, 2) + rng.normal(0, 0.02, 2 * MODELS),
+        "edge": ["skip", "conv"] * MODELS,
+        "status": ["failed", *["ok"] * (2 * MODELS - 1)],
+        "reason": ["no labels", *[""] * (2 * MODELS - 1)],
+    }
+    for stage, size in (("pre", 1.0), ("post", 0.4)):
+        for bins in (5, 15, 100):
+            noise = rng.normal(0, 0.004, 2 * MODELS)
+            columns[f"{stage}_ece_{bins}"] = np.abs(size * np.tile(error, 2) * (1 + bins / 100) + noise)
+        for metric in ("ks_error", "mmce"):
+            columns[f"{stage}_{metric}"] = np.abs(size * np.tile(error, 2) + rng.normal(0, 0.004, 2 * MODELS))
+    return StudyTable.of(columns)
+
+
+@pytest.fixture(scope="module")
+def study(tmp_path_factory):
+    path = tmp_path_factory.mktemp("study") / "study.parquet"
+    table().write(path)
+    return path
+
+
+def flat(text: str) -> str:
+    return " ".join(text.split())
+
+
+def test_every_question_is_shown_with_its_answer_cautions_and_numbers(certcal_command, study):
+    ran = certcal_command("study", "review", study, *FAST, "--robustness", "fgsm", "--size", "params")
+    assert (ran.code, ran.err) == (0, "")
+    found = review(table(), resamples=20, robustness=["fgsm"], sizes=["params"])
+    shown = flat(ran.out)
+    assert flat(StudiedResults(str(study), found).description) in shown
+    for answer in found:
+        assert f"{answer.number} {flat(answer.question)}" in shown
+        assert flat(answer.answer) in shown
+        assert answer.findings
+        for caution in answer.cautions:
+            assert shown.count(flat(caution)) == 1
+        for each in leading(answer.findings, 6):
+            assert f"{brief(each.value)} {between(each.low, each.high)}" in shown
+    assert "not shown" in shown
+    assert "-o study.html writes a page" in shown
+
+
+@pytest.mark.parametrize("width", ["60", "80", "120"])
+def test_no_line_is_wider_than_the_terminal(certcal_command, study, monkeypatch, width):
+    monkeypatch.setenv("COLUMNS", width)
+    ran = certcal_command("study", "review", study, *FAST)
+    assert ran.code == 0
+    assert max(map(len, ran.out.splitlines())) <= int(width)
+    assert "Caution: " in ran.out
+
+
+def test_json_holds_all_digits_and_every_number(certcal_command, study):
+    ran = certcal_command("study", "review", study, *FAST, "--json")
+    assert json.loads(ran.out) == json.loads(StudiedResults(str(study), review(table(), resamples=20)).to_json())
+
+
+def test_options_reach_the_review(certcal_command, study):
+    options = ("--metric", "ks_error", "--bins", 5, "--split", "test", "--top", "20,10", "--top", 30, "--beta", 2)
+    more = ("--level", "0.9", "--seed", 3, "--size", "params,accuracy", "--architecture", "edge")
+    ran = certcal_command("study", "review", study, *FAST, *options, *more, "--json")
+    assert ran.code == 0
+    settings = json.loads(ran.out)["settings"]
+    expected = {"metric": "ks_error", "bins": 5, "tops": [10, 20, 30], "hcs_beta": 2.0, "level": 0.9, "seed": 3}
+    assert expected.items() <= settings.items()
+    assert (settings["sizes"], settings["architecture"]) == (["params", "accuracy"], ["edge"])
+
+
+def test_page_and_numbers_are_written_and_nothing_is_replaced(certcal_command, study, tmp_path):
+    files = [tmp_path / name for name in ("study.html", "study.json", "study.csv")]
+    outputs = [word for file in files for word in ("-o", file)]
+    ran = certcal_command("study", "review", study, *FAST, *outputs)
+    assert (ran.code, ran.err.count("wrote")) == (0, 3)
+    assert "writes a page" not in ran.out
+    found = review(table(), resamples=20)
+    html = files[0].read_text()
+    assert 'id="question-7"' in html
+    assert "bootstrap over models 0" in html
+    assert json.loads(files[1].read_text())["answers"][2]["answer"] == found.answers[2].answer
+    rows = list(csv.DictReader(io.StringIO(files[2].read_text())))
+    assert [row["finding"] for row in rows] == [each.name for answer in found for each in answer.findings]
+    before = files[0].read_bytes()
+    again = certcal_command("study", "review", study, "-o", files[0])
+    assert (again.code, files[0].read_bytes()) == (2, before)
+    assert "not overwritten" in again.err
+    own = certcal_command("study", "review", study, "-o", study, "--force")
+    assert own.code == 2
+
+
+@pytest.mark.parametrize(
+    ("arguments", "text"),
+    [
+        ((), "TABLE is missing"),
+        (("none.parquet",), "there is no such table of a study"),
+        (("FOLDER",), "this is a folder; measure it first: certcal study measure"),
+        (("CSV",), "this is not the table of a study"),
+        (("TABLE", "--metric", "sharpness"), "sharpness"),
+        (("TABLE", "--bins", "7"), "7"),
+        (("TABLE", "--bins", "5,15"), "several numbers of bins"),
+        (("TABLE", "--split", "train"), "train"),
+        (("TABLE", "--size", "depth"), "depth"),
+        (("TABLE", "--robustness", "fgsm,,pgd"), "a name is empty"),
+        (("TABLE", "--top", "1"), "--top: '1' is not a whole number from 2"),
+        (("TABLE", "--resamples", "5"), "--resamples: '5' is not a whole number from 20"),
+        (("TABLE", "--level", "95"), "--level"),
+        (("TABLE", "--beta", "0"), "--beta"),
+        (("TABLE", "-o", "study.png"), "choose one of the endings .html, .json, .csv"),
+    ],
+)
+def test_bad_input_leaves_with_a_sentence(certcal_command, study, tmp_path, arguments, text):
+    plain = tmp_path / "study.csv"
+    plain.write_text("model,pre_ece_15\na,0.1\n")
+    given = {"TABLE": study, "FOLDER": tmp_path, "CSV": plain}
+    ran = certcal_command("study", "review", *(given.get(argument, argument) for argument in arguments))
+    assert ran.code == 2
+    assert text in flat(ran.err)
+    assert "Traceback" not in ran.err
+    assert ran.out == ""
+
+
+def test_hostile_names_do_not_reach_the_terminal(certcal_command, tmp_path):
+    nasty = "\x1b[31m<b>red</b>"
+    path = tmp_path / "nasty.parquet"
+    columns = dict(table().columns)
+    columns["data"] = np.array([nasty, "fashion"], object).repeat(MODELS)
+    StudyTable.of(columns).write(path)
+    ran = certcal_command("study", "review", path, *FAST, "-o", tmp_path / "page.html")
+    assert ran.code == 0
+    assert "\x1b" not in ran.out
+    assert "\\x1b[31m<b>red</b>" in ran.out
+    html = (tmp_path / "page.html").read_text()
+    assert "<b>red" not in html
+    assert "\x1b" not in html
+
+
+def test_report_knows_the_table_of_a_study(certcal_command, study, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    ran = certcal_command("report", study, "--bootstrap", 20)
+    assert (ran.code, ran.err) == (0, "wrote study.html\n")
+    assert "taken as a table of a study: 40 models on 2 data sets" in flat(ran.out)
+    assert flat(review(table(), resamples=20).answers[4].answer) in flat(ran.out)
+    assert 'id="question-1"' in (tmp_path / "study.html").read_text()
+    for options, text in (
+        (("--bootstrap", 10), "--bootstrap: intervals over models need at least 20 resamples"),
+        (("--bins", "5,15"), "--bins: models are ordered by one number of bins"),
+        (("--radius", "0.5"), "--radius is for"),
+        (("--weight", "params"), "--weight is for a table of predictions"),
+    ):
+        refused = certcal_command("report", study, "-o", tmp_path / "other.html", *options)
+        assert refused.code == 2
+        assert text in refused.err
+
+
+def test_recalibrate_refuses_the_table_of_a_study(certcal_command, study):
+    ran = certcal_command("recalibrate", "fit", study)
+    assert ran.code == 2
+    assert "this is the table of a study, which holds no confidences" in ran.err
+
+
+def test_the_help_names_every_option(certcal_command):
+    ran = certcal_command("study", "review", "--help")
+    assert ran.code == 0
+    for option in ("--metric", "--bins", "--split", "--top", "--beta", "--resamples", "--robustness", "--size"):
+        assert option in ran.out

@@ -1,0 +1,137 @@
+"""``certcal study search``: searches shown, printed as JSON and written to files."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+
+import numpy as np
+import pytest
+
+from certcal.study import SizeSpace, StudyTable
+from certcal.study.search import Benchmark, compare
+
+NAMES = list(SizeSpace([1, 2, 3]))
+
+
+@pytest.fixture
+def table(tmp_path):
+    rng = np.random.default_rng(0)
+    n = len(NAMES)
+    columns = {"model": NAMES * 2, "data": ["digits"] * 2 * n, "split": ["early"] * n + ["test"] * n}
+    columns |= {"accuracy": rng.random(2 * n), "pre_ece_15": 0.3 * rng.random(2 * n), "params": rng.random(2 * n)}
+    columns |= {"pre_mmce": 0.1 * rng.random(2 * n), "pre_ks_error": 0.1 * rng.random(2 * n)}
+    path = tmp_path / "study.parquet"
+    StudyTable.of(columns).write(path)
+    return path
+
+
+def expected(table, **options):
+    whole = StudyTable.read(table)
+    judge = Benchmark(whole, split="test") if options.pop("judged", False) else None
+    return compare(Benchmark(whole, split="early"), judge=judge, **options)
+
+
+FEW = ("--split", "early", "--budget", 15, "--repeats", 3)
+
+
+def test_the_rows_of_table_1_are_shown_in_per_cent(certcal_command, table):
+    ran = certcal_command("study", "search", table, *FEW)
+    assert (ran.code, ran.err) == (0, "")
+    found = expected(table, budget=15, repeats=3)
+    header = next(line for line in ran.out.splitlines() if "HCS1" in line)
+    assert header.split() == ["objective", "method", "Acc", "ECE", "HCS1", "HCS2", "HCS3", "MMCE", "KSCE"]
+    for row in (*found.rows, *found.oracle):
+        line = " ".join(f"{100 * row.mean[name]:.2f}" for name in found.shown)
+        assert line in " ".join(ran.out.split())
+    assert "±" in ran.out
+    assert "optimistic" in ran.out
+    assert "243 architectures on digits (early); 3 searches of 15 evaluations" in ran.out
+    assert max(map(len, ran.out.splitlines())) <= 80
+
+
+def test_json_holds_all_digits(certcal_command, table):
+    ran = certcal_command("study", "search", table, *FEW, "--seed", 4, "--method", "local,random", "--json")
+    document = json.loads(ran.out)
+    found = expected(table, budget=15, repeats=3, seed=4, methods=["local", "random"])
+    assert [(row["objective"], row["method"]) for row in document["rows"]] == [
+        (row.objective, row.method) for row in found.rows
+    ]
+    assert document["rows"][1]["mean"] == found.rows[1].mean
+    assert document["rows"][1]["judged_regret"] is None
+    assert document["settings"]["budget"] == 15
+    assert document["source"] == str(table)
+    assert document["notes"] == list(found.notes)
+
+
+def test_another_split_can_judge(certcal_command, table):
+    ran = certcal_command("study", "search", table, *FEW, "--judge-split", "test", "--objective", "ece,min:params")
+    assert ran.code == 0
+    found = expected(table, objectives=["ece", "min:params"], budget=15, repeats=3, judged=True)
+    assert "as measured on digits (test)" in ran.out
+    assert "optimistic" not in ran.out
+    for row in found.rows:
+        assert f"{row.judged_regret:.4f}" in ran.out
+        assert f"{100 * row.mean['accuracy']:.2f}" in ran.out
+
+
+def test_another_table_can_judge(certcal_command, table, tmp_path):
+    other = tmp_path / "other.parquet"
+    StudyTable.of({"model": NAMES, "data": ["svhn"] * 243, "accuracy": np.linspace(0, 1, 243)}).write(other)
+    options = ("--judge", other, "--judge-data", "svhn", "--judge-split", "test", "--objective", "accuracy")
+    ran = certcal_command("study", "search", table, *FEW, *options, "--json")
+    assert json.loads(ran.out)["settings"]["judge"] == {"data": "svhn", "split": "test"}
+
+
+def test_files_hold_the_same_numbers(certcal_command, table, tmp_path):
+    outputs = [tmp_path / "found.csv", tmp_path / "found.json"]
+    ran = certcal_command("study", "search", table, *FEW, "-o", outputs[0], "-o", outputs[1])
+    assert ran.err.split() == ["wrote", str(outputs[0]), "wrote", str(outputs[1])]
+    found = expected(table, budget=15, repeats=3)
+    rows = list(csv.DictReader(io.StringIO(outputs[0].read_text())))
+    assert len(rows) == len(found.rows) + len(found.oracle)
+    for line, row in zip(rows, (*found.rows, *found.oracle), strict=True):
+        assert float(line["hcs_2"]) == row.mean["hcs_2"]
+        assert float(line["regret"]) == row.regret
+        assert line["most_often_found"] in row.architectures
+    assert len(json.loads(outputs[1].read_text())["rows"]) == 12
+    again = certcal_command("study", "search", table, *FEW, "-o", outputs[0])
+    assert again.code == 2
+    assert "exists and is not overwritten" in again.err
+
+
+def test_a_table_without_structure_is_searched_at_random(certcal_command, table):
+    ran = certcal_command("study", "search", table, *FEW, "--space", "table", "--objective", "hcs")
+    assert ran.code == 0
+    assert "random" in ran.out
+    assert "evolution" not in ran.out
+
+
+@pytest.mark.parametrize(
+    ("options", "complaint"),
+    [
+        ((), "the table has 2 splits ('early', 'test'); choose one by split="),
+        (("--split", "late"), "split is 'late'; the table has 'early', 'test'"),
+        (("--split", "early", "--objective", "params"), "say which way is better, max:params or min:params"),
+        (("--split", "early", "--objective", "nll"), "the table has no column 'pre_nll'"),
+        (("--split", "early", "--method", "annealing"), "--method: there is no 'annealing'"),
+        (("--split", "early", "--budget", "0"), "--budget: '0' is not a whole number from 1"),
+        (("--split", "early", "--space", "cells"), "--space: 'cells' is not one of"),
+        (("--split", "early", "--space", "topology"), "the table has no architecture of the space"),
+        (("--split", "early", "--space", "table", "--method", "local"), "'local' needs neighbours"),
+        (("--split", "early", "--judge-data", "svhn"), "data is 'svhn'; the table has 'digits'"),
+        (("--split", "early", "-o", "page.html"), "-o page.html: choose one of the endings .json, .csv"),
+    ],
+)
+def test_mistakes_are_one_sentence(certcal_command, table, options, complaint):
+    ran = certcal_command("study", "search", table, *options)
+    assert ran.code == 2
+    assert ran.out == ""
+    assert complaint in ran.err
+
+
+def test_a_table_that_is_not_there_is_one_sentence(certcal_command, tmp_path):
+    ran = certcal_command("study", "search", tmp_path / "none.parquet")
+    assert ran.code == 2
+    assert "there is no such table" in ran.err

@@ -1,0 +1,165 @@
+"""Questions 1 to 3 with planted truths: data sets, robustness, agreement of metrics."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from certcal.study import Finding, Lines, Matrix, StudyTable, review
+from certcal.study._ranks import kendall
+from tests.study.populations import columns, population
+
+
+def named(findings: tuple[Finding, ...], words: str) -> Finding:
+    (found,) = [finding for finding in findings if words in finding.name]
+    return found
+
+
+def test_unrelated_data_sets_have_an_interval_around_zero() -> None:
+    answer = review(population(150, 2)).answers[0]
+    found = named(answer.findings, "all 150 models")
+    assert found.low < 0 < found.high
+    assert abs(found.value) < 0.2
+    assert answer.answer.startswith(("It cannot be told", "No."))
+
+
+def test_data_sets_that_order_models_alike_have_a_correlation_of_one() -> None:
+    made = columns(80)
+    twice = {name: [*values, *values] for name, values in made.items()} | {"data": ["a"] * 80 + ["b"] * 80}
+    answer = review(StudyTable.of(twice)).answers[0]
+    found = named(answer.findings, "a and b, all")
+    assert (found.value, found.high) == (1, 1)
+    assert 0.8 < found.low < 1
+    assert answer.answer.startswith("Largely.")
+
+
+def test_models_are_drawn_with_all_their_data_sets() -> None:
+    made = columns(60, 2)
+    # The third data set is a copy of the second. If models were drawn anew for each pair of data sets, the intervals of
+    # the two pairs with the first one would differ.
+    thrice = {name: [*values, *values[60:]] for name, values in made.items()}
+    thrice["data"] = ["a"] * 60 + ["b"] * 60 + ["c"] * 60
+    answer = review(StudyTable.of(thrice)).answers[0]
+    one, two = named(answer.findings, "a and b, all"), named(answer.findings, "a and c, all")
+    assert (one.value, one.low, one.high) == (two.value, two.low, two.high)
+    mean = named(answer.findings, "mean over pairs of data sets, all")
+    assert mean.value == pytest.approx((2 * one.value + 1) / 3)
+    # The mean is (2a + 1)/3 in every resample, so that it varies two thirds as much (on its own scale).
+    half = [math.atanh(f.high) - math.atanh(f.value) for f in (mean, one)]
+    assert half[0] * (1 - mean.value**2) == pytest.approx(2 / 3 * half[1] * (1 - one.value**2))
+
+
+def test_data_sets_are_compared_on_the_models_that_both_have() -> None:
+    made = columns(50, 2)
+    table = StudyTable.of(made).select(np.r_[0:50, 70:100])  # set1 without its first 20 models
+    found = named(review(table).answers[0].findings, "set0 and set1, all 30 models")
+    error = np.asarray(made["pre_ece_15"])
+    assert found.n == 30
+    assert found.value == pytest.approx(kendall(error[20:50], error[70:100]))
+
+
+def test_the_most_accurate_models_have_the_best_mean_rank_over_data_sets() -> None:
+    made = columns(40, 2)
+    answer = review(StudyTable.of(made), tops=[12]).answers[0]
+    accuracy, error = (np.reshape(made[name], (2, 40)) for name in ("accuracy", "pre_ece_15"))
+    ranks = np.argsort(np.argsort(-accuracy, axis=1), axis=1).sum(axis=0)
+    best = np.argsort(ranks, kind="stable")[:12]
+    found = named(answer.findings, "the 12 most accurate models")
+    assert found.value == pytest.approx(kendall(error[0, best], error[1, best]))
+    assert any("mean rank" in caution for caution in answer.cautions)
+    top, whole = answer.charts
+    assert isinstance(top, Matrix)
+    assert isinstance(whole, Matrix)
+    assert (top.n, whole.n) == (12, 40)
+
+
+def test_many_data_sets_are_summed_up_by_their_mean() -> None:
+    answer = review(population(15, 7), resamples=20).answers[0]
+    assert all("mean" in finding.name for finding in answer.findings)
+    assert "The pairs lie between" in answer.answer
+
+
+def test_one_data_set_cannot_say_whether_anything_carries_over() -> None:
+    answer = review(population(30)).answers[0]
+    assert "one data set, set0" in answer.answer
+    assert answer.findings == answer.charts == ()
+    apart = columns(30, 2) | {"model": [f"m{k}" for k in range(60)]}
+    assert "Only 0 models" in review(StudyTable.of(apart)).answers[0].answer
+
+
+def test_without_robustness_columns_it_says_which_to_add() -> None:
+    answer = review(population(30)).answers[1]
+    assert "no robustness columns" in answer.answer
+    assert "auroc_" in answer.answer
+    assert answer.findings == ()
+
+
+def test_robustness_that_follows_the_error_among_accurate_models_only_is_found_there_only() -> None:
+    made = columns(200)
+    accuracy, error = np.asarray(made["accuracy"]), np.asarray(made["pre_ece_15"])
+    good = np.argsort(-accuracy)[:50]
+    robust = np.random.default_rng(1).normal(size=200)
+    robust[good] = -error[good]
+    answer = review(StudyTable.of(made | {"robust": robust}), robustness=["robust"], tops=[50]).answers[1]
+    top, whole = (named(answer.findings, f"robust with ECE, {which}") for which in ("top 50", "all models"))
+    assert top.value == -1
+    assert top.high < whole.low
+    assert "Among the 50 most accurate models that is different for robust (-1.00" in answer.answer
+    (lines,) = answer.charts
+    assert isinstance(lines, Lines)
+    assert lines.x == (50, 200)
+    assert lines.names == ("robust", "accuracy", "equal-mass ECE", "KS error", "MMCE")
+    assert lines.values[0].tolist() == [top.value, whole.value]
+    assert (lines.low[2:] > 0.5).all()
+
+
+def test_the_direction_of_robustness_is_said_in_words() -> None:
+    table = population(
+        100, auroc_far=lambda rng, e, k: -e + 0.001 * rng.normal(size=e.size), wrong=lambda rng, e, k: 2 * e
+    )
+    answer = review(table, robustness=["wrong"]).answers[1]
+    assert "higher auroc_far (-0.9" in answer.answer
+    assert "goes with a smaller ECE" in answer.answer
+    assert "higher wrong (+1.00" in answer.answer
+    assert "goes with a larger one" in answer.answer
+    assert "no clear relation" not in answer.answer
+
+
+def test_metrics_that_agree_and_one_that_does_not_are_told_apart() -> None:
+    made = columns(120)
+    made["pre_classwise_equal_mass_ece_15"] = -np.asarray(made["pre_ece_15"]) + 1
+    answer = review(StudyTable.of(made)).answers[2]
+    assert "classwise equal-mass ECE least (-0." in answer.answer
+    assert "the least in 100 % of the resamples" in answer.answer
+    assert named(answer.findings, "classwise equal-mass ECE with").high < 0
+    assert named(answer.findings, "set0: ECE with").low > 0.4
+    assert len(answer.findings) == 10
+
+
+def test_the_mean_agreement_is_that_of_the_matrix() -> None:
+    made = columns(60)
+    answer = review(StudyTable.of(made)).answers[2]
+    (matrix,) = answer.charts
+    assert isinstance(matrix, Matrix)
+    names = [f"pre_{m}_15" for m in ("ece", "equal_mass_ece")]
+    assert matrix.values[0, 1] == pytest.approx(kendall(*(made[name] for name in names)))
+    means = [finding.value for finding in answer.findings]
+    assert means == pytest.approx((matrix.values.sum(axis=0) - 1) / 9)
+
+
+def test_where_it_does_agree_the_suspected_metric_is_said_to() -> None:
+    made = columns(60)
+    made["pre_nll"] = np.random.default_rng(9).uniform(size=60)
+    text = review(StudyTable.of(made)).answers[2].answer
+    assert "NLL least" in text
+    assert "Classwise equal-mass ECE has +0." in text
+
+
+def test_two_metrics_are_too_few_to_say_which_agrees_least() -> None:
+    made = columns(30)
+    table = StudyTable.of({name: made[name] for name in ("model", "accuracy", "pre_ece_15", "pre_nll")})
+    answer = review(table).answers[2]
+    assert "Needs three metrics" in answer.answer
+    assert answer.findings == ()

@@ -1,0 +1,235 @@
+"""Questions 4 to 7 with planted truths: temperature scaling, accuracy, bins, architecture."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from certcal.metrics import ece
+from certcal.study import Boxes, Finding, Matrix, Points, StudyTable, Table, review
+from certcal.study._cautions import by_chance
+from certcal.study._population import Sheet
+from certcal.study._questions_architecture import _holm, _p_value
+from certcal.study._ranks import kendall
+from tests.study.populations import columns, population
+
+
+def named(findings: tuple[Finding, ...], words: str) -> Finding:
+    (found,) = [finding for finding in findings if words in finding.name]
+    return found
+
+
+def test_scaling_that_halves_every_error_keeps_the_order_and_helps_all() -> None:
+    made = columns(80)
+    made["post_ece_15"] = np.asarray(made["pre_ece_15"]) / 2
+    answer = review(StudyTable.of(made)).answers[3]
+    assert named(answer.findings, "before with after, all").value == 1
+    share = named(answer.findings, "share of models")
+    assert (share.value, share.high) == (1, 1)
+    assert share.low == pytest.approx(0.025 ** (1 / 80))
+    assert named(answer.findings, "median ECE after / before").value == pytest.approx(0.5)
+    assert "mostly survives" in answer.answer
+
+
+def test_scaling_that_forgets_the_order_is_said_to() -> None:
+    answer = review(population(150)).answers[3]
+    found = named(answer.findings, "before with after, all")
+    assert found.low < 0 < found.high
+    assert "survive" in answer.answer
+    (matrix,) = answer.charts
+    assert isinstance(matrix, Matrix)
+    assert matrix.names == ("pre 5", "pre 15", "pre 100", "post 5", "post 15", "post 100")
+
+
+def test_scaling_that_turns_the_order_over_is_said_to() -> None:
+    made = columns(80)
+    made["post_ece_15"] = 0.2 - np.asarray(made["pre_ece_15"]) / 10
+    answer = review(StudyTable.of(made)).answers[3]
+    assert "mostly reversed" in answer.answer
+    assert named(answer.findings, "share of models").value < 0.1
+
+
+def test_an_error_that_chance_explains_is_pointed_out() -> None:
+    small = review(population(40, samples=500)).answers[3].cautions
+    assert any("may be mostly noise" in caution for caution in small)
+    assert not any("noise" in c for c in review(population(40, samples=1_000_000)).answers[3].cautions)
+
+
+def test_without_measurements_after_scaling_it_says_what_is_missing() -> None:
+    made = {name: values for name, values in columns(30).items() if not name.startswith("post_")}
+    found = review(StudyTable.of(made))
+    assert "no column post_ece_15" in found.answers[3].answer
+    assert found.answers[3].findings == ()
+    assert found.answers[5].findings  # before scaling, bins can be compared
+    assert "after scaling" not in found.answers[5].answer
+
+
+def test_accuracy_that_matters_among_the_best_only_is_found_there_only() -> None:
+    made = columns(400)
+    accuracy, error = np.asarray(made["accuracy"]), np.asarray(made["pre_ece_15"])
+    best = np.argsort(-accuracy)[:100]
+    error[best] = 1 - accuracy[best]
+    answer = review(StudyTable.of(made | {"pre_ece_15": error}), tops=[100]).answers[4]
+    top = next(f for f in answer.findings if f.name.endswith("accuracy with ECE, top 100"))
+    assert top.value == -1
+    change = named(answer.findings, "top 100 minus all")
+    assert change.high < 0
+    assert "Among the 100 most accurate models, more accurate models have a smaller ECE" in answer.answer
+    assert "clearly different from all" in answer.answer
+    whole, few = answer.charts
+    assert isinstance(whole, Points)
+    assert isinstance(few, Points)
+    assert (whole.x.size, few.x.size) == (400, 100)
+    assert few.x.min() > 0.8
+
+
+def test_accuracy_is_correlated_with_the_plain_sign() -> None:
+    made = columns(50)
+    answer = review(StudyTable.of(made)).answers[4]
+    found = next(f for f in answer.findings if f.name == "set0: accuracy with ECE, all models")
+    assert found.value == pytest.approx(kendall(made["accuracy"], made["pre_ece_15"]))
+
+
+def test_accuracies_that_differ_by_chance_only_are_pointed_out() -> None:
+    made = columns(60, samples=200) | {"accuracy": 0.9 + 0.001 * np.random.default_rng(0).normal(size=60)}
+    assert any("the two look related" in caution for caution in review(StudyTable.of(made)).answers[4].cautions)
+    assert not any("look related" in c for c in review(population(60, samples=100_000)).answers[4].cautions)
+
+
+def test_without_accuracy_the_other_questions_are_answered() -> None:
+    made = {name: values for name, values in columns(40, 2, depth=lambda r, e, k: k % 4).items() if name != "accuracy"}
+    found = review(StudyTable.of(made | {"auroc_far": np.random.default_rng(0).uniform(size=80)}))
+    assert "no column accuracy" in found.answers[4].answer
+    assert found.answers[4].findings == ()
+    for place in (0, 1, 2, 3, 5, 6):
+        assert found.answers[place].findings
+
+
+def test_bins_that_inflate_the_error_after_scaling_only_are_found() -> None:
+    made = columns(100)
+    for stage, factor in (("pre", 1.0), ("post", 5.0)):
+        made[f"{stage}_ece_100"] = np.asarray(made[f"{stage}_ece_15"]) * factor
+    answer = review(StudyTable.of(made)).answers[5]
+    before, after = (named(answer.findings, f"{words} scaling, 100 bins / 15 bins") for words in ("before", "after"))
+    assert (before.value, after.value) == pytest.approx((1, 5))
+    contrast = named(answer.findings, "after scaling / before")
+    assert (contrast.value, contrast.low, contrast.high) == pytest.approx((5, 5, 5))
+    assert "matters more after scaling" in answer.answer
+    first, second = answer.charts
+    assert isinstance(first, Boxes)
+    assert isinstance(second, Boxes)
+    assert [box.name for box in first.boxes] == ["5", "15", "100"]
+    assert second.boxes[2].median == pytest.approx(5 * second.boxes[1].median)
+
+
+def test_bins_that_change_nothing_are_said_to_be_unclear() -> None:
+    answer = review(population(100)).answers[5]
+    assert "is not clear" in answer.answer
+
+
+def test_one_number_of_bins_cannot_be_compared() -> None:
+    made = {name: values for name, values in columns(30).items() if not name.endswith(("_5", "_100"))}
+    answer = review(StudyTable.of(made)).answers[5]
+    assert "two numbers of bins" in answer.answer
+    assert answer.findings == ()
+
+
+@pytest.mark.parametrize("bins", [1, 15, 200])
+def test_a_calibrated_model_shows_no_more_than_the_bias_that_is_stated(bins: int) -> None:
+    rng = np.random.default_rng(bins)
+    confidence = rng.uniform(0.5, 1, 400)
+    shown = [ece(confidence, rng.uniform(size=400) < confidence, bins) for _ in range(200)]
+    table = StudyTable.of({"model": ["a"], "accuracy": [confidence.mean()], "n": [400]})
+    limit = by_chance(Sheet.of("data", table, np.arange(1)), bins)
+    assert np.mean(shown) <= limit
+    occupied = max(1, bins / 2)  # confidences below a half do not occur
+    # The limit is no more than the square roots of π/2, of the empty bins and of Jensen's step above the mean.
+    variance = np.mean(confidence * (1 - confidence)) / (confidence.mean() * (1 - confidence.mean()))
+    assert limit <= 1.1 * np.mean(shown) * math.sqrt(math.pi / 2 * bins / occupied / variance)
+
+
+def test_a_size_that_orders_the_errors_is_found() -> None:
+    table = population(
+        120, width=lambda rng, e, k: np.argsort(np.argsort(e)), depth=lambda rng, e, k: rng.integers(1, 5, e.size)
+    )
+    answer = review(table).answers[6]
+    width, depth = (named(answer.findings, f"{name} with ECE") for name in ("width", "depth"))
+    assert width.value == 1
+    assert depth.low < 0 < depth.high
+    assert "larger width (+1.00" in answer.answer
+    assert "depth" in answer.answer
+    assert any("2 sizes" in caution for caution in answer.cautions)
+    first, second = answer.charts
+    assert isinstance(first, Boxes)
+    assert isinstance(second, Boxes)
+    assert [box.n for box in first.boxes] == [24] * 5
+    assert (np.diff([box.median for box in first.boxes]) > 0).all()
+    assert [box.name for box in second.boxes] == ["1", "2", "3", "4"]
+
+
+def test_a_design_that_only_the_best_models_have_is_found() -> None:
+    made = columns(300)
+    accuracy, error = np.asarray(made["accuracy"]), np.asarray(made["pre_ece_15"])
+    score = 2 * accuracy * (1 - error) / (accuracy + 1 - error)
+    edge = np.random.default_rng(0).choice(["none", "conv", "pool"], 300).astype(object)
+    edge[np.argsort(-score)[:20]] = "skip"
+    answer = review(StudyTable.of(made | {"edge_4": edge})).answers[6]
+    found = named(answer.findings, "edge_4 = skip")
+    assert (found.value, found.high, found.n) == (1, 1, 20)
+    assert found.low == pytest.approx(0.025 ** (1 / 20))
+    assert "edge_4 = skip (100.0 % [83.1 %, 100.0 %] against 7 % of all)" in answer.answer
+    (table,) = answer.charts
+    assert isinstance(table, Table)
+    assert len(table.rows) == 4
+    assert "corrected for 4 comparisons" in table.note
+
+
+def test_designs_that_do_not_matter_are_seldom_found() -> None:
+    """Holm's correction: at the level of 95 %, at most 5 % of such populations have any finding."""
+    wrong = 0
+    for seed in range(60):
+        rng = np.random.default_rng([seed, 7])
+        made = {
+            "model": [f"m{k}" for k in range(200)],
+            "accuracy": rng.uniform(0.6, 0.9, 200),
+            "pre_ece_15": rng.uniform(0, 0.1, 200),
+        }
+        made |= {f"edge_{k}": rng.choice(list("abcde"), 200).astype(object) for k in range(6)}
+        wrong += "no design is clearly" not in review(StudyTable.of(made), resamples=20).answers[6].answer
+    assert wrong <= 9  # more than nine of 60 at 5 % have a probability below 0.001
+
+
+def test_few_models_have_no_comparison_of_designs() -> None:
+    answer = review(population(30, edge=lambda rng, e, k: rng.choice(["a", "b"], e.size).astype(object))).answers[6]
+    assert "30 models are too few" in answer.answer
+    assert "from 50 on" in answer.answer
+
+
+def test_columns_with_many_texts_or_one_value_are_no_designs() -> None:
+    table = population(30, note=lambda r, e, k: [f"n{x}" for x in k], same=lambda r, e, k: np.full(e.size, 3.0))
+    answer = review(table).answers[6]
+    assert "no columns that describe the models" in answer.answer
+    assert answer.findings == ()
+
+
+def test_chosen_columns_replace_those_that_came_with_the_models() -> None:
+    table = population(80, width=lambda r, e, k: k % 9, depth=lambda r, e, k: k % 4, kind=lambda r, e, k: k % 2)
+    found = review(table, sizes=["width"], architecture=["kind"])
+    assert found.settings["sizes"] == ["width"]
+    assert found.settings["architecture"] == ["kind"]
+    names = [finding.name for finding in found.answers[6].findings]
+    assert not any("depth" in name for name in names)
+    assert any("kind = 0" in name or "kind = 1" in name for name in names)
+
+
+def test_p_values_are_those_of_the_hypergeometric_distribution() -> None:
+    from scipy.stats import hypergeom
+
+    for n, among, k, seen in ((50, 20, 10, 8), (50, 20, 10, 0), (200, 3, 20, 1), (1000, 500, 20, 20)):
+        law = hypergeom(n, among, k)
+        expected = min(1.0, 2 * min(law.cdf(seen), law.sf(seen - 1)))
+        assert _p_value(n, among, k, seen) == pytest.approx(expected, rel=1e-9)
+    assert _holm([]) == []
+    assert _holm([0.5, 0.9]) == [1.0, 1.0]
