@@ -6,6 +6,7 @@ Asserts ratios measured in this run. Peers are timed on a few pairs of columns; 
 from __future__ import annotations
 
 import argparse
+import ctypes
 import sys
 import tempfile
 import time
@@ -65,6 +66,13 @@ def study_table() -> StudyTable:
     )
 
 
+def memory_of(call: Callable[[], Any]) -> tuple[float, int, Any]:
+    """Seconds, peak memory beyond what is in use, and the result; memory that was freed before does not help."""
+    ctypes.CDLL(None).malloc_trim(0)
+    taken, (extra, result) = timed(lambda: peak_extra(call))
+    return taken, extra, result
+
+
 def timed(call: Callable[[], Any]) -> tuple[float, Any]:
     start = time.perf_counter()
     result = call()
@@ -97,15 +105,15 @@ def correlations(folder: Path) -> list[Row]:
     few = np.flatnonzero(parts[DATASETS[0]])[: MODELS["topology"]]
     taken, _ = timed(lambda: kendall_matrix(values[few]))
     print(f"Kendall, {few.size:,} rows: {taken:.3f} s")
-    own, (extra, matrix) = timed(lambda: peak_extra(lambda: kendall_matrix(values)))
+    own, extra, matrix = memory_of(lambda: kendall_matrix(values))
     print(
         f"Kendall, all rows: {own:.2f} s, {extra / 1e6:.0f} MB beside the {values.nbytes / 1e6:.0f} MB of the columns"
     )
-    ranks, (more, _) = timed(lambda: peak_extra(lambda: spearman_matrix(values)))
+    ranks, more, _ = memory_of(lambda: spearman_matrix(values))
     print(f"Spearman, all rows: {ranks:.2f} s, {more / 1e6:.0f} MB")
     rows = _against_peers(values, matrix)
     rows.append(at_most("Kendall of 117,702 × 102: memory / the columns", extra / values.nbytes, 1))
-    whole, (beside, _) = timed(lambda: peak_extra(lambda: review(table)))
+    whole, beside, _ = memory_of(lambda: review(table))
     print(f"review of the table (200 resamples): {whole:.1f} s, {beside / 1e6:.0f} MB")
     rows.append(at_most("review of the table: memory / the columns", beside / values.nbytes, TABLES))
     return rows

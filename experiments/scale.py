@@ -111,14 +111,15 @@ def rates(folder: Path) -> list[Rate]:
     for name, model, shape in networks(folder):
         sampler = Sampler(model, sigma=SIGMA, seed=0, batch=BATCH)
         inputs = np.random.default_rng(0).random((1, *shape), np.float32)
-        best, passes = 0.0, BATCH
-        for _ in range(4):
+        draws = 100
+        while True:  # as many draws as take a second; what came before has warmed up
             began = time.process_time()
-            sampler.count(inputs, np.arange(1), np.zeros(1, np.int64), 0, passes)
+            sampler.count(inputs, np.arange(1), np.zeros(1, np.int64), 0, draws)
             spent = time.process_time() - began
-            best = max(best, passes / spent)
-            passes = max(BATCH, int(best * 2) // BATCH * BATCH)  # about two seconds
-        found.append(Rate(name, shape, best))
+            if spent > 1:
+                break
+            draws *= 5
+        found.append(Rate(name, shape, draws / spent))
     return found
 
 
@@ -145,7 +146,7 @@ def of_the_driver(folder: Path) -> Driver:
     run = sample(
         model, rng.random((500, 4), np.float32), rng.integers(0, 2, 500), sigma=SIGMA, n=2_000, out=folder / "r"
     )
-    weight = sum(path.stat().st_size for path in run.folder.rglob("*.parquet"))
+    weight = sum(path.stat().st_size for path in run.path.rglob("*.parquet"))
     return Driver(*planned, written, samples, weight / 500)
 
 

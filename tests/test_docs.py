@@ -207,7 +207,10 @@ def test_the_pages_hold_blocks_of_both_kinds() -> None:
 
 @pytest.mark.parametrize(
     "room",
-    ["", ".metrics", ".worst_case", ".data", ".calibrators", ".models", ".models.networks", ".study", ".torchmetrics"],
+    [
+        *("", ".metrics", ".worst_case", ".data", ".calibrators", ".models", ".models.networks", ".torchmetrics"),
+        *(".study", ".study.search", ".engines"),
+    ],
 )
 def test_the_reference_lists_every_public_name(room: str) -> None:
     listed = set(re.findall(r"^::: (\S+)$", (ROOT / "docs" / "reference.md").read_text("utf-8"), re.MULTILINE))

@@ -236,6 +236,7 @@ def test_a_process_that_joined_a_cluster_stays_joined_and_is_not_moved_to_anothe
         ("127.0.0.1:1", "127.0.0.1:1: no cluster answers there"),
         ("6379", "address is '6379'; pass 'host:port'"),
         ("head:many", "address is 'head:many'; pass 'host:port'"),
+        ("ray://head:10001", "address is 'ray://head:10001'; pass 'host:port' or 'auto'"),
         ("head:99999", "address is 'head:99999'; pass 'host:port'"),
     ],
 )

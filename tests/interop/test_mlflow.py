@@ -120,10 +120,10 @@ def test_another_value_of_a_setting_is_refused_before_anything_is_stored(mlflow,
 
 
 def test_many_claims_and_long_sentences_fit_what_servers_take(mlflow, log):
-    claims = [Estimate(f"metric {index}", index / 2048, 10, {f"setting {index}": index}) for index in range(1200)]
+    claims = [Estimate(f"metric {index}", index / 2048, 10, {f"setting {index % 150}": 1}) for index in range(1200)]
     run = mlflow.get_run(log([*claims, Estimate("x", 1, 10, {"text": "y" * 9000})]).run_id)
     assert run.data.metrics == {f"estimate/metric_{index}": index / 2048 for index in range(1200)} | {"estimate/x": 1}
-    assert len(run.data.params) == 1202
+    assert len(run.data.params) == 152
     assert len(run.data.params["text"]) == 500
     assert len(run.data.tags["mlflow.note.content"]) <= 5100
     assert run.data.tags["mlflow.note.content"].endswith("(the rest is in claims.txt)\n")

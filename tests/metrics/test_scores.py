@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from scipy.special import log_softmax
 from scipy.stats import mannwhitneyu
 
-from certcal import _threads
+from certcal import InputError, _threads
 from certcal.metrics import (
     accuracy,
     auroc,
@@ -89,6 +89,15 @@ def test_the_harmonic_score_is_the_weighted_harmonic_mean_of_accuracy_and_calibr
     found = harmonic_calibration_score(z, c, bins, beta=beta, sample_weight=w)
     assert found == pytest.approx(expected, **CLOSE)
     assert found == pytest.approx(harmonic_score(naive.accuracy(c, w), ece(z, c, bins, sample_weight=w), beta), **CLOSE)
+
+
+def test_the_harmonic_score_of_no_number_is_none_and_of_per_cent_is_refused():
+    assert math.isnan(harmonic_score(math.nan, 0.1))
+    assert math.isnan(harmonic_score(0.9, math.nan))
+    assert harmonic_score(0.0, 1.0) == 0
+    for pair, name in (((93.9, 0.04), "accuracy"), ((0.9, 4.2), "calibration_error"), ((0.9, -0.1), "calibration_error")):
+        with pytest.raises(InputError, match=f"{name} is .*; pass a share from 0 to 1"):
+            harmonic_score(*pair)
 
 
 # --------------------------------------------------------------------------------------------------------- many samples

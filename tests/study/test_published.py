@@ -153,6 +153,14 @@ def test_what_cannot_be_told_can_be_said(write):
     assert read_calibration_table(alone, scale="percent")["pre_ece_15"].tolist() == pytest.approx([0.009])
 
 
+def test_an_estimate_that_may_exceed_one_does_not_make_errors_per_cent(write):
+    path = write("arch,acc,pre_ECE_15,pre_KDECE", "a,93,0.042,1.2")
+    with pytest.raises(InputError, match="no calibration error is above 1"):
+        read_calibration_table(path)
+    table = read_calibration_table(path, scale="share", accuracy_scale="percent")
+    assert (table["pre_ece_15"][0], table["pre_kde_ece"][0]) == pytest.approx((0.042, 1.2))
+
+
 def test_what_is_said_wrongly_is_refused(write):
     with pytest.raises(InputError, match="outside 0 to 1 when read as share"):
         read_calibration_table(write(HEAD, *PERCENT), scale="share")

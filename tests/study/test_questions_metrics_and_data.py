@@ -163,3 +163,66 @@ def test_two_metrics_are_too_few_to_say_which_agrees_least() -> None:
     answer = review(table).answers[2]
     assert "Needs three metrics" in answer.answer
     assert answer.findings == ()
+
+
+def on_sets(*errors: np.ndarray) -> StudyTable:
+    """Models with these errors on one data set after another."""
+    n = errors[0].size
+    names = [f"set{place}" for place in range(len(errors)) for _ in range(n)]
+    return StudyTable.of(
+        {"model": [f"m{k}" for k in range(n)] * len(errors), "data": names, "pre_ece_15": np.concatenate(errors)}
+    )
+
+
+def test_data_sets_of_which_some_agree_and_some_are_opposed_are_not_called_one_or_the_other() -> None:
+    error = np.arange(1, 41) / 100
+    answer = review(on_sets(error, error**2, 0.5 - error)).answers[0]
+    assert answer.answer.startswith("It depends on the data sets.")
+    assert review(on_sets(error, 0.5 - error)).answers[0].answer.startswith("No, rather the opposite.")
+
+
+def test_a_negligible_negative_correlation_is_no_opposite() -> None:
+    from certcal.study._questions_datasets import _verdict
+
+    assert _verdict(Finding("mean", -0.04, -0.06, -0.02, 9000), []) == "No."
+    assert _verdict(Finding("mean", -0.2, -0.3, -0.1, 9000), []) == "No, rather the opposite."
+
+
+def test_a_mean_over_pairs_with_few_models_in_common_has_no_interval() -> None:
+    error = np.random.default_rng(0).uniform(0.01, 0.1, (3, 60))
+    error[0, :30] = np.nan
+    error[1, 35:] = np.nan  # five models in common with the first
+    answer = review(on_sets(*error)).answers[0]
+    mean = named(answer.findings, "mean over pairs of data sets")
+    assert mean.n == 5
+    assert math.isnan(mean.low)
+    assert "5 to 35 models in common" in mean.note
+    assert math.isfinite(named(answer.findings, "set0 and set2").low)
+
+
+def test_a_robustness_that_few_models_have_is_not_said_of_all() -> None:
+    made = columns(100)
+    some = np.where(np.arange(100) < 30, -np.asarray(made["pre_ece_15"]), np.nan)
+    table = StudyTable.of(made | {"some": some, "none": np.full(100, np.nan)})
+    text = review(table, robustness=["some", "none"]).answers[1].answer
+    assert "higher some (-1.00 [-1.00, -0.63], of the 30 models that have it)" in text
+    assert "none has too few values" in text
+    assert "no clear relation" not in text
+
+
+def test_metrics_that_all_agree_alike_have_no_best_and_no_least() -> None:
+    made = columns(30)
+    same = {f"pre_{metric}": made["pre_ece_15"] for metric in ("ece_15", "nll", "mmce")}
+    table = StudyTable.of({"model": made["model"]} | same)
+    assert "all metrics agree alike with one another (mean correlation +1.00" in review(table).answers[2].answer
+
+
+def test_which_metric_agrees_least_is_asked_of_resamples_as_large_as_the_population() -> None:
+    from certcal.study._questions_metrics import _steadiness
+
+    values = np.array([0.5, 0.4])
+    first = np.array([0.35, 0.5, 0.5, np.nan])
+    resampled = np.stack([first, np.array([0.4, 0.4, 0.4, 0.4])])
+    assert _steadiness(values, resampled, 1000) == pytest.approx((2 / 3, 2 / 3))
+    assert _steadiness(values, resampled, 4000) == (1, 1)  # half as far from what was found
+    assert all(map(math.isnan, _steadiness(values, np.empty((2, 0)), 5)))

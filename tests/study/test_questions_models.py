@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 import pytest
 
-from certcal.metrics import ece
+from certcal.metrics import ece, equal_mass_ece, ks_error
 from certcal.study import Boxes, Finding, Matrix, Points, StudyTable, Table, review
 from certcal.study._cautions import by_chance
 from certcal.study._population import Sheet
@@ -233,3 +234,58 @@ def test_p_values_are_those_of_the_hypergeometric_distribution() -> None:
         assert _p_value(n, among, k, seen) == pytest.approx(expected, rel=1e-9)
     assert _holm([]) == []
     assert _holm([0.5, 0.9]) == [1.0, 1.0]
+
+
+def test_the_stated_bias_is_reached_by_a_coin() -> None:
+    """One sample of confidence one half: the gap is one half whatever happens, so that no smaller limit would do."""
+    table = StudyTable.of({"model": ["a"], "accuracy": [0.5], "n": [1]})
+    assert by_chance(Sheet.of("data", table, np.arange(1)), 1) == ece([0.5], [True], 1) == 0.5
+
+
+@pytest.mark.parametrize("metric", [ece, equal_mass_ece, ks_error])
+def test_the_sampling_error_of_an_overconfident_model_is_at_most_the_stated_one_and_near_it(metric: Any) -> None:
+    rng = np.random.default_rng(3)
+    confidence = rng.uniform(0.9, 1, 300)
+    shown = [metric(confidence, rng.uniform(size=300) < 0.7) for _ in range(400)]
+    table = StudyTable.of({"model": ["a"], "accuracy": [0.7], "n": [300]})
+    limit = by_chance(Sheet.of("data", table, np.arange(1)), 1)
+    # The deviation of 400 numbers is known to 3.5 %.
+    assert 0.85 * limit < np.std(shown, ddof=1) < 1.12 * limit
+
+
+def test_a_correlation_whose_interval_begins_near_zero_is_not_said_to_be_strong() -> None:
+    rng = np.random.default_rng(0)
+    before = rng.uniform(0.01, 0.1, 12)
+    after = before + rng.normal(0, 0.022, 12)
+    table = StudyTable.of({"model": list("abcdefghijkl"), "pre_ece_15": before, "post_ece_15": after})
+    answer = review(table).answers[3]
+    found = named(answer.findings, "before with after, all")
+    assert found.value > 0.6
+    assert 0.1 < found.low < 0.3
+    assert "survives in part" in answer.answer
+
+
+def test_errors_that_vanish_after_scaling_are_answered_without_an_interval() -> None:
+    made = columns(30)
+    zero = {name: np.zeros(30) for name in made if name.startswith("post_")}
+    found = review(StudyTable.of(made | zero))
+    ratio = named(found.answers[3].findings, "median ECE after / before")
+    assert ratio.value == 0
+    assert math.isnan(ratio.low)
+    assert "no interval" in found.answers[3].answer
+
+
+def test_the_best_of_models_with_equal_scores_are_not_the_first_of_the_table() -> None:
+    made = {"model": [f"m{k:03}" for k in range(200)], "accuracy": np.full(200, 0.9), "pre_ece_15": np.full(200, 0.02)}
+    made["edge"] = np.repeat(["conv", "skip"], 100).astype(object)
+    answer = review(StudyTable.of(made)).answers[6]
+    assert "too many models share the best" in answer.answer
+    assert answer.findings == ()
+    made["accuracy"] = np.where(np.arange(200) % 25 == 0, 0.95, 0.9)  # eight are better than the rest
+    (found,) = review(StudyTable.of(made)).answers[6].findings
+    assert (found.n, found.value) == (8, 0.5)
+
+
+def test_several_data_sets_are_said_not_to_be_corrected_for_together() -> None:
+    made = columns(60, 2, edge=lambda rng, e, k: rng.choice(["a", "b"], e.size).astype(object))
+    assert any("not for those of all together" in c for c in review(StudyTable.of(made)).answers[6].cautions)

@@ -203,3 +203,20 @@ def test_named_matrix_says_which_columns_are_constant_and_which_have_gaps():
 def test_bad_requests_are_refused_in_one_sentence(call, message):
     with pytest.raises(InputError, match=message):
         call()
+
+
+def test_a_column_without_values_is_not_called_constant():
+    found = correlations([[1, np.nan, 2], [2, np.nan, np.nan], [3, np.nan, 3]], ["a", "b", "c"])
+    assert found.note == "b has no values; c has missing values, so pairs use the rows that both columns have"
+
+
+@pytest.mark.parametrize("method", FAST)
+def test_a_matrix_as_wide_as_the_battery_with_gaps_is_that_of_every_pair(method):
+    rng = np.random.default_rng(8)
+    values = (rng.normal(size=(40, 1)) + rng.normal(size=(40, 102))).round(1)
+    values[rng.random(values.shape) < rng.uniform(0, 0.9, 102)] = np.nan
+    values[:, 50] = np.where(np.isnan(values[:, 49]), 1.0, np.nan)  # no row in common with its neighbour
+    found = MATRIX[method](values)
+    for i, j in rng.integers(0, 102, (300, 2)).tolist():
+        assert found[i, j] == pytest.approx(SLOW[method](values[:, i].tolist(), values[:, j].tolist()), nan_ok=True)
+    assert np.isnan(found[49, 50])

@@ -21,7 +21,10 @@ LEAST_COVERED = 0.95 - 3.09 * math.sqrt(0.95 * 0.05 / TRIALS)
 def test_the_interval_of_a_correlation_covers_the_truth_of_normal_populations(n: int, rho: float) -> None:
     truth = 2 / math.pi * math.asin(rho)
     rng = np.random.default_rng([n, int(10 * rho)])
-    values, widths, covered, covered_by_less = [], [], 0, 0
+    # The exact variance of tau in normal samples (Esscher 1924).
+    pairs = 1 - truth**2 + 2 * (n - 2) * (1 / 9 - (2 / math.pi * math.asin(rho / 2)) ** 2)
+    deviation = math.sqrt(2 * pairs / (n * (n - 1)))
+    widths, covered, covered_by_less = [], 0, 0
     for trial in range(TRIALS):
         x = rng.normal(size=n)
         y = rho * x + math.sqrt(1 - rho**2) * rng.normal(size=n)
@@ -29,12 +32,38 @@ def test_the_interval_of_a_correlation_covers_the_truth_of_normal_populations(n:
         covered += found.low <= truth <= found.high
         middle, half = (found.low + found.high) / 2, (found.high - found.low) / 2
         covered_by_less += abs(truth - middle) <= 0.8 * half
-        values.append(found.value)
         widths.append(half)
     assert covered / TRIALS >= LEAST_COVERED
     assert covered_by_less / TRIALS < LEAST_COVERED
-    # Not by being wide: the deviation of 600 correlations is known to 3 %.
-    assert 0.9 < np.mean(widths) / (1.96 * np.std(values)) < 1.2
+    # Not by being wide, and none narrower than by a few per cent would do.
+    assert 0.98 < np.mean(widths) / (1.96 * deviation) < 1.1
+
+
+def test_few_models_have_the_wider_interval_of_student() -> None:
+    draws = np.random.default_rng(0).normal(size=200)
+    for n, quantile in ((10, 2.262157), (30, 2.045230), (10_000, 1.960201)):
+        low, high, _ = HOW.interval(0.5, draws, n, "difference", 1.0)
+        assert (0.5 - low, high - 0.5) == pytest.approx([quantile * draws.std(ddof=1)] * 2, rel=1e-6)
+
+
+@pytest.mark.parametrize(("value", "spread"), [(0.0, 0.0), (0.0, 1.0), (1e-9, 0.5)])
+def test_a_ratio_that_is_zero_or_varies_beyond_measure_has_no_interval(value: float, spread: float) -> None:
+    draws = value + spread * np.random.default_rng(0).uniform(size=200)
+    low, high, why = HOW.interval(value, draws, 30, "ratio")
+    assert math.isnan(low)
+    assert math.isnan(high)
+    assert "varies too much" in why
+
+
+def test_numbers_of_the_same_step_are_of_the_same_models() -> None:
+    n = 3 * POOL
+    x, y = np.random.default_rng(1).normal(size=(2, n))
+    rows = HOW.rows(n, tag="both")
+    part = rows[:20, :100]
+    assert kendall_draws(x, y, part, 1).tolist() == kendall_resampled(x, y, part).tolist()
+    assert kendall_draws(x, y, rows[:20], 1).tolist() == kendall_resampled(x, y, rows[:20]).tolist()
+    every_third = kendall_resampled(x[::3], y[::3], rows[:20] // 3).tolist()
+    assert kendall_draws(x, y, rows[:20], 3).tolist() == every_third
 
 
 @pytest.mark.parametrize("sign", [1, -1])

@@ -232,3 +232,18 @@ def test_other_metrics_can_be_reviewed(metric: str) -> None:
     assert found.settings["metric"] == metric
     assert all(answer.answer for answer in found)
     assert found.answers[5].findings  # of the ECE where the metric has no bins
+
+
+def test_the_most_accurate_of_equally_accurate_models_are_pointed_out() -> None:
+    made = columns(60) | {"accuracy": np.r_[np.full(4, 0.95), np.full(56, 0.9)]}
+    cautions = " ".join(review(StudyTable.of(made), tops=[20]).cautions)
+    assert "16 of the 20 on set0 are as accurate as 40 others" in cautions
+    assert "decides between equals" not in " ".join(review(population(60)).cautions)
+
+
+def test_scores_of_numbers_that_are_no_shares_are_not_ranked() -> None:
+    table = StudyTable.of(
+        {"model": list("abcd"), "accuracy": [0.9, 93.0, 0.0, np.nan], "pre_ece_15": [0.1, 4.2, 1.0, 0.1]}
+    )
+    (ranking,) = [chart for chart in review(table).charts if isinstance(chart, Table)]
+    assert [row[1:3] for row in ranking.rows] == [("a", pytest.approx(0.9)), ("c", 0.0)]

@@ -419,3 +419,20 @@ def test_evolution_is_the_one_that_is_spelled_out(rough, population, sample):
     for seed in range(5):
         found = regularised_evolution(rough, "hcs_1", 60, seed, population=population, sample=sample)
         assert list(found.evaluated) == aged(rough, "hcs_1", 60, seed, population, sample)
+
+
+def test_a_judge_with_the_same_numbers_is_still_optimistic(rough):
+    same = Benchmark(sizes(noise=0.3), stage="post")
+    assert any("optimistic" in note for note in compare(rough, ["ece"], ["random"], repeats=1, judge=same).notes)
+    other = Benchmark(sizes(noise=0.3, seed=1))
+    assert not any("optimistic" in note for note in compare(rough, ["ece"], ["random"], repeats=1, judge=other).notes)
+
+
+def test_the_harmonic_score_needs_a_calibration_error_that_is_a_share():
+    table = sizes(pre_nll=np.linspace(0.1, 3, len(SIZES)), pre_kde_ece=np.linspace(0, 1.2, len(SIZES)))
+    with pytest.raises(InputError, match="needs a calibration error from 0 to 1, and nll is none"):
+        Benchmark(table, metric="nll").values("hcs_1")
+    with pytest.raises(InputError, match="calibration_error is"):
+        Benchmark(table, metric="kde_ece").values("hcs_1")
+    gap = sizes(accuracy=np.where(np.arange(len(SIZES)) == 3, np.nan, 0.5))
+    assert np.flatnonzero(np.isnan(Benchmark(gap).values("hcs_1"))).tolist() == [3]

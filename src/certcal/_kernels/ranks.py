@@ -77,15 +77,19 @@ def _add(code: Any, often: Any, steps: Any, limbs: Any, branches: Any, leaves: A
     in_branch = in_leaf >> SHIFT
     in_limb = in_branch >> SHIFT
     number = in_limb >> SHIFT
-    limb, branch, leaf = limbs[number << SHIFT :], branches[in_limb << SHIFT :], leaves[in_branch << SHIFT :]
-    limb_step, branch_step, leaf_step = steps[0][in_limb & LAST], steps[1][in_branch & LAST], steps[2][in_leaf & LAST]
+    limb, branch, leaf = number << SHIFT, in_limb << SHIFT, in_branch << SHIFT
+    limb_step, branch_step, leaf_step = (
+        (in_limb & LAST) << SHIFT,
+        (in_branch & LAST) << SHIFT,
+        (in_leaf & LAST) << SHIFT,
+    )
     for _ in range(often):
         for j in range(WIDTH):
-            limb[j] += limb_step[j]
+            limbs[limb + np.uint64(j)] += steps[0][limb_step + np.uint64(j)]
         for j in range(WIDTH):
-            branch[j] += branch_step[j]
+            branches[branch + np.uint64(j)] += steps[1][branch_step + np.uint64(j)]
         for j in range(WIDTH):
-            leaf[j] += leaf_step[j]
+            leaves[leaf + np.uint64(j)] += steps[2][leaf_step + np.uint64(j)]
     if above.size > 2:
         t = above.size - 1 - np.int64(number)
         while t < above.size:

@@ -160,9 +160,9 @@ def _check_answers(address: str) -> None:
     """Raise unless a server of Ray's kind answers there at once; Ray itself would try for minutes, and say so."""
     if address == "auto":
         return
-    host, _, port = address.removeprefix("ray://").rpartition(":")
-    if not (host and port.isdigit() and 0 < int(port) < 65536):
-        raise EngineError(f"address is {address!r}; pass 'host:port', 'ray://host:port' or 'auto'")
+    host, _, port = address.rpartition(":")
+    if not (host and "/" not in host and port.isdigit() and 0 < int(port) < 65536):
+        raise EngineError(f"address is {address!r}; pass 'host:port' or 'auto'")
     services: Any = import_module("ray._private.services")
     where = (services.resolve_ip_for_localhost(host.strip("[]")), int(port))  # where Ray will look
     try:

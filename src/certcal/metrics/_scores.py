@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -10,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from certcal._checks import (
+    InputError,
     choice,
     class_pair,
     confidences,
@@ -27,6 +29,9 @@ from certcal.binning import CLOSED, BinTable, edges_for, sums
 from certcal.metrics._binned import ece_of
 
 Floats = NDArray[np.float64]
+
+# How far sums in floating point may take a share out of [0, 1].
+_ROUNDING = 1e-9
 
 
 def weighted_mean(values: Floats, w: Floats | None) -> float:
@@ -340,13 +345,18 @@ def harmonic_calibration_score(
 
 
 def harmonic_score(accuracy: float, calibration_error: float, beta: float = 1.0) -> float:
-    """The harmonic calibration score of an accuracy and a calibration error.
+    """The harmonic calibration score of an accuracy and a calibration error, shares from 0 to 1; NaN if one is NaN.
 
     Examples
     --------
     >>> round(harmonic_score(0.9391, 0.0420), 4)  # Tao et al. (2024), Table 1, first row
     0.9485
     """
+    for name, value in (("accuracy", accuracy), ("calibration_error", calibration_error)):
+        if value < -_ROUNDING or value > 1 + _ROUNDING:
+            raise InputError(f"{name} is {value:g}; pass a share from 0 to 1")
+    if math.isnan(accuracy) or math.isnan(calibration_error):
+        return math.nan
     kept = 1 - calibration_error
     below = beta * accuracy + kept
     return (1 + beta) * accuracy * kept / below if below > 0 else 0.0

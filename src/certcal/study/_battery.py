@@ -120,20 +120,18 @@ def battery(
     order = np.random.default_rng(seed).permutation(n)
     fitted, test = predictions.select(np.sort(order[:held])), predictions.select(np.sort(order[held:]))
     names = ("accuracy", *BINNED, *UNBINNED)
-    temperature = 1.0
 
-    def stages(start: int, stop: int) -> list[Measurements]:
-        nonlocal temperature
-        found: list[Measurements] = []
-        for stage in range(start, stop):
-            shown = test
-            if stage == 1:
-                temperature = fit_temperature(_logits(fitted), fitted.labels, fitted.sample_weight)
-                shown = Predictions.from_logits(_logits(test) / temperature, test.labels, test.sample_weight)
-            found.append(measure(shown, bins=bins, metrics=names))
-        return found
+    def unscaled() -> tuple[Measurements, float]:
+        return measure(test, bins=bins, metrics=names), 1.0
 
-    before, after = chain.from_iterable(map_blocks(stages, 2, small=1))
+    def scaled() -> tuple[Measurements, float]:
+        temperature = fit_temperature(_logits(fitted), fitted.labels, fitted.sample_weight)
+        after = Predictions.from_logits(_logits(test) / temperature, test.labels, test.sample_weight)
+        return measure(after, bins=bins, metrics=names), temperature
+
+    stages = (unscaled, scaled)
+    found = map_blocks(lambda start, stop: [stage() for stage in stages[start:stop]], len(stages), small=1)
+    (before, _), (after, temperature) = chain.from_iterable(found)
     apart: list[Estimate] = []
     for name, others in (out_of_distribution or {}).items():
         both = np.concatenate((test.confidence.astype(np.float64), np.asarray(others, np.float64)))

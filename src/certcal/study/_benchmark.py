@@ -17,6 +17,8 @@ from certcal.study._table import Measurement, Stage, StudyTable
 
 Floats = NDArray[np.float64]
 SPACES = ("topology", "size", "table")
+# Metrics that are no share of anything.
+_SCORES = ("nll", "brier_score")
 _HCS = re.compile(r"hcs(?:_(\d+(?:\.\d+)?))?")
 _SIZE = re.compile(r"\d+(?::\d+){4}")
 
@@ -73,8 +75,8 @@ class Benchmark:
     data, split
         Which rows; may be left out when the table has only one.
     stage, metric, bins
-        The calibration error that "ece" and the harmonic calibration score use: before ("pre") or after ("post")
-        temperature scaling, which metric, how many bins.
+        The calibration error of the harmonic calibration score: before ("pre") or after ("post") temperature scaling,
+        which metric, how many bins. Objectives such as "ece" have the same stage and number of bins.
     column
         The column that holds the architectures.
 
@@ -183,9 +185,10 @@ class Benchmark:
         match = _HCS.fullmatch(name)
         if match and name not in self.table:
             beta = float(match[1] or 1)
+            if self.metric in _SCORES:
+                raise InputError(f"{name} needs a calibration error from 0 to 1, and {self.metric} is none; use ece")
             pairs = self.table.numbers(["accuracy", self.column_of(self.metric)])
-            scores = np.array([harmonic_score(accuracy, error, beta) for accuracy, error in pairs.tolist()])
-            return np.where(np.isnan(pairs).any(axis=1), np.nan, scores)
+            return np.array([harmonic_score(accuracy, error, beta) for accuracy, error in pairs.tolist()])
         return self.table.numbers([self.column_of(name) if name in (*BINNED, *UNBINNED) else name])[:, 0]
 
     def goodness(self, objective: str | Objective) -> Floats:

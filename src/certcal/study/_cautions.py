@@ -16,6 +16,8 @@ Floats = NDArray[np.float64]
 # Below so many models a review says what chance alone can do.
 _FEW = 100
 _CLOSE = 0.1
+# More than this share of the most accurate models that are no more accurate than others is pointed out.
+_TIED = 0.1
 
 
 def few(n: int, level: float) -> tuple[str, ...]:
@@ -58,8 +60,10 @@ def by_chance(sheet: Sheet, bins: int, accuracy: float | None = None) -> float:
 def noisy(population: Population) -> tuple[str, ...]:
     """Data sets on which the sampling error of one model's measurement is not small against the models' differences.
 
-    The error is taken as that of the mean of confidence minus correctness, which is the ECE of a model whose bins all
-    err to one side: at most √(a(1 - a)/n) for calibrated models, and about that for others.
+    For given confidences, the standard error of these metrics is at most √(a(1 - a)/n), calibrated or not: another
+    outcome of one sample changes them by at most 1/n, so that (Efron and Stein) their variance is at most Σ p(1 - p)/n²
+    with p the probabilities of being correct, and Jensen's inequality does the rest, a being the mean of p. That is
+    nearly reached where all bins err to one side.
     """
     if population.metric not in ("ece", "equal_mass_ece", "ks_error"):
         return ()
@@ -96,6 +100,27 @@ def duplicates(population: Population) -> tuple[str, ...]:
     return (
         f"Some models have exactly the measurements of another one ({listed(found)}): copies are no further evidence, "
         "and the intervals, which count them as such, are too narrow.",
+    )
+
+
+def tied(population: Population) -> tuple[str, ...]:
+    """Cuts of the most accurate models that fall among models of the same accuracy."""
+    found: list[str] = []
+    for sheet in population.sheets:
+        best = sheet.ranked("accuracy", population.column)[0] if "accuracy" in sheet else np.empty(0)
+        for top in population.tops(best.size)[:-1]:
+            same = best == best[top]
+            chosen = int(same[:top].sum())
+            if chosen > _TIED * top:
+                found.append(
+                    f"{chosen:,} of the {top:,} on {sheet.name} are as accurate as {same[top:].sum():,} others"
+                )
+                break
+    if not found:
+        return ()
+    return (
+        f"The most accurate models are not all more accurate than the rest ({listed(found)}): the order of the table "
+        "decides between equals.",
     )
 
 

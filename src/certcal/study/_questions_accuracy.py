@@ -10,7 +10,7 @@ from certcal.study._boxes import thinned
 from certcal.study._cautions import by_chance, few
 from certcal.study._findings import Answer, Chart, Finding, Points
 from certcal.study._population import Population, Sheet, of_models
-from certcal.study._resampling import LARGEST, LEAST, kendall_draws, shrinkage
+from certcal.study._resampling import LARGEST, LEAST, POOL, kendall_draws, shrinkage
 from certcal.study._words import excludes_zero, overview, signed, size, told
 
 QUESTION = "How does calibration interact with accuracy?"
@@ -80,7 +80,8 @@ def _change(population: Population, sheet: Sheet, top: int) -> Finding:
     most = min(n, max(LARGEST, _SMALLEST * n // top))
     rows = population.resampling.rows(n, tag=f"{sheet.name}/change/{top}", most=most)
     first = rows[:, : max(LEAST, round(top * rows.shape[1] / n))]
-    draws = kendall_draws(x, y, first) - kendall_draws(x, y, rows)
+    step = max(1, top // POOL)
+    draws = kendall_draws(x, y, first, step) - kendall_draws(x, y, rows, step)
     return population.resampling.found(name, value, draws, n, "difference", shrink=shrinkage(n, most))
 
 

@@ -54,7 +54,8 @@ def architecture(population: Population) -> Answer:
             charts.extend(() if table is None else (table,))
             text.append(sentence)
         parts.append(" ".join(text))
-    n = min(len(sheet) for sheet in population.sheets)
+    counts = [found.n for found in findings if "binomial" not in found.note]
+    n = min([*(len(sheet) for sheet in population.sheets), *counts])
     cautions.extend(few(n, population.resampling.level))
     looked = len(population.sizes) * len(population.sheets)
     if looked > 1:
@@ -63,6 +64,8 @@ def architecture(population: Population) -> Answer:
             f"{looked} sizes and data sets were looked at, so that about {missed:.1f} of the intervals leave out the "
             "truth; a single one that excludes zero is a hint at most."
         )
+    if population.architecture and len(population.sheets) > 1:
+        cautions.append("Designs are corrected for the comparisons of one data set, not for those of all together.")
     cautions.append(
         "These are associations among the models that are here: a size or a design may only come with something else."
     )
@@ -123,7 +126,15 @@ def _designs(population: Population, sheet: Sheet) -> tuple[list[Finding], Table
     rows = np.flatnonzero(~np.isnan(scores))
     rows = rows[np.argsort(-scores[rows], kind="stable")]
     n = rows.size
-    k = min(_BEST, n // _SHARE)
+    wanted = min(_BEST, n // _SHARE)
+    # Of models with the same score none is better: the best end where the score changes.
+    k = int((scores[rows] > scores[rows[wanted]]).sum()) if wanted else 0
+    if k < _FEWEST_BEST <= wanted:
+        return (
+            [],
+            None,
+            f"On {sheet.name} too many models share the best harmonic calibration scores to tell the best from others.",
+        )
     if k < _FEWEST_BEST:
         return (
             [],
@@ -197,7 +208,9 @@ def _by_chance(n: int, among: int, k: int, population: Population) -> str:
 
 
 def _holm(p_values: list[float]) -> list[float]:
-    """Holm's adjustment: at most one false discovery with the level's probability, whatever depends on what.
+    """Holm's adjustment: those below 1 - level hold no false one, but with probability 1 - level at most.
+
+    That is so whatever depends on what, and whichever of the hypotheses are true.
 
     Examples
     --------

@@ -24,6 +24,8 @@ PUBLISHED = (
 )
 # Up to so many data sets every pair is a finding of its own.
 _PAIRS = 6
+# Correlations weaker than this are not called opposite, nor opposite to one another.
+_OPPOSITE = 0.1
 
 
 def across_datasets(population: Population) -> Answer:
@@ -42,22 +44,24 @@ def across_datasets(population: Population) -> Answer:
     findings: list[Finding] = []
     charts: list[Matrix] = []
     means: list[Finding] = []
+    pairs: list[Finding] = []
     for top in tops:
         which = of_models(top, len(values))
         mean, matrix, draws = _mean(population, values, names, top, which)
+        pairs = _pairs(population, values, names, top, which, matrix, draws)
         means.append(mean)
         charts.append(matrix)
         findings.append(mean)
         if 2 < len(names) <= _PAIRS:
-            findings.extend(_pairs(population, values, names, top, which, matrix, draws))
+            findings.extend(pairs)
     cautions = list(few(len(values), population.resampling.level))
     if len(tops) > 1:
         cautions.append(
             "The most accurate models are those with the best mean rank by accuracy over the data sets, so that all "
             "data sets are compared on the same models."
         )
-    return Answer(1, QUESTION, _text(population, means, charts, tops), tuple(findings), tuple(charts), tuple(cautions),
-                  PUBLISHED)  # fmt: skip
+    text = _text(population, means, pairs, charts, tops)
+    return Answer(1, QUESTION, text, tuple(findings), tuple(charts), tuple(cautions), PUBLISHED)
 
 
 def _by_model(population: Population) -> tuple[Floats, Floats]:
@@ -109,7 +113,10 @@ def _mean(
     together = np.mean([draws[pair] for pair in found], axis=0) if draws else np.empty(0)
     note = "" if len(found) == len(pairs) else f"over the {len(found)} of {len(pairs)} pairs that have a correlation"
     mean = float(np.mean(list(found.values())))
-    n = _shared(values[:top], pairs[0]) if len(pairs) == 1 else top
+    shared = [_shared(values[:top], pair) for pair in found]
+    n = min(shared)
+    if n < max(shared):
+        note = "; ".join(filter(None, (note, f"pairs have {n:,} to {max(shared):,} models in common")))
     how = population.resampling
     return how.found(name, mean, together, n, "correlation", note, shrinkage(top)), matrix, draws
 
@@ -144,7 +151,10 @@ def _pairs(
     return found
 
 
-def _text(population: Population, means: list[Finding], charts: list[Matrix], tops: tuple[int, ...]) -> str:
+def _text(
+    population: Population, means: list[Finding], pairs: list[Finding], charts: list[Matrix], tops: tuple[int, ...]
+) -> str:
+    """The answer; ``pairs`` are those of all models."""
     everyone = means[-1]
     label = population.label
     several = len(charts[-1].names) > 2
@@ -154,7 +164,7 @@ def _text(population: Population, means: list[Finding], charts: list[Matrix], to
         else f"The orders of models by {label} on {charts[-1].names[0]} and {charts[-1].names[1]} have a correlation "
         f"of {signed(everyone)}"
     )
-    parts = [f"{_verdict(everyone)} {subject} ({of_models(tops[-1], tops[-1])})."]
+    parts = [f"{_verdict(everyone, pairs)} {subject} ({of_models(tops[-1], tops[-1])})."]
     if several and not np.isnan(everyone.value):
         upper = [(float(charts[-1].values[i, j]), i, j) for i, j in combinations(range(len(charts[-1].names)), 2)]
         upper = [pair for pair in upper if not math.isnan(pair[0])]
@@ -169,11 +179,14 @@ def _text(population: Population, means: list[Finding], charts: list[Matrix], to
     return " ".join(parts)
 
 
-def _verdict(mean: Finding) -> str:
+def _verdict(mean: Finding, pairs: list[Finding]) -> str:
     if np.isnan(mean.value):
         return "It cannot be told."
+    clear = [pair.value for pair in pairs if excludes_zero(pair)]
+    if clear and min(clear) <= -_OPPOSITE and max(clear) >= _OPPOSITE:
+        return "It depends on the data sets."
     if not excludes_zero(mean):
         return "No." if strength(mean) == "practically no" else "It cannot be told from these models."
     if mean.value < 0:
-        return "No, rather the opposite."
+        return "No, rather the opposite." if mean.value <= -_OPPOSITE else "No."
     return "Largely." if mean.low >= 0.6 else "In part." if mean.value >= 0.3 else "Hardly."

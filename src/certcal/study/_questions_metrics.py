@@ -13,7 +13,7 @@ from certcal.study._battery import BINNED, UNBINNED
 from certcal.study._cautions import few
 from certcal.study._findings import Answer, Finding, Matrix
 from certcal.study._population import LABELS, Population, Sheet
-from certcal.study._resampling import FEWEST, LEAST, kendall_draws
+from certcal.study._resampling import FEWEST, LEAST, kendall_draws, shrinkage
 from certcal.study._words import overview, signed, told
 
 Floats = NDArray[np.float64]
@@ -36,7 +36,8 @@ class _Agreement:
     means: list[Finding]
     matrix: Matrix
     lowest: int
-    steadiness: float  # share of resamples in which the same metric agrees least
+    # Shares of resamples in which the same metric agrees least, and best.
+    steadiness: tuple[float, float]
 
 
 def agreement(population: Population) -> Answer:
@@ -109,21 +110,34 @@ def _agree(population: Population, sheet: Sheet) -> _Agreement | None:
         resampled.append(np.mean(mine, axis=0) if mine else np.empty(0))
         name = f"{sheet.name}: {LABELS[metric]} with the other metrics, mean"
         means.append(population.resampling.found(name, mean, resampled[-1], n, "correlation"))
-    lowest = int(np.argmin([found.value for found in means]))
-    steadiness = float((np.argmin(resampled, axis=0) == lowest).mean()) if draws else math.nan
-    return _Agreement(metrics, means, matrix, lowest, steadiness)
+    values = np.array([found.value for found in means])
+    lowest = int(values.argmin())
+    return _Agreement(metrics, means, matrix, lowest, _steadiness(values, np.array(resampled), n))
+
+
+def _steadiness(values: Floats, resampled: Floats, n: int) -> tuple[float, float]:
+    """How often the least and the best of some numbers are so in resamples (columns) as large as the population."""
+    known = resampled[:, ~np.isnan(resampled).any(axis=0)]
+    if not known.size:
+        return math.nan, math.nan
+    whole = values[:, None] + shrinkage(n) * (known - values[:, None])
+    return float((whole.argmin(0) == values.argmin()).mean()), float((whole.argmax(0) == values.argmax()).mean())
 
 
 def _sentence(sheet: Sheet, found: _Agreement) -> str:
     values = [mean.value for mean in found.means]
     best = int(np.argmax(values))
     least = found.means[found.lowest]
+    if values[best] == values[found.lowest]:
+        return f"On {sheet.name}, all metrics agree alike with one another (mean correlation {signed(least)})."
+    lowest, highest = (
+        "" if math.isnan(share) else f"; the {word} in {100 * share:.0f} % of the resamples"
+        for share, word in zip(found.steadiness, ("least", "best"), strict=True)
+    )
     text = (
         f"On {sheet.name}, {LABELS[found.metrics[best]]} agrees best with the other metrics (mean correlation "
-        f"{signed(found.means[best])}) and {LABELS[found.metrics[found.lowest]]} least ({signed(least)}"
-    )
-    text += (
-        ")." if math.isnan(found.steadiness) else f"; the least in {100 * found.steadiness:.0f} % of the resamples)."
+        f"{signed(found.means[best])}{highest}) and {LABELS[found.metrics[found.lowest]]} least "
+        f"({signed(least)}{lowest})."
     )
     if _SUSPECT in found.metrics and found.metrics[found.lowest] != _SUSPECT:
         place = found.metrics.index(_SUSPECT)

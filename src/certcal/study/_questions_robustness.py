@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
@@ -105,19 +105,23 @@ def _sentence(population: Population, sheet: Sheet, grid: dict[str, list[Finding
     parts = [f"On {sheet.name}, among {of_models(n, n)}:"]
     said: list[str] = []
     if better:
-        said.append(f"higher {_some(better, grid, -1)} goes with a smaller {population.label}")
+        said.append(f"higher {_some(better, grid, -1, n)} goes with a smaller {population.label}")
     if worse:
-        said.append(f"higher {_some(worse, grid, -1)} goes with a larger one" if better else
-                    f"higher {_some(worse, grid, -1)} goes with a larger {population.label}")  # fmt: skip
-    unclear = [name for name in grid if name not in clear]
+        said.append(f"higher {_some(worse, grid, -1, n)} goes with a larger one" if better else
+                    f"higher {_some(worse, grid, -1, n)} goes with a larger {population.label}")  # fmt: skip
+    absent = [name for name, row in grid.items() if math.isnan(row[-1].value)]
+    unclear = [name for name in grid if name not in (*clear, *absent)]
     if unclear:
-        said.append(f"{_some(unclear, grid, -1)} {'shows' if len(unclear) == 1 else 'show'} no clear relation")
+        said.append(f"{_some(unclear, grid, -1, n)} {'shows' if len(unclear) == 1 else 'show'} no clear relation")
+    if absent:
+        verb = "has" if len(absent) == 1 else "have"
+        said.append(f"{listed(_first(absent))} {verb} too few values, or the same for all, to be related to anything")
     parts.append("; ".join(said) + ".")
     if len(tops) > 1:
         changed = [name for name, row in grid.items() if _differ(row[0], row[-1])]
         top = of_models(tops[0], n)
         parts.append(
-            f"Among {top} that is different for {_some(changed, grid, 0)}." if changed else
+            f"Among {top} that is different for {_some(changed, grid, 0, tops[0])}." if changed else
             f"Among {top} nothing of this is clearly different."
         )  # fmt: skip
     return " ".join(parts)
@@ -128,6 +132,16 @@ def _differ(first: Finding, second: Finding) -> bool:
     return first.high < second.low or second.high < first.low
 
 
-def _some(names: Sequence[str], grid: dict[str, list[Finding]], place: int) -> str:
-    shown = [f"{name} ({signed(grid[name][place])})" for name in names[:_NAMED]]
-    return listed([*shown, f"{len(names) - _NAMED} others"] if len(names) > _NAMED else shown)
+def _some(names: Sequence[str], grid: dict[str, list[Finding]], place: int, n: int) -> str:
+    """Columns with their correlations, and from how many models where these are not the ``n`` that are spoken of."""
+
+    def one(name: str) -> str:
+        found = grid[name][place]
+        return f"{name} ({signed(found)}" + (")" if found.n == n else f", of the {found.n:,} models that have it)")
+
+    return listed(_first(names, one))
+
+
+def _first(names: Sequence[str], words: Callable[[str], str] = str) -> list[str]:
+    shown = [words(name) for name in names[:_NAMED]]
+    return [*shown, f"{len(names) - _NAMED} others"] if len(names) > _NAMED else shown

@@ -66,8 +66,8 @@ class Ranked:
         narrow = (np.uint16, np.uint8) if branch < 1 << 16 and leaf < 1 << 8 else (np.uint32, np.uint16)
         middle, low = narrow if leaf < 1 << 16 else (np.uint32, np.uint32)
         child = np.arange(WIDTH)
-        above = child[None, :] < child[:, None]
-        steps = above.astype(np.uint32), above.astype(middle), (above | np.eye(WIDTH, dtype=np.bool_)).astype(low)
+        above, not_below = (child < child[:, None]).ravel(), (child <= child[:, None]).ravel()
+        steps = above.astype(np.uint32), above.astype(middle), not_below.astype(low)
         shapes = ((limbs, np.uint32), (branches, middle), (leaves, low))
         upper, mid, lower = (np.zeros(count * WIDTH, kind) for count, kind in shapes)
         return steps, upper, mid, lower

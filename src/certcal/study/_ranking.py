@@ -14,14 +14,18 @@ _SHOWN = 20
 
 
 def harmonic_scores(population: Population, sheet: Sheet) -> Floats | None:
-    """HCS_β = (1 + β)·Acc·(1 - ECE) / (β·Acc + 1 - ECE) of every model of a sheet; None without the two columns."""
+    """HCS_β = (1 + β)·Acc·(1 - ECE) / (β·Acc + 1 - ECE) of every model of a sheet; None without the two columns.
+
+    NaN where one of the two is missing, or not a share from 0 to 1.
+    """
     column = sheet.measured("ece", population.bins)
     if column not in sheet or "accuracy" not in sheet:
         return None
     accuracy, calibrated, beta = sheet["accuracy"], 1 - sheet[column], population.beta
     below = beta * accuracy + calibrated
-    found = np.full(accuracy.size, np.nan)
-    np.divide((1 + beta) * accuracy * calibrated, below, out=found, where=below > 0)
+    known = (accuracy >= 0) & (accuracy <= 1) & (calibrated >= 0) & (calibrated <= 1)
+    found = np.where(known, 0.0, np.nan)
+    np.divide((1 + beta) * accuracy * calibrated, below, out=found, where=known & (below > 0))
     return found
 
 

@@ -137,11 +137,15 @@ def correlations(values: Any, names: Sequence[str], *, method: str = "kendall", 
     ranked = ranked_columns(columns)
     found = kendall_pairs(ranked) if choice(method, METHODS, "method") == "kendall" else spearman_pairs(ranked)
     notes: list[str] = []
-    constant = [name for name, ranks in zip(names, ranked.ranks, strict=True) if ranks < 2]
+    constant = [name for name, ranks in zip(names, ranked.ranks, strict=True) if ranks == 1]
+    empty = [name for name, ranks in zip(names, ranked.ranks, strict=True) if not ranks]
     if constant:
         verb = "is constant, so it has" if len(constant) == 1 else "are constant, so they have"
         notes.append(f"{_listed(constant)} {verb} no correlations")
-    missing = [name for name, whole in zip(names, ranked.complete, strict=True) if not whole]
+    if empty:
+        notes.append(f"{_listed(empty)} {'has' if len(empty) == 1 else 'have'} no values")
+    gaps = zip(names, ranked.ranks, ranked.complete, strict=True)
+    missing = [name for name, ranks, whole in gaps if ranks and not whole]
     if missing:
         verb = "has" if len(missing) == 1 else "have"
         notes.append(f"{_listed(missing)} {verb} missing values, so pairs use the rows that both columns have")

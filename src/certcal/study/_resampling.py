@@ -44,6 +44,8 @@ POOL = 4000
 FEWEST, LEAST = 10, 3
 # More undefined resamples than this share: no interval.
 _UNDEFINED = 0.1
+# A ratio whose interval would reach further than this factor: none.
+_FURTHEST = 1000.0
 
 
 @dataclass(frozen=True)
@@ -104,6 +106,8 @@ class Resampling:
             middle, half = math.atanh(value), half / (1 - value**2)
             return math.tanh(middle - half), math.tanh(middle + half), ""
         if scale == "ratio":
+            if half >= math.log(_FURTHEST) * abs(value):
+                return math.nan, math.nan, "no interval: it varies too much when models are drawn again"
             spread = half / value
             return value * math.exp(-spread), value * math.exp(spread), ""
         return value - half, value + half, ""
@@ -168,12 +172,15 @@ class Resampling:
         return Finding(name, count / n, float(low), float(high), n, "exact binomial interval")
 
 
-def kendall_draws(x: Floats, y: Floats, rows: Rows) -> Floats:
-    """Kendall's tau-b of resamples, drawn from a part of the models if there are many."""
+def kendall_draws(x: Floats, y: Floats, rows: Rows, step: int | None = None) -> Floats:
+    """Kendall's tau-b of resamples, drawn from every ``step``-th model; None for as few as suffice if there are many.
+
+    Numbers whose difference is taken need the same models, and so the same step.
+    """
     from certcal.study._ranks import kendall_resampled
 
     reach = int(rows.max()) + 1
-    step = max(1, reach // POOL)
+    step = max(1, reach // POOL) if step is None else step
     return kendall_resampled(x[:reach:step], y[:reach:step], rows // step)
 
 

@@ -135,6 +135,7 @@ def _general(population: Population) -> Iterator[str]:
     yield _cautions.of_intervals(population)
     yield from _cautions.duplicates(population)
     yield from _cautions.noisy(population)
+    yield from _cautions.tied(population)
     yield from _cautions.uneven(population)
 
 

@@ -39,7 +39,8 @@ def to_shares(columns: dict[str, Any], scale: Scale | None, accuracy_scale: Scal
         values = np.array([np.nan if value is None else value for value in columns[name]], np.float64)
         _refuse(name, values, np.isinf(values), "which is not finite; repair or drop the row")
         columns[name] = values
-    most, worst = _largest(columns, accuracy), _largest(columns, errors)
+    bounded = [name for name in errors if metrics[name] not in _UNBOUNDED]
+    most, worst = _largest(columns, accuracy), _largest(columns, bounded or errors)
     of_accuracies = _of_accuracies(most[0], scale, accuracy_scale)
     of_errors = _of_errors(worst, scale, most[0], of_accuracies, accuracy_scale is not None)
     for names, of in ((accuracy, of_accuracies), (errors, of_errors)):

@@ -148,7 +148,7 @@ def _numbers(benchmark: Benchmark, judging: bool) -> dict[str, NDArray[np.float6
 def _notes(
     benchmark: Benchmark, budget: int, judge: Benchmark | None, unjudged: int, shown: set[str]
 ) -> tuple[str, ...]:
-    notes = [OPTIMISM] if judge is None else []
+    notes = [OPTIMISM] if judge is None or _same_measurements(benchmark, judge) else []
     if unjudged:
         notes.append(f"{unjudged} of the found architectures are not in the judge's table; the means leave them out.")
     if budget >= len(benchmark):
@@ -169,6 +169,19 @@ def _notes(
     if missing:
         notes.append(f"The table does not have {', '.join(missing)}.")
     return tuple(notes)
+
+
+def _same_measurements(benchmark: Benchmark, judge: Benchmark) -> bool:
+    """Whether a judge has the very numbers that are searched: the accuracies, or else a measurement, of all shared."""
+    known = set(judge.names)
+    names = [name for name in benchmark.names if name in known]
+    rows = [[each.find(name) for name in names] for each in (benchmark, judge)]
+    columns = [str(found) for found in benchmark.table.measurements]
+    column = next((name for name in ("accuracy", *columns) if name in benchmark.table and name in judge.table), None)
+    if column is None or not names:
+        return False
+    mine, theirs = (each.table.numbers([column])[row] for each, row in zip((benchmark, judge), rows, strict=True))
+    return np.array_equal(mine, theirs, equal_nan=True)
 
 
 def _place(benchmark: Benchmark, name: str) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from bisect import bisect
 from collections.abc import Iterable, Sequence
 
 from certcal.claims import round_outward
@@ -84,10 +85,12 @@ def excludes_zero(finding: Finding) -> bool:
 
 
 def strength(finding: Finding) -> str:
-    """How strong a correlation is, as far as its interval tells.
+    """How strong a correlation is, as far as its interval tells: at most one word above that of its weaker end.
 
     Examples
     --------
+    >>> strength(Finding("tau", 0.65, 0.58, 0.7, 200)), strength(Finding("tau", 0.65, 0.15, 0.9, 12))
+    ('strong positive', 'moderate positive')
     >>> strength(Finding("tau", 0.42, 0.31, 0.52, 90)), strength(Finding("tau", 0.1, -0.2, 0.4, 20))
     ('moderate positive', 'no clear')
     >>> strength(Finding("tau", 0.01, -0.03, 0.05, 900))
@@ -97,7 +100,9 @@ def strength(finding: Finding) -> str:
         return "an undefined"
     if not excludes_zero(finding):
         return "practically no" if max(abs(finding.low), abs(finding.high)) <= _STRENGTHS[0][0] else "no clear"
-    word = next(word for limit, word in _STRENGTHS if abs(finding.value) < limit)
+    weaker = min(abs(finding.low), abs(finding.high))
+    limits = [limit for limit, _ in _STRENGTHS]
+    word = _STRENGTHS[min(bisect(limits, abs(finding.value)), bisect(limits, weaker) + 1)][1]
     return f"{word} {'positive' if finding.value > 0 else 'negative'}"
 
 
