@@ -134,7 +134,7 @@ def main() -> None:
     populations = [study(space, done, options.out, engine, resamples) for space in ("topology", "size")]
     data = jobs[0].data
     budget = 4 if options.quick else 30
-    searches = {each: search(populations[0], each, budget, 20) for each in populations[0].reviewed.datasets[:2]}
+    searches = {each: search(populations[0], each, budget, 20) for each in (data,)}
     figures = RESULTS if options.write_docs else options.out / "figures"
     for population in populations:
         draw(population, figures, data)

@@ -125,6 +125,7 @@ def test_mistakes_are_one_sentence(certcal_command, published, folder, tmp_path)
         ((folder, "-o", out, "--data", "a", "--data", "b"), "--data is given 2 times"),
         ((published, "-o", out, "--data", "a", "--data", "b"), "--data is given 2 times for 1 tables"),
         ((tmp_path, "-o", tmp_path.parent / "out.parquet"), "there is no file such as 000123.pickle.pbz2"),
+        ((published, "-o", out, "--seeds", "each"), "--seeds is for NATS-Bench's files, and"),
         ((published, "-o", out, "--scale", "both"), "--scale: 'both' is not one of 'share', 'percent'"),
     ):
         ran = certcal_command("study", "convert", *arguments)

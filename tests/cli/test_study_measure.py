@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shlex
+import sys
 
 import pytest
 
@@ -192,3 +193,32 @@ def test_every_help_has_an_example_and_fits_a_terminal(certcal_command, command)
     assert ran.code == 0
     assert f"certcal {' '.join(command)}" in ran.out.split("Examples:")[1]
     assert max(map(len, ran.out.splitlines())) <= 80
+
+
+def test_an_interrupt_is_told_after_the_bar_has_gone(measured, monkeypatch):
+    from certcal.cli._progress import Waiting
+
+    end = Waiting.__exit__
+
+    def ended(self, *error):
+        sys.stderr.write("bar gone\n")
+        return end(self, *error)
+
+    def interrupt(*_, **__):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Waiting, "__exit__", ended)
+    monkeypatch.setattr("certcal.study.measure", interrupt)
+    assert measured().err.splitlines() == ["bar gone", "certcal: interrupted; nothing was measured"]
+
+
+def test_models_of_different_data_under_one_name_are_told(measured, tmp_path):
+    save(tmp_path / "zoo" / "easy" / "wide.npz", 9, n=50, classes=5)
+    ran = measured("--json")
+    found = json.loads(ran.out)
+    assert (ran.code, found["type"]) == (0, "study_measure")
+    assert found["notes"] == [
+        "models on 'easy' (test) have from 3 to 5 classes, and are compared as if they had the same data",
+        "models on 'easy' (test) have from 50 to 60 samples, and are compared as if they had the same data",
+    ]
+    assert ran.err.splitlines() == found["notes"]

@@ -189,3 +189,20 @@ def test_the_help_names_every_option(certcal_command):
     assert ran.code == 0
     for option in ("--metric", "--bins", "--split", "--top", "--beta", "--resamples", "--robustness", "--size"):
         assert option in ran.out
+
+
+def test_parts_of_the_models_that_cannot_be_asked_are_told(certcal_command, study):
+    ran = certcal_command("study", "review", study, "--top", "5,1000000", "--resamples", "20")
+    assert ran.code == 0
+    few, many = ran.err.splitlines()
+    assert few == "--top 5: fewer than 10 models are too few to be asked, so they were not"
+    assert many.startswith("--top 1000000: there are only ")
+
+
+@pytest.mark.parametrize("command", [("study", "review"), ("report",)])
+def test_a_table_without_calibration_errors_says_that_there_are_none(certcal_command, tmp_path, command):
+    columns = {"model": ["a", "b"], "accuracy": [0.9, 0.8]}
+    StudyTable.of(columns).write(tmp_path / "accuracies.parquet")
+    ran = certcal_command(*command, tmp_path / "accuracies.parquet")
+    assert (ran.code, ran.out) == (2, "")
+    assert "it has no calibration errors before temperature scaling at all: measure the models first" in flat(ran.err)

@@ -111,8 +111,10 @@ def test_a_table_without_structure_is_searched_at_random(certcal_command, table)
 @pytest.mark.parametrize(
     ("options", "complaint"),
     [
-        ((), "the table has 2 splits ('early', 'test'); choose one by split="),
+        ((), "the table has 2 splits ('early', 'test'); choose one by split= (--split)"),
         (("--split", "late"), "split is 'late'; the table has 'early', 'test'"),
+        (("--split", "early", "--objective", ""), "--objective: a name is empty"),
+        (("--split", "early", "--objective", "min:flops"), "the table has no column 'flops'"),
         (("--split", "early", "--objective", "params"), "say which way is better, max:params or min:params"),
         (("--split", "early", "--objective", "nll"), "the table has no column 'pre_nll'"),
         (("--split", "early", "--method", "annealing"), "--method: there is no 'annealing'"),
@@ -135,3 +137,17 @@ def test_a_table_that_is_not_there_is_one_sentence(certcal_command, tmp_path):
     ran = certcal_command("study", "search", tmp_path / "none.parquet")
     assert ran.code == 2
     assert "there is no such table" in ran.err
+
+
+def test_a_folder_is_answered_with_how_to_measure_it(certcal_command, tmp_path):
+    (tmp_path / "my zoo").mkdir()
+    ran = certcal_command("study", "search", tmp_path / "my zoo")
+    assert ran.code == 2
+    assert f"measure it first: certcal study measure '{tmp_path / 'my zoo'}' -o study.parquet" in ran.err
+
+
+def test_a_table_in_which_everything_failed_is_one_sentence(certcal_command, tmp_path):
+    StudyTable.of({"model": ["a"], "status": ["failed"], "reason": ["lost"]}).write(tmp_path / "failed.parquet")
+    ran = certcal_command("study", "search", tmp_path / "failed.parquet")
+    assert ran.code == 2
+    assert "no row of the table was measured; measure some models first" in ran.err

@@ -76,6 +76,41 @@ def test_a_prediction_file_in_the_wrong_place_is_refused_rather_than_not_measure
         keys(tmp_path)
 
 
+@pytest.mark.parametrize(
+    ("name", "layout", "example"),
+    [
+        ("a.npz", "data/model", "model"),
+        ("d/a.npz", "model", "data/model"),
+        ("d/s/a.npz", "data/model", "data/split/model"),
+    ],
+)
+def test_a_layout_that_would_fit_is_named(tmp_path, name, layout, example):
+    files(tmp_path, name)
+    with pytest.raises(InputError, match=rf"\(such as --layout {example}\)"):
+        open_source(tmp_path, layout)
+    assert len(list(open_source(tmp_path, example))) == 1
+
+
+def test_predictions_in_place_of_a_manifest_are_recognised(tmp_path):
+    np.savez(tmp_path / "net.npz", logits=np.zeros((3, 2)), labels=[0, 1, 0])
+    with pytest.raises(InputError, match=r"no column 'predictions'.*if these are predictions, give the folder instead"):
+        open_source(tmp_path / "net.npz")
+    with pytest.raises(InputError, match=r"the columns are 'model', 'file'$"):
+        open_source(manifest(tmp_path / "models.csv", "model,file\na,a.npz\n"))
+
+
+def test_a_manifest_in_one_piece_of_json_is_told_to_be_lines(tmp_path):
+    with pytest.raises(InputError, match=r"models.json: a manifest in JSON has one object per line"):
+        open_source(manifest(tmp_path / "models.json", '[{"model": "a", "predictions": "a.npz"}]'))
+
+
+def test_a_manifest_that_is_not_utf_8_is_told_how_to_be_saved(tmp_path):
+    path = tmp_path / "models.csv"
+    path.write_bytes("model,predictions\ncafé,a.npz\n".encode("latin-1"))
+    with pytest.raises(InputError, match=r"models.csv: this text table is not UTF-8 text; save it as UTF-8"):
+        open_source(path)
+
+
 def test_an_empty_folder_is_refused(tmp_path):
     files(tmp_path, "d/notes.md")
     with pytest.raises(InputError, match="there are no prediction files in it"):

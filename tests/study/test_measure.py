@@ -173,6 +173,17 @@ def test_what_cannot_be_measured_is_a_row_with_its_reason(tmp_path):
     assert str(tmp_path) not in "".join(table["reason"])
 
 
+def test_a_file_without_classes_is_not_told_to_give_confidences(tmp_path):
+    np.savez(tmp_path / "one.npz", logits=np.zeros((30, 1)), labels=np.zeros(30, int))
+    np.savez(tmp_path / "bare.npz", logits=np.zeros((30, 2)))
+    entries = [Entry(name, tmp_path / f"{name}.npz") for name in ("one", "bare")]
+    one, bare = measure(entries, **SMALL)["reason"]
+    assert "there are no logits or probabilities of two classes or more" in one
+    assert "--confidence" not in one
+    assert one.endswith("the columns are 'logits', 'labels'")
+    assert "no column of true classes; give it with --label" in bare
+
+
 def test_if_everything_fails_there_is_still_a_table(out, tmp_path):
     (tmp_path / "models.csv").write_text("model,predictions,size\na,lost.npz,7\n")
     measure(tmp_path / "models.csv", out=out)

@@ -262,3 +262,10 @@ def test_cells_that_are_the_same_can_share_a_row():
     assert joined.unmatched == 0
     for name, place in zip(others, joined.table["noise"].astype(int), strict=True):
         assert Cell.parse(unique[place]).published == Cell.parse(name).published
+
+
+def test_a_table_of_something_else_is_refused(tmp_path):
+    path = tmp_path / "models.csv"
+    path.write_text("model,predictions,depth\na,a.npz,3\n")
+    with pytest.raises(InputError, match=r"models.csv: there is no accuracy and no measurement such as pre_ECE_15"):
+        read_calibration_table(path)

@@ -226,3 +226,13 @@ def test_which_metric_agrees_least_is_asked_of_resamples_as_large_as_the_populat
     assert _steadiness(values, resampled, 1000) == pytest.approx((2 / 3, 2 / 3))
     assert _steadiness(values, resampled, 4000) == (1, 1)  # half as far from what was found
     assert all(map(math.isnan, _steadiness(values, np.empty((2, 0)), 5)))
+
+
+def test_a_robustness_whose_correlations_differ_by_chance_is_not_said_to_change() -> None:
+    table = population(100, robust=lambda rng, e, k: rng.uniform(size=e.size))
+    answer = review(table, robustness=["robust"], tops=[30]).answers[1]
+    top, whole = (named(answer.findings, f"robust with ECE, {which}") for which in ("top 30", "all models"))
+    assert top.value != whole.value
+    assert top.low < whole.high
+    assert whole.low < top.high
+    assert "Among the 30 most accurate models nothing of this is clearly different." in answer.answer

@@ -13,7 +13,7 @@ from certcal.study import Boxes, Finding, Matrix, Points, StudyTable, Table, rev
 from certcal.study._cautions import by_chance
 from certcal.study._population import Sheet
 from certcal.study._questions_architecture import _holm, _p_value
-from certcal.study._ranks import kendall
+from certcal.study._ranks import kendall, kendall_resampled
 from tests.study.populations import columns, population
 
 
@@ -289,3 +289,37 @@ def test_the_best_of_models_with_equal_scores_are_not_the_first_of_the_table() -
 def test_several_data_sets_are_said_not_to_be_corrected_for_together() -> None:
     made = columns(60, 2, edge=lambda rng, e, k: rng.choice(["a", "b"], e.size).astype(object))
     assert any("not for those of all together" in c for c in review(StudyTable.of(made)).answers[6].cautions)
+
+
+@pytest.mark.parametrize(("models", "top"), [(60, 15), (3000, 300)])
+def test_the_change_among_the_most_accurate_varies_as_in_whole_resamples(models: int, top: int) -> None:
+    made = columns(models)
+    table = StudyTable.of({name: made[name] for name in ("model", "accuracy", "pre_ece_15")})
+    found = named(review(table, tops=[top], resamples=600).answers[4].findings, "minus all")
+    order = np.argsort(-np.asarray(made["accuracy"]))
+    x, y = (np.asarray(made[name])[order] for name in ("accuracy", "pre_ece_15"))
+    assert found.value == pytest.approx(kendall(x[:top], y[:top]) - kendall(x, y))
+    rows = np.sort(np.random.default_rng(5).integers(0, models, (400, models)), axis=1)
+    deviation = (kendall_resampled(x, y, rows[:, :top]) - kendall_resampled(x, y, rows)).std()
+    quantile = {60: 2.001, 3000: 1.961}[models]
+    # Both deviations are known to 4 %.
+    assert (found.high - found.low) / 2 == pytest.approx(quantile * deviation, rel=0.15)
+
+
+def test_an_error_that_stays_the_same_is_not_lowered() -> None:
+    made = columns(20)
+    before = np.asarray(made["pre_ece_15"])
+    table = StudyTable.of(made | {"post_ece_15": np.where(np.arange(20) < 5, before / 2, before)})
+    assert named(review(table).answers[3].findings, "share of models").value == 0.25
+
+
+def test_growth_that_is_larger_by_chance_is_not_said_to_matter_more() -> None:
+    made = columns(100)
+    contrast = named(review(StudyTable.of(made)).answers[5].findings, "after scaling / before").value
+    for factor in (0.97 / contrast, 1.03 / contrast):
+        turned = made | {"post_ece_100": np.asarray(made["post_ece_100"]) * factor}
+        answer = review(StudyTable.of(turned)).answers[5]
+        found = named(answer.findings, "after scaling / before")
+        assert found.value == pytest.approx(factor * contrast)
+        assert found.low < 1 < found.high
+        assert "is not clear" in answer.answer

@@ -43,7 +43,14 @@ def test_few_models_have_the_wider_interval_of_student() -> None:
     draws = np.random.default_rng(0).normal(size=200)
     for n, quantile in ((10, 2.262157), (30, 2.045230), (10_000, 1.960201)):
         low, high, _ = HOW.interval(0.5, draws, n, "difference", 1.0)
-        assert (0.5 - low, high - 0.5) == pytest.approx([quantile * draws.std(ddof=1)] * 2, rel=1e-6)
+        half = quantile * draws.std(ddof=1)
+        assert (0.5 - low, high - 0.5) == pytest.approx((half, half), rel=1e-6)
+        # On the other scales by the derivative: that of the logarithm is 1/x, of Fisher's z 1/(1 - x²).
+        low, high, _ = HOW.interval(2.0, draws, n, "ratio", 1.0)
+        assert (math.log(2 / low), math.log(high / 2)) == pytest.approx((half / 2, half / 2), rel=1e-6)
+        low, high, _ = HOW.interval(0.5, draws, n, "correlation", 0.2)
+        ends = (math.atanh(0.5) - math.atanh(low), math.atanh(high) - math.atanh(0.5))
+        assert ends == pytest.approx((0.2 * half / 0.75,) * 2, rel=1e-6)
 
 
 @pytest.mark.parametrize(("value", "spread"), [(0.0, 0.0), (0.0, 1.0), (1e-9, 0.5)])

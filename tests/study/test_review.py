@@ -222,8 +222,10 @@ def test_a_table_without_measured_rows_is_refused() -> None:
     made = columns(3)
     with pytest.raises(InputError, match="no row of split 'test' was measured"):
         review(StudyTable.of(made | {"status": ["failed"] * 3}))
-    with pytest.raises(InputError, match="pass metric"):
+    with pytest.raises(InputError, match="measure the models first"):
         review(StudyTable.of({"model": ["a"], "accuracy": [0.5]}))
+    with pytest.raises(InputError, match="it has nll: pass metric"):
+        review(StudyTable.of({"model": ["a"], "pre_nll": [0.5]}))
 
 
 @pytest.mark.parametrize("metric", ["classwise_ece", "ks_error", "nll", "brier_score"])

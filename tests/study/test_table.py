@@ -90,7 +90,7 @@ def test_columns_are_told_apart_by_their_names():
 def test_an_unknown_column_is_answered_with_the_nearest():
     with pytest.raises(InputError, match="no column 'pre_ece_51'; did you mean 'pre_ece_15'"):
         table()["pre_ece_51"]
-    with pytest.raises(InputError, match="it has model, data"):
+    with pytest.raises(InputError, match=r"it has depth, kind, model, data.*, and 1 measurement, pre_ece_15$"):
         table()["zzz"]
 
 
@@ -229,3 +229,11 @@ def test_a_table_without_measurements_has_an_overview():
     (line,) = overview(StudyTable.of({"model": ["a"]}))
     assert line.bins is None
     assert np.isnan([line.accuracy, line.before, line.after]).all()
+
+
+def test_an_unknown_column_is_answered_with_a_short_list_that_begins_with_the_users_own():
+    names = {f"pre_ece_{bins}": [0.1] for bins in range(1, 60)}
+    with pytest.raises(InputError) as caught:
+        StudyTable.of({"model": ["a"], "width": [3], **names})["fgsm"]
+    assert "no column 'fgsm'; it has width, model, data, split" in str(caught.value)
+    assert str(caught.value).endswith("and 59 measurements such as pre_ece_1")

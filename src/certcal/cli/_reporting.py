@@ -97,11 +97,12 @@ def kind_of(sources: Sequence[str], given: Iterable[str]) -> str:
 
 
 def _is_study(names: Iterable[str]) -> bool:
-    """Whether columns are those of a study: models, and measurements before or after temperature scaling."""
+    """Whether columns are those of a study: all that every one has, or models and measurements."""
     from certcal.study import Measurement
+    from certcal.study._table import KEYS, STATE
 
     known = set(names)
-    return "model" in known and any(Measurement.parse(name) is not None for name in known)
+    return known >= {*KEYS, *STATE} or ("model" in known and any(Measurement.parse(name) for name in known))
 
 
 def _refuse_tables(paths: Iterable[Path]) -> None:

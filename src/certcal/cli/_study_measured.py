@@ -27,6 +27,7 @@ def to_json(table: StudyTable, path: str, notes: Sequence[str]) -> str:
     failures = [dict(zip(names, failure, strict=True)) for failure in table.failures]
     content = {
         "certcal": __version__,
+        "type": "study_measure",
         "table": path,
         "settings": dict(table.settings),
         "rows": len(table),

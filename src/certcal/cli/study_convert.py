@@ -63,7 +63,6 @@ _READING, _NATS = "Published tables", "NATS-Bench"
     _NATS,
     "--seeds",
     type=Choice(["mean", "each"]),
-    default="mean",
     metavar="HOW",
     help="The mean over seeds of training, or a row for each. Default: mean.",
 )
@@ -78,7 +77,7 @@ def convert(
     scale: str | None,
     accuracy_scale: str | None,
     architectures: str | None,
-    seeds: str,
+    seeds: str | None,
     as_json: bool,
     output: str,
     force: bool,
@@ -93,15 +92,14 @@ def convert(
     """
     from certcal.cli._outputs import announce, check_outputs
     from certcal.cli._show_converted import converted_json, show_converted
+    from certcal.cli._sources import only_for
 
     paths = check_outputs([output], (".parquet",), force=force, sources=file_or_folder)
     nats = [_is_nats(path) for path in file_or_folder]
     options = {"split": split, "scale": scale, "accuracy_scale": accuracy_scale, "architectures": architectures}
     if all(nats):
-        from certcal.cli._sources import only_for
-
         only_for("published tables", file_or_folder[0], "of NATS-Bench", options)
-        table = _of_nats_bench(file_or_folder, data, seeds)
+        table = _of_nats_bench(file_or_folder, data, seeds or "mean")
     elif any(nats):
         from certcal._checks import InputError
 
@@ -110,6 +108,7 @@ def convert(
             "convert them one after the other, and join the tables with certcal.study.join"
         )
     else:
+        only_for("NATS-Bench's files", file_or_folder[0], "a published table", {"seeds": seeds})
         table = _of_tables(file_or_folder, data, **options)
     table.write(paths[0])
     if as_json:

@@ -126,20 +126,20 @@ def _measured(source: str, output: str, notes: list[str], **settings: Any) -> St
     from certcal.study._parts import beside
 
     before: list[int] = []
-    with Waiting(counted="files") as waiting:
+    try:
+        with Waiting(counted="files") as waiting:
 
-        def progress(finished: int, total: int | None) -> None:
-            if not before:
-                waiting.stage("measuring", total, finished)
-            else:
-                waiting.advance(finished - before[-1])
-            before[:] = [finished]
+            def progress(finished: int, total: int | None) -> None:
+                if not before:
+                    waiting.stage("measuring", total, finished)
+                else:
+                    waiting.advance(finished - before[-1])
+                before[:] = [finished]
 
-        waiting.stage("looking at the files")
-        try:
+            waiting.stage("looking at the files")
             return measure_all(source, out=output, progress=progress, tell=notes.append, **settings)
-        except KeyboardInterrupt:
-            place = beside(Path(output))
-            kept = f"what was measured is kept in {place}, the same command resumes"
-            click.echo(f"certcal: interrupted; {kept if place.is_dir() else 'nothing was measured'}", err=True)
-            raise click.exceptions.Exit(INTERRUPTED) from None
+    except KeyboardInterrupt:  # after the bar has gone, so that the sentence has a line of its own
+        place = beside(Path(output))
+        kept = f"what was measured is kept in {place}, the same command resumes"
+        click.echo(f"certcal: interrupted; {kept if place.is_dir() else 'nothing was measured'}", err=True)
+        raise click.exceptions.Exit(INTERRUPTED) from None

@@ -33,6 +33,19 @@ def _tops(ctx: click.Context | None, param: click.Parameter | None, values: Sequ
     return tuple(sorted(set(each(whole_number(2, _MOST_MODELS))(ctx, param, parts)))) or None
 
 
+def _tell_of_tops(tops: Sequence[int] | None, models: int) -> None:
+    """Say which parts of the models were asked for and are none."""
+    from certcal.cli._progress import tell
+    from certcal.report._text import counted
+    from certcal.study._population import SMALLEST_TOP
+
+    for top in tops or ():
+        if top > models:
+            tell(f"--top {top}: there are only {counted(models, 'model')}, so nothing more was asked")
+        elif top < SMALLEST_TOP:
+            tell(f"--top {top}: fewer than {SMALLEST_TOP} models are too few to be asked, so they were not")
+
+
 def _columns(name: str, target: str, text: str) -> Callable[[Decorated], Decorated]:
     return option(
         _COLUMNS,
@@ -116,5 +129,6 @@ def review(table: str, as_json: bool, outputs: tuple[str, ...], force: bool, **s
         from certcal.cli._show_study import show_study
 
         show_study(results, page=any(path.suffix.lower() == ".html" for path in paths))
+    _tell_of_tops(settings["tops"], results.review.models)
     announce(paths)
     log_if_asked(results, paths)

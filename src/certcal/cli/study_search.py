@@ -21,7 +21,10 @@ _MOST = 10**6
 
 def _listed(ctx: click.Context | None, param: click.Parameter | None, values: Sequence[str]) -> tuple[str, ...]:
     """Turn ``accuracy,ece`` and repetitions of it into names, each once."""
-    return tuple(dict.fromkeys(part.strip() for value in values for part in value.split(",") if part.strip()))
+    found = [part.strip() for value in values for part in value.split(",")]
+    if not all(found):
+        raise click.BadParameter("a name is empty; give objectives with commas between them", ctx, param)
+    return tuple(dict.fromkeys(found))
 
 
 @click.command(
@@ -124,15 +127,14 @@ def _found(
     seed: int,
     **benchmark: Any,
 ) -> SearchComparison:
-    from certcal.cli._sources import existing
-    from certcal.study import StudyTable
+    from certcal.cli._reviewing import read_study
     from certcal.study.search import Benchmark, compare
 
-    whole = StudyTable.read(existing(table, "table"))
+    whole = read_study(table)
     searched = Benchmark(whole, data=data, split=split, **benchmark)
     judging = None
     if (judge, judge_data, judge_split) != (None, None, None):
-        other = whole if judge is None else StudyTable.read(existing(judge, "table"))
+        other = whole if judge is None else read_study(judge)
         benchmark["space"] = "table" if searched.space is None else searched.space
         judging = Benchmark(other, data=judge_data or searched.data, split=judge_split or searched.split, **benchmark)
     return compare(searched, objectives, methods, budget=budget, repeats=repeats, seed=seed, judge=judging)

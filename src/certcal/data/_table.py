@@ -184,4 +184,6 @@ def reading(path: Path, what: str) -> Generator[None, None, None]:
 def damaged(path: Path, what: str, error: Exception) -> str:
     """The sentence for a file that is not what it says it is."""
     detail = str(error).strip().splitlines()[0][:160].rstrip(".") if str(error).strip() else type(error).__name__
+    if "invalid UTF8" in detail:
+        return f"{path}: this {what} is not UTF-8 text; save it as UTF-8 (in a spreadsheet: CSV UTF-8)"
     return f"{path}: this {what} cannot be read ({detail}); it may be damaged or cut short, so copy or write it again"

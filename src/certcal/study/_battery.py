@@ -116,7 +116,8 @@ def battery(
     n = len(predictions)
     held = round(n * validation)
     if not 0 < held < n:
-        raise InputError(f"predictions has {n} samples, too few to split off {validation:g} for validation; pass more")
+        count = f"{n} sample" if n == 1 else f"{n} samples"
+        raise InputError(f"predictions has {count}, too few to split off {validation:g} for validation; pass more")
     order = np.random.default_rng(seed).permutation(n)
     fitted, test = predictions.select(np.sort(order[:held])), predictions.select(np.sort(order[held:]))
     names = ("accuracy", *BINNED, *UNBINNED)

@@ -208,8 +208,11 @@ def _only(what: str, value: str | None, known: list[str]) -> str:
     if value is not None:
         return value
     if len(known) != 1:
+        if not known:
+            raise InputError("no row of the table was measured; measure some models first")
         things = "data sets" if what == "data" else "splits"
-        raise InputError(f"the table has {len(known)} {things} ({', '.join(map(repr, known))}); choose one by {what}=")
+        listed = ", ".join(map(repr, known))
+        raise InputError(f"the table has {len(known)} {things} ({listed}); choose one by {what}= (--{what})")
     return known[0]
 
 

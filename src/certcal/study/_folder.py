@@ -41,8 +41,8 @@ def entries_in_folder(folder: Path, layout: str) -> list[Entry]:
     for path in sorted(_prediction_files(folder, len(parts) + 1), key=lambda path: path.parts):
         if len(path.parts) != len(parts):
             raise InputError(
-                f"{folder / path}: the layout {layout} has no file here; move it, give the layout that the folder has, "
-                "or, if it is a manifest, give it instead of the folder"
+                f"{folder / path}: the layout {layout} has no file here; move it, give the layout that the folder has"
+                f"{_example(len(path.parts))}, or, if it is a manifest, give it instead of the folder"
             )
         names = [*path.parts[:-1], _without_ending(path.name)]
         key = {"data": DATA, "split": SPLIT} | dict(zip(parts, map(readable, names), strict=True))
@@ -75,6 +75,12 @@ def parsed_layout(layout: str) -> list[str]:
             "such as data/model"
         )
     return parts
+
+
+def _example(depth: int) -> str:
+    """A layout that has files at some depth, if there is one."""
+    layouts = ("model", "data/model", "data/split/model")
+    return f" (such as --layout {layouts[depth - 1]})" if depth <= len(layouts) else ""
 
 
 def _prediction_files(folder: Path, deepest: int) -> Iterator[Path]:

@@ -34,11 +34,14 @@ def entries_in_manifest(file: Path) -> list[Entry]:
     [(('a', 'data', 'test'), {'depth': 18.0}), (('b', 'data', 'test'), {'depth': 34.0})]
     >>> place.cleanup()
     """
+    if file.suffix.lower() == ".json":
+        raise InputError(f"{file}: a manifest in JSON has one object per line; write it so, and call it .jsonl")
     columns = _lines(file) if file.name.lower().endswith(_LINES) else _table(file)
     for name, meaning in _NEEDED.items():
         if name not in columns:
             listed = ", ".join(map(repr, list(columns)[:20]))
-            raise InputError(f"{file}: there is no column {name!r} ({meaning}); the columns are {listed}")
+            alone = "" if _NEEDED.keys() & columns.keys() else "; if these are predictions, give the folder instead"
+            raise InputError(f"{file}: there is no column {name!r} ({meaning}); the columns are {listed}{alone}")
     others = [name for name in columns if name.startswith(OTHERS)]
     given = [name for name in columns if _is_given(name)]
     refuse_own(given, f"{file}: there is a column ")

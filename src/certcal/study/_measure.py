@@ -8,6 +8,8 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from certcal import _checks
 from certcal._checks import InputError
 from certcal._durable import write_durably
@@ -17,7 +19,7 @@ from certcal.study._battery import BINNED, UNBINNED
 from certcal.study._entries import Entry, Key, Source, open_source
 from certcal.study._parts import Parts, parts_folder, sole_writer
 from certcal.study._running import rows
-from certcal.study._table import AUROC, ORIGIN, SIZES, STATE, SUMMARY, Measurement, StudyTable
+from certcal.study._table import AUROC, OK, ORIGIN, SIZES, STATE, SUMMARY, Measurement, StudyTable
 from certcal.study._work import Measuring, Work
 
 Progress = Callable[[int, int | None], None]
@@ -97,7 +99,9 @@ def measure(
     place = engine if engine is not None else InProcess() if workers == 1 else LocalProcesses(workers)
     study = _Study(task, place, progress, tell or (lambda sentence: None))
     if out is None:
-        return study.table(open_source(source, layout), Parts(None, study.settings))
+        table = study.table(open_source(source, layout), Parts(None, study.settings))
+        study.tell_of_differences(table)
+        return table
     path = _place(out, source)
     study.refuse_others(path, force=force)
     opened = open_source(source, layout)
@@ -109,6 +113,7 @@ def measure(
         parts.read()
         table = study.table(opened, parts)
         study.tell_of_losses(table, before)
+        study.tell_of_differences(table)
         content = table.to_parquet()
         if not path.exists() or path.read_bytes() != content:
             write_durably(path, content)
@@ -214,6 +219,24 @@ class _Study:
         columns = [name for name in before.given if name not in table]
         if columns:
             self.tell(f"columns that left the table, because the source does not give them: {', '.join(columns)}")
+
+    def tell_of_differences(self, table: StudyTable) -> None:
+        """Say where models cannot have been measured on the same data, although it has one name."""
+        good = table["status"] == OK
+        pairs = list(zip(table["data"].tolist(), table["split"].tolist(), strict=True))
+        samples = table["n"] + table["n_validation"]
+        for things, counts in (("classes", table["classes"]), ("samples", samples)):
+            found: dict[tuple[str, str], set[int]] = {}
+            for row in np.flatnonzero(good).tolist():
+                found.setdefault(pairs[row], set()).add(int(counts[row]))
+            several = {pair: sorted(some) for pair, some in found.items() if len(some) > 1}
+            if several:
+                (data, split), some = next(iter(several.items()))
+                more = f" (and on {len(several) - 1:,} more)" if len(several) > 1 else ""
+                self.tell(
+                    f"models on {data!r} ({split}) have from {some[0]:,} to {some[-1]:,} {things}{more}, and are "
+                    "compared as if they had the same data"
+                )
 
 
 def _shown(value: Any) -> str:

@@ -33,7 +33,7 @@ LABELS = {
 # Sizes of the most accurate part in the benchmark study, for populations like it.
 _PUBLISHED_TOPS = (1000, 2000, 3000, 4000, 5000)
 _SHARES = (10, 4, 2)
-_SMALLEST_TOP = 10
+SMALLEST_TOP = 10
 
 
 @dataclass(frozen=True, eq=False)
@@ -154,7 +154,7 @@ class Population:
             chosen = _PUBLISHED_TOPS
         else:
             chosen = [round(n / share) for share in _SHARES]
-        return (*sorted({top for top in chosen if _SMALLEST_TOP <= top < n}), n)
+        return (*sorted({top for top in chosen if SMALLEST_TOP <= top < n}), n)
 
     def correlation(self, sheet: Sheet, x: str, y: str, *, top: int | None = None, name: str = "") -> Finding:
         """Kendall's correlation of two columns of a sheet, among its most accurate models if ``top`` is given."""
@@ -236,7 +236,9 @@ def _remedy(table: StudyTable, metric: str) -> str:
     counts = sorted(m.bins for m in before if m.metric == metric and m.bins is not None)
     if counts:
         return f"{metric} was measured at {', '.join(map(str, counts))} bins: pass bins, one of them"
-    names = ", ".join(dict.fromkeys(m.metric for m in before)) or "nothing"
+    names = ", ".join(dict.fromkeys(m.metric for m in before))
+    if not names:
+        return "it has no calibration errors before temperature scaling at all: measure the models first"
     return f"before temperature scaling it has {names}: pass metric, one of them, or measure the models first"
 
 

@@ -11,7 +11,7 @@ from typing import Any
 from certcal._checks import InputError
 from certcal.study._battery import BINNED, UNBINNED
 from certcal.study._scales import Scale, to_shares
-from certcal.study._table import AUROC, ORIGIN, SIZES, STATE, StudyTable
+from certcal.study._table import AUROC, KEYS, ORIGIN, SIZES, STATE, StudyTable, is_own
 
 # Names of metrics in published tables, in lower case, and ours.
 _METRICS = {
@@ -95,6 +95,9 @@ def read_calibration_table(
         columns.setdefault("data", [_stem(file)] * len(columns["model"]))
         if split is not None:
             columns["split"] = [split] * len(columns["model"])
+        if not any(is_own(name) and name not in (*KEYS, *SIZES) for name in columns):
+            listed = ", ".join(map(repr, list(columns)[:20]))
+            raise InputError(f"there is no accuracy and no measurement such as pre_ECE_15; the columns are {listed}")
         scales = to_shares(columns, scale, accuracy_scale)
         return StudyTable.of(columns, {"origin": "published table", "scale": scales})
     except InputError as error:

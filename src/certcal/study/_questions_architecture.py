@@ -34,8 +34,8 @@ def architecture(population: Population) -> Answer:
     """Correlation of sizes with the metric, and what the models with the best harmonic calibration score have."""
     if not population.sizes and not population.architecture:
         text = (
-            "The table has no columns that describe the models. Add some to the manifest: numbers such as parameters "
-            "or width, or texts with a few values such as the operation on an edge."
+            "The table has no columns that describe the models and differ between them. Add some to the manifest: "
+            "numbers such as parameters or width, or texts with a few values such as the operation on an edge."
         )
         return Answer(7, QUESTION, text, published=PUBLISHED)
     findings: list[Finding] = []

@@ -75,9 +75,9 @@ def scaling(population: Population) -> Answer:
     cautions = [*(few(int(smallest), population.resampling.level) if findings else ())]
     if floors:
         cautions.append(
-            f"After scaling, the median {population.label} is no more than what chance can make of perfectly "
-            f"calibrated models with these test samples and bins: {listed(floors)}. Then the order after scaling may "
-            "be mostly noise, and a correlation near zero says little about the method."
+            f"After scaling, the median {population.label} is within the limit of what chance alone makes of perfectly "
+            f"calibrated models on average, with these test samples and bins: {listed(floors)}. Then the order after "
+            "scaling may be mostly noise, and a correlation near zero says little about the method."
         )
     text = told(parts, overview(orders, "The correlation of before and after"))
     return Answer(4, QUESTION, text, tuple(findings), tuple(charts), tuple(cautions), PUBLISHED)
@@ -126,9 +126,12 @@ def _matrix(population: Population, sheet: Sheet) -> Matrix:
 
 
 def _floor(population: Population, sheet: Sheet, post: Floats) -> list[str]:
-    """That errors after scaling are no larger than what chance alone makes of calibrated models."""
+    """That errors after scaling are no larger than the limit of what chance alone makes of calibrated models.
+
+    The limit is above the mean of such models, often by half or more: a median below it may still be no chance.
+    """
     limit = by_chance(sheet, population.bins)
     if population.metric not in ("ece", "equal_mass_ece") or not np.median(post) <= limit:
         return []
     middle = float(np.median(post))
-    return [f"on {sheet.name} {size(middle)}, against up to {size(limit)} on average ({sheet.samples:,.0f} samples)"]
+    return [f"on {sheet.name} {size(middle)}, against a limit of {size(limit)} ({sheet.samples:,.0f} samples)"]

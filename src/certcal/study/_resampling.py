@@ -9,8 +9,9 @@ An interval is an estimate; it has no guarantee at finite size.
 How: the standard error is that of the number over resamples, and the interval is normal on a scale on which that is a
 good approximation (Fisher's z for correlations, the logarithm for ratios), with Student's quantile for n - 1. For
 bivariate normal populations of 50 and 300 models this covers at the nominal level; percentiles of 200 resamples cover
-one to two points less at 50 models. Two copies of a model in a resample are a tie in both variables, which tau-b leaves
-out of its numerator and of its denominator.
+one to two points less at 50 models. Of fewer models, and of medians, it is wide: it covers in 96 to 100 % of normal
+populations of 10 to 20 models, and is about a tenth too wide for a ratio of medians of 80. Two copies of a model in a
+resample are a tie in both variables, which tau-b leaves out of its numerator and of its denominator.
 
 Large populations: a resample has at most :data:`LARGEST` models, and the standard error is scaled by the square root of
 the sizes' ratio. The variance of a correlation is c/n + O(1/n²), so that this errs by O(1/n) in relative terms (0.4 %

@@ -175,12 +175,13 @@ def _same_measurements(benchmark: Benchmark, judge: Benchmark) -> bool:
     """Whether a judge has the very numbers that are searched: the accuracies, or else a measurement, of all shared."""
     known = set(judge.names)
     names = [name for name in benchmark.names if name in known]
-    rows = [[each.find(name) for name in names] for each in (benchmark, judge)]
     columns = [str(found) for found in benchmark.table.measurements]
     column = next((name for name in ("accuracy", *columns) if name in benchmark.table and name in judge.table), None)
     if column is None or not names:
         return False
-    mine, theirs = (each.table.numbers([column])[row] for each, row in zip((benchmark, judge), rows, strict=True))
+    mine, theirs = (
+        each.table.numbers([column])[[_place(each, name) for name in names], 0] for each in (benchmark, judge)
+    )
     return np.array_equal(mine, theirs, equal_nan=True)
 
 

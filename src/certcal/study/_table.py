@@ -30,6 +30,7 @@ OK, FAILED = "ok", "failed"
 _TEXT = (*KEYS, *STATE, "source", "source_changed")
 _OWN = {*KEYS, *STATE, *ORIGIN, *SIZES, *SUMMARY}
 _METADATA = "certcal.study"
+_MOST_NAMED = 20
 
 
 @dataclass(frozen=True)
@@ -129,10 +130,8 @@ class StudyTable:
             from difflib import get_close_matches
 
             near = get_close_matches(name, self.columns, 1)
-            raise InputError(
-                f"the table has no column {name!r}"
-                + (f"; did you mean {near[0]!r}?" if near else f"; it has {', '.join(self.columns)}")
-            )
+            hint = f"did you mean {near[0]!r}?" if near else f"it has {self._has}"
+            raise InputError(f"the table has no column {name!r}; {hint}")
         return self.columns[name]
 
     @property
@@ -248,6 +247,16 @@ class StudyTable:
     def _repr_html_(self) -> str:
         facts = [(thing, f"{count:,}") for thing, count in self._counts()]
         return html_table([], facts, "Table of a study", row_headers=True)
+
+    @property
+    def _has(self) -> str:
+        """The names of the columns in a sentence: those that came with the models first, of measurements the number."""
+        measured = len(self.measurements)
+        others = [*self.given, *(name for name in self.columns if is_own(name) and Measurement.parse(name) is None)]
+        more = f" and {len(others) - _MOST_NAMED:,} more" if len(others) > _MOST_NAMED else ""
+        such = f"{measured:,} measurements such as" if measured > 1 else "1 measurement,"
+        end = f", and {such} {self.measurements[0]}" if measured else ""
+        return ", ".join(others[:_MOST_NAMED]) + more + end
 
     def _counts(self) -> list[tuple[str, int]]:
         failed = int(np.count_nonzero(self["status"] != OK))

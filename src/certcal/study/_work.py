@@ -22,6 +22,7 @@ from certcal.study._entries import Entry, Key, readable
 from certcal.study._table import FAILED, OK
 
 Row = dict[str, "float | str"]
+_MOST_NAMED = 20
 
 
 @dataclass(frozen=True)
@@ -231,7 +232,26 @@ class Measuring:
         from certcal.data import load_table
 
         with predictions.at_hand() as path:
-            return load_table(path, self.columns).predictions
+            try:
+                return load_table(path, self.columns).predictions
+            except InputError:
+                self._refuse_without_classes(path)
+                raise
+
+    def _refuse_without_classes(self, path: Path) -> None:
+        """Say so if a file has nothing that could be logits or probabilities: other advice would lead astray."""
+        from certcal.data import open_table
+        from certcal.data._families import find_families
+
+        if self.columns.keys() & {"logits", "probabilities"}:
+            return
+        columns = open_table(path).columns
+        if not find_families(columns):
+            listed = ", ".join(repr(column.name) for column in columns[:_MOST_NAMED])
+            raise InputError(
+                f"{path}: there are no logits or probabilities of two classes or more; give their columns with "
+                f"--logits or --probabilities (columns=) if these have other names; the columns are {listed}"
+            )
 
 
 def _scores(value: Any) -> Any:
