@@ -138,6 +138,8 @@ def test_every_entry_is_measured_on_one_thread(monkeypatch):
         ({"validation": 1}, "validation is 1; pass a share between 0 and 1"),
         ({"seed": -1}, "seed is -1"),
         ({"workers": 0}, "workers is 0"),
+        ({"columns": {"labels": "y"}}, "columns has the role 'labels'; the roles are probabilities, logits, label"),
+        ({"engine": "ray"}, "engine is 'ray'; pass an engine of certcal.engines"),
     ],
 )
 def test_settings_that_make_no_sense_are_refused_before_anything_is_read(settings, sentence):

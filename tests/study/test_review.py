@@ -249,3 +249,8 @@ def test_scores_of_numbers_that_are_no_shares_are_not_ranked() -> None:
     )
     (ranking,) = [chart for chart in review(table).charts if isinstance(chart, Table)]
     assert [row[1:3] for row in ranking.rows] == [("a", pytest.approx(0.9)), ("c", 0.0)]
+
+
+def test_the_name_of_a_file_in_place_of_a_table_is_answered_with_how_to_read_it() -> None:
+    with pytest.raises(InputError, match=r"table is 'study.parquet'; pass a StudyTable, such as StudyTable.read"):
+        review("study.parquet")  # pyright: ignore[reportArgumentType]

@@ -68,7 +68,7 @@ def parsed_layout(layout: str) -> list[str]:
     certcal._checks.InputError: layout is 'data/file'; pass 'model' and perhaps 'data' and 'split', each once, with
     slashes between them, such as data/model
     """
-    parts = layout.split("/")
+    parts = str(layout).split("/")
     if "model" not in parts or len(set(parts)) < len(parts) or not set(parts) <= set(KEYS):
         raise InputError(
             f"layout is {layout!r}; pass 'model' and perhaps 'data' and 'split', each once, with slashes between them, "

@@ -25,6 +25,7 @@ from certcal.study._work import Measuring, Work
 Progress = Callable[[int, int | None], None]
 
 _MOST_SEED = 2**63 - 1
+_ROLES = ("probabilities", "logits", "label", "weight")
 
 
 def measure(
@@ -96,6 +97,11 @@ def measure(
         _checks.whole_number(seed, 0, _MOST_SEED, "seed", "pass a whole number from 0 to 2**63 - 1"),
         {role: name for role, name in (columns or {}).items() if name},
     )
+    for role in task.columns:
+        if role not in _ROLES:
+            raise InputError(f"columns has the role {role!r}; the roles are {', '.join(_ROLES)}")
+    if engine is not None and not callable(getattr(engine, "run", None)):
+        raise InputError(f"engine is {engine!r}; pass an engine of certcal.engines, such as RayCluster()")
     place = engine if engine is not None else InProcess() if workers == 1 else LocalProcesses(workers)
     study = _Study(task, place, progress, tell or (lambda sentence: None))
     if out is None:

@@ -192,6 +192,8 @@ def populate(
     architecture: Sequence[str] | None,
 ) -> tuple[Population, str]:
     """The rows of a split that did not fail, by data set; and the split."""
+    if not isinstance(table, StudyTable):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise InputError(f"table is {table!r}; pass a StudyTable, such as StudyTable.read(path)")
     if metric not in LABELS:
         raise InputError(f"metric is {metric!r}; use one of {', '.join((*BINNED, *UNBINNED))}")
     column = str(Measurement("pre", metric, bins if metric in BINNED else None))
