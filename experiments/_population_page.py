@@ -180,7 +180,7 @@ def page(populations: Sequence[Population], searches: dict[str, SearchComparison
 
 # How many charts of each question are drawn.
 FIGURES = {("topology", 1): 2, ("topology", 2): 1, ("topology", 3): 1, ("topology", 4): 1, ("topology", 5): 2}
-FIGURES |= {("topology", 6): 2, ("topology", 7): 1, ("size", 1): 0, ("size", 4): 0, ("size", 5): 1, ("size", 6): 0}
+FIGURES |= {("topology", 6): 2, ("topology", 7): 1, ("size", 1): 0, ("size", 4): 0, ("size", 5): 0, ("size", 6): 0}
 FIGURES |= {("size", 7): 1}
 
 

@@ -115,7 +115,8 @@ def main() -> None:
     for name, value in MEMORY.items():
         os.environ.setdefault(f"MALLOC_{name}_", value)
     os.environ.setdefault("OMP_WAIT_POLICY", "passive")
-    engine: Engine = LocalProcesses(options.workers)
+    here = LocalProcesses(options.workers)
+    engine: Engine = here
     if options.engine == "ray":
         engine = RayCluster(options.address, workers=options.workers, shared_files=True)
     if options.quick:
@@ -131,7 +132,7 @@ def main() -> None:
     if not done:
         raise InputError(f"{options.out} holds no trained networks; leave --as-it-is out")
     resamples = 200 if options.quick else 500
-    populations = [study(space, done, options.out, engine, resamples) for space in ("topology", "size")]
+    populations = [study(space, done, options.out, here, resamples) for space in ("topology", "size")]
     data = jobs[0].data
     budget = 4 if options.quick else 30
     searches = {each: search(populations[0], each, budget, 20) for each in (data,)}

@@ -19,6 +19,7 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -30,11 +31,11 @@ from certcal.smoothing import Sampler, sample
 
 BATCH, SIGMA = 500, 0.5
 IMAGES, DRAWS, MODELS = 10**6, 10**5, 10**6
-WORKERS = (1, 4, 16, 32, 64, 96)
-QUICK = (1, 4, 8)
+WORKERS = (1, 2, 4, 8, 16, 32)
+QUICK = (1, 4)
 PER_NODE = 16
-UNIT_SECONDS = 0.1  # what a made-up unit takes: short, so that few workers can saturate the driver
-UNITS_EACH = 40
+UNIT_SECONDS = 0.02  # what a made-up unit takes: short, so that few workers can saturate the driver
+UNITS_EACH = 200
 
 
 @dataclass(frozen=True)
@@ -89,7 +90,7 @@ class Waiting:
 
     def __call__(self, piece: tuple[int, Any]) -> Any:
         time.sleep(self.seconds)
-        return np.zeros(self.numbers, np.int64)
+        return os.getpid(), np.zeros(self.numbers, np.int64)
 
 
 def networks(folder: Path) -> Iterator[tuple[str, Model, tuple[int, ...]]]:
@@ -155,9 +156,18 @@ def resident() -> int:
     return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
 
 
-def pieces(count: int, numbers: int) -> Iterator[tuple[int, Any]]:
-    for number in range(count):
-        yield number, np.zeros(numbers, np.float32)
+class Supply:
+    """Pieces without end, until it is said how many are left."""
+
+    def __init__(self, numbers: int) -> None:
+        self.numbers, self.left = numbers, -1
+
+    def __iter__(self) -> Iterator[tuple[int, Any]]:
+        for number in count():
+            if self.left == 0:
+                return
+            self.left -= 1
+            yield number, np.zeros(self.numbers, np.float32)
 
 
 def simulate(workers: Sequence[int]) -> list[Load]:
@@ -170,22 +180,23 @@ def simulate(workers: Sequence[int]) -> list[Load]:
     cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 0, "include_dashboard": False})
     nodes = 0
     try:
-        for count in workers:
-            while nodes * PER_NODE < count:
+        for number in workers:
+            while nodes * PER_NODE < number:
                 cluster.add_node(num_cpus=PER_NODE)
                 nodes += 1
-            engine = RayCluster(cluster.address, workers=count)
-            units, numbers = UNITS_EACH * count, 257 * 10
-            stream = engine.run(Waiting(UNIT_SECONDS, numbers), pieces(count + units, 784 * 10))
+            engine = RayCluster(cluster.address, workers=number, patience=600)
+            work, begun = Supply(784 * 10), set[int]()
+            stream = engine.run(Waiting(UNIT_SECONDS, 257 * 10), work)
             with closing(stream):
-                for _ in range(count):  # every worker has begun
-                    next(stream)
+                while len(begun) < number:  # a worker takes a while to start, and starting takes what is measured
+                    begun.add(next(stream)[1][0])
                 before, cpu, began = resident(), time.process_time(), time.perf_counter()
+                work.left = UNITS_EACH * number
                 done = sum(1 for _ in stream)
                 spent = time.perf_counter() - began
             used = time.process_time() - cpu
-            found.append(Load(count, nodes, spent, done, used / done, resident() - before))
-            print(f"{count} workers: {found[-1].per_second:.0f} units/s, {found[-1].use:.0%} busy", flush=True)
+            found.append(Load(number, nodes, spent, done, used / done, resident() - before))
+            print(f"{number} workers: {found[-1].per_second:.0f} units/s, {found[-1].use:.0%} busy", flush=True)
     finally:
         cluster.shutdown()
     return found
@@ -204,7 +215,7 @@ def duration(seconds: float) -> str:
         ("days", 86_400, 1e99),
     ):
         if seconds < upto:
-            return f"{seconds / size:.3g} {name}"
+            return f"{float(f'{seconds / size:.3g}'):,g} {name}"
     raise AssertionError
 
 
@@ -276,7 +287,7 @@ def tables(rate: list[Rate], driver: Driver, loads: list[Load], battery: tuple[f
                     f"{IMAGES * driver.bytes_per_sample / 1e9:.1f}",
                 )
                 for each in rate
-                for cores in (64, 1024, 16_384)
+                for cores in (64, 512, 4096)
             ],
         ),
         f"The run has {count:,} units of at most {unit:,} forward passes.",
