@@ -81,7 +81,8 @@ def test_a_piece_whose_worker_dies_is_done_again_and_one_that_kills_every_worker
     assert sorted(done) == [(k, k + 1) for k in range(8)]
     assert len(list(tmp_path.iterdir())) == 1
     with pytest.raises(EngineError, match=r"was lost at 3, 2 times in all \(ActorDiedError\); use fewer workers"):
-        list(RayCluster(address, workers=1, attempts=2).run(Dies(at=3, times=9, folder=tmp_path), range(8)))
+        # Alone: behind another piece the first loss may count as that one's, if its answer was lost as well.
+        list(RayCluster(address, workers=1, attempts=2).run(Dies(at=3, times=9, folder=tmp_path), [3]))
     assert len(list(tmp_path.iterdir())) == 1 + 2
 
 

@@ -13,7 +13,7 @@ from certcal.study._cautions import few
 from certcal.study._findings import Answer, Boxes, Chart, Finding, Table
 from certcal.study._population import Population, Sheet
 from certcal.study._ranking import harmonic_scores
-from certcal.study._words import counted, excludes_zero, listed, percent, signed, told
+from certcal.study._words import counted, excludes_zero, go, listed, percent, signed, told
 
 Floats = NDArray[np.float64]
 
@@ -82,7 +82,7 @@ def _size_sentence(population: Population, sheet: Sheet, found: list[Finding]) -
     larger = [name for name, each in named.items() if excludes_zero(each) and each.value > 0]
     unclear = [name for name in named if name not in (*smaller, *larger)]
     said = [
-        f"larger {_some(names, named)} goes with a {word} {population.label}"
+        f"larger {_some(names, named)} {go(names)} with a {word} {population.label}"
         for names, word in ((smaller, "smaller"), (larger, "larger"))
         if names
     ]

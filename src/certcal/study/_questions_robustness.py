@@ -10,7 +10,7 @@ import numpy as np
 from certcal.study._cautions import few
 from certcal.study._findings import Answer, Finding, Lines
 from certcal.study._population import LABELS, Population, Sheet, of_models
-from certcal.study._words import excludes_zero, listed, signed, told
+from certcal.study._words import excludes_zero, go, listed, signed, told
 
 QUESTION = "Can robustness be used as a calibration measurement?"
 PUBLISHED = (
@@ -105,10 +105,10 @@ def _sentence(population: Population, sheet: Sheet, grid: dict[str, list[Finding
     parts = [f"On {sheet.name}, among {of_models(n, n)}:"]
     said: list[str] = []
     if better:
-        said.append(f"higher {_some(better, grid, -1, n)} goes with a smaller {population.label}")
+        said.append(f"higher {_some(better, grid, -1, n)} {go(better)} with a smaller {population.label}")
     if worse:
-        said.append(f"higher {_some(worse, grid, -1, n)} goes with a larger one" if better else
-                    f"higher {_some(worse, grid, -1, n)} goes with a larger {population.label}")  # fmt: skip
+        said.append(f"higher {_some(worse, grid, -1, n)} {go(worse)} with a larger one" if better else
+                    f"higher {_some(worse, grid, -1, n)} {go(worse)} with a larger {population.label}")  # fmt: skip
     absent = [name for name, row in grid.items() if math.isnan(row[-1].value)]
     unclear = [name for name in grid if name not in (*clear, *absent)]
     if unclear:

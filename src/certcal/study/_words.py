@@ -118,6 +118,17 @@ def listed(words: Iterable[str]) -> str:
     return found[0] if len(found) == 1 else f"{', '.join(found[:-1])} and {found[-1]}"
 
 
+def go(names: Sequence[str]) -> str:
+    """The verb for one thing or several.
+
+    Examples
+    --------
+    >>> go(["noise"]), go(["noise", "blur"])
+    ('goes', 'go')
+    """
+    return "goes" if len(names) == 1 else "go"
+
+
 def counted(n: int, word: str) -> str:
     """A number of things.
 
