@@ -9,6 +9,6 @@ from __future__ import annotations
 from certcal.engines._engine import Engine, EngineError, Task, held
 from certcal.engines._in_process import InProcess
 from certcal.engines._local import LocalProcesses
-from certcal.engines._ray import RayCluster
+from certcal.engines.ray import RayCluster
 
 __all__ = ["Engine", "EngineError", "InProcess", "LocalProcesses", "RayCluster", "Task", "held"]

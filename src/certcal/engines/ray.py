@@ -1,4 +1,4 @@
-"""Workers on a Ray cluster."""
+"""Workers on a Ray cluster, which needs the extra ``certcal[ray]``."""
 
 from __future__ import annotations
 
