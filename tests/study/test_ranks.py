@@ -182,7 +182,7 @@ def test_named_matrix_says_which_columns_are_constant_and_which_have_gaps():
     assert ranked.method == "Spearman"
     assert ranked.values[0, 1] == spearman(values[:, 0], values[:, 1])
     many = correlations(np.zeros((3, 8)), list("abcdefgh"))
-    assert many.note == "a, b, c, d, e and 3 more are constant, so they have no correlations"
+    assert many.note == "a, b, c, d, e and 3 others are constant, so they have no correlations"
 
 
 @pytest.mark.parametrize(

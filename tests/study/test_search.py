@@ -149,7 +149,7 @@ def test_structure_helps_where_neighbours_are_alike(smooth):
 
 
 def test_evolution_refuses_an_empty_population(smooth):
-    with pytest.raises(InputError, match="population is 0 and sample is 3; pass at least 1"):
+    with pytest.raises(InputError, match="population is 0; pass a whole number of at least 1"):
         regularised_evolution(smooth, "accuracy", 5, population=0)
 
 

@@ -106,6 +106,8 @@ class Benchmark:
         bins: int = 15,
         column: str = "model",
     ) -> None:
+        if not isinstance(table, StudyTable):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise InputError(f"table is {table!r}; pass a StudyTable, such as StudyTable.read(path)")
         if stage not in ("pre", "post"):
             raise InputError(f"stage is {stage!r}; use 'pre' or 'post'")
         if metric not in (*BINNED, *UNBINNED):

@@ -54,7 +54,7 @@ def by_chance(sheet: Sheet, bins: int, accuracy: float | None = None) -> float:
     share = sheet.accuracy if accuracy is None else accuracy
     if not sheet.samples >= 1 or not 0 <= share <= 1:
         return math.nan
-    return math.sqrt(bins * share * (1 - share) / sheet.samples)
+    return min(1.0, math.sqrt(bins * share * (1 - share) / sheet.samples))  # no ECE is larger
 
 
 def noisy(population: Population) -> tuple[str, ...]:

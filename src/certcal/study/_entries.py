@@ -70,6 +70,9 @@ class Entry:
             raise InputError(
                 f"predictions ({kind}) are neither Predictions nor the name of a file; pass one of the two"
             )
+        for name, value in (("given", self.given), ("out_of_distribution", self.out_of_distribution)):
+            if not isinstance(value, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance]
+                raise InputError(f"{name} is {value!r}; pass a mapping from names to values")
         refuse_own(self.given, "given has ")
         for name, value in self.given.items():
             if value is not None and not isinstance(value, str | Real):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import closing
+from contextlib import closing, nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -197,9 +197,10 @@ class _Study:
 
         waiting: set[int] = set()
         pieces = missing() if source.total is None else iter(list(missing()))
+        busy = bool(waiting) or source.total is None  # without work no engine need be started
         self.progress(len(keys) - len(waiting), source.total)
         try:
-            with held(self.engine), closing(rows(self.engine, self.task, pieces)) as results:
+            with held(self.engine) if busy else nullcontext(), closing(rows(self.engine, self.task, pieces)) as results:
                 for work, row in results:
                     waiting.remove(work.number)
                     parts.add(work.key, work.origin, row)

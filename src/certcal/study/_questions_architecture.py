@@ -13,7 +13,7 @@ from certcal.study._cautions import few
 from certcal.study._findings import Answer, Boxes, Chart, Finding, Table
 from certcal.study._population import Population, Sheet
 from certcal.study._ranking import harmonic_scores
-from certcal.study._words import counted, excludes_zero, go, listed, percent, signed, told
+from certcal.study._words import counted, excludes_zero, first, go, percent, signed, told
 
 Floats = NDArray[np.float64]
 
@@ -93,8 +93,7 @@ def _size_sentence(population: Population, sheet: Sheet, found: list[Finding]) -
 
 
 def _some(names: list[str], found: dict[str, Finding]) -> str:
-    shown = [f"{name} ({signed(found[name])})" for name in names[:_NAMED]]
-    return listed([*shown, f"{len(names) - _NAMED} others"] if len(names) > _NAMED else shown)
+    return first([f"{name} ({signed(found[name])})" for name in names], _NAMED)
 
 
 def _size_boxes(population: Population, sheet: Sheet, name: str) -> Boxes:
@@ -246,13 +245,11 @@ def _design_sentence(
         return f"On {sheet.name} all models have the same design."
     said = [
         f"{test.column} = {test.value} ({percent(found)} against {100 * test.among / n:.0f} % of all)"
-        for (test, _), found in list(zip(shown, findings, strict=True))[:_NAMED]
+        for (test, _), found in zip(shown, findings, strict=True)
     ]
-    if len(shown) > _NAMED:
-        said.append(f"{len(shown) - _NAMED} others")
     if clear:
         more = "differ from the population in the share of"
-        return f"On {sheet.name}, the {k} models with the best harmonic calibration score {more} {listed(said)}."
+        return f"On {sheet.name}, the {k} models with the best harmonic calibration score {more} {first(said, _NAMED)}."
     return (
         f"On {sheet.name}, no design is clearly more or less frequent among the {k} models with the best harmonic "
         f"calibration score, corrected for {tests} comparisons; the furthest off is {said[0]}."

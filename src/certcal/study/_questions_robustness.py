@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 
 from certcal.study._cautions import few
 from certcal.study._findings import Answer, Finding, Lines
 from certcal.study._population import LABELS, Population, Sheet, of_models
-from certcal.study._words import excludes_zero, go, listed, signed, told
+from certcal.study._words import excludes_zero, first, go, signed, told
 
 QUESTION = "Can robustness be used as a calibration measurement?"
 PUBLISHED = (
@@ -115,7 +115,7 @@ def _sentence(population: Population, sheet: Sheet, grid: dict[str, list[Finding
         said.append(f"{_some(unclear, grid, -1, n)} {'shows' if len(unclear) == 1 else 'show'} no clear relation")
     if absent:
         verb = "has" if len(absent) == 1 else "have"
-        said.append(f"{listed(_first(absent))} {verb} too few values, or the same for all, to be related to anything")
+        said.append(f"{first(absent, _NAMED)} {verb} too few values, or the same for all, to be related to anything")
     parts.append("; ".join(said) + ".")
     if len(tops) > 1:
         changed = [name for name, row in grid.items() if _differ(row[0], row[-1])]
@@ -139,9 +139,4 @@ def _some(names: Sequence[str], grid: dict[str, list[Finding]], place: int, n: i
         found = grid[name][place]
         return f"{name} ({signed(found)}" + (")" if found.n == n else f", of the {found.n:,} models that have it)")
 
-    return listed(_first(names, one))
-
-
-def _first(names: Sequence[str], words: Callable[[str], str] = str) -> list[str]:
-    shown = [words(name) for name in names[:_NAMED]]
-    return [*shown, f"{len(names) - _NAMED} others"] if len(names) > _NAMED else shown
+    return first([one(name) for name in names], _NAMED)

@@ -21,10 +21,13 @@ from certcal._checks import InputError, choice, same_length, to_numpy
 from certcal._threads import map_blocks
 from certcal.study._findings import Matrix
 from certcal.study._rank_pairs import SMALL, Ranked, kendall_pairs, ranked_columns, spearman_pairs, tau
+from certcal.study._words import first
 
 Floats = NDArray[np.float64]
 
 METHODS = ("kendall", "spearman")
+# Columns that a note names.
+_NAMED = 5
 
 
 def kendall(x: Any, y: Any) -> float:
@@ -141,14 +144,14 @@ def correlations(values: Any, names: Sequence[str], *, method: str = "kendall", 
     empty = [name for name, ranks in zip(names, ranked.ranks, strict=True) if not ranks]
     if constant:
         verb = "is constant, so it has" if len(constant) == 1 else "are constant, so they have"
-        notes.append(f"{_listed(constant)} {verb} no correlations")
+        notes.append(f"{first(constant, _NAMED)} {verb} no correlations")
     if empty:
-        notes.append(f"{_listed(empty)} {'has' if len(empty) == 1 else 'have'} no values")
+        notes.append(f"{first(empty, _NAMED)} {'has' if len(empty) == 1 else 'have'} no values")
     gaps = zip(names, ranked.ranks, ranked.complete, strict=True)
     missing = [name for name, ranks, whole in gaps if ranks and not whole]
     if missing:
         verb = "has" if len(missing) == 1 else "have"
-        notes.append(f"{_listed(missing)} {verb} missing values, so pairs use the rows that both columns have")
+        notes.append(f"{first(missing, _NAMED)} {verb} missing values, so pairs use the rows that both columns have")
     return Matrix(title, tuple(names), found, ranked.codes.shape[1], method.capitalize(), "; ".join(notes))
 
 
@@ -215,8 +218,3 @@ def _columns(values: Any) -> list[NDArray[Any]]:
     if matrix.shape[0] > np.iinfo(np.int32).max // 2:
         raise InputError(f"values has {matrix.shape[0]} rows; pass at most {np.iinfo(np.int32).max // 2}")
     return list(matrix.T)
-
-
-def _listed(names: Sequence[str]) -> str:
-    shown = list(names[:5]) + ([f"{len(names) - 5} more"] if len(names) > 5 else [])
-    return shown[0] if len(shown) == 1 else ", ".join(shown[:-1]) + " and " + shown[-1]

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+import numpy as np
+
 from certcal._checks import InputError, positive, share, whole_number
 from certcal.study import _cautions
 from certcal.study._findings import Answer, Chart, StudyReview
@@ -120,7 +122,7 @@ def review(
 
 
 def _tops(tops: Sequence[int]) -> tuple[int, ...]:
-    if isinstance(tops, str) or not len(tops):
+    if isinstance(tops, str) or not isinstance(tops, Sequence | np.ndarray) or not len(tops):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise InputError(f"tops is {tops!r}; pass numbers of models, such as [100, 1000]")
     remedy = "pass numbers of models of at least 1"
     return tuple(whole_number(top, 1, 2**40, f"tops[{k}]", remedy) for k, top in enumerate(tops))

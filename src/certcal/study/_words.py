@@ -118,6 +118,17 @@ def listed(words: Iterable[str]) -> str:
     return found[0] if len(found) == 1 else f"{', '.join(found[:-1])} and {found[-1]}"
 
 
+def first(words: Sequence[str], most: int) -> str:
+    """Words as a list in a sentence, those beyond ``most`` only counted.
+
+    Examples
+    --------
+    >>> first(["a", "b"], 2), first(["a", "b", "c"], 2), first(["a", "b", "c", "d"], 2)
+    ('a and b', 'a, b and 1 other', 'a, b and 2 others')
+    """
+    return listed([*words[:most], counted(len(words) - most, "other")] if len(words) > most else words)
+
+
 def go(names: Sequence[str]) -> str:
     """The verb for one thing or several.
 
@@ -148,18 +159,23 @@ def overview(findings: Sequence[Finding], subject: str) -> str:
     >>> findings = [Finding("a: tau", 0.1, 0.0, 0.2, 9), Finding("b: tau", -0.2, -0.3, -0.1, 9)]
     >>> overview(findings, "The correlation")
     'The correlation lies between -0.20 (b) and +0.10 (a) on 2 data sets.'
+    >>> overview([findings[0], findings[0]], "The correlation")
+    'The correlation is +0.10 on all 2 data sets.'
     """
     known = [finding for finding in findings if not math.isnan(finding.value)]
     if len(known) < 2:
         return ""
     least, most = (choose(known, key=lambda finding: finding.value) for choose in (min, max))
+    if f"{least.value:+.2f}" == f"{most.value:+.2f}":
+        return f"{subject} is {least.value:+.2f} on all {len(known)} data sets."
     ends = [f"{each.value:+.2f} ({each.name.partition(': ')[0]})" for each in (least, most)]
     return f"{subject} lies between {ends[0]} and {ends[1]} on {len(known)} data sets."
 
 
-def told(parts: Sequence[str], first: str = "") -> str:
+def told(parts: Sequence[str], begin: str = "") -> str:
     """An overview and what is said of the first few data sets, as one text."""
-    shown = [first, *parts[:_TOLD]]
+    shown = [begin, *parts[:_TOLD]]
     if len(parts) > _TOLD:
-        shown.append(f"The other {counted(len(parts) - _TOLD, 'data set')} are among the numbers below.")
+        verb = "is" if len(parts) == _TOLD + 1 else "are"
+        shown.append(f"The other {counted(len(parts) - _TOLD, 'data set')} {verb} among the numbers below.")
     return " ".join(part for part in shown if part)

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from certcal._checks import InputError
+from certcal._checks import InputError, whole_number
 from certcal.study._benchmark import SPACES, Benchmark, Objective
 from certcal.study._search_comparison import SearchComparison, SearchRow, summarise
 
@@ -72,8 +72,7 @@ class _Evaluations:
     """What has been looked up, in order; full when the budget is spent or nothing is left."""
 
     def __init__(self, benchmark: Benchmark, objective: Objective, budget: int, rng: np.random.Generator) -> None:
-        if budget < 1:
-            raise InputError(f"budget is {budget}; allow at least 1 evaluation")
+        budget = whole_number(budget, 1, 2**62, "budget", "allow at least 1 evaluation")
         self.goodness = benchmark.goodness(objective)
         self.order: dict[int, None] = {}
         self._measured: list[bool] = np.isfinite(self.goodness).tolist()
@@ -208,8 +207,8 @@ def regularised_evolution(
     >>> regularised_evolution(Benchmark(table, space="size"), "ece", budget=100).best
     '1:1:1:1:1'
     """
-    if population < 1 or sample < 1:
-        raise InputError(f"population is {population} and sample is {sample}; pass at least 1 of each")
+    for name, value in (("population", population), ("sample", sample)):
+        whole_number(value, 1, 2**31, name, "pass a whole number of at least 1")
     benchmark.structure()
     wanted, rng = _start(objective, seed, 3)
     done = _Evaluations(benchmark, wanted, budget, rng)
@@ -289,10 +288,9 @@ def compare(
                 f"method {method!r} needs neighbours, which a table without a structure has not; use random, or name "
                 "the space"
             )
-    if repeats < 1 or not chosen or not objectives:
-        raise InputError(
-            f"repeats is {repeats}, with {len(chosen)} methods and {len(objectives)} objectives; pass some"
-        )
+    whole_number(repeats, 1, 2**31, "repeats", "pass a whole number of at least 1")
+    if not chosen or not objectives:
+        raise InputError(f"there are {len(chosen)} methods and {len(objectives)} objectives; pass some")
     found = {
         (wanted, method): [METHODS[method](benchmark, wanted, budget, (seed, repeat)) for repeat in range(repeats)]
         for wanted in dict.fromkeys(map(Objective.parse, objectives))
