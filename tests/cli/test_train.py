@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import io
 import json
+import re
 import shlex
+import warnings
 from functools import partial
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
-from certcal.cli import _training, train
+from certcal.cli import _show_trained, _training, train
 from certcal.cli._parse import parse_epsilon
 from certcal.cli._progress import APART_SECONDS, Waiting
 from certcal.data import Inputs, Parts
-from certcal.training import METHODS, Recipe, recipe
+from certcal.training import METHODS, Recipe, SelectionWarning, recipe
 
 QUICK = ("--data", "digits", "--model", "mlp", "--limit", "300", "--batch", "100")
 
@@ -103,6 +105,98 @@ def test_the_help_knows_every_method(certcal_command):
         assert f"{name} {words}" in text
 
 
+@pytest.fixture
+def easy_first(training):
+    own = ("--set", "begin=1", "--set", "discard_below=0.7", "--set", "weigh-every=0", "--set", "discard_draws=10")
+    return partial(training, "--method", "acr", "--sigma", "0.3", "--epochs", "2", "-o", "out", *own)
+
+
+def test_a_method_that_discards_says_how_much_and_which_classes_are_lost(easy_first):
+    ran = easy_first()
+    assert ran.code == 0
+    shown = dict(line.split(maxsplit=1) for line in ran.out.splitlines()[3:10])
+    kept, discarded = (float(share) for share in re.findall(r"([\d.]+)%", shown["kept"]))
+    assert kept + discarded == pytest.approx(100)
+    (line,) = ran.err.splitlines()
+    lost = shown["lost"].strip().removeprefix("every sample of classes ")
+    assert line.startswith(f"certcal: classes {lost} have no sample left from epoch 1 on, and the network will forget")
+    again = easy_first("--json")
+    assert again.err == ""
+    last = json.loads(again.out)["history"][-1]
+    assert round(100 * last["kept"], 1) == kept
+    assert ", ".join(map(str, last["lost_classes"])) == lost
+
+
+def test_what_training_warns_of_is_said_even_if_interrupted_but_not_to_the_quiet(easy_first, monkeypatch):
+    def warned(*arguments, **options):
+        warnings.warn("class 3 has no sample left", SelectionWarning, stacklevel=1)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("certcal.training.train", warned)
+    interrupted = "certcal: interrupted; nothing was learnt\n"
+    ran = easy_first()
+    assert (ran.code, ran.err) == (130, f"certcal: class 3 has no sample left\n{interrupted}")
+    ran = easy_first("-q")
+    assert (ran.code, ran.err) == (130, interrupted)
+
+
+def test_warnings_of_others_stay_what_they_are(easy_first, monkeypatch):
+    def warned(*arguments, **options):
+        warnings.warn("the disk is old", RuntimeWarning, stacklevel=1)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("certcal.training.train", warned)
+    with pytest.warns(RuntimeWarning, match="the disk is old"):
+        assert easy_first().code == 130
+
+
+def test_many_lost_classes_are_counted():
+    last = {"kept": 0.25, "largest_weight": 1.0, "lost_classes": list(range(12))}
+    kept, lost = _show_trained._selected(last)
+    assert kept == ("kept", "25.0% of the training samples; 75.0% discarded")
+    assert lost == ("lost", "every sample of classes 0, 1, 2, 3, 4, 5, 6, 7, 8, 9 and 2 more")
+    assert _show_trained._selected({"kept": 1.0, "largest_weight": 2.5}) == [
+        ("kept", "100.0% of the training samples, drawn with weights up to 2.5; 0.0% discarded")
+    ]
+
+
+def test_gradients_of_easy_and_hard_samples_are_compared_when_asked_for(training):
+    arguments = ("--method", "gaussian", "--sigma", "0.1", "--epochs", "4", "-o", "out")
+    ran = training(*arguments, "--bias", "60")
+    assert (ran.code, ran.err) == (0, "")
+    found = json.loads(training(*arguments, "--bias", "60", "--json").out)["gradient_norms"]
+    heading, names, numbers, *rest = ran.out.partition("Gradient norms of training samples")[2].splitlines()
+    easy, hard = found["easy"], found["hard"]
+    assert heading == ""
+    assert names.split() == ["easy", f"({easy['count']})", "hard", f"({hard['count']})", "easy", "/", "hard"]
+    assert easy["count"] + hard["count"] + found["even"] == 60
+    assert numbers.split()[:3] == ["mean", "norm", f"{easy['mean']:.3g}"]
+    assert f"{found['ratio']:.3g} ({found['ratio_interval'][0]:.3g} to {found['ratio_interval'][1]:.3g})" in numbers
+    assert found["sentence"] in " ".join(line.strip() for line in rest)
+    assert max(map(len, ran.out.partition("What to try next")[0].splitlines())) <= 80
+    assert json.loads(training(*arguments, "--bias", "--json").out)["gradient_norms"]["n"] == 300
+    assert "gradient_norms" not in json.loads(training(*arguments, "--json").out)
+
+
+def test_a_preset_has_the_published_constants_and_set_changes_them(training):
+    ran = training(
+        *("--method", "catrs", "--preset", "cifar-10", "--sigma", "0.25", "--epochs", "1", "-o", "out"),
+        *("--set", "target-sigma=0.1", "--json"),
+    )
+    assert ran.code == 0
+    made = recipe("cat-rs", preset="cifar-10", sigma=0.25, epochs=1, batch=100, box=None, target_sigma=0.1)
+    assert json.loads(ran.out)["recipe"] == made.to_dict()
+
+
+def test_true_and_false_are_values_only_of_constants_that_are_either(training):
+    arguments = ("--method", "smoothmix", "--sigma", "0.1", "--epochs", "1", "-o", "out")
+    ran = training(*arguments, "--set", "one_step=True", "--json")
+    assert json.loads(ran.out)["recipe"]["own"]["one_step"] is True
+    ran = training(*arguments, "--set", "momentum=true")
+    assert ran.code == 2
+    assert "momentum is 'true'; pass a finite number" in ran.err
+
+
 def test_an_interrupt_says_that_the_same_command_resumes(training, tmp_path, monkeypatch):
     def interrupted(*_, out, **__):
         out = tmp_path / out
@@ -137,7 +231,7 @@ def test_a_log_says_now_and_then_where_training_is():
 def test_commands_that_come_next_are_quoted_for_the_shell():
     trained = SimpleNamespace(file="my folder/model.pt2", recipe=Recipe("smoothadv", sigma=0.5, epsilon=0.25))
     asked = SimpleNamespace(data="two words", output="my folder/")
-    first, *_, last = _training.next_commands(trained, asked)
+    first, *_, last = _show_trained.next_commands(trained, asked)
     assert shlex.split(first)[:6] == ["certcal", "attack", "--model", "my folder/model.pt2", "--data", "two words"]
     assert shlex.split(first)[6:] == ["--epsilon", "0.25", "--norm", "l2", "--sigma", "0.5"]
     assert shlex.split(last) == ["certcal", "certify", "my folder-run"]
@@ -145,8 +239,8 @@ def test_commands_that_come_next_are_quoted_for_the_shell():
 
 @pytest.mark.parametrize("distance", [8 / 255, 0.1, 1 / 3, 1e-7, 12.0, 255.0, 51 / 255])
 def test_a_distance_is_written_so_that_the_same_is_read(distance):
-    assert parse_epsilon(None, None, _training.distance_text(distance)) == distance
-    assert len(_training.distance_text(distance)) <= len(repr(distance))
+    assert parse_epsilon(None, None, _show_trained.distance_text(distance)) == distance
+    assert len(_show_trained.distance_text(distance)) <= len(repr(distance))
 
 
 @pytest.mark.parametrize(
@@ -157,6 +251,21 @@ def test_a_distance_is_written_so_that_the_same_is_read(distance):
         (("--method", "standard", "--model", "lenet"), "lenet takes square images of at least 12 pixels"),
         (("--method", "standard", "--sigma", "1"), "--sigma is not for standard training; leave it out, or take"),
         (("--method", "gaussian", "--attack-steps", "1"), "--attack-steps is not for gaussian training; leave it out"),
+        (("--method", "macer", "--epsilon", "1"), "--epsilon is not for macer training; leave it out, or take another"),
+        (("--method", "acr", "--attack-steps", "3"), "--attack-steps is not for acr training; leave it out"),
+        (("--method", "smoothmix", "--norm", "l2"), "--norm is not for smoothmix training; leave it out"),
+        (("--method", "macer", "--set", "marging=3"), "'marging' is no part of a recipe; did you mean 'margin'?"),
+        (("--method", "macer", "--set", "zzz=3"), "sharpness"),
+        (("--method", "macer", "--set", "weight=-3"), "weight is -3"),
+        (("--method", "macer", "--set", "own=3"), "give the method's own constants by their names, such as weight=…"),
+        (("--method", "gaussian", "--set", "own=3"), "by their names, of which gaussian has none"),
+        (("--method", "gaussian", "--preset", "mnist"), "preset is 'mnist', which is unknown: gaussian has none"),
+        (("--method", "macer", "--preset", "mars"), "macer has 'mnist', 'cifar-10'"),
+        (("--method", "macer", "--preset", "mnist", "--sigma", "0.3"), "has constants for 0.25, 0.5, 1"),
+        (("--method", "macer", "--set", "preset=mnist"), "--set preset=… has an option of its own; give --preset once"),
+        (("--method", "acr", "--set", "discard_below=1"), "discard_below is 1"),
+        (("--method", "gaussian", "--bias", "0"), "--bias: '0' is not a whole number from 1"),
+        (("--method", "exact-act", "--batch", "300", "--bias"), "exact-act attacks a whole batch together"),
         (("--method", "standard", "--from", "."), "--from .: this is a folder; give a .safetensors file with the"),
         (("--method", "standard", "--data", "nowhere"), "nowhere"),
         (("--method", "standard", "--limit", "9999"), "--limit is 9999, but digits holds 898 samples to train on"),

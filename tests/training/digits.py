@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import multiprocessing
 import os
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -11,11 +12,25 @@ from torch import Tensor, nn
 
 from certcal.data import Inputs, digits_images
 from certcal.models.networks import MLP
-from certcal.training import Recipe, Trained, recipe
+from certcal.training import Progress, Recipe, Trained, recipe
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
 ADVERSARIAL = ("smoothadv", "brier-act", "acce-act", "acce-act-star", "exact-act", "exact-act-star", "exact-act-ahead")
+
+# Small numbers for the methods with constants of their own.
+OWN: dict[str, dict[str, Any]] = {
+    "macer": {"draws": 4, "weight": 0.5},
+    "consistency": {"draws": 2},
+    "smoothmix": {"draws": 2, "attack_steps": 2},
+    # With more draws its loss counts more of them as it learns, and so may rise.
+    "cat-rs": {"draws": 1, "attack_steps": 2, "epsilon": 0.2, "epsilon_delay": 0, "epsilon_warmup": 0},
+    "acr": {
+        # After one such epoch whole classes would be discarded.
+        **{"draws": 2, "begin": 1, "discard_below": 0.0, "weigh_every": 1},
+        **{"sphere_steps": 2, "sphere_step": 0.02},
+    },
+}
 
 
 def data(samples: int = 500) -> Inputs:
@@ -42,7 +57,7 @@ def small(method: str, **changes: Any) -> Recipe:
         numbers |= {"sigma": 0.1, "sigma_warmup": 0}
     if method in ADVERSARIAL:
         numbers |= {"epsilon": 0.2, "epsilon_delay": 0, "epsilon_warmup": 0, "attack_steps": 2, "draws": 2}
-    return recipe(method, **(numbers | changes))
+    return recipe(method, **(numbers | OWN.get(method, {}) | changes))
 
 
 def same_weights(one: Trained | nn.Module, other: Trained | nn.Module) -> bool:
@@ -56,6 +71,22 @@ def same_weights(one: Trained | nn.Module, other: Trained | nn.Module) -> bool:
 def numbers(trained: Trained) -> list[dict[str, Any]]:
     """The history without the times it took."""
     return [{name: value for name, value in line.items() if name != "seconds"} for line in trained.history]
+
+
+class Stopped(Exception):
+    """Raised in the middle of training."""
+
+
+def stop_at(step: int) -> Callable[[Progress], None]:
+    """A progress callback that raises once that many steps were told of."""
+    told: list[Progress] = []
+
+    def callback(progress: Progress) -> None:
+        told.append(progress)
+        if len(told) == step:
+            raise Stopped
+
+    return callback
 
 
 class Modern(nn.Module):

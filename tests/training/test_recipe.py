@@ -62,7 +62,7 @@ def test_every_number_of_epochs_has_schedules_that_fit(method, fine_tune):
         ({"precision": "float16"}, "precision is 'float16'; pass one of 'float32', 'bfloat16'"),
         ({"rho": -1.0}, "rho is -1.0; pass a finite number of at least 0"),
         ({"method": "standard"}, "standard training has no noise and no adversary"),
-        ({"method": "gaussian"}, "gaussian training has no adversary; leave epsilon at 0"),
+        ({"method": "gaussian"}, "gaussian training has no use for epsilon; leave it at 0"),
         ({"method": "gaussian", "epsilon": 0, "sigma": 0}, "sigma is 0; gaussian training needs noise"),
         ({"sgima": 1}, "'sgima' is no part of a recipe; did you mean 'sigma'"),
     ],

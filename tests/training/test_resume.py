@@ -17,23 +17,18 @@ import certcal
 from certcal import InputError
 from certcal.models.networks import load_weights
 from certcal.training import METHODS, Diverged, read_log, train
-from tests.training.digits import ROOT, Modern, data, held_out, network, numbers, same_weights, small
-
-
-class Stopped(Exception):
-    """Raised in the middle of training."""
-
-
-def stop_at(step):
-    """A progress callback that raises once that many steps were told of."""
-    told = []
-
-    def callback(progress):
-        told.append(progress)
-        if len(told) == step:
-            raise Stopped
-
-    return callback
+from tests.training.digits import (
+    ROOT,
+    Modern,
+    Stopped,
+    data,
+    held_out,
+    network,
+    numbers,
+    same_weights,
+    small,
+    stop_at,
+)
 
 
 def go(method, out=None, **changes):
@@ -204,6 +199,37 @@ def test_another_training_in_the_same_folder_is_refused(folder):
     refused("other training data", inputs=data(301))
     refused("other test data", test=held_out(99))
     refused("another network, or one with other first weights", net=network(seed=1))
+
+
+def test_a_run_of_an_older_version_resumes(tmp_path):
+    out, plan = tmp_path / "run", small("gaussian")
+    whole = train(network(), data(300), plan, test=held_out())
+    with pytest.raises(Stopped):
+        go("gaussian", out, progress=stop_at(4))
+    path = out / "recipe.json"
+    record = json.loads(path.read_text())
+    del record["recipe"]["own"]
+    path.write_text(json.dumps(record))
+    finished = train(network(), data(300), plan, test=held_out(), out=out)
+    assert finished.resumed > 0
+    assert same_weights(whole, finished)
+
+
+def test_a_constant_that_was_another_one_is_named(tmp_path):
+    train(network(), data(300), small("acr", epochs=2), out=tmp_path / "run")
+    sentence = r"another recipe \(sphere_steps was 2 and is now 3\)"
+    with pytest.raises(InputError, match=sentence):
+        train(network(), data(300), small("acr", epochs=2, sphere_steps=3), out=tmp_path / "run")
+
+
+def test_a_recipe_that_makes_no_sense_is_another_one(tmp_path):
+    train(network(), data(300), small("gaussian"), out=tmp_path / "run")
+    path = tmp_path / "run" / "recipe.json"
+    record = json.loads(path.read_text())
+    for broken in (7, {"method": "gaussian", "sigma": "loud"}, {"method": "future"}):
+        path.write_text(json.dumps(record | {"recipe": broken}))
+        with pytest.raises(InputError, match=r"holds a training run with another recipe \("):
+            train(network(), data(300), small("gaussian"), out=tmp_path / "run")
 
 
 def test_a_run_that_ended_before_its_first_checkpoint_leaves_its_folder_to_another(tmp_path):

@@ -249,9 +249,21 @@ def test_every_epoch_has_every_sample_once_in_an_order_of_its_own():
 def test_weighted_samples_come_in_proportion_and_left_out_ones_never():
     weights = torch.tensor([0.0, 1.0, 3.0] * 4000)
     counts = torch.bincount(order_of(weights, 0, 0) % 3, minlength=3)
-    assert counts.sum() == 8000
+    assert counts.sum() == 12_000  # the samples that are left take the steps of the others
     assert counts[0] == 0
-    assert abs(counts[2] / 8000 - 0.75) < 0.03  # six standard deviations
+    assert abs(counts[2] / 12_000 - 0.75) < 0.024  # six standard deviations
+
+
+def test_samples_of_equal_weight_come_in_rounds_that_fill_the_epoch():
+    weights = torch.tensor([0.0, 2.5, 2.5, 0.0, 2.5, 0.0, 0.0, 0.0])
+    order = order_of(weights, 0, 3)
+    rounds = [order[:3].tolist(), order[3:6].tolist(), order[6:].tolist()]
+    assert [sorted(each) for each in rounds[:2]] == [[1, 2, 4]] * 2
+    assert len(rounds[2]) == len(set(rounds[2])) == 2
+    assert set(rounds[2]) < {1, 2, 4}
+    orders = {tuple(order_of(weights, 0, epoch).tolist()) for epoch in range(20)}
+    assert len(orders) > 10
+    assert any(each[:3] != each[3:6] for each in orders)
 
 
 def test_a_recipe_that_calls_for_no_adversary_yet_trains_as_gaussian_does():

@@ -14,6 +14,7 @@ try:
     from certcal.attacks._pgd import pgd
     from certcal.attacks._protocol import Adversary, Found
     from certcal.attacks._smoothadv import SmoothAdv
+    from certcal.attacks._sphere import sphere_attack
     from certcal.attacks._table import ACE_ATTACKS, ATTACKS, AttackRow, AttackTable, attack_table
     from certcal.attacks._target import Target
 except ModuleNotFoundError as error:
@@ -42,4 +43,5 @@ __all__ = [
     "attack_table",
     "one_step_ace",
     "pgd",
+    "sphere_attack",
 ]

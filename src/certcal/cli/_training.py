@@ -1,39 +1,35 @@
-"""The work of ``certcal train``: data, network and recipe together, progress, and what to do next."""
+"""The work of ``certcal train``: data, network and recipe together, with progress."""
 
 from __future__ import annotations
 
-import shlex
-import sys
-from collections.abc import Mapping
+import warnings
+from collections.abc import Generator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
-from rich.table import Table
-from rich.text import Text
 
-from certcal import __version__
 from certcal._checks import InputError
 from certcal.cli._boundary import INTERRUPTED
-from certcal.cli._progress import Waiting, duration
-from certcal.cli._show import Output
+from certcal.cli._progress import Waiting, tell
 from certcal.cli._sources import existing_files, refuse_inside
 from certcal.data import Inputs, read_split
 from certcal.report._text import counted, printable
-from certcal.report.results import as_text, for_json
 
 if TYPE_CHECKING:
     from certcal.data import Parts
-    from certcal.training import Progress, Recipe, Trained
+    from certcal.training import GradientNorms, Progress, Recipe, Trained
 
 _BEGUN = "recipe.json"
 _WEIGHTS = ("model.safetensors", "weights.safetensors")
 # Options that say something about noise or adversaries which a method has none of.
 _FOREIGN = {
     "standard": ("sigma", "epsilon", "norm", "draws", "attack_steps"),
-    "gaussian": ("epsilon", "norm", "attack_steps"),
+    **dict.fromkeys(("gaussian", "macer", "consistency", "acr"), ("epsilon", "norm", "attack_steps")),
+    "smoothmix": ("epsilon", "norm"),
 }
 
 
@@ -43,8 +39,10 @@ class Asked:
 
     Attributes
     ----------
-    method, data, model, output, workers, start, limit
+    method, data, model, output, workers, start, limit, preset
         As the options.
+    bias
+        On how many samples gradients are compared; None for no comparison.
     others
         Further numbers of the recipe, by name.
     """
@@ -56,6 +54,8 @@ class Asked:
     workers: int
     start: str | None
     limit: int | None
+    preset: str | None
+    bias: int | None
     sigma: float | None
     epsilon: float | None
     norm: str | None
@@ -73,18 +73,36 @@ class Asked:
     def recipe(self, inputs: Inputs) -> Recipe:
         """The published recipe with what was said instead."""
         from certcal.training import recipe
+        from certcal.training._bias import refuse_together
 
         self._check_method()
         names = ("sigma", "epsilon", "norm", "draws", "attack_steps", "epochs", "batch", "pieces", "learning_rate")
         said = {name: getattr(self, name) for name in (*names, "precision", "seed")}
         changes = {name: value for name, value in said.items() if value is not None}
         for name in self.others:
-            if name in changes or name in ("box", "method"):
+            if name in changes or name in ("box", "method", "preset"):
                 raise InputError(f"--set {name}=… has an option of its own; give --{name.replace('_', '-')} once")
         box = inputs.box if self.box == "auto" else self.box
-        made = recipe(self.method, fine_tune=self.start is not None, box=box, **changes, **self.others)
+        tuning = self.start is not None
+        made = recipe(self.method, fine_tune=tuning, preset=self.preset, box=box, **changes, **self._constants())
         self._check_sizes(made, len(inputs))
+        if self.bias is not None:
+            refuse_together(made.method)
         return made
+
+    def _constants(self) -> dict[str, Any]:
+        """What --set says, where true and false are no words for a method's own constants that are either."""
+        from certcal.training import constants_of
+
+        usual = constants_of(self.method)
+        if "own" in self.others:
+            its = f"such as {next(iter(usual))}=…" if usual else f"of which {self.method} has none"
+            raise InputError(f"--set own=… is no number; give the method's own constants by their names, {its}")
+        words = {"true": True, "false": False}
+        return {
+            name: words.get(str(value).lower(), value) if isinstance(usual.get(name), bool) else value
+            for name, value in self.others.items()
+        }
 
     def _check_method(self) -> None:
         for name in _FOREIGN.get(self.method, ()):
@@ -105,8 +123,8 @@ class Asked:
             )
 
 
-def learn(asked: Asked, events: str | None) -> Trained:
-    """Train, with progress; an interrupt says how to go on.
+def learn(asked: Asked, events: str | None) -> tuple[Trained, GradientNorms | None]:
+    """Train, and compare gradients if asked to, with progress; an interrupt says how to go on.
 
     Parameters
     ----------
@@ -120,7 +138,7 @@ def learn(asked: Asked, events: str | None) -> Trained:
 
     if events is not None:
         _check_events(Path(events))
-    with Waiting(counted="images", wordy=True) as waiting:
+    with _told_afterwards(), Waiting(counted="images", wordy=True) as waiting:
         waiting.stage("reading")
         _check_start(asked.start)
         refuse_inside("-o", asked.output, existing_files(asked.data))
@@ -129,7 +147,7 @@ def learn(asked: Asked, events: str | None) -> Trained:
         network = by_name(asked.model, parts.train.inputs.shape[1:], _classes(parts), seed=asked.seed)
         told = _Told(waiting, len(parts.train))
         try:
-            return train(
+            trained = train(
                 network,
                 parts.train,
                 recipe,
@@ -139,12 +157,54 @@ def learn(asked: Asked, events: str | None) -> Trained:
                 workers=asked.workers,
                 progress=told,
             )
+            return trained, _compared(trained, parts.train, asked, waiting)
         except KeyboardInterrupt:
             pass
     begun = (Path(asked.output) / _BEGUN).exists()
     kept = f"what was learnt is kept in {asked.output}, the same command resumes" if begun else "nothing was learnt"
     click.echo(f"certcal: interrupted; {printable(kept)}", err=True)
     raise click.exceptions.Exit(INTERRUPTED)
+
+
+def _compared(trained: Trained, inputs: Inputs, asked: Asked, waiting: Waiting) -> GradientNorms | None:
+    """Gradients of easy and hard training samples, if asked for."""
+    from certcal.training import gradient_norms
+
+    if asked.bias is None:
+        return None
+    waiting.stage("comparing gradients", min(asked.bias, len(inputs)))
+    return gradient_norms(
+        trained.network,
+        inputs,
+        trained.recipe,
+        samples=asked.bias,
+        seed=asked.seed,
+        progress=lambda done, total: waiting.advance(1),
+    )
+
+
+@contextmanager
+def _told_afterwards() -> Generator[None]:
+    """Keep what training warns of while there is a bar, and say it as sentences when that is gone."""
+    from certcal.training import SelectionWarning
+
+    said: list[str] = []
+    with warnings.catch_warnings():
+        warnings.simplefilter("always", SelectionWarning)
+        others = warnings.showwarning
+
+        def keep(message: Warning | str, category: type[Warning], *rest: Any) -> None:
+            if issubclass(category, SelectionWarning):
+                said.append(str(message))
+            else:
+                others(message, category, *rest)
+
+        warnings.showwarning = keep
+        try:
+            yield
+        finally:
+            for sentence in said:
+                tell(f"certcal: {sentence}")
 
 
 def _check_start(start: str | None) -> None:
@@ -198,93 +258,6 @@ class _Told:
             self._waiting.advance(done - self._done)
         self._done = done
         self._waiting.say(f"epoch {now.epoch + 1}/{now.epochs}, loss {now.loss:.3f}, accuracy {now.accuracy:.0%}")
-
-
-def to_json(trained: Trained) -> str:
-    """Everything about a training, as JSON."""
-    return as_text(
-        for_json(
-            {
-                "certcal": __version__,
-                "folder": str(trained.folder),
-                "model": str(trained.file),
-                "recipe": trained.recipe.to_dict(),
-                "resumed_at_step": trained.resumed,
-                "seconds": trained.seconds,
-                "history": trained.history,
-            }
-        )
-    )
-
-
-def show_trained(trained: Trained, asked: Asked) -> None:
-    """Print what was learnt, where it is, and which commands come next."""
-    console = Output(file=sys.stdout, highlight=False, markup=False, emoji=False, soft_wrap=False)
-    console.print(Text(printable(str(trained.folder)), style="bold"))
-    console.print(Text(printable(f"{asked.model} trained on {asked.data} by {trained.recipe.method}"), style="dim"))
-    console.print()
-    table = Table(box=None, show_header=False, padding=(0, 2, 0, 0))
-    table.add_column(no_wrap=True)
-    table.add_column(overflow="fold")
-    for name, text in _lines(trained):
-        table.add_row(name, Text(printable(text)))
-    console.print(table)
-    console.print()
-    console.print(Text("What to try next", style="bold"))
-    for command in next_commands(trained, asked):
-        console.print(Text(printable(command)), soft_wrap=True)
-
-
-def _lines(trained: Trained) -> list[tuple[str, str]]:
-    recipe, last = trained.recipe, trained.history[-1]
-    against = [f"sigma {recipe.sigma:g}"] if recipe.sigma else []
-    against += [f"epsilon {distance_text(recipe.epsilon)} ({recipe.norm})"] if recipe.epsilon else []
-    took = duration(trained.seconds) + (f", resumed at step {trained.resumed:,}" if trained.resumed else "")
-    took = "all done before" if trained.resumed == last["step"] else took
-    seen = "in the last epoch, as perturbed" if against else "in the last epoch"
-    lines = [
-        ("length", f"{counted(len(trained.history), 'epoch')}, {counted(last['step'], 'step')}; {took}"),
-        ("against", ", ".join(against) or "nothing"),
-        ("training", f"loss {last['loss']:.4f}, accuracy {last['accuracy']:.4f} {seen}"),
-    ]
-    if "test_accuracy" in last:
-        clean = f"accuracy {last['test_accuracy']:.4f}, ECE {last['test_ece']:.4f}"
-        lines.append(("test", clean))
-    if recipe.sigma and "test_noisy_accuracy" in last:
-        noisy = f"accuracy {last['test_noisy_accuracy']:.4f}, ECE {last['test_noisy_ece']:.4f}"
-        lines.append(("test, noisy", noisy))
-    return [*lines, ("model", str(trained.file)), ("log", str(Path(str(trained.folder)) / "metrics.jsonl"))]
-
-
-def next_commands(trained: Trained, asked: Asked) -> list[str]:
-    """Commands that attack and certify what was trained, every part quoted for the shell."""
-    recipe = trained.recipe
-    model = ["--model", str(trained.file), "--data", asked.data]
-    epsilon = ["--epsilon", distance_text(recipe.epsilon or 0.5), "--norm", recipe.norm]
-    noise = ["--sigma", f"{recipe.sigma:g}"] if recipe.sigma else []
-    commands = [["certcal", "attack", *model, *epsilon, *noise]]
-    if noise:
-        run = f"{asked.output.rstrip('/')}-run"
-        commands += [["certcal", "sample", *model, *noise, "-o", run], ["certcal", "certify", run]]
-    return [shlex.join(words) for words in commands]
-
-
-def distance_text(distance: float) -> str:
-    """A distance as a person writes it, from which the same number is read: in 255ths where that is shorter.
-
-    Examples
-    --------
-    >>> distance_text(0.5), distance_text(8 / 255), distance_text(1.0)
-    ('0.5', '8/255', '1')
-    """
-    pixels = round(distance * 255)
-    written = [f"{distance:g}", *([f"{pixels}/255"] if pixels and pixels / 255 == distance else []), repr(distance)]
-    return min((text for text in written if _as_number(text) == distance), key=len)
-
-
-def _as_number(text: str) -> float:
-    over, _, under = text.partition("/")
-    return float(over) / float(under or 1)
 
 
 def _check_events(folder: Path) -> None:

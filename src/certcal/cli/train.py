@@ -7,23 +7,12 @@ from typing import Any
 
 import click
 
+from certcal._training_methods import ALIASES, METHODS
 from certcal.cli._commands import ExampleCommand
 from certcal.cli._parameters import MOST_SEED, OUTPUT, json_option, number, option, quiet_option
 from certcal.cli._parse import Choice, optional, parse_box, parse_epsilon, parse_pairs, parse_positive
 
 _WHAT, _AGAINST, _LEARNING, _RUNNING = "What is trained", "Noise and adversaries", "Learning", "Running"
-# What each method trains on, in the order of the papers; also in certcal.training, which would load torch.
-METHODS = {
-    "standard": "clean inputs",
-    "gaussian": "Gaussian noise",
-    "smoothadv": "adversaries of the smoothed classifier's labels (AT; also called at)",
-    "brier-act": "adversaries of the Brier score",
-    "acce-act": "adversaries of the certified calibration error, by ADMM in the batch",
-    "acce-act-star": "the same, with their calibration error in the loss",
-    "exact-act": "adversaries of the calibration error itself, with the exact signs of its bins",
-    "exact-act-star": "the same, with their calibration error in the loss",
-    "exact-act-ahead": "adversaries that the exact program tells where to go",
-}
 _MOST = 10_000_000
 
 
@@ -49,6 +38,10 @@ class _Command(ExampleCommand):
             "--sigma 0.5 --epsilon 0.5 -o act",
             "fine-tune it against adversaries of its calibration",
         ),
+        (
+            "certcal train --method acr --data fashion-mnist --model lenet --sigma 0.5 --epochs 15 --bias -o acr",
+            "easy samples first, and a look at which samples move the weights",
+        ),
         ("certcal train --method at --data cifar --model mine:Net --workers 2 --pieces 2 -o at", "a network of yours"),
         ("certcal train --method at --data cifar --model resnet20 --set weight_decay=0.0005 -o at", "other numbers"),
     ),
@@ -58,7 +51,7 @@ class _Command(ExampleCommand):
     "--method",
     required=True,
     metavar="METHOD",
-    type=Choice([*METHODS, "at"], case_sensitive=False),
+    type=Choice([*METHODS, *ALIASES], case_sensitive=False),
     help="One of the above.",
 )
 @option(
@@ -83,6 +76,12 @@ class _Command(ExampleCommand):
     metavar="WEIGHTS",
     type=click.Path(),
     help="Fine-tune: begin with these weights (.safetensors), and the schedule for it.",
+)
+@option(
+    _WHAT,
+    "--preset",
+    metavar="NAME",
+    help="Constants that were published for a data set, such as cifar-10, at this sigma.",
 )
 @number(_WHAT, "--limit", least=1, most=10**9, metavar="N", help="Only the first N samples to train on. Default: all.")
 @option(
@@ -109,7 +108,12 @@ class _Command(ExampleCommand):
     help="Values that an input may have, or none. Default: 0,1 where all are pixels k/255, otherwise none.",
 )
 @number(
-    _AGAINST, "--draws", least=1, most=100_000, metavar="N", help="Of noise per input. Default: 2, or 1 for gaussian."
+    _AGAINST,
+    "--draws",
+    least=1,
+    most=100_000,
+    metavar="N",
+    help="Of noise per input. Default: 1 for gaussian, 2 with adversaries, or as published.",
 )
 @number(
     _AGAINST,
@@ -117,7 +121,7 @@ class _Command(ExampleCommand):
     least=1,
     most=100_000,
     metavar="N",
-    help="Of adversaries. Default: 2, or 4 to fine-tune.",
+    help="Of adversaries. Default: 2, or 4 to fine-tune, or as published.",
 )
 @number(_LEARNING, "--epochs", least=1, most=100_000, metavar="N", help="Default: 150, or 10 to fine-tune.")
 @number(
@@ -140,9 +144,20 @@ class _Command(ExampleCommand):
     callback=parse_pairs,
     multiple=True,
     metavar="NAME=VALUE",
-    help="Another number of the recipe, such as momentum=0.8 or milestones=4,8; repeatable.",
+    help="Another number of the recipe or constant of the method, such as momentum=0.8, milestones=4,8 or weight=6; "
+    "repeatable.",
 )
 @number(_RUNNING, "--workers", least=1, most=1024, default="1", metavar="N", help="Processes. Default: 1.")
+@number(
+    OUTPUT,
+    "--bias",
+    least=1,
+    most=_MOST,
+    is_flag=False,
+    flag_value="500",
+    metavar="[N]",
+    help="Compare gradients of N easy and hard training samples; 500 if N is not said.",
+)
 @json_option
 @option(
     OUTPUT,
@@ -172,15 +187,16 @@ def train(
     sample, certcal attack and --from (of a network of your own model.pt2, and weights.safetensors for --from), and
     metrics.jsonl, a line per epoch.
     """
+    from certcal.cli._show_trained import show_trained, to_json
     from certcal.cli._sources import needing_torch
-    from certcal.cli._training import Asked, learn, show_trained, to_json, write_events
+    from certcal.cli._training import Asked, learn, write_events
 
     needing_torch("training and attacks")
     asked = Asked(method, data, model, output, workers, **options)
-    trained = learn(asked, events)
+    trained, bias = learn(asked, events)
     if events is not None:
         write_events(trained, events)
     if as_json:
-        click.echo(to_json(trained), nl=False)
+        click.echo(to_json(trained, bias), nl=False)
     else:
-        show_trained(trained, asked)
+        show_trained(trained, asked, bias)

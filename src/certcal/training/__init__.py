@@ -5,19 +5,25 @@ Importing this room needs torch: ``pip install 'certcal[torch]'``.
 
 from __future__ import annotations
 
+from certcal._training_methods import METHODS
+
 try:
+    from certcal.training._bias import gradient_norms
     from certcal.training._events import export_events
+    from certcal.training._gradient_norms import GradientNorms, NormBox, NormGroup
     from certcal.training._log import read_log
     from certcal.training._loop import train
+    from certcal.training._own import constants_of
     from certcal.training._perturbed_loss import (
         PerturbedLoss,
         expected_log_score,
         near_pair_margin,
         perturbed_cross_entropy,
     )
-    from certcal.training._presets import recipe
-    from certcal.training._recipe import METHODS, Recipe
+    from certcal.training._presets import presets, recipe
+    from certcal.training._recipe import Recipe
     from certcal.training._schedules import Moment, moment
+    from certcal.training._selection import SelectionWarning
     from certcal.training._trained import Diverged, Progress, Trained
 except ModuleNotFoundError as error:
     if error.name not in ("torch", "safetensors"):
@@ -29,16 +35,23 @@ except ModuleNotFoundError as error:
 __all__ = [
     "METHODS",
     "Diverged",
+    "GradientNorms",
     "Moment",
+    "NormBox",
+    "NormGroup",
     "PerturbedLoss",
     "Progress",
     "Recipe",
+    "SelectionWarning",
     "Trained",
+    "constants_of",
     "expected_log_score",
     "export_events",
+    "gradient_norms",
     "moment",
     "near_pair_margin",
     "perturbed_cross_entropy",
+    "presets",
     "read_log",
     "recipe",
     "train",

@@ -26,6 +26,7 @@ from certcal.models._files import read_bytes
 from certcal.models._torch import weights_digest
 from certcal.training._log import LOG, append, rewrite
 from certcal.training._model import save_model
+from certcal.training._recipe import Recipe
 from certcal.training._state import COUNTERS, State
 from certcal.training._step import Workshop
 
@@ -173,15 +174,28 @@ _WORDS = {
 def _difference(before: Mapping[str, Any], what: Mapping[str, Any]) -> str | None:
     """In what a run differs from the one before, in words; None where it is the same."""
     for key, value in what.items():
-        if before.get(key) == value:
+        found = before.get(key) if key != "recipe" else _filled(before.get(key))
+        if found == value:
             continue
-        if key == "recipe":
-            found: Any = before.get(key)
-            old = cast("dict[str, Any]", found if isinstance(found, dict) else {})
-            name = next((name for name in value if old.get(name) != value[name]), "method")
-            return f"another recipe ({name} was {old.get(name)!r} and is now {value[name]!r})"
-        return _WORDS[key]
+        return _WORDS[key] if key != "recipe" else f"another recipe ({_change(found, value)})"
     return None
+
+
+def _filled(recipe: Any) -> Any:
+    """A recipe that an older version wrote, with the defaults of what there was not yet."""
+    try:
+        return Recipe.from_dict(recipe).to_dict()
+    except (InputError, TypeError):  # then it is another one, whatever it is
+        return recipe
+
+
+def _change(found: Any, value: dict[str, Any]) -> str:
+    """The first value of a recipe that was another one, in words."""
+    old = cast("dict[str, Any]", found if isinstance(found, dict) else {})
+    name = next((name for name in value if old.get(name) != value[name]), "method")
+    if isinstance(old.get(name), dict) and isinstance(value[name], dict):
+        return _change(old[name], value[name])
+    return f"{name} was {old.get(name)!r} and is now {value[name]!r}"
 
 
 def _json(path: Path) -> dict[str, Any]:

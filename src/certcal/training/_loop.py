@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import os
 import time
+import warnings
 from collections.abc import Callable
 from contextlib import nullcontext
 from pathlib import Path
@@ -27,7 +28,7 @@ from certcal.training._prepare import Start, checked_workers, prepared
 from certcal.training._randomness import batches_of, order_of
 from certcal.training._recipe import Recipe
 from certcal.training._schedules import Moment, moment
-from certcal.training._selection import Look
+from certcal.training._selection import AllSamples, Look, SelectionWarning, lost_classes, selected
 from certcal.training._state import State
 from certcal.training._step import Workshop
 from certcal.training._trained import Diverged, Progress, Trained
@@ -81,6 +82,11 @@ def train(
     ------
     Diverged
         If the loss or the weights are no longer finite. The last checkpoint is kept.
+
+    Warns
+    -----
+    SelectionWarning
+        If a method that selects samples leaves none of a class; the log says so, too (``lost_classes``).
 
     Examples
     --------
@@ -177,11 +183,18 @@ class Run:
             workshop.recipe.seed,
         )
         with torch.no_grad():
-            self.state.selection = parts_of(workshop.recipe).selection(self.state.selection, look)
-        left = int((self.state.selection > 0).sum())
-        if left < workshop.recipe.pieces:
-            raise InputError(
-                f"{left} samples are left for epoch {now.epoch}; select less strictly, or pass fewer pieces"
+            weights = parts_of(workshop.recipe).selection(self.state.selection, look)
+        if not bool((weights > 0).any()):
+            raise InputError(f"no sample is left for epoch {now.epoch}; select less strictly")
+        before, lost = (lost_classes(each, workshop.labels) for each in (self.state.selection, weights))
+        self.state.selection = weights
+        if new := [str(each) for each in lost if each not in before]:
+            warnings.warn(
+                f"class{'es' if len(new) > 1 else ''} {', '.join(new)} {'have' if len(new) > 1 else 'has'} no sample "
+                f"left from epoch {now.epoch} on, and the network will forget {'them' if len(new) > 1 else 'it'}; "
+                "select later or less strictly (begin and discard_below of acr)",
+                SelectionWarning,
+                stacklevel=4,
             )
 
     def _line(self, now: Moment, seconds: float) -> dict[str, Any]:
@@ -196,6 +209,8 @@ class Run:
             "learning_rate": now.learning_rate,
             "samples": state.samples,
         }
+        if not isinstance(parts_of(recipe).selection, AllSamples):
+            line |= selected(state.selection, self.workshop.labels)
         if self.test is not None:
             network, outputs = self.workshop.network, self.workshop.outputs
             line |= evaluate(network, outputs, self.test, recipe.sigma, recipe.seed, now.epoch, recipe.bins)

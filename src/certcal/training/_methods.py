@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Protocol
 
-from certcal.attacks import Adversary
+import torch
+from torch import Tensor
+
+from certcal.attacks import Adversary, Target
 from certcal.training._noise import GaussianNoise, Noise, NoNoise
 from certcal.training._objectives import MeanCrossEntropy, MixedLoss, Objective, SmoothedCrossEntropy
 from certcal.training._recipe import Recipe
@@ -14,6 +17,28 @@ from certcal.training._schedules import Moment
 from certcal.training._selection import AllSamples, Selection
 
 MakeAdversary = Callable[[Recipe, Moment], Adversary]
+
+
+class Scout(Protocol):
+    """Looks ahead for an objective: whatever must be found out with the network fixed and in evaluation mode."""
+
+    def __call__(
+        self, target: Target, inputs: Tensor, labels: Tensor, moment: Moment, generator: torch.Generator
+    ) -> Any:
+        """What the objective finds as ``view.scouted``, without history.
+
+        Parameters
+        ----------
+        target
+            The network with the piece's noise; its weights take no gradients.
+        inputs, labels
+            The piece.
+        moment
+            The numbers of the epoch.
+        generator
+            For this piece alone.
+        """
+        ...
 
 
 @dataclass(frozen=True)
@@ -26,12 +51,15 @@ class Parts:
         See their protocols.
     adversary
         From the recipe and the numbers of the epoch to the adversary, or None for none.
+    scout
+        What an objective needs to know beyond that, or None for nothing.
     """
 
     noise: Noise
     objective: Objective
     adversary: MakeAdversary | None = None
     selection: Selection = field(default_factory=AllSamples)
+    scout: Scout | None = None
 
 
 def parts_of(recipe: Recipe) -> Parts:
@@ -42,7 +70,7 @@ def parts_of(recipe: Recipe) -> Parts:
     >>> parts_of(Recipe("gaussian", sigma=0.5)).noise
     GaussianNoise(draws=1)
     """
-    return _TABLE[recipe.method](recipe)
+    return recipe.own.parts(recipe) if recipe.own is not None else _TABLE[recipe.method](recipe)
 
 
 def _entropy(recipe: Recipe) -> Objective:

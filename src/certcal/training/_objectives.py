@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Any, Protocol
 
 import torch
 from torch import Tensor
@@ -30,6 +30,8 @@ class View:
         The numbers of the epoch.
     generator
         For this piece, for objectives that are random themselves.
+    scouted
+        What the method's scout found out with the network fixed; None without one.
     """
 
     target: Target
@@ -38,6 +40,7 @@ class View:
     found: Found
     moment: Moment
     generator: torch.Generator
+    scouted: Any = None
 
 
 @dataclass(frozen=True, eq=False)

@@ -17,6 +17,7 @@ from certcal.data import Inputs
 from certcal.models._adapter import reason
 from certcal.models._files import read_bytes
 from certcal.models._protocol import Outputs, declared
+from certcal.training._acr import EasyFirst
 from certcal.training._recipe import Recipe
 from certcal.training._step import Workshop
 
@@ -24,7 +25,7 @@ Start = str | os.PathLike[str] | nn.Module
 _LARGEST = 2**40
 
 
-def prepared(
+def fitted(
     network: nn.Module,
     inputs: Inputs,
     recipe: Recipe,
@@ -55,6 +56,21 @@ def prepared(
     box = single_precision(recipe.box)
     if recipe.epsilon and box is not None:
         check_box(inputs.inputs, box)
+    return Workshop(mine, returns, recipe, _tensor(inputs.inputs), _tensor(inputs.labels))
+
+
+def prepared(
+    network: nn.Module,
+    inputs: Inputs,
+    recipe: Recipe,
+    test: Inputs | None,
+    start: Start | None,
+    outputs: Outputs | None,
+) -> Workshop:
+    """The same, and a network that can be trained on batches of them."""
+    workshop = fitted(network, inputs, recipe, test, start, outputs)
+    if isinstance(recipe.own, EasyFirst):
+        recipe.own.check_begin(recipe.epochs, start is not None)
     if len(inputs) < recipe.batch:
         raise InputError(
             f"inputs has {len(inputs)} samples, fewer than a batch of {recipe.batch}; pass a smaller batch"
@@ -62,8 +78,9 @@ def prepared(
     smallest = len(inputs) // -(-len(inputs) // recipe.batch)
     if smallest < recipe.pieces:
         raise InputError(f"pieces is {recipe.pieces}, but batches have {smallest} samples; pass fewer pieces")
-    _check_training(mine, name, inputs, smallest // recipe.pieces * (recipe.draws if recipe.sigma else 1))
-    return Workshop(mine, returns, recipe, _tensor(inputs.inputs), _tensor(inputs.labels))
+    least = smallest // recipe.pieces * (recipe.draws if recipe.sigma else 1)
+    _check_training(workshop.network, type(network).__name__, inputs, least)
+    return workshop
 
 
 def checked_workers(workers: int, recipe: Recipe) -> int:

@@ -37,22 +37,27 @@ def generator_of(purpose: str, *counters: int) -> torch.Generator:
 
 
 def order_of(weights: Tensor, seed: int, epoch: int) -> Tensor:
-    """The samples of an epoch in the order of training.
+    """The samples of an epoch in the order of training, as many as there are in all.
 
-    Samples of weight 0 are left out. If all others have the same weight, each comes once; else as many are drawn with
-    replacement, in proportion to their weights, so that the number of steps stays the same.
+    Samples of weight 0 are left out, and others take their steps: the number of steps stays the same. If all that are
+    left have the same weight, they come round again and again, each round in an order of its own; else they are drawn
+    with replacement, in proportion to their weights.
 
     Examples
     --------
-    >>> sorted(order_of(torch.tensor([1.0, 0.0, 1.0, 1.0]), 0, 0).tolist())
-    [0, 2, 3]
+    >>> sorted(order_of(torch.tensor([1.0, 1.0, 1.0, 1.0]), 0, 0).tolist())
+    [0, 1, 2, 3]
+    >>> sorted(order_of(torch.tensor([1.0, 0.0, 0.0, 1.0]), 0, 0).tolist())
+    [0, 0, 3, 3]
     """
     generator = generator_of("order", seed, epoch)
     kept = torch.nonzero(weights > 0).flatten()
     if kept.numel() and bool((weights[kept] == weights[kept[0]]).all()):
-        return kept[torch.randperm(kept.numel(), generator=generator)]
+        rounds = -(-weights.numel() // kept.numel())
+        order = [kept[torch.randperm(kept.numel(), generator=generator)] for _ in range(rounds)]
+        return torch.cat(order)[: weights.numel()]
     total = weights[kept].double().cumsum(0)
-    places = torch.rand(kept.numel(), generator=generator, dtype=torch.float64) * total[-1]
+    places = torch.rand(weights.numel(), generator=generator, dtype=torch.float64) * total[-1]
     return kept[torch.searchsorted(total, places, right=True).clamp_max(kept.numel() - 1)]
 
 

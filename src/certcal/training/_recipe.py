@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
 from typing import Any, Literal, cast
 
 from certcal._checks import InputError, choice, whole_number
+from certcal._training_methods import ALIASES, METHODS, NOISY, WITHOUT_BALL
 from certcal.attacks import Ball
 from certcal.attacks._ball import NORMS, Norm
 
@@ -16,18 +17,6 @@ Loss = Literal["smoothed", "draws"]
 Optimiser = Literal["sgd", "adam"]
 Precision = Literal["float32", "bfloat16"]
 
-METHODS = {
-    "standard": "cross entropy of the clean inputs",
-    "gaussian": "cross entropy under Gaussian noise",
-    "smoothadv": "adversaries of the smoothed classifier's cross entropy (AT)",
-    "brier-act": "adversaries of the Brier score",
-    "acce-act": "adversaries of the certified calibration error, by ADMM in the batch",
-    "acce-act-star": "as acce-act, with their calibration error in the loss",
-    "exact-act": "adversaries of the calibration error itself, with the exact signs of its bins",
-    "exact-act-star": "as exact-act, with their calibration error in the loss",
-    "exact-act-ahead": "adversaries that the exact program tells where to go with the steps left",
-}
-ALIASES = {"at": "smoothadv"}
 MOST_EPOCHS = 100_000
 
 
@@ -41,7 +30,8 @@ class Recipe:
     ----------
     method
         One of ``standard``, ``gaussian``, ``smoothadv`` (or ``at``), ``brier-act``, ``acce-act``, ``acce-act-star``,
-        ``exact-act``, ``exact-act-star``, ``exact-act-ahead``.
+        ``exact-act``, ``exact-act-star``, ``exact-act-ahead``, ``macer``, ``consistency``, ``smoothmix``, ``cat-rs``,
+        ``acr``.
     sigma
         Standard deviation σ of the noise, in the units of the inputs; 0 trains the network itself.
     epsilon, norm, box
@@ -75,6 +65,9 @@ class Recipe:
         Of the forward and backward pass for the weights; adversaries are always sought in float32.
     seed
         Of everything random.
+    own
+        The constants that only this method has (see :func:`certcal.training.constants_of`), by name or as the method's
+        own class; None for a method without any. What is left out has its default.
 
     Examples
     --------
@@ -114,6 +107,7 @@ class Recipe:
     epsilon_warmup: int = 0
     precision: Precision = "float32"
     seed: int = 0
+    own: Any = None
 
     def __post_init__(self) -> None:
         changed: dict[str, Any] = {"method": known_method(self.method)}
@@ -123,15 +117,16 @@ class Recipe:
             remedy = f"pass a whole number from {least} to {most}"
             changed[name] = whole_number(getattr(self, name), least, most, name, remedy)
         for name, (least, most) in _REAL.items():
-            changed[name] = _real(getattr(self, name), least, most, name)
+            changed[name] = real_number(getattr(self, name), least, most, name)
         for name in ("learning_rate", "attack_scale", "decay"):
             if changed[name] == 0:
                 raise InputError(f"{name} is 0; pass a number above 0")
         for name in ("rho", "rho_growth", "assignment_rate"):
             if getattr(self, name) is not None:
-                changed[name] = _real(getattr(self, name), 0.0, math.inf, name)
+                changed[name] = real_number(getattr(self, name), 0.0, math.inf, name)
         changed["box"] = _box(self.box)
         changed["milestones"] = _milestones(self.milestones)
+        changed["own"] = _own(changed["method"], self.own)
         for name, value in changed.items():
             object.__setattr__(self, name, value)
         self._fits_together()
@@ -153,10 +148,12 @@ class Recipe:
             raise InputError(
                 "standard training has no noise and no adversary; leave sigma and epsilon at 0, or take another method"
             )
-        if self.method == "gaussian" and self.epsilon:
-            raise InputError("gaussian training has no adversary; leave epsilon at 0, or take smoothadv")
-        if self.method == "gaussian" and not self.sigma:
-            raise InputError("sigma is 0; gaussian training needs noise: pass sigma, for example 0.5")
+        if self.method in WITHOUT_BALL and self.epsilon:
+            raise InputError(f"{self.method} training has no use for epsilon; leave it at 0, or take smoothadv")
+        if self.method in NOISY and not self.sigma:
+            raise InputError(f"sigma is 0; {self.method} training needs noise: pass sigma, for example 0.5")
+        if hasattr(self.own, "fits"):
+            self.own.fits(self)
 
     def to_dict(self) -> dict[str, Any]:
         """Plain numbers, words and lists.
@@ -188,16 +185,39 @@ class Recipe:
         return cls(**dict(values))
 
 
-def check_names(values: Mapping[str, Any]) -> None:
-    """Raise unless all are parts of a recipe."""
+def check_names(values: Mapping[str, Any], own: Sequence[str] = ()) -> None:
+    """Raise unless all are parts of a recipe, or among a method's own constants."""
     from difflib import get_close_matches
 
-    known = [field.name for field in fields(Recipe)]
+    known = [*(field.name for field in fields(Recipe)), *own]
     for name in values:
         if name not in known:
             near = get_close_matches(str(name), known, n=1)
             hint = f"did you mean {near[0]!r}?" if near else f"its parts are {', '.join(known)}"
             raise InputError(f"{name!r} is no part of a recipe; {hint}")
+
+
+def _own(method: str, given: Any) -> Any:
+    """A method's own constants, checked."""
+    from certcal.training._own import own_class
+
+    kind = own_class(method)
+    if kind is None:
+        if given:
+            raise InputError(f"own is {given!r}, but {method} has no constants of its own; leave it out")
+        return None
+    if isinstance(given, kind):
+        return given
+    if given is None:
+        return kind()
+    if not isinstance(given, Mapping):
+        raise InputError(f"own is {given!r}; pass a table of the constants of {method}")
+    values = cast("Mapping[str, Any]", given)
+    names = [field.name for field in fields(kind)]
+    for name in values:
+        if name not in names:
+            raise InputError(f"{name!r} is no constant of {method}; its own are {', '.join(names)}")
+    return kind(**values)
 
 
 def known_method(method: Any) -> str:
@@ -239,7 +259,8 @@ _REAL = {
 }
 
 
-def _real(value: Any, least: float, most: float, name: str) -> float:
+def real_number(value: Any, least: float, most: float, name: str) -> float:
+    """A finite number in a range."""
     try:
         number = float(value)
     except (TypeError, ValueError):
@@ -254,7 +275,7 @@ def _box(value: Any) -> tuple[float, float] | None:
     if value is None:
         return None
     try:
-        low, high = (_real(each, -math.inf, math.inf, "box") for each in value)
+        low, high = (real_number(each, -math.inf, math.inf, "box") for each in value)
     except (TypeError, ValueError):
         raise InputError(f"box is {value!r}; pass the smallest and the largest value, or None") from None
     return low, high

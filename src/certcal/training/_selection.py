@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
 import torch
 from torch import Tensor
@@ -11,6 +11,10 @@ from torch import Tensor
 from certcal.attacks import Target
 from certcal.training._randomness import generator_of
 from certcal.training._schedules import Moment
+
+
+class SelectionWarning(UserWarning):
+    """A class of which a selection left no sample. The text says which, from which epoch on, and what to try."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,3 +65,29 @@ class AllSamples:
     def __call__(self, weights: Tensor, look: Look) -> Tensor:
         """The weights as they are."""
         return weights
+
+
+def lost_classes(weights: Tensor, labels: Tensor) -> list[int]:
+    """Classes that have samples, but none of weight above 0.
+
+    Examples
+    --------
+    >>> lost_classes(torch.tensor([1.0, 0.0, 0.0, 2.0]), torch.tensor([0, 0, 3, 5]))
+    [3]
+    """
+    everything = torch.bincount(labels)
+    left = torch.bincount(labels[weights > 0], minlength=everything.numel())
+    return [int(each) for each in ((everything > 0) & (left == 0)).nonzero().flatten()]
+
+
+def selected(weights: Tensor, labels: Tensor) -> dict[str, Any]:
+    """What the log says of a selection.
+
+    Examples
+    --------
+    >>> selected(torch.tensor([1.0, 0.0, 0.0, 2.0]), torch.tensor([0, 0, 0, 1]))
+    {'kept': 0.5, 'largest_weight': 2.0}
+    """
+    lost = lost_classes(weights, labels)
+    kept = int((weights > 0).sum()) / weights.numel()
+    return {"kept": kept, "largest_weight": float(weights.max()), **({"lost_classes": lost} if lost else {})}

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -77,24 +78,31 @@ class Workshop:
 
     def work(self, epoch: int, step: int, piece: PieceNumber, index: Tensor) -> Piece:
         """Loss and gradients of one piece."""
-        recipe, parts, now = self.recipe, parts_of(self.recipe), moment(self.recipe, epoch)
+        seed = self.recipe.seed
+        generator = generator_of("piece", seed, step, piece)
+        return self.judge(
+            parts_of(self.recipe), moment(self.recipe, epoch), index, generator, seed_of("network", seed, step, piece)
+        )
+
+    def judge(self, parts: Parts, now: Moment, index: Tensor, generator: torch.Generator, dropout: int | None) -> Piece:
+        """Loss and gradients of some samples; without a seed for dropout the network is in evaluation mode."""
         device = self.trained[0].device
         inputs, labels = self.inputs[index].to(device), self.labels[index].to(device)
-        generator = generator_of("piece", recipe.seed, step, piece)
-        target, found = self._attacked(parts, now, inputs, labels, generator)
-        self.network.train()
-        torch.manual_seed(seed_of("network", recipe.seed, step, piece))  # for dropout and the like
-        enabled = recipe.precision == "bfloat16"
+        target, found, scouted = self._attacked(parts, now, inputs, labels, generator)
+        if dropout is not None:
+            self.network.train()
+            torch.manual_seed(dropout)  # for dropout and the like
+        enabled = self.recipe.precision == "bfloat16"
         with torch.autocast(device.type, dtype=torch.bfloat16, enabled=enabled):
-            judged = parts.objective(View(target, inputs, labels, found, now, generator))
+            judged = parts.objective(View(target, inputs, labels, found, now, generator, scouted))
             gradients = torch.autograd.grad(judged.loss, self.trained, allow_unused=True, materialize_grads=True)
         correct = int((judged.log_probabilities.detach().argmax(1) == labels).sum())
         return Piece(float(judged.loss.detach()), correct, gradients, self.buffers)
 
     def _attacked(
         self, parts: Parts, now: Moment, inputs: Tensor, labels: Tensor, generator: torch.Generator
-    ) -> tuple[Target, Found]:
-        """The target with its noise, and what the adversary finds while the network is in evaluation mode and fixed."""
+    ) -> tuple[Target, Found, Any]:
+        """The target with its noise, and what adversary and scout find, the network being fixed in evaluation mode."""
         trained = self.trained
         self.network.eval()
         for weight in trained:
@@ -102,10 +110,12 @@ class Workshop:
         try:
             noise = parts.noise(Target(self.network, self.outputs), inputs, labels, now, generator)
             target = Target(self.network, self.outputs, noise)
-            if parts.adversary is None or now.epsilon == 0:
-                return target, Found(inputs)
-            ball = Ball(now.epsilon, self.recipe.norm, self.recipe.box)
-            return target, parts.adversary(self.recipe, now)(target, inputs, labels, ball, keep="last")
+            found = Found(inputs)
+            if parts.adversary is not None and now.epsilon:
+                ball = Ball(now.epsilon, self.recipe.norm, self.recipe.box)
+                found = parts.adversary(self.recipe, now)(target, inputs, labels, ball, keep="last")
+            scouted = None if parts.scout is None else parts.scout(target, inputs, labels, now, generator)
+            return target, found, scouted
         finally:
             for weight in trained:
                 weight.requires_grad_(True)

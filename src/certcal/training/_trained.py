@@ -69,7 +69,9 @@ class Trained:
         What it was trained with.
     history
         One table per epoch: epoch, loss and accuracy on the inputs as trained on, sigma, epsilon, learning_rate,
-        samples, seconds, and with test data test_accuracy, test_ece, test_noisy_accuracy, test_noisy_ece.
+        samples, seconds, and with test data test_accuracy, test_ece, test_noisy_accuracy, test_noisy_ece. For a method
+        that selects samples also kept (the share that has a weight above 0), largest_weight, and lost_classes if all
+        samples of some class were left out.
     folder
         Where checkpoints are, or None.
     file

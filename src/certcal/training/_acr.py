@@ -1,0 +1,287 @@
+"""Training for the average certified radius by what it rewards: caring for easy samples alone."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from certcal._checks import InputError, choice, share, whole_number
+from certcal.attacks import Target
+from certcal.attacks._ball import NORMS, Norm
+from certcal.attacks._sphere import checked_length, on_sphere
+from certcal.training._methods import Parts
+from certcal.training._noise import GaussianNoise, Noise
+from certcal.training._objectives import MeanCrossEntropy, SmoothedCrossEntropy
+from certcal.training._recipe import MOST_EPOCHS, Recipe
+from certcal.training._schedules import Moment
+from certcal.training._selection import AllSamples, Look
+from certcal.training._votes import label_votes
+
+
+def _table(**rows: tuple[float, ...]) -> dict[float, dict[str, Any]]:
+    """Constants by σ, from a table with a column for each of the three that were published."""
+    levels = (0.25, 0.5, 1.0)
+    return {level: {name: row[place] for name, row in rows.items()} for place, level in enumerate(levels)}
+
+
+@dataclass(frozen=True)
+class EasyFirst:
+    """Gaussian training that gives up hard samples: Sun et al. (2025), section 5 and algorithm 2.
+
+    Until the epoch ``begin`` it is Gaussian training. Then three things begin, each of which can be left out. None of
+    them is meant to make a better classifier: together they show how far the average certified radius rises when hard
+    samples are abandoned, which the distribution of p_A shows and the average hides.
+
+    *Discarding* (5.1): at ``begin``, once, samples whose share of noisy copies classified as their label is below
+    ``discard_below`` are left out for good. The others come round more often: the number of steps stays the same.
+
+    *Weighing* (5.2): at ``begin`` and every ``weigh_every`` epochs after it (so section 5.4; algorithm 2 takes the
+    epochs divisible by 10, which are the same for the published ``begin``), the samples that are left are drawn in
+    proportion to their approximate certified radius; see :func:`radius_weights`.
+
+    *Attack on the sphere* (5.3): every draw of noise is turned, at its length, until the network misclassifies the
+    noisy input; see :func:`certcal.attacks.sphere_attack`.
+
+    p_A is judged with the recipe's whole σ, whatever its warm-up, by the network in evaluation mode.
+
+    Attributes
+    ----------
+    begin
+        E_t, an epoch counted from 0. At 0 the weights that training starts from are judged.
+    discard_below
+        p_t, from 0 (nothing is discarded) to below 1.
+    discard_draws
+        Noisy copies per sample that discarding judges by.
+    weigh_every
+        Epochs from one weighing to the next; 0 for none.
+    weigh_draws, weigh_alpha, weigh_floor
+        N, α and p_min of :func:`radius_weights`.
+    sphere_steps
+        T, the most steps of the attack; 0 for none.
+    sphere_step
+        ε, the length of a step: in l2, or of every entry in linf, where the paper's appendix E.4 states √d·ε for inputs
+        of d entries.
+    sphere_norm
+        ``"l2"`` or ``"linf"``.
+
+    Notes
+    -----
+    Presets: ``"cifar-10"`` is table 6, ``"imagenet"`` is table 7 with 90 epochs, no weighing and 50 draws (appendix
+    C.1). Where the paper judges ImageNet's samples by a network trained before, here that must be the one that training
+    starts from. Batches and the missing warm-up of σ are as in the authors' code, in which a batch of 256 is cut into m
+    parts of one step each.
+
+    Examples
+    --------
+    >>> from certcal.training import recipe
+    >>> recipe("acr", sigma=0.25, preset="cifar-10").own.begin, recipe("acr", sigma=0.25, epochs=15).own.begin
+    (60, 7)
+    """
+
+    begin: int = 70
+    discard_below: float = 0.4
+    discard_draws: int = 100
+    weigh_every: int = 10
+    weigh_draws: int = 16
+    weigh_alpha: float = 0.1
+    weigh_floor: float = 0.75
+    sphere_steps: int = 6
+    sphere_step: float = 0.25
+    sphere_norm: Norm = "l2"
+
+    RECIPE: ClassVar[dict[str, Any]] = {"draws": 4, "loss": "draws"}
+    EPOCHS: ClassVar[tuple[str, ...]] = ("begin", "weigh_every")
+    PUBLISHED: ClassVar[dict[str, dict[float, dict[str, Any]]]] = {
+        "cifar-10": _table(
+            draws=(4, 4, 4),
+            begin=(60, 70, 60),
+            discard_below=(0.5, 0.4, 0.4),
+            sphere_steps=(3, 6, 4),
+            sphere_step=(0.25, 0.25, 0.5),
+            batch=(64, 64, 64),
+            sigma_warmup=(0, 0, 0),
+        ),
+        "imagenet": _table(
+            draws=(1, 1, 2),
+            begin=(0, 0, 0),
+            discard_below=(0.2, 0.2, 0.1),
+            discard_draws=(50, 50, 50),
+            weigh_every=(0, 0, 0),
+            sphere_steps=(2, 2, 1),
+            sphere_step=(0.5, 1.0, 2.0),
+            epochs=(90, 90, 90),
+            batch=(256, 256, 128),
+            sigma_warmup=(0, 0, 0),
+        ),
+    }
+
+    def __post_init__(self) -> None:
+        changed: dict[str, Any] = {
+            name: whole_number(
+                getattr(self, name), least, MOST_EPOCHS, name, f"pass a whole number from {least} to {MOST_EPOCHS}"
+            )
+            for name, least in _WHOLE.items()
+        }
+        changed["discard_below"] = _threshold(self.discard_below)
+        changed["weigh_alpha"] = share(self.weigh_alpha, "weigh_alpha", "pass a number between 0 and 1, such as 0.1")
+        remedy = "pass a probability above 0.5, at which the radius is positive, and below 1"
+        changed["weigh_floor"] = share(self.weigh_floor, "weigh_floor", remedy)
+        if changed["weigh_floor"] <= 0.5:
+            raise InputError(f"weigh_floor is {self.weigh_floor}; {remedy}")
+        changed["sphere_step"] = checked_length(self.sphere_step, "sphere_step")
+        choice(self.sphere_norm, NORMS, "sphere_norm")
+        for name, value in changed.items():
+            object.__setattr__(self, name, value)
+
+    def parts(self, recipe: Recipe) -> Parts:
+        """Noise, objective and selection."""
+        drawn = GaussianNoise(recipe.draws)
+        return Parts(
+            noise=SphereNoise(drawn, self) if self.sphere_steps else drawn,
+            objective=SmoothedCrossEntropy() if recipe.loss == "smoothed" else MeanCrossEntropy(),
+            selection=EasySamples(self, recipe.sigma) if self.discard_below or self.weigh_every else AllSamples(),
+        )
+
+    def check_begin(self, epochs: int, started: bool) -> None:
+        """Raise if nothing would ever begin, or if random weights would judge which samples are hard."""
+        if not (self.discard_below or self.weigh_every or self.sphere_steps):
+            return
+        if self.begin >= epochs:
+            raise InputError(
+                f"begin is {self.begin} of {epochs} epochs (counted from 0), so what acr adds to gaussian training "
+                f"would never begin; pass a begin below {epochs}, or more epochs"
+            )
+        if self.begin == 0 and self.discard_below and not started:
+            raise InputError(
+                "begin is 0, so random weights would judge which samples are hard and discard whole classes; pass the "
+                "weights to begin with as start, begin of at least 1, or discard_below 0"
+            )
+
+
+@dataclass(frozen=True)
+class SphereNoise:
+    """Noise that is turned on its sphere to where the network is wrong, from the epoch ``begin`` on.
+
+    Attributes
+    ----------
+    drawn
+        The noise that is turned.
+    constants
+        Of the attack, and its ``begin``.
+    """
+
+    drawn: Noise
+    constants: EasyFirst
+
+    def __call__(
+        self, target: Target, inputs: Tensor, labels: Tensor, moment: Moment, generator: torch.Generator
+    ) -> Tensor | None:
+        """Noise, or None while σ is 0."""
+        noise, own = self.drawn(target, inputs, labels, moment, generator), self.constants
+        if noise is None or moment.epoch < own.begin:
+            return noise
+        return on_sphere(target, inputs, labels, noise, own.sphere_steps, own.sphere_step, own.sphere_norm)
+
+
+@dataclass(frozen=True)
+class EasySamples:
+    """Discards hard samples once, and weighs the others again and again.
+
+    Attributes
+    ----------
+    constants
+        When, and by which draws and thresholds.
+    sigma
+        Of the noise that samples are judged under.
+    """
+
+    constants: EasyFirst
+    sigma: float
+
+    def __call__(self, weights: Tensor, look: Look) -> Tensor:
+        """New weights; a weight of 0 stays 0."""
+        own, since = self.constants, look.moment.epoch - self.constants.begin
+        if since == 0 and own.discard_below:
+            weights = self._discarded(weights, look)
+        if since >= 0 and own.weigh_every and since % own.weigh_every == 0:
+            weights = self._weighed(weights, look)
+        return weights
+
+    def _discarded(self, weights: Tensor, look: Look) -> Tensor:
+        own, everything = self.constants, torch.arange(weights.numel())
+        shares = self._votes(look, everything, own.discard_draws, "discard").double() / own.discard_draws
+        if not bool((shares >= own.discard_below).any()):
+            raise InputError(
+                f"no sample is left for epoch {look.moment.epoch}: of the noisy copies of each, fewer than "
+                f"{own.discard_below:g} (discard_below) are classified right, at most {float(shares.max()):g}; pass a "
+                "smaller discard_below, or a later begin"
+            )
+        return torch.where(shares >= own.discard_below, weights, 0.0)
+
+    def _weighed(self, weights: Tensor, look: Look) -> Tensor:
+        own, kept = self.constants, (weights > 0).nonzero().squeeze(1)
+        votes = self._votes(look, kept, own.weigh_draws, "weigh")
+        found = radius_weights(votes.numpy(), own.weigh_draws, own.weigh_alpha, own.weigh_floor)
+        return torch.zeros_like(weights).index_copy(0, kept, torch.tensor(found))
+
+    def _votes(self, look: Look, index: Tensor, draws: int, purpose: str) -> Tensor:
+        generator = look.generator(purpose)
+        return label_votes(look.target, look.inputs[index], look.labels[index], self.sigma, draws, generator)
+
+
+def radius_weights(votes: NDArray[Any], draws: int, alpha: float, floor: float) -> NDArray[np.float64]:
+    """Sampling weights max(1, Φ⁻¹(p̂) / Φ⁻¹(floor)): approximate certified radii, as section 5.2 states them.
+
+    p̂ is the lower Clopper-Pearson bound of the probability of the label. With the published 16 draws, α = .1 and floor
+    .75 the weight is 1.642 for all votes, 1.134 for all but one, and 1 for fewer.
+
+    The paper says that .75 is the smallest probability with a positive radius under this setting. It is the smallest
+    *share* of votes with one: the bound is .561 for 12 of 16 votes and .496 for 11. So the radius at that share is
+    Φ⁻¹(.561), and not the formula's Φ⁻¹(.75). The authors' code divides by the former, which makes the weights 1 up to
+    12 votes, then 2.138, 3.420, 4.976 and 7.206. For these pass that bound as the floor, 0.561078.
+
+    Parameters
+    ----------
+    votes
+        For the label, whole numbers from 0 to ``draws``.
+    draws
+        How many there were.
+    alpha
+        Level of the bound.
+    floor
+        p_min, above .5: where the weight begins to grow.
+
+    Examples
+    --------
+    >>> radius_weights(np.array([0, 14, 15, 16]), 16, 0.1, 0.75).round(3)
+    array([1.   , 1.   , 1.134, 1.642])
+    """
+    from scipy.special import ndtri
+
+    from certcal.bounds.concentration import clopper_pearson
+
+    bounds = clopper_pearson(np.arange(draws + 1), draws, alpha, "lower").lower
+    radii = np.asarray(ndtri(bounds), np.float64) / float(ndtri(floor))
+    return np.maximum(1.0, radii)[votes]
+
+
+# Whole numbers and their least values.
+_WHOLE = {"begin": 0, "discard_draws": 1, "weigh_every": 0, "weigh_draws": 1, "sphere_steps": 0}
+
+
+def _threshold(value: Any) -> float:
+    try:
+        number = float(value)
+    except (TypeError, ValueError):
+        number = float("nan")
+    if not 0 <= number < 1:
+        raise InputError(
+            f"discard_below is {value!r}; pass a probability from 0, which discards nothing, to below 1, which would "
+            "discard everything"
+        )
+    return number

@@ -1,0 +1,306 @@
+"""How much easy and hard samples move the weights, as numbers."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from certcal._html import element, table
+from certcal.binning import assign, equal_width_edges
+
+Floats = NDArray[np.float64]
+
+BINS = 10
+# Of the boxes: between which quantiles lines, boxes and medians are.
+QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
+_NORMAL = 1.959963984540054
+
+
+@dataclass(frozen=True)
+class NormGroup:
+    """Gradient norms of the easy samples, or of the hard ones.
+
+    Attributes
+    ----------
+    count
+        How many samples.
+    mean
+        Of their norms; None without samples.
+    standard_error
+        Of that mean, over the choice of the samples; None with fewer than two.
+
+    Examples
+    --------
+    >>> NormGroup.of(np.array([1.0, 3.0]))
+    NormGroup(count=2, mean=2.0, standard_error=1.0)
+    """
+
+    count: int
+    mean: float | None
+    standard_error: float | None
+
+    @classmethod
+    def of(cls, norms: Floats) -> NormGroup:
+        """Of some norms."""
+        return cls(
+            norms.size,
+            float(norms.mean()) if norms.size else None,
+            float(norms.std(ddof=1)) / math.sqrt(norms.size) if norms.size > 1 else None,
+        )
+
+    @property
+    def relative_error(self) -> float | None:
+        """The standard error as a share of the mean; None where that is undefined."""
+        return None if self.standard_error is None or not self.mean else self.standard_error / self.mean
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values for JSON."""
+        return {"count": self.count, "mean": self.mean, "standard_error": self.standard_error}
+
+
+@dataclass(frozen=True)
+class NormBox:
+    """Gradient norms of the samples in one bin of p_A.
+
+    Attributes
+    ----------
+    low, high
+        Ends of the bin, of which it holds the lower one; the last bin holds both.
+    count
+        How many samples.
+    quantiles
+        Of their norms, at 5, 25, 50, 75 and 95 per cent; None without samples.
+    """
+
+    low: float
+    high: float
+    count: int
+    quantiles: tuple[float, float, float, float, float] | None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values for JSON."""
+        return {
+            "low": self.low,
+            "high": self.high,
+            "count": self.count,
+            "quantiles": None if self.quantiles is None else list(self.quantiles),
+        }
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class GradientNorms:
+    """Norms of the gradients that single samples give a method's loss: estimates, not guarantees.
+
+    Attributes
+    ----------
+    method
+        Whose loss.
+    sigma
+        Of the noise.
+    draws
+        From how many noisy copies p_A is estimated.
+    index
+        Which samples of the data, ascending.
+    p_a
+        Share of the noisy copies of each sample that the network gives its true label.
+    norms
+        ℓ2 norm of each sample's gradient with respect to all trained weights.
+    plain
+        The same with Gaussian noise as it was drawn, for a method that attacks its noise; else None.
+
+    Examples
+    --------
+    >>> p_a, norms = np.array([0.1, 0.5, 0.9, 1.0]), np.array([8.0, 3.0, 1.0, 3.0])
+    >>> found = GradientNorms("gaussian", 0.5, 100, np.arange(4), p_a, norms)
+    >>> found.easy.mean, found.hard.mean, found.even, found.ratio
+    (2.0, 8.0, 1, 0.25)
+    """
+
+    method: str
+    sigma: float
+    draws: int
+    index: NDArray[np.int64]
+    p_a: Floats
+    norms: Floats
+    plain: Floats | None = None
+
+    def __len__(self) -> int:
+        return self.p_a.size
+
+    @cached_property
+    def easy(self) -> NormGroup:
+        """Samples with p_A > ½."""
+        return NormGroup.of(self.norms[self.p_a > 0.5])
+
+    @cached_property
+    def hard(self) -> NormGroup:
+        """Samples with p_A < ½."""
+        return NormGroup.of(self.norms[self.p_a < 0.5])
+
+    @property
+    def even(self) -> int:
+        """Samples with p_A = ½ exactly, which count as neither."""
+        return len(self) - self.easy.count - self.hard.count
+
+    @property
+    def ratio(self) -> float | None:
+        """Mean norm of the easy samples over that of the hard ones; None without one of them, or if theirs is 0."""
+        easy, hard = self.easy.mean, self.hard.mean
+        return None if easy is None or not hard else easy / hard
+
+    @property
+    def ratio_interval(self) -> tuple[float, float] | None:
+        """Approximate 95 % interval of the ratio, over the choice of the samples.
+
+        By the delta method for the logarithm of the ratio, whose variance is the sum of the squared relative standard
+        errors of both means. The level holds as the numbers of easy and of hard samples grow. None where it is
+        undefined: fewer than two of either, or a mean of 0.
+        """
+        ratio, easy, hard = self.ratio, self.easy.relative_error, self.hard.relative_error
+        if ratio is None or easy is None or hard is None:
+            return None
+        wide = _NORMAL * math.hypot(easy, hard)
+        return ratio * math.exp(-wide), ratio * math.exp(wide)
+
+    @cached_property
+    def bins(self) -> tuple[NormBox, ...]:
+        """Distribution of the norms by tenths of p_A."""
+        edges = equal_width_edges(BINS)
+        place = assign(self.p_a, edges)
+        return tuple(_box(edges, where, self.norms[place == where]) for where in range(BINS))
+
+    @cached_property
+    def before(self) -> GradientNorms | None:
+        """The same samples with the noise as it was drawn, for a method that attacks its noise; else None."""
+        return None if self.plain is None else replace(self, norms=self.plain, plain=None)
+
+    @property
+    def sentence(self) -> str:
+        """What was found."""
+        even = f", {self.even} neither" if self.even else ""
+        how = f"by {_counted(self.draws, 'draw')} at sigma {self.sigma:g}" if self.sigma else "without noise"
+        text = (
+            f"Of {_counted(len(self), 'sample')}, {self.easy.count:,} easy (p_A > 1/2) and {self.hard.count:,} hard "
+            f"(p_A < 1/2){even}, {how}: {self._compared()}"
+        )
+        if self.before is not None and self.before.ratio is not None:
+            text += f"; with the noise as drawn, before its attack, {number_text(self.before.ratio)} times"
+        return f"{text}. An estimate, not a guarantee."
+
+    def _compared(self) -> str:
+        ratio, interval = self.ratio, self.ratio_interval
+        if ratio is None:
+            missing = [name for name in ("easy", "hard") if getattr(self, name).count == 0]
+            why = f"none is {missing[0]}" if missing else "the hard ones have gradients of 0"
+            return f"{why}, so that there is no ratio of gradient norms for {self.method}"
+        within = f" (95 % interval {number_text(interval[0])} to {number_text(interval[1])})" if interval else ""
+        return (
+            f"the mean gradient norm of {self.method}'s loss on the easy ones is {number_text(ratio)} times that on "
+            f"the hard ones{within}"
+        )
+
+    def rows(self) -> list[tuple[str, NormGroup, NormGroup, float | None, tuple[float, float] | None]]:
+        """Lines of a table: what, easy, hard, ratio and its interval; two for a method that attacks its noise."""
+        lines = [self] if self.before is None else [self.before, self]
+        names = ["mean norm"] if self.before is None else ["before the attack", "as trained"]
+        return [
+            (name, each.easy, each.hard, each.ratio, each.ratio_interval)
+            for name, each in zip(names, lines, strict=True)
+        ]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values for JSON, without the arrays."""
+        return {
+            "type": "gradient_norms",
+            "method": self.method,
+            "sigma": self.sigma,
+            "draws": self.draws,
+            "n": len(self),
+            **self._numbers(),
+            "even": self.even,
+            "before_attack": None if self.before is None else self.before._numbers(),
+            "sentence": self.sentence,
+        }
+
+    def _numbers(self) -> dict[str, Any]:
+        return {
+            "easy": self.easy.to_dict(),
+            "hard": self.hard.to_dict(),
+            "ratio": self.ratio,
+            "ratio_interval": None if self.ratio_interval is None else list(self.ratio_interval),
+            "bins": [box.to_dict() for box in self.bins],
+        }
+
+    def __repr__(self) -> str:
+        ratio = "undefined" if self.ratio is None else number_text(self.ratio)
+        return f"GradientNorms({self.method!r}, easy={self.easy.count}, hard={self.hard.count}, ratio={ratio})"
+
+    def _repr_html_(self) -> str:
+        rows = [
+            (name, group_text(easy), group_text(hard), ratio_text(ratio, interval))
+            for name, easy, hard, ratio, interval in self.rows()
+        ]
+        header = ["", f"easy ({self.easy.count:,})", f"hard ({self.hard.count:,})", "easy / hard"]
+        caption = f"Gradient norms of {self.method}'s loss, sample by sample"
+        shown = table(header, rows, caption, numeric=(1, 2, 3), row_headers=True)
+        return element("div", shown, element("p", self.sentence))
+
+
+def group_text(group: NormGroup) -> str:
+    """A mean with its standard error.
+
+    Examples
+    --------
+    >>> (
+    ...     group_text(NormGroup(3, 12.345, 0.6789)),
+    ...     group_text(NormGroup(1, 0.5, None)),
+    ...     group_text(NormGroup(0, None, None)),
+    ... )
+    ('12.3 ± 0.68', '0.5', '-')
+    """
+    if group.mean is None:
+        return "-"
+    wide = "" if group.standard_error is None else f" ± {group.standard_error:.2g}"
+    return f"{number_text(group.mean)}{wide}"
+
+
+def ratio_text(ratio: float | None, interval: tuple[float, float] | None) -> str:
+    """A ratio with its interval.
+
+    Examples
+    --------
+    >>> ratio_text(0.45, (0.4, 0.51)), ratio_text(None, None)
+    ('0.45 (0.4 to 0.51)', '-')
+    """
+    if ratio is None:
+        return "-"
+    within = "" if interval is None else f" ({number_text(interval[0])} to {number_text(interval[1])})"
+    return f"{number_text(ratio)}{within}"
+
+
+def number_text(value: float) -> str:
+    """Three digits: these are estimates.
+
+    Examples
+    --------
+    >>> number_text(1234.5), number_text(0.00012345)
+    ('1,234', '0.000123')
+    """
+    return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.3g}"
+
+
+def _counted(count: int, what: str) -> str:
+    return f"{count:,} {what}{'' if count == 1 else 's'}"
+
+
+def _box(edges: Floats, place: int, norms: Floats) -> NormBox:
+    found = None
+    if norms.size:
+        fifth, first, median, third, last = (float(each) for each in np.quantile(norms, QUANTILES))
+        found = fifth, first, median, third, last
+    return NormBox(float(edges[place]), float(edges[place + 1]), norms.size, found)

@@ -1,0 +1,162 @@
+"""MACER: Gaussian training that also widens the certified radius of what is classified correctly."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, ClassVar
+
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+from certcal._checks import InputError, positive, whole_number
+from certcal.training._methods import Parts
+from certcal.training._noise import GaussianNoise
+from certcal.training._objectives import Judged, View
+from certcal.training._recipe import MOST_EPOCHS, Loss, Recipe, real_number
+
+# Below this, the derivative of Φ⁻¹ leaves double precision; Φ⁻¹(1e-300) is -37.
+_LEAST = 1e-300
+# The defaults of Zhai et al.'s code, which are those of CIFAR-10 at σ = 0.25.
+_CIFAR: dict[str, Any] = {
+    "margin": 8.0,
+    "sharpness": 16.0,
+    "deferred": 0,
+    "draws": 16,
+    "epochs": 440,
+    "batch": 64,
+    "learning_rate": 0.01,
+    "milestones": (200, 400),
+    "weight_decay": 5e-4,
+    "sigma_warmup": 0,
+}
+# With which Jeong and Shin's code trains MACER on MNIST.
+_MNIST: dict[str, Any] = {
+    "margin": 8.0,
+    "sharpness": 16.0,
+    "deferred": 30,
+    "draws": 16,
+    "epochs": 90,
+    "batch": 256,
+    "learning_rate": 0.01,
+    "sigma_warmup": 0,
+}
+
+
+@dataclass(frozen=True)
+class Macer:
+    """Cross entropy of the average over the draws, plus a hinge on the soft certified radius: Zhai et al. (2020).
+
+    With f the draws' probabilities and p the average over the draws of softmax(β·logits), a sample of label y adds ::
+
+        -log mean f_y + λ·σ/2·max(0, γ - (Φ⁻¹(p_y) - Φ⁻¹(p_c))),   c the largest class but y,
+
+    of which the second term is there only where p_y > p_c, that is where the soft smoothed prediction is right
+    (Algorithm 1 of the paper). Its gradient is that of -λ times the radius of the soft smoothed classifier, until
+    the radius is γσ/2. The sum is divided by the number of all samples, right or wrong. σ is the epoch's.
+
+    Averages and Φ⁻¹ are taken in double precision, and 1 - p_y is the sum of the other classes, so nothing is lost
+    where the network is certain. Saturated samples add nothing, as in the authors' code, which leaves out what is
+    infinite or further apart than γ; at their γ this gives the same loss but for rounding. (Here a sample is
+    saturated where p_c < 1e-300, which is 74 apart.) Their 1e-10 inside the logarithm is not needed. Where the two
+    largest classes tie, the prediction counts as wrong. If the network gives probabilities, β multiplies their
+    logarithms, which comes to the same as for the logits that they were made of.
+
+    The constants for ``"cifar-10"`` are those of the authors' code, whose defaults are for σ = 0.25. For the other σ
+    it refers to the paper: λ = 4 at 0.5 is in the names of the results that Jeong and Shin (2020) published, and
+    λ = 12 after the first decay of the learning rate at 1 in the commands of Jeong et al. (2023). The latter train for
+    150 epochs at learning rate 0.1 and have both 4 and 6 for λ at 0.5. The constants for ``"mnist"`` are those of
+    Jeong and Shin's code.
+
+    Attributes
+    ----------
+    weight
+        λ.
+    margin
+        γ.
+    sharpness
+        β, the inverse temperature of the softmax in the second term.
+    deferred
+        Epochs at the beginning during which λ is 0.
+
+    Examples
+    --------
+    >>> from certcal.attacks import Found, Target
+    >>> from certcal.training._schedules import Moment
+    >>> view = View(
+    ...     Target(lambda x: x),
+    ...     torch.tensor([[1.0, 0.0]]),
+    ...     torch.tensor([0]),
+    ...     Found(torch.tensor([[1.0, 0.0]])),
+    ...     Moment(0, 0.5, 0.0, 0.1),
+    ...     torch.Generator(),
+    ... )
+    >>> Macer(weight=0.0)(view).loss, Macer(weight=12.0, sharpness=1.0)(view).loss
+    (tensor(0.3133), tensor(20.6172))
+    """
+
+    weight: float = 12.0
+    margin: float = 8.0
+    sharpness: float = 16.0
+    deferred: int = 0
+
+    RECIPE: ClassVar[dict[str, Any]] = {"draws": 16}
+    EPOCHS: ClassVar[tuple[str, ...]] = ("deferred",)
+    PUBLISHED: ClassVar[dict[str, dict[float, dict[str, Any]]]] = {
+        "mnist": {
+            0.25: {**_MNIST, "weight": 16.0},
+            0.5: {**_MNIST, "weight": 16.0},
+            1.0: {**_MNIST, "weight": 6.0},
+        },
+        "cifar-10": {
+            0.25: {**_CIFAR, "weight": 12.0},
+            0.5: {**_CIFAR, "weight": 4.0},
+            1.0: {**_CIFAR, "weight": 12.0, "deferred": 200},
+        },
+    }
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "weight", real_number(self.weight, 0.0, math.inf, "weight"))
+        for name in ("margin", "sharpness"):
+            object.__setattr__(self, name, positive(getattr(self, name), name))
+        remedy = f"pass a whole number of epochs from 0 to {MOST_EPOCHS}"
+        object.__setattr__(self, "deferred", whole_number(self.deferred, 0, MOST_EPOCHS, "deferred", remedy))
+
+    def fits(self, recipe: Recipe) -> None:
+        """Raise unless the second term is there at the end of a recipe's training."""
+        if self.deferred >= recipe.epochs:
+            raise InputError(
+                f"deferred is {self.deferred} of {recipe.epochs} epochs, so that nothing is left of macer; shorten it, "
+                "or train for longer"
+            )
+
+    def parts(self, recipe: Recipe) -> Parts:
+        """Gaussian noise and this loss."""
+        return Parts(GaussianNoise(recipe.draws), partial(self, loss=recipe.loss))
+
+    def __call__(self, view: View, loss: Loss = "smoothed") -> Judged:
+        """The loss, with the cross entropy of the average over the draws or the average of the draws'."""
+        every = view.target.draw_log_probabilities(view.found.inputs)
+        mean = torch.logsumexp(every, 0) - math.log(every.shape[0])
+        entropy = functional.nll_loss(mean if loss == "smoothed" else every.mean(0), view.labels)
+        if self.weight == 0 or view.moment.epoch < self.deferred:
+            return Judged(entropy, mean)
+        missing = self._missing(every, view.labels).sum() / len(view.labels)
+        return Judged(entropy + (self.weight * view.moment.sigma / 2 * missing).to(entropy.dtype), mean)
+
+    def _missing(self, every: Tensor, labels: Tensor) -> Tensor:
+        """γ - (Φ⁻¹(p_y) - Φ⁻¹(p_c)) of the samples that are right and short of γ; gradients of no other."""
+        mean = functional.log_softmax(self.sharpness * every.double(), 2).exp().mean(0)
+        others = mean.scatter(1, labels[:, None], 0.0)
+        rest, runner = others.sum(1), others.amax(1)  # 1 - p_y without cancellation, and p_c
+        right = mean.gather(1, labels[:, None])[:, 0] > runner
+        # Others would have infinite slopes, which even a weight of zero does not make finite: 0·∞.
+        finite = right & (runner > _LEAST)
+        return (self.margin + _quantile(rest[finite]) + _quantile(runner[finite])).clamp_min(0.0)
+
+
+def _quantile(probability: Tensor) -> Tensor:
+    """Φ⁻¹."""
+    return torch.special.ndtri(probability)  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]

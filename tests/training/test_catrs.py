@@ -1,0 +1,268 @@
+"""CAT-RS: its loss by hand and by finite differences, the worse noise, its constants."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+
+from certcal import InputError
+from certcal.attacks import Found, Target
+from certcal.training import constants_of, presets, recipe, train
+from certcal.training._catrs import CatRs, Sought, WorseNoise, catrs_loss, confident_draws, divergence, restored
+from certcal.training._methods import parts_of
+from certcal.training._objectives import View
+from certcal.training._schedules import Moment
+from tests.training.digits import Stopped, data, held_out, network, same_weights, small, stop_at
+
+NOW = Moment(0, 0.5, 0.3, 0.1)
+LABELS = torch.tensor([0, 1, 2, 0, 1, 2, 0, 1])
+
+
+def random(*shape, seed):
+    return torch.randn(shape, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
+
+
+NOISE, WEIGHTS = 0.5 * random(3, 8, 20, seed=2), 0.5 * random(20, 3, seed=3)
+# Most samples are where their class is, so that both few and all draws are right.
+INPUTS = 0.5 * random(8, 20, seed=1) + 0.5 * WEIGHTS.T[LABELS]
+
+
+def target(weights=WEIGHTS):
+    return Target(lambda batch: batch @ weights, noise=NOISE)
+
+
+def seek(scout=WorseNoise(0.25, 4), moment=NOW):  # noqa: B008
+    return scout(target(), INPUTS, LABELS, moment, torch.Generator())
+
+
+def view(weights, scouted, seed=7):
+    generator = torch.Generator().manual_seed(seed)
+    return View(target(weights), INPUTS, LABELS, Found(INPUTS), NOW, generator, scouted)
+
+
+def naive(weights, sought, kept, weight):
+    """The loss, sample by sample and draw by draw."""
+
+    def predict(x):
+        logits = x @ weights
+        powers = np.exp(logits - logits.max())
+        return powers / powers.sum()
+
+    total = 0.0
+    for sample, label in enumerate(LABELS.tolist()):
+        drawn = [predict(INPUTS[sample].numpy() + NOISE[draw, sample].numpy()) for draw in range(3)]
+        total += sum(sorted(-math.log(each[label]) for each in drawn)[: kept[sample]]) / 3
+        if kept[sample] == 3:
+            soft = np.exp(sought.soft[sample].numpy())
+            worse = [predict(sought.noisy[draw, sample].numpy()) for draw in range(3)]
+            total += weight * max(float((soft * np.log(soft / each)).sum()) for each in worse)
+    return total / len(LABELS)
+
+
+def test_the_loss_is_that_of_a_batch_by_hand():
+    # Three draws of two samples. Of the first one cross entropy counts, of the second all three and the worst noise.
+    every = torch.tensor([[[0.6, 0.4], [0.8, 0.2]], [[0.9, 0.1], [0.7, 0.3]], [[0.3, 0.7], [0.6, 0.4]]]).double().log()
+    worse = torch.tensor([[[0.1, 0.9], [0.5, 0.5]], [[0.1, 0.9], [0.4, 0.6]], [[0.1, 0.9], [0.6, 0.4]]]).double().log()
+    soft = torch.tensor([[0.9, 0.1], [0.7, 0.3]]).double().log()
+    loss = catrs_loss(every, worse, soft, torch.tensor([0, 0]), torch.tensor([1, 3]), 2.0)
+    first = -math.log(0.9) / 3
+    second = -(math.log(0.8) + math.log(0.7) + math.log(0.6)) / 3
+    high = 0.7 * math.log(0.7 / 0.4) + 0.3 * math.log(0.3 / 0.6)
+    assert loss.item() == pytest.approx((first + second + 2 * high) / 2, rel=1e-6)
+
+
+def test_the_high_loss_belongs_to_samples_all_of_whose_draws_are_kept():
+    every = random(4, 5, 3, seed=4).log_softmax(2)
+    worse, soft, labels = random(4, 5, 3, seed=5).log_softmax(2), random(5, 3, seed=6).log_softmax(1), LABELS[:5]
+    entropies = (-every).gather(2, labels.expand(4, 5).unsqueeze(2)).squeeze(2).sort(0).values
+    for kept in range(1, 5):
+        number = torch.full((5,), kept)
+        low = entropies[:kept].sum(0).mean() / 4
+        high = divergence(soft, worse).max(0).values.mean() if kept == 4 else 0.0
+        assert torch.isclose(catrs_loss(every, worse, soft, labels, number, 1.5), low + 1.5 * high)
+
+
+def test_the_objective_is_the_loss_computed_sample_by_sample():
+    own, sought = CatRs(high_weight=1.5), seek()
+    judged = own(view(WEIGHTS, sought))
+    every = target().draw_log_probabilities(INPUTS)
+    kept = confident_draws(every, LABELS, torch.Generator().manual_seed(7)).tolist()
+    assert set(kept) == {1, 2, 3}
+    assert judged.loss.item() == pytest.approx(naive(WEIGHTS.numpy(), sought, kept, 1.5), rel=1e-12)
+    assert torch.allclose(judged.log_probabilities, target().log_probabilities(INPUTS))
+
+
+def test_gradients_are_those_of_finite_differences():
+    own, sought = CatRs(high_weight=1.5), seek()
+    weights = WEIGHTS.clone().requires_grad_(True)
+    (gradient,) = torch.autograd.grad(own(view(weights, sought)).loss, weights)
+    for place in range(weights.numel()):
+        step = torch.zeros(weights.numel(), dtype=torch.float64)
+        step[place] = 1e-6
+        step = step.reshape(weights.shape)
+        slope = (own(view(WEIGHTS + step, sought)).loss - own(view(WEIGHTS - step, sought)).loss).item() / 2e-6
+        assert gradient.flatten()[place].item() == pytest.approx(slope, rel=1e-6, abs=1e-8)
+
+
+def test_the_number_of_kept_draws_is_binomial_with_the_share_that_is_right_and_at_least_one():
+    samples = 20_000
+    every = torch.tensor([[0.9, 0.1], [0.9, 0.1], [0.9, 0.1], [0.2, 0.8]]).log().unsqueeze(1).expand(-1, samples, -1)
+    kept = confident_draws(every, torch.zeros(samples, dtype=torch.int64), torch.Generator().manual_seed(0))
+    for number in range(1, 5):
+        chance = math.comb(4, number) * 0.75**number * 0.25 ** (4 - number) + (0.25**4 if number == 1 else 0)
+        spread = math.sqrt(chance * (1 - chance) / samples)
+        assert abs((kept == number).double().mean().item() - chance) < 4 * spread
+    right, wrong = confident_draws(every[:3, :2], torch.tensor([0, 1]), torch.Generator().manual_seed(0)).tolist()
+    assert (right, wrong) == (3, 1)
+
+
+@pytest.mark.parametrize("norm", ["l2", "linf"])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_worse_noise_stays_within_epsilon_of_its_draw(norm, dtype):
+    seen = Target(lambda batch: batch @ WEIGHTS.to(dtype), noise=NOISE.to(dtype))
+    noisy = WorseNoise(0.25, 4, 3.0, norm)(seen, INPUTS.to(dtype), LABELS, NOW, torch.Generator()).noisy
+    assert noisy.shape == NOISE.shape
+    start = INPUTS.to(dtype) + NOISE.to(dtype)
+    change = (noisy.double() - start.double()).flatten(0, 1)
+    lengths = change.norm(dim=1) if norm == "l2" else change.abs().amax(1)
+    assert lengths.max().item() <= 0.3
+    assert lengths.min().item() > 0.2
+
+
+def test_one_step_is_long_enough_to_reach_the_edge_and_many_short_ones_are_not():
+    start = INPUTS + NOISE
+    edge = (seek(WorseNoise(0.25, 1)).noisy - start).norm(dim=2)
+    assert torch.allclose(edge, torch.full_like(edge, 0.3))
+    # Steps of 2vε/T.
+    short = (seek(WorseNoise(0.25, 1, 0.01)).noisy - start).norm(dim=2)
+    assert bool((short <= 0.006 + 1e-12).all())
+    assert short.mean().item() > 0.0045
+
+
+def test_worse_noise_is_further_from_the_smoothed_prediction_at_every_draw():
+    sought = seek()
+    every = target().draw_log_probabilities(INPUTS)
+    worse = Target(lambda batch: batch @ WEIGHTS).log_probabilities(sought.noisy.flatten(0, 1)).reshape(every.shape)
+    assert bool((divergence(sought.soft, worse) > divergence(sought.soft, every)).all())
+
+
+def test_noise_gets_back_the_mean_and_the_deviation_that_were_drawn():
+    drawn, moved = random(5, 2, 3, seed=1), 3 * random(5, 2, 3, seed=2) + 4
+    back = restored(moved, drawn)
+    for kind in (torch.mean, lambda each, axis: torch.std(each, axis, correction=0)):
+        assert torch.allclose(kind(back.flatten(1), 1), kind(drawn.flatten(1), 1))
+    shape = [(each - each.mean(1, keepdim=True)) for each in (back.flatten(1), moved.flatten(1))]
+    assert torch.allclose(torch.cosine_similarity(*shape), torch.ones(5, dtype=torch.float64))
+    assert torch.allclose(restored(drawn, drawn), drawn)
+    # Noise of a single entry has no deviation, and stays what it was.
+    assert torch.equal(restored(moved[:, :1, 0], drawn[:, :1, 0]), drawn[:, :1, 0])
+    # Inside a ball that is wide enough, the noise that is found has them too.
+    found = seek(moment=replace(NOW, epsilon=3.0)).noisy - INPUTS
+    assert torch.allclose(found.mean(2), NOISE.mean(2))
+    assert torch.allclose(found.std(2), NOISE.std(2))
+
+
+@pytest.mark.parametrize(("target_sigma", "shrunk"), [(0.25, 0.5), (0.1, 0.2), (0.5, 1.0), (3.0, 1.0)])
+def test_the_soft_label_is_predicted_under_the_same_draws_shrunk_to_its_own_sigma(target_sigma, shrunk):
+    soft = seek(WorseNoise(target_sigma, 1)).soft
+    calm = Target(lambda batch: batch @ WEIGHTS, noise=shrunk * NOISE)
+    assert torch.allclose(soft, calm.log_probabilities(INPUTS))
+    assert not soft.requires_grad
+
+
+def test_while_epsilon_is_zero_the_worst_of_the_drawn_noise_counts():
+    sought = seek(moment=replace(NOW, epsilon=0.0))
+    assert sought.noisy is None
+    drawn = CatRs()(view(WEIGHTS, Sought(sought.soft, INPUTS + NOISE))).loss
+    assert torch.isclose(CatRs()(view(WEIGHTS, sought)).loss, drawn)
+    tiny = seek(moment=replace(NOW, epsilon=1e-9))
+    assert CatRs()(view(WEIGHTS, tiny)).loss.item() == pytest.approx(drawn.item(), rel=1e-8)
+
+
+def test_the_same_seed_gives_the_same_bits_and_another_seed_others():
+    sought = seek()
+    losses = [CatRs()(view(WEIGHTS, sought, seed=seed)).loss.item() for seed in (1, 1, 2)]
+    assert losses[0] == losses[1] != losses[2]
+
+
+@pytest.mark.parametrize("outputs", ["logits", "probabilities"])
+def test_extreme_outputs_give_finite_losses_and_gradients(outputs):
+    weights = torch.tensor([[1.0, -1.0], [-1.0, 1.0]], requires_grad=True)
+
+    def network(batch):
+        out = 1e20 * batch @ weights
+        return out if outputs == "logits" else (out > 0).float() + 0 * weights.sum() + 0 * batch
+
+    inputs, labels = torch.tensor([[1.0, -1.0], [1.0, -1.0]]), torch.tensor([0, 1])
+    seen = Target(network, outputs, torch.tensor([[[0.1, 0.2]], [[-0.2, 0.1]]]).expand(2, 2, 2))
+    sought = WorseNoise(0.25, 2)(seen, inputs, labels, replace(NOW, epsilon=5.0), torch.Generator())
+    assert bool(sought.noisy.isfinite().all())
+    sought = Sought(sought.soft, -sought.noisy)
+    loss = CatRs()(View(seen, inputs, labels, Found(inputs), NOW, torch.Generator(), sought)).loss
+    (gradient,) = torch.autograd.grad(loss, weights)
+    assert math.isfinite(loss.item())
+    assert bool(gradient.isfinite().all())
+
+
+@pytest.mark.parametrize(
+    ("constants", "message"),
+    [
+        ({"high_weight": 0.0}, "high_weight is 0.0; pass a positive finite number"),
+        ({"high_weight": None}, "high_weight is None; pass a positive number"),
+        ({"target_sigma": float("inf")}, "target_sigma is inf; pass a positive finite number"),
+        ({"target_sigma": -0.25}, "target_sigma is -0.25; pass a positive finite number"),
+    ],
+)
+def test_bad_constants_are_refused_in_a_sentence(constants, message):
+    with pytest.raises(InputError) as refused:
+        recipe("cat-rs", sigma=0.5, **constants)
+    assert str(refused.value) == message
+
+
+def test_presets_are_what_the_authors_code_states():
+    assert presets("cat-rs") == {
+        "mnist": (0.25,),
+        "cifar-10": (0.25, 0.5, 1.0),
+        "cifar-100": (0.25, 0.5, 1.0),
+        "imagenet": (1.0,),
+    }
+    for name in ("cifar-10", "cifar-100"):
+        for sigma, weight in ((0.25, 0.5), (0.5, 1.0), (1.0, 2.0)):
+            made = recipe("cat-rs", sigma=sigma, preset=name)
+            assert (made.draws, made.epsilon, made.attack_steps, made.batch) == (4, 1.0, 4, 64)
+            assert (made.sigma_warmup, made.epsilon_delay, made.epsilon_warmup) == (0, 0, 0)
+            assert (made.epochs, made.learning_rate, made.milestones) == (150, 0.1, (50, 100))
+            assert made.own == CatRs(high_weight=weight, target_sigma=0.25)
+    assert recipe("cat-rs", sigma=0.25, preset="mnist").learning_rate == 0.01
+    made = recipe("cat-rs", sigma=1.0, preset="imagenet")
+    assert (made.draws, made.attack_steps, made.epochs, made.milestones) == (2, 1, 90, (30, 60, 85))
+    assert made.own == CatRs(high_weight=2.0)
+    with pytest.raises(InputError, match=r"sigma is 0\.5, and preset 'mnist' of cat-rs has constants for 0\.25"):
+        recipe("cat-rs", preset="mnist", sigma=0.5)
+
+
+def test_without_a_preset_it_has_the_authors_usual_numbers():
+    made = recipe("catrs", sigma=0.5)
+    assert (made.draws, made.epsilon, made.attack_steps, made.loss) == (4, 1.0, 4, "draws")
+    assert constants_of("cat-rs") == {"high_weight": 1.0, "target_sigma": 0.25}
+
+
+def test_its_parts_are_noise_the_search_and_the_loss():
+    made = recipe("cat-rs", sigma=0.5, norm="linf", attack_steps=3, attack_scale=0.5, target_sigma=0.1)
+    parts = parts_of(made)
+    assert parts.adversary is None
+    assert parts.objective == made.own
+    assert parts.scout == WorseNoise(0.1, 3, 0.5, "linf")
+
+
+def test_training_with_several_draws_learns_and_resumes_to_the_same_bits(tmp_path):
+    plan = small("cat-rs", draws=4, epochs=13, batch=32, learning_rate=0.05)
+    whole = train(network(), data(300), plan, test=held_out())
+    assert whole.history[-1]["test_accuracy"] > 0.5
+    with pytest.raises(Stopped):
+        train(network(), data(300), plan, out=tmp_path / "run", checkpoint_seconds=0.0, progress=stop_at(40))
+    assert same_weights(whole, train(network(), data(300), plan, out=tmp_path / "run"))

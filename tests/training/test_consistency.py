@@ -1,0 +1,159 @@
+"""The loss of consistency regularisation by hand, its gradients, and where its terms vanish."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+import torch
+
+from certcal import InputError
+from certcal.attacks import Found, Target
+from certcal.training import constants_of, presets, recipe
+from certcal.training._consistency import Consistency
+from certcal.training._methods import parts_of
+from certcal.training._objectives import MeanCrossEntropy, SmoothedCrossEntropy, View
+from certcal.training._schedules import Moment
+
+NOW = Moment(0, 0.5, 0.0, 0.1)
+
+
+def seen(logits, labels, outputs="logits"):
+    """Samples whose network outputs under each draw are given: (draws, n, classes)."""
+    clean = torch.zeros(logits.shape[1:], dtype=logits.dtype)
+    target = Target(lambda batch: batch, outputs, noise=logits)
+    return View(target, clean, torch.tensor(labels), Found(clean), NOW, torch.Generator())
+
+
+# Two draws of two samples.
+DRAWS = torch.log(torch.tensor([[[0.9, 0.1], [0.2, 0.8]], [[0.5, 0.5], [0.6, 0.4]]], dtype=torch.float64))
+
+
+def test_a_batch_of_two_samples_and_two_draws_is_what_it_is_by_hand():
+    # Averages .7 .3 and .4 .6; labels 0 and 0.
+    cross_entropy = -(math.log(0.9) + math.log(0.5) + math.log(0.2) + math.log(0.6)) / 4
+    one = 0.7 * math.log(0.7 / 0.9) + 0.3 * math.log(0.3 / 0.1)
+    two = 0.7 * math.log(0.7 / 0.5) + 0.3 * math.log(0.3 / 0.5)
+    three = 0.4 * math.log(0.4 / 0.2) + 0.6 * math.log(0.6 / 0.8)
+    four = 0.4 * math.log(0.4 / 0.6) + 0.6 * math.log(0.6 / 0.4)
+    entropy = -(0.7 * math.log(0.7) + 0.3 * math.log(0.3) + 0.4 * math.log(0.4) + 0.6 * math.log(0.6)) / 2
+    judged = Consistency(weight=20.0, entropy=0.5)(seen(DRAWS, [0, 0]))
+    expected = cross_entropy + 20 * (one + two + three + four) / 4 + 0.5 * entropy
+    assert judged.loss.item() == pytest.approx(expected, rel=1e-12)
+    assert judged.log_probabilities.exp().tolist() == [
+        pytest.approx([0.7, 0.3], rel=1e-12),
+        pytest.approx([0.4, 0.6], rel=1e-12),
+    ]
+
+
+def test_the_recipe_says_which_cross_entropy():
+    usual = recipe("consistency", weight=0.0, entropy=0.0)
+    assert usual.loss == "draws"
+    assert parts_of(usual).objective(seen(DRAWS, [0, 1])).loss.item() == pytest.approx(
+        MeanCrossEntropy()(seen(DRAWS, [0, 1])).loss.item(), rel=1e-12
+    )
+    smoothed = recipe("consistency", weight=0.0, entropy=0.0, loss="smoothed")
+    assert parts_of(smoothed).objective(seen(DRAWS, [0, 1])).loss.item() == pytest.approx(
+        SmoothedCrossEntropy()(seen(DRAWS, [0, 1])).loss.item(), rel=1e-12
+    )
+
+
+START = 3 * torch.randn((4, 3), generator=torch.Generator().manual_seed(1), dtype=torch.float64)
+
+
+@pytest.mark.parametrize(("weight", "entropy"), [(10.0, 0.0), (0.0, 3.0), (10.0, 0.5)])
+def test_gradients_are_those_of_finite_differences(weight, entropy):
+    random = torch.Generator().manual_seed(3)
+    inputs = torch.rand((8, 4), generator=random, dtype=torch.float64)
+    noise = 0.5 * torch.randn((3, 8, 4), generator=random, dtype=torch.float64)
+    labels = torch.tensor([0, 1, 2, 0, 1, 2, 0, 1])
+
+    def view(weights):
+        return View(
+            Target(lambda batch: batch @ weights, noise=noise), inputs, labels, Found(inputs), NOW, torch.Generator()
+        )
+
+    consistency = Consistency(weight, entropy)
+    weights = START.clone().requires_grad_(True)
+    seen_now = view(weights)
+    (gradient,) = torch.autograd.grad(consistency(seen_now).loss, weights)
+    (plain,) = torch.autograd.grad(MeanCrossEntropy()(seen_now).loss, weights)
+    for place in range(weights.numel()):
+        step = torch.zeros(weights.numel(), dtype=torch.float64)
+        step[place] = 1e-6
+        step = step.reshape(weights.shape)
+        with torch.no_grad():
+            slope = (consistency(view(START + step)).loss - consistency(view(START - step)).loss).item() / 2e-6
+        assert gradient.flatten()[place].item() == pytest.approx(slope, rel=1e-5, abs=1e-7)
+    assert (gradient - plain).abs().max() > 0.01
+
+
+def test_draws_that_agree_have_no_divergence():
+    same = DRAWS[:1].repeat(4, 1, 1)
+    without = Consistency(0.0, 0.0)(seen(same, [0, 1])).loss.item()
+    assert Consistency(1e3, 0.0)(seen(same, [0, 1])).loss.item() == pytest.approx(without, rel=1e-10)
+    assert Consistency(1e3, 0.0)(seen(DRAWS, [0, 1])).loss.item() > without + 10
+
+
+def test_a_single_draw_leaves_the_entropy_only():
+    one = seen(DRAWS[:1], [0, 1])
+    spread = -sum(p * math.log(p) for p in (0.9, 0.1, 0.2, 0.8)) / 2
+    difference = Consistency(50.0, 2.0)(one).loss - MeanCrossEntropy()(one).loss
+    assert difference.item() == pytest.approx(2 * spread, rel=1e-12)
+
+
+def test_a_network_of_probabilities_has_the_same_loss():
+    expected = Consistency()(seen(DRAWS, [0, 1])).loss.item()
+    assert Consistency()(seen(DRAWS.exp(), [0, 1], "probabilities")).loss.item() == pytest.approx(expected, rel=1e-12)
+
+
+@pytest.mark.parametrize("size", [1.0, 50.0, 1e4])
+def test_gradients_are_finite_however_certain_the_network_is(size):
+    signs = torch.tensor([[[1.0, -1, -1], [1, -1, -1], [-1, 1, 1]], [[1, -1, -1], [-1, 1, -1], [-1, 1, 1]]])
+    rows = (size * signs).requires_grad_(True)
+    judged = Consistency()(seen(rows, [0, 0, 0]))
+    (gradient,) = torch.autograd.grad(judged.loss, rows)
+    assert torch.isfinite(judged.loss)
+    assert torch.isfinite(gradient).all()
+
+
+@pytest.mark.parametrize("name", ["weight", "entropy"])
+@pytest.mark.parametrize("value", [-0.5, math.nan, math.inf, "much", None])
+def test_bad_constants_are_refused_in_one_sentence(name, value):
+    with pytest.raises(InputError) as told:
+        recipe("consistency", **{name: value})
+    assert str(told.value) == f"{name} is {value!r}; pass a finite number of at least 0"
+
+
+def test_the_presets_are_the_published_constants():
+    assert presets("consistency") == {
+        "mnist": (0.25, 0.5, 1.0),
+        "cifar-10": (0.25, 0.5, 1.0),
+        "imagenet": (0.5, 1.0),
+    }
+    made = {
+        (name, sigma): recipe("consistency", preset=name, sigma=sigma)
+        for name, levels in presets("consistency").items()
+        for sigma in levels
+    }
+    assert {where: (each.own.weight, each.own.entropy) for where, each in made.items()} == {
+        ("mnist", 0.25): (10.0, 0.5),
+        ("mnist", 0.5): (5.0, 0.5),
+        ("mnist", 1.0): (5.0, 0.5),
+        ("cifar-10", 0.25): (20.0, 0.5),
+        ("cifar-10", 0.5): (10.0, 0.5),
+        ("cifar-10", 1.0): (10.0, 0.5),
+        ("imagenet", 0.5): (5.0, 0.5),
+        ("imagenet", 1.0): (5.0, 0.1),
+    }
+    for (name, _), each in made.items():
+        assert (each.draws, each.loss, each.sigma_warmup, each.weight_decay) == (2, "draws", 0, 1e-4)
+        epochs, batch, rate = {"mnist": (90, 128, 0.01), "cifar-10": (150, 128, 0.1), "imagenet": (90, 100, 0.1)}[name]
+        assert (each.epochs, each.batch, each.learning_rate) == (epochs, batch, rate)
+        assert each.milestones == (epochs // 3, 2 * epochs // 3)
+
+
+def test_without_a_preset_there_are_two_draws():
+    made = recipe("consistency")
+    assert (made.draws, made.loss, made.batch, made.own) == (2, "draws", 256, Consistency())
+    assert constants_of("consistency") == {"weight": 10.0, "entropy": 0.5}
