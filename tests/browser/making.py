@@ -16,6 +16,7 @@ from certcal.models import wrap
 from certcal.report.page import page
 from certcal.smoothing import Run, sample
 from tests.report.attacked import attacked_results
+from tests.report.compared_families import rich
 from tests.report.recalibrated import recalibrated_run
 from tests.report.studied import studied_results
 
@@ -41,6 +42,7 @@ RICH = ("groups", "intervals", "run", "comparison", "nothing-certified")
 ATTACK = "attack"
 RECALIBRATION = "recalibration"
 STUDY = "study"
+FAMILIES = "families"
 HOSTILE_PAGES = ("hostile-table", "hostile-intervals", "hostile-run", "hostile-comparison")
 SIDE = 8
 
@@ -68,10 +70,11 @@ def make(folder: Path) -> dict[str, Path]:
     np.savez(data, inputs=images, labels=labels)
     small, large = draw(folder / "small-noise", 0.25), draw(folder / "large-noise", 0.5)
 
-    made = {name: folder / f"{name}.html" for name in (*PAGES, ATTACK, RECALIBRATION, STUDY, *HOSTILE_PAGES)}
+    made = {name: folder / f"{name}.html" for name in (*PAGES, ATTACK, RECALIBRATION, STUDY, FAMILIES, *HOSTILE_PAGES)}
     page(attacked_results(source=HOSTILE)).save(made[ATTACK])
     page(recalibrated_run(source=HOSTILE)).save(made[RECALIBRATION])
     page(studied_results(source=HOSTILE)).save(made[STUDY])
+    page(rich()).save(made[FAMILIES])
     report(made["table"], table, "--bootstrap", 0)
     report(made["groups"], table, "--by", "hospital", "--bootstrap", 20)
     report(made["intervals"], intervals, "--by", "group")

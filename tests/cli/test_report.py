@@ -7,6 +7,7 @@ import json
 import re
 import shlex
 import subprocess
+from pathlib import Path
 
 import click
 import numpy as np
@@ -193,6 +194,40 @@ def test_several_runs_become_a_comparison(certcal_command, run, here):
     assert (ran.code, ran.err) == (0, "wrote comparison.html\n")
     assert [entry["name"] for entry in numbers(here / "comparison.html")["runs"]] == ["A", "B"]
     assert len(numbers(here / "comparison.html")["provenance"]["inputs"]) == 1
+
+
+def test_named_runs_become_a_comparison_of_families(certcal_command, run, here):
+    ran = certcal_command("report", f"plain={run}", f"other={run}", "--radius", "0,0.25")
+    assert (ran.code, ran.err) == (0, "wrote comparison.html\n")
+    found = numbers(here / "comparison.html")
+    assert [family["name"] for family in found["families"]] == ["plain", "other"]
+    assert found["at"] == [0, 0.25]
+    assert [Path(name) for name, _, _ in map(dict.values, found["provenance"]["inputs"])] == [run]
+    assert all(flat(sentence) in flat(ran.out) for sentence in found["sentences"])
+    before = (here / "comparison.html").read_text()
+    again = certcal_command("compare", f"plain={run}", f"other={run}", "--radius", "0,0.25", "-o", "page.html")
+    assert again.code == 0
+    drawn = re.compile(r"<main.*?<section id=\"provenance\"", re.DOTALL)
+    assert drawn.findall((here / "page.html").read_text()) == drawn.findall(before)
+
+
+@pytest.mark.parametrize(
+    ("sources", "options", "text"),
+    [
+        (("plain={run}", "{run}"), (), "has no name, and plain="),
+        (("plain=nothing", "other={run}"), (), "nothing: there is no such table, run or log; check the path"),
+        (("plain={scores}", "other={run}"), (), "this is a table, and only runs and logs are compared"),
+        (("plain={run}", "plain={run}"), (), "have the same sigma"),
+        (("plain={run}", "other={run}"), ("--familywise",), "--familywise is for a run, and these are families"),
+        (("plain={run}", "other={run}"), ("--alpha", "0"), "--alpha is 0, and certificates from noise may fail"),
+    ],
+)
+def test_mistakes_with_families_are_one_sentence(certcal_command, run, scores, here, sources, options, text):
+    ran = certcal_command("report", *(each.format(run=run, scores=scores) for each in sources), *options)
+    assert ran.code == 2
+    assert text in flat(ran.err)
+    assert len(ran.err.strip().splitlines()) == 1
+    assert list(here.iterdir()) == []
 
 
 @pytest.mark.parametrize(

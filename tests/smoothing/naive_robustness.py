@@ -103,3 +103,20 @@ def walk(
                 mean += chance * value(k, n)
     mean += sum(chance * value(k, budget) for k, chance in alive.items())
     return ends, mean
+
+
+def beyond_chance(pairs: Sequence[tuple[Fraction, Fraction]], level: Fraction, grid: int) -> set[tuple[int, Fraction]]:
+    """Who is ahead (0 or 1) at which p, by sign tests on multiples of 1 / grid: up from 1/2, up and down from 0.9."""
+    points = [Fraction(i, grid) for i in range(grid // 2, grid + 1)]
+    beginning = points.index(Fraction(9, 10))
+    orders = [points, points[beginning:], points[beginning::-1]]
+    found: set[tuple[int, Fraction]] = set()
+    for side in (0, 1):
+        for order in orders:
+            for p in order:
+                alone = sum(1 for pair in pairs if pair[side] >= p > pair[1 - side])
+                other = sum(1 for pair in pairs if pair[1 - side] >= p > pair[side])
+                if alone == 0 or tail(alone, alone + other, Fraction(1, 2)) > level / 5:
+                    break
+                found.add((side, p))
+    return found

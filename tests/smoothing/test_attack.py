@@ -18,7 +18,7 @@ from certcal.data import embedded_network
 from certcal.models import wrap
 from certcal.smoothing import CONFIDENCES, Counts, certificates, sample
 
-IMAGES = 40
+IMAGES = 24
 RADII = (0.125, 0.25)
 # Fresh draws that tell where an attack has arrived, and how far off the truth a mean of them is: by Hoeffding's
 # inequality more than this with probability below 1e-9 for each of the few hundred means that are looked at.

@@ -1,4 +1,4 @@
-"""What ``certcal compare`` compares."""
+"""What ``certcal compare`` compares: runs and logs one by one, or under the names of families."""
 
 from __future__ import annotations
 
@@ -10,8 +10,36 @@ from typing import Any
 
 from certcal._checks import InputError
 from certcal.cli._sources import existing
-from certcal.report.results import ComparedResults
-from certcal.smoothing.robustness import VoteRecord, compare
+from certcal.report.results import ComparedResults, FamilyResults
+from certcal.smoothing.robustness import compare, compare_families
+from certcal.smoothing.robustness._settings import DEFAULT
+from certcal.smoothing.robustness._votes import named
+
+_ALPHA = 0.001
+
+
+def family_names(arguments: Sequence[str]) -> tuple[tuple[str, str], ...] | None:
+    """Names and paths of NAME=PATH, or None when the arguments are paths; what exists as written is a path.
+
+    Examples
+    --------
+    >>> family_names(["gaussian=run-a", "acr=run-b"])
+    (('gaussian', 'run-a'), ('acr', 'run-b'))
+    >>> family_names(["run-a", "run-b"]) is None
+    True
+    >>> family_names(["gaussian=run-a", "run-b"])
+    Traceback (most recent call last):
+        ...
+    certcal._checks.InputError: run-b has no name, and gaussian=run-a has one; name all, as NAME=PATH, or none
+    """
+    given = [("", text) if "=" not in text or _exists(text) else _split(text) for text in arguments]
+    plain = [text for name, text in given if not name]
+    if len(plain) == len(given):
+        return None
+    if plain:
+        first = next(text for text, (name, _) in zip(arguments, given, strict=True) if name)
+        raise InputError(f"{plain[0]} has no name, and {first} has one; name all, as NAME=PATH, or none")
+    return tuple(given)
 
 
 def load_and_compare(
@@ -22,20 +50,51 @@ def load_and_compare(
     alpha: float | None,
 ) -> ComparedResults:
     """Read runs (folders) and logs (files), name them by letters, and compare them."""
-    names = letters(len(paths))
-    logs = [path for path in paths if not Path(path).is_dir()]
-    each_sigma = _spread(sigmas, logs, "--sigma")
-    each_draws = _spread(draws, logs, "-n")
-    sources: list[Any] = []
-    for path, name in zip(paths, names, strict=True):
-        if Path(path).is_dir():
-            from certcal.smoothing import open_run
-
-            sources.append(VoteRecord.from_counts(open_run(path).counts(), name))
-        else:
-            sources.append(_log(path, name, each_sigma.get(path), each_draws.get(path), alpha))
-    found = compare(sources, list(radii) or None, alpha=0.001 if alpha is None else alpha)
+    sources = [
+        named(source, name)
+        for source, name in zip(_read(paths, sigmas, draws, alpha), letters(len(paths)), strict=True)
+    ]
+    found = compare(sources, list(radii) or None, alpha=_ALPHA if alpha is None else alpha)
     return ComparedResults(tuple(paths), found)
+
+
+def load_families(
+    sources: Sequence[tuple[str, str]],
+    radii: Sequence[float] = (),
+    sigmas: Sequence[float] = (),
+    draws: Sequence[int] = (),
+    alpha: float | None = None,
+    settings: Sequence[tuple[int, float]] = (),
+) -> FamilyResults:
+    """Read runs and logs, put them into their families, and compare these.
+
+    Parameters
+    ----------
+    sources
+        Names of families and paths.
+    radii, alpha
+        Of the comparison.
+    sigmas, draws
+        Of logs.
+    settings
+        Draws and alpha to read certified accuracy at.
+    """
+    read = _read([path for _, path in sources], sigmas, draws, alpha)
+    families: dict[str, list[Any]] = {}
+    paths: dict[tuple[str, float], str] = {}
+    for (name, path), source in zip(sources, read, strict=True):
+        if (name, source.sigma) in paths:
+            raise InputError(
+                f"{name}={path} and {name}={paths[name, source.sigma]} have the same sigma {source.sigma:g}, and a "
+                "family has one run per noise level; give one of them another name"
+            )
+        families.setdefault(name, []).append(source)
+        paths[name, source.sigma] = path
+    found = compare_families(
+        families, list(radii) or None, alpha=_ALPHA if alpha is None else alpha, settings=settings or DEFAULT
+    )
+    origins = ((family.name, paths[family.name, run.sigma]) for family in found.families for run in family.runs)
+    return FamilyResults(tuple(origins), found)
 
 
 def letters(count: int) -> list[str]:
@@ -64,18 +123,23 @@ def _spread(values: Sequence[Any], logs: Sequence[str], option: str) -> dict[str
     return dict(zip(logs, list(values) * (len(logs) if len(values) == 1 else 1), strict=True))
 
 
-class _Named:
-    """A log under a name of its own."""
+def _read(paths: Sequence[str], sigmas: Sequence[float], draws: Sequence[int], alpha: float | None) -> list[Any]:
+    """Counts of runs, and logs."""
+    logs = [path for path in paths if not Path(path).is_dir()]
+    each_sigma = _spread(sigmas, logs, "--sigma")
+    each_draws = _spread(draws, logs, "-n")
+    sources: list[Any] = []
+    for path in paths:
+        if Path(path).is_dir():
+            from certcal.smoothing import open_run
 
-    def __init__(self, log: Any, name: str) -> None:
-        self.radii, self.alpha, self.notes = log.radii, log.alpha, log.notes
-        self._log, self._name = log, name
-
-    def record(self, name: str = "") -> VoteRecord:
-        return self._log.record(name or self._name)
+            sources.append(open_run(path).counts())
+        else:
+            sources.append(_log(path, each_sigma.get(path), each_draws.get(path), alpha))
+    return sources
 
 
-def _log(path: str, name: str, sigma: float | None, n: int | None, alpha: float | None) -> _Named:
+def _log(path: str, sigma: float | None, n: int | None, alpha: float | None) -> Any:
     from certcal.smoothing import LogWarning, read_log
 
     existing(path, "run or log")
@@ -86,4 +150,19 @@ def _log(path: str, name: str, sigma: float | None, n: int | None, alpha: float 
         raise InputError(f"{path}: a log does not say how it was certified; give {missing}")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", LogWarning)  # it is in the log's notes, which are shown
-        return _Named(read_log(path, sigma=sigma, n=n, alpha=alpha), name)
+        return read_log(path, sigma=sigma, n=n, alpha=alpha)
+
+
+def _exists(text: str) -> bool:
+    try:
+        return Path(text).exists()
+    except (OSError, ValueError):  # a name that is too long, or no name at all
+        return False
+
+
+def _split(text: str) -> tuple[str, str]:
+    name, _, path = text.partition("=")
+    if not name.strip() or not path:
+        what = "path after" if name.strip() else "name before"
+        raise InputError(f"{text} has no {what} the '='; write NAME=PATH, such as gaussian=run")
+    return name.strip(), path

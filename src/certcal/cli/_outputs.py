@@ -16,6 +16,7 @@ from certcal.report.results import (
     BoundedResults,
     CertifiedResults,
     ComparedResults,
+    FamilyResults,
     MeasuredResults,
     RecalibratedPredictions,
     RecalibratedResults,
@@ -27,6 +28,7 @@ Results: TypeAlias = (
     MeasuredResults
     | CertifiedResults
     | ComparedResults
+    | FamilyResults
     | BoundedResults
     | AttackedResults
     | RecalibratedResults

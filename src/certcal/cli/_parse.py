@@ -150,6 +150,20 @@ def parse_share(
     return share
 
 
+def parse_setting(ctx: click.Context | None, param: click.Parameter | None, value: str) -> tuple[int, float]:
+    """Turn ``100,0.01`` into a number of draws and a level.
+
+    Examples
+    --------
+    >>> parse_setting(None, None, "100,0.01")
+    (100, 0.01)
+    """
+    parts = value.split(",")
+    if len(parts) != 2:
+        raise click.BadParameter(f"{value!r} is not draws and alpha, such as 100,0.01", ctx, param)
+    return whole_number(1, 2**53)(ctx, param, parts[0]), parse_share(ctx, param, parts[1], example="0.01")
+
+
 def parse_size(ctx: click.Context | None, param: click.Parameter | None, value: str) -> int:
     """Turn ``2GB``, ``500 MB`` or ``1.5GiB`` into bytes.
 

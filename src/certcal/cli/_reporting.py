@@ -21,10 +21,10 @@ from certcal.data._layout import OPTIONS
 from certcal.data._roles import LOWER, UPPER
 from certcal.report._text import printable
 from certcal.report.bounds import bound_sentences
-from certcal.report.results import CertifiedResults, ComparedResults, MeasuredResults, StudiedResults
+from certcal.report.results import CertifiedResults, ComparedResults, FamilyResults, MeasuredResults, StudiedResults
 from certcal.smoothing import open_run
 
-Results: TypeAlias = MeasuredResults | CertifiedResults | ComparedResults | StudiedResults
+Results: TypeAlias = MeasuredResults | CertifiedResults | ComparedResults | FamilyResults | StudiedResults
 
 # What a source can be, and in how many words.
 KINDS = {
@@ -32,6 +32,7 @@ KINDS = {
     "intervals": "a table of intervals",
     "run": "a run",
     "comparison": "runs or logs to compare",
+    "families": "families to compare",
     "study": "a table of a study",
 }
 _ALPHA_OF_RUNS = 0.001
@@ -47,10 +48,10 @@ _FOR = {
     **dict.fromkeys(_CERTIFIED, ("intervals",)),
     **dict.fromkeys(_BOTH, ("predictions", "intervals")),
     "confidence": ("predictions", "run"),
-    "radius": ("intervals", "run", "comparison"),
-    "alpha": ("intervals", "run", "comparison"),
+    "radius": ("intervals", "run", "comparison", "families"),
+    "alpha": ("intervals", "run", "comparison", "families"),
     **dict.fromkeys(("familywise", "drawn_only", "data"), ("run",)),
-    **dict.fromkeys(("sigmas", "draws"), ("comparison",)),
+    **dict.fromkeys(("sigmas", "draws"), ("comparison", "families")),
 }
 _SPELLED = {"sigmas": "--sigma", "draws": "-n"}
 
@@ -70,11 +71,14 @@ def kind_of(sources: Sequence[str], given: Iterable[str]) -> str:
     Parameters
     ----------
     sources
-        Files and folders.
+        Files and folders, or NAME=PATH for the runs of families.
     given
         Names of the options that were given.
     """
-    paths = [existing(source, "table, run or log") for source in sources]
+    paths = [existing(source, "table, run or log") for source in paths_of(sources)]
+    if families_of(sources) is not None:
+        _refuse_tables(paths)
+        return "families"
     if len(paths) > 1:
         _refuse_tables(paths)
         return "comparison"
@@ -94,6 +98,25 @@ def kind_of(sources: Sequence[str], given: Iterable[str]) -> str:
     if options & {"confidence", "probabilities", "logits"}:
         return "predictions"
     return "intervals" if names & set(LOWER) and names & set(UPPER) else "predictions"
+
+
+def families_of(sources: Sequence[str]) -> tuple[tuple[str, str], ...] | None:
+    """Names and paths where the sources are named, else None."""
+    from certcal.cli._compared import family_names
+
+    return family_names(sources)
+
+
+def paths_of(sources: Sequence[str]) -> list[str]:
+    """The files and folders of the sources, without the names of families.
+
+    Examples
+    --------
+    >>> paths_of(["gaussian=runs/a", "acr=runs/b"]), paths_of(["a", "b"])
+    (['runs/a', 'runs/b'], ['a', 'b'])
+    """
+    named = families_of(sources)
+    return list(sources) if named is None else [path for _, path in named]
 
 
 def _is_study(names: Iterable[str]) -> bool:
@@ -141,10 +164,10 @@ def default_name(sources: Sequence[str]) -> str:
 
     Examples
     --------
-    >>> default_name(["data/scores.csv.gz"]), default_name(["a", "b"])
-    ('scores.html', 'comparison.html')
+    >>> default_name(["data/scores.csv.gz"]), default_name(["a", "b"]), default_name(["gaussian=a"])
+    ('scores.html', 'comparison.html', 'comparison.html')
     """
-    if len(sources) > 1:
+    if len(sources) > 1 or families_of(sources) is not None:
         return "comparison.html"
     path = Path(sources[0])
     name = path.name or path.resolve().name
@@ -164,7 +187,7 @@ def reported(kind: str, sources: Sequence[str], options: Mapping[str, Any]) -> R
     options
         Those of the command.
     """
-    if kind == "comparison":
+    if kind in ("comparison", "families"):
         return _comparison(sources, options)
     if kind == "predictions":
         return _predictions(sources[0], options)
@@ -258,7 +281,7 @@ def _images(folder: Path, data: str) -> Any:
 
 
 def _comparison(sources: Sequence[str], options: Mapping[str, Any]) -> Reported:
-    from certcal.cli._compared import load_and_compare
+    from certcal.cli._compared import load_and_compare, load_families
     from certcal.cli._parse import parse_radii
     from certcal.cli._progress import Waiting
 
@@ -268,7 +291,11 @@ def _comparison(sources: Sequence[str], options: Mapping[str, Any]) -> Reported:
     with Waiting() as waiting:
         waiting.stage("comparing")
         radii = () if radius is None else parse_radii(None, None, [radius])
-        results = load_and_compare(sources, radii, options["sigmas"], options["draws"], alpha)
+        named = families_of(sources)
+        if named is None:
+            results = load_and_compare(sources, radii, options["sigmas"], options["draws"], alpha)
+        else:
+            results = load_families(named, radii, options["sigmas"], options["draws"], alpha)
     return Reported(results)
 
 
@@ -287,6 +314,8 @@ def headline(results: Results) -> list[str]:
     if isinstance(results, ComparedResults):
         pairs = [pair.sentence for pair in results.comparison.dominance]
         return [sentence[:1].upper() + sentence[1:] for sentence in pairs]
+    if isinstance(results, FamilyResults):
+        return list(results.families.sentences)
     if isinstance(results, StudiedResults):
         return [f"{each.number}  {each.answer}" for each in results.review]
     rows = {row.name: row for row in reversed(results.whole.rows)}
@@ -299,6 +328,9 @@ def show_reported(results: Results, what: str, notes: Sequence[str]) -> None:
     if isinstance(results, ComparedResults):
         for source, run in zip(results.sources, results.comparison.runs, strict=True):
             console.print(Text(f"{run.name}  {printable(source)}", style="bold"))
+    elif isinstance(results, FamilyResults):
+        for _, source, run in results.runs:
+            console.print(Text(printable(f"{run.name}  {source}"), style="bold"))
     else:
         console.print(Text(printable(results.source), style="bold"))
         console.print(Text(printable(f"taken as {what}: {results.description}"), style="dim"))

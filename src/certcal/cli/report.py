@@ -41,6 +41,7 @@ from certcal.cli._parameters import (
         ("certcal report run --data test.npz", "a run of certcal sample, with its images"),
         ("certcal report run --radius .25,.5,1 --familywise", "at these radii, for all samples together"),
         ("certcal report small-noise large-noise", "runs beside each other: writes comparison.html"),
+        ("certcal report gaussian=g25 gaussian=g50 acr=a25 acr=a50", "training methods, each at two noise levels"),
         ("certcal report predictions.csv --title 'Triage model, July' --open", "open it in a browser"),
     ),
 )
@@ -83,20 +84,22 @@ def report(
     """Write a page about SOURCE that a colleague can read and a reviewer can check.
 
     SOURCE is a table of predictions or of certified intervals (its columns tell which), the folder of a run, or several
-    runs and published logs, which are compared. The page is one file that needs no network: the claim in a sentence
-    with what it rests on, figures, tables, how each number was computed, and the command that makes it again.
+    runs and published logs, which are compared; NAME=SOURCE puts each into a family, as certcal compare does. The page
+    is one file that needs no network: the claim in a sentence with what it rests on, figures, tables, how each number
+    was computed, and the command that makes it again.
     """
     from certcal.cli._outputs import NUMBERS, PAGE, announce, check_outputs, write_outputs
-    from certcal.cli._reporting import KINDS, default_name, kind_of, reported, show_reported, unused
+    from certcal.cli._reporting import KINDS, default_name, kind_of, paths_of, reported, show_reported, unused
 
     given = [name for name in options if _is_given(ctx, name)]
     kind = kind_of(sources, given)
     unused(kind, sources, given)
     if not any(Path(name).suffix.lower() == PAGE for name in outputs):
         outputs = (default_name(sources), *outputs)
-    paths = check_outputs(outputs, NUMBERS, force=force, sources=sources)
+    files = paths_of(sources)
+    paths = check_outputs(outputs, NUMBERS, force=force, sources=files)
     found = reported(kind, sources, options)
-    read = [*sources, *([options["data"]] if options["data"] else [])]
+    read = [*files, *([options["data"]] if options["data"] else [])]
     titled = {} if title is None else {"title": title}
     write_outputs(found.results, paths, force=force, sources=read, **titled, **found.page_options)
     if as_json:

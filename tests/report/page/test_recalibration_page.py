@@ -13,7 +13,8 @@ from certcal.calibrators._drawn import constant_point
 from certcal.calibrators._verdict import verdict
 from certcal.report._numbers import number
 from certcal.report.page import Provenance, _recalibration_maps, _skeleton, page
-from certcal.report.page._svg import WIDTH, covering
+from certcal.report.page._axes import covering
+from certcal.report.page._svg import WIDTH
 from tests.report.page.parsed import Node, assert_sound, classes, data_of, parsed
 from tests.report.page.test_skeleton import HOSTILE
 from tests.report.recalibrated import interval_samples, recalibrated_results, results_of, run_samples

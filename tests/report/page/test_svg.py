@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from certcal._html import Raw
 from certcal.binning import bin_table, equal_width_edges
 from certcal.claims import Bound
+from certcal.report.page._axes import counts, covering, unit
 from certcal.report.page._curves import curves, terms_figure
 from certcal.report.page._diagrams import (
     MOST_BARS,
@@ -25,7 +26,7 @@ from certcal.report.page._diagrams import (
     reliability_marks,
     reliability_states,
 )
-from certcal.report.page._svg import SERIES, WIDTH, Axis, Frame, chart, counts, covering, legend, swatch, ticks, unit
+from certcal.report.page._svg import SERIES, WIDTH, Frame, chart, legend, swatch
 from tests.report.page.parsed import parsed
 
 FRAME = Frame(unit("x"), unit("y"), left=0, top=0, width=100, height=100)
@@ -40,46 +41,6 @@ def path_of(markup: str, kind: str) -> str:
     found = [each for each in parsed(markup).all("path") if each.attributes["class"] == kind]
     assert len(found) == 1, kind
     return found[0].attributes["d"] or ""
-
-
-@given(REAL, st.floats(1e-6, 1e6))
-def test_ticks_are_round_rising_and_inside_and_their_texts_are_their_values(low: float, size: float) -> None:
-    high = low + size
-    marked = ticks(low, high)
-    if high <= low:
-        assert marked == ()
-        return
-    places = [place for place, _ in marked]
-    assert 1 <= len(places) <= 7
-    assert places == sorted(set(places))
-    slack = 1e-8 * max(1e-9, size, abs(low))
-    assert all(low - slack <= place <= high + slack for place in places)
-    assert all(float(text.replace(",", "")) == place for place, text in marked)
-
-
-@given(st.lists(st.floats(0, 1e4) | st.just(math.nan) | st.just(math.inf), max_size=8))
-def test_an_axis_covers_every_finite_value_and_ends_on_a_tick(values: list[float]) -> None:
-    axis = covering(values, "value")
-    finite = [value for value in values if math.isfinite(value)]
-    assert axis.low == 0
-    assert axis.high >= max(finite, default=0) * (1 - 1e-5)
-    assert axis.ticks[-1][0] == pytest.approx(axis.high)
-
-
-def test_an_axis_can_start_near_the_smallest_value_and_end_where_it_must() -> None:
-    axis = covering([0.62, 0.78], "accuracy", low=None)
-    assert 0.5 < axis.low <= 0.62
-    assert covering([0.97], "accuracy", most=1.0).high == 1.0
-
-
-def test_an_axis_of_counts_is_logarithmic_when_small_bars_would_vanish() -> None:
-    assert not counts([10, 400]).log
-    wide = counts([1, 5_000_000])
-    assert wide.log
-    assert wide.at(1) > 0
-    assert [text for _, text in wide.ticks] == ["1", "1k", "1M"]
-    assert counts([]).high == 1
-    assert all(place == int(place) for place, _ in counts([0, 3]).ticks)
 
 
 @given(REAL, REAL)
@@ -104,10 +65,18 @@ def test_a_line_breaks_where_a_value_is_missing_and_a_single_point_is_a_marker()
     assert FRAME.line([0.5], [math.nan]) == ""
 
 
-def test_series_differ_in_colour_dash_and_marker_and_start_again_after_six() -> None:
-    drawn = [FRAME.line([0, 1], [0, 1], series) for series in range(7)]
-    assert drawn[0] == drawn[6]
+def test_series_differ_in_colour_dash_and_marker_and_start_again_after_eight() -> None:
+    drawn = [FRAME.line([0, 1], [0, 1], series) for series in range(9)]
+    assert drawn[0] == drawn[8]
     assert len(set(drawn)) == len(SERIES)
+
+
+def test_markers_of_a_series_without_its_line_are_those_on_its_line() -> None:
+    for series in range(len(SERIES)):
+        with_line, alone = (
+            parsed(each) for each in (FRAME.line([0, 1], [0, 1], series), FRAME.marks([0, 1], [0, 1], series))
+        )
+        assert alone.one("path").attributes == with_line.all("path")[1].attributes
 
 
 def test_steps_keep_their_height_until_the_next_place() -> None:
@@ -272,8 +241,3 @@ def test_a_bar_beyond_one_is_said_to_be_a_bound_of_one() -> None:
         return "Where a bar goes beyond 1, the bound is 1." in terms_figure("t", [bound], ["ece"])
 
     assert [said(1.0, 0.5, 0.75), said(1.0, 0.5, 0.5), said(0.75, 0.5, 0.25)] == [True, False, False]
-
-
-def test_an_axis_puts_what_lies_beyond_at_its_end() -> None:
-    axis = Axis(0.0, 2.0, (), "x")
-    assert (axis.at(-1), axis.at(1), axis.at(9)) == (0.0, 0.5, 1.0)

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
         BoundedResults,
         CertifiedResults,
         ComparedResults,
+        FamilyResults,
         MeasuredResults,
         RecalibratedResults,
         StudiedResults,
@@ -33,6 +34,7 @@ def page(
     | BoundedResults
     | CertifiedResults
     | ComparedResults
+    | FamilyResults
     | RecalibratedResults
     | AttackedResults
     | StudiedResults,
@@ -49,7 +51,7 @@ def page(
     ----------
     results
         Of measuring or bounding a table, of certifying or recalibrating a table of intervals or a run, of comparing
-        runs, of attacking a model, or of reviewing a population of models.
+        runs or families of them, of attacking a model, or of reviewing a population of models.
     provenance
         How the results came about; ``Provenance.here()`` knows date and versions.
     title
@@ -81,6 +83,7 @@ def page(
         BoundedResults,
         CertifiedResults,
         ComparedResults,
+        FamilyResults,
         MeasuredResults,
         RecalibratedResults,
         StudiedResults,
@@ -98,6 +101,10 @@ def page(
         from certcal.report.page._comparison_page import comparison_page
 
         return comparison_page(results, provenance, title=title)
+    if isinstance(results, FamilyResults):
+        from certcal.report.page._families_page import families_page
+
+        return families_page(results, provenance, title=title)
     if isinstance(results, AttackedResults):
         from certcal.report.page._attack_page import attack_page
 

@@ -7,9 +7,10 @@ from collections.abc import Mapping, Sequence
 
 from certcal._html import Child, Raw, element, join, table
 from certcal.claims import Bound, round_outward
+from certcal.report.page._axes import Axis, covering
 from certcal.report.page._frames import framed
 from certcal.report.page._pieces import clipped, figure, scrolling, shown
-from certcal.report.page._svg import WIDTH, Axis, Frame, chart, covering, legend
+from certcal.report.page._svg import WIDTH, Frame, chart, legend
 
 # Said wherever values at single radii are joined by lines.
 BETWEEN = "Claims are made at the radii of the table; lines between them only guide the eye."
@@ -39,7 +40,7 @@ def curves(
     xs
         Places.
     series
-        Values by what they are called, up to six; NaN leaves a gap.
+        Values by what they are called, up to eight; NaN leaves a gap.
     x_label, y_label
         Names of the axes.
     most, low

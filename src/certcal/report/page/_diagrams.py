@@ -11,9 +11,10 @@ from certcal._html import Child, Raw, element, join, table
 from certcal.binning import BinTable
 from certcal.claims import round_outward
 from certcal.report._numbers import number
+from certcal.report.page._axes import Axis, counts, unit
 from certcal.report.page._frames import framed
 from certcal.report.page._pieces import figure, scrolling
-from certcal.report.page._svg import WIDTH, Axis, Frame, chart, counts, legend, unit
+from certcal.report.page._svg import WIDTH, Frame, chart, legend
 
 if TYPE_CHECKING:
     from certcal.metrics import Reliability

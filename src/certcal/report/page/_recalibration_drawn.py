@@ -11,9 +11,10 @@ from certcal.calibrators._drawn import MapPoints, confidence_counts, constant_po
 from certcal.claims import round_outward
 from certcal.report._numbers import number
 from certcal.report._text import counted
+from certcal.report.page._axes import Axis, covering, unit
 from certcal.report.page._diagrams import counts_of
 from certcal.report.page._pieces import figure, scrolling
-from certcal.report.page._svg import SERIES, WIDTH, Axis, Frame, chart, covering, legend, unit
+from certcal.report.page._svg import SERIES, WIDTH, Frame, chart, legend
 
 MOST_FLAT = 60
 _MOST_ROWS = 40

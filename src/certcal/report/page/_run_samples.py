@@ -12,12 +12,13 @@ from numpy.typing import NDArray
 from certcal._html import Child, Raw, element, join, table
 from certcal.claims import round_outward
 from certcal.report._numbers import number
+from certcal.report.page._axes import Axis, covering, ticks
 from certcal.report.page._curves import BETWEEN, curves
 from certcal.report.page._frames import chosen
 from certcal.report.page._pieces import figure, note, row, scrolling
 from certcal.report.page._png import image
 from certcal.report.page._run_radii import NOTHING
-from certcal.report.page._svg import Axis, Frame, chart, covering, legend, ticks
+from certcal.report.page._svg import Frame, chart, legend
 from certcal.smoothing import CONFIDENCES, Review, Reviewed, TellingSample, Widths
 from certcal.smoothing.robustness import PaCurve
 

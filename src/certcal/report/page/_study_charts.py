@@ -10,15 +10,18 @@ from itertools import pairwise
 from certcal._html import Child, Raw, element, join, table
 from certcal.report._numbers import between, brief
 from certcal.report._text import counted
+from certcal.report.page._axes import Axis, covering, ticks
 from certcal.report.page._pieces import aside, clipped, figure, region, scrolling, shown
 from certcal.report.page._study_matrix import matrix_figure
-from certcal.report.page._svg import SERIES, WIDTH, Axis, Frame, chart, coordinate, covering, legend, ticks
+from certcal.report.page._svg import WIDTH, Frame, chart, coordinate, legend
 from certcal.study import Boxes, Lines, Matrix, Points, Table
 from certcal.study._findings import Chart
 
 # Points beyond this many have no name under the pointer, and further rows of a table are in the JSON only.
 MOST_NAMED, MOST_ROWS, MOST_BOXES = 400, 200, 60
 _SHADES = 5
+# Lines in one picture.
+_TOGETHER = 6
 _NUMBER = re.compile(r"[-+−]?[\d.,]*\s?%?")
 _MOST_NARROW, _MOST_BESIDE = 14, 8
 # Room for the texts beside an axis, and for both sides of a chart.
@@ -247,7 +250,7 @@ def _shade_legend(values: Sequence[float], name: str) -> Raw:
 def _lines(key: str, drawn: Lines) -> Raw:
     """At most six lines in a picture, each with its band."""
     count = len(drawn.names)
-    pictures = math.ceil(count / len(SERIES))
+    pictures = math.ceil(count / _TOGETHER)
     parts = [range(count * part // pictures, count * (part + 1) // pictures) for part in range(pictures)]
     ends = [value for rows in (drawn.values, drawn.low, drawn.high) for value in rows.ravel().tolist()]
     xs = list(drawn.x)

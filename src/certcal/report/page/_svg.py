@@ -1,4 +1,4 @@
-"""Charts as inline SVG: axes, bars, lines, bands. What they look like is said once, in the page's style sheet.
+"""Charts as inline SVG: bars, lines and bands in a frame. What they look like is said once, in the page's style sheet.
 
 A chart is drawn in units that are about pixels at the width of a phone, and scales with the place it is given. All bars
 (or steps, or markers) of one kind are a single path, so that thousands of them stay small.
@@ -9,131 +9,15 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from decimal import Decimal
 from typing import Any
 
 from certcal._html import Child, Raw, element, join
+from certcal.report.page._axes import Axis
 
 WIDTH = 420
 # A line of a chart: a colour, a dash and a marker that belong together, in this order.
-SERIES = ("blue", "orange", "green", "purple", "sky", "grey")
-_MARKERS = ("circle", "square", "triangle", "diamond", "cross", "circle")
-
-
-def ticks(low: float, high: float, count: int = 5) -> tuple[tuple[float, str], ...]:
-    """Round places between two values with their texts: about ``count`` of them.
-
-    Examples
-    --------
-    >>> ticks(0, 0.31)
-    ((0.0, '0'), (0.1, '0.1'), (0.2, '0.2'), (0.3, '0.3'))
-    """
-    if not (math.isfinite(low) and math.isfinite(high)) or high <= low:
-        return ()
-    step = _step(low, high, count)
-    first, last = math.ceil(low / float(step) - 1e-9), math.floor(high / float(step) + 1e-9)
-    return tuple((float(step * index), _plain(step * index)) for index in range(first, last + 1))
-
-
-def _step(low: float, high: float, count: int = 5) -> Decimal:
-    """The smallest round step that gives at most ``count`` intervals."""
-    exponent = math.floor(math.log10((high - low) / count))
-    steps = [Decimal(factor).scaleb(exponent) for factor in ("1", "2", "2.5", "5", "10")]
-    return next((step for step in steps if (high - low) / float(step) <= count + 1e-9), steps[-1])
-
-
-def _plain(value: Decimal) -> str:
-    if value == 0:
-        return "0"
-    text = f"{value:,f}"
-    return text.rstrip("0").rstrip(".") if "." in text else text
-
-
-@dataclass(frozen=True)
-class Axis:
-    """What one direction of a chart shows: its ends, its ticks with their texts, and its name.
-
-    Examples
-    --------
-    >>> unit("confidence").at(0.25), unit("confidence").at(7.0)
-    (0.25, 1.0)
-    """
-
-    low: float
-    high: float
-    ticks: tuple[tuple[float, str], ...]
-    label: str
-    log: bool = False
-
-    def at(self, value: float) -> float:
-        """Where a value lies, as a share of the axis; what lies beyond an end is put there."""
-        if self.log:
-            low, high = math.log(self.low), math.log(self.high)
-            place = (math.log(max(value, self.low)) - low) / (high - low)
-        else:
-            place = (value - self.low) / (self.high - self.low)
-        return min(1.0, max(0.0, place))
-
-
-def unit(label: str) -> Axis:
-    """An axis from 0 to 1 with ticks at fifths."""
-    return Axis(0.0, 1.0, ticks(0, 1), label)
-
-
-def covering(values: Iterable[float], label: str, *, low: float | None = 0.0, most: float = math.inf) -> Axis:
-    """An axis that holds all finite values and ends on a tick.
-
-    Parameters
-    ----------
-    values
-        What is drawn; what is not finite is not.
-    label
-        The axis' name.
-    low
-        Where the axis starts; None to start near the smallest value.
-    most
-        The axis never reaches further than this.
-
-    Examples
-    --------
-    >>> covering([0.03, 0.27, float("nan")], "error").high
-    0.3
-    """
-    finite = [float(value) for value in values if math.isfinite(value)] or [0.0, 1.0]
-    start = min(finite) if low is None else low
-    end = max(max(finite), start)
-    end = end if end - start > 1e-200 else start + 1.0
-    step = _step(start, end)
-    top = float(step * math.ceil(end / float(step) - 1e-6))
-    bottom = start if low is not None else float(step * math.floor(start / float(step) + 1e-6))
-    top = min(most, top)
-    return Axis(bottom, top, ticks(bottom, top), label)
-
-
-def counts(values: Iterable[int], label: str = "samples") -> Axis:
-    """An axis for numbers of samples; logarithmic where the smallest bars would not be seen otherwise.
-
-    Examples
-    --------
-    >>> [text for _, text in counts([3, 80_000]).ticks], counts([0, 9]).log
-    (['1', '100', '10k'], False)
-    """
-    present = [int(value) for value in values if value > 0] or [1]
-    high, low = max(present), min(present)
-    if high <= 50 * low:
-        marked = tuple((place, _engineering(place)) for place, _ in ticks(0, high, 3) if place == int(place))
-        return Axis(0.0, float(high), marked, label)
-    decades = math.ceil(math.log10(high))
-    step = max(1, math.ceil(decades / 3))
-    marked = tuple((10.0**power, _engineering(10**power)) for power in range(0, decades + 1, step) if 10**power <= high)
-    return Axis(0.5, float(high), marked, f"{label} (log)", log=True)
-
-
-def _engineering(value: float) -> str:
-    for size, letter in ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k")):
-        if value >= size:
-            return f"{value / size:g}{letter}"
-    return f"{value:g}"
+SERIES = ("blue", "orange", "green", "purple", "sky", "grey", "black", "olive")
+_MARKERS = ("circle", "square", "triangle", "diamond", "cross", "circle", "turned", "slab")
 
 
 @dataclass(frozen=True)
@@ -151,6 +35,7 @@ class Frame:
 
     Examples
     --------
+    >>> from certcal.report.page._axes import unit
     >>> frame = Frame(unit("confidence"), unit("accuracy"), left=50, top=10, width=100, height=100)
     >>> frame.bars([0.0], [0.5], [0.0], [0.25], "accuracy")
     '<path class="accuracy" d="M50 110H100V85H50Z"></path>'
@@ -283,6 +168,11 @@ class Frame:
         drawn += f"H{coordinate(self.left + self.width)}"
         return element("path", class_=f"line {SERIES[series % len(SERIES)]}", d=drawn)
 
+    def marks(self, xs: Sequence[Any], ys: Sequence[Any], series: int = 0) -> Raw:
+        """The markers of a series without its line, to tell staircases apart."""
+        shape, kind = (each[series % len(each)] for each in (_MARKERS, SERIES))
+        return self.dots(xs, ys, f"dot {kind}", shape)
+
     def band(self, xs: Sequence[Any], lows: Sequence[Any], highs: Sequence[Any], series: int = 0) -> Raw:
         """The area between two lines."""
         whole = [
@@ -306,7 +196,7 @@ class Frame:
         return element("path", class_=kind, d="".join(pieces)) if pieces else Raw("")
 
     def dots(self, xs: Sequence[Any], ys: Sequence[Any], kind: str = "dot ink", shape: str = "circle") -> Raw:
-        """Points without a line; shapes are circle, square, triangle, diamond and cross."""
+        """Points without a line; shapes are circle, square, triangle (also turned), diamond, cross and slab."""
         pieces = [_marker(shape, x, y) for run in self._points(xs, ys) for x, y in run]
         return element("path", class_=kind, d="".join(pieces)) if pieces else Raw("")
 
@@ -369,8 +259,8 @@ def chart(
 def swatch(kind: str) -> Raw:
     """A small sample of a mark for a legend: the class of an area, or what the mark is.
 
-    Marks are "line 0" for a series ("line 0 plain" where its points are not marked), "ideal", "whisker", and "dot blue"
-    or, with another shape, "dot blue square".
+    Marks are "line 0" for a series ("line 0 plain" where its points are not marked), "ideal", "edge", "whisker", and
+    "dot blue" or, with another shape, "dot blue square".
     """
     words = kind.split()
     if words[0] == "line":
@@ -385,7 +275,7 @@ def swatch(kind: str) -> Raw:
         inside = element("path", class_=" ".join(words), d=_marker(shape, 14, 7))
     elif kind == "whisker":
         inside = element("path", class_=kind, d="M14 1V13")
-    elif kind == "ideal":
+    elif words[0] in ("ideal", "edge"):
         inside = element("path", class_=kind, d="M1 7H27")
     else:
         inside = element("path", class_=kind, d="M2 1H26V13H2Z")
@@ -407,6 +297,10 @@ def _marker(shape: str, x: float, y: float) -> str:
         return f"M{a} {coordinate(y - 4.2)}l4.2 4.2l-4.2 4.2l-4.2-4.2Z"
     if shape == "cross":
         return f"M{coordinate(x - 3.4)} {coordinate(y - 1)}h2.4v-2.4h2v2.4h2.4v2h-2.4v2.4h-2v-2.4h-2.4Z"
+    if shape == "turned":
+        return f"M{a} {coordinate(y + 4)}l4 -7h-8Z"
+    if shape == "slab":
+        return f"M{coordinate(x - 1.6)} {coordinate(y - 4.4)}h3.2v8.8h-3.2Z"
     return f"M{coordinate(x - 3.2)} {b}a3.2 3.2 0 1 0 6.4 0a3.2 3.2 0 1 0-6.4 0Z"
 
 

@@ -10,10 +10,15 @@ from certcal.smoothing.robustness._average import (
     trivial_average_radius,
 )
 from certcal.smoothing.robustness._binomial import smallest_votes, vote_radii
+from certcal.smoothing.robustness._calibration import CertifiedCalibration
+from certcal.smoothing.robustness._chance import Chance, chance
 from certcal.smoothing.robustness._compare import Compared, Comparison, compare
 from certcal.smoothing.robustness._distribution import ConvertedAccuracy, PaCurve, PaDistribution
 from certcal.smoothing.robustness._dominance import Dominance, Stretch, dominance, dominance_table
+from certcal.smoothing.robustness._families import Families, Family, compare_families
+from certcal.smoothing.robustness._graph import DominanceGraph
 from certcal.smoothing.robustness._points import PaPoints, from_curve
+from certcal.smoothing.robustness._settings import Setting, SettingTable
 from certcal.smoothing.robustness._votes import VoteRecord
 
 __all__ = [
@@ -21,19 +26,28 @@ __all__ = [
     "AccuracyCurve",
     "AverageCertifiedRadius",
     "BestCurve",
+    "CertifiedCalibration",
+    "Chance",
     "Compared",
     "Comparison",
     "ConvertedAccuracy",
     "Dominance",
+    "DominanceGraph",
+    "Families",
+    "Family",
     "PaCurve",
     "PaDistribution",
     "PaPoints",
+    "Setting",
+    "SettingTable",
     "Stretch",
     "VoteRecord",
     "average_certified_radius",
     "best_accuracy",
     "certified_accuracy",
+    "chance",
     "compare",
+    "compare_families",
     "dominance",
     "dominance_table",
     "from_curve",

@@ -155,6 +155,21 @@ def compare(sources: Any, at: Any = None, *, alpha: float = 0.001) -> Comparison
     alpha
         Level at which votes are certified. Logs keep their own.
     """
+    runs, records = compared_runs(sources, at, alpha)
+    pairs: tuple[Dominance, ...] = ()
+    if len(runs) > 1:
+        pairs = dominance_table([run.distribution for run in runs], **common_setting(runs))
+    return Comparison(runs, best_accuracy([run.curve for run in runs]), pairs, notes_of(runs, records))
+
+
+def compared_runs(sources: Any, at: Any, alpha: float) -> tuple[tuple[Compared, ...], list[VoteRecord]]:
+    """Each run on its own, all at the same radii, and what is known of its votes.
+
+    Parameters
+    ----------
+    sources, at, alpha
+        As in :func:`compare`.
+    """
     alpha = share(alpha, "alpha", "pass a probability between 0 and 1")
     several = list(sources)
     if not several:
@@ -171,11 +186,12 @@ def compare(sources: Any, at: Any = None, *, alpha: float = 0.001) -> Comparison
         _compared(each, record, radii, level, where)
         for each, record, (radii, level) in zip(several, records, printed, strict=True)
     )
-    pairs: tuple[Dominance, ...] = ()
-    if len(runs) > 1:
-        fewest, level = min(run.draws[0] for run in runs), max(run.alpha for run in runs)
-        pairs = dominance_table([run.distribution for run in runs], n=fewest, alpha=level)
-    return Comparison(runs, best_accuracy([run.curve for run in runs]), pairs, _notes(runs, records))
+    return runs, records
+
+
+def common_setting(runs: Sequence[Compared]) -> dict[str, Any]:
+    """The setting at which runs of different σ are compared: the fewest draws, the largest alpha."""
+    return {"n": min(run.draws[0] for run in runs), "alpha": max(run.alpha for run in runs)}
 
 
 def _printed(source: Any, record: VoteRecord, alpha: float) -> tuple[NDArray[np.float64], float]:
@@ -214,7 +230,7 @@ def _compared(
     )
 
 
-def _notes(runs: Sequence[Compared], records: Sequence[VoteRecord]) -> tuple[str, ...]:
+def notes_of(runs: Sequence[Compared], records: Sequence[VoteRecord]) -> tuple[str, ...]:
     notes: list[str] = []
     first = records[0]
     for other in records[1:]:
@@ -224,8 +240,8 @@ def _notes(runs: Sequence[Compared], records: Sequence[VoteRecord]) -> tuple[str
             )
     if len({(run.draws, run.alpha) for run in runs}) > 1:
         notes.append(
-            "The runs differ in draws or alpha, which changes certified radii; the distribution of p_A hardly depends "
-            "on them."
+            "The runs differ in draws or alpha, which changes certified radii; the distribution of p_A depends on "
+            "draws alone, in that shares of fewer are coarser and more spread out."
         )
     if len(runs) > 1:
         total = short_text(min(1.0, math.fsum(run.alpha for run in runs)), "upper")

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import combinations
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -151,11 +151,59 @@ def dominance(first: PaDistribution, second: PaDistribution, *, n: int = 100_000
         The setting at which radii are compared when σ differs; not used otherwise.
     """
     by_radius = first.sigma != second.sigma
-    curves = [_in_radii(each, n, alpha) for each in (first, second)] if by_radius else [first, second]
-    where = _radius_steps(*curves) if by_radius else steps(*curves)
-    a_low, a_high = (count * len(second) for count in curves[0].survival_counts(where))
-    b_low, b_high = (count * len(first) for count in curves[1].survival_counts(where))
-    above, below = a_low > b_high, a_high < b_low
+    curves = [in_radii(each, n, alpha) for each in (first, second)] if by_radius else [first, second]
+    where = radius_steps(*curves) if by_radius else steps(*curves)
+    levels = Levels(
+        where,
+        *(count * len(second) for count in curves[0].survival_counts(where)),
+        *(count * len(first) for count in curves[1].survival_counts(where)),
+    )
+    names = first.name or "the first", second.name or "the second"
+    return decided(*names, levels, (n, alpha) if by_radius else None)
+
+
+class Levels(NamedTuple):
+    """Heights of two curves, in whole numbers over one denominator, at every step of either of them.
+
+    Attributes
+    ----------
+    where
+        The steps: p or radii.
+    first_low, first_high, second_low, second_high
+        The lowest and the highest that fit; the same in a run.
+    """
+
+    where: NDArray[np.float64]
+    first_low: NDArray[np.int64]
+    first_high: NDArray[np.int64]
+    second_low: NDArray[np.int64]
+    second_high: NDArray[np.int64]
+
+    @property
+    def above(self) -> NDArray[np.bool_]:
+        """Where the first is surely above."""
+        return self.first_low > self.second_high
+
+    @property
+    def below(self) -> NDArray[np.bool_]:
+        """Where the second is surely above."""
+        return self.first_high < self.second_low
+
+
+def decided(first: str, second: str, levels: Levels, setting: tuple[int, float] | None = None) -> Dominance:
+    """The verdict on two curves.
+
+    Parameters
+    ----------
+    first, second
+        Names.
+    levels
+        The curves.
+    setting
+        Draws and alpha, when the curves are over radii.
+    """
+    where, a_low, a_high, b_low, b_high = levels
+    above, below = levels.above, levels.below
     verdict, strict = NEITHER, False
     if np.all(a_low >= b_high) and above.any():
         verdict, strict = FIRST, bool(above.all())
@@ -166,10 +214,9 @@ def dominance(first: PaDistribution, second: PaDistribution, *, n: int = 100_000
     elif not (above.any() and below.any()):
         verdict = UNCLEAR
     sign = above.astype(np.int64) - below.astype(np.int64)
-    names = {1: first.name or "the first", -1: second.name or "the second"}
-    axis = "radius" if by_radius else "p_A"
-    setting = (n, alpha) if by_radius else (None, None)
-    return Dominance(names[1], names[-1], verdict, strict, axis, _stretches(sign, where, names), *setting)
+    stretches = _stretches(sign, where, {1: first, -1: second})
+    axis = "p_A" if setting is None else "radius"
+    return Dominance(first, second, verdict, strict, axis, stretches, *(setting or (None, None)))
 
 
 def dominance_table(distributions: Any, *, n: int = 100_000, alpha: float = 0.001) -> tuple[Dominance, ...]:
@@ -195,7 +242,7 @@ def dominance_table(distributions: Any, *, n: int = 100_000, alpha: float = 0.00
     return tuple(dominance(a, b, n=n, alpha=alpha) for a, b in combinations(several, 2))
 
 
-def _in_radii(seen: PaDistribution, n: int, alpha: float) -> PaDistribution:
+def in_radii(seen: PaDistribution, n: int, alpha: float) -> PaDistribution:
     """The same distribution over the radius that ``n`` draws in these proportions certify; -1 where they abstain."""
 
     def radius(p: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -205,7 +252,7 @@ def _in_radii(seen: PaDistribution, n: int, alpha: float) -> PaDistribution:
     return PaDistribution(seen.name, seen.sigma, radius(seen.low), radius(seen.high))
 
 
-def _radius_steps(*curves: PaDistribution) -> NDArray[np.float64]:
+def radius_steps(*curves: PaDistribution) -> NDArray[np.float64]:
     """Every radius where a certified accuracy may change; beyond the last both are zero."""
     values = [each[each >= 0] for seen in curves for each in (seen.low, seen.high)]
     return np.unique(np.concatenate([*values, [0.0]]))

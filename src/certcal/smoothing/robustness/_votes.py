@@ -147,3 +147,28 @@ def as_record(source: Any, name: str = "") -> VoteRecord:
     if hasattr(source, "votes") and hasattr(source, "draws"):
         return VoteRecord.from_counts(source, name)
     raise InputError(f"{type(source).__name__} holds no votes; pass a run's counts(), a log, or a VoteRecord")
+
+
+class Named:
+    """A log under a name of its own, with all that a comparison asks of one."""
+
+    def __init__(self, log: Any, name: str) -> None:
+        self.radii, self.alpha, self.notes = log.radii, log.alpha, log.notes
+        self._log, self._name = log, name
+
+    def record(self, name: str = "") -> VoteRecord:
+        """What is known of its votes."""
+        return self._log.record(name or self._name)
+
+
+def named(source: Any, name: str) -> VoteRecord | Named:
+    """Whatever holds votes, under another name.
+
+    Examples
+    --------
+    >>> named(VoteRecord.of([9], 10, [1], sigma=0.5), "mine")
+    VoteRecord(name='mine', n=1, sigma=0.5)
+    """
+    if hasattr(source, "record"):
+        return Named(source, name)
+    return replace(as_record(source), name=name)

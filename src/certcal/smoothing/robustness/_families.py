@@ -1,0 +1,342 @@
+"""Methods beside each other, each at several noise levels: what average certified radius hides between them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import combinations, pairwise
+from typing import Any, NamedTuple, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from certcal._checks import InputError, share
+from certcal._html import element, table
+from certcal.claims import short_text
+from certcal.smoothing._counts import Counts
+from certcal.smoothing.robustness._accuracy import AccuracyCurve, BestCurve, best_accuracy
+from certcal.smoothing.robustness._calibration import CertifiedCalibration, certified_calibration, default_radii
+from certcal.smoothing.robustness._chance import Chance, chance
+from certcal.smoothing.robustness._compare import Compared, common_setting, compared_runs, notes_of
+from certcal.smoothing.robustness._graph import DominanceGraph, graph_of_best, graph_of_shares
+from certcal.smoothing.robustness._settings import DEFAULT, SettingTable, check_settings, setting_tables
+from certcal.smoothing.robustness._votes import VoteRecord, as_record, named
+
+LEVEL = 0.05
+_ONE_NETWORK = (
+    "Every family has one network per sigma here: what another training of the same method would give is not in any of "
+    "the statements."
+)
+
+_OTHER_DRAWS = (
+    "Where numbers of draws differ at one sigma, nothing is said of what is beyond chance: shares of fewer draws are "
+    "more spread out, so that even equal networks differ in them."
+)
+
+
+@dataclass(frozen=True, eq=False)
+class Family:
+    """One method at several noise levels.
+
+    Attributes
+    ----------
+    name
+        Of the method.
+    runs
+        Smallest σ first; a run's name is that of the method and σ.
+    best
+        Highest certified accuracy over σ at each radius.
+    """
+
+    name: str
+    runs: tuple[Compared, ...]
+    best: BestCurve
+
+    @property
+    def sigmas(self) -> tuple[float, ...]:
+        """Noise levels, smallest first."""
+        return tuple(run.sigma for run in self.runs)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values for JSON."""
+        return {"name": self.name, "runs": [run.to_dict() for run in self.runs], "best": self.best.to_dict()}
+
+
+@dataclass(frozen=True, eq=False)
+class Families:
+    """Families of runs beside each other. Made by :func:`compare_families`.
+
+    Attributes
+    ----------
+    families
+        In the order given.
+    at
+        Radii.
+    best
+        Whose best over σ is highest at each radius.
+    settings
+        Certified accuracy at other budgets and levels, one table per setting and σ.
+    graphs
+        Who is better than whom: one per σ that at least two families have, and by the best over σ at each radius if any
+        family has several, or if no two families have the same.
+    calibration
+        What is certified of confidences; of runs only, not of logs.
+    notes
+        What limits the comparison.
+    """
+
+    families: tuple[Family, ...]
+    at: tuple[float, ...]
+    best: BestCurve
+    settings: tuple[SettingTable, ...]
+    graphs: tuple[DominanceGraph, ...]
+    calibration: tuple[CertifiedCalibration, ...]
+    notes: tuple[str, ...]
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Of the families."""
+        return tuple(family.name for family in self.families)
+
+    @property
+    def sigmas(self) -> tuple[float, ...]:
+        """All noise levels, smallest first."""
+        return tuple(sorted({sigma for family in self.families for sigma in family.sigmas}))
+
+    def at_sigma(self, sigma: float) -> tuple[tuple[str, Compared], ...]:
+        """Names of the families with a run at a noise level, and the runs.
+
+        Parameters
+        ----------
+        sigma
+            One of ``sigmas``.
+        """
+        return tuple((family.name, run) for family in self.families for run in family.runs if run.sigma == sigma)
+
+    @property
+    def sentences(self) -> tuple[str, ...]:
+        """What was found: of each graph, who is better, what the average radius adds, and what is beyond chance."""
+        told = ((graph.sentence, graph.contradiction, graph.beyond_chance) for graph in self.graphs)
+        return tuple(sentence[:1].upper() + sentence[1:] for group in told for sentence in group if sentence)
+
+    def __repr__(self) -> str:
+        return f"Families({', '.join(self.names)}; sigma {', '.join(f'{sigma:g}' for sigma in self.sigmas)})"
+
+    def _repr_html_(self) -> str:
+        header = ["family", "sigma", "average radius", *(short_text(radius, "lower") for radius in self.at)]
+        rows = [
+            (name, f"{sigma:g}", f"{run.average.value:.4f}", *run.curve.texts)
+            for sigma in self.sigmas
+            for name, run in self.at_sigma(sigma)
+        ]
+        shown = table(header, rows, "Certified accuracy, at least, by radius", numeric=range(1, len(header)))
+        return element("div", shown, element("ul", [element("li", each) for each in (*self.sentences, *self.notes)]))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values for JSON."""
+        return {
+            "type": "comparison of families",
+            "at": list(self.at),
+            "families": [family.to_dict() for family in self.families],
+            "best": self.best.to_dict(),
+            "settings": [each.to_dict() for each in self.settings],
+            "graphs": [graph.to_dict() for graph in self.graphs],
+            "calibration": [each.to_dict() for each in self.calibration],
+            "sentences": list(self.sentences),
+            "notes": list(self.notes),
+        }
+
+
+def compare_families(
+    sources: Mapping[str, Sequence[Any]],
+    at: Any = None,
+    *,
+    alpha: float = 0.001,
+    settings: Sequence[Any] = DEFAULT,
+    calibration_at: Sequence[float] | None = None,
+    level: float = LEVEL,
+) -> Families:
+    """Compare training methods, each by its runs at several noise levels, on the same samples.
+
+    Parameters
+    ----------
+    sources
+        Per method its counts of runs, imported logs or VoteRecords, each at another σ.
+    at
+        Radii. Default: from 0 to the largest certified one in even steps.
+    alpha
+        Level at which votes are certified. Logs keep their own.
+    settings
+        Pairs of draws and alpha at which certified accuracy is read off the distribution of p_A.
+    calibration_at
+        Radii at which confidences are certified. Default: 0 and multiples of the smallest σ; pass () for none.
+    level
+        Probability with which any statement of a graph on what is beyond chance may be wrong: shared equally among its
+        pairs. The graphs of different σ have it each.
+
+    Examples
+    --------
+    >>> plain = VoteRecord.of([90, 90, 80], 100, [1, 1, 1], sigma=1.0)
+    >>> sharp = VoteRecord.of([100, 100, 30], 100, [1, 1, 1], sigma=1.0)
+    >>> found = compare_families({"gaussian": [plain], "acr": [sharp]}, at=[0, 0.5, 1])
+    >>> found.best.names
+    (('gaussian',), ('gaussian', 'acr'), ('acr',))
+    >>> print(found.graphs[0].contradiction)
+    average certified radius ranks acr > gaussian, but the curves put 0 of 1 pair in that order and 1 in none: acr and
+    gaussian.
+    """
+    level = share(level, "level", "pass a probability between 0 and 1")
+    asked = check_settings(settings)
+    members = _members(sources)
+    runs, records = compared_runs([named(one.source, one.name) for one in members], at, alpha)
+    _check_same_samples(records)
+    held = [Held(one.family, run, record) for one, run, record in zip(members, runs, records, strict=True)]
+    families = tuple(_family(name, held) for name in dict.fromkeys(one.family for one in members))
+    best = best_accuracy([_best_of(family, len(records[0])) for family in families])
+    by_sigma = {sigma: [one for one in held if one.run.sigma == sigma] for sigma in sorted({r.sigma for r in runs})}
+    return Families(
+        families,
+        best.at,
+        best,
+        setting_tables({sigma: [(one.family, one.run) for one in some] for sigma, some in by_sigma.items()}, asked),
+        _graphs(families, by_sigma, level),
+        _calibration(members, calibration_at, alpha),
+        _notes(runs, records, members),
+    )
+
+
+class Member(NamedTuple):
+    """What is given of one method at one noise level."""
+
+    family: str
+    sigma: float
+    source: Any
+
+    @property
+    def name(self) -> str:
+        """Of the run."""
+        return f"{self.family} {self.sigma:g}"
+
+
+class Held(NamedTuple):
+    """What is known of one method at one noise level."""
+
+    family: str
+    run: Compared
+    record: VoteRecord
+
+
+def _members(sources: Any) -> list[Member]:
+    """All runs, family after family, by σ."""
+    if not isinstance(sources, Mapping) or not sources:
+        raise InputError("sources holds no families; pass a mapping from names of methods to lists of their runs")
+    members: list[Member] = []
+    for name, several in cast("Mapping[Any, Any]", sources).items():
+        if not isinstance(name, str) or not name.strip():
+            raise InputError(f"{name!r} is no name of a family; pass a text such as 'gaussian'")
+        given = list(cast("Sequence[Any]", several)) if isinstance(several, Sequence) else [several]
+        if not given:
+            raise InputError(f"family {name!r} has no runs; pass at least one")
+        own = sorted((Member(name, as_record(each).sigma, each) for each in given), key=lambda one: one.sigma)
+        for one, after in pairwise(own):
+            if one.sigma == after.sigma:
+                raise InputError(
+                    f"family {name!r} has two runs at sigma {one.sigma:g}; a family has one run per noise level, so "
+                    "give the other one a name of its own"
+                )
+        members += own
+    return members
+
+
+def _check_same_samples(records: Sequence[VoteRecord]) -> None:
+    """Refuse runs over different samples: part of every difference would be theirs, and no sample would be a pair."""
+    first = _labels(records[0])
+    for other in records[1:]:
+        labels = _labels(other)
+        differing = sorted(first.items() ^ labels.items())
+        if differing:
+            index = differing[0][0]
+            whose = first if index in first else labels
+            what = (
+                f"sample {index} has label {first[index]} in {records[0].name} and {labels[index]} in {other.name}"
+                if index in first and index in labels
+                else f"sample {index} is in {records[0].name if whose is first else other.name} only"
+            )
+            raise InputError(
+                f"{records[0].name} and {other.name} are about different samples ({what}); compare families on the "
+                "same samples"
+            )
+
+
+def _labels(record: VoteRecord) -> dict[int, int]:
+    return dict(zip(record.index.tolist(), record.label.tolist(), strict=True))
+
+
+def _family(name: str, held: Sequence[Held]) -> Family:
+    runs = tuple(one.run for one in held if one.family == name)
+    return Family(name, runs, best_accuracy([run.curve for run in runs]))
+
+
+def _best_of(family: Family, n: int) -> AccuracyCurve:
+    """A family's best over σ as a curve of its own; all runs are about the same n samples."""
+    counts = zip(*(run.curve.certified for run in family.runs), strict=True)
+    return AccuracyCurve(family.name, family.best.at, tuple(max(several) for several in counts), n)
+
+
+def _graphs(
+    families: Sequence[Family], by_sigma: Mapping[float, Sequence[Held]], level: float
+) -> tuple[DominanceGraph, ...]:
+    graphs: list[DominanceGraph] = []
+    for several in by_sigma.values():
+        if len(several) > 1:
+            shares = [replace(one.run.distribution, name=one.family) for one in several]
+            averages = {one.family: one.run.average.value for one in several}
+            chances = _chances(several, level) if _same_draws(several) else ()
+            graphs.append(graph_of_shares(shares, averages, chances))
+    if len(families) > 1 and (not graphs or any(len(family.runs) > 1 for family in families)):
+        runs = [run for family in families for run in family.runs]
+        shares = {family.name: [run.distribution for run in family.runs] for family in families}
+        graphs.append(graph_of_best(shares, **common_setting(runs)))
+    return tuple(graphs)
+
+
+def _same_draws(several: Sequence[Held]) -> bool:
+    """Whether all shares are out of the same number: those of fewer draws spread more, and would differ by that."""
+    return len({count for one in several for count in one.run.draws}) == 1
+
+
+def _chances(several: Sequence[Held], level: float) -> list[Chance]:
+    """Every pair, each with its share of the level."""
+    pairs = list(combinations(several, 2))
+    values = {one.family: _values(one.record) for one in several}
+    return [chance(a.family, b.family, values[a.family], values[b.family], level=level / len(pairs)) for a, b in pairs]
+
+
+def _values(record: VoteRecord) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Shares of votes in the order of the samples' numbers."""
+    order = np.argsort(record.index, kind="stable")
+    low, high = record.values()
+    return low[order], high[order]
+
+
+def _calibration(
+    members: Sequence[Member], radii: Sequence[float] | None, alpha: float
+) -> tuple[CertifiedCalibration, ...]:
+    runs = [one for one in members if isinstance(one.source, Counts)]
+    if not runs or (radii is not None and len(radii) == 0):
+        return ()
+    where = default_radii(one.sigma for one in runs) if radii is None else radii
+    return tuple(certified_calibration(one.family, one.source, where, alpha) for one in runs)
+
+
+def _notes(runs: Sequence[Compared], records: Sequence[VoteRecord], members: Sequence[Member]) -> tuple[str, ...]:
+    notes = [f"{run.name}: {note}" for run in runs for note in run.notes]
+    notes += notes_of(runs, records)
+    without = [one.name for one in members if not isinstance(one.source, Counts)]
+    if 0 < len(without) < len(members):
+        notes.append(f"Without histograms of confidences, nothing is certified of those of {', '.join(without)}.")
+    if len({one.family for one in members}) > 1:
+        if len({count for run in runs for count in run.draws}) > 1:
+            notes.append(_OTHER_DRAWS)
+        notes.append(_ONE_NETWORK)
+    return tuple(notes)

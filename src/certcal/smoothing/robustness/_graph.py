@@ -1,0 +1,320 @@
+"""Who is better than whom: the order that curves of p_A give several methods, drawn as a graph.
+
+Sun et al. (2025, appendix B.3): model A is better than model B if and only if P(p_A >= p) is higher for A at every
+p >= 1/2. Curves of finitely many samples tie somewhere, and at the latest where both have come down to zero, so two
+readings are kept. An edge: nowhere lower and somewhere higher. A strict edge: higher wherever the two are not both
+zero. Either is transitive and has no cycles; most pairs of methods have no edge.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import combinations, pairwise
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from certcal._checks import InputError
+from certcal.claims import short_text
+from certcal.smoothing.robustness._chance import OPEN, Chance
+from certcal.smoothing.robustness._distribution import PaDistribution, steps
+from certcal.smoothing.robustness._dominance import (
+    FIRST,
+    NEITHER,
+    SECOND,
+    UNCLEAR,
+    Dominance,
+    Levels,
+    decided,
+    in_radii,
+    radius_steps,
+)
+
+Edge = tuple[str, str]
+
+# How many orders a sentence spells out, and how many pairs that have none.
+_SPELLED, _FEW = 6, 3
+
+
+@dataclass(frozen=True)
+class DominanceGraph:
+    """Which of several methods are better than which, whatever the setting.
+
+    Attributes
+    ----------
+    sigma
+        The noise level; None when each method has its best over several at each radius.
+    names
+        Of the methods, in the order given.
+    pairs
+        One verdict per pair.
+    strict_edges
+        (better, worse) where the better one is higher wherever the two are not both zero.
+    averages
+        Average certified radius of each, for what it hides; empty for the best over noise levels.
+    chances
+        What of each pair is beyond the chance of which samples were drawn, all pairs together except with the sum of
+        their levels; empty for the best over noise levels, which is not a matter of pairs of shares.
+
+    Examples
+    --------
+    >>> from certcal.smoothing.robustness import VoteRecord
+    >>> votes = {"a": [100, 90, 80], "b": [95, 90, 70], "c": [100, 40, 40]}
+    >>> found = graph_of_shares(
+    ...     [PaDistribution.of(VoteRecord.of(k, 100, [1, 1, 1], sigma=1.0), name) for name, k in votes.items()]
+    ... )
+    >>> found.edges, found.strict_edges, found.undominated
+    ((('a', 'b'), ('a', 'c')), (), ('a',))
+    """
+
+    sigma: float | None
+    names: tuple[str, ...]
+    pairs: tuple[Dominance, ...]
+    strict_edges: tuple[Edge, ...] = ()
+    averages: Mapping[str, float] = field(default_factory=dict[str, float])
+    chances: tuple[Chance, ...] = ()
+
+    @property
+    def edges(self) -> tuple[Edge, ...]:
+        """(better, worse): nowhere lower and somewhere higher."""
+        found = (_edge(pair) for pair in self.pairs)
+        return tuple(edge for edge in found if edge is not None)
+
+    @property
+    def reduced(self) -> tuple[Edge, ...]:
+        """The fewest edges from which the others follow: what is drawn."""
+        return reduction(self.edges)
+
+    @property
+    def undominated(self) -> tuple[str, ...]:
+        """Those that nobody is surely better than."""
+        worse = {edge[1] for edge in self.edges}
+        return tuple(name for name in self.names if name not in worse)
+
+    @property
+    def firm_edges(self) -> tuple[Edge, ...]:
+        """(better, worse) beyond the chance of the samples, at every p >= 1/2."""
+        kept = ((each.first, each.second, each.verdict) for each in self.chances)
+        return tuple((a, b) if verdict == FIRST else (b, a) for a, b, verdict in kept if verdict in (FIRST, SECOND))
+
+    @property
+    def hidden(self) -> tuple[Edge, ...]:
+        """Pairs that average certified radius puts in order, larger first, and the curves do not, or not surely."""
+        ordered = set(self.edges)
+        found: list[Edge] = []
+        for a, b in combinations(self.names, 2):
+            one, other = self.averages.get(a), self.averages.get(b)
+            if one is None or other is None or one == other:
+                continue
+            edge = (a, b) if one > other else (b, a)
+            if edge not in ordered:
+                found.append(edge)
+        return tuple(found)
+
+    @property
+    def level(self) -> float:
+        """Probability with which any of ``chances`` may be wrong."""
+        return float(sum(each.level for each in self.chances))
+
+    @property
+    def setting(self) -> str:
+        """Which curves were compared."""
+        if self.sigma is not None:
+            return f"at sigma {self.sigma:g}, by P(p_A >= p) at every p >= 1/2"
+        first = self.pairs[0]
+        return f"with the best sigma at each radius (draws = {first.draws}, alpha = {first.alpha:g})"
+
+    @property
+    def sentence(self) -> str:
+        """Who is better than whom, who is beaten by nobody, and what the average certified radius makes of it."""
+        edges = self.reduced
+        orders = [f"{a} is better than {b}" for a, b in edges]
+        unclear = sum(pair.verdict == UNCLEAR for pair in self.pairs)
+        surely = "surely " if unclear else ""
+        better = _listed(orders) if orders else f"no method is {surely}better than another"
+        text = f"{self.setting} on these samples, {better}"
+        implied = len(self.edges) - len(edges)
+        text += f" ({implied} more {'pair follows' if implied == 1 else 'pairs follow'})" if implied else ""
+        if edges:
+            text += f"; nobody is {surely}better than {_listed(list(self.undominated), 'or')}"
+        if unclear:
+            text += f"; {unclear} {'pair' if unclear == 1 else 'pairs'} cannot be told from what the logs print"
+        return f"{text}; an estimate, since shares of votes stand for p_A."
+
+    @property
+    def contradiction(self) -> str | None:
+        """What average certified radius says beyond the curves; None where it says nothing more."""
+        if not self.hidden:
+            return None
+        ranked = sorted(self.averages, key=lambda name: -self.averages[name])
+        order = ranked[0]
+        for before, after in pairwise(ranked):
+            order += f" {'>' if self.averages[before] > self.averages[after] else '='} {after}"
+        total, backwards = len(self.pairs), sum((b, a) in self.edges for a, b in self.hidden)
+        unclear = {frozenset((pair.first, pair.second)) for pair in self.pairs if pair.verdict == UNCLEAR}
+        none = [(a, b) for a, b in self.hidden if (b, a) not in self.edges and frozenset((a, b)) not in unclear]
+        left = sum(frozenset(edge) in unclear for edge in self.hidden)
+        agreed = sum(self.averages[a] > self.averages[b] for a, b in self.edges)
+        parts = [f"{agreed} of {total} {'pair' if total == 1 else 'pairs'} in that order"]
+        parts += [f"{backwards} in the opposite one"] if backwards else []
+        parts += [f"{len(none)} in none"] if none else []
+        parts += [f"leave {left} open"] if left else []
+        which = f": {'; '.join(f'{a} and {b}' for a, b in none)}" if 0 < len(none) <= _FEW else ""
+        return f"average certified radius ranks {order}, but the curves put {' and '.join(parts)}{which}."
+
+    @property
+    def beyond_chance(self) -> str | None:
+        """What holds for the population of samples, in a sentence; None where nothing was tested."""
+        if not self.chances:
+            return None
+        firm = [f"{a} is better than {b}" for a, b in self.firm_edges]
+        crossing = [f"{each.first} and {each.second} cross" for each in self.chances if each.verdict == NEITHER]
+        partly = [each for each in self.chances if each.stretches and each.verdict == OPEN]
+        parts = [_listed(each) for each in (firm, crossing) if each]
+        if len(partly) > _FEW:
+            parts.append(f"{len(partly)} {'other ' if parts else ''}pairs differ over a part of all p")
+        else:
+            parts += [each.where for each in partly]
+        told = "; ".join(parts) or "nothing, neither from p = 0.5 on nor around 0.9"
+        many = "this pair" if len(self.chances) == 1 else f"all {len(self.chances)} pairs together"
+        n = self.chances[0].n
+        drawn = f"{n:,} samples were drawn" if n > 1 else "sample was drawn"
+        level = short_text(self.level * (1 - 1e-12), "upper")  # a sum of equal shares may be off by a rounding
+        return f"beyond the chance of which {drawn} (wrong with probability at most {level} for {many}): {told}."
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values for JSON."""
+        return {
+            "type": "dominance graph",
+            "sigma": self.sigma,
+            "names": list(self.names),
+            "pairs": [pair.to_dict() for pair in self.pairs],
+            "edges": [list(edge) for edge in self.edges],
+            "strict_edges": [list(edge) for edge in self.strict_edges],
+            "reduced": [list(edge) for edge in self.reduced],
+            "undominated": list(self.undominated),
+            "averages": dict(self.averages),
+            "hidden": [list(edge) for edge in self.hidden],
+            "beyond_chance": [each.to_dict() for each in self.chances],
+            "firm_edges": [list(edge) for edge in self.firm_edges],
+            "level": self.level if self.chances else None,
+            "sentences": [each for each in (self.sentence, self.contradiction, self.beyond_chance) if each is not None],
+        }
+
+
+def graph_of_shares(
+    distributions: Sequence[PaDistribution],
+    averages: Mapping[str, float] | None = None,
+    chances: Sequence[Chance] = (),
+) -> DominanceGraph:
+    """The graph of methods at one noise level, by P(p_A >= p) for p >= 1/2.
+
+    Parameters
+    ----------
+    distributions
+        Named, at the same σ.
+    averages
+        Average certified radius by name.
+    chances
+        What is beyond chance, per pair.
+    """
+    _check_several([each.name for each in distributions])
+    if len({each.sigma for each in distributions}) > 1:
+        raise InputError("distributions have different sigma; compare their best over sigma at each radius instead")
+    found = [(a.name, b.name, _levels_of_shares(a, b)) for a, b in combinations(distributions, 2)]
+    pairs = tuple(decided(*each) for each in found)
+    return DominanceGraph(
+        distributions[0].sigma,
+        tuple(each.name for each in distributions),
+        pairs,
+        _strict(pairs, [levels for _, _, levels in found]),
+        dict(averages or {}),
+        tuple(chances),
+    )
+
+
+def graph_of_best(families: Mapping[str, Sequence[PaDistribution]], *, n: int, alpha: float = 0.001) -> DominanceGraph:
+    """The graph of methods that may choose σ anew at each radius, by certified accuracy at one budget and level.
+
+    Parameters
+    ----------
+    families
+        The distributions of each method, over the same number of samples.
+    n, alpha
+        Draws per sample, and the level.
+    """
+    _check_several(list(families))
+    curves = {name: [in_radii(each, n, alpha) for each in several] for name, several in families.items()}
+    found = [(a, b, _levels_of_best(curves[a], curves[b])) for a, b in combinations(curves, 2)]
+    pairs = tuple(decided(*each, (n, alpha)) for each in found)
+    return DominanceGraph(None, tuple(curves), pairs, _strict(pairs, [levels for _, _, levels in found]))
+
+
+def reduction(edges: Sequence[Edge]) -> tuple[Edge, ...]:
+    """The transitive reduction of an order given with all its edges: those that no third one lies between.
+
+    Examples
+    --------
+    >>> reduction([("a", "b"), ("a", "c"), ("b", "c")])
+    (('a', 'b'), ('b', 'c'))
+    """
+    below: dict[str, set[str]] = {}
+    for a, b in edges:
+        below.setdefault(a, set()).add(b)
+    return tuple((a, b) for a, b in edges if not any(b in below.get(c, ()) for c in below[a]))
+
+
+def _edge(pair: Dominance) -> Edge | None:
+    if pair.verdict == FIRST:
+        return pair.first, pair.second
+    return (pair.second, pair.first) if pair.verdict == SECOND else None
+
+
+def _strict(pairs: Sequence[Dominance], levels: Sequence[Levels]) -> tuple[Edge, ...]:
+    """Edges where the better one is higher at every step where the two are not both zero."""
+    kept: list[Edge] = []
+    for pair, each in zip(pairs, levels, strict=True):
+        edge = _edge(pair)
+        ahead = each.above if pair.verdict == FIRST else each.below
+        some = (each.first_high > 0) | (each.second_high > 0)
+        if edge is not None and bool(np.all(ahead[some])):
+            kept.append(edge)
+    return tuple(kept)
+
+
+def _levels_of_shares(first: PaDistribution, second: PaDistribution) -> Levels:
+    where = steps(first, second)
+    a, b = first.survival_counts(where), second.survival_counts(where)
+    return Levels(where, a[0] * len(second), a[1] * len(second), b[0] * len(first), b[1] * len(first))
+
+
+def _levels_of_best(first: Sequence[PaDistribution], second: Sequence[PaDistribution]) -> Levels:
+    where = radius_steps(*first, *second)
+    return Levels(where, *_highest(first, where), *_highest(second, where))
+
+
+def _highest(
+    several: Sequence[PaDistribution], where: NDArray[np.float64]
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    counts = [each.survival_counts(where) for each in several]
+    low, high = (np.max([count[end] for count in counts], axis=0) for end in (0, 1))
+    return low, high
+
+
+def _check_several(names: Sequence[str]) -> None:
+    if len(names) < 2:
+        raise InputError("a graph of fewer than two methods says nothing; pass at least two")
+    for name in names:
+        if names.count(name) > 1:
+            raise InputError(f"two methods are called {name!r}; give them different names")
+
+
+def _listed(texts: Sequence[str], last: str = "and") -> str:
+    """Several texts as one, the first few spelled out."""
+    shown = list(texts[:_SPELLED])
+    more = len(texts) - len(shown)
+    if more:
+        return f"{', '.join(shown)} and {more} more"
+    return shown[0] if len(shown) == 1 else f"{', '.join(shown[:-1])} {last} {shown[-1]}"

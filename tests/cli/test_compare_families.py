@@ -1,0 +1,242 @@
+"""``certcal compare NAME=RUN ...``: families of runs and logs, shown, printed as JSON and written to files."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from itertools import pairwise
+
+import numpy as np
+import pytest
+
+from certcal.cli._compared import family_names
+from certcal.cli._show_families import _packed, show_families
+from certcal.models import wrap
+from certcal.report.results import FamilyResults
+from certcal.smoothing import open_run, read_log, sample
+from certcal.smoothing.robustness import VoteRecord, compare_families, vote_radii
+
+N = 1000
+SIGMAS = (0.25, 0.5, 1.0)
+
+
+class Steep:
+    """Two classes by the sign of the first input, more or less surely."""
+
+    outputs = "probabilities"
+
+    def __init__(self, slope):
+        self.slope, self.description = slope, f"slope {slope}"
+
+    def __call__(self, batch):
+        right = 1 / (1 + np.exp(-self.slope * batch[:, 0].astype(np.float64)))
+        return np.stack([1 - right, right], axis=1)
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("families")
+    points = np.linspace(-0.2, 1.2, 30, dtype=np.float32)[:, None]
+    for name, slope in (("mild", 1.0), ("steep", 9.0)):
+        for sigma in (0.25, 0.5):
+            model = wrap(Steep(slope), outputs="probabilities")
+            seed = int(slope)
+            sample(model, points, np.ones(30, int), sigma=sigma, n=300, seed=seed, out=folder / f"{name}-{sigma}")
+    return folder
+
+
+def arguments(folder):
+    return [f"{name}={folder / f'{name}-{sigma}'}" for sigma in (0.5, 0.25) for name in ("mild", "steep")]
+
+
+def write_log(path, votes, sigma):
+    rows = ["idx\tlabel\tpredict\tradius\tcorrect\ttime"]
+    for index, radius in enumerate(vote_radii(votes, N, sigma, 0.001)):
+        kept = "-1\t0.0\t0" if np.isnan(radius) else f"3\t{radius:.3}\t1"
+        rows.append(f"{index}\t3\t{kept}\t0:01")
+    path.write_text("\n".join(rows) + "\n")
+    return path
+
+
+@pytest.fixture
+def logs(tmp_path):
+    rng = np.random.default_rng(3)
+    votes = [np.append(rng.integers(low, N + 1, 58), [N, N - 1]) for low in (930, 300)]
+    return write_log(tmp_path / "a.tsv", votes[0], 0.5), write_log(tmp_path / "b.tsv", votes[1], 0.5)
+
+
+def flat(text):
+    return " ".join(text.split())
+
+
+def expected(folder, **options):
+    families = {
+        name: [open_run(folder / f"{name}-{sigma}").counts() for sigma in (0.25, 0.5)] for name in ("mild", "steep")
+    }
+    return compare_families(families, **options)
+
+
+def test_all_tables_and_sentences_of_families_are_shown(certcal_command, runs):
+    ran = certcal_command("compare", *arguments(runs), "--radius", "0,0.25", "--setting", "100,0.01")
+    assert (ran.code, ran.err) == (0, "")
+    found = expected(runs, at=[0, 0.25], settings=[(100, 0.01)])
+    text = flat(ran.out)
+    for sentence in (*found.sentences, *found.notes):
+        assert sentence in text
+    block = ran.out.partition("by radius")[2].partition("sigma 0.25")[2].splitlines()[1:]
+    for line, (name, run) in zip(block[:2], found.at_sigma(0.25), strict=True):
+        assert line.split()[:2] == [name, f"{run.average.value:.4f}"]
+        for shown, value in zip(line.split()[2:], run.curve.values, strict=True):
+            assert 0 <= 100 * value - float(shown) < 0.1 + 1e-9  # rounded down
+    assert "as it would be with N = 100, alpha = 0.01" in text
+    assert "N = 1,000" not in text
+    for one in found.calibration:
+        for summary in one.summaries:
+            assert summary["calibration_error"].worst_all.text in text
+    for source in arguments(runs):
+        assert source.partition("=")[2] in ran.out.replace("\n", "")
+
+
+def test_json_holds_the_families_and_where_each_run_came_from(certcal_command, runs):
+    ran = certcal_command("compare", *arguments(runs), "--radius", "0,0.25", "--json")
+    document = json.loads(ran.out)
+    found = expected(runs, at=[0, 0.25])
+    assert document["type"] == "comparison of families"
+    assert [(each["family"], each["sigma"]) for each in document["sources"]] == [
+        ("mild", 0.25),
+        ("mild", 0.5),
+        ("steep", 0.25),
+        ("steep", 0.5),
+    ]
+    for each in document["sources"]:
+        assert each["source"].endswith(f"{each['family']}-{each['sigma']}")
+    assert document["best"]["values"] == list(found.best.values)
+    assert [graph["sigma"] for graph in document["graphs"]] == [0.25, 0.5, None]
+    assert [graph["edges"] for graph in document["graphs"]] == [[list(e) for e in g.edges] for g in found.graphs]
+    assert len(document["settings"]) == 6
+
+
+def test_the_csv_has_one_number_per_line(certcal_command, runs, tmp_path):
+    path = tmp_path / "families.csv"
+    ran = certcal_command("compare", *arguments(runs), "--radius", "0.25", "--setting", "100,0.01", "-o", path)
+    assert ran.code == 0
+    rows = list(csv.DictReader(io.StringIO(path.read_text())))
+    found = expected(runs, at=[0.25], settings=[(100, 0.01)])
+
+    def values(quantity, **where):
+        kept = [row for row in rows if row["quantity"] == quantity and where.items() <= row.items()]
+        return [float(row["value"]) for row in kept]
+
+    runs_in_order = [run for family in found.families for run in family.runs]
+    assert values("certified_accuracy") == [run.curve.values[0] for run in runs_in_order]
+    assert values("average_certified_radius") == [run.average.value for run in runs_in_order]
+    assert values("best_certified_accuracy") == [family.best.values[0] for family in found.families]
+    assert values("converted_certified_accuracy", draws="100", sigma="0.5") == [
+        float(each.lower[0]) for _, each in found.settings[1].rows
+    ]
+    assert values("share_with_p_a_at_least", p="0.5") == [
+        float(run.distribution.survival(0.5)[0]) for run in runs_in_order
+    ]
+    assert values("certified_calibration_error", samples="all", radius="0.25") == [
+        one.summaries[1]["calibration_error"].worst_all.value for one in found.calibration
+    ]
+    edges = [(row["sigma"], row["family"], row["other"]) for row in rows if row["quantity"] == "better_than"]
+    assert edges == [
+        ("" if graph.sigma is None else repr(graph.sigma), *edge) for graph in found.graphs for edge in graph.edges
+    ]
+
+
+def test_logs_make_families_too_and_have_no_calibration(certcal_command, logs):
+    named = [f"{name}={path}" for name, path in zip("xy", logs, strict=True)]
+    ran = certcal_command("compare", *named, "--sigma", 0.5, "-n", N, "--json")
+    document = json.loads(ran.out)
+    found = compare_families({name: [read_log(path, sigma=0.5, n=N)] for name, path in zip("xy", logs, strict=True)})
+    assert document["calibration"] == []
+    assert document["graphs"][0]["edges"] == [list(edge) for edge in found.graphs[0].edges]
+    assert {each["ahead"] for each in document["graphs"][0]["beyond_chance"][0]["stretches"]} == {"x"}
+    assert any(note.startswith("x 0.5: alpha = 0.001 was inferred") for note in document["notes"])
+    shown = certcal_command("compare", *named, "--sigma", 0.5, "-n", N)
+    assert shown.code == 0
+    assert "Certified calibration" not in shown.out
+
+
+def test_a_path_with_an_equals_sign_is_a_path_where_it_exists(certcal_command, logs, tmp_path):
+    odd = tmp_path / "sigma=0.5.tsv"
+    odd.write_bytes(logs[0].read_bytes())
+    ran = certcal_command("compare", odd, logs[1], "--sigma", 0.5, "-n", N, "--json")
+    assert json.loads(ran.out)["type"] == "comparison"
+    assert family_names([str(odd), str(logs[1])]) is None
+    assert family_names([f"a={odd}"]) == (("a", str(odd)),)
+
+
+@pytest.mark.parametrize(
+    ("words", "text"),
+    [
+        (("a=LOG", "LOG"), "has no name, and a="),
+        (("a=none.tsv",), "none.tsv: there is no such run or log"),
+        (("=LOG",), "has no name before the '='; write NAME=PATH"),
+        (("a=",), "a= has no path after the '='; write NAME=PATH"),
+        (("a=LOG", "a=LOG"), "have the same sigma 0.5, and a family has one run per noise level"),
+        (("a=LOG", "b=SHORT"), "a 0.5 and b 0.5 are about different samples (sample 3 is in a 0.5 only)"),
+        (("LOG", "--setting", "100,0.01"), "--setting is for families; name them"),
+        (("a=LOG", "--setting", "100"), "'100' is not draws and alpha, such as 100,0.01"),
+        (("a=LOG", "--setting", "x,0.01"), "'x' is not a whole number"),
+        (("a=LOG", "--setting", "100,7"), "'7' is not between 0 and 1, such as 0.01"),
+        (("a=LOG", "-o", "families.png"), "choose one of the endings .html, .json, .csv"),
+    ],
+)
+def test_bad_input_leaves_with_a_sentence(certcal_command, logs, tmp_path, words, text):
+    short = write_log(tmp_path / "short.tsv", np.array([N, N, 900]), 0.5)
+    texts = [word.replace("LOG", str(logs[0])).replace("SHORT", str(short)) for word in words]
+    ran = certcal_command("compare", *texts, "--sigma", 0.5, "-n", N)
+    assert ran.code == 2
+    assert text in flat(ran.err)
+    assert "Traceback" not in ran.err
+
+
+def made_up(families, n=50):
+    rng = np.random.default_rng(1)
+    sources = {
+        name: [VoteRecord.of(rng.integers(400, N + 1, n), N, np.ones(n), sigma=sigma) for sigma in SIGMAS]
+        for name in families
+    }
+    found = compare_families(sources)
+    return FamilyResults(tuple((f.name, f"{f.name}-{run.sigma}") for f in found.families for run in f.runs), found)
+
+
+@pytest.mark.parametrize("width", [60, 80, 120])
+def test_seven_families_at_three_noise_levels_fit_the_terminal(capsys, monkeypatch, width):
+    monkeypatch.setenv("COLUMNS", str(width))
+    names = ("gaussian", "smoothadv", "macer", "consistency", "smoothmix", "cat-rs", "acr")
+    results = made_up(names)
+    show_families(results)
+    out = capsys.readouterr().out
+    assert max(map(len, out.splitlines())) <= width
+    assert "…" not in out  # nothing is cut
+    accuracy = out.partition("Share of samples")[0]
+    for name in names:
+        values = [line for line in accuracy.splitlines() if line.startswith(f"  {name} ")]
+        numbers = sum(len(line.split()) - 1 for line in values)
+        assert numbers == len(SIGMAS) + (len(SIGMAS) + 1) * len(results.families.at)
+
+
+def test_columns_are_shared_evenly_among_as_few_tables_as_fit():
+    for count in range(1, 13):
+        for room in (10, 25, 40):
+            parts = _packed([6] * count, room)
+            assert [i for part in parts for i in part] == list(range(count))
+            assert all(6 * len(part) <= room for part in parts)
+            assert len(parts) <= -(-count // (room // 6)) + 1
+            assert all(abs(len(a) - len(b)) <= 1 for a, b in pairwise(parts))
+
+
+def test_the_page_holds_the_verdicts_of_the_terminal(certcal_command, runs, tmp_path):
+    page = tmp_path / "families.html"
+    ran = certcal_command("compare", *arguments(runs), "--radius", "0,0.25", "-o", page)
+    assert ran.code == 0
+    text = page.read_text()
+    assert "Better whatever the setting?" in text
+    assert expected(runs, at=[0, 0.25]).graphs[0].names == ("mild", "steep")
+    for name in ("mild", "steep"):
+        assert name in text
