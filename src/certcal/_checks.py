@@ -7,12 +7,14 @@ the offending index and what to do about it.
 from __future__ import annotations
 
 import operator
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from certcal._threads import map_blocks
+
+Entry = TypeVar("Entry", bound=np.generic)
 
 # Rows of a probability matrix must sum to one within these tolerances. Softmax in float32 over 1000 classes is off by
 # about 1e-6; tables written with four decimals by about 1e-4 times a few classes.
@@ -85,9 +87,25 @@ def _first(bad: NDArray[np.bool_]) -> int:
     return int(np.argmax(bad))
 
 
+def read_only(values: NDArray[Entry]) -> NDArray[Entry]:
+    """The same numbers, not to be written to.
+
+    Compiled code is made for one type of array, of which writing is a part: what only reads would be compiled again for
+    every mixture of arrays that can be written to and arrays that cannot.
+
+    Examples
+    --------
+    >>> read_only(np.zeros(2)).flags.writeable
+    False
+    """
+    view = values.view()
+    view.flags.writeable = False
+    return view
+
+
 def kernel_float(values: NDArray[Any]) -> NDArray[Any]:
-    """The array as compiled code can read it: float16 becomes float32 (exactly), the others stay."""
-    return values.astype(np.float32) if values.dtype == np.float16 else values
+    """The array as compiled code can read it: float16 becomes float32 (exactly), the others stay; read-only."""
+    return read_only(values.astype(np.float32) if values.dtype == np.float16 else values)
 
 
 def confidences(
@@ -125,7 +143,7 @@ def correctness(
     from certcal._kernels.checking import all_zero_or_one, bytes_are_zero_or_one
 
     if array.dtype == np.uint8:
-        out, good = array, bool(bytes_are_zero_or_one(array))
+        out, good = array, bool(bytes_are_zero_or_one(read_only(array)))
     else:
         readable = kernel_float(array)
         out = np.empty(array.size, np.uint8)
@@ -146,7 +164,8 @@ def weights(value: Any, n: int, name: str = "sample_weight", partner: str = "con
     same_length(**{partner: n, name: array.size})
     from certcal._kernels.checking import all_finite_and_not_negative
 
-    if not all(map_blocks(lambda start, stop: bool(all_finite_and_not_negative(array[start:stop])), n)):
+    readable = read_only(array)
+    if not all(map_blocks(lambda start, stop: bool(all_finite_and_not_negative(readable[start:stop])), n)):
         index = _first(~((array >= 0) & (array < np.inf)))
         raise InputError(f"{name}[{index}] is {array[index]}; weights must be finite and not negative")
     largest = float(array.max())
@@ -222,10 +241,10 @@ def logit_matrix(value: Any, name: str = "logits") -> NDArray[Any]:
         raise InputError(f"{name} has shape {array.shape}; pass one row per sample and one column per class")
     if array.shape[0] == 0:
         raise InputError(f"{name} is empty; pass at least one sample")
-    array = np.ascontiguousarray(kernel_float(array) if array.dtype.kind == "f" else array.astype(np.float64))
+    array = np.ascontiguousarray(array, np.result_type(array, np.float32) if array.dtype.kind == "f" else np.float64)
     from certcal._kernels.checking import all_finite
 
-    flat = array.reshape(-1)
+    flat = read_only(array.reshape(-1))
     if not all(map_blocks(lambda start, stop: bool(all_finite(flat[start:stop])), flat.size)):
         row, column = np.unravel_index(_first(~np.isfinite(flat)), array.shape)
         raise InputError(

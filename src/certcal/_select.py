@@ -12,7 +12,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from certcal._checks import kernel_float
+from certcal._checks import kernel_float, read_only
 from certcal._threads import map_blocks
 
 Floats = NDArray[np.float64]
@@ -137,7 +137,7 @@ def _bucket_sums(values: NDArray[Any], w: Floats | None, grid: Any, start: int, 
         kernels.count(values[start:stop], counts, grid)
         return counts
     sums = np.zeros((grid.buckets, 2))
-    kernels.weigh(values[start:stop], w[start:stop], sums, grid)
+    kernels.weigh(values[start:stop], read_only(w[start:stop]), sums, grid)
     return sums[:, 0]
 
 

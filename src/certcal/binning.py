@@ -18,7 +18,17 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from certcal._checks import InputError, bin_count, choice, confidences, kernel_float, score_pair, to_numpy, weights
+from certcal._checks import (
+    InputError,
+    bin_count,
+    choice,
+    confidences,
+    kernel_float,
+    read_only,
+    score_pair,
+    to_numpy,
+    weights,
+)
 from certcal._threads import map_blocks
 
 Floats = NDArray[np.float64]
@@ -141,7 +151,7 @@ def build_lookup(edges: Floats, closed: str, dtype: np.dtype[Any]) -> Lookup:
     if np.diff(below).max() <= 3:
         return Lookup(np.append(inner, np.inf), below.astype(np.uint32), float(cells))
     counts = np.zeros(CROWDED.buckets, np.int64)
-    count(np.minimum(inner, 1.0), counts, CROWDED)
+    count(read_only(np.minimum(inner, 1.0)), counts, CROWDED)
     below = np.concatenate(([0], np.cumsum(counts)))
     return Lookup(np.append(inner, np.inf), below.astype(np.uint32), 0.0)
 
@@ -231,7 +241,7 @@ class BinSums:
         from certcal._kernels import bins as kernels
 
         lookup = self._lookup(z.dtype)
-        values = kernel_float(z)
+        values, c, w = kernel_float(z), read_only(c), None if w is None else read_only(w)
         bins = self.edges.size - 1
 
         def whole(start: int, stop: int) -> NDArray[np.int64]:
@@ -297,9 +307,12 @@ def rounded_sums(state: NDArray[np.int64]) -> Floats:
     """Superaccumulators as floats: Python's integers make the one rounding correct."""
     flat = state.reshape(-1, state.shape[-1])
     out = np.zeros(flat.shape[0])
-    for row in np.flatnonzero(flat.any(axis=1)):
-        used = np.flatnonzero(flat[row])
-        out[row] = sum(int(flat[row, digit]) << (32 * int(digit)) for digit in used) / (1 << 1075)
+    used = np.flatnonzero(flat.any(axis=1))
+    # A digit may hold more than its 32 bits: what it holds and what it carries are an integer each.
+    halves = flat[used].astype("<i8").view("<u4")
+    for row, held, carried in zip(used, halves[:, ::2], halves[:, 1::2], strict=True):
+        total = int.from_bytes(held.tobytes(), "little") + (int.from_bytes(carried.tobytes(), "little") << 32)
+        out[row] = total / (1 << 1075)
     return out.reshape(state.shape[:-1])
 
 
@@ -334,7 +347,7 @@ class ExactSum:
 
         def one(start: int, stop: int) -> NDArray[np.int64]:
             digits = np.zeros_like(self.digits)
-            kernels.add_exact(values[start:stop], digits)
+            kernels.add_exact(read_only(values[start:stop]), digits)
             kernels.normalise(digits)
             return digits
 

@@ -171,7 +171,7 @@ def test_a_run_whose_driver_was_killed_is_finished_by_the_next_one(address, tmp_
         for _ in range(15):
             assert driver.stdout.readline()
         driver.kill()
-    run = draw(tmp_path / "killed", engine=RayCluster(address, workers=2))
+    run = draw(tmp_path / "killed", engine=RayCluster(address, workers=1))
     whole = draw(tmp_path / "whole")
     assert driver.returncode == -signal.SIGKILL
     assert_same_counts(run, whole)

@@ -31,7 +31,7 @@ from tests import naive
 CLOSED = st.sampled_from(["left", "right"])
 BINS = st.one_of(st.integers(1, 20), st.integers(1, 20), st.integers(1, 20), st.integers(1, 700))
 CLOSE = {"rel": 1e-12, "abs": 1e-12}
-MANY = 450_001
+MANY = 45_001
 
 
 # ---------------------------------------------------------------------------------------------------------- definitions
@@ -75,6 +75,7 @@ def test_errors_of_any_order_agree_with_their_definition(data, bins, p):
     assert lp_ece(z, c, bins, p=p, sample_weight=w) == pytest.approx(expected, rel=1e-10, abs=1e-12)
 
 
+@pytest.mark.usefixtures("small_blocks")
 @pytest.mark.parametrize("dtype", naive.DTYPES)
 @pytest.mark.parametrize("weigh", [False, True])
 @pytest.mark.parametrize("threads", [1, 3])

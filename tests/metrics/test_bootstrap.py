@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import json
 import math
+from unittest import mock
 
 import numpy as np
 import pytest
@@ -36,14 +37,31 @@ def rows(n, seed=0):
     return p, np.where(rng.random(n) < 0.6, p.argmax(axis=1), rng.integers(0, 4, n))
 
 
+def intervals(metric, arrays, levels, **options):
+    """Intervals of several levels from the replicates of one call, of which those of other levels have the same."""
+    seen = []
+
+    def watched(*arguments):
+        seen.append(arguments)
+        return interval_from(*arguments)
+
+    first, *others = levels
+    with (
+        mock.patch("certcal.metrics._bootstrap.interval_from", watched),
+        mock.patch("certcal.metrics._rows.interval_from", watched),
+    ):
+        found = [bootstrap(metric, *arrays, level=first, **options).interval]
+    ((drawn, value, level, method, skewed),) = seen
+    assert level == first
+    return found + [interval_from(drawn, value, other, method, skewed) for other in others]
+
+
 def assert_same_quantiles(metric, arrays, drawn, *, sample_weight=None, **options):
     """Every end of the intervals lies where the ordinary replicates have that quantile, up to Monte-Carlo error."""
     ordinary = np.sort(drawn)
     count = drawn.size
-    for level in (0.5, 0.9):
-        interval = bootstrap(
-            metric, *arrays, level=level, replicates=count, seed=1, sample_weight=sample_weight, **options
-        ).interval
+    levels, options = (0.5, 0.9), {"replicates": count, "seed": 1, "sample_weight": sample_weight} | options
+    for level, interval in zip(levels, intervals(metric, arrays, levels, **options), strict=True):
         for end, share in ((interval.lower, (1 - level) / 2), (interval.upper, (1 + level) / 2)):
             # Positions of a quantile in two independent samples differ by five standard deviations at most.
             room = 5 * math.sqrt(share * (1 - share) * (1 / drawn.size + 1 / count))
@@ -450,12 +468,13 @@ def test_bca_of_rows_agrees_with_the_textbook(metric):
 
 
 def test_the_acceleration_of_groups_of_rows_is_that_of_leaving_each_out_up_to_its_noise():
-    p, y = rows(20_000, seed=3)
+    n = 5000
+    p, y = rows(n, seed=3)
     values = p[:, 0] ** 4
     found = [acceleration(grouped_left_out(mean_of_first, [p, y], None, {}, seed)) for seed in range(8)]
     # The skewness of 512 normal sums has the standard deviation √(6 / 512).
     noise = math.sqrt(6 / 512) / 6 / math.sqrt(512)
-    assert np.mean(found) == pytest.approx(skew(values) / 6 / math.sqrt(20_000), abs=4 * noise / math.sqrt(8))
+    assert np.mean(found) == pytest.approx(skew(values) / 6 / math.sqrt(n), abs=4 * noise / math.sqrt(8))
     assert max(found) > min(found)
 
 
@@ -504,6 +523,14 @@ def test_intervals_of_smooth_metrics_cover_the_truth_about_as_often_as_they_say(
 
 
 # ----------------------------------------------------------------------------------------------------------- the result
+
+
+@pytest.mark.parametrize("metric", [metrics.ece, metrics.top_label_brier_score, metrics.accuracy, metrics.brier_score])
+def test_intervals_of_several_levels_are_of_the_same_replicates(metric):
+    arrays = rows(60) if metric is metrics.brier_score else data(60)[metric is metrics.accuracy :]
+    options, levels = {"replicates": 40, "seed": 3}, (0.5, 0.9)
+    found = intervals(metric, arrays, levels, **options)
+    assert found == [bootstrap(metric, *arrays, level=level, **options).interval for level in levels]
 
 
 @pytest.mark.parametrize("method", ["percentile", "bca"])

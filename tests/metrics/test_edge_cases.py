@@ -7,6 +7,7 @@ import math
 import subprocess
 import sys
 from fractions import Fraction
+from itertools import product
 
 import numpy as np
 import pytest
@@ -170,12 +171,14 @@ def test_every_metric_of_anything_valid_is_a_number_without_a_warning(pair):
 ROUNDED = {"smooth_ece", "kde_ece", "mmce", "ks_error", "kuiper_error", "auroc"}
 
 
+@pytest.mark.usefixtures("small_blocks")
 @pytest.mark.parametrize("weigh", [False, True])
 def test_the_number_of_threads_does_not_change_the_result(monkeypatch, weigh):
     rng = np.random.default_rng(3)
-    p = rng.dirichlet(np.full(3, 0.4), 450_001)
-    y = np.where(rng.random(450_001) < 0.8, p.argmax(axis=1), rng.integers(0, 3, 450_001))
-    w = rng.gamma(1.0, size=450_001) if weigh else None
+    n = 150_001  # rows of three are shared from 66,667 on
+    p = rng.dirichlet(np.full(3, 0.4), n)
+    y = np.where(rng.random(n) < 0.8, p.argmax(axis=1), rng.integers(0, 3, n))
+    w = rng.gamma(1.0, size=n) if weigh else None
     predictions = Predictions.from_probabilities(p, y, w)
     monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
     usual = measure(predictions, bins=(15, 700))
@@ -188,6 +191,34 @@ def test_the_number_of_threads_does_not_change_the_result(monkeypatch, weigh):
             assert other.value == pytest.approx(one.value, rel=1e-12, abs=1e-12), one.name
         else:
             assert other.value == one.value, one.name
+
+
+def compiled():
+    """How many times each kernel that is loaded was compiled."""
+    kernels = [vars(module) for name, module in sys.modules.items() if name.startswith("certcal._kernels.")]
+    return {
+        kernel: len(kernel.signatures) for each in kernels for kernel in each.values() if hasattr(kernel, "py_func")
+    }
+
+
+def test_arrays_that_may_not_be_written_to_need_no_code_of_their_own():
+    rng = np.random.default_rng(6)
+    z, w, x = rng.random(60) * 0.98 + 0.01, rng.random(60) + 0.01, rng.normal(size=(60, 2))
+    c = (rng.random(60) < z).astype(np.uint8)
+    arrays = z, c, w, np.stack((1 - z, z), axis=1), c.astype(np.int64), x
+    before = {}
+    for frozen in product([False, True], repeat=3):
+        for array, alone in zip(arrays, frozen * 2, strict=True):
+            array.flags.writeable = not alone
+        for weight in (None, w):
+            for metric in (*OF_CONFIDENCE, metrics.auroc):
+                metric(z, c, sample_weight=weight)
+            for metric in (metrics.classwise_ece, metrics.classwise_equal_mass_ece, metrics.brier_score):
+                metric(arrays[3], arrays[4], sample_weight=weight)
+            metrics.nll(x, arrays[4], from_logits=True, sample_weight=weight)
+        before = before or compiled()
+        assert compiled() == before
+    assert sum(before.values()) > 10
 
 
 @pytest.mark.parametrize("factor", [1e-95, 1e95])

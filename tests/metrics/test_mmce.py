@@ -16,7 +16,7 @@ widths = st.floats(-12, 3).map(lambda exponent: 10.0**exponent)
 
 
 @pytest.mark.parametrize("shape", SHAPES)
-@pytest.mark.parametrize("n", [1, 2, 30, 3000])
+@pytest.mark.parametrize("n", [1, 2, 30, 1000])
 def test_it_agrees_with_the_sum_over_all_pairs(shape: str, n: int) -> None:
     z, c = shapes(n, seed=n)[shape]
     w = np.random.default_rng(n).random(n) + 0.01

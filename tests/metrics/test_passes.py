@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import cache
 
 import numpy as np
 import pytest
@@ -242,16 +243,42 @@ def test_cells_are_narrow_and_hold_one_outcome_each():
     assert (atoms.confidence <= state.edges[atoms.bin + 1] + 1e-15).all()
 
 
-def function_of(row):
-    """A row of the table as a function of confidences and outcomes."""
-    if row.name == "accuracy":
+PARTS = ["brier_reliability", "brier_resolution", "brier_uncertainty", "brier_within_bin"]
+
+
+def function_of(name, settings):
+    """A row of the table as a function of confidences and outcomes; all parts of the Brier score are one function."""
+    if name == "accuracy":
         return lambda z, c: float(np.mean(c))
-    if row.name == "mean_confidence":
+    if name == "mean_confidence":
         return lambda z, c: float(np.mean(z))
-    if row.name.startswith("brier_"):
-        part, bins = row.name.removeprefix("brier_"), row.settings["bins"]
-        return lambda z, c: getattr(metrics.brier_decomposition(z, c, bins), part)
-    return lambda z, c: getattr(metrics, row.name)(z, c, **row.settings)
+    if name == "brier":
+
+        def parts(z, c):
+            found = metrics.brier_decomposition(z, c, settings["bins"])
+            return [getattr(found, part.removeprefix("brier_")) for part in PARTS]
+
+        return parts
+    return lambda z, c: getattr(metrics, name)(z, c, **settings)
+
+
+N, COUNT = 300, 800
+
+
+@cache
+def ordinary(name, settings):
+    """What the ordinary bootstrap draws, and what remains without each sample: the same for every method."""
+    z, c = scored(N).confidence, scored(N).correct
+    metric = function_of(name, dict(settings))
+    left_out = np.array([metric(z[keep], c[keep]) for keep in ~np.eye(N, dtype=bool)])
+    return naive.replicates(metric, (z, c), COUNT, seed=5), left_out
+
+
+def of_row(row):
+    if row.name not in PARTS:
+        return ordinary(row.name, tuple(row.settings.items()))
+    found = ordinary("brier", (("bins", row.settings["bins"]),))
+    return tuple(each[:, PARTS.index(row.name)] for each in found)
 
 
 def corrected(drawn, value, left_out, tails):
@@ -265,21 +292,17 @@ def corrected(drawn, value, left_out, tails):
 
 @pytest.mark.parametrize("method", ["percentile", "bca"])
 def test_intervals_of_a_stream_are_distributed_like_those_of_the_ordinary_bootstrap(method):
-    n, count = 300, 800
-    predictions = scored(n)
-    z, c = predictions.confidence, predictions.correct
+    predictions, count = scored(N), COUNT
     options = {"bootstrap": count, "method": method, "level": 0.9, "seed": 3}
     found = measure_stream(lambda: cut(predictions, 90), bins=(4, 10), **options)
     checked = [row for row in found if row.interval is not None]
     assert {row.name for row in checked} == WITH_INTERVAL
-    rest = ~np.eye(n, dtype=bool)
     for row in checked:
         assert (row.interval.level, row.interval.method, row.interval.asymptotic) == (0.9, method, True)
-        metric = function_of(row)
-        drawn = np.sort(naive.replicates(metric, (z, c), count, seed=5))
+        drawn, left_out = of_row(row)
+        drawn = np.sort(drawn)
         tails, times = [0.05, 0.95], 5
         if method == "bca":  # the shift is estimated as well, which doubles the Monte-Carlo error
-            left_out = np.array([metric(z[keep], c[keep]) for keep in rest])
             tails, times = corrected(drawn, row.value, left_out, tails), 8
         for end, share in zip((row.interval.lower, row.interval.upper), tails, strict=True):
             room = times * math.sqrt(max(share * (1 - share), 1 / count) * 2 / count)

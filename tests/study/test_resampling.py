@@ -17,7 +17,7 @@ LEAST_COVERED = 0.95 - 3.09 * math.sqrt(0.95 * 0.05 / TRIALS)
 
 
 @pytest.mark.parametrize("rho", [0.0, 0.6])
-@pytest.mark.parametrize("n", [50, 300])
+@pytest.mark.parametrize("n", [50, 150])
 def test_the_interval_of_a_correlation_covers_the_truth_of_normal_populations(n: int, rho: float) -> None:
     truth = 2 / math.pi * math.asin(rho)
     rng = np.random.default_rng([n, int(10 * rho)])

@@ -9,6 +9,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from certcal._checks import read_only
 from certcal._threads import map_blocks
 from certcal.calibrators._base import ScoreMap, number
 from certcal.calibrators._scores import Floats, check_classes, class_count, labelled_scores, read_scores, softmax
@@ -173,7 +174,8 @@ def _passes(x: NDArray[Any], y: NDArray[np.int64], w: Floats | None) -> Derivati
     """The derivatives at any inverse temperature, each for one pass over the logits."""
     from certcal._kernels.temperature import derivatives, row_tops
 
-    tops, given = np.empty(y.size), np.empty(0) if w is None else w
+    tops, given = np.empty(y.size), read_only(np.empty(0) if w is None else w)
+    x, y = read_only(x), read_only(y)
     small = 1 + 100_000 // x.shape[1]
     map_blocks(lambda start, stop: row_tops(x[start:stop], tops[start:stop]), y.size, small)
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from certcal._checks import bin_count, choice, class_pair, kernel_float
+from certcal._checks import bin_count, choice, class_pair, kernel_float, read_only
 from certcal._threads import map_blocks
 from certcal.binning import CLOSED, build_lookup, edges_for, mass_edges, rounded_sums, sums
 from certcal.metrics._binned import ece_of
@@ -90,7 +90,7 @@ class ClasswiseSums:
         from certcal._kernels.bins import DIGITS, normalise
 
         lookup = build_lookup(self.edges, self.closed, p.dtype)
-        values = kernel_float(p)
+        values, y, w = kernel_float(p), read_only(y), None if w is None else read_only(w)
 
         def one(start: int, stop: int) -> NDArray[Any]:
             if w is None:

@@ -15,7 +15,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from certcal._checks import kernel_float
+from certcal._checks import kernel_float, read_only
 from certcal._threads import map_blocks
 
 Floats = NDArray[np.float64]
@@ -76,7 +76,8 @@ class MomentGrid:
         """Add samples: confidences, correctness and, perhaps, weights, all checked by the caller."""
         from certcal._kernels import moments as kernels
 
-        values, scale = kernel_float(z), self.cells / self.width
+        values, c, w = kernel_float(z), read_only(c), None if w is None else read_only(w)
+        scale = self.cells / self.width
 
         def exactly(start: int, stop: int) -> NDArray[np.int64]:
             part = np.zeros_like(self.words)

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from certcal._checks import kernel_float, score_pair
+from certcal._checks import kernel_float, read_only, score_pair
 from certcal._select import running, wanted_positions
 from certcal._threads import map_blocks
 
@@ -163,7 +163,7 @@ class Extremes:
         before_open = np.concatenate(([0.0], running((self._moves[:, 1] - self._moves[:, 0])[opened])))[:-1]
         offset = self._starts[opened] - before_open
         counts = np.zeros(self._grid.buckets, np.int64)
-        kernels.count(values, counts, self._grid)
+        kernels.count(read_only(values), counts, self._grid)
         reached = running(steps) + np.repeat(offset, counts[opened])
         last_of_tie = np.append(values[1:] != values[:-1], True)
         return reached[last_of_tie]
@@ -175,6 +175,6 @@ def _block_moves(
     from certcal._kernels import select as kernels
 
     part = np.zeros((grid.buckets, 2, 2))
-    weights = np.empty(0) if w is None else w[start:stop]
-    kernels.rises_and_falls(values[start:stop], c[start:stop], weights, part, grid)
+    weights = read_only(np.empty(0) if w is None else w[start:stop])
+    kernels.rises_and_falls(values[start:stop], read_only(c[start:stop]), weights, part, grid)
     return part[:, :, 0]

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from certcal._checks import kernel_float
+from certcal._checks import kernel_float, read_only
 from certcal._select import SLACK
 from certcal._threads import map_blocks
 from certcal.binning import build_lookup
@@ -49,7 +49,7 @@ def classwise_left_out(p: NDArray[Any], y: NDArray[np.int64], w: Floats | None, 
     from certcal._kernels import classwise as kernels
 
     gaps = gap_sums(p, y, w, edges, closed)
-    heavy = np.ones(y.size) if w is None else w
+    heavy, y = read_only(np.ones(y.size) if w is None else w), read_only(y)
     values, lookup, changes = kernel_float(p), build_lookup(edges, closed, p.dtype), np.empty(y.size)
     map_blocks(
         lambda start, stop: kernels.changes_without_each(

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from certcal._checks import kernel_float, positive, score_pair
+from certcal._checks import kernel_float, positive, read_only, score_pair
 from certcal.binning import ExactSum
 from certcal.metrics._windows import sorted_keys
 
@@ -45,7 +45,8 @@ def mmce(confidence: Any, correct: Any, *, width: float = 0.4, sample_weight: An
     if w is not None:
         total = ExactSum()
         total.add(w)
-        return math.sqrt(kernels.weighted_squared_norm(np.argsort(values), values, c, w, length)) / total.value
+        order, c, w = np.argsort(values), read_only(c), read_only(w)
+        return math.sqrt(kernels.weighted_squared_norm(order, values, c, w, length)) / total.value
     keys, _ = sorted_keys(values, c)
     cell = np.empty(1, keys.dtype)
     return math.sqrt(kernels.squared_norm(keys, cell, cell.view(values.dtype), length)) / z.size

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from certcal._checks import bin_count, choice, class_pair, kernel_float, to_numpy, weights
+from certcal._checks import bin_count, choice, class_pair, kernel_float, read_only, to_numpy, weights
 from certcal._select import SLACK
 from certcal._threads import map_blocks
 from certcal.binning import CLOSED, build_lookup, edges_for
@@ -55,7 +55,7 @@ class Classwise(Rows):
         def some(start: int, stop: int) -> Floats:
             gaps = np.zeros((*self._shape, stop - start))
             often = np.ascontiguousarray(times[:, start:stop])
-            kernels.replicate_gaps(self._values, self._given[1], often, *self._lookup, gaps)
+            kernels.replicate_gaps(self._values, read_only(self._given[1]), often, *self._lookup, gaps)
             return np.abs(gaps).sum(axis=1).mean(axis=0)
 
         return np.concatenate(map_blocks(some, times.shape[1], small=1)) / times.sum(axis=0)

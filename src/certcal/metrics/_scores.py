@@ -19,6 +19,7 @@ from certcal._checks import (
     kernel_float,
     logit_matrix,
     positive,
+    read_only,
     same_length,
     score_pair,
     weights,
@@ -126,7 +127,7 @@ def brier(p: NDArray[Any], y: NDArray[np.int64]) -> Floats:
     from certcal._kernels import classwise as kernels
 
     out = np.empty(y.size)
-    values = kernel_float(p)
+    values, y = kernel_float(p), read_only(y)
     map_blocks(
         lambda start, stop: kernels.squared_distances(values[start:stop], y[start:stop], out[start:stop]),
         y.size,
@@ -174,6 +175,7 @@ def logit_losses(x: NDArray[Any], y: NDArray[np.int64]) -> Floats:
     from certcal._kernels.temperature import row_losses
 
     out = np.empty(y.size)
+    x, y = read_only(x), read_only(y)
     map_blocks(
         lambda start, stop: row_losses(x[start:stop], y[start:stop], out[start:stop]),
         y.size,
