@@ -370,6 +370,7 @@ def test_reduction_of_nothing_is_nothing():
         ({"a": [record([3])], "b": [record([3], label=[7])]}, {}, "sample 0 has label 0 in a 1 and 7 in b 1"),
         ({"a": [record([3])]}, {"settings": [(10,)]}, "pass pairs of draws and alpha"),
         ({"a": [record([3])]}, {"settings": [100]}, r"settings\[0\] is 100; pass pairs of draws and alpha"),
+        ({"a": [record([3])]}, {"settings": None}, "settings is None; pass pairs of draws and alpha"),
         ({"a": [record([3])]}, {"settings": [(0, 0.1)]}, r"settings\[0\] draws is 0"),
         ({"a": [record([3])]}, {"settings": [(9, 0.1), (9, 2)]}, r"settings\[1\] alpha is 2"),
         ({"a": [record([3])]}, {"alpha": math.nan}, "alpha is nan"),

@@ -3,6 +3,7 @@ from __future__ import annotations
 import json
 import re
 
+import numpy as np
 import pytest
 
 from certcal import InputError
@@ -78,3 +79,24 @@ def test_a_recipe_without_a_method_and_a_list_are_refused():
         Recipe.from_dict({"sigma": 1})
     with pytest.raises(InputError, match=re.escape("a recipe is a table of names and values, not a list")):
         Recipe.from_dict([1])
+
+
+@pytest.mark.parametrize(
+    ("method", "changes", "sentence"),
+    [
+        ("macer", {"discard_below": 0.3}, "'discard_below' is a constant of acr only; leave it out"),
+        ("gaussian", {"weight": 3}, "'weight' is a constant of macer and consistency only; leave it out"),
+        ("macer", {"own": {"weight": 3}, "margin": 2}, "'margin' and own are given; pass 'margin' inside own"),
+        ("acr", {"preset": ["cifar-10"]}, r"preset is \['cifar-10'\], which is unknown: acr has 'cifar-10'"),
+        ("acr", {"preset": "cifar-10", "sigma": np.array([0.25, 0.5])}, "acr has constants for 0.25, 0.5, 1"),
+    ],
+)
+def test_a_constant_of_another_method_and_a_preset_that_is_none_are_one_sentence(method, changes, sentence):
+    with pytest.raises(InputError, match=sentence) as caught:
+        recipe(method, **changes)
+    assert "\n" not in str(caught.value)
+
+
+def test_schedules_shrink_with_a_number_of_epochs_of_any_type_and_with_own_left_open():
+    assert recipe("acr", epochs=np.int64(15)) == recipe("acr", epochs=15, own=None) == recipe("acr", epochs=15)
+    assert recipe("acr", epochs=15).own.begin == 7

@@ -38,7 +38,9 @@ class EasyFirst:
     samples are abandoned, which the distribution of p_A shows and the average hides.
 
     *Discarding* (5.1): at ``begin``, once, samples whose share of noisy copies classified as their label is below
-    ``discard_below`` are left out for good. The others come round more often: the number of steps stays the same.
+    ``discard_below`` are left out for good. The others come round more often: the number of steps stays the same. They
+    come in rounds, each sample once in each; algorithm 2 draws them with replacement, as is done here once they are
+    weighed.
 
     *Weighing* (5.2): at ``begin`` and every ``weigh_every`` epochs after it (so section 5.4; algorithm 2 takes the
     epochs divisible by 10, which are the same for the published ``begin``), the samples that are left are drawn in

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import operator
 from dataclasses import asdict, fields
 from typing import Any
+
+import numpy as np
 
 from certcal._checks import InputError
 from certcal.training._own import own_class
@@ -55,11 +58,16 @@ def recipe(method: str, *, fine_tune: bool | None = None, preset: str | None = N
     kind = own_class(name)
     own_names = [] if kind is None else [field.name for field in fields(kind)]
     check_names(changes, own_names)
+    flat = [each for each in changes if each in own_names]
+    if changes.get("own") is None:
+        changes.pop("own", None)
+    elif flat:
+        raise InputError(f"{flat[0]!r} and own are given; pass {flat[0]!r} inside own, or all by their names")
     published = {} if preset is None else _published(name, preset, changes.get("sigma", 0.5))
     tuning = name in _ADVERSARIAL[1:] if fine_tune is None else fine_tune
-    epochs = changes.get("epochs", 10 if tuning else published.get("epochs", _EPOCHS))
+    epochs = _whole(changes.get("epochs", 10 if tuning else published.get("epochs", _EPOCHS)))
     schedule = _schedule(name, tuning, epochs if isinstance(epochs, int) else 1)
-    numbers = {"epochs": epochs, **schedule, **_common(name), **published, **changes}
+    numbers = {**schedule, **_common(name), **published, **changes}
     own = {each: numbers.pop(each) for each in own_names if each in numbers}
     share = epochs / published.get("epochs", _EPOCHS) if isinstance(epochs, int) else 1.0
     if "milestones" in published and "milestones" not in changes:
@@ -85,12 +93,20 @@ def presets(method: str) -> dict[str, tuple[float, ...]]:
     return {} if kind is None else {name: tuple(levels) for name, levels in kind.PUBLISHED.items()}
 
 
-def _published(method: str, preset: str, sigma: Any) -> dict[str, Any]:
+def _whole(value: Any) -> Any:
+    """A whole number of any type as an int; anything else as it is, for the recipe to refuse."""
+    try:
+        return operator.index(value)
+    except TypeError:
+        return value
+
+
+def _published(method: str, preset: Any, sigma: Any) -> dict[str, Any]:
     known = presets(method)
-    if preset not in known:
+    if not isinstance(preset, str) or preset not in known:
         there = f"{method} has {', '.join(map(repr, known))}" if known else f"{method} has none; leave it out"
         raise InputError(f"preset is {preset!r}, which is unknown: {there}")
-    if sigma not in known[preset]:
+    if np.ndim(sigma) or sigma not in known[preset]:
         levels = ", ".join(f"{each:g}" for each in known[preset])
         raise InputError(
             f"sigma is {sigma!r}, and preset {preset!r} of {method} has constants for {levels}; pass one of these, or "

@@ -189,9 +189,14 @@ def check_names(values: Mapping[str, Any], own: Sequence[str] = ()) -> None:
     """Raise unless all are parts of a recipe, or among a method's own constants."""
     from difflib import get_close_matches
 
+    from certcal.training._own import constants_of
+
     known = [*(field.name for field in fields(Recipe)), *own]
     for name in values:
         if name not in known:
+            owners = [method for method in METHODS if name in constants_of(method)]
+            if owners:
+                raise InputError(f"{name!r} is a constant of {' and '.join(owners)} only; leave it out")
             near = get_close_matches(str(name), known, n=1)
             hint = f"did you mean {near[0]!r}?" if near else f"its parts are {', '.join(known)}"
             raise InputError(f"{name!r} is no part of a recipe; {hint}")

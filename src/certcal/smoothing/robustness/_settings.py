@@ -115,6 +115,8 @@ def check_settings(settings: Iterable[Any]) -> tuple[Setting, ...]:
     settings
         Pairs of draws and alpha, or Settings.
     """
+    if isinstance(settings, str) or not isinstance(settings, Iterable):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise InputError(f"settings is {settings!r}; pass pairs of draws and alpha such as [(1000, 0.001)]")
     found: list[Setting] = []
     for i, each in enumerate(settings):
         pair: Any = (each.draws, each.alpha) if isinstance(each, Setting) else each
