@@ -195,6 +195,34 @@ def test_bad_input_leaves_with_a_sentence(certcal_command, logs, tmp_path, words
     assert "Traceback" not in ran.err
 
 
+def test_a_path_that_exists_beside_a_name_is_said_to_be_a_path(certcal_command, logs, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    logs[0].rename(tmp_path / "a=a.tsv")
+    ran = certcal_command("compare", "a=a.tsv", "b=b.tsv", "--sigma", 0.5, "-n", N)
+    assert ran.code == 2
+    assert "a=a.tsv is a path as it stands, and b=b.tsv has a name; name all" in flat(ran.err)
+
+
+def test_one_log_read_at_two_noise_levels_has_both(certcal_command, tmp_path):
+    log = tmp_path / "log.tsv"
+    log.write_text("idx\tlabel\tpredict\tradius\tcorrect\n0\t1\t1\t0.3\t1\n1\t1\t1\t0.2\t1\n")
+    words = ("--sigma", 0.25, "--sigma", 0.5, "-n", 100, "--alpha", 0.1, "--json")
+    families = json.loads(certcal_command("compare", f"a={log}", f"b={log}", *words).out)["families"]
+    assert [run["sigma"] for family in families for run in family["runs"]] == [0.25, 0.5]
+
+
+def test_long_names_keep_what_tells_them_apart_and_one_family_is_not_ranked(capsys):
+    votes = VoteRecord.of([90, 80, 30], 100, [1, 1, 1], sigma=0.5)
+    names = ["gaussian-training-with-long-warm-up-1", "gaussian-training-with-long-warm-up-2"]
+    show_families(FamilyResults(tuple((name, "run") for name in names), compare_families(dict.fromkeys(names, votes))))
+    both = capsys.readouterr().out
+    assert "gaussian-t…-warm-up-1" in both
+    assert "gaussian-t…-warm-up-2" in both
+    assert "Highest: all at" in both
+    show_families(FamilyResults(((names[0], "run"),), compare_families({names[0]: [votes]})))
+    assert "Highest" not in capsys.readouterr().out
+
+
 def made_up(families, n=50):
     rng = np.random.default_rng(1)
     sources = {

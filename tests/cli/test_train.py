@@ -254,6 +254,8 @@ def test_a_distance_is_written_so_that_the_same_is_read(distance):
         (("--method", "macer", "--epsilon", "1"), "--epsilon is not for macer training; leave it out, or take another"),
         (("--method", "acr", "--attack-steps", "3"), "--attack-steps is not for acr training; leave it out"),
         (("--method", "smoothmix", "--norm", "l2"), "--norm is not for smoothmix training; leave it out"),
+        (("--method", "macer", "--set", "margin=3", "--set", "margin=4"), "margin is given twice; give it once"),
+        (("--method", "macer", "--set", "discard_below=0.3"), "'discard_below' is a constant of acr only"),
         (("--method", "macer", "--set", "marging=3"), "'marging' is no part of a recipe; did you mean 'margin'?"),
         (("--method", "macer", "--set", "zzz=3"), "sharpness"),
         (("--method", "macer", "--set", "weight=-3"), "weight is -3"),

@@ -325,6 +325,7 @@ def test_certified_calibration_is_that_of_the_certificates():
     assert asked.summaries[0]["calibration_error"].worst is None  # nothing is certified that far
     assert asked.summaries[0]["calibration_error"].worst_all.value > 0
     assert compare_families(runs, calibration_at=()).calibration == ()
+    assert compare_families(runs, calibration_at=9.0).calibration[0].radii == (9.0,)
 
 
 def test_votes_without_histograms_have_no_certified_calibration_and_that_is_said():

@@ -11,6 +11,7 @@ from certcal._checks import InputError, choice, whole_number
 from certcal.attacks._ball import LONGEST, NORMS, Ball, Norm
 from certcal.attacks._odds import odds_against
 from certcal.attacks._target import Target
+from certcal.models._adapter import reason
 
 # Rows that the network gets at a time. From 125 to 1000 made little difference to LeNet; 2000 took clearly longer.
 _ROWS = 250
@@ -151,8 +152,14 @@ def _check(target: Target, inputs: Any, labels: Any, noise: Any) -> None:
         raise InputError(
             f"labels has shape {tuple(labels.shape)} and type {labels.dtype}; pass {inputs.shape[0]} classes as int64"
         )
-    with torch.no_grad():
-        classes = target.log_probabilities(inputs[:1]).shape[1]
+    try:
+        with torch.no_grad():
+            classes = target.log_probabilities(inputs[:1]).shape[1]
+    except (RuntimeError, ValueError, IndexError) as error:
+        shape = tuple(inputs.shape[1:])
+        raise InputError(
+            f"the network does not take inputs of shape {shape} ({reason(error)}); reshape them"
+        ) from error
     wrong = ((labels < 0) | (labels >= classes)).nonzero().flatten()
     if wrong.numel():
         index = int(wrong[0])

@@ -10,6 +10,7 @@ from typing import Any
 
 from certcal._checks import InputError
 from certcal.cli._sources import existing
+from certcal.report._text import counted
 from certcal.report.results import ComparedResults, FamilyResults
 from certcal.smoothing.robustness import compare, compare_families
 from certcal.smoothing.robustness._settings import DEFAULT
@@ -30,7 +31,7 @@ def family_names(arguments: Sequence[str]) -> tuple[tuple[str, str], ...] | None
     >>> family_names(["gaussian=run-a", "run-b"])
     Traceback (most recent call last):
         ...
-    certcal._checks.InputError: run-b has no name, and gaussian=run-a has one; name all, as NAME=PATH, or none
+    certcal._checks.InputError: run-b has no name, and gaussian=run-a has a name; name all, as NAME=PATH, or none
     """
     given = [("", text) if "=" not in text or _exists(text) else _split(text) for text in arguments]
     plain = [text for name, text in given if not name]
@@ -38,7 +39,8 @@ def family_names(arguments: Sequence[str]) -> tuple[tuple[str, str], ...] | None
         return None
     if plain:
         first = next(text for text, (name, _) in zip(arguments, given, strict=True) if name)
-        raise InputError(f"{plain[0]} has no name, and {first} has one; name all, as NAME=PATH, or none")
+        what = "is a path as it stands" if "=" in plain[0] else "has no name"
+        raise InputError(f"{plain[0]} {what}, and {first} has a name; name all, as NAME=PATH, or none")
     return tuple(given)
 
 
@@ -109,25 +111,24 @@ def letters(count: int) -> list[str]:
     return [alphabet[i % 26] + (str(i // 26 + 1) if i >= 26 else "") for i in range(count)]
 
 
-def _spread(values: Sequence[Any], logs: Sequence[str], option: str) -> dict[str, Any]:
+def _spread(values: Sequence[Any], logs: int, option: str) -> list[Any]:
     """One value for all logs, or one for each in their order."""
     if not values:
-        return {}
+        return [None] * logs
     if not logs:
         raise InputError(f"{option} is for logs, and all given are runs, which know their own; leave it out")
-    if len(values) not in (1, len(logs)):
+    if len(values) not in (1, logs):
         raise InputError(
-            f"{option} is given {len(values)} times for {len(logs)} logs; give it once for all, or once for "
+            f"{option} is given {len(values)} times for {counted(logs, 'log')}; give it once for all, or once for "
             "each in order"
         )
-    return dict(zip(logs, list(values) * (len(logs) if len(values) == 1 else 1), strict=True))
+    return list(values) * (logs if len(values) == 1 else 1)
 
 
 def _read(paths: Sequence[str], sigmas: Sequence[float], draws: Sequence[int], alpha: float | None) -> list[Any]:
     """Counts of runs, and logs."""
-    logs = [path for path in paths if not Path(path).is_dir()]
-    each_sigma = _spread(sigmas, logs, "--sigma")
-    each_draws = _spread(draws, logs, "-n")
+    logs = sum(not Path(path).is_dir() for path in paths)
+    said = zip(_spread(sigmas, logs, "--sigma"), _spread(draws, logs, "-n"), strict=True)
     sources: list[Any] = []
     for path in paths:
         if Path(path).is_dir():
@@ -135,7 +136,7 @@ def _read(paths: Sequence[str], sigmas: Sequence[float], draws: Sequence[int], a
 
             sources.append(open_run(path).counts())
         else:
-            sources.append(_log(path, each_sigma.get(path), each_draws.get(path), alpha))
+            sources.append(_log(path, *next(said), alpha))
     return sources
 
 

@@ -359,6 +359,8 @@ def parse_pairs(ctx: click.Context | None, param: click.Parameter | None, values
         if not (equals and name.strip() and value.strip()):
             raise click.BadParameter(f"{text!r} is not NAME=VALUE, such as momentum=0.8", ctx, param)
         key = name.strip().lower().replace("-", "_")
+        if key in found:
+            raise click.BadParameter(f"{key} is given twice; give it once", ctx, param)
         parts = [_plain(part) for part in value.strip().rstrip(",").split(",")]
         found[key] = tuple(parts) if "," in value or key == "milestones" else parts[0]
     return found

@@ -45,7 +45,8 @@ def show_families(results: FamilyResults) -> None:
     _legend(console, results)
     _title(console, "Certified accuracy in per cent, at least, by radius")
     _blocks(console, *_accuracies(found))
-    console.print(Text(_highest(found)))
+    if len(found.families) > 1:
+        console.print(Text(_highest(found)))
     _title(console, "Share of samples with p_A >= p in per cent (p_A: share of votes for the label, 0 where wrong)")
     _blocks(console, [f"{p:g}" for p in AT_P], _shares(found))
     for setting in dict.fromkeys(table.setting for table in found.settings):
@@ -129,7 +130,19 @@ def _packed(sizes: Sequence[int], room: int) -> list[range]:
 
 
 def _names(block: Block) -> list[str]:
-    return [f"  {printable(name)}" for name, _ in block.rows]
+    return [f"  {_clipped(printable(name))}" for name, _ in block.rows]
+
+
+def _clipped(name: str) -> str:
+    """A name that fits, without its middle: names of runs often differ at the end.
+
+    Examples
+    --------
+    >>> _clipped("gaussian"), _clipped("gaussian-with-long-warm-up-2")
+    ('gaussian', 'gaussian-w…-warm-up-2')
+    """
+    most = _MOST_NAME - 2
+    return name if len(name) <= most else f"{name[: most // 2 - 1]}…{name[-(most // 2 - 1) :]}"
 
 
 def _table(columns: Sequence[str], blocks: Sequence[Block], shown: Sequence[int], width: int) -> Table:

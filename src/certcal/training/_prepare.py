@@ -51,7 +51,7 @@ def fitted(
     # Convolutions are faster in this order of memory; .contiguous would leave those of one channel as they are.
     mine.to(memory_format=torch.channels_last)  # pyright: ignore[reportCallIssue]
     for argument, data in (("inputs", inputs), ("test", test)):
-        if data is not None:
+        if data is not None or argument == "inputs":
             _check_data(mine.eval(), name, data, argument)
     box = single_precision(recipe.box)
     if recipe.epsilon and box is not None:

@@ -57,7 +57,8 @@ def families_page(results: FamilyResults, provenance: Provenance | None = None, 
         headline=_headline(found),
         eyebrow="Certified robustness of training methods",
         source=", ".join(dict.fromkeys(source for _, source in results.sources)),
-        description=f"{counted(len(found.families), 'method')}, {counted(runs, 'run or log')} at sigma "
+        description=f"{counted(len(found.families), 'method')}, "
+        f"{runs:,} {'run or log' if runs == 1 else 'runs or logs'} at sigma "
         f"{', '.join(f'{sigma:g}' for sigma in found.sigmas)}",
         provenance=provenance,
         smaller=[_without_steps(data)],

@@ -323,9 +323,9 @@ def _calibration(
     members: Sequence[Member], radii: Sequence[float] | None, alpha: float
 ) -> tuple[CertifiedCalibration, ...]:
     runs = [one for one in members if isinstance(one.source, Counts)]
-    if not runs or (radii is not None and len(radii) == 0):
+    if not runs or (radii is not None and np.size(radii) == 0):
         return ()
-    where = default_radii(one.sigma for one in runs) if radii is None else radii
+    where = default_radii(one.sigma for one in runs) if radii is None else np.atleast_1d(radii).tolist()
     return tuple(certified_calibration(one.family, one.source, where, alpha) for one in runs)
 
 

@@ -82,8 +82,8 @@ class SettingTable:
 
     @property
     def note(self) -> str | None:
-        """What more draws than were made rest on; None where there are no more."""
-        fewer = sorted({own for own in self.own_draws if own < self.setting.draws})
+        """What values that more draws would tell better rest on; None where there are none."""
+        fewer = sorted({own for own, row in zip(self.own_draws, self.resolved, strict=True) if not all(row)})
         if not fewer:
             return None
         draws = f"{fewer[0]:,}" if len(fewer) == 1 else f"{fewer[0]:,} to {fewer[-1]:,}"
