@@ -203,3 +203,9 @@ def test_what_cannot_be_attacked_is_one_sentence(change: dict[str, Any], sentenc
     given: dict[str, Any] = {"target": Target(lambda x: x), **right, "steps": 2, "length": 0.5, **change}
     with pytest.raises(InputError, match=sentence):
         sphere_attack(**given)
+
+
+def test_inputs_that_the_network_does_not_take_are_refused_in_a_sentence():
+    inputs, labels, noise = torch.zeros(2, 4), torch.tensor([0, 1]), torch.ones(1, 2, 4)
+    with pytest.raises(InputError, match=r"the network takes no inputs of shape \(4,\) .*; reshape them"):
+        sphere_attack(Target(torch.nn.Linear(3, 2)), inputs, labels, noise, steps=1, length=0.1)

@@ -156,10 +156,8 @@ def _check(target: Target, inputs: Any, labels: Any, noise: Any) -> None:
         with torch.no_grad():
             classes = target.log_probabilities(inputs[:1]).shape[1]
     except (RuntimeError, ValueError, IndexError) as error:
-        shape = tuple(inputs.shape[1:])
-        raise InputError(
-            f"the network does not take inputs of shape {shape} ({reason(error)}); reshape them"
-        ) from error
+        found = f"shape {tuple(inputs.shape[1:])} ({reason(error)})"
+        raise InputError(f"the network takes no inputs of {found}; reshape them") from error
     wrong = ((labels < 0) | (labels >= classes)).nonzero().flatten()
     if wrong.numel():
         index = int(wrong[0])
