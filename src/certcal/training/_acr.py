@@ -14,6 +14,7 @@ from certcal._checks import InputError, choice, share, whole_number
 from certcal.attacks import Target
 from certcal.attacks._ball import NORMS, Norm
 from certcal.attacks._sphere import checked_length, on_sphere
+from certcal.training._constants import Constants
 from certcal.training._methods import Parts
 from certcal.training._noise import GaussianNoise, Noise
 from certcal.training._objectives import MeanCrossEntropy, SmoothedCrossEntropy
@@ -30,7 +31,7 @@ def _table(**rows: tuple[float, ...]) -> dict[float, dict[str, Any]]:
 
 
 @dataclass(frozen=True)
-class EasyFirst:
+class EasyFirst(Constants):
     """Gaussian training that gives up hard samples: Sun et al. (2025), section 5 and algorithm 2.
 
     Until the epoch ``begin`` it is Gaussian training. Then three things begin, each of which can be left out. None of
@@ -149,14 +150,14 @@ class EasyFirst:
             selection=EasySamples(self, recipe.sigma) if self.discard_below or self.weigh_every else AllSamples(),
         )
 
-    def check_begin(self, epochs: int, started: bool) -> None:
+    def can_begin(self, recipe: Recipe, started: bool) -> None:
         """Raise if nothing would ever begin, or if random weights would judge which samples are hard."""
         if not (self.discard_below or self.weigh_every or self.sphere_steps):
             return
-        if self.begin >= epochs:
+        if self.begin >= recipe.epochs:
             raise InputError(
-                f"begin is {self.begin} of {epochs} epochs (counted from 0), so what acr adds to gaussian training "
-                f"would never begin; pass a begin below {epochs}, or more epochs"
+                f"begin is {self.begin} of {recipe.epochs} epochs (counted from 0), so what acr adds to gaussian "
+                f"training would never begin; pass a begin below {recipe.epochs}, or more epochs"
             )
         if self.begin == 0 and self.discard_below and not started:
             raise InputError(

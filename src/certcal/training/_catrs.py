@@ -14,6 +14,7 @@ from certcal.attacks import Ball, Target
 from certcal.attacks._ascent import ascend
 from certcal.attacks._ball import Norm
 from certcal.attacks._confidence import step_length
+from certcal.training._constants import Constants
 from certcal.training._methods import Parts
 from certcal.training._noise import GaussianNoise
 from certcal.training._objectives import Judged, View
@@ -29,7 +30,7 @@ _IMAGENET: dict[str, Any] = {"draws": 2, "attack_steps": 1, "batch": 128, "epoch
 
 
 @dataclass(frozen=True)
-class CatRs:
+class CatRs(Constants):
     """CAT-RS (Jeong, Kim and Shin, "Confidence-aware Training of Smoothed Classifiers", AAAI 2023): an objective.
 
     With M draws δ_1, …, δ_M of the noise (the recipe's ``draws``) and f the network's probabilities, the loss of a
@@ -86,7 +87,6 @@ class CatRs:
     target_sigma: float = 0.25
 
     RECIPE: ClassVar[dict[str, Any]] = {"draws": 4, "epsilon": 1.0, "attack_steps": 4, "loss": "draws"}
-    EPOCHS: ClassVar[tuple[str, ...]] = ()
     PUBLISHED: ClassVar[dict[str, dict[float, dict[str, Any]]]] = {
         "mnist": {0.25: {**_CODE, "learning_rate": 0.01, "high_weight": 1.0}},
         "cifar-10": {sigma: {**_CODE, "high_weight": 2 * sigma} for sigma in (0.25, 0.5, 1.0)},

@@ -10,6 +10,7 @@ from typing import Any, ClassVar
 import torch
 from torch.nn import functional
 
+from certcal.training._constants import Constants
 from certcal.training._methods import Parts
 from certcal.training._noise import GaussianNoise
 from certcal.training._objectives import Judged, View
@@ -30,7 +31,7 @@ _IMAGENET: dict[str, Any] = {**_CIFAR, "epochs": 90, "batch": 100}
 
 
 @dataclass(frozen=True)
-class Consistency:
+class Consistency(Constants):
     """Mean cross entropy of the draws, plus their divergence from their average and its entropy: Jeong & Shin (2020).
 
     With f_v the probabilities under draw v of m and F = mean f_v, a sample of label y adds ::
@@ -75,7 +76,6 @@ class Consistency:
     entropy: float = 0.5
 
     RECIPE: ClassVar[dict[str, Any]] = {"draws": 2, "loss": "draws"}
-    EPOCHS: ClassVar[tuple[str, ...]] = ()
     PUBLISHED: ClassVar[dict[str, dict[float, dict[str, Any]]]] = {
         "mnist": {
             0.25: {**_MNIST, "weight": 10.0},

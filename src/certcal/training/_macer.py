@@ -12,6 +12,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from certcal._checks import InputError, positive, whole_number
+from certcal.training._constants import Constants
 from certcal.training._methods import Parts
 from certcal.training._noise import GaussianNoise
 from certcal.training._objectives import Judged, View
@@ -46,7 +47,7 @@ _MNIST: dict[str, Any] = {
 
 
 @dataclass(frozen=True)
-class Macer:
+class Macer(Constants):
     """Cross entropy of the average over the draws, plus a hinge on the soft certified radius: Zhai et al. (2020).
 
     With f the draws' probabilities and p the average over the draws of softmax(β·logits), a sample of label y adds ::

@@ -5,8 +5,10 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import Any
 
+from certcal.training._constants import Constants
 
-def own_class(method: str) -> type[Any] | None:
+
+def own_class(method: str) -> type[Constants] | None:
     """The class of a method's own constants; None if it has none.
 
     Examples

@@ -17,7 +17,6 @@ from certcal.data import Inputs
 from certcal.models._adapter import reason
 from certcal.models._files import read_bytes
 from certcal.models._protocol import Outputs, declared
-from certcal.training._acr import EasyFirst
 from certcal.training._recipe import Recipe
 from certcal.training._step import Workshop
 
@@ -69,8 +68,8 @@ def prepared(
 ) -> Workshop:
     """The same, and a network that can be trained on batches of them."""
     workshop = fitted(network, inputs, recipe, test, start, outputs)
-    if isinstance(recipe.own, EasyFirst):
-        recipe.own.check_begin(recipe.epochs, start is not None)
+    if recipe.own is not None:
+        recipe.own.can_begin(recipe, start is not None)
     if len(inputs) < recipe.batch:
         raise InputError(
             f"inputs has {len(inputs)} samples, fewer than a batch of {recipe.batch}; pass a smaller batch"

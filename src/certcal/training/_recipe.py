@@ -152,7 +152,7 @@ class Recipe:
             raise InputError(f"{self.method} training has no use for epsilon; leave it at 0, or take smoothadv")
         if self.method in NOISY and not self.sigma:
             raise InputError(f"sigma is 0; {self.method} training needs noise: pass sigma, for example 0.5")
-        if hasattr(self.own, "fits"):
+        if self.own is not None:
             self.own.fits(self)
 
     def to_dict(self) -> dict[str, Any]:

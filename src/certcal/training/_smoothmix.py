@@ -14,6 +14,7 @@ from certcal._checks import InputError, positive, whole_number
 from certcal.attacks import Ball, Target
 from certcal.attacks._ascent import ascend
 from certcal.attacks._ball import LONGEST
+from certcal.training._constants import Constants
 from certcal.training._methods import Parts
 from certcal.training._noise import GaussianNoise
 from certcal.training._objectives import Judged, View
@@ -26,7 +27,7 @@ _CIFAR: dict[str, Any] = {"draws": 2, "batch": 128, "epochs": 150, "learning_rat
 
 
 @dataclass(frozen=True)
-class SmoothMix:
+class SmoothMix(Constants):
     """SmoothMix (Jeong, Park, Kim, Lee, Kim and Shin, "SmoothMix", NeurIPS 2021), which is an objective itself.
 
     With M draws δ_1, …, δ_M of the noise, which stay the same throughout a step, f the network's probabilities,
