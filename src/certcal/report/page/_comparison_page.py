@@ -10,7 +10,7 @@ from certcal.claims import short_text
 from certcal.report._numbers import number
 from certcal.report.page._axes import Axis, covering, ticks
 from certcal.report.page._curves import BETWEEN
-from certcal.report.page._pieces import beside, figure, note, row, scrolling, shown
+from certcal.report.page._pieces import beside, figure, note, row, scrolling, shown, verdict_card
 from certcal.report.page._provenance import Provenance
 from certcal.report.page._run_samples import p_a_frame, p_a_steps
 from certcal.report.page._skeleton import Page, Section, document
@@ -82,31 +82,19 @@ def _without_steps(data: dict[str, Any]) -> tuple[str, dict[str, Any]]:
     )
 
 
-def _headline(found: Comparison) -> Raw | None:
+def _headline(found: Comparison) -> Raw:
     """The verdicts, which are estimates, or what the one run certifies."""
     sentences = [_capital(pair.sentence) for pair in found.dominance]
+    kind, said = "estimate", "a verdict about these samples, since shares of votes stand for p_A"
     if not sentences:
         sentences = [_capital(found.runs[0].curve.sentences[len(found.best.at) // 2])]
-        kind, word, said = (
+        kind, said = (
             "certificate",
-            "Certificate",
             "holds for every perturbation up to a radius, where the radii of the samples hold",
         )
-    else:
-        kind, word, said = "estimate", "Estimate", "a verdict about these samples, since shares of votes stand for p_A"
     rest = len(sentences) - _SAID_ON_TOP
-    return element(
-        "div",
-        element(
-            "p",
-            element("span", word, class_=f"badge {kind}"),
-            element("span", said, class_="kind"),
-            class_="kinds",
-        ),
-        [element("p", shown(each, 2000), class_="sentence") for each in sentences[:_SAID_ON_TOP]],
-        note(f"{rest:,} further {'pairs are' if rest > 1 else 'pair is'} below.") if rest > 0 else None,
-        class_=f"card {kind}",
-    )
+    more = note(f"{rest:,} further {'pairs are' if rest > 1 else 'pair is'} below.") if rest > 0 else None
+    return verdict_card(kind, said, sentences[:_SAID_ON_TOP], more)
 
 
 def _runs(results: ComparedResults) -> Raw:

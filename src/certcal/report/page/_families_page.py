@@ -14,7 +14,7 @@ from certcal.report.page._families_calibration import calibration_part
 from certcal.report.page._families_drawn import members
 from certcal.report.page._families_graph import graph_part
 from certcal.report.page._families_p_a import p_a_part, share_text
-from certcal.report.page._pieces import note, scrolling, shown
+from certcal.report.page._pieces import note, scrolling, shown, verdict_card
 from certcal.report.page._provenance import Provenance
 from certcal.report.page._skeleton import Page, Section, document
 from certcal.smoothing.robustness import WARNING, Compared, Families
@@ -88,27 +88,17 @@ def _without_steps(data: dict[str, Any]) -> tuple[str, dict[str, Any]]:
 def _headline(found: Families) -> Raw:
     """The verdicts, which are estimates; where nothing can be compared, what is certified."""
     sentences = [_capital(graph.sentence) for graph in found.graphs]
-    kind, word = "estimate", "Estimate"
+    kind = "estimate"
     said = "verdicts about these samples, since shares of votes stand for p_A"
     if not sentences:
         middle = len(found.at) // 2
         runs = [run for family in found.families for run in family.runs]
         sentences = [f"{run.name}: {run.curve.sentences[middle]}" for run in runs]
-        kind, word = "certificate", "Certificate"
+        kind = "certificate"
         said = "holds for every perturbation up to a radius, where the radii of the samples hold"
     rest = len(sentences) - _SAID_ON_TOP
-    return element(
-        "div",
-        element(
-            "p",
-            element("span", word, class_=f"badge {kind}"),
-            element("span", said, class_="kind"),
-            class_="kinds",
-        ),
-        [element("p", shown(each, 2000), class_="sentence") for each in sentences[:_SAID_ON_TOP]],
-        note(f"{rest:,} more below.") if rest > 0 else None,
-        class_=f"card {kind}",
-    )
+    more = note(f"{rest:,} more below.") if rest > 0 else None
+    return verdict_card(kind, said, sentences[:_SAID_ON_TOP], more)
 
 
 def _runs(results: FamilyResults) -> Raw:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 
 from certcal._html import Child, Raw, element, join
 
@@ -124,3 +125,27 @@ def aside(*sentences: str) -> Raw | None:
     ('<span class="aside">a &lt; b</span>', None)
     """
     return join([element("span", clipped(each, 1000), class_="aside") for each in sentences if each]) or None
+
+
+def verdict_card(kind: str, said: str, sentences: Sequence[str], *more: Child) -> Raw:
+    """What a page says first: a badge of the kind of claim, what that kind is, and the claims.
+
+    Parameters
+    ----------
+    kind
+        Of claim, such as ``"estimate"``: a class of the style, and what the badge reads.
+    said
+        What such a claim is, in a few words.
+    sentences
+        The claims.
+    more
+        What stands below them.
+    """
+    badge = element("span", kind.capitalize(), class_=f"badge {kind}")
+    return element(
+        "div",
+        element("p", badge, element("span", said, class_="kind"), class_="kinds"),
+        [element("p", shown(each, 2000), class_="sentence") for each in sentences],
+        *more,
+        class_=f"card {kind}",
+    )

@@ -10,7 +10,7 @@ from certcal._html import Child, Raw, definition_list, element, join, table
 from certcal.report._numbers import between, brief
 from certcal.report._text import counted
 from certcal.report.page._claims import key_numbers
-from certcal.report.page._pieces import aside, details, note, row, scrolling, shown
+from certcal.report.page._pieces import aside, details, note, row, scrolling, shown, verdict_card
 from certcal.report.page._provenance import Provenance
 from certcal.report.page._skeleton import Page, Section, document, embedded
 from certcal.report.page._study_charts import chart_figure, is_wide
@@ -120,20 +120,14 @@ def _headline(review: StudyReview, level: float) -> Raw:
     unanswered = [subject(each) for each in review if not each.findings]
     caption = "One number per question; more of them, and what they mean, below"
     heads = ["question", "what was computed", "value", f"{level:.4g} interval"]
-    return element(
-        "div",
-        element(
-            "p",
-            element("span", "Estimate", class_="badge estimate"),
-            element("span", _KIND, class_="kind"),
-            class_="kinds",
-        ),
-        element("p", _answered(review), class_="sentence"),
+    return verdict_card(
+        "estimate",
+        _KIND,
+        [_answered(review)],
         key_numbers(entries),
         scrolling(table(heads, rows, caption, numeric=(2, 3), row_headers=True), caption) if rows else None,
         note(f"Not answered for these models: {', '.join(unanswered)}.") if unanswered else None,
         _cautions(review.cautions),
-        class_="card estimate",
     )
 
 
