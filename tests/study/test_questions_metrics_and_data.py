@@ -115,6 +115,17 @@ def test_robustness_that_follows_the_error_among_accurate_models_only_is_found_t
     assert (lines.low[2:] > 0.5).all()
 
 
+@pytest.mark.parametrize("measured", [True, False])
+def test_the_published_top_1000_are_said_to_be_the_least_accurate_and_those_here_the_most(measured: bool) -> None:
+    table = population(60, robust=lambda rng, e, k: e) if measured else population(60)
+    answer = review(table, robustness=["robust"] if measured else None).answers[1]
+    assert "these are the 1,000 least accurate models" in answer.published
+    assert "This review takes the most accurate models instead." in answer.published
+    assert "the more robust model has the larger error" in answer.published
+    assert "accuracy under PGD attacks is +0.27" in answer.published
+    assert not any("1,000 most accurate" in each.published for each in review(table).answers)
+
+
 def test_the_direction_of_robustness_is_said_in_words() -> None:
     table = population(
         100, auroc_far=lambda rng, e, k: -e + 0.001 * rng.normal(size=e.size), wrong=lambda rng, e, k: 2 * e

@@ -30,7 +30,7 @@ LABELS = {
     "nll": "NLL",
     "brier_score": "Brier score",
 }
-# Sizes of the most accurate part in the benchmark study, for populations like it.
+# Sizes of the parts that the benchmark study looks at, for populations like it.
 _PUBLISHED_TOPS = (1000, 2000, 3000, 4000, 5000)
 _SHARES = (10, 4, 2)
 SMALLEST_TOP = 10

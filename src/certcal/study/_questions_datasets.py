@@ -18,8 +18,8 @@ Floats = NDArray[np.float64]
 
 QUESTION = "Can model calibration be generalised across different data sets?"
 PUBLISHED = (
-    "The ECE on CIFAR-10 says little about that on CIFAR-100 and nothing about that on ImageNet16-120 (for the 1,000 "
-    "most accurate models it is even negatively correlated); CIFAR-100 and ImageNet16-120 agree more. The calibration "
+    "The ECE on CIFAR-10 says little about that on CIFAR-100 and nothing about that on ImageNet16-120 (for the "
+    '"top 1000" models it is even negatively correlated); CIFAR-100 and ImageNet16-120 agree more. The calibration '
     "of an architecture does not carry over."
 )
 # Up to so many data sets every pair is a finding of its own.
