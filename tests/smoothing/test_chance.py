@@ -1,4 +1,4 @@
-"""What of two curves of p_A is beyond the chance of the samples: against a slow twin, and its level by enumeration."""
+"""What of two curves of shares is beyond the chance of the samples: against a slow twin; its level by enumeration."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ def test_pairs_that_cross_are_told_from_pairs_that_are_ordered():
     crossing = chance("plain", "sharp", hard, sharp, level=0.05)
     assert crossing.verdict == "neither"
     assert [each.ahead for each in crossing.stretches] == ["plain", "sharp"]
-    assert "neither is better whatever the setting" in crossing.sentence
+    assert crossing.sentence.endswith("so neither is higher at every p.")
     ordered = chance("a", "b", [1.0] * 30, [0.2] * 30, level=0.05)
     assert (ordered.verdict, ordered.stretches) == ("first", (Stretch("a", 0.5, 1.0),))
     assert chance("a", "b", [0.2] * 30, [1.0] * 30, level=0.05).verdict == "second"

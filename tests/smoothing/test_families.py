@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.stats import binom
 
 from certcal import InputError
 from certcal.smoothing import Counts, certificates
@@ -151,6 +152,28 @@ def test_what_is_beyond_chance_shares_its_level_among_all_pairs():
     assert (
         "beyond the chance of which 300 samples were drawn (wrong with probability at most 0.03" in found.beyond_chance
     )
+
+
+def test_what_is_beyond_chance_is_said_of_shares_of_votes_where_it_would_be_false_of_p_a():
+    draws, samples, rng = 100, 5000, np.random.default_rng(0)
+    networks = {"A": {0.95: 0.79, 0.89: 0.11, 0.05: 0.10}, "B": {0.90: 0.80, 0.05: 0.20}}
+    votes = np.arange(draws // 2, draws + 1)
+    reach = {name: sum(w * binom.sf(votes - 1, draws, p) for p, w in each.items()) for name, each in networks.items()}
+    assert (reach["A"] > reach["B"]).all()  # so it is true of shares of 100 votes,
+    at_least = {name: sum(w for p, w in each.items() if p >= 0.9) for name, each in networks.items()}
+    assert at_least["A"] < at_least["B"]  # and of p_A it is not
+    p_a = {name: rng.choice(list(each), samples, p=list(each.values())) for name, each in networks.items()}
+    label = np.ones(samples, np.int64)
+    records = {name: [VoteRecord.of(rng.binomial(draws, p), draws, label, sigma=1.0)] for name, p in p_a.items()}
+    found = compare_families(records, at=[0]).graphs[0]
+    assert found.firm_edges == (("A", "B"),)
+    assert found.beyond_chance == (
+        "by P(share of 100 votes >= p) rather than p_A, and beyond the chance of which 5,000 samples were drawn (wrong "
+        "with probability at most 0.05 for this pair): A is better than B."
+    )
+    (pair,) = found.chances
+    assert pair.sentence.startswith("by P(share of 100 votes >= p), A is higher than B for p from 0.5 to 1 beyond")
+    assert pair.to_dict()["draws"] == draws
 
 
 def test_what_is_beyond_chance_is_told_pair_by_pair_where_there_are_few():

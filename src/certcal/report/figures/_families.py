@@ -174,8 +174,8 @@ def dominance_graphs(families: Families) -> Any:
     """Draw who is better than whom whatever the setting: one panel per noise level, then by the best over them.
 
     Arrows lead from the better family to the worse one; those that follow from others are left out. Boxes with a thick
-    border are those that none is better than. Thick arrows hold beyond the chance of the samples, broken ones where the
-    curves touch.
+    border are those that none is better than. Thick arrows hold beyond the chance of the samples, for shares of votes;
+    broken ones where the curves touch.
 
     Parameters
     ----------

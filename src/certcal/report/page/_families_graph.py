@@ -22,16 +22,16 @@ _WORDS = {"neither": "crosses", "equal": "same", "unclear": "open"}
 _KEYS = {
     "node top": "none is better",
     "node": "another is better",
-    "edge firm": "better beyond the chance of the samples",
+    "edge firm": "better by shares of votes, beyond the chance of the samples",
     "edge": "higher everywhere, here",
     "edge weak": "nowhere lower, here",
 }
 _EXPLAINED = (
     "An arrow leads from a family to one that it is better than. At one sigma: the share of samples with p_A of at "
-    "least p is nowhere lower and somewhere higher, for every p from one half on; then it is ahead at every radius, "
-    "number of draws and alpha. By the best over sigma: certified accuracy is, at every radius, for one number of "
-    "draws and alpha. Between two families without a way along the arrows, which is better depends on the setting. All "
-    "of it is an estimate about these samples, since shares of votes stand for p_A."
+    "least p is nowhere lower and somewhere higher, for every p from one half on; then certified accuracy as read off "
+    "these shares is ahead at every radius, number of draws and alpha. By the best over sigma: certified accuracy is, "
+    "at every radius, for one number of draws and alpha. Between two families without a way along the arrows, which is "
+    "better depends on the setting. All of it is an estimate about these samples, since shares of votes stand for p_A."
 )
 
 
@@ -171,6 +171,6 @@ def _matrix(words: str, graph: DominanceGraph) -> Raw:
         (shown(f"{place} {name}", 42), *(cell(name, other) for other in graph.names))
         for place, name in zip(numbers, graph.names, strict=True)
     ]
-    bold = "; in bold what is beyond the chance of the samples" if firm else ""
+    bold = "; in bold what is beyond the chance of the samples, by shares of votes" if firm else ""
     caption = f"What each family is to the others, {words}{bold}"
     return scrolling(table(["family", *map(str, numbers)], rows, caption, row_headers=True), caption)

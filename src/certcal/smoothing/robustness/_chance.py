@@ -1,4 +1,4 @@
-"""What of two curves of p_A is beyond the chance of which samples were drawn.
+"""What of two curves of shares of votes is beyond the chance of which samples were drawn.
 
 The same samples are in both runs, so the two shares of votes of a sample are a pair. At one p, count the pairs where
 only the first share reaches p, and those where only the second does. If P(share >= p) were no higher for the first,
@@ -44,8 +44,11 @@ class Chance:
     own. What is claimed: all stretches hold for the population, except with probability ``level``. Shares of votes are
     those of as many draws as the runs have, which should be the same number for all: with that many, certified accuracy
     on new samples, at every radius and alpha, is P(share >= p) at some p >= 1/2. Shares of fewer draws are more spread
-    out, so that with different numbers one network would differ from itself. It is a statement about two networks, not
-    about how they were trained.
+    out, so that with different numbers one network would differ from itself.
+
+    What is not claimed: anything about p_A, of which a share is a noisy reading. The network whose shares are higher at
+    every p may be the lower one in P(p_A >= p) at some p, and at other numbers of draws. It is a statement about two
+    networks, not about how they were trained.
 
     Attributes
     ----------
@@ -57,6 +60,8 @@ class Chance:
         Number of samples.
     level
         Probability with which any of this may be wrong.
+    draws
+        Number of votes that each share is out of, if it was given.
 
     Examples
     --------
@@ -64,7 +69,7 @@ class Chance:
     >>> found.verdict
     'open'
     >>> print(found.sentence)
-    a is higher than b for p above 0.8 up to 0.99 beyond the chance of these 50 samples.
+    by P(share of votes >= p), a is higher than b for p above 0.8 up to 0.99 beyond the chance of these 50 samples.
     """
 
     first: str
@@ -72,6 +77,7 @@ class Chance:
     stretches: tuple[Stretch, ...]
     n: int
     level: float
+    draws: int | None = None
 
     @property
     def verdict(self) -> str:
@@ -88,13 +94,20 @@ class Chance:
         return " and ".join(self._spelled(each) for each in self.stretches)
 
     @property
+    def measure(self) -> str:
+        """Which curves were compared."""
+        votes = "votes" if self.draws is None else "1 vote" if self.draws == 1 else f"{self.draws:,} votes"
+        return f"by P(share of {votes} >= p)"
+
+    @property
     def sentence(self) -> str:
         """What is beyond chance."""
         beyond = f"beyond the chance of these {self.n:,} samples"
         if not self.stretches:
-            return f"nothing between {self.first} and {self.second} is {beyond}, neither at p = 0.5 nor at p = 0.9."
-        crossing = ", so neither is better whatever the setting" if self.verdict == NEITHER else ""
-        return f"{self.where} {beyond}{crossing}."
+            nothing = f"nothing between {self.first} and {self.second} is {beyond}"
+            return f"{self.measure}, {nothing}, neither at p = 0.5 nor at p = 0.9."
+        crossing = ", so neither is higher at every p" if self.verdict == NEITHER else ""
+        return f"{self.measure}, {self.where} {beyond}{crossing}."
 
     def _spelled(self, stretch: Stretch) -> str:
         other = self.second if stretch.ahead == self.first else self.first
@@ -110,12 +123,15 @@ class Chance:
             "stretches": [each.to_dict() for each in self.stretches],
             "n": self.n,
             "level": self.level,
+            "draws": self.draws,
             "sentence": self.sentence,
         }
 
 
-def chance(first: str, second: str, values: Any, others: Any, *, level: float = 0.05) -> Chance:
-    """Where which of two curves is higher beyond the chance of the samples.
+def chance(
+    first: str, second: str, values: Any, others: Any, *, level: float = 0.05, draws: int | None = None
+) -> Chance:
+    """Where which of two curves P(share of votes >= p) is higher beyond the chance of the samples.
 
     Why it holds. Let p be fixed, b the number of samples whose first share alone reaches it, and c the same for the
     second. Given b + c, b is binomial with a probability that is at most 1/2 exactly if P(first >= p) <= P(second >=
@@ -139,6 +155,8 @@ def chance(first: str, second: str, values: Any, others: Any, *, level: float = 
         a pair of arrays, the lowest and the highest that fit.
     level
         Probability with which any of the claim may be wrong.
+    draws
+        Number of votes that each share is out of, for the sentence.
     """
     level = share(level, "level", "pass a probability between 0 and 1")
     a, b = _bracket(values, "values"), _bracket(others, "others")
@@ -149,7 +167,7 @@ def chance(first: str, second: str, values: Any, others: Any, *, level: float = 
         *_reached(first, _tails(a[0], b[1], where) <= spent, where),
         *_reached(second, _tails(b[0], a[1], where) <= spent, where),
     ]
-    return Chance(first, second, tuple(sorted(found, key=lambda each: each.start)), a[0].size, level)
+    return Chance(first, second, tuple(sorted(found, key=lambda each: each.start)), a[0].size, level, draws)
 
 
 def _reached(name: str, passed: NDArray[np.bool_], where: NDArray[np.float64]) -> list[Stretch]:

@@ -172,7 +172,8 @@ def compare_families(
         Radii at which confidences are certified. Default: 0 and multiples of the smallest σ; pass () for none.
     level
         Probability with which any statement of a graph on what is beyond chance may be wrong: shared equally among its
-        pairs. The graphs of different σ have it each.
+        pairs. Such statements are about shares of as many votes as the runs have, not about p_A. The graphs of
+        different σ have it each.
 
     Examples
     --------
@@ -309,7 +310,8 @@ def _chances(several: Sequence[Held], level: float) -> list[Chance]:
     """Every pair, each with its share of the level."""
     pairs = list(combinations(several, 2))
     values = {one.family: _values(one.record) for one in several}
-    return [chance(a.family, b.family, values[a.family], values[b.family], level=level / len(pairs)) for a, b in pairs]
+    shared = {"level": level / len(pairs), "draws": several[0].run.draws[0]}
+    return [chance(a.family, b.family, values[a.family], values[b.family], **shared) for a, b in pairs]
 
 
 def _values(record: VoteRecord) -> tuple[NDArray[np.float64], NDArray[np.float64]]:

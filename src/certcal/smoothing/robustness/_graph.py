@@ -55,8 +55,9 @@ class DominanceGraph:
     averages
         Average certified radius of each, for what it hides; empty for the best over noise levels.
     chances
-        What of each pair is beyond the chance of which samples were drawn, all pairs together except with the sum of
-        their levels; empty for the best over noise levels, which is not a matter of pairs of shares.
+        What of each pair's shares of votes, not of p_A itself, is beyond the chance of which samples were drawn, all
+        pairs together except with the sum of their levels; empty for the best over noise levels, which is not a matter
+        of pairs of shares.
 
     Examples
     --------
@@ -95,7 +96,7 @@ class DominanceGraph:
 
     @property
     def firm_edges(self) -> tuple[Edge, ...]:
-        """(better, worse) beyond the chance of the samples, at every p >= 1/2."""
+        """(better, worse) by P(share of votes >= p) at every p >= 1/2, beyond the chance of the samples."""
         kept = ((each.first, each.second, each.verdict) for each in self.chances)
         return tuple((a, b) if verdict == FIRST else (b, a) for a, b, verdict in kept if verdict in (FIRST, SECOND))
 
@@ -166,7 +167,7 @@ class DominanceGraph:
 
     @property
     def beyond_chance(self) -> str | None:
-        """What holds for the population of samples, in a sentence; None where nothing was tested."""
+        """What holds for shares of votes in the population of samples, in a sentence; None where nothing was tested."""
         if not self.chances:
             return None
         firm = [f"{a} is better than {b}" for a, b in self.firm_edges]
@@ -182,7 +183,8 @@ class DominanceGraph:
         n = self.chances[0].n
         drawn = f"{n:,} samples were drawn" if n > 1 else "sample was drawn"
         level = short_text(self.level * (1 - 1e-12), "upper")  # a sum of equal shares may be off by a rounding
-        return f"beyond the chance of which {drawn} (wrong with probability at most {level} for {many}): {told}."
+        beyond = f"beyond the chance of which {drawn} (wrong with probability at most {level} for {many})"
+        return f"{self.chances[0].measure} rather than p_A, and {beyond}: {told}."
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON."""
