@@ -238,10 +238,13 @@ def test_an_estimate_says_that_it_guarantees_nothing():
     assert an_estimate().sentence == "ece (bins=15) is 0.03980 on these 10000 samples; an estimate, not a guarantee."
 
 
-def test_an_interval_is_marked_asymptotic_in_the_sentence_and_in_json():
+def test_an_interval_is_said_to_show_resampling_and_promises_no_level_in_the_sentence_nor_in_json():
     estimate = an_estimate(interval=Interval(0.03, 0.05, 0.95, "bca"))
-    assert "95% bca bootstrap interval 0.03000 to 0.05000 (asymptotic)" in estimate.sentence
-    assert estimate.to_dict()["interval"]["asymptotic"] is True
+    assert estimate.sentence == (
+        "ece (bins=15) is 0.03980 on these 10000 samples, 95% bca bootstrap interval 0.03000 to 0.05000 (resampling "
+        "variability); an estimate, not a guarantee."
+    )
+    assert estimate.to_dict()["interval"] == {"lower": 0.03, "upper": 0.05, "level": 0.95, "method": "bca"}
 
 
 @given(st.floats(0, 1), sides)

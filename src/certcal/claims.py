@@ -1,6 +1,6 @@
 """What a number claims. Three frozen types that never convert into each other.
 
-* :class:`Estimate`: a number from data. It may carry a bootstrap interval, which is asymptotic and marked so.
+* :class:`Estimate`: a number from data. It may carry a bootstrap interval, which shows how it varies under resampling.
 * :class:`Bound`: holds with probability at least 1 - delta over the data, under the listed assumptions.
 * :class:`Certificate`: holds for every perturbation up to a radius, except with the probability its ledger adds up to.
 
@@ -141,13 +141,17 @@ class _OneSided(ABC):
 
 @dataclass(frozen=True)
 class Interval:
-    """A bootstrap interval. Its level holds only as the number of samples grows."""
+    """A bootstrap interval: how a number varies under resampling.
+
+    For averages over samples (accuracy, Brier score, log loss) its level is reached as the number of samples grows. For
+    calibration errors near zero it is not: they cannot be negative, and their intervals tend to lie above the
+    population value, however many samples there are. A :class:`Bound` is what covers that value.
+    """
 
     lower: float
     upper: float
     level: float
     method: str
-    asymptotic: bool = True
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON."""
@@ -180,7 +184,7 @@ class Estimate:
         if self.interval is not None:
             spread = self.interval
             text += f", {spread.level:.0%} {spread.method} bootstrap interval"
-            text += f" {spread.lower:.5f} to {spread.upper:.5f} (asymptotic)"
+            text += f" {spread.lower:.5f} to {spread.upper:.5f} (resampling variability)"
         return f"{text}; an estimate, not a guarantee."
 
     def _repr_html_(self) -> str:

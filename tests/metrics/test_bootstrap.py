@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import json
 import math
+from itertools import product
 from unittest import mock
 
 import numpy as np
@@ -563,20 +564,34 @@ def test_the_order_of_the_samples_does_not_matter():
     assert bootstrap(metrics.ece, z[order], c[order], replicates=50).interval == one
 
 
+def test_at_a_calibrated_model_intervals_of_calibration_errors_miss_zero_and_those_of_means_do_not():
+    resampled = [(metrics.ece, "percentile"), (metrics.ece, "bca"), (metrics.mce, "percentile")]
+    inside = 0
+    for seed, n in product(range(10), (1_000, 20_000)):
+        rng = np.random.default_rng(seed)
+        z = rng.random(n)
+        c = rng.random(n) < z  # so that every calibration error is 0 in the population
+        for metric, method in [*resampled, *([(metrics.ks_error, "percentile")] if n == 1_000 else [])]:
+            assert bootstrap(metric, z, c, replicates=50, method=method).interval.lower > 0
+        spread = bootstrap(metrics.top_label_brier_score, z, c, replicates=50).interval
+        inside += spread.lower <= 1 / 6 <= spread.upper  # the mean of z (1 - z)
+    assert inside >= 17
+
+
 def test_the_result_is_an_estimate_with_the_value_of_the_metric_and_its_settings():
     z, c = data(300)
     found = bootstrap(metrics.ece, z, c, bins=7, closed="right", replicates=20, level=0.8)
     assert isinstance(found, Estimate)
     assert (found.name, found.value, found.n) == ("ece", metrics.ece(z, c, 7, closed="right"), 300)
     assert found.settings == {"bins": 7, "closed": "right"}
-    assert (found.interval.level, found.interval.method, found.interval.asymptotic) == (0.8, "percentile", True)
+    assert (found.interval.level, found.interval.method) == (0.8, "percentile")
 
 
 @pytest.mark.parametrize("options", [{"bins": np.int64(5)}, {"edges": np.array([0, 0.5, 1])}, {"edges": [0, 0.5, 1]}])
 def test_the_result_becomes_json_whatever_the_options_were(options):
     z, c = data(20)
     found = bootstrap(metrics.ece, z, c, replicates=10, **options)
-    assert json.loads(json.dumps(found.to_dict()))["interval"]["asymptotic"] is True
+    assert json.loads(json.dumps(found.to_dict()))["interval"] == found.interval.to_dict()
 
 
 def test_lists_and_columns_are_taken_like_arrays():

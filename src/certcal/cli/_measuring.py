@@ -62,7 +62,6 @@ class Settings:
                 "method": self.method,
                 "level": self.level,
                 "seed": self.seed,
-                "asymptotic": True,
             }
         return described
 

@@ -9,6 +9,7 @@ from typing import NoReturn
 from rich.console import Console
 from rich.text import Text
 
+from certcal.report._numbers import INTERVALS
 from certcal.report._text import printable
 from certcal.report.results import BRACKETS, MeasuredResults
 from certcal.report.terminal import ReliabilityDiagram, comparison, metrics_table
@@ -68,8 +69,7 @@ def _conventions(results: MeasuredResults) -> str:
         if any(row.interval is not None for row in results.whole.rows):
             text += (
                 f" Intervals: {results.conventions['level']:.4g} {results.conventions['method']} bootstrap, "
-                f"{results.conventions['bootstrap']:,} resamples, seed {results.conventions['seed']}; "
-                "their level holds as the number of samples grows."
+                f"{results.conventions['bootstrap']:,} resamples, seed {results.conventions['seed']}. {INTERVALS}"
             )
         if without:
             text += f"\nWithout an interval, for which all rows must fit in memory: {', '.join(without)}."

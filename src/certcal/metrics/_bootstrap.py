@@ -240,10 +240,12 @@ def bootstrap(
     sample_weight: Any = None,
     **options: Any,
 ) -> Estimate:
-    """A metric with a bootstrap interval, which is asymptotic: its level holds only as the samples become many.
+    """A metric with a bootstrap interval: how much the *number you computed* varies under resampling.
 
-    A binned calibration error is biased upward on few samples and so are its replicates: the interval says how
-    much the *number you computed* varies, not where the true calibration error lies.
+    For averages over samples (accuracy, Brier score, log loss) its level is reached as the samples become many. For
+    calibration errors (binned, absolute, largest) near zero it is not: they are biased upward and so are their
+    replicates, and the interval tends to lie above the population value, for any number of samples. To cover that
+    value, use :mod:`certcal.bounds`.
 
     Parameters
     ----------
@@ -269,8 +271,8 @@ def bootstrap(
     --------
     >>> from certcal.metrics import accuracy, ece
     >>> estimate = bootstrap(ece, [0.9, 0.8, 0.6, 0.3], [1, 1, 0, 0], bins=2, replicates=100)
-    >>> estimate.interval.lower <= estimate.interval.upper, estimate.interval.asymptotic
-    (True, True)
+    >>> estimate.interval.lower <= estimate.interval.upper
+    True
     """
     check_request(level, method, replicates, seed)
     from certcal.metrics._strategies import evaluator, losses, table_edges

@@ -88,7 +88,7 @@ class Measurements:
         spread = [row.interval for row in self.rows if row.interval is not None]
         header = ["metric", "bins", "value"]
         if spread:
-            header.append(f"{spread[0].level:.0%} {spread[0].method} bootstrap interval (asymptotic)")
+            header.append(f"{spread[0].level:.0%} {spread[0].method} bootstrap interval")
         rows = [
             (
                 row.name,

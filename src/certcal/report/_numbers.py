@@ -6,6 +6,12 @@ import math
 
 from certcal.claims import Estimate, round_outward
 
+# What bootstrap intervals say, and what they do not.
+INTERVALS = (
+    "They show how the numbers vary under resampling. For averages (accuracy, Brier score, log loss) the level is "
+    "reached as the number of samples grows. For calibration errors near zero it is not: their intervals tend to lie "
+    "above the population value; a bound covers it."
+)
 _DIGITS = 4
 # Differences of sums that are equal but for rounding are smaller than this: they are shown as zero.
 _NOTHING = 1e-13

@@ -50,7 +50,7 @@ def metrics_table(rows: Sequence[Estimate]) -> Table:
     table.add_column("bins", justify="right")
     table.add_column("value", justify="right")
     if spreads:
-        table.add_column(f"{spreads[0].level:.4g} interval,\nasymptotic", justify="right", no_wrap=True)
+        table.add_column(f"{spreads[0].level:.4g} interval,\nbootstrap", justify="right", no_wrap=True)
     for title, members in in_sections(rows):
         table.add_row(Text(title, style="bold"))
         for row, name in zip(members, _once(label(row.name) for row in members), strict=True):

@@ -12,7 +12,7 @@ from certcal.binning import BinTable, equal_width_edges
 from certcal.claims import Bound, Estimate
 from certcal.metrics import Reliability, reliability
 from certcal.report._names import NAMES, label
-from certcal.report._numbers import interval, number
+from certcal.report._numbers import INTERVALS, interval, number
 from certcal.report.page import Provenance, page
 from certcal.report.page._diagrams import counts_of
 from certcal.report.page._explained import CALIBRATION_ERROR, METRICS
@@ -70,6 +70,14 @@ def test_the_json_inside_the_page_is_the_results_and_the_page_is_sound(
         assert data_of(assert_sound(page(results).html)) == results.to_dict()
         origin = Provenance(("certcal",), "2026-01-01T00:00:00Z")
         assert data_of(parsed(page(results, origin).html)) == {**results.to_dict(), "provenance": origin.to_dict()}
+
+
+def test_no_level_is_promised_for_intervals_of_calibration_errors(
+    plain: MeasuredResults, grouped: MeasuredResults
+) -> None:
+    said = [" ".join(parsed(page(results).html).one("body").text.split()) for results in (plain, grouped)]
+    assert [INTERVALS in each for each in said] == [True, False]
+    assert "interval, asymptotic" not in said[0]
 
 
 def test_every_metric_stands_in_the_table_with_its_value_and_interval(plain: MeasuredResults) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 from certcal._html import Child, Raw, element, join, table
 from certcal.claims import Estimate
 from certcal.report._names import HEADLINES, SHORT, in_sections, label
-from certcal.report._numbers import bins_text, interval, number
+from certcal.report._numbers import INTERVALS, bins_text, interval, number
 from certcal.report._text import counted
 from certcal.report.page._bounds_page import bounds_part, lead_of
 from certcal.report.page._claims import Claim, card, how_computed, key_numbers
@@ -104,8 +104,8 @@ def _key_numbers(whole: Part) -> Raw:
             entries.append((label(name).split(" (")[0], text, remark))
     spread = next((each.interval for each in whole.rows if each.interval is not None), None)
     said = (
-        f"Estimates from these samples. Ranges are bootstrap intervals of level {spread.level:.4g}: asymptotic, an "
-        "indication of how much a number varies, not a guarantee."
+        f"Estimates from these samples. Ranges are bootstrap intervals of level {spread.level:.4g}: how much a "
+        "number varies under resampling, not a guarantee."
         if spread is not None
         else "Estimates from these samples; they guarantee nothing about others."
     )
@@ -127,7 +127,7 @@ def _diagram(whole: Part) -> Raw:
 
 def _metrics(whole: Part) -> Raw:
     spreads = [each.interval for each in whole.rows if each.interval is not None]
-    header = ["metric", "bins", "value", *([f"{spreads[0].level:.4g} interval, asymptotic"] if spreads else [])]
+    header = ["metric", "bins", "value", *([f"{spreads[0].level:.4g} bootstrap interval"] if spreads else [])]
     lines: list[Raw] = []
     for heading, members in in_sections(whole.rows):
         lines.append(element("tr", element("th", heading, colspan=len(header), scope="colgroup")))
@@ -207,7 +207,7 @@ def _conventions(conventions: Mapping[str, Any]) -> str:
         facts = [f"level {conventions['level']:.4g}", f"{conventions.get('method', 'percentile')} method"]
         facts += [f"{conventions['bootstrap']:,} replicates"] if "bootstrap" in conventions else []
         facts += [f"seed {conventions['seed']}"] if "seed" in conventions else []
-        said.append(f"Intervals come from the bootstrap ({', '.join(facts)}) and are asymptotic.")
+        said.append(f"Intervals come from the bootstrap ({', '.join(facts)}). {INTERVALS}")
     if conventions.get("without_interval"):
         said.append(f"Without an interval: {', '.join(map(label, conventions['without_interval']))}.")
     if conventions.get("streamed"):

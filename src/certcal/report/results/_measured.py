@@ -103,7 +103,7 @@ class MeasuredResults:
         conventions: dict[str, Any] = {"bins": list(counts), "closed": closed, "bins_are": BRACKETS[closed]}
         spreads = [row.interval for row in rows if row.interval is not None]
         if spreads:
-            conventions |= {"method": spreads[0].method, "level": spreads[0].level, "asymptotic": True}
+            conventions |= {"method": spreads[0].method, "level": spreads[0].level}
         parts = [Part(name, found.n, found.rows, prepared) for name, (found, prepared) in (groups or {}).items()]
         return cls(
             source=source,
