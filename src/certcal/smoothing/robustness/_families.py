@@ -310,8 +310,11 @@ def _chances(several: Sequence[Held], level: float) -> list[Chance]:
     """Every pair, each with its share of the level."""
     pairs = list(combinations(several, 2))
     values = {one.family: _values(one.record) for one in several}
-    shared = {"level": level / len(pairs), "draws": several[0].run.draws[0]}
-    return [chance(a.family, b.family, values[a.family], values[b.family], **shared) for a, b in pairs]
+    draws = several[0].run.draws[0]
+    return [
+        chance(a.family, b.family, values[a.family], values[b.family], level=level / len(pairs), draws=draws)
+        for a, b in pairs
+    ]
 
 
 def _values(record: VoteRecord) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
