@@ -314,9 +314,19 @@ def test_a_folder_of_something_else_is_refused(tmp_path):
 
 def test_a_folder_of_a_process_killed_before_it_began_is_free(tmp_path):
     (tmp_path / ".lock").write_text("123")
-    (tmp_path / ".manifest.json.tmp").write_text('{"form')
+    (tmp_path / ".manifest.json.4711.certcal-tmp").write_text('{"form')
     assert draw(tmp_path).state().complete
-    assert not (tmp_path / ".manifest.json.tmp").exists()
+    assert not (tmp_path / ".manifest.json.4711.certcal-tmp").exists()
+
+
+def test_files_of_yours_in_a_run_are_left_alone(tmp_path):
+    (tmp_path / ".notes.tmp").write_text("all of it")
+    with pytest.raises(InputError, match=r"holds other files \(\.notes\.tmp\) and no manifest\.json"):
+        draw(tmp_path)
+    run = draw(tmp_path / "run")
+    (run.path / ".notes.tmp").write_text("all of it")
+    draw(run.path, n=500)
+    assert [(folder / ".notes.tmp").read_text() for folder in (tmp_path, run.path)] == ["all of it"] * 2
 
 
 @pytest.mark.parametrize(
@@ -410,7 +420,7 @@ def test_a_full_disk_is_a_sentence_and_nothing_is_lost(tmp_path, whole, monkeypa
     state = open_run(tmp_path / "run").state()
     assert 0 < state.finished < state.total
     assert state.damaged == ()
-    assert list((tmp_path / "run").rglob("*.tmp")) == []
+    assert list((tmp_path / "run").rglob(".*.certcal-tmp")) == []
     run = draw(tmp_path / "run")
     assert_same_counts(run, whole)
     assert digests(run) == digests(whole)

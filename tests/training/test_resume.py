@@ -99,7 +99,7 @@ def test_training_that_was_killed_resumes_to_the_same_bits(tmp_path):
         finished, whole = go(method, tmp_path / method), go(method)
         assert same_weights(whole, finished)
         assert numbers(whole) == numbers(finished)
-        assert list((tmp_path / method).glob(".*.tmp")) == []
+        assert list((tmp_path / method).glob(".*.certcal-tmp")) == []
         assert len(list((tmp_path / method).glob("checkpoint-*"))) == 1
 
 
@@ -130,12 +130,14 @@ def test_ctrl_c_finishes_the_step_and_saves_it(tmp_path):
     assert same_weights(whole, finished)
 
 
-def test_what_is_finished_is_not_trained_again(tmp_path):
+def test_what_is_finished_is_not_trained_again_and_files_of_yours_stay(tmp_path):
     first = go("gaussian", tmp_path / "run")
+    (tmp_path / "run" / "checkpoint-best.safetensors").write_text("mine")
     again = go("gaussian", tmp_path / "run", progress=stop_at(1))
     assert again.resumed == first.history[-1]["step"]
     assert same_weights(first, again)
     assert again.history == first.history
+    assert (tmp_path / "run" / "checkpoint-best.safetensors").read_text() == "mine"
 
 
 def test_the_folder_holds_the_model_and_says_what_it_is(tmp_path):
