@@ -111,6 +111,7 @@ def begin(asked: Asked) -> tuple[Manifest, int]:
             outputs=asked.model.outputs,
             classes=classes,
             source=None if asked.model.source is None else asked.model.source.name,
+            weights=None if asked.model.source is None else asked.model.source.weights,
         ),
         data=_data_record(asked, samples),
         versions=_versions(),
