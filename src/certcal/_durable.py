@@ -5,14 +5,19 @@ from __future__ import annotations
 import contextlib
 import os
 import platform
+import re
+import stat
 import sys
 from collections.abc import Generator
 from pathlib import Path
 
 from certcal._checks import InputError
 
-TEMPORARY = ".tmp"
 LOCK = ".lock"
+# Names that nobody else gives: what has one was left by a process of ours, and may be removed.
+_TEMPORARY = ".certcal-tmp"
+_CAREFULLY = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
+_HOLDER = re.compile(rb"\d+ on [^\n]*\n")
 
 
 def write_durably(path: Path, content: bytes) -> None:
@@ -29,10 +34,11 @@ def write_durably(path: Path, content: bytes) -> None:
     ['note']
     >>> folder.cleanup()
     """
-    temporary = path.with_name(f".{path.name}{TEMPORARY}")
+    temporary = path.with_name(f".{path.name}.{os.getpid()}{_TEMPORARY}")
     try:
         try:
-            with temporary.open("wb") as stream:
+            temporary.unlink(missing_ok=True)
+            with temporary.open("xb") as stream:  # never through a link
                 stream.write(content)
                 stream.flush()
                 os.fsync(stream.fileno())
@@ -73,10 +79,21 @@ def make_folder(folder: Path) -> None:
         ) from error
 
 
+def is_leftover(name: str) -> bool:
+    """Whether a file was left by a process of ours that was killed in the middle of writing it.
+
+    Examples
+    --------
+    >>> is_leftover(".manifest.json.4711.certcal-tmp"), is_leftover(".notes.tmp")
+    (True, False)
+    """
+    return name.startswith(".") and name.endswith(_TEMPORARY)
+
+
 def remove_leftovers(folder: Path) -> None:
     """Remove what a process that was killed in the middle of writing has left. Only under the lock."""
     for place in (folder, *(entry for entry in folder.iterdir() if entry.is_dir())):
-        for leftover in place.glob(f".*{TEMPORARY}"):
+        for leftover in filter(lambda entry: is_leftover(entry.name), [*place.iterdir()]):
             try:
                 leftover.unlink(missing_ok=True)
             except OSError as error:
@@ -101,22 +118,38 @@ def only_writer(folder: Path, doing: str = "writing into this folder") -> Genera
     >>> folder.cleanup()
     """
     path = folder / LOCK
+    if path.is_symlink():
+        raise InputError(f"{path}: this is a link, and a lock is a file; remove it or choose another folder")
     try:
-        descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | _CAREFULLY, 0o644)
     except OSError as error:
         raise InputError(
             f"{folder}: cannot be written to ({error.strerror or error}); make it writable or choose another folder"
         ) from error
     try:
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            raise InputError(f"{path}: this is not a regular file; remove it or choose another folder")
         if not _locked(descriptor):
             holder = os.pread(descriptor, 80, 0).decode("ascii", "replace").strip() or "unknown"
             raise InputError(f"{folder}: another process ({holder}) is {doing}; wait for it, or choose another folder")
         with contextlib.suppress(OSError):  # who holds it is a courtesy; a full disk must not prevent reading on
-            os.ftruncate(descriptor, 0)
-            os.pwrite(descriptor, f"{os.getpid()} on {platform.node()}\n".encode("ascii", "replace"), 0)
+            if _is_ours(os.pread(descriptor, 1000, 0)):
+                os.ftruncate(descriptor, 0)
+                os.pwrite(descriptor, f"{os.getpid()} on {platform.node()}\n".encode("ascii", "replace"), 0)
         yield
     finally:
         os.close(descriptor)
+
+
+def _is_ours(content: bytes) -> bool:
+    """Whether a lock says nothing or what this module writes; anything else is somebody's own file."""
+    return not content or _HOLDER.fullmatch(content) is not None
+
+
+def remove_lock(folder: Path) -> None:
+    """Remove the lock, if this module made it. Only under the lock."""
+    if _is_ours((folder / LOCK).read_bytes()):
+        (folder / LOCK).unlink()
 
 
 def _locked(descriptor: int) -> bool:

@@ -336,7 +336,7 @@ def test_the_result_says_what_was_found_and_can_be_written_as_json(trained: Trai
         ({"box": 1.0}, "box is 1.0"),
         ({"model": lambda batch: batch, "outputs": "logits"}, "gives no gradients"),
         ({"model": MLP(3, hidden=(4,), classes=3)}, "training mode"),
-        ({"model": "nowhere.pt2"}, "no such file"),
+        ({"model": "nowhere.safetensors"}, "no such file"),
     ],
 )
 def test_bad_input_is_one_sentence(change: dict[str, Any], complaint: str) -> None:

@@ -180,10 +180,14 @@ def test_training_data_and_a_single_sample_are_called_what_they_are(attack, plac
 
 def test_the_folder_of_a_training_is_refused_with_the_name_of_its_model(attack, tmp_path, never):
     (tmp_path / "trained").mkdir()
-    (tmp_path / "trained" / "model.pt2").write_bytes(b"")
-    ran = attack("--epsilon", "1", "--model", "trained")
-    assert ran.code == 2
-    assert "--model trained: this is a folder; give the model in it, trained/model.pt2" in ran.err
+    for name, remedy in (
+        ("weights", "the network as module:name and --weights trained/weights.safetensors"),
+        ("model", "the model in it, trained/model.safetensors"),
+    ):
+        (tmp_path / "trained" / f"{name}.safetensors").write_bytes(b"")
+        ran = attack("--epsilon", "1", "--model", "trained")
+        assert ran.code == 2
+        assert f"--model trained: this is a folder; give {remedy}" in ran.err
 
 
 def test_numbers_that_cannot_be_saved_are_printed_all_the_same(attack, monkeypatch):

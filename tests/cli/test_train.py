@@ -17,6 +17,7 @@ from certcal.cli import _show_trained, _training, train
 from certcal.cli._parse import parse_epsilon
 from certcal.cli._progress import APART_SECONDS, Waiting
 from certcal.data import Inputs, Parts
+from certcal.smoothing import open_run
 from certcal.training import METHODS, Recipe, SelectionWarning, recipe
 
 QUICK = ("--data", "digits", "--model", "mlp", "--limit", "300", "--batch", "100")
@@ -38,6 +39,27 @@ def test_training_ends_with_a_model_and_the_commands_that_come_next(training, ce
     assert certcal_command(*shlex.split(attack)[1:], "--limit", 20, "--steps", 2, "--draws", 2).code == 0
     assert certcal_command(*shlex.split(sample)[1:], "--limit", 5, "-n", 100).code == 0
     assert certcal_command(*shlex.split(certify)[1:]).code == 0
+
+
+def test_a_network_of_ones_own_is_trained_attacked_and_sampled(training, certcal_command, tmp_path):
+    maker = "import math\nfrom torch.nn import Flatten, Linear, Sequential\n\n\ndef net(sample_shape, classes):\n"
+    maker += "    return Sequential(Flatten(), Linear(math.prod(sample_shape), classes))\n"
+    (tmp_path / "certcal_test_own_net.py").write_text(maker)
+    named = ("--model", "certcal_test_own_net:net")
+    ran = training(*named, "--method", "gaussian", "--sigma", "0.25", "--epochs", "1", "-o", "out")
+    assert ran.code == 0
+    attack, sample, certify = ran.out.partition("What to try next\n")[2].splitlines()
+    assert shlex.split(attack)[2:6] == [*named, "--weights", "out/weights.safetensors"]
+    assert certcal_command(*shlex.split(attack)[1:], "--limit", 20, "--steps", 2, "--draws", 2).code == 0
+    assert certcal_command(*shlex.split(sample)[1:], "--limit", 5, "-n", 100).code == 0
+    assert certcal_command(*shlex.split(certify)[1:]).code == 0
+    run = open_run(tmp_path / "out-run")
+    (run.path / run.manifest.units()[0].name).unlink()
+    resume = json.loads(certcal_command("runs", "show", run.path, "--json").out)["resume"]
+    assert f"--weights={tmp_path / 'out' / 'weights.safetensors'}" in shlex.split(resume)
+    assert certcal_command(*shlex.split(resume)[1:]).code == 0
+    tuned = training(*named, "--method", "gaussian", "--epochs", "1", "--from", "out/weights.safetensors", "-o", "more")
+    assert tuned.code == 0
 
 
 def test_the_same_command_finds_its_work_done_and_another_is_refused(training):
@@ -72,7 +94,7 @@ def test_the_folder_or_the_program_of_a_training_is_refused_with_the_name_of_its
     (tmp_path / "first").mkdir()
     (tmp_path / "first" / "weights.safetensors").write_bytes(b"")
     (tmp_path / "first" / "model.pt2").write_bytes(b"")
-    for start, what in (("first", "a folder"), ("first/model.pt2", "a program, which cannot be trained further")):
+    for start, what in (("first", "a folder"), ("first/model.pt2", "a .pt2 file, which is not loaded")):
         ran = training("--method", "gaussian", "--from", start, "-o", "second")
         assert ran.code == 2
         assert f"--from {start}: this is {what}; give first/weights.safetensors" in ran.err
@@ -229,10 +251,17 @@ def test_a_log_says_now_and_then_where_training_is():
 
 
 def test_commands_that_come_next_are_quoted_for_the_shell():
-    trained = SimpleNamespace(file="my folder/model.pt2", recipe=Recipe("smoothadv", sigma=0.5, epsilon=0.25))
+    trained = SimpleNamespace(file="my folder/model.safetensors", recipe=Recipe("smoothadv", sigma=0.5, epsilon=0.25))
     asked = SimpleNamespace(data="two words", output="my folder/")
     first, *_, last = _show_trained.next_commands(trained, asked)
-    assert shlex.split(first)[:6] == ["certcal", "attack", "--model", "my folder/model.pt2", "--data", "two words"]
+    assert shlex.split(first)[:6] == [
+        "certcal",
+        "attack",
+        "--model",
+        "my folder/model.safetensors",
+        "--data",
+        "two words",
+    ]
     assert shlex.split(first)[6:] == ["--epsilon", "0.25", "--norm", "l2", "--sigma", "0.5"]
     assert shlex.split(last) == ["certcal", "certify", "my folder-run"]
 

@@ -176,7 +176,7 @@ def test_a_run_whose_driver_was_killed_is_finished_by_the_next_one(address, tmp_
     assert driver.returncode == -signal.SIGKILL
     assert_same_counts(run, whole)
     assert digests(run) == digests(whole)
-    assert list((tmp_path / "killed").rglob("*.tmp")) == []
+    assert list((tmp_path / "killed").rglob(".*.certcal-tmp")) == []
 
 
 def test_a_model_file_is_sent_to_workers_that_do_not_see_it(address, tmp_path):

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from certcal.models import export_onnx, export_torch
+from certcal.models import export_onnx
 from certcal.models.networks import LeNet, save_weights
 
 
@@ -17,10 +17,9 @@ def lenet() -> LeNet:
 
 @pytest.fixture(scope="session")
 def lenet_files(lenet: LeNet, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    """The same network as ONNX, torch.export and weights."""
+    """The same network as ONNX and weights."""
     folder = tmp_path_factory.mktemp("lenet")
-    files = {suffix: folder / f"lenet.{suffix}" for suffix in ("onnx", "pt2", "safetensors")}
+    files = {suffix: folder / f"lenet.{suffix}" for suffix in ("onnx", "safetensors")}
     export_onnx(lenet, files["onnx"])
-    export_torch(lenet, files["pt2"])
     save_weights(lenet, files["safetensors"])
     return files

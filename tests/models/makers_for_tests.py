@@ -13,6 +13,11 @@ FITTED = MLP(4, hidden=(5,), classes=3, seed=9).eval()
 NUMBER = 3
 
 
+def unfitted() -> nn.Module:
+    """The same network with other weights."""
+    return MLP(4, hidden=(5,), classes=3, seed=1)
+
+
 class Plain(nn.Module):
     """Takes no arguments, has dropout and batch norm, and fits images of 1 × 4 × 4 and three classes."""
 

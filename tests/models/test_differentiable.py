@@ -13,7 +13,7 @@ from sklearn.neural_network import MLPClassifier
 from torch import Tensor, nn
 
 from certcal import InputError
-from certcal.models import Differentiable, differentiable, export_torch, load, wrap
+from certcal.models import Differentiable, differentiable, load, wrap
 from certcal.models.networks import MLP, LeNet, save_weights
 from tests.models.makers_for_tests import FITTED
 
@@ -27,23 +27,15 @@ def gradient(found: Differentiable, rows: Any = ROWS) -> Tensor:
     return torch.autograd.grad((answer**2).sum(), inputs)[0]
 
 
-@pytest.fixture(scope="module")
-def exported(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    path = tmp_path_factory.mktemp("pt2") / "small.pt2"
-    export_torch(FITTED, path)
-    return path
-
-
-@pytest.fixture(params=["module", "wrapped", "name", "safetensors", "pt2"])
+@pytest.fixture(params=["module", "wrapped", "name", "safetensors", "named weights"])
 def source(request: pytest.FixtureRequest, tmp_path: Path) -> Any:
-    if request.param == "pt2":
-        return request.getfixturevalue("exported")
     save_weights(FITTED, tmp_path / "small.safetensors")
     return {
         "module": FITTED,
         "wrapped": wrap(FITTED),
         "name": "tests.models.makers_for_tests:FITTED",
         "safetensors": str(tmp_path / "small.safetensors"),
+        "named weights": load("tests.models.makers_for_tests:unfitted", weights=tmp_path / "small.safetensors"),
     }[request.param]
 
 
@@ -58,8 +50,8 @@ def test_every_kind_of_torch_model_gives_its_answers_and_its_gradients(source: A
     torch.testing.assert_close(gradient(found), expected)
 
 
-def test_gradients_of_an_exported_graph_agree_with_finite_differences(exported: Path) -> None:
-    found = differentiable(exported)
+def test_gradients_agree_with_finite_differences() -> None:
+    found = differentiable(FITTED)
     step = 1e-2
     slopes = np.zeros_like(ROWS)
     for place in np.ndindex(ROWS.shape):
@@ -71,34 +63,10 @@ def test_gradients_of_an_exported_graph_agree_with_finite_differences(exported: 
     np.testing.assert_allclose(gradient(found).numpy(), slopes, rtol=0.05, atol=2e-3)
 
 
-class InPlace(nn.Module):
-    def forward(self, inputs: Tensor) -> Tensor:
-        return inputs.clone().mul_(2).add_(1)[:, :2]
-
-
-def test_a_graph_that_works_in_place_leaves_the_inputs_alone_and_gives_gradients(tmp_path: Path) -> None:
-    export_torch(InPlace().eval(), tmp_path / "in_place.pt2", outputs="logits", sample_shape=(4,))
-    found = differentiable(tmp_path / "in_place.pt2")
-    inputs = torch.from_numpy(ROWS.copy()).requires_grad_()
-    answer = found.module(inputs)
-    torch.testing.assert_close(answer.detach(), torch.from_numpy(2 * ROWS[:, :2] + 1))
-    assert torch.autograd.grad(answer.sum(), inputs)[0].tolist() == [[2, 2, 0, 0]] * 7
-    np.testing.assert_array_equal(inputs.detach().numpy(), ROWS)
-
-
-@pytest.mark.parametrize(("least", "most"), [(3, 3), (10, None), (1, 2)])
-def test_a_graph_for_some_batch_sizes_gives_the_same_for_others(exported: Path, least: int, most: int | None) -> None:
-    model: Any = load(exported)
-    expected = gradient(differentiable(model))
-    model.graph.least, model.graph.most = least, most
-    torch.testing.assert_close(gradient(differentiable(model)), expected)
-
-
-def test_a_file_with_images_of_another_shape_than_the_batch_is_one_sentence(exported: Path) -> None:
-    for found in (differentiable(exported), differentiable(FITTED)):
-        with pytest.raises(InputError, match=r"takes samples of shape|failed on a batch of shape \(2, 5\)") as caught:
-            found.module(torch.zeros(2, 5))
-        assert "\n" not in str(caught.value)
+def test_inputs_of_another_shape_are_one_sentence() -> None:
+    with pytest.raises(InputError, match=r"failed on a batch of shape \(2, 5\)") as caught:
+        differentiable(FITTED).module(torch.zeros(2, 5))
+    assert "\n" not in str(caught.value)
 
 
 @pytest.mark.parametrize("hidden", [(), (16,), (16, 12)])
@@ -129,12 +97,16 @@ def test_other_activations_of_scikit_learn_are_refused(activation: str) -> None:
 def test_what_gives_no_gradients_is_refused_with_what_to_do(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"gives no gradients; of scikit-learn's classifiers an MLPClassifier does"):
         differentiable(LogisticRegression().fit(ROWS, [0, 1, 2, 0, 1, 2, 0]))
-    with pytest.raises(InputError, match=r"gives no gradients; pass the torch module .* certcal\.models\.export_torch"):
+    with pytest.raises(
+        InputError, match=r"gives no gradients; pass the torch module .* load that by its name, .* --weights"
+    ):
         differentiable(lambda batch: batch, outputs="logits")
     with pytest.raises(InputError, match=r"identity\.onnx \(ONNX\) gives no gradients; pass the torch module"):
         differentiable(identity_onnx(tmp_path / "identity.onnx"))
     with pytest.raises(InputError, match="there is no such file"):
-        differentiable(tmp_path / "nothing.pt2")
+        differentiable(tmp_path / "nothing.safetensors")
+    with pytest.raises(InputError, match=r"\.pt2 files are not loaded"):
+        differentiable(tmp_path / "net.pt2")
     with pytest.raises(InputError, match="is in training mode; call"):
         differentiable(LeNet())
     with pytest.raises(InputError, match="outputs is needed for a torch module"):

@@ -17,7 +17,7 @@ from certcal.models.networks import LeNet
 IMAGES = np.random.default_rng(0).random((5, 1, 28, 28), np.float32)
 
 
-@pytest.mark.parametrize("suffix", ["onnx", "pt2", "safetensors"])
+@pytest.mark.parametrize("suffix", ["onnx", "safetensors"])
 def test_a_file_gives_what_the_network_gives(suffix: str, lenet: LeNet, lenet_files: dict[str, Path]) -> None:
     import torch
 
@@ -29,7 +29,7 @@ def test_a_file_gives_what_the_network_gives(suffix: str, lenet: LeNet, lenet_fi
     assert model.fingerprint(IMAGES) == hashlib.sha256(lenet_files[suffix].read_bytes()).hexdigest()
 
 
-@pytest.mark.parametrize("suffix", ["onnx", "pt2", "safetensors"])
+@pytest.mark.parametrize("suffix", ["onnx", "safetensors"])
 def test_a_model_is_loaded_again_from_its_source(
     suffix: str, lenet_files: dict[str, Path], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
@@ -42,7 +42,7 @@ def test_a_model_is_loaded_again_from_its_source(
     assert np.array_equal(again(IMAGES), model(IMAGES))
 
 
-@pytest.mark.parametrize("suffix", ["onnx", "pt2", "safetensors"])
+@pytest.mark.parametrize("suffix", ["onnx", "safetensors"])
 def test_a_file_that_says_what_it_returns_is_believed_and_not_contradicted(
     suffix: str, lenet_files: dict[str, Path]
 ) -> None:
@@ -51,13 +51,12 @@ def test_a_file_that_says_what_it_returns_is_believed_and_not_contradicted(
         load(lenet_files[suffix], "probabilities")
 
 
-@pytest.mark.parametrize("suffix", ["onnx", "pt2"])
-def test_samples_of_another_shape_are_one_sentence(suffix: str, lenet_files: dict[str, Path]) -> None:
+def test_samples_of_another_shape_are_one_sentence(lenet_files: dict[str, Path]) -> None:
     with pytest.raises(InputError, match=r"takes samples of shape \(1, 28, 28\), not \(3, 28, 28\); reshape"):
-        load(lenet_files[suffix])(np.zeros((2, 3, 28, 28), np.float32))
+        load(lenet_files["onnx"])(np.zeros((2, 3, 28, 28), np.float32))
 
 
-@pytest.mark.parametrize("suffix", ["onnx", "pt2", "safetensors"])
+@pytest.mark.parametrize("suffix", ["onnx", "safetensors"])
 @pytest.mark.parametrize("rows", [1, 2, 7])
 def test_any_number_of_samples_is_taken(suffix: str, rows: int, lenet_files: dict[str, Path]) -> None:
     model = load(lenet_files[suffix])
@@ -79,7 +78,12 @@ def test_any_number_of_samples_is_taken(suffix: str, rows: int, lenet_files: dic
         ("os.system('x'):f", "is no model"),
         ("missing.onnx", "missing.onnx: there is no such file; check the path"),
         ("lenett.onnx", "did you mean 'lenet.onnx'"),
-        ("folder.pt2", "folder.pt2: this is a folder"),
+        ("folder.onnx", "folder.onnx: this is a folder"),
+        (
+            "net.pt2",
+            "net.pt2: .pt2 files are not loaded, for they run torch's native operators .*; export the model as",
+        ),
+        ("folder/NET.PT2", "name the network as 'package.module:name' and give its weights as .safetensors"),
         ("empty.safetensors", "the file is empty"),
         ("nul\0.onnx", "there is no such file|cannot be read"),
     ],
@@ -89,7 +93,8 @@ def test_what_is_no_model_is_refused_in_one_sentence(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "lenet.onnx").touch()
-    (tmp_path / "folder.pt2").mkdir()
+    (tmp_path / "folder.onnx").mkdir()
+    (tmp_path / "net.pt2").write_bytes(b"PK")
     (tmp_path / "empty.safetensors").touch()
     with pytest.raises(InputError, match=sentence) as caught:
         load(name, "logits")
@@ -101,7 +106,6 @@ def test_what_is_no_model_is_refused_in_one_sentence(
     [
         ("onnxruntime", "onnx", r"an ONNX file needs onnxruntime; run: pip install 'certcal\[onnx\]'"),
         ("onnx", "onnx", r"needs onnx; run: pip install 'certcal\[onnx\]'"),
-        ("torch", "pt2", r"a .pt2 file needs torch; run: pip install 'certcal\[torch\]'"),
     ],
 )
 def test_a_missing_library_is_named_with_its_extra(
@@ -110,6 +114,98 @@ def test_a_missing_library_is_named_with_its_extra(
     monkeypatch.setitem(sys.modules, missing, None)
     with pytest.raises(InputError, match=sentence):
         load(lenet_files[suffix])
+
+
+MAKERS = "tests.models.makers_for_tests"
+
+
+def test_a_network_by_name_takes_weights_from_a_file(tmp_path: Path) -> None:
+    import torch
+    from safetensors.torch import save_file
+
+    from certcal.models.networks._named import made_with
+    from tests.models.makers_for_tests import fitting
+
+    made: Any = fitting((1, 28, 28), 4)
+    path = tmp_path / "mine.safetensors"
+    save_file(made.state_dict(), path, made_with((1, 28, 28), 4, 7, "logits"))
+    model = load(f"{MAKERS}:fitting", weights=path)
+    with torch.inference_mode():
+        np.testing.assert_array_equal(model(IMAGES), made(torch.from_numpy(IMAGES)).numpy())
+    assert model.description == f"{MAKERS}:fitting with mine.safetensors (torch module)"
+    assert model.source == Source(f"{MAKERS}:fitting", "logits", str(path))
+    assert model.source.load().fingerprint(IMAGES) == model.fingerprint(IMAGES)
+    with torch.no_grad():
+        made[1].bias += 1
+    save_file(made.state_dict(), path, made_with((1, 28, 28), 4, 7, "logits"))
+    assert load(f"{MAKERS}:fitting", weights=path).fingerprint(IMAGES) != model.fingerprint(IMAGES)
+
+
+@pytest.mark.parametrize(
+    ("name", "change", "sentence"),
+    [
+        (
+            f"{MAKERS}:Plain",
+            {"layers.1.bias": None},
+            r"'layers\.1\.bias' is missing there and \(6,\) in the network",
+        ),
+        (
+            f"{MAKERS}:Plain",
+            {"more": (2,)},
+            r"w\.safetensors: its weights do not fit .*: 'more' is \(2,\) there",
+        ),
+        (f"{MAKERS}:Plain", {"layers.1.bias": (5,)}, r"'layers\.1\.bias' is \(5,\) there and \(6,\) in the network"),
+        (f"{MAKERS}:Plain", {"layers.1.bias": "nan"}, "'layers.1.bias' has entries that are not finite; give other"),
+        (
+            f"{MAKERS}:fitting",
+            {},
+            "calling .*:fitting failed: TypeError: .*sample_shape.*; it must make",
+        ),
+        (f"{MAKERS}:NUMBER", {}, "NUMBER is a int; name a class or function that makes a torch module"),
+        (f"{MAKERS}:no_module", {}, "no_module makes a int; it must make a torch module"),
+        (f"{MAKERS}:nothing", {}, "has no 'nothing'; check the spelling"),
+        ("net.onnx", {}, "weights is for a network by name, 'package.module:name', and 'net.onnx' is none; leave it"),
+    ],
+)
+def test_weights_that_do_not_fit_are_one_sentence(name: str, change: Any, sentence: str, tmp_path: Path) -> None:
+    import torch
+    from safetensors.torch import save_file
+
+    from tests.models.makers_for_tests import Plain
+
+    tensors = Plain().state_dict()
+    for key, value in change.items():
+        if value is None:
+            del tensors[key]
+        else:
+            tensors[key] = torch.full((6,), torch.nan) if value == "nan" else torch.zeros(value)
+    save_file(tensors, tmp_path / "w.safetensors")
+    with pytest.raises(InputError, match=sentence) as caught:
+        load(name, "logits", weights=tmp_path / "w.safetensors")
+    assert "\n" not in str(caught.value)
+
+
+def test_weights_are_never_unpickled_and_their_texts_are_checked(tmp_path: Path) -> None:
+    from safetensors.torch import save_file
+
+    from tests.models.makers_for_tests import Plain
+
+    with pytest.raises(InputError, match=r"w\.pth: \.pth files are pickles, .*; save its state_dict\(\) with"):
+        load(f"{MAKERS}:Plain", weights=tmp_path / "w.pth")
+    (tmp_path / "bad").write_bytes(b"\x80\x04.")
+    with pytest.raises(InputError, match="bad: this is not a safetensors file, or it is damaged"):
+        load(f"{MAKERS}:Plain", weights=tmp_path / "bad")
+    for text in ("[]", "{", '{"sample_shape": [0], "classes": 3, "seed": 0}', '{"sample_shape": [2], "classes": 3}'):
+        save_file(Plain().state_dict(), tmp_path / "w.safetensors", {"certcal.made_with": text})
+        with pytest.raises(InputError, match="what it says of its network cannot be understood; train it again"):
+            load(f"{MAKERS}:Plain", weights=tmp_path / "w.safetensors")
+    save_file(Plain().state_dict(), tmp_path / "w.safetensors")
+    with pytest.raises(InputError, match=r"outputs is needed for .*:Plain: pass"):
+        load(f"{MAKERS}:Plain", weights=tmp_path / "w.safetensors")
+    with pytest.raises(InputError, match=r"it does not say which network .*; name the network, 'package"):
+        load(tmp_path / "w.safetensors")
+    with pytest.raises(InputError, match=r":Plain is a class; .*, or weights for the network that it makes"):
+        load(f"{MAKERS}:Plain", "logits")
 
 
 def write_module(folder: Path, name: str, text: str) -> None:

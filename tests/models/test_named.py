@@ -10,7 +10,7 @@ import torch
 from torch import nn
 
 from certcal import InputError
-from certcal.models import export_torch, load
+from certcal.models import export_onnx, load
 from certcal.models.networks import MLP, LeNet, PreActResNet, ResNet, by_name
 
 HERE = "tests.models.makers_for_tests"
@@ -85,8 +85,8 @@ def test_a_named_module_is_copied_with_its_weights() -> None:
 
 
 def test_a_network_for_images_can_be_exported_for_them(tmp_path: Path) -> None:
-    export_torch(by_name("mlp", (1, 3, 3), 4).eval(), tmp_path / "mlp.pt2")
-    assert load(tmp_path / "mlp.pt2")([[[[0.5] * 3] * 3]]).shape == (1, 4)
+    export_onnx(by_name("mlp", (1, 3, 3), 4).eval(), tmp_path / "mlp.onnx")
+    assert load(tmp_path / "mlp.onnx")([[[[0.5] * 3] * 3]]).shape == (1, 4)
 
 
 @pytest.mark.parametrize(

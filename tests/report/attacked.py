@@ -19,7 +19,7 @@ ATTACKS = {
 }
 
 
-def attacked_results(source: str = "net.pt2 on test.npz", n: int = 300, bins: int = 15, **changes: Any) -> Any:
+def attacked_results(source: str = "net.safetensors on test.npz", n: int = 300, bins: int = 15, **changes: Any) -> Any:
     """Two distances, four attacks each, the stronger the farther; every prediction stays."""
     rng = np.random.default_rng(4)
     confidence = rng.beta(9, 1, n).clip(0.5, 1.0)

@@ -83,7 +83,7 @@ def check_finished(folder: Path, whole: Path, workers: int) -> None:
     assert finished.state().complete
     assert_same_counts(finished, expected)
     assert digests(finished) == digests(expected)
-    assert list(folder.rglob("*.tmp")) == []
+    assert list(folder.rglob(".*.certcal-tmp")) == []
     assert not (folder / "damaged").exists()
 
 

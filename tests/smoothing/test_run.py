@@ -8,6 +8,7 @@ import json
 import os
 import pickle
 import resource
+import shutil
 import subprocess
 import sys
 from dataclasses import replace
@@ -313,9 +314,19 @@ def test_a_folder_of_something_else_is_refused(tmp_path):
 
 def test_a_folder_of_a_process_killed_before_it_began_is_free(tmp_path):
     (tmp_path / ".lock").write_text("123")
-    (tmp_path / ".manifest.json.tmp").write_text('{"form')
+    (tmp_path / ".manifest.json.4711.certcal-tmp").write_text('{"form')
     assert draw(tmp_path).state().complete
-    assert not (tmp_path / ".manifest.json.tmp").exists()
+    assert not (tmp_path / ".manifest.json.4711.certcal-tmp").exists()
+
+
+def test_files_of_yours_in_a_run_are_left_alone(tmp_path):
+    (tmp_path / ".notes.tmp").write_text("all of it")
+    with pytest.raises(InputError, match=r"holds other files \(\.notes\.tmp\) and no manifest\.json"):
+        draw(tmp_path)
+    run = draw(tmp_path / "run")
+    (run.path / ".notes.tmp").write_text("all of it")
+    draw(run.path, n=500)
+    assert [(folder / ".notes.tmp").read_text() for folder in (tmp_path, run.path)] == ["all of it"] * 2
 
 
 @pytest.mark.parametrize(
@@ -409,7 +420,7 @@ def test_a_full_disk_is_a_sentence_and_nothing_is_lost(tmp_path, whole, monkeypa
     state = open_run(tmp_path / "run").state()
     assert 0 < state.finished < state.total
     assert state.damaged == ()
-    assert list((tmp_path / "run").rglob("*.tmp")) == []
+    assert list((tmp_path / "run").rglob(".*.certcal-tmp")) == []
     run = draw(tmp_path / "run")
     assert_same_counts(run, whole)
     assert digests(run) == digests(whole)
@@ -560,7 +571,7 @@ def test_numbers_that_no_drawing_gives_are_found_even_with_their_digest(tmp_path
     assert columns is not None
     votes = columns["votes"].copy()
     votes[0] = unit.stop - unit.start + 1
-    write_shard(run.path, run.manifest.run, unit, columns | {"votes": votes})
+    write_shard(run.path, run.manifest, unit, columns | {"votes": votes})
     assert [reason for _, reason in run.state().damaged] == ["its numbers contradict each other"]
 
 
@@ -571,9 +582,52 @@ def test_counts_of_a_class_that_was_not_selected_are_not_used(tmp_path, whole):
     unit = run.manifest.units()[-1]
     columns = read_shard(run.path, run.manifest, unit)
     assert columns is not None
-    write_shard(run.path, run.manifest.run, unit, columns | {"predicted": (columns["predicted"] + 1) % 3})
+    write_shard(run.path, run.manifest, unit, columns | {"predicted": (columns["predicted"] + 1) % 3})
     assert [reason for _, reason in run.state().damaged] == ["it counts another class than was selected"]
     assert_same_counts(draw(run.path), whole)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"sigma": 5.0},
+        {"noise": "exact"},
+        {"seed": 8},
+        {"n0": 30},
+        {"pilot": 10},
+        {"thresholds": [0.5]},
+        {"thresholds": [k / 1024 for k in range(1, 256)]},
+        {"batch": 500},
+        {"unit": 90},
+        {"rows_independent": False},
+        {"sizes": [[24, 300]]},
+        {"model": {"outputs": "probabilities"}},
+        {"model": {"classes": 7}},
+        {"data": {"shape": [2, 2]}},
+    ],
+    ids=str,
+)
+def test_a_manifest_that_does_not_match_its_shards_is_refused_and_nothing_is_drawn_over_them(whole, tmp_path, change):
+    from certcal.smoothing._manifest import checksum
+
+    folder = tmp_path / "run"
+    shutil.copytree(whole.path, folder)
+    fields = json.loads((folder / "manifest.json").read_text())
+    del fields["checksum"]
+    for name, value in change.items():
+        fields[name] = fields[name] | value if isinstance(value, dict) else value
+    (folder / "manifest.json").write_text(json.dumps(fields | {"checksum": checksum(fields)}))
+    before = {path: path.read_bytes() for path in folder.rglob("*.parquet")}
+    sentence = r"manifest\.json: it does not match its shards, which were drawn with other settings; restore it"
+    run = open_run(folder)
+    for ask in (run.counts, run.state):
+        with pytest.raises(InputError, match=sentence):
+            ask()
+    m = run.manifest
+    same = {"sigma": m.sigma, "noise": m.noise, "seed": m.seed, "n0": m.n0, "n": m.n}
+    with pytest.raises(InputError, match=f"{sentence}|was drawn (with|from)|k/255"):
+        draw(folder, **same)
+    assert {path: path.read_bytes() for path in folder.rglob("*.parquet")} == before
 
 
 def test_progress_counts_forward_passes_to_the_end(tmp_path):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,15 @@ from hypothesis import strategies as st
 from certcal import InputError
 from certcal.smoothing import open_run
 from certcal.smoothing._grid import default_thresholds
-from certcal.smoothing._manifest import DataRecord, Manifest, ModelRecord, read_manifest, write_manifest
+from certcal.smoothing._manifest import (
+    DataRecord,
+    Manifest,
+    ModelRecord,
+    checksum,
+    manifest_from_bytes,
+    read_manifest,
+    write_manifest,
+)
 from certcal.smoothing._units import Size
 
 MANIFEST = Manifest(
@@ -42,6 +51,31 @@ def test_a_manifest_comes_back_to_the_last_bit(tmp_path):
     assert np.array_equal(read_manifest(tmp_path).thresholds, default_thresholds())
 
 
+def test_a_bit_flipped_anywhere_in_a_manifest_is_noticed(tmp_path):
+    small = replace(MANIFEST, sigma=0.5, thresholds=(0.25, 0.5), versions={})  # no digits beyond the last bit
+    write_manifest(tmp_path, small)
+    path = tmp_path / "manifest.json"
+    content = path.read_bytes()
+    for bit in range(8 * len(content)):
+        flipped = bytearray(content)
+        flipped[bit // 8] ^= 1 << bit % 8
+        with pytest.raises(InputError):
+            raise AssertionError(f"bit {bit}: {manifest_from_bytes(bytes(flipped), path)}")
+
+
+def test_an_edited_value_is_noticed_and_an_edited_layout_is_not_minded(tmp_path):
+    write_manifest(tmp_path, MANIFEST)
+    path = tmp_path / "manifest.json"
+    fields = json.loads(path.read_text())
+    path.write_text(json.dumps(dict(reversed(fields.items())), indent=4))
+    assert read_manifest(tmp_path) == MANIFEST
+    path.write_text(json.dumps(fields | {"sizes": [[10, 10_000], [12, 19_000]]}))
+    with pytest.raises(
+        InputError, match=r"manifest\.json: it was damaged or edited, for its checksum .*; restore it, or"
+    ):
+        open_run(tmp_path)
+
+
 def changed(**changes: Any) -> bytes:
     fields = MANIFEST.to_dict()
     for place, value in changes.items():
@@ -52,7 +86,7 @@ def changed(**changes: Any) -> bytes:
             del target[names[-1]]
         else:
             target[names[-1]] = value
-    return json.dumps(fields).encode()
+    return json.dumps(fields | {"checksum": checksum(fields)}).encode()
 
 
 @pytest.mark.parametrize(
@@ -67,7 +101,9 @@ def changed(**changes: Any) -> bytes:
         (b"{" + b" " * 9_000_000 + b"}", "larger than any manifest"),
         (b'{"version": ' + b"9" * 5000 + b"}", "not readable as JSON"),
         (changed(format="certcal table"), "this is not the manifest of a run"),
-        (changed(version=2), "format version 2, and this certcal reads 1; update certcal"),
+        (changed(version=1), "format version 1, whose shards do not say what they were drawn with; draw again into"),
+        (changed(version=3), "format version 3, and this certcal reads 2; update certcal"),
+        (json.dumps(MANIFEST.to_dict()).encode(), "checksum is missing"),
         (changed(sigma="0.5"), "sigma is not a finite number above 0"),
         (changed(sigma=-1), "sigma is not a finite number above 0"),
         (changed(sigma=None), "sigma is missing"),
@@ -120,7 +156,8 @@ _VALUES = st.recursive(
 @given(name=st.sampled_from(sorted(MANIFEST.to_dict())), value=_VALUES)
 def test_no_value_of_a_field_makes_anything_but_a_sentence(tmp_path_factory, name, value):
     folder = tmp_path_factory.mktemp("run")
-    (folder / "manifest.json").write_text(json.dumps(MANIFEST.to_dict() | {name: value}))
+    fields = MANIFEST.to_dict() | {name: value}
+    (folder / "manifest.json").write_text(json.dumps(fields | {"checksum": checksum(fields)}))
     sentence = ""
     try:
         found = open_run(folder).manifest

@@ -376,6 +376,17 @@ def test_a_damaged_file_of_finished_rows_costs_its_rows_only(source, out, monkey
     assert out.read_bytes() == measure(source, **SMALL).to_parquet()
 
 
+def test_files_of_yours_beside_a_table_are_left_alone(source, out):
+    beside = parts.beside(out)
+    mine = [beside / "notes.txt", beside / ".lock", beside / "0123456789ab" / "thesis.tex", beside / "rows-1.parquet"]
+    for path in mine:
+        path.parent.mkdir(exist_ok=True)
+        path.write_text("all of it")
+    measure(source, out=out, **SMALL)
+    assert [path.read_text() for path in mine] == ["all of it"] * 4
+    assert sorted(path for path in beside.rglob("*") if path.is_file()) == sorted(mine)
+
+
 def test_two_processes_do_not_measure_into_one_table(source, out):
     parts.beside(out).mkdir()
     with only_writer(parts.beside(out)), pytest.raises(InputError, match="is measuring into this table"):

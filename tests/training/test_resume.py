@@ -99,7 +99,7 @@ def test_training_that_was_killed_resumes_to_the_same_bits(tmp_path):
         finished, whole = go(method, tmp_path / method), go(method)
         assert same_weights(whole, finished)
         assert numbers(whole) == numbers(finished)
-        assert list((tmp_path / method).glob(".*.tmp")) == []
+        assert list((tmp_path / method).glob(".*.certcal-tmp")) == []
         assert len(list((tmp_path / method).glob("checkpoint-*"))) == 1
 
 
@@ -130,12 +130,14 @@ def test_ctrl_c_finishes_the_step_and_saves_it(tmp_path):
     assert same_weights(whole, finished)
 
 
-def test_what_is_finished_is_not_trained_again(tmp_path):
+def test_what_is_finished_is_not_trained_again_and_files_of_yours_stay(tmp_path):
     first = go("gaussian", tmp_path / "run")
+    (tmp_path / "run" / "checkpoint-best.safetensors").write_text("mine")
     again = go("gaussian", tmp_path / "run", progress=stop_at(1))
     assert again.resumed == first.history[-1]["step"]
     assert same_weights(first, again)
     assert again.history == first.history
+    assert (tmp_path / "run" / "checkpoint-best.safetensors").read_text() == "mine"
 
 
 def test_the_folder_holds_the_model_and_says_what_it_is(tmp_path):
@@ -159,13 +161,15 @@ def test_the_folder_holds_the_model_and_says_what_it_is(tmp_path):
     assert state["random"] == {"seed": 0, "step": 6}
 
 
-def test_a_module_of_ones_own_becomes_weights_and_a_program(tmp_path):
+def test_a_module_of_ones_own_becomes_weights_that_its_name_is_loaded_with(tmp_path):
     trained = train(Modern(), data(300), small("standard", epochs=1), out=tmp_path / "run")
-    assert trained.file == tmp_path / "run" / "model.pt2"
+    assert trained.file == tmp_path / "run" / "weights.safetensors"
     batch = held_out().inputs[:5]
     with torch.no_grad():
         expected = trained.network(torch.tensor(batch)).numpy()
-    assert np.allclose(certcal.models.load(trained.file)(batch), expected, atol=1e-5)
+    loaded = certcal.models.load("tests.training.digits:Modern", weights=trained.file)
+    assert np.allclose(loaded(batch), expected, atol=1e-5)
+    assert loaded.outputs == "logits"
     tuned = small("gaussian", epochs=1, learning_rate=1e-9)
     again = train(Modern(), data(300), tuned, start=tmp_path / "run" / "weights.safetensors").network
     assert torch.allclose(again.layers[5].weight, trained.network.layers[5].weight, atol=1e-6)

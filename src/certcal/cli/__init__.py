@@ -41,7 +41,10 @@ __all__ = ["cli", "main"]
         ("certcal certify intervals.csv", "the worst that intervals of confidences allow"),
         ("certcal sample --model net.onnx --data test.npz --sigma 0.5 -o run", "draw noise around a model's inputs"),
         ("certcal certify run", "what holds for every perturbation up to a radius"),
-        ("certcal attack --model net.pt2 --data test.npz --epsilon 8/255", "how far attacks move its confidences"),
+        (
+            "certcal attack --model net.safetensors --data test.npz --epsilon 8/255",
+            "how far attacks move confidences",
+        ),
         ("certcal recalibrate fit run -o map.json", "a map that repairs its confidences in the worst case"),
         ("certcal report run", "all of it on a page"),
         ("certcal measure --help", "what else it can do"),

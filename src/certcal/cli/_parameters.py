@@ -129,7 +129,14 @@ def model_options(section: str) -> Callable[[Decorated], Decorated]:
             required=True,
             metavar="MODEL",
             type=click.Path(),
-            help="A file (.onnx .pt2 .safetensors), or module:name.",
+            help="A file (.onnx .safetensors), or module:name.",
+        ),
+        option(
+            section,
+            "--weights",
+            metavar="FILE",
+            type=click.Path(),
+            help="Weights (.safetensors) of a torch network that is given as module:name.",
         ),
         option(
             section,

@@ -26,7 +26,9 @@ def resume_command(run: Run) -> str | None:
     m = run.manifest
     if m.model.source is None or m.data.source is None:
         return None
-    words = ["certcal", "sample", f"--model={m.model.source}", "--outputs", m.model.outputs, f"--data={m.data.source}"]
+    weights = [] if m.model.weights is None else [f"--weights={m.model.weights}"]
+    words = ["certcal", "sample", f"--model={m.model.source}", *weights]
+    words += ["--outputs", m.model.outputs, f"--data={m.data.source}"]
     words += ["--sigma", repr(m.sigma), "-n", str(m.n), "--n0", str(m.n0), "--seed", str(m.seed)]
     words += ["--limit", str(m.samples)] + (["--exact-noise"] if m.noise == "exact" else [])
     return shlex.join([*words, "-o", str(run.path)])

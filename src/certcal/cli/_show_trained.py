@@ -120,7 +120,8 @@ def _show_bias(console: Output, bias: GradientNorms) -> None:
 def next_commands(trained: Trained, asked: Asked) -> list[str]:
     """Commands that attack and certify what was trained, every part quoted for the shell."""
     recipe = trained.recipe
-    model = ["--model", str(trained.file), "--data", asked.data]
+    named = Path(str(trained.file)).name == "weights.safetensors"
+    model = ["--model", *([asked.model, "--weights"] if named else []), str(trained.file), "--data", asked.data]
     epsilon = ["--epsilon", distance_text(recipe.epsilon or 0.5), "--norm", recipe.norm]
     noise = ["--sigma", f"{recipe.sigma:g}"] if recipe.sigma else []
     commands = [["certcal", "attack", *model, *epsilon, *noise]]

@@ -101,12 +101,14 @@ def refuse_number(radius: str | None, source: str) -> None:
     )
 
 
-def loaded(model: str, kind: Any, data: str, part: Any, limit: int | None, waiting: Waiting) -> tuple[Model, Inputs]:
+def loaded(
+    model: str, weights: str | None, kind: Any, data: str, part: Any, limit: int | None, waiting: Waiting
+) -> tuple[Model, Inputs]:
     """A model and the inputs that it is tried on.
 
     Parameters
     ----------
-    model, kind
+    model, weights, kind
         As for :func:`certcal.models.load`.
     data, part
         As for :func:`model_inputs`.
@@ -125,7 +127,7 @@ def loaded(model: str, kind: Any, data: str, part: Any, limit: int | None, waiti
     if limit is not None and limit < len(samples):
         samples = Inputs.from_arrays(samples.inputs[:limit], samples.labels[:limit], samples.class_names)
     waiting.stage("loading the model")
-    return load(model_file(model), kind), samples
+    return load(model_file(model), kind, weights=weights), samples
 
 
 def model_file(model: str) -> str:
@@ -138,15 +140,17 @@ def model_file(model: str) -> str:
     >>> model_file("/")
     Traceback (most recent call last):
         ...
-    certcal._checks.InputError: --model /: this is a folder; give a file (.onnx .pt2 .safetensors) or module:name
+    certcal._checks.InputError: --model /: this is a folder; give a file (.onnx .safetensors) or module:name
     """
     folder = Path(model)
     if ":" in model or not folder.is_dir():
         return model
-    inside = next((name for name in ("model.safetensors", "model.pt2") if (folder / name).is_file()), None)
-    remedy = (
-        "a file (.onnx .pt2 .safetensors) or module:name" if inside is None else f"the model in it, {folder / inside}"
-    )
+    remedies = {
+        "model.safetensors": f"the model in it, {folder / 'model.safetensors'}",
+        "weights.safetensors": f"the network as module:name and --weights {folder / 'weights.safetensors'}",
+    }
+    inside = (remedy for name, remedy in remedies.items() if (folder / name).is_file())
+    remedy = next(inside, "a file (.onnx .safetensors) or module:name")
     raise InputError(f"--model {model}: this is a folder; give {remedy}")
 
 

@@ -214,7 +214,7 @@ def _check_start(start: str | None) -> None:
     path = Path(start)
     if not path.is_dir() and path.suffix != ".pt2":
         return
-    what = "a folder" if path.is_dir() else "a program, which cannot be trained further"
+    what = "a folder" if path.is_dir() else "a .pt2 file, which is not loaded"
     there = [path / name if path.is_dir() else path.parent / name for name in _WEIGHTS]
     near = next((each for each in there if each.is_file()), None)
     raise InputError(f"--from {start}: this is {what}; give {near or 'a .safetensors file with the weights'}")

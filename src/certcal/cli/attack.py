@@ -27,13 +27,20 @@ _ATTACKS = ("minus-true", "plus-true", "minus-predicted", "plus-predicted", "one
     cls=ExampleCommand,
     examples=(
         ("certcal attack --model net.safetensors --data test.npz --epsilon 8/255", "no pixel moves further"),
-        ("certcal attack --model net.pt2 --data images --epsilon 2/255,8/255 -o attacks.html", "and a page"),
+        ("certcal attack --model net.safetensors --data images --epsilon 2/255,8/255 -o attacks.html", "and a page"),
         (
-            "certcal attack --model net.pt2 --data images --epsilon 0.5 --norm l2 --sigma 0.25",
+            "certcal attack --model net.safetensors --data images --epsilon 0.5 --norm l2 --sigma 0.25",
             "the smoothed classifier",
         ),
         ("certcal attack --model mine:net --outputs logits --data t.npz --epsilon 0.1", "a torch module of yours"),
-        ("certcal attack --model n.pt2 --data t.npz --epsilon 8/255 --save found", "keep the predictions; then:"),
+        (
+            "certcal attack --model mine:Net --weights at/weights.safetensors --data t.npz --epsilon 0.1",
+            "a network of yours that was trained",
+        ),
+        (
+            "certcal attack --model n.safetensors --data t.npz --epsilon 8/255 --save found",
+            "keep the predictions; then:",
+        ),
         ("certcal measure found/plus-true-8-255.parquet", "all metrics of what an attack has made of them"),
     ),
 )
@@ -107,6 +114,7 @@ _ATTACKS = ("minus-true", "plus-true", "minus-predicted", "plus-predicted", "one
 @file_options("Also write a page (.html), diagrams (.png .svg .pdf) or numbers (.json .csv)", "-o and --save")
 def attack(
     model: str,
+    weights: str | None,
     kind: Any,
     data: str,
     part: Any,
@@ -127,7 +135,8 @@ def attack(
     more sure of the true or the predicted class. The accuracy stays what it was, which is verified; the calibration
     error may not. What an attack reaches is possible; what no attack can exceed is for certcal certify to say.
 
-    MODEL needs gradients: a torch module, its .pt2 or .safetensors file. An ONNX file has none.
+    MODEL needs gradients: a torch module by its name, perhaps with --weights, or a .safetensors file. An ONNX file has
+    none.
     """
     from certcal._checks import InputError
     from certcal.cli._attacking import Question, attacked, results_of
@@ -141,7 +150,7 @@ def attack(
         raise InputError("--save-inputs says what --save keeps; say with --save FOLDER where it goes")
     if draws is not None and sigma is None:
         raise InputError("--draws is for the smoothed classifier; give its --sigma as well, or leave it out")
-    sources = existing_files(model, data)
+    sources = existing_files(model, *([] if weights is None else [weights]), data)
     paths = check_outputs(outputs, DRAWN, force=force, sources=sources)
     asked = Question(sigma=sigma, draws=16 if draws is None else draws, **options)
     folder = None if save is None else Keeping(Path(save), save_inputs, force)
@@ -149,7 +158,7 @@ def attack(
         folder.check([kept_name(name, text) for text, _ in asked.epsilons for name in asked.attacks], sources)
     needing_torch("attacks")
     with Waiting(counted="inputs", wordy=True) as waiting:
-        network, inputs = loaded(model, kind, data, part, limit, waiting)
+        network, inputs = loaded(model, weights, kind, data, part, limit, waiting)
         about = {"model": network.description, "data": data, "part": part_of(data, part), "n": len(inputs)}
         table = attacked(network, inputs, asked, waiting)
     results = results_of(f"{model} on {data}", about, inputs, table, asked)

@@ -30,8 +30,8 @@ _MOST = 2**31 - 1
         ("certcal sample --model net.onnx --data test.npz --sigma 0.5 -o run", "begin, or resume"),
         ("certcal sample --model net.onnx --data test.npz --sigma 0.5 -n 200000 -o run", "add draws to it"),
         ("certcal sample --model mine:f --outputs logits --data t.npz --sigma 1 -o run", "a Python function"),
-        ("certcal sample --model n.pt2 --data t.npz --sigma 1 --workers 8 -o run", "on eight processes"),
-        ("certcal sample --model n.pt2 --data t.npz --sigma 1 --engine ray -o run", "on Ray; see --address"),
+        ("certcal sample --model n.onnx --data t.npz --sigma 1 --workers 8 -o run", "on eight processes"),
+        ("certcal sample --model n.onnx --data t.npz --sigma 1 --engine ray -o run", "on Ray; see --address"),
         ("certcal sample --model n.onnx --data t.npz --sigma 1 --decide-radius 0.5", "only: is R > 0.5?"),
     ),
 )
@@ -82,6 +82,7 @@ _MOST = 2**31 - 1
 @quiet_option
 def sample(
     model: str,
+    weights: str | None,
     kind: Any,
     data: str,
     limit: int | None,
@@ -120,7 +121,7 @@ def sample(
         file = check_decisions_file(output, force=force, workers=workers or 1)
         question = {"radius": decide_radius, "budget": n, "alpha": 0.001 if alpha is None else alpha}
         with Waiting(counted="samples") as waiting:
-            decisions = decided(*_loaded(model, kind, data, limit, waiting), waiting, **question, **drawing)
+            decisions = decided(*_loaded(model, weights, kind, data, limit, waiting), waiting, **question, **drawing)
         hand_over(decisions, data, file, force=force, as_json=as_json)
         return
     if output is None:
@@ -129,7 +130,7 @@ def sample(
         raise click.UsageError(f"{'--force' if force else '--alpha'} is for --decide-radius; leave it out")
     refuse_inside("-o", output, existing_files(data))
     with Waiting(counted="draws") as waiting:
-        arguments = _loaded(model, kind, data, limit, waiting)
+        arguments = _loaded(model, weights, kind, data, limit, waiting)
         run = _drawn(*arguments, waiting, **drawing, n=n, out=output, engine=place, data_source=data)
         waiting.stage("checking")
         state = run.state()
@@ -141,11 +142,13 @@ def sample(
         show_run(run, state)
 
 
-def _loaded(model: str, kind: Any, data: str, limit: int | None, waiting: Waiting) -> tuple[Model, Any, Any]:
+def _loaded(
+    model: str, weights: str | None, kind: Any, data: str, limit: int | None, waiting: Waiting
+) -> tuple[Model, Any, Any]:
     """The model, the inputs and the labels."""
     from certcal.cli._sources import loaded
 
-    found, samples = loaded(model, kind, data, None, limit, waiting)
+    found, samples = loaded(model, weights, kind, data, None, limit, waiting)
     return found, samples.inputs, samples.labels
 
 

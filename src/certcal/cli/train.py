@@ -184,7 +184,7 @@ def train(
 
     The same command continues a training that was interrupted, to the same weights; anything else in the same folder
     is refused. What is not said has the numbers of the papers. In the end FOLDER holds model.safetensors for certcal
-    sample, certcal attack and --from (of a network of your own model.pt2, and weights.safetensors for --from), and
+    sample, certcal attack and --from (of a network of your own weights.safetensors, for --weights and --from), and
     metrics.jsonl, a line per epoch.
     """
     from certcal.cli._show_trained import show_trained, to_json

@@ -42,11 +42,12 @@ def differentiable(model: object, outputs: Outputs | None = None) -> Differentia
     Parameters
     ----------
     model
-        A torch module in evaluation mode, or what :func:`certcal.models.load` takes: a torch.export file (``.pt2``),
-        weights of a reference network (``.safetensors``), the name of a torch module (``"package.module:name"``); or
-        what ``load`` and :func:`certcal.models.wrap` have made of one. A multi-layer perceptron of scikit-learn with
-        rectifiers (``MLPClassifier``) is rebuilt as a torch module that returns the logits of its probabilities. ONNX
-        files, other estimators and plain callables give no gradients and are refused.
+        A torch module in evaluation mode, or what :func:`certcal.models.load` takes: weights of a reference network
+        (``.safetensors``), the name of a torch module (``"package.module:name"``); or what ``load`` and
+        :func:`certcal.models.wrap` have made of one, such as a network of your own by its name with its weights. A
+        multi-layer perceptron of scikit-learn with rectifiers (``MLPClassifier``) is rebuilt as a torch module that
+        returns the logits of its probabilities. ONNX files, other estimators and plain callables give no gradients and
+        are refused.
     outputs
         What the model returns, as for ``load`` and ``wrap``; needed unless it says so itself.
 
@@ -71,19 +72,16 @@ def differentiable(model: object, outputs: Outputs | None = None) -> Differentia
 
 def _of_model(model: Model) -> Differentiable:
     with extra("torch", ("torch", "safetensors"), "an attack or training"):
-        from certcal.models._gradients import exported, perceptron, watched
-    from certcal.models._pt2 import ExportedModel
+        from certcal.models._gradients import perceptron, watched
     from certcal.models._sklearn import EstimatorModel
     from certcal.models._torch import TorchModel
 
     about = model.description
     if isinstance(model, TorchModel):
         return Differentiable(watched(model.module, about), model.outputs, about)
-    if isinstance(model, ExportedModel):
-        return Differentiable(watched(exported(model.graph, about), about), model.outputs, about)
     if isinstance(model, EstimatorModel):
         return Differentiable(watched(perceptron(model.estimator, about), about), "logits", about)
     raise InputError(
-        f"{about} gives no gradients; pass the torch module it was made from, or a .pt2 file written with "
-        "certcal.models.export_torch"
+        f"{about} gives no gradients; pass the torch module it was made from, or load that by its name, "
+        "'package.module:name', with its weights (in the terminal --model and --weights)"
     )

@@ -1,8 +1,7 @@
-"""Writing a torch module as an ONNX or torch.export file that says what it returns."""
+"""Writing a torch module as an ONNX file that says what it returns."""
 
 from __future__ import annotations
 
-import io
 import logging
 import os
 import warnings
@@ -56,7 +55,7 @@ def export_onnx(
     <digits.onnx (ONNX): logits>
     >>> folder.cleanup()
     """
-    file, returns, shape = _checked(module, path, ".onnx", outputs, sample_shape, force)
+    file, returns, shape = _checked(module, path, outputs, sample_shape, force)
     with extra("onnx", ("onnx", "onnxscript"), "writing ONNX"):
         import_module("onnx")
         import_module("onnxscript")
@@ -73,56 +72,9 @@ def export_onnx(
     write_new(file, data, force)
 
 
-def export_torch(
-    module: nn.Module,
-    path: str | os.PathLike[str],
-    *,
-    outputs: Outputs | None = None,
-    sample_shape: Sequence[int] | None = None,
-    force: bool = False,
-) -> None:
-    """Write a torch module as a torch.export file with a free batch dimension.
-
-    Parameters
-    ----------
-    module
-        In evaluation mode, with its normalisation inside.
-    path
-        The file, ending in ``.pt2``; an existing one is kept unless ``force`` is true.
-    outputs
-        What the module returns; written into the file, so that ``load`` need not be told. Needed unless the module
-        has an attribute ``outputs``, as the networks in ``certcal.models.networks`` have.
-    sample_shape
-        Shape of one input, without the batch. Needed unless the module has an attribute ``sample_shape``.
-    force
-        Whether to write over an existing file.
-
-    Examples
-    --------
-    >>> import tempfile, certcal
-    >>> from certcal.models.networks import MLP
-    >>> folder = tempfile.TemporaryDirectory()
-    >>> path = folder.name + "/digits.pt2"
-    >>> export_torch(MLP(64, hidden=(32,)).eval(), path)
-    >>> certcal.models.load(path)
-    <digits.pt2 (torch.export): logits>
-    >>> folder.cleanup()
-    """
-    file, returns, shape = _checked(module, path, ".pt2", outputs, sample_shape, force)
-    stream = io.BytesIO()
-    with _quiet(f"{type(module).__name__} cannot be written by torch.export"):
-        torch: Any = import_module("torch")
-
-        example, dynamic = _example(module, shape)
-        program = torch.export.export(module, (example,), dynamic_shapes=dynamic)
-        torch.export.save(program, stream, extra_files={DECLARATION: returns})
-    write_new(file, stream.getvalue(), force)
-
-
 def _checked(
     module: Any,
     path: str | os.PathLike[str],
-    suffix: str,
     outputs: Outputs | None,
     sample_shape: Sequence[int] | None,
     force: bool,
@@ -135,8 +87,8 @@ def _checked(
     if any(part.training for part in module.modules()):
         raise InputError(f"{name} is in training mode; call .eval() on it first")
     file = Path(path)
-    if file.suffix != suffix:
-        raise InputError(f"{file}: the file must end in {suffix}; change the name")
+    if file.suffix != ".onnx":
+        raise InputError(f"{file}: the file must end in .onnx; change the name")
     if file.exists() and not force:
         raise InputError(f"{file}: the file exists; choose another name or pass force=True")
     shape: Any = getattr(module, "sample_shape", None) if sample_shape is None else sample_shape

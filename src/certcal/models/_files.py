@@ -8,6 +8,7 @@ from itertools import islice
 from pathlib import Path
 
 from certcal._checks import InputError
+from certcal._durable import write_durably
 
 
 def read_bytes(path: Path, most: int, kind: str) -> bytes:
@@ -53,13 +54,4 @@ def write_new(path: Path, data: bytes, force: bool) -> None:
     """Write a whole file or nothing; an existing one is kept unless forced."""
     if path.exists() and not force:
         raise InputError(f"{path}: the file exists; choose another name or pass force=True")
-    part = path.with_name(f".{path.name}.{os.getpid()}.part")
-    try:
-        with part.open("wb") as stream:
-            stream.write(data)
-            stream.flush()
-            os.fsync(stream.fileno())
-        part.replace(path)
-    except OSError as error:
-        part.unlink(missing_ok=True)
-        raise InputError(f"{path}: cannot be written ({error.strerror or error}); check the folder") from error
+    write_durably(path, data)

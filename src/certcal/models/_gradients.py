@@ -9,20 +9,14 @@ import torch
 from torch import Tensor, nn
 
 from certcal._checks import InputError
-from certcal.models._adapter import check_shape, reason
+from certcal.models._adapter import reason
 from certcal.models._inside import is_instance
-from certcal.models._pt2_graph import Graph
 from certcal.models.networks import MLP
 
 
 def watched(module: nn.Module, description: str) -> nn.Module:
     """A module whose failures are one sentence; that it gives no gradients is one of them."""
     return _Watched(module, description).eval()
-
-
-def exported(graph: Graph, description: str) -> nn.Module:
-    """The graph of a torch.export file as a module."""
-    return _Exported(graph, description)
 
 
 def perceptron(estimator: Any, description: str) -> MLP:
@@ -83,25 +77,3 @@ class _Watched(nn.Module):
                 ".numpy() out of its forward"
             )
         return answer.float() if answer.dtype in (torch.bfloat16, torch.float16) else answer
-
-
-class _Exported(nn.Module):
-    """Batches that are too long for the graph are cut, and those that are too short filled with a sample of them."""
-
-    def __init__(self, graph: Graph, description: str) -> None:
-        super().__init__()
-        self.graph = graph
-        self.description = description
-
-    def forward(self, inputs: Tensor) -> Tensor:
-        check_shape(tuple(inputs.shape[1:]), self.graph.sample, self.description)
-        step = self.graph.most or max(1, len(inputs))
-        answers = [self._filled(inputs[start : start + step]) for start in range(0, len(inputs), step)]
-        return answers[0] if len(answers) == 1 else torch.cat(answers)
-
-    def _filled(self, part: Tensor) -> Tensor:
-        missing = self.graph.least - len(part)
-        if missing <= 0:
-            return self.graph.compute(part)
-        filler = part[-1:].detach().expand(missing, *part.shape[1:])
-        return self.graph.compute(torch.cat([part, filler]))[: len(part)]

@@ -14,7 +14,7 @@ from certcal.models._load import load
 from certcal.models._protocol import Model, Outputs, Source
 
 _LARGEST = 2**40
-_FILES = (".onnx", ".pt2", ".safetensors")
+_FILES = (".onnx", ".safetensors")
 
 
 @dataclass(frozen=True, eq=False)
@@ -28,11 +28,14 @@ class PackedSource:
     files
         Bytes by path below the folder of the model; the first is the model's own file. As arrays, which processes of
         one machine can share.
+    named
+        Whether the model is a network by name, and the file its weights.
     """
 
     name: str
     outputs: Outputs
     files: dict[str, NDArray[np.uint8]]
+    named: bool = False
 
     def load(self) -> Model:
         """The model, from a folder that is removed as soon as it is read."""
@@ -41,25 +44,28 @@ class PackedSource:
                 path = Path(folder) / name
                 path.parent.mkdir(parents=True, exist_ok=True)
                 data.tofile(path)
-            return load(Path(folder) / next(iter(self.files)), self.outputs)
+            first = Path(folder) / next(iter(self.files))
+            if self.named:
+                return load(self.name, self.outputs, weights=first)
+            return load(first, self.outputs)
 
 
 def pack(source: Source) -> Source | PackedSource:
-    """A source with the bytes of its files; one that is a name stays a name.
+    """A source with the bytes of its files; one that is a name without weights stays a name.
 
     Examples
     --------
     >>> pack(Source("operator:neg", "logits"))
-    Source(name='operator:neg', outputs='logits')
+    Source(name='operator:neg', outputs='logits', weights=None)
     """
-    path = Path(source.name)
-    if path.suffix.lower() not in _FILES:
+    path = Path(source.weights or source.name)
+    if source.weights is None and path.suffix.lower() not in _FILES:
         return source
     data = read_bytes(path, _LARGEST, "a model")
     files = {path.name: np.frombuffer(data, np.uint8)}
-    if path.suffix.lower() == ".onnx":
+    if source.weights is None and path.suffix.lower() == ".onnx":
         from certcal.models._onnx_files import external_files, parse
 
         for file in external_files(parse(data, path), path):
             files[str(file.relative_to(path.parent))] = np.fromfile(file, np.uint8)
-    return PackedSource(source.name, source.outputs, files)
+    return PackedSource(source.name, source.outputs, files, named=source.weights is not None)

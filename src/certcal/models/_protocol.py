@@ -29,6 +29,8 @@ class Source:
         The absolute path of a file, or ``"package.module:name"``.
     outputs
         What was declared.
+    weights
+        Of a network by name: the absolute path of its weights, or None.
 
     Examples
     --------
@@ -38,12 +40,13 @@ class Source:
 
     name: str
     outputs: Outputs
+    weights: str | None = None
 
     def load(self) -> Model:
         """The model, read again."""
         from certcal.models._load import load
 
-        return load(self.name, self.outputs)
+        return load(self.name, self.outputs, weights=self.weights)
 
     def packed(self) -> Source | PackedSource:
         """What a process on another machine needs: the same, and the bytes of the files if there are any."""

@@ -49,7 +49,8 @@ def wrap(model: object, outputs: Outputs | None = None) -> Model:
 def adapt(model: object, outputs: Outputs | None, name: str | None = None) -> Model:
     """As :func:`wrap`, for an object that was found under a name and can be found there again."""
     if isinstance(model, type):
-        raise InputError(f"{name or model.__name__} is a class; pass an object or function made from it")
+        weights = "" if name is None else ", or weights for the network that it makes (in the terminal --weights)"
+        raise InputError(f"{name or model.__name__} is a class; pass an object or function made from it{weights}")
     if isinstance(model, Model):
         declared(outputs, model.outputs, "the model")
         return model

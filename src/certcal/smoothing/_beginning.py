@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from certcal._checks import InputError
 from certcal._checks import labels as class_labels
-from certcal._durable import LOCK, TEMPORARY
+from certcal._durable import LOCK, is_leftover
 from certcal.data import Inputs
 from certcal.models import Model
 from certcal.smoothing._grid import default_thresholds
@@ -76,7 +76,7 @@ def existing(folder: Path) -> Manifest | None:
 
 def _ours(name: str) -> bool:
     """Whether a file was left by a process that was killed before it wrote the manifest."""
-    return name == LOCK or (name.startswith(".") and name.endswith(TEMPORARY))
+    return name == LOCK or is_leftover(name)
 
 
 def begin(asked: Asked) -> tuple[Manifest, int]:
@@ -111,6 +111,7 @@ def begin(asked: Asked) -> tuple[Manifest, int]:
             outputs=asked.model.outputs,
             classes=classes,
             source=None if asked.model.source is None else asked.model.source.name,
+            weights=None if asked.model.source is None else asked.model.source.weights,
         ),
         data=_data_record(asked, samples),
         versions=_versions(),

@@ -1,11 +1,17 @@
-"""The manifest of a run: what was drawn, with what. A JSON file that is treated as hostile when it is read."""
+"""The manifest of a run: what was drawn, with what. A JSON file that is treated as hostile when it is read.
+
+It carries a checksum of itself, and every shard a digest of what the manifest says about drawing. They find accidents
+and careless edits; whoever wants to deceive can compute both again.
+"""
 
 from __future__ import annotations
 
+import hashlib
 import json
 import re
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
+from functools import cached_property
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, cast
@@ -17,7 +23,8 @@ from certcal.smoothing._units import MOST_UNITS, Size, Unit, number_of_units, pl
 
 FILE = "manifest.json"
 FORMAT = "certcal run"
-VERSION = 1  # raised when the files change, and when the same seed would give other noise
+CHECKSUM = "checksum"
+VERSION = 2  # raised when the files change, and when the same seed would give other noise
 
 MOST_DRAWS = 2**31 - 1
 MOST_SAMPLES = 10**9
@@ -45,8 +52,8 @@ class ModelRecord:
         "probabilities" or "logits".
     classes
         How many.
-    source
-        The name or path it was loaded from, if it was.
+    source, weights
+        The name or path it was loaded from, and that of the weights of a network by name; None if it was not.
     """
 
     description: str
@@ -54,6 +61,7 @@ class ModelRecord:
     outputs: str
     classes: int
     source: str | None = None
+    weights: str | None = None
 
 
 @dataclass(frozen=True)
@@ -146,10 +154,30 @@ class Manifest:
         fields["versions"] = dict(self.versions)
         return {"format": FORMAT, "version": VERSION} | fields
 
+    @cached_property
+    def drawing(self) -> str:
+        """Sixty-four hexadecimal digits of all that stays when the run grows; every shard carries them."""
+        fields = self.to_dict()
+        fields["sizes"] = fields["sizes"][:1]
+        fields["data"] = {"shape": self.data.shape}
+        return checksum(fields)
+
+
+def checksum(fields: Mapping[str, Any]) -> str:
+    """Sixty-four hexadecimal digits of plain values, whatever their order and spacing in a file.
+
+    Examples
+    --------
+    >>> checksum({"n": 1, "sigma": 0.5}) == checksum({"sigma": 0.5, "n": 1})
+    True
+    """
+    return hashlib.sha256(json.dumps(fields, sort_keys=True).encode()).hexdigest()
+
 
 def write_manifest(folder: Path, manifest: Manifest) -> None:
     """Put the manifest in its place, whole or not at all."""
-    text = json.dumps(manifest.to_dict(), indent=1, allow_nan=False, ensure_ascii=False)
+    fields = manifest.to_dict()
+    text = json.dumps(fields | {CHECKSUM: checksum(fields)}, indent=1, allow_nan=False, ensure_ascii=False)
     write_durably(folder / FILE, text.encode("utf-8") + b"\n")
 
 
@@ -175,6 +203,11 @@ def read_manifest(folder: Path) -> Manifest:
         ) from error
     if len(content) > _MOST_BYTES:
         raise InputError(f"{path}: larger than any manifest; this is not a run, or it is damaged")
+    return manifest_from_bytes(content, path)
+
+
+def manifest_from_bytes(content: bytes, path: Path) -> Manifest:
+    """The manifest in the bytes of its file."""
     try:
         fields = json.loads(content.decode("utf-8"), parse_constant=_refuse)
     except (UnicodeDecodeError, ValueError, RecursionError) as error:
@@ -190,6 +223,11 @@ def _parse(top: Fields) -> Manifest:
     if top.fields.get("format") != FORMAT:
         raise InputError(f"{top.path}: this is not the manifest of a run; check the path")
     version = top.fields.get("version")
+    if version == 1 and type(version) is int:
+        raise InputError(
+            f"{top.path}: format version 1, whose shards do not say what they were drawn with; draw again into a new "
+            "folder"
+        )
     if version != VERSION:
         raise InputError(f"{top.path}: format version {version!r}, and this certcal reads {VERSION}; update certcal")
     top.used |= {"format", "version"}
@@ -217,6 +255,7 @@ def _parse(top: Fields) -> Manifest:
             outputs=model.choice("outputs", ("probabilities", "logits")),
             classes=model.whole("classes", 2, _MOST_CLASSES),
             source=model.optional_text("source"),
+            weights=model.optional_text("weights"),
         ),
         data=DataRecord(
             inputs=data.match("inputs", _HEX),
@@ -226,8 +265,14 @@ def _parse(top: Fields) -> Manifest:
         ),
         versions=top.texts("versions"),
     )
+    own = top.match(CHECKSUM, _HEX)
     for part in (top, model, data):
         part.nothing_left()
+    if own != checksum({name: value for name, value in top.fields.items() if name != CHECKSUM}):
+        raise InputError(
+            f"{top.path}: it was damaged or edited, for its checksum is not that of its fields; restore it, or draw "
+            "into a new folder"
+        )
     return manifest
 
 

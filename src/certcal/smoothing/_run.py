@@ -14,7 +14,14 @@ from numpy.typing import NDArray
 from certcal._checks import InputError, whole_number
 from certcal._html import table
 from certcal.smoothing._manifest import Manifest, read_manifest
-from certcal.smoothing._shards import DAMAGED, Columns, DamagedShardError, read_shard
+from certcal.smoothing._shards import (
+    DAMAGED,
+    Columns,
+    DamagedShardError,
+    read_shard,
+    refuse_changed,
+    refuse_changed_run,
+)
 from certcal.smoothing._units import Size, Unit
 
 if TYPE_CHECKING:
@@ -227,7 +234,13 @@ def survey(
         Those to look at, selection before counting.
     predicted
         The class of every sample, -1 where it is not known yet; filled in as selection shards are read.
+
+    Raises
+    ------
+    InputError
+        If shards were drawn otherwise than the manifest says: then not they are damaged, the manifest was changed.
     """
+    found = False
     classes = np.full(manifest.samples, -1, np.int64) if predicted is None else predicted
     for unit in units:
         own = classes[unit.first : unit.last]
@@ -236,8 +249,12 @@ def survey(
             if columns is not None and unit.stage == "counting" and np.any((own >= 0) & (own != columns["predicted"])):
                 raise DamagedShardError("it counts another class than was selected")
         except DamagedShardError as damage:
+            refuse_changed(folder / unit.name, manifest)
             yield unit, None, str(damage)
             continue
+        if columns is None and not found:
+            refuse_changed_run(folder, manifest)
+        found = True
         if columns is not None and unit.stage == "selection":
             own[:] = columns["predicted"]
         yield unit, columns, None

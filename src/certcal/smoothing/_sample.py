@@ -190,7 +190,7 @@ def _draw(
             try:
                 for work, result in results:
                     columns = _columns(work, result, data)
-                    write_shard(folder, manifest.run, work.unit, columns)
+                    write_shard(folder, manifest, work.unit, columns)
                     if stage == "selection":
                         predicted[work.unit.first : work.unit.last] = columns["predicted"]
                     finished += work.unit.passes

@@ -1,7 +1,9 @@
 """Shards: the result of one unit as a small Parquet file that can prove what it is.
 
-A shard carries the name of its run, its unit, and a digest of its columns. One that is damaged, cut short, from another
-run or another place of this one is found out when it is read, and only it is drawn again.
+A shard carries the name of its run, its unit, a digest of what it was drawn with, and one of its columns. One that is
+damaged, cut short, from another run or another place of this one is found out when it is read, and only it is drawn
+again. Whole shards that were drawn otherwise than the manifest says mean that the manifest was changed: nothing is
+drawn again until it is restored.
 """
 
 from __future__ import annotations
@@ -16,7 +18,7 @@ from numpy.typing import NDArray
 
 from certcal._checks import InputError
 from certcal._durable import make_folder, write_durably
-from certcal.smoothing._manifest import Manifest
+from certcal.smoothing._manifest import FILE, Manifest
 from certcal.smoothing._units import Unit
 
 Columns = dict[str, NDArray[np.int64]]
@@ -27,7 +29,7 @@ DAMAGED = "damaged"
 SELECTION = ("index", "label", "predicted", "invalid", "votes")
 COUNTING = ("index", "predicted", "start", "stop", "votes", "invalid", "histogram")
 
-_RUN, _UNIT, _DIGEST = b"certcal.run", b"certcal.unit", b"certcal.digest"
+_RUN, _UNIT, _DRAWING, _DIGEST = b"certcal.run", b"certcal.unit", b"certcal.drawing", b"certcal.digest"
 
 
 class DamagedShardError(Exception):
@@ -88,13 +90,14 @@ def digest(unit: Unit, columns: Mapping[str, NDArray[np.int64]]) -> str:
     return total.hexdigest()
 
 
-def write_shard(folder: Path, run: str, unit: Unit, columns: Columns) -> None:
+def write_shard(folder: Path, manifest: Manifest, unit: Unit, columns: Columns) -> None:
     """Put a shard in its place, whole or not at all."""
     from certcal.data._parquet import parquet
     from certcal.data._pyarrow import from_numpy, pa
 
     arrays = [from_numpy(np.ascontiguousarray(column, np.int64)) for column in columns.values()]
-    marks = {_RUN: run, _UNIT: unit.name, _DIGEST: digest(unit, columns)}
+    drawn = _sealed(manifest.drawing)
+    marks = {_RUN: manifest.run, _UNIT: unit.name, _DRAWING: drawn, _DIGEST: digest(unit, columns)}
     table = pa.Table.from_arrays(arrays, names=list(columns)).replace_schema_metadata(marks)
     sink = pa.BufferOutputStream()
     parquet.write_table(table, sink, compression="zstd", use_dictionary=False, write_statistics=False)
@@ -120,12 +123,43 @@ def read_shard(folder: Path, manifest: Manifest, unit: Unit) -> Columns | None:
         ) from error
     if len(content) > most:
         raise DamagedShardError("it is larger than its numbers can be")
-    columns = _parse(content, manifest.run, unit, names, width)
+    columns = _parse(content, manifest, unit, names, width)
     _check(unit, columns, manifest)
     return columns
 
 
-def _parse(content: bytes, run: str, unit: Unit, names: tuple[str, ...], width: int) -> Columns:
+def refuse_changed(path: Path, manifest: Manifest) -> None:
+    """Raise if a shard of the run was drawn otherwise than the manifest says; one that cannot be read says nothing."""
+    from certcal.data._parquet import parquet
+
+    try:
+        marks: dict[bytes, bytes] = parquet.read_schema(path).metadata or {}
+    except Exception:  # whatever a broken Parquet file makes pyarrow do
+        return
+    drawn = marks.get(_DRAWING, b"").decode("ascii", "replace")
+    whole = drawn == _sealed(drawn[:64])
+    if marks.get(_RUN) == manifest.run.encode() and whole and drawn != _sealed(manifest.drawing):
+        raise InputError(
+            f"{path.parent.parent / FILE}: it does not match its shards, which were drawn with other settings; restore "
+            "it, or draw into a new folder"
+        )
+
+
+def refuse_changed_run(folder: Path, manifest: Manifest) -> None:
+    """The same for a run whose shards are not where the manifest says: any one of those that are there."""
+    for stage in ("selection", "counting"):
+        place = folder / stage
+        path = next((path for path in place.glob("*.parquet")), None) if place.is_dir() else None
+        if path is not None:
+            refuse_changed(path, manifest)
+
+
+def _sealed(drawing: str) -> str:
+    """The digits and a few of their own digest: a damaged shard must not look like a changed manifest."""
+    return drawing + hashlib.sha256(drawing.encode()).hexdigest()[:16]
+
+
+def _parse(content: bytes, manifest: Manifest, unit: Unit, names: tuple[str, ...], width: int) -> Columns:
     from certcal.data._parquet import parquet
     from certcal.data._pyarrow import pa, to_numpy
 
@@ -134,10 +168,12 @@ def _parse(content: bytes, run: str, unit: Unit, names: tuple[str, ...], width: 
         file = parquet.ParquetFile(pa.BufferReader(content))
         schema: Any = file.schema_arrow
         marks: dict[bytes, bytes] = schema.metadata or {}
-        if marks.get(_RUN) != run.encode():
+        if marks.get(_RUN) != manifest.run.encode():
             raise DamagedShardError("it belongs to another run")
         if marks.get(_UNIT) != unit.name.encode():
             raise DamagedShardError("it belongs to another place of the run")
+        if marks.get(_DRAWING) != _sealed(manifest.drawing).encode():
+            raise DamagedShardError("it does not say that it was drawn as the manifest says")
         rows, last = unit.last - unit.first, schema.field(len(schema.names) - 1)
         fixed = pa.types.is_fixed_size_list(last.type) and last.type.list_size == width
         plain = [*(field.type for field in schema)][:-1]

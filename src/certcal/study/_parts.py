@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
-import shutil
+import re
 import time
 from collections.abc import Generator, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from certcal._checks import InputError
-from certcal._durable import LOCK, make_folder, only_writer, remove_leftovers
+from certcal._durable import LOCK, make_folder, only_writer, remove_leftovers, remove_lock
 from certcal.study._entries import Key
 from certcal.study._table import KEYS, OK, ORIGIN, STATE, StudyTable
 from certcal.study._work import Origin, Row
@@ -24,6 +24,7 @@ from certcal.study._work import Origin, Row
 FLUSH_ROWS = 256
 FLUSH_SECONDS = 2.0
 
+_SETTINGS, _ROWS = re.compile(r"[0-9a-f]{12}"), re.compile(r"rows-\d{6,}\.parquet")  # names that this module gives
 _TEXTS = (*KEYS, *STATE, "source", "source_changed")
 
 
@@ -132,9 +133,9 @@ def beside(out: Path) -> Path:
     return out.with_name(f"{out.name}.parts")
 
 
-@contextmanager
+@contextlib.contextmanager
 def sole_writer(out: Path) -> Generator[None, None, None]:
-    """Be the only one who measures into a table. What is beside it goes when this ends without an error."""
+    """Be the only one who measures into a table. The finished rows beside it go when this ends without an error."""
     folder = beside(out)
     make_folder(folder)
     with only_writer(folder, "measuring into this table"):
@@ -142,4 +143,16 @@ def sole_writer(out: Path) -> Generator[None, None, None]:
             raise InputError(f"{out}: another process finished it just now; give the same command again")
         remove_leftovers(folder)
         yield
-        shutil.rmtree(folder, ignore_errors=True)
+        _remove_parts(folder)
+
+
+def _remove_parts(folder: Path) -> None:
+    """Remove what this module wrote, and the folder if nothing else is in it."""
+    with contextlib.suppress(OSError):
+        for place in [place for place in folder.iterdir() if _SETTINGS.fullmatch(place.name) and place.is_dir()]:
+            for part in [path for path in place.iterdir() if _ROWS.fullmatch(path.name)]:
+                part.unlink()
+            with contextlib.suppress(OSError):  # somebody's file is in it
+                place.rmdir()
+        remove_lock(folder)
+        folder.rmdir()

@@ -6,6 +6,7 @@ import contextlib
 import hashlib
 import json
 import platform
+import re
 from collections.abc import Generator, Mapping
 from importlib.metadata import version
 from pathlib import Path
@@ -19,7 +20,7 @@ from safetensors.torch import save as write_tensors
 from torch import Tensor
 
 from certcal._checks import InputError
-from certcal._durable import LOCK, TEMPORARY, make_folder, only_writer, remove_leftovers, write_durably
+from certcal._durable import LOCK, is_leftover, make_folder, only_writer, remove_leftovers, write_durably
 from certcal.data import Inputs
 from certcal.models._adapter import reason
 from certcal.models._files import read_bytes
@@ -32,6 +33,7 @@ from certcal.training._step import Workshop
 
 RECIPE, STATE = "recipe.json", "state.json"
 FORMAT = 1
+_CHECKPOINT = re.compile(r"checkpoint-\d{6,}\.safetensors")  # other names are the user's
 _MOST_JSON = 2**28
 _MOST_TENSORS = 2**40
 
@@ -94,7 +96,7 @@ class Folder:
 
     def _remove_others(self) -> None:
         for other in self.path.glob("checkpoint-*.safetensors"):
-            if other.name != self._file:
+            if other.name != self._file and _CHECKPOINT.fullmatch(other.name):
                 with contextlib.suppress(OSError):  # the next checkpoint tries again
                     other.unlink()
 
@@ -152,11 +154,7 @@ def _check_free(path: Path) -> None:
             raise InputError(f"{path}: this is a file; choose a folder")
         if not path.is_dir() or (path / RECIPE).exists():
             return
-        others = sorted(
-            entry.name
-            for entry in path.iterdir()
-            if entry.name != LOCK and not (entry.name.startswith(".") and entry.name.endswith(TEMPORARY))
-        )
+        others = sorted(entry.name for entry in path.iterdir() if entry.name != LOCK and not is_leftover(entry.name))
     except OSError as error:
         raise InputError(f"{path}: cannot be read ({error.strerror or error}); check its permissions") from error
     if others:

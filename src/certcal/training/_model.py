@@ -12,18 +12,18 @@ from torch import nn
 
 from certcal._checks import InputError
 from certcal._durable import write_durably
-from certcal.models import export_torch
 from certcal.models.networks import Network, save_weights
+from certcal.models.networks._named import made_with
 from certcal.training._step import Workshop
 
-MODEL, WEIGHTS, PROGRAM = "model.safetensors", "weights.safetensors", "model.pt2"
+MODEL, WEIGHTS = "model.safetensors", "weights.safetensors"
 
 
 def save_model(folder: Path, workshop: Workshop) -> Path:
     """Write the network, unless it is there, and say which file it is.
 
-    A reference network becomes ``model.safetensors``. Another module becomes ``weights.safetensors`` (for fine-tuning)
-    and ``model.pt2``; where torch cannot export it, the weights are all there is.
+    A reference network becomes ``model.safetensors``. Of another module the weights are written, with what its maker
+    was given, as ``weights.safetensors``.
     """
     network = _plain(workshop.network)
     if isinstance(network, Network):
@@ -32,14 +32,10 @@ def save_model(folder: Path, workshop: Workshop) -> Path:
         except InputError:
             pass  # a class derived from a reference network: its file would not say how to build it
     tensors = {name: tensor.clone() for name, tensor in network.state_dict().items()}
-    weights = _once(folder / WEIGHTS, lambda path: write_durably(path, write_tensors(tensors)))
-    shape = tuple(workshop.inputs.shape[1:])
-    try:
-        return _once(
-            folder / PROGRAM, lambda path: export_torch(network, path, outputs=workshop.outputs, sample_shape=shape)
-        )
-    except InputError:
-        return weights
+    with torch.no_grad():
+        classes = int(network(workshop.inputs[:1].cpu()).shape[1])
+    marks = made_with(workshop.inputs.shape[1:], classes, workshop.recipe.seed, workshop.outputs)
+    return _once(folder / WEIGHTS, lambda path: write_durably(path, write_tensors(tensors, marks)))
 
 
 def _once(path: Path, write: Callable[[Path], None]) -> Path:

@@ -17,6 +17,7 @@ from certcal.data import Inputs
 from certcal.models._adapter import reason
 from certcal.models._files import read_bytes
 from certcal.models._protocol import Outputs, declared
+from certcal.models.networks._weights import check_fit
 from certcal.training._recipe import Recipe
 from certcal.training._step import Workshop
 
@@ -166,16 +167,7 @@ def _weights_of(start: Start, network: nn.Module, name: str) -> Mapping[str, Ten
             raise InputError(
                 f"{what}: this is not a safetensors file, or it is damaged ({error}); pass weights written by training"
             ) from error
-    wanted = network.state_dict()
-    for key in sorted(wanted.keys() | found.keys()):
-        if key not in found or key not in wanted or found[key].shape != wanted[key].shape:
-            shapes = [tuple(each[key].shape) if key in each else "missing" for each in (found, wanted)]
-            raise InputError(
-                f"{what}: its weights do not fit {name}: {key!r} is {shapes[0]} there and {shapes[1]} in the network; "
-                "begin with weights of the same network"
-            )
-        if not bool(torch.isfinite(found[key]).all()):
-            raise InputError(f"{what}: {key!r} has entries that are not finite; begin with other weights")
+    check_fit(found, network, what, name, "begin with")
     return found
 
 

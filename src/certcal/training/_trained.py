@@ -75,7 +75,8 @@ class Trained:
     folder
         Where checkpoints are, or None.
     file
-        The model there that :func:`certcal.models.load` takes, or None.
+        The model there that :func:`certcal.models.load` takes (of a network of your own, as ``weights`` with the
+        network's name), or None.
     seconds
         That this call took.
     resumed

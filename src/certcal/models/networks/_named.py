@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import copy
 import inspect
+import json
 import math
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -14,14 +16,17 @@ from torch import Tensor, nn
 from certcal._checks import InputError
 from certcal.models._adapter import reason
 from certcal.models._callable import NAME, find_named
+from certcal.models._protocol import DECLARATION
 from certcal.models.networks._lenet import LeNet
 from certcal.models.networks._mlp import MLP
 from certcal.models.networks._network import listed, seeded, size
 from certcal.models.networks._preact import PreActResNet
 from certcal.models.networks._resnet import ResNet
+from certcal.models.networks._weights import check_fit, tensors_and_marks
 
 Numbers = float | Sequence[float] | None
 
+_MADE_WITH = "certcal.made_with"
 _NAMES = ("lenet", "resnet20", "resnet110", "preact18", "mlp")
 
 
@@ -80,12 +85,58 @@ def by_name(
     given = {"sample_shape": shape, "classes": count, "mean": mean, "std": std, "seed": seed}
     with seeded(seed):
         network = _made(name, given)
+        if getattr(network, "outputs", "logits") != "logits":
+            raise InputError(f"{name} returns {network.outputs}; training needs logits")
         _try(name, network, shape, count)
     if not hasattr(network, "sample_shape"):
         network.sample_shape = shape  # pyright: ignore[reportArgumentType]
     if not hasattr(network, "outputs"):
         network.outputs = "logits"  # pyright: ignore[reportArgumentType]
     return network
+
+
+def with_weights(name: str, data: bytes, path: Path) -> tuple[nn.Module, str | None]:
+    """The network that a name makes, in evaluation mode, with the weights in the bytes of a safetensors file.
+
+    Parameters
+    ----------
+    name
+        As for :func:`by_name`, ``"package.module:name"``.
+    data, path
+        The file. Where training wrote it, it says what the network was made with.
+
+    Returns
+    -------
+    network, outputs
+        The second is what the network or the file says that it returns, or None.
+    """
+    tensors, marks = tensors_and_marks(data, path)
+    given = _made_with(marks, path)
+    with seeded(given["seed"] or 0):
+        network = _made(name, given)
+    check_fit(tensors, network, str(path), name, "give")
+    network.load_state_dict(tensors)
+    own = getattr(network, "outputs", None)
+    return network.eval(), own if isinstance(own, str) else marks.get(DECLARATION)
+
+
+def made_with(sample_shape: Sequence[int], classes: int, seed: int, outputs: str) -> dict[str, str]:
+    """Texts for a safetensors file that say what :func:`with_weights` makes the network with."""
+    given = {"sample_shape": list(sample_shape), "classes": classes, "seed": seed}
+    return {_MADE_WITH: json.dumps(given), DECLARATION: outputs}
+
+
+def _made_with(marks: dict[str, str], path: Path) -> dict[str, Any]:
+    nothing = {"sample_shape": None, "classes": None, "mean": None, "std": None, "seed": None}
+    if _MADE_WITH not in marks:
+        return nothing
+    try:
+        found: Any = json.loads(marks[_MADE_WITH])
+        shape = tuple(size(each, "sample_shape", most=2**24) for each in found["sample_shape"])
+        count, seed = size(found["classes"], "classes", least=2), size(found["seed"], "seed", least=0, most=2**63 - 1)
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
+        raise InputError(f"{path}: what it says of its network cannot be understood; train it again") from error
+    return nothing | {"sample_shape": shape, "classes": count, "seed": seed}
 
 
 def _reference(name: str, shape: tuple[int, ...], classes: int, mean: Numbers, std: Numbers, seed: int) -> Any:
@@ -134,8 +185,6 @@ def _made(name: str, given: dict[str, Any]) -> nn.Module:
     for key in ("mean", "std"):
         if given[key] is not None and key not in taken:
             raise InputError(f"{key} is given, but {name} takes none; leave it out, or normalise inside the network")
-    if getattr(network, "outputs", "logits") != "logits":
-        raise InputError(f"{name} returns {network.outputs}; training needs logits")
     return network
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import json
 import os
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ import torch
 from safetensors import SafetensorError
 from safetensors.torch import load as read_tensors
 from safetensors.torch import save as write_tensors
+from torch import Tensor, nn
 
 from certcal._checks import InputError
 from certcal.models._files import read_bytes, write_new
@@ -83,21 +85,42 @@ def load_weights(path: str | os.PathLike[str]) -> Network:
     return network_from_bytes(read_bytes(file, _LARGEST, "a safetensors file"), file)
 
 
-def network_from_bytes(data: bytes, path: Path) -> Network:
-    """The network in the bytes of a safetensors file."""
+def tensors_and_marks(data: bytes, path: Path) -> tuple[dict[str, Tensor], dict[str, str]]:
+    """The tensors in the bytes of a safetensors file, and the texts that stand beside them."""
     try:
         tensors = read_tensors(data)
         length = int.from_bytes(data[:8], "little")
         header: Any = json.loads(data[8 : 8 + min(length, _HEADER)])
-        text = header.get("__metadata__", {}).get(_KEY)
+        return tensors, header.get("__metadata__", {})
     except (SafetensorError, ValueError, KeyError, RecursionError) as error:
         raise InputError(
             f"{path}: this is not a safetensors file, or it is damaged ({error}); copy it again"
         ) from error
+
+
+def check_fit(found: Mapping[str, Tensor], network: nn.Module, what: str, name: str, remedy: str) -> None:
+    """Raise unless there is a finite tensor of the right shape for each of a network's, and no other."""
+    wanted = network.state_dict()
+    for key in sorted(wanted.keys() | found.keys()):
+        if key not in found or key not in wanted or found[key].shape != wanted[key].shape:
+            shapes = [tuple(each[key].shape) if key in each else "missing" for each in (found, wanted)]
+            raise InputError(
+                f"{what}: its weights do not fit {name}: {key!r} is {shapes[0]} there and {shapes[1]} in the network; "
+                f"{remedy} weights of the same network"
+            )
+        if not bool(torch.isfinite(found[key]).all()):
+            raise InputError(f"{what}: {key!r} has entries that are not finite; {remedy} other weights")
+
+
+def network_from_bytes(data: bytes, path: Path) -> Network:
+    """The network in the bytes of a safetensors file."""
+    tensors, marks = tensors_and_marks(data, path)
+    text = marks.get(_KEY)
     if text is None:
         raise InputError(
-            f"{path}: it does not say which network its weights belong to; write it with "
-            "certcal.models.networks.save_weights, or build the network yourself and pass it to certcal.models.wrap"
+            f"{path}: it does not say which network its weights belong to; name the network, 'package.module:name', "
+            "and give the file as its weights (in the terminal --model and --weights), or write it with "
+            "certcal.models.networks.save_weights"
         )
     network = _built(text, path)
     wanted = {name: (tuple(tensor.shape), tensor.dtype) for name, tensor in network.state_dict().items()}

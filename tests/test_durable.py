@@ -1,0 +1,75 @@
+"""Files that are there whole or not at all: only what this package wrote is replaced or removed."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from certcal import InputError
+from certcal._durable import LOCK, only_writer, remove_leftovers, write_durably
+
+
+def test_a_lock_that_is_a_link_is_refused_and_what_it_points_to_stays(tmp_path: Path) -> None:
+    thesis = tmp_path / "thesis.tex"
+    thesis.write_text("all of it")
+    folder = tmp_path / "run"
+    folder.mkdir()
+    (folder / LOCK).symlink_to(thesis)
+    with (
+        pytest.raises(InputError, match=r"\.lock: this is a link, and a lock is a file"),
+        only_writer(folder),
+    ):
+        pass
+    assert thesis.read_text() == "all of it"
+
+
+def test_a_lock_appears_nowhere_else_through_a_link_made_at_the_last_moment(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / LOCK).symlink_to(tmp_path / "elsewhere")
+    monkeypatch.setattr(Path, "is_symlink", lambda _: False)
+    with pytest.raises(InputError, match="cannot be written to"), only_writer(tmp_path):
+        pass
+    assert not (tmp_path / "elsewhere").exists()
+
+
+@pytest.mark.parametrize("content", ["token of my own\n", "12 on host\nand more\n"])
+def test_somebodys_own_file_of_that_name_is_locked_and_keeps_its_content(tmp_path: Path, content: str) -> None:
+    (tmp_path / LOCK).write_text(content)
+    with only_writer(tmp_path), pytest.raises(InputError, match="another process"), only_writer(tmp_path):
+        pass
+    assert (tmp_path / LOCK).read_text() == content
+
+
+def test_a_lock_says_who_holds_it_now_and_a_pipe_is_none(tmp_path: Path) -> None:
+    (tmp_path / LOCK).write_text("123456789 on a machine with a long name\n")
+    with only_writer(tmp_path):
+        assert (tmp_path / LOCK).read_text().startswith(f"{os.getpid()} on ")
+        assert (tmp_path / LOCK).read_text().count("\n") == 1
+    (tmp_path / LOCK).unlink()
+    os.mkfifo(tmp_path / LOCK)
+    with pytest.raises(InputError, match="this is not a regular file"), only_writer(tmp_path):
+        pass
+
+
+def test_a_file_is_written_through_no_link_and_over_no_file_of_another_name(tmp_path: Path) -> None:
+    (tmp_path / "mine").write_text("kept")
+    (tmp_path / ".note.tmp").write_text("kept")
+    (tmp_path / f".note.{os.getpid()}.certcal-tmp").symlink_to(tmp_path / "mine")
+    write_durably(tmp_path / "note", b"new")
+    assert {path.name: path.read_text() for path in tmp_path.iterdir()} == {
+        "mine": "kept",
+        ".note.tmp": "kept",
+        "note": "new",
+    }
+
+
+def test_only_our_own_leftovers_are_removed(tmp_path: Path) -> None:
+    (tmp_path / "counting").mkdir()
+    for name in (".notes.tmp", ".x.certcal-tmp", "y.certcal-tmp", "counting/.a.tmp", "counting/.b.12.certcal-tmp"):
+        (tmp_path / name).write_text("content")
+    remove_leftovers(tmp_path)
+    left = {str(path.relative_to(tmp_path)): path.read_text() for path in tmp_path.rglob("*") if path.is_file()}
+    assert left == dict.fromkeys([".notes.tmp", "y.certcal-tmp", "counting/.a.tmp"], "content")
