@@ -22,6 +22,10 @@ from certcal._html import Raw, element, table
 from certcal._rounding import SIDES, round_outward, short_text
 from certcal._rounding import move_outward as move_outward
 
+# Assumed by every claim for which samples are split by their places: rows sorted by outcome are split in one fixed way,
+# which makes the parts depend on each other.
+ORDER = "the order of the samples does not depend on scores or outcomes (or the seed of the split was drawn at random)"
+
 
 class Frozen(dict[str, Any]):
     """A mapping that does not change, and can be copied and sent to another process.

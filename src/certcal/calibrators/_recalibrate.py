@@ -13,7 +13,7 @@ from certcal.calibrators._path import METHODS, TRADEOFFS, path_of_parts
 from certcal.calibrators._points import Parts, check_tradeoff
 from certcal.calibrators._samples import CertifiedSamples
 from certcal.calibrators._split import sizes_in_words
-from certcal.claims import Frozen
+from certcal.claims import ORDER, Frozen
 
 IDENTITY = "as it is"
 FEW = 10
@@ -198,10 +198,11 @@ def recalibrate(
         levels = [0.0]
     constant = tuple(float(c.mean()) if c.size else None for _, c in parts.worst)
     options: dict[str, Any] = {"bins": bins, "closed": closed, "delta": delta}
-    lines = [judge(rest, None, constant, name=IDENTITY, **options)]
+    judging = {**options, "assumptions": (ORDER,)}
+    lines = [judge(rest, None, constant, name=IDENTITY, **judging)]
     for level, fitted in zip(levels, path_of_parts(parts, levels, method), strict=True):
         name = f"{method}, λ = {level:g}"
-        lines.append(judge(rest, fitted, constant, name=name, method=method, tradeoff=level, **options))
+        lines.append(judge(rest, fitted, constant, name=name, method=method, tradeoff=level, **judging))
     front = tuple(
         FrontPoint(line.name, line.tradeoff, _scores(parts, line.calibrator), _scores(held_out, line.calibrator))
         for line in lines
