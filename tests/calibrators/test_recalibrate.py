@@ -127,6 +127,13 @@ def test_bounds_on_held_out_samples_assume_an_order_that_does_not_depend_on_outc
     assert ORDER not in samples.summary(0).population.assumptions  # nothing was split
 
 
+def test_the_level_of_bounds_is_printed_rounded_up():
+    found = recalibrate(made(), delta=0.05000004)
+    assert "may fail with probability 0.0500001 of its own" in found.notes[1]
+    assert "except with probability 0.0500001 each" in found._repr_html_()
+    assert "each except with probability 0.0500001" in found.chosen.at[0].summary._repr_html_()
+
+
 def test_results_are_plain_values():
     found = recalibrate(made(columns=2), tradeoff=1)
     document = json.loads(json.dumps(found.to_dict()))

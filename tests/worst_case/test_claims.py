@@ -38,10 +38,10 @@ def test_the_printed_worst_case_is_never_below_the_exact_one(worst, n, correct, 
     assert Fraction(Decimal(result.text)) >= exact
 
 
-@pytest.mark.parametrize("end", [0.3, 0.7])
+@pytest.mark.parametrize("end", [0.0036, 0.3])
 @pytest.mark.parametrize("worst", [lambda *samples: mce(*samples, bins=2), ks_error])
 def test_a_million_samples_do_not_bring_a_worst_case_below_the_exact_one(worst, end):
-    # Each sample may leave its bin, so that a running sum decides how many stay. Plain sums lose 1e-12 of the mean.
+    # Each sample may leave its bin, so that running sums decide how many stay; plain ones lose up to 2e-11 of the mean.
     n = 1_000_000
     result = worst(np.full(n, end), np.ones(n), np.ones(n, np.uint8))
     exact = 1 - Fraction(end)
