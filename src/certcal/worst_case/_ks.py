@@ -42,7 +42,7 @@ def ks_error(lower: Any, upper: Any, correct: Any, *, certified: Any = None, bes
 
     Examples
     --------
-    >>> ks_error([0.25, 0.5], [0.75, 0.5], [1, 0]).value
+    >>> round(ks_error([0.25, 0.5], [0.75, 0.5], [1, 0]).value, 12)
     0.375
     """
     intervals = check_intervals(lower, upper, correct, certified)

@@ -45,7 +45,7 @@ def mce(
 
     Examples
     --------
-    >>> mce([0.25, 0.625], [0.25, 0.75], [1, 1], bins=2).value
+    >>> round(mce([0.25, 0.625], [0.25, 0.75], [1, 1], bins=2).value, 12)
     0.75
     """
     intervals = check_intervals(lower, upper, correct, certified)
