@@ -326,7 +326,7 @@ def spam_scores(path: Path) -> tuple[Floats, Bytes]:
     return model.predict_proba(x[2000:])[:, 1], y[2000:]
 
 
-REAL: dict[str, Callable[[Floats, Floats, Bytes], bounds.Bound]] = {
+REAL: dict[str, Callable[[Floats, Floats, Bytes], Any]] = {
     "smooth": lambda _, z, y: bounds.smooth(z, y, BANDWIDTH, DELTA),
     "smooth, published": lambda _, z, y: bounds.smooth(z, y, BANDWIDTH, DELTA, form="published"),
     "Lipschitz, perturbed": lambda _, z, y: bounds.lipschitz(z, y, 1 / (2 * BANDWIDTH), DELTA),

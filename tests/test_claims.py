@@ -263,6 +263,13 @@ def test_a_bound_never_claims_more_probability_than_it_has(delta):
     assert Fraction(text) <= 1 - Fraction(repr(delta))
 
 
+@given(st.floats(0.5, 1, exclude_min=True, exclude_max=True))
+def test_the_level_of_an_interval_is_never_rounded_up(level):
+    interval = Interval(0.03, 0.05, level, "bca")
+    said = Estimate("ece", 0.04, 1000, {}, interval).sentence.split("samples, ")[1].split("%")[0]
+    assert Decimal(repr(level)) * 100 - Decimal("0.0001") < Decimal(said) <= Decimal(repr(level)) * 100
+
+
 @pytest.mark.parametrize(
     ("delta", "text"),
     [(0.05, "0.95"), (0.5, "0.5"), (0.1, "0.9"), (0.001, "0.999"), (1e-6, "0.999999"), (0.0512, "0.948")],

@@ -60,6 +60,17 @@ def short_text(value: float, side: str) -> str:
     return f"{exact.quantize(step, ROUND_CEILING if side == 'upper' else ROUND_FLOOR).normalize():f}"
 
 
+def percent_text(level: float) -> str:
+    """The level of an interval in per cent, never more than it is.
+
+    Examples
+    --------
+    >>> percent_text(0.95), percent_text(0.975), percent_text(0.99999999)
+    ('95%', '97.5%', '99.9999%')
+    """
+    return f"{short_text(float(Decimal(repr(float(level))).scaleb(2)), 'lower')}%"
+
+
 def move_outward(value: float, side: str, relative: float = 2.0**-52) -> float:
     """A float on the safe side of ``value`` by at least ``relative`` of its size: room for the rounding behind it.
 

@@ -19,8 +19,12 @@ from typing import Any, NoReturn, cast
 
 from certcal._checks import InputError, choice
 from certcal._html import Raw, element, table
-from certcal._rounding import SIDES, round_outward, short_text
+from certcal._rounding import SIDES, percent_text, round_outward, short_text
 from certcal._rounding import move_outward as move_outward
+
+# Assumed by every claim for which samples are split by their places: rows sorted by outcome are split in one fixed way,
+# which makes the parts depend on each other.
+ORDER = "the order of the samples does not depend on scores or outcomes (or the seed of the split was drawn at random)"
 
 
 class Frozen(dict[str, Any]):
@@ -183,7 +187,7 @@ class Estimate:
         text = f"{self.name}{in_words(self.settings)} is {self.value:.5f} on {these_samples(self.n)}"
         if self.interval is not None:
             spread = self.interval
-            text += f", {spread.level:.0%} {spread.method} bootstrap interval"
+            text += f", {percent_text(spread.level)} {spread.method} bootstrap interval"
             text += f" {spread.lower:.5f} to {spread.upper:.5f} (resampling variability)"
         return f"{text}; an estimate, not a guarantee."
 

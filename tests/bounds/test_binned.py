@@ -16,6 +16,7 @@ from certcal.binning import assign, equal_width_edges
 from certcal.bounds import binned, binned_lower, bounded_variation, classwise, lipschitz
 from certcal.bounds._binned import _DEVIATIONS, _LARGEST_BET
 from certcal.bounds._shared import fold_of_each
+from certcal.claims import ORDER
 from certcal.metrics import ece
 from certcal.study import SYNTHETIC
 from tests.bounds import naive
@@ -250,11 +251,31 @@ def test_classwise_refuses_lower_bounds_and_bad_levels() -> None:
         classwise(binned, [[0.5, 0.5]], [0], 0)
 
 
-@pytest.mark.parametrize("bound", [binned, binned_lower])
-def test_what_it_rests_on_is_said(bound: Callable[..., Bound]) -> None:
+@pytest.mark.parametrize(("bound", "more"), [(binned, ()), (binned_lower, (ORDER,))])
+def test_what_it_rests_on_is_said(bound: Callable[..., Bound], more: tuple[str, ...]) -> None:
     found = bound(np.linspace(0.1, 0.9, 50), np.arange(50) % 2)
     assert found.assumptions == (
         "samples are independent draws from the population",
         "they were not used to train or choose the classifier",
         "the edges were not chosen from them",
+        *more,
     )
+
+
+def test_the_lower_bound_needs_an_order_that_does_not_depend_on_correctness() -> None:
+    n, p, delta = 82, 0.6, 0.01
+    z = np.full(n, p)  # calibrated: every lower bound above 0 is wrong
+
+    def wrong(correct: np.ndarray) -> bool:
+        return binned_lower(z, correct, delta=delta).value > 0
+
+    by_correctness = [wrong(np.arange(n) >= n - right) for right in range(n + 1)]
+    assert stats.binom.pmf(np.arange(n + 1), n, p) @ by_correctness == pytest.approx(0.0165302, abs=1e-7)  # not 0.01
+    # As they were drawn: the halves are independent, and all that the other half decides is the sign.
+    tested = fold_of_each(n, 2, 0) == 1
+    half = n // 2
+    for others in (True, False):
+        correct = np.full((half + 1, n), others)
+        correct[:, tested] = np.arange(half) < np.arange(half + 1)[:, None]
+        failed = stats.binom.pmf(np.arange(half + 1), half, p) @ [wrong(each) for each in correct]
+        assert failed <= delta

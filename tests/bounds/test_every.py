@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from certcal import InputError, bounds
+from certcal.claims import ORDER
 
 RNG = np.random.default_rng(5)
 P = RNG.dirichlet((1.0, 1.0, 1.0), 400)
@@ -47,6 +48,23 @@ def test_bounds_of_perturbed_scores_are_of_the_same_noise_and_say_so_each_by_its
     for bound in found.values():
         assert "perturbed scores" in bound.name
         assert any("perturbed once by the sech kernel of bandwidth 0.25" in each for each in bound.assumptions)
+
+
+def test_the_order_of_the_samples_is_assumed_where_they_are_split_and_only_there() -> None:
+    options = {"constant": 2.0, "probabilities": P, "labels": LABELS}
+    found = bounds.every_bound(Z, C, **options) | {
+        "smooth": bounds.smooth(Z, C, 0.25),
+        "smooth, repaired": bounds.smooth(Z, C, 0.25, form="repaired"),
+        "bounded_variation, published": bounds.bounded_variation(Z, C, form="published"),
+        "classwise, repaired": bounds.classwise(bounds.smooth, P, LABELS, bandwidth=0.25, form="repaired").mean,
+    }
+    split = {name for name, bound in found.items() if ORDER in bound.assumptions}
+    assert split == {"binned_lower", "smooth, repaired", "bounded_variation, published", "classwise, repaired"}
+    moved = {name for name, bound in found.items() if "seed" in bound.settings}
+    assert moved == split
+    for name in split:
+        assert ORDER in found[name].sentence
+        assert ORDER in found[name].to_dict()["assumptions"]
 
 
 def test_one_sample_has_no_bound_from_below() -> None:

@@ -11,6 +11,7 @@ import pytest
 from certcal import InputError
 from certcal.calibrators import CertifiedIsotonic, CertifiedSamples, TemperatureScaling, certified_path, recalibrate
 from certcal.calibrators._points import Parts
+from certcal.claims import ORDER
 from certcal.smoothing import Counts
 from certcal.worst_case import brier_score
 
@@ -114,6 +115,23 @@ def test_bounds_that_are_looked_at_together_are_said_to_fail_each_on_its_own():
     assert "best of the 10 (maps times radii)" in recalibrate(made(columns=2), delta=0.1).notes[1]
     alone = recalibrate(made(), tradeoffs=[0.5])
     assert len(alone.notes) == 1
+
+
+def test_bounds_on_held_out_samples_assume_an_order_that_does_not_depend_on_outcomes():
+    samples = made(columns=2, certified=np.arange(1200).reshape(600, 2) % 3 > 0)
+    found = recalibrate(samples)
+    for line in found.lines:
+        for one in line.at:
+            for bound in (one.gain, one.summary.population, one.summary.population_all):
+                assert bound.assumptions[-1] == ORDER
+    assert ORDER not in samples.summary(0).population.assumptions  # nothing was split
+
+
+def test_the_level_of_bounds_is_printed_rounded_up():
+    found = recalibrate(made(), delta=0.05000004)
+    assert "may fail with probability 0.0500001 of its own" in found.notes[1]
+    assert "except with probability 0.0500001 each" in found._repr_html_()
+    assert "each except with probability 0.0500001" in found.chosen.at[0].summary._repr_html_()
 
 
 def test_results_are_plain_values():

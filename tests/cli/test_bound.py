@@ -49,6 +49,11 @@ def test_each_bound_is_shown_with_its_terms_and_its_sentence(certcal_command, sc
     assert max(map(len, ran.out.splitlines())) <= 80
 
 
+def test_a_level_is_printed_rounded_up(certcal_command, scores):
+    ran = certcal_command("bound", scores, "--delta", "0.05000004")
+    assert "may fail with probability 0.0500001 of its own" in flat(ran.out)
+
+
 def test_settings_reach_the_library(certcal_command, scores):
     options = ("--delta", 0.01, "--bins", 7, "--closed", "right", "--variation", 2, "--lipschitz", 3, "--seed", 5)
     document = json.loads(certcal_command("bound", scores, *options, "--json").out)

@@ -76,6 +76,14 @@ def test_the_headline_is_the_claim_with_its_probability_and_assumptions(certcal_
     assert f"more than {failed.count} of {N} fail with probability at most 0.01" in out
 
 
+@pytest.mark.parametrize("how", [(), ("--familywise",)])
+def test_levels_are_printed_rounded_up(certcal_command, run, how):
+    shown = flat(certcal_command("certify", run, "--radius", ".125", "--alpha", "0.00100000049", *how).out)
+    assert "probability 0.00100001 over the noise" in shown
+    assert "alpha 0.00100001 " in shown
+    assert "0.001 " not in shown
+
+
 def test_familywise_certificates_hold_together_and_pay_nothing_for_failures(certcal_command, run):
     ran = certcal_command("certify", run, "--radius", ".125", "--familywise", "--json")
     document = json.loads(ran.out)

@@ -20,6 +20,7 @@ from certcal.calibrators import (
 )
 from certcal.calibrators import recalibrate as library
 from certcal.calibrators._split import split_positions
+from certcal.claims import ORDER
 from certcal.data import load_table, open_table, read_intervals, read_predictions
 from certcal.smoothing import open_run
 from tests.smoothing.drawing import X, draw, model
@@ -141,8 +142,12 @@ def test_what_is_said_of_the_held_out_samples_is_what_certify_says_of_the_applie
     assert "60 samples that it was fitted to are left out." in flat(ran.out)
     certified = json.loads(certcal_command("certify", after, "--json").out)
     for made, at in zip(certified["results"], lines_of(fitted)["isotonic, λ = 0.5"], strict=True):
-        for key in ("brier_score", "calibration_error", "population_bound", "n_certified"):
+        for key in ("brier_score", "calibration_error", "n_certified"):
             assert made[key] == at["summary"][key]
+        for over in ("certified", "all"):
+            bound, held_out = made["population_bound"][over], at["summary"]["population_bound"][over]
+            assert held_out["assumptions"] == [*bound["assumptions"], ORDER]  # certify does not know of the split
+            assert {**bound, "assumptions": (), "sentence": ""} == {**held_out, "assumptions": (), "sentence": ""}
     said = "recalibrated by CertifiedIsotonic(tradeoff=0.5), fitted to 60 other samples of radii.csv"
     assert said in flat(certcal_command("certify", after).out)
     assert certified["certificates"]["recalibration"] == said.removeprefix("recalibrated by ")

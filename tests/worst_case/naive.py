@@ -409,6 +409,55 @@ def brier_parts(p: Problem) -> tuple[Fraction, Fraction, Fraction]:
     return score - least, share * (1 - share) - least, share * (1 - share)
 
 
+# ------------------------------------------------------------------------------------------------- in exact arithmetic
+
+
+def exact_calibration_error(p: Problem, extreme: Any, certified: Sequence[bool] | None = None) -> Fraction:
+    """The largest or smallest mean worth over all sign patterns, of samples that each do what is best for the signs."""
+
+    def worth(i: int, signs: Sequence[int]) -> Fraction:
+        if certified is None or certified[i]:
+            return max(signs[m] * (int(p.correct[i]) - Fraction(z)) for m, z in spots(p, i))
+        return max(signs[m] * (c - Fraction(z)) for m, z in spots(p, i, 0.0, 1.0) for c in (0, 1))
+
+    return extreme(
+        sum((worth(i, signs) for i in range(p.n)), Fraction(0)) / p.n for signs in product((1, -1), repeat=p.bins)
+    )
+
+
+def exact_mce(p: Problem, certified: Sequence[bool] | None = None) -> Fraction:
+    """The largest mean gap of a bin over all ends of all reachable bins of all samples."""
+
+    def largest(correct: Sequence[int], chosen: Sequence[Spot]) -> Fraction:
+        gaps: dict[int, list[Fraction]] = {}
+        for c, (m, z) in zip(correct, chosen, strict=True):
+            gaps.setdefault(m, []).append(c - Fraction(z))
+        return max(abs(sum(each, Fraction(0))) / len(each) for each in gaps.values())
+
+    return max(largest(correct, chosen) for correct, chosen in choices(p, certified))
+
+
+def exact_gap(p: Problem, i: int, best: bool) -> Fraction:
+    """The gap c - z of a sample that is as far from (or as near to) its outcome as its interval allows."""
+    at = p.lower[i] if (p.correct[i] == 1) != best else p.upper[i]
+    return int(p.correct[i]) - Fraction(float(at))
+
+
+def exact_cumulative_sums(p: Problem) -> tuple[list[Fraction], list[Fraction]]:
+    """Largest and minus the smallest Σ_{z <= t} (c - z) at every end t of an interval, and just before it."""
+    rows = [(Fraction(float(low)), Fraction(float(high)), int(c)) for low, high, c in zip(*p.arguments, strict=True)]
+    rises, falls = [], []
+    for t in {Fraction(0), Fraction(1), *(low for low, _, _ in rows), *(high for _, high, _ in rows)}:
+        rises.append(sum(((1 - low) * (low <= t) if c else -low * (high <= t) for low, high, c in rows), Fraction(0)))
+        falls.append(
+            sum(((high - 1) * (high <= t) if c else min(high, t) * (low <= t) for low, high, c in rows), Fraction(0))
+        )
+        falls.append(
+            sum(((high - 1) * (high < t) if c else min(high, t) * (low < t) for low, high, c in rows), Fraction(0))
+        )
+    return rises, falls
+
+
 # -------------------------------------------------------------------------------------------------------------- inputs
 
 

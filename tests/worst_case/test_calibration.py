@@ -46,7 +46,7 @@ def assert_attained(result: WorstCase, p: naive.Problem) -> None:
 def test_the_worked_example_of_appendix_e2_is_nine_tenths() -> None:
     p = naive.problem([0.1, 0.5], [0.6, 0.9], [1, 0], equal_width_edges(3))
     result = calibration_error(*p.arguments, bins=3)
-    assert result.value == pytest.approx(0.9, abs=1e-15)
+    assert 0.9 <= result.value <= 0.9 + 1e-14
     assert result.witness.tolist() == [0.1, 0.9]
     assert result.signs is not None
     assert result.signs[0] == 1

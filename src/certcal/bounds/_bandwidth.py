@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from certcal._checks import InputError, confidences, correctness, same_length, share
+from certcal._rounding import percent_text
 from certcal.bounds._perturb import gudermannian, normaliser
 from certcal.bounds._shared import in_order
 
@@ -60,7 +61,7 @@ class BandwidthChoice:
         """What was found."""
         return (
             f"perturbing with bandwidth {self.bandwidth:.4g} lowers AUROC from {self.auroc:.5f} to "
-            f"{self.perturbed_auroc:.5f} on these {self.n} samples, {self.level:.0%} interval of the fall "
+            f"{self.perturbed_auroc:.5f} on these {self.n} samples, {percent_text(self.level)} interval of the fall "
             f"{self.fall_lower:.5f} to {self.fall_upper:.5f} (asymptotic); an estimate, not a guarantee."
         )
 

@@ -19,7 +19,7 @@ from certcal.bounds._shared import (
     fold_of_each,
     upper_bound,
 )
-from certcal.claims import Bound, move_outward
+from certcal.claims import ORDER, Bound, move_outward
 
 NAME = "binned calibration error of the population"
 
@@ -106,8 +106,10 @@ def binned_lower(
 
     Why: the seed splits the places of the samples into two halves, which are then independent. Signs σ that are chosen
     on one half give E[σ(z)(c - z)], and no signs bring that above the error. Its lower limit from the other half is the
-    bet of :func:`binned` with the signs reversed and known. If the samples were put into an order that depends on
-    confidence or correctness, shuffle them first or draw the seed at random: the claim is then over that choice too.
+    bet of :func:`binned` with the signs reversed and known. Samples in an order that depends on confidence or
+    correctness are split in one fixed way, and the bound may then fail more often: of 82 samples of confidence 0.6 from
+    a calibrated population, sorted by correctness, seed 0 claims an error with probability 0.0165 at delta = 0.01.
+    Shuffle such samples first, or draw the seed at random: the claim is then over that choice too.
 
     Parameters
     ----------
@@ -138,7 +140,8 @@ def binned_lower(
     terms = {"error of the tested half": observed, "deviation": limit - observed}
     if limit < 0:
         settings["sum of the terms"] = "raised to 0"
-    return Bound(NAME, max(0.0, move_outward(limit, "lower")), "lower", delta, z.size, _ASSUMPTIONS, terms, settings)
+    value, assumptions = max(0.0, move_outward(limit, "lower")), (*_ASSUMPTIONS, ORDER)
+    return Bound(NAME, value, "lower", delta, z.size, assumptions, terms, settings)
 
 
 def _checked(

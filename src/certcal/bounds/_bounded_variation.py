@@ -9,7 +9,7 @@ import numpy as np
 from certcal._checks import InputError, choice, positive
 from certcal.bounds import _buckets, _denoised
 from certcal.bounds._shared import INDEPENDENT, NOT_USED_BEFORE, Sample, check_pairs, in_order, upper_bound
-from certcal.claims import Bound, short_text
+from certcal.claims import ORDER, Bound, short_text
 
 NAME = "calibration error"
 
@@ -85,7 +85,8 @@ def bounded_variation(
     allowed = positive(variation, "variation")
     if choice(form, FORMS, "form") == "published":
         terms, settings = _denoised.terms(s, y, delta, allowed, 2 if folds is None else folds, seed or 0)
-        return upper_bound(NAME, terms, delta, s.size, _assumptions(allowed), {"variation": allowed, **settings})
+        assumptions = (*_assumptions(allowed), ORDER)
+        return upper_bound(NAME, terms, delta, s.size, assumptions, {"variation": allowed, **settings})
     for name, given in (("folds", folds), ("seed", seed)):
         if given is not None:
             raise InputError(

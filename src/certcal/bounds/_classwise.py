@@ -70,6 +70,8 @@ def classwise(
     share = Ledger(level).split(**{str(index): 1.0 for index in range(k)}).entries[0][1]
     found = tuple(bound(p[:, index].clip(0, 1), y == index, delta=share, **options) for index in range(k))
     first = found[0]
+    if not isinstance(first, Bound):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise InputError("bound gives estimates, which do not hold together; pass a bound, or another form of it")
     if first.side != "upper":
         raise InputError("bound gives lower bounds, whose mean is not shown here; pass an upper bound")
     shared = {

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from certcal._checks import InputError, confidences, positive
 from certcal._threads import map_blocks
 from certcal.bounds._shared import check_seed
+from certcal.claims import short_text
 
 Floats = NDArray[np.float64]
 
@@ -68,7 +69,7 @@ def perturbed_assumption(h: float) -> str:
     >>> perturbed_assumption(0.1)
     'each was perturbed once by the sech kernel of bandwidth 0.1, independently of all else and not chosen among draws'
     """
-    kernel = f"each was perturbed once by the sech kernel of bandwidth {h:g}"
+    kernel = f"each was perturbed once by the sech kernel of bandwidth {short_text(h, 'upper')}"
     return f"{kernel}, independently of all else and not chosen among draws"
 
 

@@ -190,7 +190,8 @@ def fold_of_each(n: int, folds: int, seed: int) -> NDArray[np.uint8]:
     Independent samples in the order of their drawing are split into independent parts by *any* fixed labels, so what
     is claimed holds for every seed by itself. (Labels for the places of the *sorted* sample would not do: with ties
     these separate outcomes 0 from outcomes 1 in one fixed way, and the claim would hold on average over seeds only.)
-    Samples that were sorted before are split at random by the seed, and the claim is then over seeds too.
+    Of samples that were sorted by score or outcome, fixed labels make parts that depend on each other: who relies on
+    folds assumes :data:`certcal.claims.ORDER`. With a seed drawn at random the claim holds, over that choice too.
     """
     generator = np.random.default_rng([seed, FOLDS])
     if n > SHUFFLED:

@@ -8,7 +8,9 @@ the classifier and the population are. So the average η̂(s) of the outcomes of
 from __future__ import annotations
 
 import math
-from typing import Any, NamedTuple
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal, NamedTuple, overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,10 +32,13 @@ from certcal.bounds._shared import (
     in_order,
     upper_bound,
 )
-from certcal.claims import Bound, Ledger
+from certcal.claims import ORDER, Bound, Estimate, Frozen, Ledger
 
 Floats = NDArray[np.float64]
 Bytes = NDArray[np.uint8]
+
+NAME = "calibration error of the perturbed scores"
+PUBLISHED = f"published formula (its proof has a gap) for the {NAME}"
 
 FORMS = ("direct", "repaired", "published")
 
@@ -48,6 +53,62 @@ ENOUGH = 1 << 14
 TYPICAL = 0.35
 
 
+@dataclass(frozen=True)
+class Unproved(Estimate):
+    """What a published formula gives whose proof has a gap: an estimate, with the terms that add up to it."""
+
+    terms: Mapping[str, float] = field(default_factory=dict[str, float])
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        object.__setattr__(self, "terms", Frozen(self.terms))
+
+
+@overload
+def smooth(
+    scores: Any,
+    outcomes: Any,
+    bandwidth: float,
+    delta: float = 0.05,
+    *,
+    form: Literal["direct", "repaired"] = "direct",
+    folds: int | None = None,
+    seed: int = 0,
+    smoothing: float | None = None,
+    perturb: bool = False,
+) -> Bound: ...
+
+
+@overload
+def smooth(
+    scores: Any,
+    outcomes: Any,
+    bandwidth: float,
+    delta: float = 0.05,
+    *,
+    form: Literal["published"],
+    folds: int | None = None,
+    seed: int = 0,
+    smoothing: float | None = None,
+    perturb: bool = False,
+) -> Unproved: ...
+
+
+@overload
+def smooth(
+    scores: Any,
+    outcomes: Any,
+    bandwidth: float,
+    delta: float = 0.05,
+    *,
+    form: str,
+    folds: int | None = None,
+    seed: int = 0,
+    smoothing: float | None = None,
+    perturb: bool = False,
+) -> Bound | Unproved: ...
+
+
 def smooth(
     scores: Any,
     outcomes: Any,
@@ -59,7 +120,7 @@ def smooth(
     seed: int = 0,
     smoothing: float | None = None,
     perturb: bool = False,
-) -> Bound:
+) -> Bound | Unproved:
     """Upper bound on CE = E|s - η(s)| of scores s that were perturbed with the sech kernel of bandwidth h.
 
     What is random: the samples and the noise in their scores. With probability at least 1 - δ over these the true
@@ -98,8 +159,9 @@ def smooth(
     form
         "direct" as above. "published": the paper's terms as printed, with averages from training samples and distances
         from validation samples. Its proof uses the expectation over the training outcomes in place of the outcomes at
-        hand, so it is **not** guaranteed to hold; the documentation shows a case in which it fails. "repaired": the
-        same split with what the proof lacks, and with the derivatives and the bias above; it holds.
+        hand, so it is **not** guaranteed to hold, and the documentation shows a case in which it fails: an estimate is
+        returned, not a bound. "repaired": the same split with what the proof lacks, and with the derivatives and the
+        bias above; it holds.
     folds
         How many folds take turns as validation set, in the last two forms. Default: 2.
     seed
@@ -147,10 +209,13 @@ def smooth(
     assumptions = (INDEPENDENT, NOT_USED_BEFORE, _perturb.perturbed_assumption(h))
     if width is not None:
         assumptions += ("the smoothing was chosen without looking at the outcomes",)
-    if form == "published":
-        assumptions += ("the training outcomes of the folds had no influence on the smoothing error",)
+    if form != "direct":
+        assumptions += (ORDER,)
     terms = average_terms([part.terms for part in parts])
-    return upper_bound("calibration error of the perturbed scores", terms, level, s.size, assumptions, settings)
+    if form == "published":
+        value = min(1.0, math.fsum(terms.values()))
+        return Unproved(PUBLISHED, value, s.size, settings | {"delta": level}, terms=terms)
+    return upper_bound(NAME, terms, level, s.size, assumptions, settings)
 
 
 class Split(NamedTuple):

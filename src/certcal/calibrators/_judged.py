@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -114,6 +114,7 @@ def judge(
     bins: int = 15,
     closed: str = "left",
     delta: float = 0.05,
+    assumptions: tuple[str, ...] = (),
 ) -> Judged:
     """Judge a map on samples that it was not fitted to.
 
@@ -132,7 +133,13 @@ def judge(
         Kept.
     bins, closed, delta
         As for :func:`certcal.worst_case.certify`.
+    assumptions
+        What the bounds on the population assume besides, such as :data:`certcal.claims.ORDER`.
     """
+
+    def assuming(bound: Bound) -> Bound:
+        return replace(bound, assumptions=(*bound.assumptions, *assumptions))
+
     mapped = samples.mapped(calibrator)
     clean: dict[str, Estimate] = {}
     if mapped.confidence is not None:
@@ -150,7 +157,13 @@ def judge(
             counted = "certified" if one.n_certified else "all"
             claim = one.claim(bins=bins, closed=closed, samples=counted, delta=one.alpha)  # as a review of the run does
         summary = mapped.summary(k, bins=bins, closed=closed, delta=delta)
-        at.append(JudgedAt(radius, summary, claim, gain_over(mapped, k, constant[k], delta)))
+        summary = replace(
+            summary,
+            population=None if summary.population is None else assuming(summary.population),
+            population_all=assuming(summary.population_all),
+        )
+        gain = gain_over(mapped, k, constant[k], delta)
+        at.append(JudgedAt(radius, summary, claim, None if gain is None else assuming(gain)))
     return Judged(name, method, tradeoff, calibrator, clean, tuple(at))
 
 

@@ -13,7 +13,7 @@ from certcal.calibrators._path import METHODS, TRADEOFFS, path_of_parts
 from certcal.calibrators._points import Parts, check_tradeoff
 from certcal.calibrators._samples import CertifiedSamples
 from certcal.calibrators._split import sizes_in_words
-from certcal.claims import Frozen
+from certcal.claims import ORDER, Frozen, short_text
 
 IDENTITY = "as it is"
 FEW = 10
@@ -198,10 +198,11 @@ def recalibrate(
         levels = [0.0]
     constant = tuple(float(c.mean()) if c.size else None for _, c in parts.worst)
     options: dict[str, Any] = {"bins": bins, "closed": closed, "delta": delta}
-    lines = [judge(rest, None, constant, name=IDENTITY, **options)]
+    judging: dict[str, Any] = {**options, "assumptions": (ORDER,)}
+    lines = [judge(rest, None, constant, name=IDENTITY, **judging)]
     for level, fitted in zip(levels, path_of_parts(parts, levels, method), strict=True):
         name = f"{method}, λ = {level:g}"
-        lines.append(judge(rest, fitted, constant, name=name, method=method, tradeoff=level, **options))
+        lines.append(judge(rest, fitted, constant, name=name, method=method, tradeoff=level, **judging))
     front = tuple(
         FrontPoint(line.name, line.tradeoff, _scores(parts, line.calibrator), _scores(held_out, line.calibrator))
         for line in lines
@@ -238,8 +239,9 @@ def _notes(fit: CertifiedSamples, rest: CertifiedSamples, looks: int, delta: flo
     fitted, others = sizes_in_words(len(fit), len(rest))
     notes = [f"Maps were fitted to {fitted} and judged on {others}; no sample is in both parts."]
     if looks > 1:
+        level = short_text(delta, "upper")
         notes.append(
-            f"Each bound on the population may fail with probability {delta:g} of its own. To report the best of the "
+            f"Each bound on the population may fail with probability {level} of its own. To report the best of the "
             f"{looks} (maps times radii) as if it had been chosen before, divide delta by {looks} first."
         )
     if len(fit) < FEW:

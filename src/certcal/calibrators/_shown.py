@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from certcal._html import Raw, element, table
 from certcal.calibrators._split import sizes_in_words
+from certcal.claims import short_text
 
 if TYPE_CHECKING:
     from certcal.calibrators._judged import Judged, JudgedAt
@@ -32,7 +33,7 @@ def markup(found: Recalibration) -> Raw:
     fitted, others = sizes_in_words(found.n_fit, found.n_held_out)
     caption = (
         f"Fitted to {fitted}, judged on {others}. Clean numbers are estimates; the "
-        f"population's hold except with probability {found.settings['delta']:g} each"
+        f"population's hold except with probability {short_text(found.settings['delta'], 'upper')} each"
     )
     shown = table(header, rows, caption, numeric=range(1, len(header)), row_headers=True)
     return element("div", element("p", verdict(found)), shown)

@@ -16,6 +16,9 @@ _SPLIT = 0x5EC7
 def split_positions(n: int, fraction: float = 0.5, seed: int = 0) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Positions of the samples to fit to, and of the others, both ascending.
 
+    The others are fresh draws if the order of the samples does not depend on what they hold (or the seed was drawn at
+    random): :data:`certcal.claims.ORDER`.
+
     Parameters
     ----------
     n

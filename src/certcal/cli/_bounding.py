@@ -10,6 +10,7 @@ import click
 
 from certcal import __version__
 from certcal._checks import InputError
+from certcal.claims import short_text
 from certcal.cli._progress import Waiting
 from certcal.data import load_table
 from certcal.report._text import counted
@@ -152,8 +153,9 @@ def _bounds(predictions: Predictions, asked: Question) -> dict[str, Bound]:
 
 
 def _notes(found: Mapping[str, Bound], asked: Question) -> str:
+    level = short_text(asked.delta, "upper")
     text = (
-        f"Numbers are rounded in the safe direction. Each bound may fail with probability {asked.delta:g} of its own: "
+        f"Numbers are rounded in the safe direction. Each bound may fail with probability {level} of its own: "
         f"choose one before looking, since that the best of these {len(found)} fails has up to {len(found)} times the "
         "probability. The true error can be above the binned one, never below it."
     )

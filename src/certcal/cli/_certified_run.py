@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from certcal._checks import InputError
+from certcal.claims import short_text
 from certcal.cli._certified_table import common_notes
 from certcal.cli._progress import Waiting
 from certcal.cli._rivals import prepare_rivals, run_methods
@@ -191,7 +192,7 @@ def describe_run(run: Run, counts: Counts, one: Certificates, *, several: bool =
     n, away = len(counts), one.n_abstained
     whole = "" if n == run.manifest.samples else f" of {run.manifest.samples:,}"
     noise = NOISE_NAMES[counts.noise]
-    level = f"alpha {one.alpha:g} {'in all' if one.familywise else 'each'}"
+    level = f"alpha {short_text(one.alpha, 'upper')} {'in all' if one.familywise else 'each'}"
     kind = "certificates compared" if several else f"{one.confidence} certificates"
     return (
         f"{n:,}{whole} samples, {away:,} abstained ({away / n:.1%}); {noise}, sigma {counts.sigma:g}, "
@@ -200,18 +201,18 @@ def describe_run(run: Run, counts: Counts, one: Certificates, *, several: bool =
 
 
 def _notes(lines: Sequence[Line], found: Sequence[Certificates], asked: Request, settings: Mapping[str, Any]) -> str:
-    one = found[0]
+    one, alpha = found[0], short_text(asked.alpha, "upper")
     text = common_notes(lines, settings)
     many_tangents = "tangent" in asked.kinds and len(lines) > len(asked.kinds)
     if asked.familywise:
         where = " at each radius" if many_tangents else ""
-        text += f" All {one.n:,} certificates hold together{where} except with probability {asked.alpha:g} over the "
+        text += f" All {one.n:,} certificates hold together{where} except with probability {alpha} over the "
         text += "noise."
     else:
         failed = one.failures(asked.alpha).count
         text += (
-            f" Each certificate may fail with probability {asked.alpha:g} over the noise; more than {failed:,} of "
-            f"{one.n:,} fail with probability at most {asked.alpha:g}, and what {failed:,} can add to the ECE is in "
+            f" Each certificate may fail with probability {alpha} over the noise; more than {failed:,} of "
+            f"{one.n:,} fail with probability at most {alpha}, and what {failed:,} can add to the ECE is in "
             "the claim. The other numbers on these samples hold where the certificates do; --familywise makes all hold."
         )
     if len(asked.kinds) > 1:

@@ -88,12 +88,12 @@ def _run(folder: Path, options: Mapping[str, Any], waiting: Waiting) -> Source:
         counts, [float(radius) for radius in radii], alpha=alpha, confidence=word, familywise=options["familywise"]
     )
     made = replace(made, source=str(folder), fingerprint=samples_of(run.manifest, counts))
-    one = made.certificates[0]
+    one, level = made.certificates[0], short_text(alpha, "upper")
     if options["familywise"]:
-        note = f"All {len(made):,} certificates hold together except with probability {alpha:g} over the noise."
+        note = f"All {len(made):,} certificates hold together except with probability {level} over the noise."
     else:
         note = (
-            f"Each certificate may fail with probability {alpha:g} over the noise. The claim counts those that do; the "
+            f"Each certificate may fail with probability {level} over the noise. The claim counts those that do; the "
             "other numbers on these samples hold where the certificates do."
         )
     origin = IntervalOrigin(one.confidence, one.noise, one.assumptions)

@@ -101,7 +101,7 @@ def common_notes(lines: Sequence[Line], settings: Mapping[str, Any]) -> str:
     text = f"Bins are {BRACKETS[str(settings['closed'])]}. Numbers are rounded in the safe direction."
     if len(lines) > 1:
         text += f" ECE has {settings['bins']} bins; its bound is for the population, and each line's may fail with "
-        text += f"probability {settings['delta']:g} of its own: choose a line before looking."
+        text += f"probability {short_text(settings['delta'], 'upper')} of its own: choose a line before looking."
     if any(line.summary.n_certified < line.summary.n for line in lines):
         text += " Over all samples, those that are not certified may have any confidence and be right or wrong."
     return text

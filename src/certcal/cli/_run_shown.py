@@ -11,6 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from certcal import __version__
+from certcal.claims import short_text
 from certcal.cli._show import Output
 from certcal.report._text import printable
 from certcal.report.results import for_json
@@ -114,7 +115,7 @@ def _lines(run: Run, state: State) -> list[tuple[str, str]]:
     if found is not None:
         lines += [
             ("correct", f"{found.correct:.1%} of samples"),
-            ("abstained", f"{found.abstained:.1%} of samples, at alpha {found.alpha:g}"),
+            ("abstained", f"{found.abstained:.1%} of samples, at alpha {short_text(found.alpha, 'upper')}"),
             ("votes", f"{found.votes:.1%} for the chosen class, on average"),
             ("invalid outputs", _invalid(found.invalid, run.manifest)),
         ]

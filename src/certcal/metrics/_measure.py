@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from certcal._checks import InputError, bin_counts, choice
 from certcal._html import table
+from certcal._rounding import percent_text
 from certcal.binning import CLOSED, BinTable, equal_width_edges, mass_edges, sums
 from certcal.claims import Estimate
 from certcal.metrics import _binned as binned
@@ -88,7 +89,7 @@ class Measurements:
         spread = [row.interval for row in self.rows if row.interval is not None]
         header = ["metric", "bins", "value"]
         if spread:
-            header.append(f"{spread[0].level:.0%} {spread[0].method} bootstrap interval")
+            header.append(f"{percent_text(spread[0].level)} {spread[0].method} bootstrap interval")
         rows = [
             (
                 row.name,

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from certcal._checks import choice, score_pair
 from certcal._html import table as html_table
+from certcal._rounding import percent_text
 from certcal.binning import CLOSED, BinTable, edges_for, sums
 from certcal.metrics._binned import ece_of
 from certcal.metrics._bootstrap import Atoms, check_request, make_atoms, table_of
@@ -66,7 +67,7 @@ class Reliability:
         bins = self.table
         header = ["confidence", "samples", "mean confidence", "accuracy", "accuracy − confidence"]
         if self.lower is not None:
-            header.append(f"{self.level:.0%} bootstrap band (asymptotic)")
+            header.append(f"{percent_text(self.level)} bootstrap band (asymptotic)")
         rows: list[list[str]] = []
         for m in np.flatnonzero(bins.count):
             confidence, accuracy = bins.mean_confidence[m], bins.accuracy[m]

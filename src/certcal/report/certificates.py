@@ -13,7 +13,7 @@ from rich.console import Console, ConsoleOptions, RenderResult
 from rich.table import Table
 from rich.text import Text
 
-from certcal.claims import Bound, round_outward
+from certcal.claims import Bound, round_outward, short_text
 from certcal.report._text import printable
 from certcal.report.results import Line, Method
 from certcal.report.terminal import frame
@@ -93,7 +93,8 @@ def summary_table(summary: CertifiedSummary) -> Table:
     table.add_row(Text("The same ECE in the population", style="bold"))
     bounds = (summary.population, summary.population_all)
     certified, everything = (None if bound is None else bound.text for bound in bounds)
-    row(f"each except with probability {summary.settings['delta']:g}", "", certified or UNDEFINED, "", everything or "")
+    level = short_text(summary.settings["delta"], "upper")
+    row(f"each except with probability {level}", "", certified or UNDEFINED, "", everything or "")
     for sign, (term, name) in zip("=++", TERMS.items(), strict=True):
         row(f"  {sign} {name}", "", _term(summary.population, term), "", _term(summary.population_all, term))
     return table

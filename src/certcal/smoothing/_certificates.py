@@ -227,7 +227,7 @@ class Certificates:
             failed = self.failures(delta, samples)
             ledger, more = Ledger(delta).spend(f"more than {failed.count} certificates fail", delta), failed.term
             settings |= {"alpha per sample": self.alpha, "failing certificates": failed.count}
-        value = min(1.0, move_outward(worst.value + worst.rounding + more, "upper", 1e-15))
+        value = min(1.0, move_outward(worst.value + more, "upper", 1e-15))
         name = "calibration error of the smoothed classifier"
         name += "" if self.recalibration is None else f", recalibrated by {self.recalibration}"
         return Certificate(name, value, "upper", self.radius, ledger, worst.n, self.assumptions, settings)

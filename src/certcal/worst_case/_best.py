@@ -12,7 +12,7 @@ from certcal.metrics._binned import ece_of
 from certcal.worst_case._bins import Bins
 from certcal.worst_case._intervals import Intervals
 from certcal.worst_case._program import Program
-from certcal.worst_case._result import WorstCase
+from certcal.worst_case._result import WorstCase, outward
 
 Floats = NDArray[np.float64]
 
@@ -25,7 +25,7 @@ def smallest_calibration_error(name: str, program: Program, intervals: Intervals
     A free sample can cancel at most 1 of Σ_m |S_m|, and adds nothing when it is certain and right.
     """
     bins, n = program.bins, len(kept)
-    proved = max(0.0, -program.solve(sense=-1)[0])
+    proved = -program.solve(sense=-1)[0]
     z = smallest_found(kept, bins)
     total = ece_of(sums(z, kept.correct, None, bins.given, bins.closed)) * n
     settings: dict[str, Any] = {"bins": bins.given.size - 1, "closed": bins.closed}
@@ -38,7 +38,7 @@ def smallest_calibration_error(name: str, program: Program, intervals: Intervals
         return whole, sums(whole[used], c[used], None, bins.given, bins.closed)
 
     def result(free: int, rest: float, more: dict[str, Any], everything: WorstCase | None = None) -> WorstCase:
-        value, end = total / (n + free), max(0.0, proved - free) / (n + free)
+        value, end = total / (n + free), outward((proved - free) / (n + free), bins.rounding, "lower")
         return WorstCase(
             name,
             value,

@@ -51,6 +51,17 @@ class Bins:
         """Number of bins that a confidence can be in."""
         return self.edges.size - 1
 
+    @property
+    def rounding(self) -> float:
+        """Bound on the rounding error of a worst calibration error (see :mod:`certcal._kernels.signs`).
+
+        In units of 2^-52, for sums over n samples: one rounding of each confidence to a multiple of 2^-50 gives 2n. A
+        bin's sums have at most 2 bins additions, each off by half the number of its samples, so that those of all bins
+        give bins · n; so do the additions along the bins and between runs, of numbers up to n. What is done once per
+        cell or bin (differences, products with an edge) or once at all gives less than 6n.
+        """
+        return 2.0**-52 * (16 + 2 * self.count)
+
     def locate(self, values: NDArray[Any]) -> NDArray[np.int64]:
         """Bin of every value, among those that are kept."""
         from certcal._kernels.bins import locate

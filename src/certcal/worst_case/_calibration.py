@@ -14,7 +14,7 @@ from certcal.worst_case._best import smallest_calibration_error
 from certcal.worst_case._cells import UNIT, squares
 from certcal.worst_case._intervals import NOTHING, Intervals
 from certcal.worst_case._program import Program
-from certcal.worst_case._result import WorstCase
+from certcal.worst_case._result import WorstCase, outward
 from certcal.worst_case._witness import witness
 
 NAME = "calibration error"
@@ -114,7 +114,7 @@ def _result(
 
     return WorstCase(
         NAME,
-        total / n,
+        outward(total / n, bins.rounding),
         n,
         bins.spread(signs),
         None if intervals is None else attain,

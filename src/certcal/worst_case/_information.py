@@ -38,6 +38,9 @@ UNDEFINED = "undefined"
 # What the rounding of block means can add to a resolution: their squared differences.
 _NEGLIGIBLE = 1e-20
 
+# Of a difference of numbers up to 1.
+_ROUNDING = 64 * 2.0**-52
+
 
 @dataclass(frozen=True)
 class Information:
@@ -211,7 +214,7 @@ def taken_apart(brier: WorstCase | None, kept: Intervals | None) -> Information:
     resolved, least = _resolution(kept, right)
     # No relative error is large: the terms behind it are not negative, and those of the constant are exact.
     resolution = 0.0 if least == 0 else move_outward(max(resolved - _NEGLIGIBLE, least), "lower", 1e-12)
-    miscalibration = move_outward(max(0.0, brier.value - constant + resolved) + brier.rounding, "upper")
+    miscalibration = move_outward(max(0.0, brier.value - constant + resolved) + _ROUNDING, "upper")
     these = f"on {these_samples(n)}"
     texts = round_outward(min(1.0, miscalibration), "upper"), round_outward(resolution, "lower"), _up(uncertainty)
     return Information(

@@ -18,12 +18,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from certcal._select import running
+from certcal._select import running_shares
 from certcal.metrics import ks_error as plain_ks_error
 from certcal.worst_case._intervals import Intervals, check_intervals
-from certcal.worst_case._result import WorstCase
+from certcal.worst_case._result import WorstCase, outward
 
 Floats = NDArray[np.float64]
+
+# Of a value: running sums of shares are off by half a unit of 2^-52 per sample, as is each of the at most eight other
+# additions and products of numbers up to n.
+ROUNDING = 8 * 2.0**-52
 
 
 def ks_error(lower: Any, upper: Any, correct: Any, *, certified: Any = None, best: bool = False) -> WorstCase:
@@ -38,7 +42,7 @@ def ks_error(lower: Any, upper: Any, correct: Any, *, certified: Any = None, bes
 
     Examples
     --------
-    >>> ks_error([0.25, 0.5], [0.75, 0.5], [1, 0]).value
+    >>> round(ks_error([0.25, 0.5], [0.75, 0.5], [1, 0]).value, 12)
     0.375
     """
     intervals = check_intervals(lower, upper, correct, certified)
@@ -51,7 +55,7 @@ def ks_error(lower: Any, upper: Any, correct: Any, *, certified: Any = None, bes
         everything = _all_samples(kept, intervals)
     return WorstCase(
         "KS error",
-        value / len(kept),
+        outward(value / len(kept), ROUNDING),
         len(kept),
         None,
         lambda: (_witness(intervals, threshold, sign), None),
@@ -79,7 +83,7 @@ def curves(intervals: Intervals) -> tuple[Floats, Floats, Floats, Floats]:
     def up_to(places: Floats, sizes: Floats) -> Floats:
         """Σ of the sizes at places <= t for every t."""
         order = np.argsort(places, kind="stable")
-        sums = np.concatenate(([0.0], running(sizes[order])))
+        sums = np.concatenate(([0.0], running_shares(sizes[order])))
         return sums[np.searchsorted(places[order], t, side="right")]
 
     rise = up_to(low[right], 1 - low[right]) - up_to(high[~right], low[~right])
@@ -116,9 +120,8 @@ def _all_samples(kept: Intervals, intervals: Intervals) -> WorstCase:
         limit = np.nextafter(threshold, -1.0) if sign == -2 else threshold
         return np.where(np.isnan(chosen), 0.0 if sign > 0 else limit, chosen), None
 
-    return WorstCase(
-        "KS error", value / len(intervals), len(intervals), None, witness, settings={"uncertified": "free"}
-    )
+    value = outward(value / len(intervals), ROUNDING)
+    return WorstCase("KS error", value, len(intervals), None, witness, settings={"uncertified": "free"})
 
 
 def _best(kept: Intervals, intervals: Intervals) -> WorstCase:
@@ -128,7 +131,8 @@ def _best(kept: Intervals, intervals: Intervals) -> WorstCase:
     max(0, -G₊(t), -G₋(t)) for every t, and the smallest KS error at least the largest of these.
     """
     _, rise, fall, fall_before = curves(kept)
-    proved = max(0.0, -float(rise.min()), -float(fall.min()), -float(fall_before.min())) / len(kept)
+    lowest = max(-float(rise.min()), -float(fall.min()), -float(fall_before.min())) / len(kept)
+    proved = outward(lowest, ROUNDING, "lower")
     low, high = kept.lower.astype(np.float64), kept.upper.astype(np.float64)
     tried = [np.clip(low + share * (high - low), low, high) for share in (0.0, 0.25, 0.5, 0.75, 1.0)]
     # A common level for all samples makes the sums cancel as far as the intervals allow.

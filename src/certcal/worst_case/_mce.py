@@ -15,13 +15,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from certcal._checks import choice
+from certcal._select import running_shares
 from certcal.binning import CLOSED, BinTable, edges_for, sums
 from certcal.worst_case._bins import Bins
 from certcal.worst_case._intervals import Intervals, check_intervals
-from certcal.worst_case._result import WorstCase
+from certcal.worst_case._result import WorstCase, outward
 
 Floats = NDArray[np.float64]
 NAME = "maximum calibration error"
+
+# Of a mean gap: the running sums, the gaps, their multiples, two additions and a division are each off by at most half
+# a unit of 2^-52 per sample.
+ROUNDING = 8 * 2.0**-52
 
 
 def mce(
@@ -40,7 +45,7 @@ def mce(
 
     Examples
     --------
-    >>> mce([0.25, 0.625], [0.25, 0.75], [1, 1], bins=2).value
+    >>> round(mce([0.25, 0.625], [0.25, 0.75], [1, 1], bins=2).value, 12)
     0.75
     """
     intervals = check_intervals(lower, upper, correct, certified)
@@ -56,14 +61,20 @@ def mce(
         more = search.best(free)
         everything = WorstCase(
             NAME,
-            more.value,
+            outward(more.value, ROUNDING),
             len(intervals),
             None,
             lambda: search.witness(more, intervals, free=True),
             settings={**settings, "uncertified": "free"},
         )
     return WorstCase(
-        NAME, found.value, len(kept), None, lambda: search.witness(found, intervals), everything, settings=settings
+        NAME,
+        outward(found.value, ROUNDING),
+        len(kept),
+        None,
+        lambda: search.witness(found, intervals),
+        everything,
+        settings=settings,
     )
 
 
@@ -148,7 +159,8 @@ def _best_mean(forced: Floats, chosen: Floats, worth: Floats, counts: NDArray[np
     order = np.argsort(-gaps, kind="stable")
     gaps, times = gaps[order], times[order]
     number = forced.size + np.concatenate(([0.0], np.cumsum(times)))
-    total = forced.sum() + np.concatenate(([0.0], np.cumsum(gaps * times)))
+    must = running_shares(forced)[-1] if forced.size else 0.0
+    total = must + np.concatenate(([0.0], running_shares(gaps * times)))
     means = np.divide(total, number, out=np.full(number.size, -np.inf), where=number > 0)
     k = int(np.argmax(means))
     return float(means[k]), float(gaps[k - 1]) if k else np.inf

@@ -73,8 +73,7 @@ def population_bound(
         )
     alpha = float(short_text(alpha, "upper"))  # the assumption as it is printed is the one that is paid for
     n = worst_case.n
-    attained = min(1.0, worst_case.value + worst_case.rounding)
-    chernoff = _largest_mean(attained, math.log(2 / delta) / n) - worst_case.value
+    chernoff = _largest_mean(worst_case.value, math.log(2 / delta) / n) - worst_case.value
     bernstein = math.inf
     if n > 1:
         level = math.log(4 / delta)  # ln(2 / δ₂)
@@ -82,7 +81,7 @@ def population_bound(
         bernstein = math.sqrt(2 * variance * level / n) + 7 * 2 * level / (3 * (n - 1))
     deviation = min(chernoff, bernstein)
     failures = 2 * alpha / (1.0 if certified_fraction is None else certified_fraction)
-    total = move_outward(worst_case.value + worst_case.rounding + deviation + failures, "upper", 1e-15)
+    total = move_outward(worst_case.value + deviation + failures, "upper", 1e-15)
     settings = {"alpha": alpha, "deviation": "Chernoff" if chernoff <= bernstein else "Bernstein"}
     if total > 1:
         settings["sum of the terms"] = "capped at 1"

@@ -19,6 +19,20 @@ from certcal.claims import Frozen, in_words, move_outward, round_outward, these_
 Attained = tuple[NDArray[Any], BinTable | None]
 
 
+def outward(value: float, error: float, side: str = "upper", ceiling: float = 1.0) -> float:
+    """A value that was computed to within an error, on the safe side of the exact one, from 0 to what it cannot exceed.
+
+    Examples
+    --------
+    >>> outward(0.5, 2**-40) - 0.5 > 2**-40, outward(1.0, 2**-40), outward(0.0, 2**-40, "lower")
+    (True, 1.0, 0.0)
+    """
+    if error == 0 or not math.isfinite(value):
+        return value
+    moved = move_outward(value + (error if side == "upper" else -error), side)
+    return min(ceiling, max(0.0, moved))
+
+
 @dataclass(frozen=True, eq=False)
 class WorstCase:
     """The largest (or smallest) value of a metric over all confidences inside their intervals.
@@ -28,7 +42,8 @@ class WorstCase:
     name
         The metric.
     value
-        The extreme value; over the certified samples when a mask was given.
+        The extreme value, rounded outward: never below the largest, nor above the smallest, in exact arithmetic. Over
+        the certified samples when a mask was given.
     signs
         +1 or -1 per bin for the calibration error (is the bin's accuracy above its confidence?), else None.
     n
@@ -43,8 +58,6 @@ class WorstCase:
         The same with uncertified samples free to be anything, when a mask was given.
     settings
         Bins and their closure.
-    ceiling
-        What the metric cannot exceed.
     square
         Makes ``mean_square`` when it is first asked for, or is it.
     correct
@@ -62,7 +75,6 @@ class WorstCase:
     lower_end: float | None = None
     settings: Mapping[str, Any] = field(default_factory=dict[str, Any])
     square: Callable[[], float] | float | None = field(default=None, repr=False)
-    ceiling: float = 1.0
     correct: Callable[[], NDArray[np.uint8]] | NDArray[np.uint8] | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
@@ -124,24 +136,9 @@ class WorstCase:
 
     @property
     def text(self) -> str:
-        """What is claimed, as printed: the value rounded up, or the proved lower end rounded down.
-
-        The sums behind a value are rounded, so that much is given away first.
-        """
-        side = "upper" if self.extreme == "highest" else "lower"
+        """What is claimed, as printed: the value rounded up, or the proved lower end rounded down."""
         claimed = self.value if self.lower_end is None else self.lower_end
-        moved = move_outward(claimed + (self.rounding if side == "upper" else -self.rounding), side)
-        return round_outward(min(self.ceiling, max(0.0, moved)), side)
-
-    @property
-    def rounding(self) -> float:
-        """Bound on the rounding error of the value.
-
-        The sums of cells are exact but for one rounding of each confidence. A bin adds up at most twice as many cells
-        as there are bins, and the signs twice as many terms again: 4 bins additions of numbers that are at most n.
-        """
-        size = max(1.0, self.value) if math.isfinite(self.value) else 0.0
-        return size * 2.0**-52 * (64 + 2 * int(self.settings.get("bins", 1)))
+        return round_outward(claimed, "upper" if self.extreme == "highest" else "lower")
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Copy or send with the witness made; the function that makes it stays behind."""

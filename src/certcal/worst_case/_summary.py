@@ -12,7 +12,7 @@ import numpy as np
 
 from certcal._html import element, table
 from certcal.bounds import clopper_pearson
-from certcal.claims import Bound, Frozen, in_words, round_outward, these_samples
+from certcal.claims import Bound, Frozen, in_words, round_outward, short_text, these_samples
 from certcal.worst_case._calibration import calibration_error
 from certcal.worst_case._information import Information, taken_apart
 from certcal.worst_case._intervals import Intervals, check_intervals
@@ -156,7 +156,8 @@ class CertifiedSummary:
         for ranges in self.ranges.values():
             highest = "undefined" if ranges.worst is None else ranges.worst.text
             rows.append((ranges.worst_all.name, ranges.lowest_text or "", highest, "", ranges.worst_all.text))
-        name = f"calibration error of the population, each except with probability {self.settings['delta']:g}"
+        level = short_text(self.settings["delta"], "upper")
+        name = f"calibration error of the population, each except with probability {level}"
         rows.append((name, "", "undefined" if bound is None else bound.text, "", self.population_all.text))
         header = ["claim", "certified: at least", "at most", "all: at least", "at most"]
         caption = f"{self.n_certified:,} of {self.n:,} samples are certified{in_words(self.settings)}"

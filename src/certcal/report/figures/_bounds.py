@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from certcal._checks import InputError
+from certcal.claims import short_text
 from certcal.report.figures._canvas import COLOURS, GREY, HATCHES, legend, new_figure, shortened, tidy
 
 if TYPE_CHECKING:
@@ -90,7 +91,7 @@ def _named(bounds: Any) -> list[tuple[str, Bound]]:
     if isinstance(bounds, Mapping):
         return list(bounds.items())  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
     several: list[Bound] = [bounds] if hasattr(bounds, "terms") else list(bounds)
-    return [(f"n = {bound.n:,}, δ = {bound.delta:g}", bound) for bound in several]
+    return [(f"n = {bound.n:,}, δ = {short_text(bound.delta, 'upper')}", bound) for bound in several]
 
 
 def _check(name: str, bound: Bound) -> None:

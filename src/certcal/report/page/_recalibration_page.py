@@ -9,7 +9,7 @@ from typing import Any, cast
 from certcal._html import Child, Raw, definition_list, element, join, table
 from certcal.calibrators import JudgedAt, Recalibration
 from certcal.calibrators._verdict import verdict
-from certcal.claims import Certificate
+from certcal.claims import Certificate, short_text
 from certcal.report._numbers import number
 from certcal.report._text import counted
 from certcal.report.page._claims import Claim, card, how_computed, key_numbers
@@ -258,7 +258,7 @@ def _facts(results: RecalibratedResults) -> Raw:
         ("Radii", ", ".join(radii)),
         ("Map", f"{found.method}, trade-off λ = {found.tradeoff:g} between clean (0) and certified (1) Brier score"),
         ("Bins", f"{settings['bins']:,} of equal width, {closed}"),
-        ("Delta", f"{float(settings['delta']):g}"),
+        ("Delta", short_text(float(settings["delta"]), "upper")),
     ]
     if found.before.fingerprint is not None:
         facts.append(("Fingerprint of the samples", element("code", found.before.fingerprint)))

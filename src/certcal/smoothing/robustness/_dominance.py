@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from certcal._checks import InputError
+from certcal.claims import short_text
 from certcal.smoothing.robustness._binomial import vote_radii
 from certcal.smoothing.robustness._distribution import PaDistribution, steps
 
@@ -87,7 +88,8 @@ class Dominance:
     @property
     def _statement(self) -> str:
         in_p = self.axis == "p_A"
-        curve = "P(p_A >= p)" if in_p else f"certified accuracy (draws = {self.draws}, alpha = {self.alpha:g})"
+        level = "" if self.alpha is None else short_text(self.alpha, "upper")
+        curve = "P(p_A >= p)" if in_p else f"certified accuracy (draws = {self.draws}, alpha = {level})"
         always = "whatever the setting" if in_p else "at every radius"
         if self.verdict in (FIRST, SECOND):
             better, worse = (self.first, self.second) if self.verdict == FIRST else (self.second, self.first)

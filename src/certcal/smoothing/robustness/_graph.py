@@ -125,7 +125,8 @@ class DominanceGraph:
         if self.sigma is not None:
             return f"at sigma {self.sigma:g}, by P(p_A >= p) at every p >= 1/2"
         first = self.pairs[0]
-        return f"with the best sigma at each radius (draws = {first.draws}, alpha = {first.alpha:g})"
+        level = "" if first.alpha is None else short_text(first.alpha, "upper")
+        return f"with the best sigma at each radius (draws = {first.draws}, alpha = {level})"
 
     @property
     def sentence(self) -> str:

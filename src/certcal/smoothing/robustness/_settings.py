@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any, cast
 
 from certcal._checks import InputError, share, whole_number
+from certcal.claims import short_text
 from certcal.smoothing.robustness._compare import Compared
 from certcal.smoothing.robustness._distribution import LEVEL, MOST_DRAWS, ConvertedAccuracy
 
@@ -29,7 +30,7 @@ class Setting:
     @property
     def text(self) -> str:
         """In words."""
-        return f"N = {self.draws:,}, alpha = {self.alpha:g}"
+        return f"N = {self.draws:,}, alpha = {short_text(self.alpha, 'upper')}"
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON."""
