@@ -63,8 +63,9 @@ class Codes:
 
 def distinct(array: Any) -> tuple[list[Any], NDArray[Any]]:
     """Distinct values (None for missing) and, per row, which of them."""
-    if pa.types.is_dictionary(array.type):
-        array = array.dictionary_decode()
+    if pa.types.is_dictionary(array.type):  # not decoded: a long text that is often repeated would take all memory
+        encoded = compute.dictionary_encode(array.indices, null_encoding="encode")
+        return array.dictionary.take(encoded.dictionary).to_pylist(), to_numpy(encoded.indices)
     encoded = compute.dictionary_encode(array, null_encoding="encode")
     return encoded.dictionary.to_pylist(), to_numpy(encoded.indices)
 
