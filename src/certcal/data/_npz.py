@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from certcal._checks import InputError
+from certcal._durable import open_regular
 from certcal.data._table import Column, Kind, Table, check_column_count, check_memory, damaged, reading
 
 _NPY = ".npy"
@@ -172,7 +173,7 @@ def _archive(path: Path) -> Generator[zipfile.ZipFile, None, None]:
     """A zip archive whose every failure is one sentence."""
     with reading(path, "npz archive"):
         try:
-            with zipfile.ZipFile(path) as archive:
+            with open_regular(path) as stream, zipfile.ZipFile(stream) as archive:
                 yield archive
         except (zipfile.BadZipFile, RuntimeError, NotImplementedError) as error:
             raise InputError(damaged(path, "npz archive", error)) from error

@@ -40,12 +40,12 @@ class ParquetTable(Table):
 
 def _largest(file: Any, columns: tuple[str, ...]) -> int:
     """Bytes of the largest column of a row group that is compressed more than pages of usual size are."""
-    largest = 0
+    largest, wanted = 0, set(columns)
     for index in range(file.metadata.num_row_groups):
         group = file.metadata.row_group(index)
         for place in range(group.num_columns):
             chunk = group.column(place)
-            if chunk.path_in_schema.partition(".")[0] in columns or chunk.path_in_schema in columns:
+            if chunk.path_in_schema.partition(".")[0] in wanted or chunk.path_in_schema in wanted:
                 size = chunk.total_uncompressed_size
                 if size > _HONEST_RATIO * chunk.total_compressed_size:
                     largest = max(largest, size)

@@ -301,6 +301,6 @@ def _require(columns: tuple[Column, ...], by: str) -> None:
     if by not in names:
         from difflib import get_close_matches
 
-        near = get_close_matches(by, names, n=1)
+        near = get_close_matches(by, [name for name in names[:1000] if len(name) <= 100], n=1)
         hint = f"; did you mean {near[0]!r}?" if near else f"; the columns are {', '.join(map(repr, names[:20]))}"
         raise InputError(f"--by: there is no column {by!r}{hint}")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import zlib
 from abc import ABC, abstractmethod
+from collections import Counter
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -89,10 +90,11 @@ class Table(ABC):
         numbers
             Columns to parse as float64 in formats without types (CSV); the other columns of such formats are text.
         """
+        there = Counter(self.names)
         for name in columns:
-            times = self.names.count(name)
+            times = there[name]
             if times == 0:
-                raise InputError(f"{self.path}: there is no column {name!r}; the columns are {', '.join(self.names)}")
+                raise InputError(f"{self.path}: there is no column {name!r}; the columns are {', '.join(there)}")
             if times > 1:
                 raise InputError(f"{self.path}: {times} columns are called {name!r}; rename them apart")
         if size < 1:

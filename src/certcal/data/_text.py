@@ -87,7 +87,8 @@ class TextTable(Table):
         """The first ragged row or unreadable number, as a sentence."""
         records = self._records()
         _, header = next(records)
-        numeric = {header.index(name): name for name, kind in types.items() if kind == pa.float64() and name in header}
+        places = {name: place for place, name in reversed(list(enumerate(header)))}
+        numeric = {places[name]: name for name, kind in types.items() if kind == pa.float64() and name in places}
         for row, (line, fields) in enumerate(records, start=1):
             if len(fields) != len(header):
                 return (

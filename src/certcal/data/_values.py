@@ -6,6 +6,7 @@ Rows are counted from 1, the way people count the rows of a table below its head
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -187,8 +188,9 @@ def class_numbers(
         raise InputError(f"column {column!r} holds {array.type}, not classes; name another column")
     values, positions = distinct(array)
     table = np.empty(len(values), np.int64)
+    exact, alike = _places(classes or (), str), _places(classes or (), str.casefold)
     for index, value in enumerate(values):
-        code = _class_number(class_name(value), classes, is_ordered)
+        code = _class_number(class_name(value), exact, alike, is_ordered)
         if code is None:
             row = first_row + int(np.argmax(positions == index)) + 1
             raise InputError(f"column {column!r}, row {row} is {str(value)[:80]!r}, {_expected(classes)}")
@@ -196,12 +198,18 @@ def class_numbers(
     return table[positions]
 
 
-def _class_number(name: str, classes: tuple[str, ...] | None, is_ordered: bool) -> int | None:
-    known = classes or ()
-    exact = [index for index, known_name in enumerate(known) if known_name == name]
-    alike = exact or [index for index, known_name in enumerate(known) if known_name.casefold() == name.casefold()]
-    if len(alike) == 1:
-        return alike[0]
+def _places(classes: tuple[str, ...], form: Callable[[str], str]) -> dict[str, list[int]]:
+    """Where each class is, by a form of its name."""
+    found: dict[str, list[int]] = {}
+    for index, name in enumerate(classes):
+        found.setdefault(form(name), []).append(index)
+    return found
+
+
+def _class_number(name: str, exact: dict[str, list[int]], alike: dict[str, list[int]], is_ordered: bool) -> int | None:
+    places = exact.get(name) or alike.get(name.casefold(), [])
+    if len(places) == 1:
+        return places[0]
     if is_ordered and re.fullmatch(r"[+-]?[0-9]{1,18}", name):
         return int(name)
     return None
