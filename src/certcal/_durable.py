@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import platform
 import re
@@ -10,6 +11,7 @@ import stat
 import sys
 from collections.abc import Generator
 from pathlib import Path
+from typing import BinaryIO
 
 from certcal._checks import InputError
 
@@ -18,6 +20,37 @@ LOCK = ".lock"
 _TEMPORARY = ".certcal-tmp"
 _CAREFULLY = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
 _HOLDER = re.compile(rb"\d+ on [^\n]*\n")
+_OPENED = ("/dev/stdin", "/dev/fd/", "/proc/self/fd/")
+
+
+def open_regular(path: str | os.PathLike[str]) -> BinaryIO:
+    """Open a file to read. A named pipe, which would block until somebody writes to it, or a device is refused.
+
+    What the shell has opened for us (/dev/stdin, /dev/fd/63) is read as it is.
+
+    Examples
+    --------
+    >>> with open_regular(__file__) as stream:
+    ...     stream.readable()
+    True
+    >>> open_regular(os.devnull)
+    Traceback (most recent call last):
+        ...
+    certcal._checks.InputError: /dev/null: this is not a regular file; give one
+    """
+    given = os.fspath(path)
+    return open(given, "rb") if given.startswith(_OPENED) else open(given, "rb", opener=_regular)
+
+
+def _regular(path: str, flags: int) -> int:
+    descriptor = os.open(path, flags | getattr(os, "O_NONBLOCK", 0))  # opening a pipe to which nobody writes blocks
+    kind = os.fstat(descriptor).st_mode
+    if stat.S_ISREG(kind):
+        return descriptor
+    os.close(descriptor)
+    if stat.S_ISDIR(kind):
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), path)
+    raise InputError(f"{path}: this is not a regular file; give one")
 
 
 def write_durably(path: Path, content: bytes) -> None:

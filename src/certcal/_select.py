@@ -22,6 +22,9 @@ Blocks = Callable[[], Iterable[tuple[NDArray[Any], Floats | None]]]
 # weights such as 0.1 choose the same edges as no weights although their sums are rounded.
 SLACK = 1e-11
 
+# Values that may wait before equal ones among them become one.
+_PENDING = 1 << 16
+
 
 def quantiles(blocks: Blocks, bins: int, closed: str) -> Floats:
     """The M - 1 inner edges of equal-mass bins (see :func:`certcal.binning.equal_mass_edges`).
@@ -69,8 +72,7 @@ class Quantiles:
         self._grid: Any = None
         self._per_bucket = np.zeros(0)
         self._wanted = np.zeros(0, np.bool_)
-        self._values: list[NDArray[Any]] = []
-        self._weights: list[Floats] = []
+        self._kept = Distinct(1)
 
     def count(self, z: NDArray[Any], w: Floats | None) -> None:
         """First pass: add the weight of a block to its buckets."""
@@ -92,21 +94,24 @@ class Quantiles:
     def look(self, z: NDArray[Any], w: Floats | None) -> None:
         """Second pass: keep the samples of a block that lie in such a bucket."""
         chosen = wanted_positions(z, self._wanted, self._grid)
-        self._values.append(z[chosen])
-        if w is not None:
-            self._weights.append(w[chosen])
+        if w is None:
+            values, counts = np.unique(z[chosen], return_counts=True)
+            self._kept.add(values, counts.astype(np.float64)[:, None])
+        else:
+            self._kept.add(z[chosen], w[chosen][:, None])
+
+    @property
+    def kept(self) -> int:
+        """How many values are kept."""
+        return self._kept.size
 
     def edges(self, bins: int) -> Floats:
         """The inner edges."""
         if bins == 1:
             return np.empty(0)
         holding, thresholds, side = self._holding(bins)
-        values = np.concatenate(self._values)
-        if self._weights:
-            order = np.argsort(values, kind="stable")
-            values, up_to = values[order], running(np.concatenate(self._weights)[order])
-        else:
-            values, up_to = np.sort(values), np.arange(1.0, values.size + 1)
+        values, weights = self._kept.settled()
+        up_to = running(weights[:, 0])
         # Weight of the buckets that were not gathered, to be added in front of each gathered value.
         skipped = running(np.where(self._wanted, 0.0, self._per_bucket))
         goals = thresholds - skipped[holding]
@@ -122,6 +127,52 @@ class Quantiles:
         thresholds = shares * total + (SLACK if self._closed == "left" else -SLACK) * total
         side: Literal["left", "right"] = "right" if self._closed == "left" else "left"
         return np.searchsorted(reached, thresholds, side), thresholds, side
+
+
+class Distinct:
+    """Distinct values in increasing order, each with the sums of what came with it: a value that returns takes no room.
+
+    Examples
+    --------
+    >>> kept = Distinct(1)
+    >>> kept.add(np.array([0.5, 1.0, 1.0]), np.ones((3, 1)))
+    >>> kept.add(np.array([1.0, 0.25]), np.ones((2, 1)))
+    >>> values, sums = kept.settled()
+    >>> values.tolist(), sums[:, 0].tolist(), kept.size
+    ([0.25, 0.5, 1.0], [1.0, 1.0, 3.0], 3)
+    """
+
+    def __init__(self, width: int) -> None:
+        self._values: list[NDArray[Any]] = []
+        self._sums: list[Floats] = [np.empty((0, width))]
+        self._merged = 0
+        self.size = 0
+
+    def add(self, values: NDArray[Any], sums: Floats) -> None:
+        """Add values, and a row of sums for each."""
+        values, sums = _merged(values, sums)
+        self._values.append(values)
+        self._sums.append(sums)
+        self.size += values.size
+        if self.size > 2 * self._merged + _PENDING:
+            self.settled()
+
+    def settled(self) -> tuple[NDArray[Any], Floats]:
+        """The values and their sums."""
+        if len(self._values) != 1:
+            values, sums = _merged(np.concatenate([np.empty(0, np.float32), *self._values]), np.concatenate(self._sums))
+            self._values, self._sums = [values], [sums]
+        self._merged = self.size = self._values[0].size
+        return self._values[0], self._sums[-1]
+
+
+def _merged(values: NDArray[Any], sums: Floats) -> tuple[NDArray[Any], Floats]:
+    """Equal values as one, with the sum of their rows; in extended precision, so that many of them add up right."""
+    order = np.argsort(values, kind="stable")
+    values = values[order]
+    last = np.flatnonzero(np.append(values[1:] != values[:-1], True)) if values.size else order
+    up_to = np.cumsum(sums[order], axis=0, dtype=np.longdouble)[last]
+    return values[last], np.diff(up_to, axis=0, prepend=0).astype(np.float64)
 
 
 def running(values: Floats) -> Floats:

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import os
 import pty
+import shutil
 import subprocess
 import sys
 import threading
+from pathlib import Path
+from shutil import ignore_patterns
 from tempfile import TemporaryFile
 
 import pytest
@@ -91,6 +94,24 @@ def test_a_table_is_measured(scores):
     assert (ran.returncode, ran.stderr) == (0, "")
     assert "ECE" in ran.stdout
     assert "\x1b" not in ran.stdout
+
+
+def test_without_a_writable_cache_kernels_are_compiled_in_the_process_and_one_line_says_so(tmp_path, scores):
+    # A file where a folder has to be: nobody can write there, not even root.
+    package = shutil.copytree(
+        Path(certcal.__file__).parent, tmp_path / "certcal", ignore=ignore_patterns("__pycache__")
+    )
+    (package / "_kernels" / "__pycache__").touch()
+    (tmp_path / "home").touch()
+    nowhere = dict.fromkeys(["HOME", "XDG_CACHE_HOME", "LOCALAPPDATA"], str(tmp_path / "home"))
+    plain = {"NUMBA_CACHE_DIR": "", "PYTHONPATH": str(tmp_path), "PYTHONDONTWRITEBYTECODE": "1"}
+    ran = run("measure", scores, "--metric", "ece", "--json", env=nowhere | plain, cwd=tmp_path)
+    assert ran.stderr == (
+        "certcal: no folder for compiled kernels is writable, so each process compiles them anew; "
+        "set NUMBA_CACHE_DIR to one\n"
+    )
+    assert ran.returncode == 0
+    assert '"ece"' in ran.stdout
 
 
 def test_plain_ascii_terminals_get_plain_ascii(scores):

@@ -7,9 +7,11 @@ import io
 import os
 import pickle
 import struct
+import tracemalloc
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -21,6 +23,7 @@ from hypothesis import strategies as st
 
 from certcal import InputError
 from certcal.data import PredictionStream, load_table, read_predictions
+from certcal.data._pieces import DoesNotFit
 
 Make = Callable[[Path], Path]
 CASES: dict[str, tuple[Make, str]] = {}
@@ -310,6 +313,17 @@ def _(folder: Path) -> Path:
     return path
 
 
+@case("entries without a size", r"array 'conf' has shape \(500000000,\) and type <U0; save numbers or text")
+def _(folder: Path) -> Path:
+    header = io.BytesIO()
+    np.lib.format.write_array_header_1_0(header, {"descr": "<U0", "fortran_order": False, "shape": (500_000_000,)})
+    path = folder / "nothing.npz"
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("conf.npy", header.getvalue())
+        archive.writestr("correct.npy", header.getvalue())
+    return path
+
+
 @case("a header that promises more than there is", r"promise\.npz: reading it needs .* GiB")
 def _(folder: Path) -> Path:
     header = io.BytesIO()
@@ -321,7 +335,7 @@ def _(folder: Path) -> Path:
     return path
 
 
-@case("an archive larger than memory", r"reading it needs .* GiB and this machine has .* GiB; write it as Parquet")
+@case("a directory that promises more than there is", r"'conf' has 4294967294 bytes where its header says 208; copy")
 def _(folder: Path) -> Path:
     path = folder / "huge.npz"
     np.savez(path, conf=np.full(10, 0.5), correct=np.ones(10))
@@ -379,6 +393,92 @@ def test_a_parquet_file_larger_than_memory_is_refused_whole_and_read_in_pieces(t
         read_predictions(path)
     first = next(iter(PredictionStream(path)))
     assert first.confidence[0] == 0.5
+
+
+def equal_rows(n: int) -> dict[str, object]:
+    return {"conf": np.full(n, 0.5), "correct": np.ones(n)}
+
+
+@pytest.mark.parametrize("codec", ["zstd", "lz4", "uncompressed"])
+def test_a_feather_file_is_asked_what_it_expands_to_before_it_is_read(tmp_path, monkeypatch, codec):
+    monkeypatch.setattr("certcal.data._table.LEAST_MEMORY", 0)
+    path = tmp_path / "equal.feather"
+    pyarrow.feather.write_feather(pa.table(equal_rows(200_000)), path, compression=codec, chunksize=100_000)
+    stream = PredictionStream(path, memory=2_000_000)
+    assert stream.rows == 200_000
+    assert stream.bytes_in_memory() > 2_000_000
+    assert [len(piece) for piece in stream] == [100_000, 100_000]
+    before = pa.total_allocated_bytes()
+    with pytest.raises(InputError, match=r"a piece of it needs 2 MB, more than the 1 MB .*; write it in smaller batch"):
+        next(iter(PredictionStream(path, memory=1_000_000)))
+    assert pa.total_allocated_bytes() == before
+
+
+def test_a_parquet_column_that_is_one_large_page_is_refused(tmp_path, monkeypatch):
+    monkeypatch.setattr("certcal.data._table.LEAST_MEMORY", 0)
+    path = tmp_path / "equal.parquet"
+    whole: dict[str, Any] = {"data_page_size": 2**31 - 1, "row_group_size": 200_000, "use_dictionary": False}
+    pq.write_table(pa.table(equal_rows(200_000)), path, compression="zstd", **whole)
+    assert len(next(iter(PredictionStream(path, memory=2_000_000)))) == 200_000
+    with pytest.raises(InputError, match=r"a piece of it needs 2 MB, more than the 1 MB .*; write smaller row groups"):
+        next(iter(PredictionStream(path, memory=1_000_000)))
+
+
+def test_a_long_text_that_is_often_repeated_is_not_repeated_in_memory(tmp_path):
+    path = tmp_path / "long.parquet"
+    names = pa.DictionaryArray.from_arrays(np.zeros(2000, np.int8), [100_000 * "a"])
+    pq.write_table(pa.table({"conf": np.full(2000, 0.5), "label": names.cast(pa.string()), "prediction": names}), path)
+    stream = PredictionStream(path)
+    batches = list(stream.table.chunks(["label", "prediction"]))
+    assert sum(column.dictionary.nbytes for batch in batches for column in batch.columns) < 1_000_000
+    assert stream.load().predictions.correct.all()
+
+
+@pytest.mark.parametrize("order", ["C", "F"])
+def test_an_npz_archive_is_read_in_pieces_unless_its_rows_are_scattered(tmp_path, monkeypatch, order):
+    monkeypatch.setattr("certcal.data._table.LEAST_MEMORY", 0)
+    path = tmp_path / "arrays.npz"
+    rows = np.asarray(np.full((100_000, 2), 0.5), order=order)
+    np.savez_compressed(path, probabilities=rows, labels=np.zeros(100_000, np.int8))
+    if order == "F":
+        with pytest.raises(InputError, match=r"arrays\.npz: reading a piece of it needs 2 MB, more than the 1 MB"):
+            PredictionStream(path, size=1000, memory=1_000_000)
+        return
+    stream = PredictionStream(path, size=1000, memory=1_000_000)
+    next(iter(stream))
+    tracemalloc.start()
+    rows_seen = sum(len(piece) for piece in stream)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert rows_seen == 100_000
+    assert peak < 500_000
+
+
+@pytest.mark.parametrize("ending", [".csv", ".csv.gz", ".csv.zst"])
+def test_text_that_expands_beyond_the_memory_is_not_loaded(tmp_path, ending):
+    path = tmp_path / f"equal{ending}"
+    with pa.output_stream(path, compression="detect") as stream:
+        stream.write(b"conf,correct\n" + 100_000 * b".5,1\n")
+    stream = PredictionStream(path, memory=1_500_000)
+    with pytest.raises(DoesNotFit, match=r"takes more than 1 MB; read it in pieces"):
+        stream.load()
+    assert sum(len(piece) for piece in stream) == 100_000
+
+
+def test_a_line_without_an_end_is_not_read_to_its_end(tmp_path):
+    path = tmp_path / "line.csv.gz"
+    with gzip.open(path, "wb", 1) as stream:
+        stream.write(b"conf,correct\n")
+        for _ in range(40):
+            stream.write(b"a" * 2**20)
+    with pytest.raises(InputError, match=r"line\.csv\.gz: this text table cannot be read"):
+        read_predictions(path)
+    tracemalloc.start()
+    with pytest.raises(InputError):
+        read_predictions(path)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 30_000_000
 
 
 def test_rows_are_counted_across_pieces(tmp_path):

@@ -187,3 +187,14 @@ def test_optional_labels_leave_nothing_else_open(columns, overrides, message):
 def test_options_choose_scores_without_labels():
     found = resolve_columns(["prob_0", "prob_1", "confidence"], {"probabilities": "prob_"}, labels="optional")
     assert (found.kind, found.is_labelled) == ("probabilities", False)
+
+
+def test_a_long_name_of_several_lines_is_looked_at_once():
+    hostile = "prob_" + "a" * 100_000 + "\n\n"  # a pattern that could be cut anywhere took 10^10 steps
+    layout = resolve_columns([hostile + "x", hostile + "y", "label"])
+    assert layout.family.columns == (hostile + "x", hostile + "y")
+    with pytest.raises(InputError, match=r"may each be the probabilities; choose with --probabilities PREFIX"):
+        resolve_columns(["prob_0", "prob_1", "softmax_" + "1" * 3, "softmax_0", "label"])
+    with pytest.raises(InputError, match=r"no column of confidences") as caught:
+        resolve_columns(["confidenc" * 10_000, "1" * 100_000 + "x"])
+    assert len(str(caught.value)) < 500

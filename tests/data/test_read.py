@@ -13,6 +13,7 @@ import pytest
 
 from certcal import InputError
 from certcal.data import PredictionStream, load_table, open_table, read_predictions
+from certcal.data._table import Table
 
 RNG = np.random.default_rng(5)
 N = 1000
@@ -259,3 +260,17 @@ def test_later_rows_of_another_type_than_the_first_are_still_read(tmp_path):
     predictions = read_predictions(path)
     assert predictions.confidence[-1] == 0.5
     assert len(predictions) == 700_001
+
+
+@pytest.mark.parametrize("ending", [".csv", ".parquet"])
+def test_each_of_many_columns_is_looked_for_once(tmp_path, monkeypatch, ending):
+    names = [f"prob_c{index}" for index in range(3000)]
+    columns = {name: [float(index == 0), float(index == 7)] for index, name in enumerate(names)}
+    table = pa.table({**columns, "label": ["c0", "C7"]})
+    path = tmp_path / f"wide{ending}"
+    pq.write_table(table, path) if ending == ".parquet" else pyarrow.csv.write_csv(table, path)
+    asked = []
+    listed = Table.names.fget
+    monkeypatch.setattr(Table, "names", property(lambda table: asked.append(1) or listed(table)))
+    assert read_predictions(path).correct.tolist() == [1, 1]
+    assert len(asked) < 10  # a list of all names for each of them made 20,000 columns take minutes

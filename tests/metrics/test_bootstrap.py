@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import json
 import math
+import tracemalloc
 from itertools import product
 from unittest import mock
 
@@ -15,7 +16,7 @@ from scipy.stats import bootstrap as scipy_bootstrap
 from scipy.stats import skew
 
 from certcal import Estimate, InputError, _threads, metrics
-from certcal.binning import bin_table, equal_width_edges
+from certcal.binning import bin_table, equal_mass_edges, equal_width_edges
 from certcal.metrics import bootstrap
 from certcal.metrics._binned import ece_of
 from certcal.metrics._bootstrap import _acceleration, interval_from, make_atoms, mean_metric, table_metric, table_of
@@ -725,3 +726,15 @@ BAD = {
 def test_bad_requests_are_refused_with_a_sentence(options, message):
     with pytest.raises(InputError, match=message):
         bootstrap(metrics.ece, [0.5, 0.6], [1, 0], **options)
+
+
+def test_more_equal_mass_bins_than_samples_take_no_memory_for_the_empty_ones():
+    z, c = np.array([0.0, 0.2, 0.5, 0.7, 1.0, 1.0]), np.array([0, 0, 1, 1, 0, 1])
+    bootstrap(metrics.equal_mass_ece, z, c, bins=20, replicates=10)
+    tracemalloc.start()
+    found = bootstrap(metrics.equal_mass_ece, z, c, bins=10_000, replicates=10)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 10_000_000  # exact sums of weights took 44 MB
+    assert found.value == metrics.ece(z, c, edges=equal_mass_edges(z, 10_000))
+    assert found.interval == bootstrap(metrics.equal_mass_ece, z, c, bins=9_000, replicates=10).interval

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import tracemalloc
 from functools import cache
 
 import numpy as np
@@ -67,6 +68,42 @@ def assert_same_values(found, expected):
 
 
 # --------------------------------------------------------------------------------------------------------------- groups
+
+
+def peak_of(call):
+    """The most bytes that a call has held at once."""
+    call()  # what is compiled and loaded on the way does not count
+    tracemalloc.start()
+    call()
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    return peak
+
+
+@pytest.mark.parametrize("weigh", [False, True])
+def test_a_confidence_that_returns_takes_no_more_memory(weigh):
+    rng = np.random.default_rng(0)
+    z = np.where(rng.random(20_000) < 0.9, 1.0, rng.random(20_000))
+    piece = Predictions.from_confidence(z, rng.random(20_000) < 0.8, np.full(20_000, 0.5) if weigh else None)
+    few, many = (peak_of(lambda n=n: measure_stream(lambda: [piece] * n)) for n in (1, 40))
+    assert many < few + 3_000_000  # 40 pieces hold 720,000 ones, which took 17 MB
+    assert math.isclose(*(measure_stream(lambda n=n: [piece] * n)["kuiper_error"].value for n in (1, 40)))
+
+
+def test_distinct_confidences_that_take_more_than_the_memory_are_refused(monkeypatch):
+    monkeypatch.setattr("certcal.metrics._passes.LEAST_MEMORY", 0)
+    pieces = cut(Predictions.from_confidence(0.5 + np.arange(200_000) * 1e-12, np.arange(200_000) % 2), 50_000)
+    assert survey_stream(lambda: pieces, memory=10**8).measurements.n == 200_000
+    with pytest.raises(InputError, match=r"distinct confidences lie so close together .*; allow more \(measure --mem"):
+        survey_stream(lambda: pieces, memory=10**7)
+
+
+def test_groups_whose_bins_take_more_than_the_memory_are_refused(monkeypatch):
+    monkeypatch.setattr("certcal.metrics._passes.LEAST_MEMORY", 0)
+    piece, codes = scored(100), np.arange(100) % 10
+    assert len(survey_stream(lambda: [(piece, codes)], bins=1000, memory=10**8).groups) == 10
+    with pytest.raises(InputError, match=r"sums in 20000 bins take about .* GB.*fewer bins or groups"):
+        survey_stream(lambda: [(piece, codes)], bins=20_000, memory=10**8)
 
 
 @pytest.mark.parametrize("make", [scored, classified])

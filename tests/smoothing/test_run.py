@@ -11,6 +11,7 @@ import resource
 import shutil
 import subprocess
 import sys
+import tracemalloc
 from dataclasses import replace
 from unittest import mock
 
@@ -25,8 +26,10 @@ from certcal.models import Source, wrap
 from certcal.models.networks import LeNet
 from certcal.smoothing import open_run
 from certcal.smoothing._probe import check_rows, noisy_inputs
+from certcal.smoothing._run import Run
 from certcal.smoothing._sampler import SamplingError
 from certcal.smoothing._task import Drawing
+from certcal.smoothing._units import Size
 from tests.smoothing import models_for_tests
 from tests.smoothing.drawing import HERE, ROOT, X, Y, assert_same_counts, digests, draw, model, shards
 
@@ -88,6 +91,21 @@ def test_an_opened_run_is_the_run_that_was_drawn(whole):
     opened = open_run(whole.path)
     assert opened.manifest == whole.manifest
     assert_same_counts(opened, whole)
+
+
+def test_samples_that_are_only_promised_take_no_memory(whole):
+    m = whole.manifest
+    many = replace(m, sizes=(Size(10**9, m.n),), unit=2**62)
+    run = Run(whole.path, many)
+    tracemalloc.start()
+    with pytest.raises(InputError, match="are not drawn yet"):
+        run.counts()
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 10_000_000
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    assert not run.state().complete
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss < before + 1_000_000
 
 
 def test_a_finished_run_is_not_drawn_again(whole, tmp_path):

@@ -12,8 +12,8 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import njit
 
+from certcal._kernels._compile import njit
 from certcal._kernels.select import bucket, make_grid
 
 SCALE_BITS = 50

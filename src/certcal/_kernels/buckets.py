@@ -6,7 +6,8 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import njit
+
+from certcal._kernels._compile import njit
 
 # Numbers added before the partial sum moves on, so that no sum loses more than about as many units in the last place.
 BLOCK = 128

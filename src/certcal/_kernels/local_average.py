@@ -10,7 +10,8 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import njit
+
+from certcal._kernels._compile import njit
 
 # Windows whose average weight is below this have their scores at the edge. The samples nearest to the point
 # answer instead.

@@ -6,7 +6,8 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import njit
+
+from certcal._kernels._compile import njit
 
 # Where the second derivative of σ(t)² in t, 2σ²(1-σ)(2-3σ), has its minimum: the larger root of 12σ² - 15σ + 4.
 _DEEPEST = (15 + 33**0.5) / 24

@@ -12,7 +12,8 @@ import math
 from typing import Any
 
 import numpy as np
-from numba import njit
+
+from certcal._kernels._compile import njit
 
 
 @njit(cache=True, nogil=True, inline="always")

@@ -10,7 +10,8 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import njit
+
+from certcal._kernels._compile import njit
 
 # Adding this to a number in [-1, 1] leaves the number, in units of 2**-44, in the lowest bits of the float.
 SHIFT = 1.5 * 2.0**8

@@ -12,7 +12,8 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import njit
+
+from certcal._kernels._compile import njit
 
 LANES = 256  # blocks worked on at once: the scratch arrays stay in the fastest cache
 GROUP = 8  # neighbouring blocks whose values are stored side by side

@@ -12,7 +12,8 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import njit
+
+from certcal._kernels._compile import njit
 
 WIDTH = 64
 LEAF = WIDTH - 1  # of the counts of a leaf one is "at or above", the next is "above"; the last one stays 0

@@ -6,7 +6,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from numba import njit
+from certcal._kernels._compile import njit
 
 
 @njit(cache=True, nogil=True)

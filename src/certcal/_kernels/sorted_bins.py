@@ -6,8 +6,8 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import njit
 
+from certcal._kernels._compile import njit
 from certcal._kernels.bins import LOW, SCALE, SCALE_BITS
 
 HIGH = 2.0**32

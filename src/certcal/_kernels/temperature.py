@@ -7,7 +7,8 @@ import math
 from typing import Any
 
 import numpy as np
-from numba import njit
+
+from certcal._kernels._compile import njit
 
 LANES = 32  # rows worked on at once: sums of a row stay in one lane, so nothing is reordered
 CHUNK = 32  # classes worked on at once: the scratch arrays stay in the fastest cache

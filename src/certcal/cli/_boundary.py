@@ -5,6 +5,9 @@ from __future__ import annotations
 import codecs
 import os
 import sys
+import warnings
+from collections.abc import Generator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -34,7 +37,10 @@ def run(command: click.Command, arguments: list[str]) -> int:
     """
     _survive_any_text()
     try:
-        result = command.main(args=list(arguments), prog_name="certcal", standalone_mode=False, obj=tuple(arguments))
+        with _warnings_in_a_line():
+            result = command.main(
+                args=list(arguments), prog_name="certcal", standalone_mode=False, obj=tuple(arguments)
+            )
         sys.stdout.flush()
     except click.exceptions.Exit as leaving:
         return _flushed(leaving.exit_code)
@@ -128,6 +134,24 @@ def _complain(sentence: str, prefix: str = "certcal: error: ") -> None:
         sys.stderr.flush()
     except OSError:
         pass  # nobody is listening; the exit code says it all
+
+
+@contextmanager
+def _warnings_in_a_line() -> Generator[None]:
+    """Say our own warnings as sentences, without the file and the line of code that they come from."""
+    from certcal.cli._progress import tell
+
+    with warnings.catch_warnings():
+        others = warnings.showwarning
+
+        def show(message: Warning | str, category: type[Warning], *rest: Any) -> None:
+            if category.__module__.startswith("certcal."):
+                tell(f"certcal: {message}")
+            else:
+                others(message, category, *rest)
+
+        warnings.showwarning = show
+        yield
 
 
 def _abandon_stdout() -> None:

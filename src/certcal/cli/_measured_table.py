@@ -10,6 +10,9 @@ from typing import Any
 from certcal.cli._measuring import Settings, measured, measured_in_pieces
 from certcal.cli._progress import Waiting
 from certcal.data import PredictionStream
+from certcal.data._pieces import DoesNotFit
+from certcal.data._table import physical_memory
+from certcal.metrics._passes import check_bins
 from certcal.report._text import counted
 from certcal.report.results import MeasuredResults, Part
 
@@ -33,25 +36,25 @@ def measure_table(
     settings, metrics
         How to measure, and what; everything when that is empty.
     memory
-        The largest table in memory, in bytes; None for half of this machine's.
+        Bytes that a table in memory, or what is kept of one in pieces, may take; None for half of this machine's.
     delta
         Also bound the true calibration error, except with this probability; None not to. Weighted samples and tables
         in pieces have no bounds.
     """
     with Waiting() as waiting:
         waiting.stage("reading")
-        stream = PredictionStream(path, overrides, by=by)
-        if _fits(stream, memory):
-            return _at_once(stream, settings, metrics, waiting, delta)
-        return _in_pieces(stream, settings, metrics, waiting)
-
-
-def _fits(stream: PredictionStream, memory: int | None) -> bool:
-    """Whether the table and one copy of it stay below the limit, by default half of this machine's memory."""
-    from certcal.data._table import physical_memory
-
-    limit = memory if memory is not None else (physical_memory() or 0) // 2
-    return limit == 0 or 2 * stream.bytes_in_memory() <= limit
+        limit = memory if memory is not None else (physical_memory() or 0) // 2 or None
+        stream = PredictionStream(path, overrides, by=by, memory=limit)
+        if limit is not None:
+            classes = None if stream.layout.kind == "confidence" else stream.width
+            check_bins(settings.bins, classes, limit, weighted=stream.layout.weight is not None)
+        # The table and one copy of it.
+        if limit is None or 2 * stream.bytes_in_memory() <= limit:
+            try:
+                return _at_once(stream, settings, metrics, waiting, delta)
+            except DoesNotFit:  # text and what is compressed tell their size only as they are read
+                pass
+        return _in_pieces(stream, settings, metrics, waiting, limit)
 
 
 def _at_once(
@@ -80,7 +83,7 @@ def _at_once(
 
 
 def _in_pieces(
-    stream: PredictionStream, settings: Settings, metrics: tuple[str, ...], waiting: Waiting
+    stream: PredictionStream, settings: Settings, metrics: tuple[str, ...], waiting: Waiting, memory: int | None
 ) -> MeasuredResults:
     """Measure a table that is too large for memory."""
     passes = itertools.count(1)
@@ -96,7 +99,7 @@ def _in_pieces(
             waiting.advance(len(predictions))
 
     settings = settings.of(stream.rows)
-    whole, parts = measured_in_pieces(pieces, names, settings, metrics)
+    whole, parts = measured_in_pieces(pieces, names, settings, metrics, memory)
     return _results(stream, settings, whole, classes.pop(), parts, streamed=True)
 
 

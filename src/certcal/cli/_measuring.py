@@ -113,7 +113,11 @@ def check_metrics(metrics: Sequence[str]) -> None:
 
 
 def measured_in_pieces(
-    pieces: Callable[[], Iterable[Any]], names: Sequence[str], settings: Settings, metrics: Sequence[str]
+    pieces: Callable[[], Iterable[Any]],
+    names: Sequence[str],
+    settings: Settings,
+    metrics: Sequence[str],
+    memory: int | None = None,
 ) -> tuple[Part, list[Part]]:
     """Measure predictions that do not fit in memory and their groups, whose names are known when the pieces are."""
     from certcal.data._pieces import natural_order
@@ -128,6 +132,7 @@ def measured_in_pieces(
         method=settings.method,
         level=settings.level,
         seed=settings.seed,
+        memory=memory,
     )
     missing = [metric for metric in metrics if metric not in {row.name for row in found.measurements.rows}]
     if missing:

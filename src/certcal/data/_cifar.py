@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from certcal._checks import InputError
+from certcal._durable import open_regular
 from certcal.data._inputs import Inputs
 from certcal.data._open import file_ends
 from certcal.data._parts import PARTS, Part, Readers
@@ -110,7 +111,7 @@ def _records(file: Path, layout: _Layout) -> int:
 
 
 def _content(file: Path, layout: _Layout, count: int) -> NDArray[np.uint8]:
-    with reading(file, "CIFAR file"), file.open("rb") as stream:
+    with reading(file, "CIFAR file"), open_regular(file) as stream:
         content = stream.read(count * layout.record)
     if len(content) != count * layout.record:
         raise InputError(f"{file}: the file became shorter while it was read; try again")

@@ -89,19 +89,20 @@ def find_families(table: Sequence[Column]) -> dict[str, Family]:
 
 def _by_pattern(table: Sequence[Column], words: str, kind: str) -> Family | None:
     numbered = rf"(?P<word>{words}{'|p' if kind == 'probabilities' else '|z'})[_.\- \[]?(?P<class>[0-9]{{1,6}})\]?"
-    named = rf"(?P<word>{words})[_.\- ](?P<class>.*\D.*)"
+    named = rf"(?P<word>{words})[_.\- ](?P<class>.+)"
     for pattern in (numbered, named):
         by_word: dict[str, list[tuple[str, str]]] = {}
+        named_so = re.compile(pattern, re.IGNORECASE | re.DOTALL)
         for column in table:
-            match = re.fullmatch(pattern, column.name.strip(), flags=re.IGNORECASE)
-            if match and column.kind != "list":
+            match = named_so.fullmatch(column.name.strip())
+            if match and column.kind != "list" and (pattern is numbered or not match["class"].isdecimal()):
                 by_word.setdefault(match["word"].lower(), []).append((match["class"], column.name))
         several = {word: members for word, members in by_word.items() if len(members) > 1}
         if len(several) > 1:
             first = [members[0][1] for members in several.values()]
             raise InputError(
                 f"{' and '.join(repr(name) + ' …' for name in first)} may each be the {kind}; "
-                f"choose with --{kind} PREFIX, for example --{kind} {re.sub('[0-9]+$', '', first[0])}"
+                f"choose with --{kind} PREFIX, for example --{kind} {first[0].rstrip('0123456789')}"
             )
         if several:
             (members,) = several.values()

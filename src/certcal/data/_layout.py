@@ -25,6 +25,8 @@ class Overrides(TypedDict, total=False):
     weight: str | None
 
 
+_MOST_COMPARED, _LONGEST_COMPARED = 1000, 100
+
 OPTIONS = ("confidence", "correct", "probabilities", "logits", "label", "prediction", "weight")
 
 
@@ -300,10 +302,11 @@ class Resolver:
 
     def listing(self, *wanted: str) -> str:
         """What there is instead, with the nearest name when one is near."""
-        plain = {_plain(name): name for name in self.names}
+        # Looking for names that are near takes time in proportion to the lengths of all.
+        plain = {_plain(name): name for name in self.names[:_MOST_COMPARED] if len(name) <= _LONGEST_COMPARED}
         near = [match for word in wanted for match in get_close_matches(_plain(word), plain, n=1, cutoff=0.75)]
         hint = f"; did you mean {plain[near[0]]!r}?" if near else ";"
-        shown = ", ".join(repr(name) for name in self.names[:20])
+        shown = ", ".join(repr(name[:_LONGEST_COMPARED]) for name in self.names[:20])
         more = f" and {len(self.names) - 20} more" if len(self.names) > 20 else ""
         text = f"{hint} the columns are {shown}{more}" if not near else f"{hint} The columns are {shown}{more}"
         if self.names and all(_is_number(name) for name in self.names):

@@ -13,9 +13,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from certcal._checks import InputError
+from certcal._durable import open_regular
 from certcal.data._table import Column, Kind, Table, check_column_count, check_memory, damaged, reading
 
 _NPY = ".npy"
+_READ_BYTES = 1 << 20
+_IN_PIECES = "write it as Parquet, which is read in pieces"
 
 
 class NpzTable(Table):
@@ -30,7 +33,7 @@ class NpzTable(Table):
             check_column_count(path, len(members))
             for member in members:
                 with archive.open(member) as stream:
-                    shape, dtype = _header(stream)
+                    shape, dtype, _ = _header(stream)
                 name = member.removesuffix(_NPY)
                 columns.append(Column(name, _kind(shape, dtype)))
                 if columns[-1].kind != "other":
@@ -44,30 +47,63 @@ class NpzTable(Table):
         from certcal.data._pyarrow import pa
 
         with _archive(self.path) as archive:
-            check_memory(
-                self.path,
-                sum(archive.getinfo(name + _NPY).file_size for name in columns),
-                "write it as Parquet, which is read in pieces",
-            )
-            arrays = {name: self._array(archive, name) for name in columns}
-            sizes = {name: array.shape[0] for name, array in arrays.items()}
+            sizes = {name: self._checked(archive, name) for name in columns}
             if len(set(sizes.values())) > 1:
                 text = ", ".join(f"{name} has {count}" for name, count in sizes.items())
                 raise InputError(f"{self.path}: lengths differ: {text}; save one entry per sample in each array")
-            batch = pa.RecordBatch.from_arrays([_arrow(array) for array in arrays.values()], names=list(arrays))
-        for start in range(0, batch.num_rows, size):
-            yield batch.slice(start, size)
+            rows = next(iter(sizes.values()), 0)
+            if size >= rows:  # all at once
+                needed = sum(archive.getinfo(name + _NPY).file_size for name in columns)
+                check_memory(self.path, needed, _IN_PIECES)
+            parts = [self._rows(archive, name, size) for name in columns]
+            for some in zip(*parts, strict=True):
+                yield pa.RecordBatch.from_arrays([_arrow(array) for array in some], names=list(columns))
 
-    def _array(self, archive: zipfile.ZipFile, name: str) -> NDArray[Any]:
+    def _checked(self, archive: zipfile.ZipFile, name: str) -> int:
+        """How many rows an array has, after a look at its header."""
         with archive.open(name + _NPY) as stream:
-            shape, dtype = _header(stream)
+            shape, dtype, _ = _header(stream)
+            promised = stream.tell() + math.prod(shape) * dtype.itemsize
         if _kind(shape, dtype) == "other" and not dtype.hasobject:
             raise InputError(
                 f"{self.path}: array {name!r} has shape {shape} and type {dtype}; "
                 "save numbers or text with one entry or one row per sample"
             )
-        array = _member(archive, self.path, name)
-        return array[:, 0] if array.ndim == 2 and array.shape[1] == 1 else array
+        _check_member(archive, self.path, name, dtype, promised)
+        return shape[0]
+
+    def _rows(self, archive: zipfile.ZipFile, name: str, size: int) -> Iterator[NDArray[Any]]:
+        """A checked array, so many rows at a time."""
+        with archive.open(name + _NPY) as stream:
+            shape, dtype, by_column = _header(stream)
+            starts = range(0, shape[0], size)
+            if len(starts) > 1 and not (by_column and math.prod(shape[1:]) > 1):
+                for start in starts:
+                    yield _flat(_filled(stream, (min(size, shape[0] - start), *shape[1:]), dtype))
+                stream.read(1)  # beyond the end, where the checksum is compared
+                return
+        check_memory(self.path, math.prod(shape) * dtype.itemsize, _IN_PIECES, limit=self.memory)
+        whole = _flat(_member(archive, self.path, name))
+        for start in starts:
+            yield whole[start : start + size]
+
+
+def _filled(stream: IO[bytes], shape: tuple[int, ...], dtype: np.dtype[Any]) -> NDArray[Any]:
+    """The next rows of an array."""
+    out = np.empty(math.prod(shape) * dtype.itemsize, np.uint8)
+    filled = 0
+    while filled < out.size:
+        content = stream.read(min(_READ_BYTES, out.size - filled))
+        if not content:
+            raise EOFError("an array is cut short")
+        out[filled : filled + len(content)] = np.frombuffer(content, np.uint8)
+        filled += len(content)
+    return out.view(dtype).reshape(shape)
+
+
+def _flat(array: NDArray[Any]) -> NDArray[Any]:
+    """A matrix of one column as that column."""
+    return array[:, 0] if array.ndim == 2 and array.shape[1] == 1 else array
 
 
 def array_names(path: Path) -> list[str]:
@@ -109,20 +145,27 @@ def read_arrays(path: Path, names: tuple[str, ...], missing: str, *, widen: str 
 def _member(archive: zipfile.ZipFile, path: Path, name: str) -> NDArray[Any]:
     """One array, after a look at its header: no objects, and no more than there is."""
     with archive.open(name + _NPY) as stream:
-        shape, dtype = _header(stream)
+        shape, dtype, _ = _header(stream)
         promised = stream.tell() + math.prod(shape) * dtype.itemsize
+    _check_member(archive, path, name, dtype, promised)
+    check_memory(path, promised, _IN_PIECES)
+    with archive.open(name + _NPY) as stream:
+        return np.lib.format.read_array(stream, allow_pickle=False)
+
+
+def _check_member(archive: zipfile.ZipFile, path: Path, name: str, dtype: np.dtype[Any], promised: int) -> None:
+    """Refuse objects, entries without a size, of which a short file can hold any number, and wrong promises."""
     if dtype.hasobject:
         raise InputError(
             f"{path}: array {name!r} holds Python objects, which certcal never unpickles; save it as numbers or text"
         )
-    check_memory(path, promised, "write it as Parquet, which is read in pieces")
+    if dtype.itemsize == 0:
+        raise InputError(f"{path}: array {name!r} has type {dtype}, whose entries have no size; save numbers or text")
     there = archive.getinfo(name + _NPY).file_size
     if promised != there:
         raise InputError(
             f"{path}: array {name!r} has {there} bytes where its header says {promised}; copy or write the file again"
         )
-    with archive.open(name + _NPY) as stream:
-        return np.lib.format.read_array(stream, allow_pickle=False)
 
 
 @contextmanager
@@ -130,21 +173,21 @@ def _archive(path: Path) -> Generator[zipfile.ZipFile, None, None]:
     """A zip archive whose every failure is one sentence."""
     with reading(path, "npz archive"):
         try:
-            with zipfile.ZipFile(path) as archive:
+            with open_regular(path) as stream, zipfile.ZipFile(stream) as archive:
                 yield archive
         except (zipfile.BadZipFile, RuntimeError, NotImplementedError) as error:
             raise InputError(damaged(path, "npz archive", error)) from error
 
 
-def _header(stream: IO[bytes]) -> tuple[tuple[int, ...], np.dtype[Any]]:
+def _header(stream: IO[bytes]) -> tuple[tuple[int, ...], np.dtype[Any], bool]:
     version = np.lib.format.read_magic(stream)
     read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
-    shape, _, dtype = read(stream)
-    return shape, dtype
+    shape, by_column, dtype = read(stream)
+    return shape, dtype, by_column
 
 
 def _kind(shape: tuple[int, ...], dtype: np.dtype[Any]) -> Kind:
-    if dtype.kind == "U" and len(shape) == 1:
+    if dtype.kind == "U" and len(shape) == 1 and dtype.itemsize:
         return "text"
     if dtype.kind not in "biuf" or len(shape) not in (1, 2) or 0 in shape[1:]:
         return "other"

@@ -7,9 +7,12 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from certcal.data._table import Table, reading, schema_columns
+from certcal.data._table import Table, check_memory, reading, schema_columns
 
 parquet: Any = import_module("pyarrow.parquet")
+
+# Pages are decompressed whole. How large they are is not said, but honest ones are not compressed more than this.
+_HONEST_RATIO = 100
 
 
 class ParquetTable(Table):
@@ -25,7 +28,25 @@ class ParquetTable(Table):
 
     def _batches(self, columns: tuple[str, ...], size: int, numbers: frozenset[str]) -> Iterator[Any]:
         # Read through a small buffer: without it a row group, which may be the whole file, is loaded first.
-        options = {"pre_buffer": False, "buffer_size": 1 << 20}
+        options: dict[str, Any] = {"pre_buffer": False, "buffer_size": 1 << 20}
+        if self.encode_text:
+            kinds = {column.name: column.kind for column in self.columns}
+            options["read_dictionary"] = [name for name in columns if kinds[name] == "text"]
         with reading(self.path, "Parquet file"), parquet.ParquetFile(str(self.path), **options) as file:
+            check_memory(self.path, _largest(file, columns), "write smaller row groups", limit=self.memory)
             for batch in file.iter_batches(batch_size=size, columns=list(columns)):
                 yield batch.select(list(columns))
+
+
+def _largest(file: Any, columns: tuple[str, ...]) -> int:
+    """Bytes of the largest column of a row group that is compressed more than pages of usual size are."""
+    largest, wanted = 0, set(columns)
+    for index in range(file.metadata.num_row_groups):
+        group = file.metadata.row_group(index)
+        for place in range(group.num_columns):
+            chunk = group.column(place)
+            if chunk.path_in_schema.partition(".")[0] in wanted or chunk.path_in_schema in wanted:
+                size = chunk.total_uncompressed_size
+                if size > _HONEST_RATIO * chunk.total_compressed_size:
+                    largest = max(largest, size)
+    return largest

@@ -23,6 +23,10 @@ MAX_GROUPS = 1000
 MISSING_GROUP = "(missing)"
 
 
+class DoesNotFit(InputError):
+    """A table takes more memory than it may: it can only be read in pieces."""
+
+
 @contextmanager
 def in_file(path: Path) -> Generator[None, None, None]:
     """Begin every complaint with the file it is about, once.
@@ -39,7 +43,8 @@ def in_file(path: Path) -> Generator[None, None, None]:
         yield
     except InputError as error:
         text = str(error)
-        raise InputError(text if text.startswith(f"{path}: ") else f"{path}: {text}") from None
+        kind = DoesNotFit if isinstance(error, DoesNotFit) else InputError
+        raise kind(text if text.startswith(f"{path}: ") else f"{path}: {text}") from None
 
 
 class Groups:
@@ -75,8 +80,24 @@ def pieces(batches: Iterable[Any], convert: Callable[[Any, int], Arrays], groups
             first_row += batch.num_rows
 
 
-def gather(parts: Iterable[Arrays], rows: int | None, advance: Callable[[int], None] = lambda rows: None) -> Arrays:
+def gather(
+    parts: Iterable[Arrays],
+    rows: int | None,
+    advance: Callable[[int], None] = lambda rows: None,
+    most: int | None = None,
+) -> Arrays:
     """Pieces put together, with at most one copy of the whole in memory when the number of rows is known.
+
+    Parameters
+    ----------
+    parts
+        The pieces.
+    rows
+        How many rows there are, if that is known.
+    advance
+        Called with the number of rows of each piece.
+    most
+        Bytes that the pieces may take; None for any number.
 
     Examples
     --------
@@ -84,7 +105,13 @@ def gather(parts: Iterable[Arrays], rows: int | None, advance: Callable[[int], N
     {'a': array([1, 2, 3])}
     """
     growing: dict[str, _Growing] = {}
+    taken = 0
     for part in parts:
+        taken += sum(array.nbytes for array in part.values())
+        if most is not None and taken > most:
+            raise DoesNotFit(
+                f"the table takes more than {most / 1e6:.0f} MB; read it in pieces (PredictionStream, measure --memory)"
+            )
         for name, array in part.items():
             growing.setdefault(name, _Growing(rows)).append(array)
         advance(next(iter(part.values())).shape[0])

@@ -16,7 +16,7 @@ from certcal._checks import InputError
 from certcal.data._layout import Layout, Overrides, resolve_columns
 from certcal.data._open import open_table
 from certcal.data._pieces import Arrays, Groups, equal, gather, in_file, pieces
-from certcal.data._table import CHUNK_NUMBERS, CHUNK_ROWS, Column, Table, check_memory
+from certcal.data._table import CHUNK_NUMBERS, CHUNK_ROWS, Column, Table, check_memory, physical_memory
 from certcal.predictions import Predictions
 
 if TYPE_CHECKING:
@@ -114,6 +114,18 @@ def load_table(
 class PredictionStream:
     r"""Predictions of a table in pieces, from the beginning every time it is iterated; memory is bounded by the piece.
 
+    Parameters
+    ----------
+    path, overrides
+        The file, and columns by role.
+    size
+        Largest number of rows per piece; by default what is fast.
+    by
+        A column of groups.
+    memory
+        Bytes that a piece, or the whole when it is loaded, may take: a file that expands beyond is refused. By default
+        all that this machine has; less than 256 MiB counts as that much for a piece.
+
     Examples
     --------
     >>> import tempfile, pathlib
@@ -133,8 +145,11 @@ class PredictionStream:
         *,
         size: int | None = None,
         by: str | None = None,
+        memory: int | None = None,
     ) -> None:
         self.table: Table = open_table(path)
+        self.table.memory = memory
+        self.table.encode_text = True
         self.by = by
         with in_file(self.table.path):
             self.layout = resolve_columns(self.table.columns, overrides)
@@ -197,7 +212,8 @@ class PredictionStream:
         size = max(table.rows or 1, 1) if table.path.name.lower().endswith(".npz") else self.size
         groups = Groups(self.by)
         with in_file(table.path):
-            arrays = gather(self._arrays(size, groups), table.rows, advance)
+            most = physical_memory() if table.memory is None else table.memory
+            arrays = gather(self._arrays(size, groups), table.rows, advance, None if most is None else most // 2)
         names, codes = groups.in_order(arrays.pop("group", None))
         return LoadedTable(table.path, self.layout, self._predictions(arrays, 0), names, codes)
 
@@ -285,6 +301,6 @@ def _require(columns: tuple[Column, ...], by: str) -> None:
     if by not in names:
         from difflib import get_close_matches
 
-        near = get_close_matches(by, names, n=1)
+        near = get_close_matches(by, [name for name in names[:1000] if len(name) <= 100], n=1)
         hint = f"; did you mean {near[0]!r}?" if near else f"; the columns are {', '.join(map(repr, names[:20]))}"
         raise InputError(f"--by: there is no column {by!r}{hint}")

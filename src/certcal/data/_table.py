@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import zlib
 from abc import ABC, abstractmethod
+from collections import Counter
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -17,6 +18,9 @@ from certcal._checks import InputError
 # Rows and numbers per piece when a table is read in pieces: large enough to be fast, small enough for any machine.
 CHUNK_ROWS = 1 << 18
 CHUNK_NUMBERS = 1 << 22
+
+# No piece is refused for taking less than this, whatever the limit: the program itself takes as much.
+LEAST_MEMORY = 1 << 28
 
 # More columns than any table of class probabilities has; a header beyond this is damage or an attack.
 MAX_COLUMNS = 100_000
@@ -66,6 +70,8 @@ class Table(ABC):
     columns: tuple[Column, ...]
     rows: int | None
     metadata: Mapping[str, str] = MappingProxyType({})  # what the writer has said about the whole, if the format can
+    memory: int | None = None  # bytes that one piece may take; None for all that this machine has
+    encode_text: bool = False  # whether text may come as dictionaries, in which a value that returns takes no room
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -84,10 +90,11 @@ class Table(ABC):
         numbers
             Columns to parse as float64 in formats without types (CSV); the other columns of such formats are text.
         """
+        there = Counter(self.names)
         for name in columns:
-            times = self.names.count(name)
+            times = there[name]
             if times == 0:
-                raise InputError(f"{self.path}: there is no column {name!r}; the columns are {', '.join(self.names)}")
+                raise InputError(f"{self.path}: there is no column {name!r}; the columns are {', '.join(there)}")
             if times > 1:
                 raise InputError(f"{self.path}: {times} columns are called {name!r}; rename them apart")
         if size < 1:
@@ -153,12 +160,17 @@ def physical_memory() -> int | None:
         return None
 
 
-def check_memory(path: Path, needed: int, advice: str) -> None:
-    """Refuse what cannot fit into this machine's memory before trying."""
+def check_memory(path: Path, needed: int, advice: str, *, limit: int | None = None) -> None:
+    """Refuse what cannot fit into this machine's memory, or into less, before trying."""
     memory = physical_memory()
     if memory is not None and needed > memory:
         raise InputError(
             f"{path}: reading it needs {needed / 2**30:.1f} GiB and this machine has {memory / 2**30:.1f} GiB; {advice}"
+        )
+    if limit is not None and needed > max(limit, LEAST_MEMORY):
+        raise InputError(
+            f"{path}: reading a piece of it needs {needed / 1e6:.0f} MB, more than the "
+            f"{max(limit, LEAST_MEMORY) / 1e6:.0f} MB that it may take; {advice}, or allow more (measure --memory)"
         )
 
 

@@ -76,7 +76,7 @@ class TextTable(Table):
         """Line number and fields of each row after the header, slowly: only used to say where a file is wrong."""
         with pa.input_stream(str(self.path), compression="detect") as stream:
             text = io.TextIOWrapper(stream, encoding="utf-8-sig", errors="replace", newline="")
-            reader = csv.reader(text, delimiter=self.delimiter)
+            reader = csv.reader(_lines(text), delimiter=self.delimiter)
             line = 1
             for fields in reader:
                 if fields:
@@ -87,7 +87,8 @@ class TextTable(Table):
         """The first ragged row or unreadable number, as a sentence."""
         records = self._records()
         _, header = next(records)
-        numeric = {header.index(name): name for name, kind in types.items() if kind == pa.float64() and name in header}
+        places = {name: place for place, name in reversed(list(enumerate(header)))}
+        numeric = {places[name]: name for name, kind in types.items() if kind == pa.float64() and name in places}
         for row, (line, fields) in enumerate(records, start=1):
             if len(fields) != len(header):
                 return (
@@ -130,6 +131,14 @@ class _CountedQuotes:
         """Close the file."""
         self.closed = True
         self._stream.close()
+
+
+def _lines(text: io.TextIOWrapper) -> Iterator[str]:
+    """The lines of a text, none of which may be longer than what is read at once."""
+    while line := text.readline(_BLOCK_BYTES):
+        if len(line) == _BLOCK_BYTES:
+            raise csv.Error("a line is too long")
+        yield line
 
 
 def _is_number(text: str) -> bool:

@@ -6,6 +6,7 @@ Rows are counted from 1, the way people count the rows of a table below its head
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -63,8 +64,9 @@ class Codes:
 
 def distinct(array: Any) -> tuple[list[Any], NDArray[Any]]:
     """Distinct values (None for missing) and, per row, which of them."""
-    if pa.types.is_dictionary(array.type):
-        array = array.dictionary_decode()
+    if pa.types.is_dictionary(array.type):  # not decoded: a long text that is often repeated would take all memory
+        encoded = compute.dictionary_encode(array.indices, null_encoding="encode")
+        return array.dictionary.take(encoded.dictionary).to_pylist(), to_numpy(encoded.indices)
     encoded = compute.dictionary_encode(array, null_encoding="encode")
     return encoded.dictionary.to_pylist(), to_numpy(encoded.indices)
 
@@ -186,8 +188,9 @@ def class_numbers(
         raise InputError(f"column {column!r} holds {array.type}, not classes; name another column")
     values, positions = distinct(array)
     table = np.empty(len(values), np.int64)
+    exact, alike = _places(classes or (), str), _places(classes or (), str.casefold)
     for index, value in enumerate(values):
-        code = _class_number(class_name(value), classes, is_ordered)
+        code = _class_number(class_name(value), exact, alike, is_ordered)
         if code is None:
             row = first_row + int(np.argmax(positions == index)) + 1
             raise InputError(f"column {column!r}, row {row} is {str(value)[:80]!r}, {_expected(classes)}")
@@ -195,12 +198,18 @@ def class_numbers(
     return table[positions]
 
 
-def _class_number(name: str, classes: tuple[str, ...] | None, is_ordered: bool) -> int | None:
-    known = classes or ()
-    exact = [index for index, known_name in enumerate(known) if known_name == name]
-    alike = exact or [index for index, known_name in enumerate(known) if known_name.casefold() == name.casefold()]
-    if len(alike) == 1:
-        return alike[0]
+def _places(classes: tuple[str, ...], form: Callable[[str], str]) -> dict[str, list[int]]:
+    """Where each class is, by a form of its name."""
+    found: dict[str, list[int]] = {}
+    for index, name in enumerate(classes):
+        found.setdefault(form(name), []).append(index)
+    return found
+
+
+def _class_number(name: str, exact: dict[str, list[int]], alike: dict[str, list[int]], is_ordered: bool) -> int | None:
+    places = exact.get(name) or alike.get(name.casefold(), [])
+    if len(places) == 1:
+        return places[0]
     if is_ordered and re.fullmatch(r"[+-]?[0-9]{1,18}", name):
         return int(name)
     return None

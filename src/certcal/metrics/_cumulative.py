@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from certcal._checks import kernel_float, read_only, score_pair
-from certcal._select import running, wanted_positions
+from certcal._select import Distinct, running, wanted_positions
 from certcal._threads import map_blocks
 
 Floats = NDArray[np.float64]
@@ -105,8 +105,7 @@ class Extremes:
         self._low = self._high = 0.0
         self._starts = np.zeros(0)
         self._wanted = np.zeros(0, np.bool_)
-        self._confidence: list[Floats] = []
-        self._step: list[Floats] = []
+        self._kept = Distinct(2)  # the weight of incorrect and of correct samples
 
     def count(self, z: NDArray[Any], c: NDArray[np.uint8], w: Floats | None) -> None:
         """First pass: add the rises and falls of a block to its buckets."""
@@ -139,9 +138,14 @@ class Extremes:
     def look(self, z: NDArray[Any], c: NDArray[np.uint8], w: Floats | None) -> None:
         """Second pass: keep the samples of a block that lie in such a bucket."""
         chosen = wanted_positions(z, self._wanted, self._grid)
-        values = z[chosen].astype(np.float64)
-        self._confidence.append(values)
-        self._step.append((c[chosen] - values) * (1.0 if w is None else w[chosen]))
+        weights = np.zeros((chosen.size, 2))
+        weights[np.arange(chosen.size), c[chosen]] = 1.0 if w is None else w[chosen]
+        self._kept.add(z[chosen].astype(np.float64), weights)
+
+    @property
+    def kept(self) -> int:
+        """How many values are kept."""
+        return self._kept.size
 
     def result(self) -> tuple[float, float]:
         """Lowest and highest value."""
@@ -155,18 +159,15 @@ class Extremes:
         """Cumulative sums after each distinct confidence inside the wanted buckets."""
         from certcal._kernels import select as kernels
 
-        values, steps = np.concatenate(self._confidence), np.concatenate(self._step)
-        order = np.argsort(values, kind="stable")
-        values, steps = values[order], steps[order]
+        values, weights = self._kept.settled()
+        steps = weights[:, 1] * (1 - values) - weights[:, 0] * values
         # The sum of everything in closed buckets before each sample: what the open ones before it do not account for.
         opened = np.flatnonzero(self._wanted)
         before_open = np.concatenate(([0.0], running((self._moves[:, 1] - self._moves[:, 0])[opened])))[:-1]
         offset = self._starts[opened] - before_open
         counts = np.zeros(self._grid.buckets, np.int64)
         kernels.count(read_only(values), counts, self._grid)
-        reached = running(steps) + np.repeat(offset, counts[opened])
-        last_of_tie = np.append(values[1:] != values[:-1], True)
-        return reached[last_of_tie]
+        return running(steps) + np.repeat(offset, counts[opened])
 
 
 def _block_moves(

@@ -33,6 +33,13 @@ GroupedPieces = Callable[[], Iterable["Predictions | tuple[Predictions, NDArray[
 
 # Each group has an accumulator of its own, of about two megabytes.
 MOST_GROUPS = 100
+# Limits of memory below this count as this: the program itself takes as much.
+LEAST_MEMORY = 1 << 28
+# Bytes, measured and rounded up: of an accumulator, of one of its bins, and of a class in a bin; the same with weights,
+# whose sums are exact and long; and of a confidence that is kept until all are known.
+_PART, _BIN, _CLASS_BIN = 2_500_000, 700, 50
+_WEIGHED_BIN, _WEIGHED_CLASS_BIN = 10_000, 5_000
+_KEPT = 100
 # A group may begin with a short piece; its buckets are this fine nevertheless.
 BITS = 9
 
@@ -148,6 +155,7 @@ def survey_stream(
     method: str = "percentile",
     level: float = 0.95,
     seed: int = 0,
+    memory: int | None = None,
 ) -> Survey:
     """:func:`measure_stream` and :func:`reliability_stream` of a table and of its groups, in the same passes.
 
@@ -160,6 +168,9 @@ def survey_stream(
         As for :func:`measure_stream`.
     diagram
         Number of bins of the reliability diagram.
+    memory
+        Bytes that may be kept between pieces, or None for any number: what needs more is refused. Less than 256 MiB
+        counts as that much.
 
     Examples
     --------
@@ -196,12 +207,47 @@ def survey_stream(
                 part = groups.setdefault(code, Part(request))
                 if some is not None:
                     step(part, some)
+            if memory is not None:
+                _check_kept([whole, *groups.values()], memory)
         if whole.stream is None:
             raise InputError("the table has no rows; pass at least one sample")
         for part in (whole, *groups.values()):
             part.settle()
     found = {code: part.result() for code, part in sorted(groups.items()) if part.stream is not None}
     return replace(whole.result(), groups=found)
+
+
+def check_bins(counts: tuple[int, ...], classes: int | None, memory: int, *, weighted: bool, parts: int = 1) -> None:
+    """Refuse so many bins that their sums alone take more than the memory.
+
+    Examples
+    --------
+    >>> check_bins((1_000_000,), None, 10**8, weighted=False)
+    Traceback (most recent call last):
+        ...
+    certcal._checks.InputError: sums in 1000000 bins take about 0.7 GB, and memory is 0.3 GB; ask for fewer bins or
+    groups, or allow more memory (measure --memory)
+    """
+    per_bin, per_class = (_WEIGHED_BIN, _WEIGHED_CLASS_BIN) if weighted else (_BIN, _CLASS_BIN)
+    needed = parts * (_PART + sum(counts) * (per_bin + per_class * (classes or 0)))
+    if needed > max(memory, LEAST_MEMORY):
+        raise InputError(
+            f"sums in {max(counts)} bins take about {needed / 1e9:.1f} GB, and memory is "
+            f"{max(memory, LEAST_MEMORY) / 1e9:.1f} GB; ask for fewer bins or groups, or allow more memory "
+            "(measure --memory)"
+        )
+
+
+def _check_kept(parts: list[Part], memory: int) -> None:
+    first = parts[0]
+    weighted, classes = first.weighted, None if first.stream is None else first.stream.classes
+    check_bins(first.request.counts, classes, memory, weighted=weighted, parts=len(parts))
+    kept = sum(part.extremes.kept + part.quantiles.kept for part in parts)
+    if kept * _KEPT > max(memory, LEAST_MEMORY):
+        raise InputError(
+            f"{kept} distinct confidences lie so close together that equal-mass bins and KS need them all, and memory "
+            f"is {max(memory, LEAST_MEMORY) / 1e9:.1f} GB; allow more (measure --memory), or round the confidences"
+        )
 
 
 def _split(predictions: Predictions, codes: NDArray[np.int64] | None) -> Iterator[tuple[int, Predictions | None]]:
@@ -254,11 +300,13 @@ class Part:
         self.quantiles = Quantiles(request.counts, request.closed, least_bits=BITS)
         self.masses: dict[int, BinSums] = {}
         self.passes = 0
+        self.weighted = False
 
     def first(self, part: Predictions) -> None:
         """Fill the accumulators, count for the others."""
         if self.stream is None:
             self.stream = StreamingCalibration(self.request.counts, closed=self.request.closed, classes=part.classes)
+        self.weighted |= part.sample_weight is not None
         self.stream.update_predictions(part)
         self.diagram.add(part)
         self.extremes.count(part.confidence, part.correct, part.sample_weight)

@@ -8,14 +8,14 @@ from itertools import islice
 from pathlib import Path
 
 from certcal._checks import InputError
-from certcal._durable import write_durably
+from certcal._durable import open_regular, write_durably
 
 
 def read_bytes(path: Path, most: int, kind: str) -> bytes:
     """The bytes of a regular file of at most ``most`` bytes."""
     check_regular(path)
     try:
-        with path.open("rb") as stream:
+        with open_regular(path) as stream:
             size = os.fstat(stream.fileno()).st_size
             if size > most:
                 raise InputError(f"{path}: {size} bytes are more than {kind} can hold ({most}); check what it is")

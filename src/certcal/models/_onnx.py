@@ -11,6 +11,7 @@ from typing import Any
 from numpy.typing import NDArray
 
 from certcal._checks import InputError, whole_number
+from certcal._durable import open_regular
 from certcal.models._adapter import Adapter, Batch, check_shape, extra, in_batches, reason
 from certcal.models._files import read_bytes
 from certcal.models._onnx_files import external_files, parse
@@ -94,7 +95,7 @@ def load_onnx(path: Path, outputs: Outputs | None, threads: int) -> OnnxModel:
     returns = declared(outputs, known, str(path))
     digest = hashlib.sha256(data)
     for file in files:
-        with file.open("rb") as stream:
+        with open_regular(file) as stream:
             digest.update(hashlib.file_digest(stream, "sha256").digest())
     del model
     options: Any = runtime.SessionOptions()

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from certcal._checks import InputError
+from certcal._durable import open_regular
 from certcal._html import element, table
 from certcal.claims import short_text
 from certcal.smoothing._assumptions import BATCH, NOISE, fixed
@@ -175,9 +176,10 @@ def read_decisions(path: str | os.PathLike[str]) -> Decisions:
     if file.suffix not in FORMS:
         raise InputError(f"{file}: decisions end in {' or '.join(FORMS)}; check the file's name")
     try:
-        if file.stat().st_size > _MOST_BYTES:
+        with open_regular(file) as stream:
+            content = stream.read(_MOST_BYTES + 1)
+        if len(content) > _MOST_BYTES:
             raise InputError(f"{file}: larger than {_MOST_BYTES >> 20} MiB, which no file of decisions is; check it")
-        content = file.read_bytes()
     except OSError as error:
         raise InputError(f"{file}: cannot be read ({error.strerror or error}); check the path") from error
     try:

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from certcal._checks import InputError, positive, share, whole_number
+from certcal._durable import open_regular
 from certcal.smoothing._lattice import Range, fitting_alphas, holds, round_alphas
 from certcal.smoothing.robustness._binomial import certifying_probability, smallest_votes, votes_tail
 from certcal.smoothing.robustness._votes import VoteRecord
@@ -267,11 +268,13 @@ def _parse(path: str | os.PathLike[str]) -> dict[str, NDArray[Any]]:
 def _lines(path: str | os.PathLike[str]) -> list[str]:
     file = Path(path)
     try:
-        if file.stat().st_size > MOST_BYTES:
+        with open_regular(file) as stream:
+            content = stream.read(MOST_BYTES + 1)
+        if len(content) > MOST_BYTES:
             raise InputError(
                 f"{file}: larger than {MOST_BYTES >> 20} MiB, which no certification log is; check the file"
             )
-        text = file.read_bytes().decode("utf-8-sig")
+        text = content.decode("utf-8-sig")
     except UnicodeDecodeError:
         raise InputError(f"{file}: not a text file; a log is lines of fields separated by tabs") from None
     except (OSError, ValueError) as error:

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from certcal._checks import InputError
-from certcal._durable import write_durably
+from certcal._durable import open_regular, write_durably
 from certcal.smoothing._fields import Fields
 from certcal.smoothing._units import MOST_UNITS, Size, Unit, number_of_units, plan
 
@@ -193,7 +193,7 @@ def read_manifest(folder: Path) -> Manifest:
     """
     path = folder / FILE
     try:
-        with path.open("rb") as stream:
+        with open_regular(path) as stream:
             content = stream.read(_MOST_BYTES + 1)
     except (FileNotFoundError, NotADirectoryError):
         raise InputError(f"{folder}: there is no run here (no {FILE}); check the path") from None

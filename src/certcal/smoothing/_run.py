@@ -154,11 +154,15 @@ class Run:
         from certcal.smoothing._counts import Counts
 
         m = self.manifest
+        needed = self._needed(samples, n)
+        for unit in needed:  # before there is memory for what may only be promised
+            if not (self.path / unit.name).exists():
+                raise InputError(self._unusable(unit, None))
         cells = len(m.thresholds) + 1
         label, predicted = np.zeros(samples, np.int64), np.zeros(samples, np.int64)
         draws, votes, invalid = (np.zeros(samples, np.int64) for _ in range(3))
         histogram, pilot = np.zeros((samples, cells), np.int64), np.zeros((samples, cells), np.int64)
-        for unit, columns, reason in survey(self.path, m, self._needed(samples, n)):
+        for unit, columns, reason in survey(self.path, m, needed):
             if columns is None:
                 raise InputError(self._unusable(unit, reason))
             keep = slice(unit.first, min(unit.last, samples))
@@ -241,12 +245,14 @@ def survey(
         If shards were drawn otherwise than the manifest says: then not they are damaged, the manifest was changed.
     """
     found = False
-    classes = np.full(manifest.samples, -1, np.int64) if predicted is None else predicted
+    # Zeros take no memory before they are written to, however many samples a manifest promises: classes count from 1.
+    classes, first = (np.zeros(manifest.samples, np.int64), 1) if predicted is None else (predicted, 0)
     for unit in units:
         own = classes[unit.first : unit.last]
         try:
             columns = read_shard(folder, manifest, unit)
-            if columns is not None and unit.stage == "counting" and np.any((own >= 0) & (own != columns["predicted"])):
+            counted = columns is not None and unit.stage == "counting"
+            if counted and np.any((own >= first) & (own != columns["predicted"] + first)):
                 raise DamagedShardError("it counts another class than was selected")
         except DamagedShardError as damage:
             refuse_changed(folder / unit.name, manifest)
@@ -256,5 +262,5 @@ def survey(
             refuse_changed_run(folder, manifest)
         found = True
         if columns is not None and unit.stage == "selection":
-            own[:] = columns["predicted"]
+            own[:] = columns["predicted"] + first
         yield unit, columns, None

@@ -9,6 +9,7 @@ drawn again until it is restored.
 from __future__ import annotations
 
 import hashlib
+import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -17,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from certcal._checks import InputError
-from certcal._durable import make_folder, write_durably
+from certcal._durable import make_folder, open_regular, write_durably
 from certcal.smoothing._manifest import FILE, Manifest
 from certcal.smoothing._units import Unit
 
@@ -113,8 +114,8 @@ def read_shard(folder: Path, manifest: Manifest, unit: Unit) -> Columns | None:
     names, width = stages[unit.stage]
     most = 65_536 + 16 * (unit.last - unit.first) * (len(names) + width)
     try:
-        with path.open("rb") as stream:
-            content = stream.read(most + 1)
+        with open_regular(path) as stream:
+            content = stream.read(min(most, os.fstat(stream.fileno()).st_size) + 1)
     except FileNotFoundError:
         return None
     except OSError as error:

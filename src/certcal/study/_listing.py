@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import io
 import json
 from pathlib import Path
 from typing import Any, cast
 
 from certcal._checks import InputError
+from certcal._durable import open_regular
 from certcal.study._entries import DATA, SPLIT, Entry, readable, refuse_own
 
 OTHERS = "ood:"
@@ -101,8 +103,8 @@ def _lines(file: Path) -> dict[str, list[Any]]:
     """Columns of a file with a JSON object on each line; what a line does not say is None."""
     rows: list[dict[str, Any]] = []
     try:
-        with file.open(encoding="utf-8") as stream:
-            for number, line in enumerate(stream, 1):
+        with open_regular(file) as stream:
+            for number, line in enumerate(io.TextIOWrapper(stream, encoding="utf-8"), 1):
                 if line.strip():
                     rows.append(_object(file, number, line))
     except OSError as error:

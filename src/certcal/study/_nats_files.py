@@ -12,6 +12,7 @@ from statistics import fmean, stdev
 from typing import Any
 
 from certcal._checks import InputError
+from certcal._durable import open_regular
 from certcal.study._plain_pickle import plain_value
 from certcal.study._table import FAILED, OK, StudyTable
 
@@ -169,7 +170,7 @@ def _files(source: Any) -> list[Path]:
 def _value(path: Path) -> dict[Any, Any]:
     """The dictionary that a file holds."""
     try:
-        with bz2.open(path) as stream:
+        with open_regular(path) as packed, bz2.open(packed) as stream:
             content = stream.read(MOST_BYTES + 1)
     except (OSError, EOFError, ValueError) as error:
         if isinstance(error, OSError) and error.errno is not None:

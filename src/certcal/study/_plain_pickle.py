@@ -134,10 +134,11 @@ def _plain(value: Any) -> Any:
 def _key(value: Any) -> Any:
     """What may be a key: a text, a whole number, or a few of these.
 
-    Deep tuples would overflow the stack when hashed, long ones and huge numbers can be made to collide.
+    Deep tuples would overflow the stack when hashed. Long ones, huge numbers and tuples of several numbers, whose hash
+    anybody can compute, can be made to collide, and each would then be compared with all before it.
     """
     if _is(value, tuple):
-        _need(len(value) <= _LONGEST_KEY)
+        _need(len(value) <= _LONGEST_KEY and sum(isinstance(part, int) for part in value) <= 1)
         return tuple(_single_key(part) for part in value)
     return _single_key(value)
 
