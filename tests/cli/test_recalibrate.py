@@ -600,3 +600,21 @@ def test_classes_in_another_order_are_refused_instead_of_mapped_to_each_other(ce
     assert not (tmp_path / "out.csv").exists()
     ordered = ("--logits", "logit_cat,logit_dog")
     assert certcal_command("recalibrate", "apply", mapping, other, *ordered, "-o", tmp_path / "out.csv").code == 0
+
+
+def test_classes_that_would_be_formulas_are_plain_texts_in_csv_and_labels_still_find_them(certcal_command, tmp_path):
+    table, mapping, after = (tmp_path / name for name in ("scores.csv", "map.json", "after.csv"))
+    classes = np.where(CORRECT == 1, "=cat", "-dog")
+    lines = [f"{z!s},{1 - z!s},{c}" for z, c in zip(Z, classes, strict=True)]
+    table.write_text("\n".join(["prob_=cat,prob_-dog,label", *lines]))
+    assert certcal_command("recalibrate", "fit", table, "-o", mapping).code == 0
+    assert certcal_command("recalibrate", "apply", mapping, table, "-o", after).code == 0
+    text = after.read_text()
+    assert '"prob_\'=cat","prob_\'-dog"' in text.splitlines()[0]
+    assert '"=' not in text
+    assert '"-' not in text
+    whole = tmp_path / "after.parquet"
+    certcal_command("recalibrate", "apply", mapping, table, "-o", whole)
+    for path in (after, whole):
+        assert certcal_command("measure", path).code == 0
+    np.testing.assert_array_equal(*(load_table(path).predictions.correct for path in (after, whole)))
