@@ -96,3 +96,11 @@ def test_a_cluster_that_does_not_start_is_tried_again_and_leaves_nothing(monkeyp
     assert len(begun) == 2
     assert all(len(those) > len(before) for those in begun)
     assert processes() <= before
+
+
+def test_a_version_of_ray_without_passwords_is_refused_before_anything_begins(monkeypatch):
+    monkeypatch.delattr("ray._raylet.AuthenticationTokenLoader")
+    before = processes()
+    with pytest.raises(EngineError, match=r"cannot ask for a password, .* pip install 'ray>=2\.52'"):
+        list(RayCluster(workers=1).run(Squares(), [1]))
+    assert processes() <= before

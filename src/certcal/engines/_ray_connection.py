@@ -68,6 +68,11 @@ def connected(address: str | None, cpus: int | None) -> Generator[Any, None, Non
 def _started(ray: Any, cpus: int | None) -> Generator[None, None, None]:
     """A cluster that only this process can reach: it listens to this machine alone and asks for a password."""
     constants: Any = import_module("ray._private.ray_constants")
+    if not hasattr(import_module("ray._raylet"), "AuthenticationTokenLoader"):
+        raise EngineError(
+            f"Ray {ray.__version__} cannot ask for a password, so anybody on this machine could use the cluster; "
+            "update it: pip install 'ray>=2.52'"
+        )
     # The folder holds sockets, whose paths have at most 107 characters: the usual place for such folders may be longer.
     root = "/tmp" if os.path.isdir("/tmp") else None
     with (
