@@ -1,4 +1,4 @@
-"""Files that are there whole or not at all: only what this package wrote is replaced or removed; nothing is waited for."""
+"""Files are whole or not there, only what this package wrote is replaced or removed, and nothing is waited for."""
 
 from __future__ import annotations
 

@@ -93,5 +93,5 @@ def one_blas_thread() -> AbstractContextManager[Any]:
     >>> with one_blas_thread():
     ...     pass
     """
-    threads: Any = import_module("threadpoolctl")  # comes with scikit-learn
+    threads: Any = import_module("threadpoolctl")  # of the extra sklearn
     return threads.threadpool_limits(limits=1, user_api="blas")

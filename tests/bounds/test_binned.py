@@ -256,7 +256,7 @@ def test_what_it_rests_on_is_said(bound: Callable[..., Bound], more: tuple[str, 
     found = bound(np.linspace(0.1, 0.9, 50), np.arange(50) % 2)
     assert found.assumptions == (
         "samples are independent draws from the population",
-        "they were not used to train or choose the classifier",
+        "they were not used to train, choose or recalibrate the classifier",
         "the edges were not chosen from them",
         *more,
     )

@@ -451,6 +451,6 @@ def test_the_claim_in_words() -> None:
     assert bound.sentence == (
         f"calibration error is at most {bound.text} with probability at least 0.95 over "
         "the draw of 1000 samples, if samples are independent draws from the population and they were not used to "
-        "train or choose the classifier and the share of outcomes 1 as a function of the score varies by at most 1.25; "
-        "here variation=1.25, buckets=1."
+        "train, choose or recalibrate the classifier and the share of outcomes 1 as a function of the score varies by "
+        "at most 1.25; here variation=1.25, buckets=1."
     )

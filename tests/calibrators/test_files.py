@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import json
 import os
-from dataclasses import asdict
+from dataclasses import asdict, replace
 
 import numpy as np
 import pytest
@@ -42,7 +42,7 @@ SCORES = [
     OneVsRest(PlattScaling(targets="outcomes"), inputs="logits"),
     Chain([TopLabel(PlattScaling()), OneVsRest(HistogramBinning())]),
 ]
-ABOUT = FittedOn("run-1", "run", "0a" * 32, n=50, fraction=0.4, seed=3)
+ABOUT = FittedOn("run-1", "run", "0a" * 32, n=50, fraction=0.4, seed=3, run="5eed" * 8)
 
 
 def document(**changes):
@@ -107,6 +107,23 @@ def test_samples_are_recognised_by_fingerprint_and_number():
     assert not FittedOn("x", "run", None, n=50).is_of(None, 50)
 
 
+def test_samples_of_a_run_are_recognised_by_its_name_however_many_of_them_there_are_now():
+    fit = ABOUT.positions()
+    for n in (10, 50, 51, 1000):
+        np.testing.assert_array_equal(ABOUT.among("0b" * 32, n, "5eed" * 8), fit[fit < n])
+    assert ABOUT.among("0b" * 32, 51, "0dd0" * 8) is None
+    assert ABOUT.among("0b" * 32, 51) is None
+    assert FittedOn("x", "run", None, n=50).among(None, 51, None) is None
+    with pytest.raises(InputError, match="more samples than a run of 51 ever had"):
+        FittedOn("x", "run", None, n=10**12, run="5eed5eed").among(None, 51, "5eed5eed")
+
+
+def test_a_file_without_the_name_of_the_run_is_still_read(tmp_path):
+    old = {name: value for name, value in asdict(ABOUT).items() if name != "run"}
+    (tmp_path / "map.json").write_text(json.dumps(document(fitted_on=old)))
+    assert load(tmp_path / "map.json").fitted_on == replace(ABOUT, run=None)
+
+
 @pytest.mark.parametrize(
     "wrong",
     [
@@ -126,6 +143,8 @@ def test_samples_are_recognised_by_fingerprint_and_number():
         {"fraction": float("nan")},
         {"seed": -1},
         {"seed": 2**63},
+        {"run": "../run"},
+        {"run": ""},
     ],
 )
 def test_what_was_fitted_on_is_checked(wrong):
@@ -262,6 +281,8 @@ CURVE = {"x": [0.1, 0.2], "y": [0.3, 0.4]}
             document(fitted_on=asdict(ABOUT) | {"source": 1}),
             "fitted_on is damaged",
         ),
+        (document(fitted_on=asdict(ABOUT) | {"fingerprint": []}), "fitted_on is damaged"),
+        (document(fitted_on=asdict(ABOUT) | {"run": []}), "fitted_on is damaged"),
         (
             document(fitted_on=asdict(ABOUT) | {"source": "../x"}),
             "source is '../x'",

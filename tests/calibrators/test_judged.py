@@ -92,6 +92,7 @@ def test_failing_certificates_cost_their_share_of_the_certified_samples_and_half
     assert bound.value == pytest.approx(expected, abs=1e-9)
     assert bound.terms["certificate failures"] == pytest.approx(-lost)
     assert bound.n == 150
+    assert "they were not used to train, choose or recalibrate the classifier" in bound.assumptions
     assert bound.value < gain_over(made(certified=kept), 0, 0.6, 0.05).value
 
 

@@ -313,3 +313,12 @@ def test_hostile_names_do_not_reach_the_terminal_raw(certcal_command, tmp_path):
     ran = certcal_command("measure", path, "--by", "\x1b[2Jsit")
     assert ran.code == 2
     assert "\x1b" not in ran.err
+
+
+def test_groups_of_a_table_are_plain_in_the_numbers_of_a_measurement(certcal_command, tmp_path):
+    rows = [f"{0.5 + k / 100},{k % 2},=HYPERLINK({k % 2})" for k in range(20)]
+    (tmp_path / "scores.csv").write_text("\n".join(["confidence,correct,site", *rows]))
+    ran = certcal_command("measure", tmp_path / "scores.csv", "--by", "site", "-o", tmp_path / "numbers.csv")
+    assert ran.code == 0
+    found = csv.DictReader(io.StringIO((tmp_path / "numbers.csv").read_text()))
+    assert {row["site"] for row in found} == {"all", "'=HYPERLINK(0)", "'=HYPERLINK(1)"}

@@ -23,7 +23,7 @@ from certcal.calibrators._split import split_positions
 from certcal.claims import ORDER
 from certcal.data import load_table, open_table, read_intervals, read_predictions
 from certcal.smoothing import open_run
-from tests.smoothing.drawing import X, draw, model
+from tests.smoothing.drawing import X, Y, draw, model
 
 RNG = np.random.default_rng(17)
 N = 120
@@ -306,7 +306,32 @@ def test_the_samples_of_a_part_of_a_run_are_known_again(certcal_command, tmp_pat
     draw(tmp_path / "unfinished", n=400, unit=800)  # the rest of it
     whole = (made.path, "--radius", "0.05", "-o", tmp_path / "all.csv")
     ran = certcal_command("recalibrate", "apply", tmp_path / "map.json", *whole)
-    assert "The map was fitted to samples of unfinished. These have another fingerprint, so all are" in flat(ran.out)
+    assert "was applied to 17 samples at radius 0.05. 7 samples that it was fitted to are left out." in flat(ran.out)
+
+
+def test_no_sample_of_the_fit_is_in_a_bound_on_the_population_after_the_run_was_extended(certcal_command, tmp_path):
+    run = draw(tmp_path / "run", inputs=X[:16], labels=Y[:16]).path
+    mapping, table, after = (tmp_path / name for name in ("map.json", "intervals.parquet", "after.parquet"))
+    radius = ("--radius", "0.05")
+    assert certcal_command("recalibrate", "fit", run, *radius, "--tradeoff", "0", "-o", mapping).code == 0
+    draw(run)  # eight samples more
+    certcal_command("certify", run, *radius, "-o", table)
+    fit = split_positions(16)[0]
+    for source in (run, table):
+        ran = certcal_command("recalibrate", "apply", mapping, source, *radius, "-o", after, "--force", "--json")
+        document = json.loads(ran.out)
+        assert (document["written"], document["left_out"]) == (16, 8)
+        assert "8 samples that it was fitted to are left out." in document["notes"]
+        kept = {int(name) for name in read_intervals(after, samples=True).by_sample().names}
+        assert kept == set(range(24)) - set(fit.tolist())
+        result = json.loads(certcal_command("certify", after, "--json").out)["results"][0]
+        assert result["population_bound"]["all"]["n"] == 16
+    certcal_command("recalibrate", "apply", mapping, run, *radius, "--all", "-o", after, "--force")
+    said = "fitted to 8 of these 24 samples, so that no bound on the population holds"
+    assert said in flat(certcal_command("certify", after).out)
+    draw(tmp_path / "other")  # the same samples, of another run
+    ran = certcal_command("recalibrate", "apply", mapping, tmp_path / "other", *radius, "-o", after, "--force")
+    assert "These have another fingerprint, so all are kept; make sure" in flat(ran.out)
 
 
 def test_a_radius_without_certificates_leaves_the_clean_numbers_and_a_word_about_smaller_ones(certcal_command, folder):
@@ -580,3 +605,21 @@ def test_classes_in_another_order_are_refused_instead_of_mapped_to_each_other(ce
     assert not (tmp_path / "out.csv").exists()
     ordered = ("--logits", "logit_cat,logit_dog")
     assert certcal_command("recalibrate", "apply", mapping, other, *ordered, "-o", tmp_path / "out.csv").code == 0
+
+
+def test_classes_that_would_be_formulas_are_plain_texts_in_csv_and_labels_still_find_them(certcal_command, tmp_path):
+    table, mapping, after = (tmp_path / name for name in ("scores.csv", "map.json", "after.csv"))
+    classes = np.where(CORRECT == 1, "=cat", "-dog")
+    lines = [f"{z!s},{1 - z!s},{c}" for z, c in zip(Z, classes, strict=True)]
+    table.write_text("\n".join(["prob_=cat,prob_-dog,label", *lines]))
+    assert certcal_command("recalibrate", "fit", table, "-o", mapping).code == 0
+    assert certcal_command("recalibrate", "apply", mapping, table, "-o", after).code == 0
+    text = after.read_text()
+    assert '"prob_\'=cat","prob_\'-dog"' in text.splitlines()[0]
+    assert '"=' not in text
+    assert '"-' not in text
+    whole = tmp_path / "after.parquet"
+    certcal_command("recalibrate", "apply", mapping, table, "-o", whole)
+    for path in (after, whole):
+        assert certcal_command("measure", path).code == 0
+    np.testing.assert_array_equal(*(load_table(path).predictions.correct for path in (after, whole)))

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -14,6 +16,20 @@ from tests.engines.tasks_for_tests import Squares
 
 LOOPBACK = {"0100007F", "0000000000000000FFFF00000100007F", "00000000000000000000000001000000"}
 LISTENS = "0A"
+LOSES_AN_AGENT = """
+import os, signal, ray
+from pathlib import Path
+from certcal.engines import RayCluster
+from tests.engines.tasks_for_tests import Squares
+from tests.engines.test_ray_own import processes
+
+with RayCluster(workers=1) as engine:
+    print(Path(ray._private.worker._global_node.get_temp_dir_path()).parent, flush=True)
+    agents = [pid for pid in processes() if b"RuntimeEnvAgent" in Path(f"/proc/{pid}/cmdline").read_bytes()]
+    os.kill(agents[0], signal.SIGKILL)
+    while True:  # until Ray notices
+        list(engine.run(Squares(), range(3)))
+"""
 
 
 def listening(ports):
@@ -58,6 +74,16 @@ def test_a_cluster_of_ones_own_is_reached_from_this_machine_only_and_leaves_noth
     assert signal.getsignal(signal.SIGTERM) is handler
 
 
+def test_a_process_that_ray_ends_because_an_agent_died_leaves_no_password_behind(monkeypatch):
+    monkeypatch.setenv("PYTHONPATH", str(ROOT))
+    # Whatever removes the folder holds the pipe of errors open until it is done.
+    driver = subprocess.run([sys.executable, "-c", LOSES_AN_AGENT], capture_output=True, text=True, check=False)
+    folder = Path(driver.stdout.strip())
+    assert folder.name.startswith("certcal-"), driver.stderr
+    assert driver.returncode != 0
+    assert not folder.exists()
+
+
 def test_a_cluster_that_does_not_start_is_tried_again_and_leaves_nothing(monkeypatch):
     def fail(*_):
         begun.append(processes())
@@ -69,4 +95,12 @@ def test_a_cluster_that_does_not_start_is_tried_again_and_leaves_nothing(monkeyp
         list(RayCluster(workers=1).run(Squares(), [1]))
     assert len(begun) == 2
     assert all(len(those) > len(before) for those in begun)
+    assert processes() <= before
+
+
+def test_a_version_of_ray_without_passwords_is_refused_before_anything_begins(monkeypatch):
+    monkeypatch.delattr("ray._raylet.AuthenticationTokenLoader")
+    before = processes()
+    with pytest.raises(EngineError, match=r"cannot ask for a password, .* pip install 'ray>=2\.52'"):
+        list(RayCluster(workers=1).run(Squares(), [1]))
     assert processes() <= before

@@ -347,6 +347,13 @@ def test_a_bound_over_certified_samples_asks_for_their_share_when_certificates_m
 # ------------------------------------------------------------------------------------------------------------- claims
 
 
+def test_a_bound_assumes_samples_that_the_classifier_does_not_depend_on() -> None:
+    bound = population_bound(calibration_error([0.6] * 9, [0.8] * 9, [1] * 9))
+    said = "they were not used to train, choose or recalibrate the classifier"
+    assert said in bound.assumptions
+    assert f"independent draws from the population and {said} and the edges" in bound.sentence
+
+
 def test_terms_add_up_to_a_value_rounded_outward() -> None:
     for seed in range(20):
         population = random_population(seed, 6, 3)

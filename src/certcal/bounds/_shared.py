@@ -25,7 +25,7 @@ SHUFFLED = 100_000
 FOLDS = 2
 
 INDEPENDENT = "samples are independent draws from the population"
-NOT_USED_BEFORE = "they were not used to train or choose the classifier"
+NOT_USED_BEFORE = "they were not used to train, choose or recalibrate the classifier"
 
 
 class Sample(NamedTuple):

@@ -16,7 +16,7 @@ Floats = NDArray[np.float64]
 Whole = NDArray[np.int64]
 
 INDEPENDENT = "samples are independent draws from the population"
-NOT_FITTED = "the classifier and earlier maps were not fitted to them"
+NOT_FITTED = "they were not used to train or choose the classifier or to fit an earlier map"
 
 # Room for the rounding of a value, a limit and their difference.
 _ROUNDING = 1e-14

@@ -27,7 +27,9 @@ KINDS = ("run", "intervals", "predictions")
 _MOST_BYTES = 64_000_000
 _MOST_TEXT = 1_000
 _MOST_CLASSES = 100_000
+_MOST_SPLIT = 10**8  # samples whose split is drawn again for a run that has another number of them
 _HEX = re.compile("[0-9a-f]{64}")
+_RUN = re.compile("[0-9a-f]{8,128}")
 _KEYS = ("format", "version", "calibrator", "fitted_on")
 _REMEDY = "the file was damaged or edited: save the calibrator again"
 _NO_MAP = "give a file that certcal recalibrate fit or certcal.calibrators.save wrote"
@@ -53,6 +55,8 @@ class FittedOn:
         Of the split.
     classes
         What the columns of scores were called, in their order, where they have names; None otherwise.
+    run
+        Name of the run that they are the first samples of, which it keeps when it is extended; None for others.
 
     Examples
     --------
@@ -68,6 +72,7 @@ class FittedOn:
     fraction: float = 0.5
     seed: int = 0
     classes: tuple[str, ...] | None = None
+    run: str | None = None
 
     def __post_init__(self) -> None:
         choice(self.kind, KINDS, "kind")
@@ -80,6 +85,8 @@ class FittedOn:
             raise InputError(f"source is {self.source[:80]!r}; pass the name of a file or folder, without folders")
         if self.fingerprint is not None and not _HEX.fullmatch(self.fingerprint):
             raise InputError(f"fingerprint is {self.fingerprint[:80]!r}; pass 64 hexadecimal digits, or None")
+        if self.run is not None and not _RUN.fullmatch(self.run):
+            raise InputError(f"run is {self.run[:80]!r}; pass the name of a run, 8 to 128 hexadecimal digits, or None")
         if type(self.n) is not int or not 1 <= self.n <= 10**12:
             raise InputError(f"n is {self.n!r}; pass the number of samples")
         if type(self.seed) is not int or not 0 <= self.seed < 2**63:
@@ -90,6 +97,34 @@ class FittedOn:
     def is_of(self, fingerprint: str | None, n: int) -> bool:
         """Whether samples with a fingerprint are those that the calibrator was fitted to a part of, as far as known."""
         return self.fingerprint is not None and self.fingerprint == fingerprint and self.n == n
+
+    def among(self, fingerprint: str | None, n: int, run: str | None = None) -> NDArray[np.int64] | None:
+        """Positions of the samples of the fit among n samples; None when it is not known whether they are the same.
+
+        Parameters
+        ----------
+        fingerprint
+            Of the n samples.
+        n
+            How many they are.
+        run
+            Name of the run whose first samples they are, if they are. One that was extended since, or of which a part
+            is used, has another fingerprint, and its samples have the same positions.
+
+        Examples
+        --------
+        >>> about = FittedOn("run-1", "run", None, n=10, fraction=0.3, seed=1, run="5eed5eed")
+        >>> about.among(None, 20, "5eed5eed").tolist(), about.among(None, 20, "0ddba115")
+        ([3, 6, 7], None)
+        """
+        if self.is_of(fingerprint, n):
+            return self.positions()
+        if self.run is None or self.run != run:
+            return None
+        if self.n > max(n, _MOST_SPLIT):
+            raise InputError(f"n is {self.n}, more samples than a run of {n} ever had; fit the map again")
+        fit = self.positions()
+        return fit[fit < n]
 
     def positions(self) -> NDArray[np.int64]:
         """Positions of the samples that the calibrator was fitted to, ascending."""
@@ -249,7 +284,9 @@ def _fitted_on(given: Any) -> FittedOn | None:
     if given is None:
         return None
     fields = cast("dict[str, Any]", given) if isinstance(given, dict) else {}
-    texts = (fields.get("source"), fields.get("kind"), fields.get("fingerprint") or "")
+    fields = {"run": None} | fields  # files of before it was kept
+    known = [fields[name] for name in ("fingerprint", "run") if fields.get(name) is not None]
+    texts = (fields.get("source"), fields.get("kind"), *known)
     listed = isinstance(fields.get("classes"), list | None)
     if set(fields) != set(FittedOn.__dataclass_fields__) or not listed or not all(isinstance(t, str) for t in texts):
         raise InputError(f"fitted_on is damaged; expected {', '.join(FittedOn.__dataclass_fields__)}")

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from certcal.bounds import betting, clopper_pearson
+from certcal.bounds._shared import NOT_USED_BEFORE
 from certcal.calibrators._base import ConfidenceMap
 from certcal.calibrators._samples import CertifiedSamples
 from certcal.claims import Bound, Estimate, Frozen, move_outward
@@ -218,6 +219,7 @@ def gain_over(samples: CertifiedSamples, radius: int, constant: float | None, de
         n,
         (
             "samples with their intervals are independent draws from the population",
+            NOT_USED_BEFORE,
             "map and constant were fitted to other samples",
             "each interval and correctness holds except with probability alpha",
         ),

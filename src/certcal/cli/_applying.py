@@ -131,7 +131,8 @@ def _applied(mapping: Path, kind: str, path: Path, options: Mapping[str, Any], *
 
 def _certified(mapping: Path, saved: Saved, calibrator: ConfidenceMap, source: Source, *, everything: bool) -> Applied:
     samples = source.samples
-    rows = _Rows.of(mapping, saved.fitted_on, samples.fingerprint, len(samples), samples.source, everything=everything)
+    known = (samples.fingerprint, len(samples), source.run)
+    rows = _Rows.of(mapping, saved.fitted_on, known, samples.source, everything=everything)
     after = samples.select(rows.positions).mapped(calibrator)
     said = f"{described(calibrator)}, {rows.fitted_to}"
     origin = source.origin or IntervalOrigin("", "")
@@ -191,7 +192,7 @@ def _predictions(mapping: Path, saved: Saved, path: Path, options: Mapping[str, 
             return _unlabelled(mapping, saved, path, loaded)
         before = loaded.predictions
         found, n = prediction_fingerprint(before), len(before)
-        rows = _Rows.of(mapping, saved.fitted_on, found, n, str(path), everything=everything)
+        rows = _Rows.of(mapping, saved.fitted_on, (found, n, None), str(path), everything=everything)
         waiting.stage("applying")
         with _fitting(mapping, path):
             after = recalibrated(calibrator, before.select(rows.positions))
@@ -216,7 +217,7 @@ def _unlabelled(mapping: Path, saved: Saved, path: Path, loaded: LoadedScores) -
     calibrator, n = saved.calibrator, len(loaded)
     with _fitting(mapping, path):
         after = mapped(calibrator, loaded)
-    rows = _Rows.of(mapping, saved.fitted_on, None, n, str(path), everything=True)
+    rows = _Rows.of(mapping, saved.fitted_on, (None, n, None), str(path), everything=True)
     columns: dict[str, Any] = dict(loaded.identifiers) or {"row": rows.positions}
     columns |= {"confidence": after} if after.ndim == 1 else _probability_columns(loaded.layout, after)
     if loaded.sample_weight is not None:
@@ -291,21 +292,30 @@ class _Rows:
 
     @staticmethod
     def of(
-        mapping: Path, fitted_on: FittedOn | None, fingerprint: str | None, n: int, source: str, *, everything: bool
+        mapping: Path,
+        fitted_on: FittedOn | None,
+        known: tuple[str | None, int, str | None],
+        source: str,
+        *,
+        everything: bool,
     ) -> _Rows:
+        """Decide by the samples' fingerprint, their number, and the name of the run they are the first of."""
+        fingerprint, n, run = known
         every = np.arange(n, dtype=np.int64)
         if fitted_on is None:
             unknown = f"{mapping} does not say what it was fitted to, so all are kept; make sure that it was not these."
             return _Rows(every, 0, "fitted to samples that are not known", unknown)
-        if not fitted_on.is_of(fingerprint, n):
-            some, known = f"fitted to samples of {fitted_on.source}", fitted_on.fingerprint and fingerprint
-            why = "These have another fingerprint" if known else "Whether these are among them cannot be told"
+        fit = fitted_on.among(fingerprint, n, run)
+        if fit is None:
+            some, told = f"fitted to samples of {fitted_on.source}", fitted_on.fingerprint and fingerprint
+            why = "These have another fingerprint" if told else "Whether these are among them cannot be told"
             sentence = f"The map was {some}. {why}, so all are kept; make sure that it was fitted to none of them."
             return _Rows(every, 0, some, sentence)
-        fit, rest = fitted_on.positions(), fitted_on.held_out()
+        rest = np.setdiff1d(every, fit, assume_unique=True)
         if everything:
             some = f"fitted to {fit.size:,} of these {n:,} samples" if n > 1 else "fitted to this sample"
-            return _Rows(every, 0, some, f"The map was {some}: what they say of it flatters it.")
+            sentence = f"The map was {some}: what they say of it flatters it."
+            return _Rows(every, 0, f"{some}, so that no bound on the population holds", sentence)
         if not rest.size:
             raise InputError(
                 f"{mapping} was fitted to all {n:,} samples of {source}, so none is left to judge it on; give others, "

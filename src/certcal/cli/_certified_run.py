@@ -259,7 +259,13 @@ def intervals_file(found: Sequence[Certificates], review: Review) -> bytes:
             "alpha": np.repeat([one.ledger.spent for one in found], [len(one) for one in found]),
             "confidence": np.tile(counts.confidence_estimates().values, len(found)),
         },
-        IntervalOrigin(one.confidence, one.noise, one.assumptions, samples=samples_of(review.manifest, counts)),
+        IntervalOrigin(
+            one.confidence,
+            one.noise,
+            one.assumptions,
+            samples=samples_of(review.manifest, counts),
+            run=None if review.manifest is None else review.manifest.run,
+        ),
     )
 
 

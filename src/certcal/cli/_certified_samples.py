@@ -41,6 +41,8 @@ class Source:
         What the intervals rest on; None when it is not known.
     names
         What the samples are called, or None.
+    run
+        Name of the run whose first samples these are, or None.
     """
 
     kind: str
@@ -50,6 +52,7 @@ class Source:
     note: str
     origin: IntervalOrigin | None
     names: tuple[str, ...] | None = None
+    run: str | None = None
 
 
 def load_certified(kind: str, path: Path, options: Mapping[str, Any], waiting: Waiting) -> Source:
@@ -98,7 +101,7 @@ def _run(folder: Path, options: Mapping[str, Any], waiting: Waiting) -> Source:
         )
     origin = IntervalOrigin(one.confidence, one.noise, one.assumptions)
     about = {"run": about_run(run, counts, one)}
-    return Source("run", made, describe_run(run, counts, one), about, note, origin)
+    return Source("run", made, describe_run(run, counts, one), about, note, origin, run=run.manifest.run)
 
 
 def _table(path: Path, options: Mapping[str, Any], waiting: Waiting) -> Source:
@@ -129,7 +132,7 @@ def _table(path: Path, options: Mapping[str, Any], waiting: Waiting) -> Source:
     note += "" if table.origin is None else f" The intervals are {table.origin.sentence}."
     origin = {} if table.origin is None else {"certificates": table.origin.to_dict()}
     about = {"columns": table.layout.to_dict(), **origin}
-    return Source("intervals", made, _description(table, len(made)), about, note, table.origin, rows.names)
+    return Source("intervals", made, _description(table, len(made)), about, note, table.origin, rows.names, rows.run)
 
 
 def _description(table: IntervalTable, n: int) -> str:

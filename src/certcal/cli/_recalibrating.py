@@ -86,6 +86,7 @@ def _from_certified(kind: str, path: Path, options: Mapping[str, Any]) -> Fitted
         tradeoff = _tradeoff(source, options["tradeoff"], options["tradeoffs"])
         _check_certified(source, tradeoff)
         used = _fitted_on(kind, path, source.samples.fingerprint, len(source.samples), options)
+        used = replace(used, run=source.run)
         if options["fit_on_all"]:
             waiting.stage("fitting")
             return Fitted(_on_all(source, method, tradeoff, weights), used, None)

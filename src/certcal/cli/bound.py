@@ -92,7 +92,7 @@ def bound(
 
     A measured error is an estimate that can be wrong by any amount. A bound holds with probability 1 - delta over the
     draw of the samples, for any number of them, under the assumption that stands beside it. TABLE and its columns are
-    those of certcal measure; the samples must not have been used to train or choose the classifier.
+    those of certcal measure; the samples must not have been used to train, choose or recalibrate the classifier.
     """
     from certcal._checks import InputError
     from certcal.cli._bounding import Question, bound_table, choose_for_table

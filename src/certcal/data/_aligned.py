@@ -36,6 +36,8 @@ class SampleIntervals:
     fingerprint
         Of the samples in their order: that of a run's inputs when the table says it and has all of them in the run's
         order, or else of these numbers.
+    run
+        Name of the run whose first samples these are, in its order, when the table says it.
     """
 
     radii: tuple[str, ...]
@@ -46,6 +48,7 @@ class SampleIntervals:
     confidence: Floats | None
     names: tuple[str, ...] | None
     fingerprint: str
+    run: str | None = None
 
     def __len__(self) -> int:
         return self.correct.size
@@ -94,9 +97,10 @@ def align(table: IntervalTable) -> SampleIntervals:
     correct = _agreed(table, at[0], n, kept)
     confidence = None if table.confidence is None else _same_confidence(table, at[0], n)
     names = None if table.sample_codes is None else table.sample_names
-    known = None if table.origin is None or names != tuple(map(str, range(n))) else table.origin.samples
+    origin = table.origin if names == tuple(map(str, range(n))) else None
+    known, run = (None, None) if origin is None else (origin.samples, origin.run)
     found = known or fingerprint_of(correct, confidence, lower, upper, certified)
-    return SampleIntervals(table.radii, lower, upper, certified, correct, confidence, names, found)
+    return SampleIntervals(table.radii, lower, upper, certified, correct, confidence, names, found, run)
 
 
 def _shape(table: IntervalTable) -> tuple[int, int]:

@@ -32,6 +32,8 @@ class IntervalOrigin:
         The map that the confidences went through, if they did, and what it was fitted to.
     samples
         Fingerprint of the samples of a run, if these are all that were taken from it.
+    run
+        Name of the run whose first samples these are, numbered from 0, if they are.
 
     Examples
     --------
@@ -45,6 +47,7 @@ class IntervalOrigin:
     assumptions: tuple[str, ...] = ()
     recalibration: str | None = None
     samples: str | None = None
+    run: str | None = None
 
     @property
     def description(self) -> str:
@@ -78,7 +81,7 @@ class IntervalOrigin:
         try:
             found: Any = json.loads(text)
             kind, noise, assumptions = (found[name] for name in ("confidence", "noise", "assumptions"))
-            later = {name: found[name] for name in ("recalibration", "samples") if name in found}
+            later = {name: found[name] for name in ("recalibration", "samples", "run") if name in found}
         except (ValueError, TypeError, KeyError, RecursionError):
             return None
         if not isinstance(assumptions, list):

@@ -7,6 +7,8 @@ import os
 import secrets
 import signal
 import socket
+import subprocess
+import sys
 import threading
 from collections.abc import Generator, Mapping
 from contextlib import contextmanager, suppress
@@ -21,6 +23,16 @@ _SECONDS = 5  # in which a cluster answers, or is not there
 # How HTTP/2 begins: a client's greeting with empty settings, answered by a frame of settings.
 _GREETING = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + bytes([0, 0, 0, 4, 0, 0, 0, 0, 0])
 _SETTINGS = bytes([4])
+# Waits until the process at the other end of its input is gone, whatever ended it.
+_REMOVE = """
+import os, shutil, sys, time
+sys.stdin.read()
+for _ in range(100):
+    shutil.rmtree(sys.argv[1], ignore_errors=True)
+    if not os.path.lexists(sys.argv[1]):
+        break
+    time.sleep(0.1)  # a process of Ray's wrote into it meanwhile
+"""
 
 
 @contextmanager
@@ -56,9 +68,17 @@ def connected(address: str | None, cpus: int | None) -> Generator[Any, None, Non
 def _started(ray: Any, cpus: int | None) -> Generator[None, None, None]:
     """A cluster that only this process can reach: it listens to this machine alone and asks for a password."""
     constants: Any = import_module("ray._private.ray_constants")
+    if not hasattr(import_module("ray._raylet"), "AuthenticationTokenLoader"):
+        raise EngineError(
+            f"Ray {ray.__version__} cannot ask for a password, so anybody on this machine could use the cluster; "
+            "update it: pip install 'ray>=2.52'"
+        )
     # The folder holds sockets, whose paths have at most 107 characters: the usual place for such folders may be longer.
     root = "/tmp" if os.path.isdir("/tmp") else None
-    with TemporaryDirectory(prefix="certcal-", dir=root, ignore_cleanup_errors=True) as folder:
+    with (
+        TemporaryDirectory(prefix="certcal-", dir=root, ignore_cleanup_errors=True) as folder,
+        _removed_in_any_case(folder),
+    ):
         password = Path(folder) / "token"
         password.write_text(secrets.token_hex(32))
         variables = {
@@ -76,6 +96,15 @@ def _started(ray: Any, cpus: int | None) -> Generator[None, None, None]:
                 yield
         finally:
             constants.ENABLE_RAY_CLUSTER = before
+
+
+@contextmanager
+def _removed_in_any_case(folder: str) -> Generator[None, None, None]:
+    """Have a folder removed also if this process is ended at once, as Ray does to it when an agent of Ray's dies."""
+    # In a session of its own, where no Ctrl+C reaches it.
+    command = [sys.executable, "-I", "-S", "-c", _REMOVE, folder]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, start_new_session=True):
+        yield
 
 
 @contextmanager

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from certcal._checks import InputError, share
+from certcal.bounds._shared import NOT_USED_BEFORE
 from certcal.claims import Bound, move_outward, short_text
 from certcal.worst_case._result import WorstCase
 
@@ -17,9 +18,10 @@ def population_bound(
 ) -> Bound:
     """Bound on the worst-case calibration error of the population.
 
-    What is random: the N samples (with their intervals), drawn independently from the population. What is claimed: with
-    probability at least 1 - delta over them, the largest calibration error that confidences inside the intervals can
-    have *in the population*, with the same bins, is at most ``value``.
+    What is random: the N samples (with their intervals), drawn independently from the population and not used to train,
+    choose or recalibrate the classifier. What is claimed: with probability at least 1 - delta over them, the largest
+    calibration error that confidences inside the intervals can have *in the population*, with the same bins, is at most
+    ``value``.
 
     Why: for given signs s the worth g_n(s) of a sample is in [-1, 1]. The population's worst case is max_s E g(s), so
     it is E g(s*) for signs s* that depend on the population alone. The empirical one is F = max_s mean g_n(s) >= mean
@@ -93,6 +95,7 @@ def population_bound(
         n,
         (
             "samples with their intervals are independent draws from the population",
+            NOT_USED_BEFORE,
             "the edges were not chosen from them",
             "each interval and correctness holds except with probability alpha",
         ),

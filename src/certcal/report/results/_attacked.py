@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import csv
 import io
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import certcal
+from certcal._csv import CsvWriter
 from certcal.claims import Estimate
 from certcal.report.results._json import as_text, for_json
 from certcal.report.results._measured import Part, part_to_dict
@@ -140,7 +140,7 @@ class AttackedResults:
     def to_csv(self) -> str:
         """One line per attack and metric, with all digits."""
         buffer = io.StringIO(newline="")
-        writer = csv.writer(buffer, lineterminator="\n")
+        writer = CsvWriter(buffer)
         writer.writerow(["attack", "norm", "epsilon", "metric", "bins", "value", "n"])
         norm = self.conventions["norm"]
         for row in self.clean.rows:

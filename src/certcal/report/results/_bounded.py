@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import csv
 import io
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import certcal
+from certcal._csv import CsvWriter
 from certcal.claims import Bound, round_outward
 from certcal.report.results._json import as_text, for_json
 
@@ -63,7 +63,7 @@ class BoundedResults:
     def to_csv(self) -> str:
         """One line per bound with all digits, followed by its terms."""
         buffer = io.StringIO(newline="")
-        writer = csv.writer(buffer, lineterminator="\n")
+        writer = CsvWriter(buffer)
         writer.writerow(["method", "term", "side", "value", "text", "delta", "n", "sentence"])
         for name, bound in self.bounds.items():
             rest = [repr(bound.delta), bound.n]

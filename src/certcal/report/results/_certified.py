@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import io
 import math
 from collections.abc import Iterator, Mapping, Sequence
@@ -10,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import certcal
+from certcal._csv import CsvWriter
 from certcal.claims import Certificate
 from certcal.report.results._json import BRACKETS, as_text, for_json
 from certcal.worst_case import CertifiedSummary
@@ -137,7 +137,7 @@ class CertifiedResults:
     def to_csv(self) -> str:
         """One line per radius, group and claim, with all digits; methods that were compared follow their radius."""
         buffer = io.StringIO(newline="")
-        writer = csv.writer(buffer, lineterminator="\n")
+        writer = CsvWriter(buffer)
         header = ["radius", "group", "claim", "samples", "n", "value", "text", "sentence"]
         writer.writerow([*header, *(["seconds"] if self.methods else [])])
         for line in self.lines:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import csv
 import io
 from dataclasses import dataclass
 from typing import Any
 
 import certcal
+from certcal._csv import CsvWriter
 from certcal.report.results._json import as_text, for_json
 from certcal.smoothing.robustness import Comparison
 
@@ -32,7 +32,7 @@ class ComparedResults:
     def to_csv(self) -> str:
         """One line per run and radius, with all digits."""
         buffer = io.StringIO(newline="")
-        writer = csv.writer(buffer, lineterminator="\n")
+        writer = CsvWriter(buffer)
         numbers = ("radius", "certified", "n", "value", "text", "certified_at_least")
         writer.writerow(["run", "source", "sigma", "alpha", *numbers])
         for source, run in zip(self.sources, self.comparison.runs, strict=True):

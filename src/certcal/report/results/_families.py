@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import csv
 import io
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
 import certcal
+from certcal._csv import CsvWriter
 from certcal.report.results._json import as_text, for_json
 from certcal.smoothing.robustness import CertifiedCalibration, Compared, Families
 
@@ -55,10 +55,11 @@ class FamilyResults:
     def to_csv(self) -> str:
         """One line per number, with all digits: what it is, of whom, and where."""
         buffer = io.StringIO(newline="")
-        writer = csv.DictWriter(buffer, COLUMNS, restval="", lineterminator="\n")
-        writer.writeheader()
+        writer = CsvWriter(buffer)
+        writer.writerow(COLUMNS)
         for row in self._rows():
-            writer.writerow({name: repr(value) if isinstance(value, float) else value for name, value in row.items()})
+            values = [row.get(name, "") for name in COLUMNS]
+            writer.writerow([repr(value) if isinstance(value, float) else value for value in values])
         return buffer.getvalue()
 
     def _rows(self) -> Iterator[Row]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import io
 import math
 from collections.abc import Mapping, Sequence
@@ -10,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import certcal
+from certcal._csv import CsvWriter
 from certcal.claims import Bound, Estimate
 from certcal.report.results._json import BRACKETS, as_text, for_json
 
@@ -139,7 +139,7 @@ class MeasuredResults:
     def to_csv(self) -> str:
         """One line per group and metric, with all digits."""
         buffer = io.StringIO(newline="")
-        writer = csv.writer(buffer, lineterminator="\n")
+        writer = CsvWriter(buffer)
         grouped = [self.by] if self.by is not None else []
         header = ("metric", "bins", "closed", "value", "lower", "upper", "level", "method", "n", "sentence")
         writer.writerow([*grouped, *header])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import io
 import math
 from collections.abc import Iterator, Mapping, Sequence
@@ -10,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import certcal
+from certcal._csv import CsvWriter
 from certcal.report.results._json import BRACKETS, as_text, for_json
 
 if TYPE_CHECKING:
@@ -74,7 +74,7 @@ class RecalibratedResults(_Recalibrated["Recalibration"]):
     def to_csv(self) -> str:
         """One line per map, radius and claim, with all digits; estimates without a perturbation have no radius."""
         buffer = io.StringIO(newline="")
-        writer = csv.writer(buffer, lineterminator="\n")
+        writer = CsvWriter(buffer)
         writer.writerow(["map", "tradeoff", "chosen", "radius", "claim", "samples", "n", "value", "text", "sentence"])
         for line in self.found.lines:
             tradeoff = "" if line.tradeoff is None else repr(line.tradeoff)
@@ -101,7 +101,7 @@ class RecalibratedPredictions(_Recalibrated["PredictionRecalibration"]):
     def to_csv(self) -> str:
         """One line per metric before and after the map, with all digits."""
         buffer = io.StringIO(newline="")
-        writer = csv.writer(buffer, lineterminator="\n")
+        writer = CsvWriter(buffer)
         writer.writerow(["map", "metric", "bins", "value", "n"])
         for name, table in (("as it is", self.found.before), (self.found.method, self.found.after)):
             for row in table.rows:

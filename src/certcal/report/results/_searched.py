@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import csv
 import io
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import certcal
+from certcal._csv import CsvWriter
 from certcal.report.results._json import as_text, for_json
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ class SearchedResults:
         """One line per objective and method, with all digits; the best that exists at the end."""
         shown = self.comparison.shown
         buffer = io.StringIO(newline="")
-        writer = csv.writer(buffer, lineterminator="\n")
+        writer = CsvWriter(buffer)
         numbers = [each for name in shown for each in (name, f"{name}_spread")]
         ends = ("regret", "regret_spread", "judged_regret", "hits", "most_often_found")
         writer.writerow(["objective", "method", *numbers, *ends])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import io
 import math
 import re
@@ -11,6 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import certcal
+from certcal._csv import CsvWriter
 from certcal.report._text import counted
 from certcal.report.results._json import as_text, for_json
 
@@ -87,7 +87,7 @@ class StudiedResults:
     def to_csv(self) -> str:
         """One line per finding, with all digits; a number that does not exist is left empty."""
         buffer = io.StringIO(newline="")
-        writer = csv.writer(buffer, lineterminator="\n")
+        writer = CsvWriter(buffer)
         writer.writerow(["question", "finding", "value", "low", "high", "models", "note"])
         for answer in self.review:
             for found in answer.findings:

@@ -1,0 +1,63 @@
+"""What the package says of itself: libraries that it needs, and where it runs."""
+
+from __future__ import annotations
+
+import ast
+import re
+import sys
+import tomllib
+from pathlib import Path
+
+ROOT = Path(__file__).parent.parent
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
+DECLARED = [
+    *PROJECT["project"]["dependencies"],
+    *(line for extra, lines in PROJECT["project"]["optional-dependencies"].items() if extra != "dev" for line in lines),
+]
+LEAST = dict(re.fullmatch(r"([a-z-]+)(?:>=([0-9.]+))?(?:\[.*\])?", line).groups() for line in DECLARED)
+# Modules whose distribution has another name, or that a user brings along.
+CALLED = {
+    "PIL": "pillow",
+    "google": "protobuf",
+    "sklearn": "scikit-learn",
+    "mlflow": "mlflow-skinny",
+    "pytorch_lightning": "lightning",
+}
+
+
+def imported():
+    """Top-level names of all modules that the sources import, also by import_module."""
+    for path in (ROOT / "src").rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+            if isinstance(node, ast.Import):
+                yield from (alias.name for alias in node.names)
+            elif isinstance(node, ast.ImportFrom) and node.module:
+                yield node.module
+            elif isinstance(node, ast.Call) and getattr(node.func, "id", "") == "import_module":
+                first = node.args[0]
+                yield first.value if isinstance(first, ast.Constant) else "certcal"
+
+
+def test_every_library_that_is_imported_is_declared():
+    names = {name.partition(".")[0] for name in imported()} - sys.stdlib_module_names - {"certcal", "__future__"}
+    assert {name for name in names if CALLED.get(name, name) not in LEAST} == set()
+
+
+def test_no_library_is_admitted_that_lacks_what_is_promised():
+    def least(name):
+        return tuple(map(int, LEAST[name].split(".")))
+
+    assert least("ray") >= (2, 52)  # a cluster of one's own asks for a token
+    assert least("pillow") >= (13, 0)  # JPEG files do not write outside the decoder's memory
+    assert least("onnx") >= (1, 21)  # links do not lead out of a model's folder
+    pinned = dict(re.findall(r"^([a-z-]+)==(\d+\.\d+)", (ROOT / "constraints.txt").read_text("utf-8"), re.MULTILINE))
+    for name in ("ray", "pillow", "onnx", "threadpoolctl"):
+        assert tuple(map(int, pinned[name].split("."))) >= least(name)
+
+
+def test_it_is_said_where_it_runs_and_what_is_safe():
+    systems = [line for line in PROJECT["project"]["classifiers"] if line.startswith("Operating System")]
+    assert systems == ["Operating System :: MacOS", "Operating System :: POSIX :: Linux"]
+    assert "/SECURITY.md" in PROJECT["tool"]["hatch"]["build"]["targets"]["sdist"]["include"]
+    assert len((ROOT / "SECURITY.md").read_text("utf-8").splitlines()) < 90
+    assert "SECURITY.md" in (ROOT / "README.md").read_text("utf-8")
