@@ -371,7 +371,7 @@ def norm_order(value: Any, name: str = "p") -> float:
     """The order of an L_p norm, from 1 to infinity."""
     try:
         order = float(value)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         order = float("nan")
     if not order >= 1:
         raise InputError(

@@ -258,6 +258,7 @@ CURVE = {"x": [0.1, 0.2], "y": [0.3, 0.4]}
         ),
         (document(fitted_on={}), "fitted_on is damaged; expected source, kind"),
         (document(fitted_on=[1]), "fitted_on is damaged"),
+        (document(fitted_on=asdict(ABOUT) | {"fingerprint": []}), "fitted_on is damaged"),
         (
             document(fitted_on=asdict(ABOUT) | {"source": 1}),
             "fitted_on is damaged",

@@ -249,7 +249,8 @@ def _fitted_on(given: Any) -> FittedOn | None:
     if given is None:
         return None
     fields = cast("dict[str, Any]", given) if isinstance(given, dict) else {}
-    texts = (fields.get("source"), fields.get("kind"), fields.get("fingerprint") or "")
+    digits = fields.get("fingerprint")
+    texts = (fields.get("source"), fields.get("kind"), "" if digits is None else digits)
     listed = isinstance(fields.get("classes"), list | None)
     if set(fields) != set(FittedOn.__dataclass_fields__) or not listed or not all(isinstance(t, str) for t in texts):
         raise InputError(f"fitted_on is damaged; expected {', '.join(FittedOn.__dataclass_fields__)}")

@@ -331,7 +331,7 @@ def _distances(radii: float | str | Sequence[float | str]) -> list[float]:
     for index, radius in enumerate([radii] if isinstance(radii, int | float | str) else radii):
         try:
             value = float(radius)
-        except (TypeError, ValueError):
+        except (TypeError, ValueError, OverflowError):
             value = math.nan
         if not 0 <= value < math.inf:
             raise InputError(f"radii[{index}] is {radius!r}; pass finite numbers of at least 0")

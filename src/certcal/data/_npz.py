@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import math
+import sys
 import zipfile
 from collections.abc import Generator, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from tokenize import TokenError
 from typing import IO, Any
 
 import numpy as np
@@ -122,7 +124,18 @@ def _member(archive: zipfile.ZipFile, path: Path, name: str) -> NDArray[Any]:
             f"{path}: array {name!r} has {there} bytes where its header says {promised}; copy or write the file again"
         )
     with archive.open(name + _NPY) as stream:
-        return np.lib.format.read_array(stream, allow_pickle=False)
+        array = np.lib.format.read_array(stream, allow_pickle=False)
+    if not _is_unicode(array):
+        raise InputError(f"{path}: array {name!r} holds text with characters beyond Unicode; write the file again")
+    return array
+
+
+def _is_unicode(array: NDArray[Any]) -> bool:
+    """Whether all characters of a text are; Python fails on others in many ways."""
+    if array.dtype.kind != "U" or array.nbytes == 0:
+        return True
+    native = np.ascontiguousarray(array, array.dtype.newbyteorder("="))
+    return int(native.reshape(-1).view(np.uint32).max()) <= sys.maxunicode
 
 
 @contextmanager
@@ -139,7 +152,12 @@ def _archive(path: Path) -> Generator[zipfile.ZipFile, None, None]:
 def _header(stream: IO[bytes]) -> tuple[tuple[int, ...], np.dtype[Any]]:
     version = np.lib.format.read_magic(stream)
     read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
-    shape, _, dtype = read(stream)
+    try:
+        shape, _, dtype = read(stream)
+    except (MemoryError, RecursionError, SyntaxError, TokenError, TypeError) as error:  # it is parsed as Python
+        raise ValueError("the header of an array is damaged") from error
+    if not all(type(size) is int and size >= 0 for size in shape):
+        raise ValueError(f"an array has shape {shape}")
     return shape, dtype
 
 

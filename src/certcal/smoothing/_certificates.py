@@ -372,7 +372,7 @@ def check_radius(radius: Any) -> float:
     """A radius of perturbations: a finite number of at least 0."""
     try:
         value = float(radius)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         raise InputError(f"radius is {radius!r}; pass a number of at least 0, in the units of the input") from None
     if not 0 <= value < math.inf:
         raise InputError(f"radius is {value:g}; pass a finite number of at least 0, in the units of the input")
