@@ -67,7 +67,7 @@ def draw_documentation() -> None:
     IMAGES.mkdir(exist_ok=True)
     with tempfile.TemporaryDirectory() as folder, started() as browser:
         page = Path(folder) / "certcal-demo.html"
-        command = [sys.executable, "-m", "certcal.cli", "demo", "--quiet", "-o", page.name]
+        command = [sys.executable, "-m", "certcal", "demo", "--quiet", "-o", page.name]
         subprocess.run(command, cwd=folder, check=True, stdout=subprocess.DEVNULL)
         for name, options in (
             ("report", {"width": 1000, "height": 1228}),

@@ -13,7 +13,8 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from certcal import InputError, Predictions, _checks, binning, measure, metrics
+from certcal import InputError, Predictions, _checks, binning, bounds, measure, metrics, worst_case
+from certcal.calibrators import CertifiedSamples, HistogramBinning, recalibrate
 from certcal.metrics import StreamingCalibration, bootstrap
 
 NAN, INF = math.nan, math.inf
@@ -546,3 +547,54 @@ def test_a_confidence_is_taken_exactly_when_it_lies_in_the_unit_interval(value):
 
 def test_input_errors_are_value_errors():
     assert issubclass(InputError, ValueError)
+
+
+GIVEN = np.linspace(0.1, 0.9, 20)
+SEEN = np.arange(20) % 2
+
+
+@pytest.mark.parametrize(
+    "claim",
+    [
+        lambda delta: bounds.bounded_variation(GIVEN, SEEN, delta),
+        lambda delta: bounds.lipschitz(GIVEN, SEEN, 2.0, delta),
+        lambda delta: bounds.smooth(GIVEN, SEEN, 0.1, delta),
+        lambda delta: bounds.binned(GIVEN, SEEN, delta=delta),
+        lambda delta: bounds.binned_lower(GIVEN, SEEN, delta=delta),
+        lambda delta: bounds.classwise(bounds.bounded_variation, np.stack([1 - GIVEN, GIVEN], axis=1), SEEN, delta),
+        lambda delta: bounds.every_bound(GIVEN, SEEN, delta=delta),
+        lambda delta: worst_case.certify(GIVEN, GIVEN, SEEN, delta=delta),
+        lambda delta: HistogramBinning(bins=2).fit(GIVEN, SEEN).guarantee(delta),
+        lambda delta: recalibrate(CertifiedSamples.from_intervals(GIVEN, GIVEN, SEEN, confidence=GIVEN), delta=delta),
+        lambda alpha: CertifiedSamples.from_intervals(GIVEN, GIVEN, SEEN, alpha=alpha),
+        lambda alpha: worst_case.certify(GIVEN, GIVEN, SEEN, alpha=alpha),
+    ],
+)
+def test_a_level_in_the_place_of_a_probability_of_failing_is_answered_with_what_was_meant(claim):
+    with pytest.raises(InputError, match=r"is 0\.95; it is the probability of failing, .*: did you mean 0\.05\?"):
+        claim(0.95)
+    with pytest.raises(InputError, match=r"is 0\.5; it is the probability of failing, below 0\.5$"):
+        claim(0.5)
+    with pytest.raises(InputError, match=r"is 1e-308; pass (0 or )?at least 1e-200"):
+        claim(1e-308)
+    claim(0.3)
+
+
+@pytest.mark.parametrize("delta", [10**400, "5%", None])
+def test_what_is_no_probability_of_failing_is_refused(delta):
+    with pytest.raises(InputError, match=r"delta is .*; pass a probability between 0 and 0\.5"):
+        bounds.bounded_variation(GIVEN, SEEN, delta)
+
+
+@pytest.mark.parametrize("method", ["percentile", "bca"])
+def test_a_level_that_would_print_as_one_is_refused(method):
+    with pytest.raises(InputError, match=r"level is 0\.9+; pass at most 0\.9999$"):
+        bootstrap(metrics.ece, GIVEN, SEEN, level=0.9999999999999999, method=method)
+
+
+@pytest.mark.parametrize("value", [1e308, 10**400])
+def test_a_variation_or_a_constant_beyond_measure_is_refused(value):
+    with pytest.raises(InputError, match="variation is"):
+        bounds.bounded_variation(GIVEN, SEEN, variation=value)
+    with pytest.raises(InputError, match="constant is"):
+        bounds.lipschitz(GIVEN, SEEN, value)

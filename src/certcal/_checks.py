@@ -23,6 +23,15 @@ SUM_TOLERANCE = {np.dtype(np.float16): 2e-2, np.dtype(np.float32): 1e-3, np.dtyp
 # A single entry of a probability matrix may exceed one by this much (rounding of a softmax) and is then taken as one.
 ABOVE_ONE = 1e-6
 
+# Probabilities of failing. Far below the least one logarithms and binomial tails lose their digits.
+LEAST_FAILURE, MOST_FAILURE = 1e-200, 0.5
+
+# The largest level of an interval: four digits show that it is below 1.
+MOST_LEVEL = 0.9999
+
+# The largest variation or Lipschitz constant of an accuracy: a bound is trivial long before.
+MOST_CHANGE = 1e12
+
 
 class InputError(ValueError):
     """An argument that cannot be used. The text says which, where, and what to do.
@@ -309,21 +318,52 @@ def share(value: Any, name: str, remedy: str) -> float:
     """A number strictly between 0 and 1."""
     try:
         number = float(value)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         raise InputError(f"{name} is {value!r}; {remedy}") from None
     if not 0 < number < 1:
         raise InputError(f"{name} is {value}; {remedy}")
     return number
 
 
-def positive(value: Any, name: str) -> float:
-    """A finite number above zero."""
+def failure_probability(value: Any, name: str, *, zero: bool = False) -> float:
+    """A probability of failing: below a half, since 0.95 is a level and means 0.05; and 0 where that is allowed.
+
+    Examples
+    --------
+    >>> failure_probability(0.95, "delta")
+    Traceback (most recent call last):
+        ...
+    certcal._checks.InputError: delta is 0.95; it is the probability of failing, below 0.5: did you mean 0.05?
+    """
+    if zero and isinstance(value, int | float | np.number) and bool(value == 0):
+        return 0.0
+    number = share(value, name, f"pass a probability {'from 0 to below' if zero else 'between 0 and'} {MOST_FAILURE:g}")
+    if number >= MOST_FAILURE:
+        meant = f": did you mean {1 - number:.12g}?" if number > MOST_FAILURE else ""
+        raise InputError(f"{name} is {number}; it is the probability of failing, below {MOST_FAILURE:g}{meant}")
+    if number < LEAST_FAILURE:
+        raise InputError(f"{name} is {number}; pass {'0 or ' if zero else ''}at least {LEAST_FAILURE:g}")
+    return number
+
+
+def confidence_level(value: Any, name: str = "level") -> float:
+    """The level of an interval."""
+    level = share(value, name, "pass a confidence level between 0 and 1, such as 0.95")
+    if level > MOST_LEVEL:
+        raise InputError(f"{name} is {level}; pass at most {MOST_LEVEL}")
+    return level
+
+
+def positive(value: Any, name: str, most: float = float("inf")) -> float:
+    """A finite number above zero, up to the largest that is useful."""
     try:
         number = float(value)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         raise InputError(f"{name} is {value!r}; pass a positive number") from None
     if not 0 < number < float("inf"):
         raise InputError(f"{name} is {number}; pass a positive finite number")
+    if number > most:
+        raise InputError(f"{name} is {number}; pass a number up to {most:g}")
     return number
 
 
@@ -331,7 +371,7 @@ def norm_order(value: Any, name: str = "p") -> float:
     """The order of an L_p norm, from 1 to infinity."""
     try:
         order = float(value)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         order = float("nan")
     if not order >= 1:
         raise InputError(

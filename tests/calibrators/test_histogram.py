@@ -70,7 +70,7 @@ def test_an_unknown_side_is_refused():
 
 
 @settings(max_examples=20)
-@given(st.integers(0, 10_000), st.integers(1, 200), st.integers(1, 10), st.sampled_from([0.001, 0.05, 0.5]))
+@given(st.integers(0, 10_000), st.integers(1, 200), st.integers(1, 10), st.sampled_from([0.001, 0.05, 0.49]))
 def test_guarantees_are_those_of_their_formulas(seed, n, bins, delta):
     rng = np.random.default_rng([seed, 10])
     z, c = rng.random(n), rng.integers(0, 2, n)
@@ -90,9 +90,9 @@ def failure(n, p, delta, bound, scale):
     return float(likely[used] @ (np.abs(k[used] / n - p) > far))
 
 
-@pytest.mark.parametrize("delta", [0.05, 0.5])
+@pytest.mark.parametrize("delta", [0.05, 0.45])
 def test_the_guarantee_fails_with_probability_delta_and_one_of_97_per_cent_of_it_more_often(delta):
-    # Limits for counts give away about half a count. At delta = 0.5 the bound is 0.67 √n / 2 counts wide, so it is
+    # Limits for counts give away about half a count. At delta = 0.45 the bound is 0.76 √n / 2 counts wide, so it is
     # within 3 % of the best only where n is well above 2500; here half a count is 1.5 %.
     n = 10_000
     z = np.full(n, 0.5)

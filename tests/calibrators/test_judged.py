@@ -115,7 +115,7 @@ def test_without_a_certified_sample_or_a_constant_there_is_no_bound():
 
 
 def test_the_bound_is_never_below_the_least_that_a_gain_can_be():
-    samples = CertifiedSamples.from_intervals([0.0] * 3, [1.0] * 3, [1] * 3, alpha=0.9)
+    samples = CertifiedSamples.from_intervals([0.0] * 3, [1.0] * 3, [1] * 3, alpha=0.4)
     assert gain_over(samples, 0, 0.5, 0.05).value == -1
 
 

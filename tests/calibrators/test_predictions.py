@@ -51,10 +51,19 @@ def test_maps_of_one_confidence_and_temperatures_change_no_prediction(method):
     assert found.after["accuracy"].value == found.before["accuracy"].value
 
 
-def test_without_a_method_scores_get_a_temperature_and_confidences_isotonic_regression():
+def test_without_a_method_scores_get_a_temperature_and_confidences_platt_scaling():
     assert recalibrate_predictions(BY_CLASS).method == default_method(BY_CLASS) == "temperature"
-    assert recalibrate_predictions(SCORES).method == default_method(SCORES) == "isotonic"
-    assert described(recalibrate_predictions(SCORES).calibrator) == "IsotonicCalibration()"
+    assert recalibrate_predictions(SCORES).method == default_method(SCORES) == "platt"
+    assert described(recalibrate_predictions(SCORES).calibrator) == "PlattScaling(targets='platt')"
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_without_a_method_the_log_loss_stays_finite(seed):
+    # Sure and wrong at the far ends: an isotonic map that was fitted to others has 0 and 1 there.
+    z, correct = np.linspace(0, 1, 40), np.arange(40) > 19
+    correct[[0, 39]] = True, False
+    given = Predictions.from_confidence(z, correct)
+    assert np.isfinite(recalibrate_predictions(given, seed=seed).after["top_label_nll"].value)
 
 
 @pytest.mark.parametrize("method", SCORE_METHODS)

@@ -47,9 +47,35 @@ def test_every_failure_has_its_exit_code_and_sentence(capsys, error, code, text)
     assert capsys.readouterr().err.lstrip("\n") == text
 
 
-def test_a_programming_error_is_not_hidden():
-    with pytest.raises(ZeroDivisionError):
-        run(failing(ZeroDivisionError()), [])
+BUG = "this is a bug in certcal: run the command again with --debug and report what it prints\n"
+
+
+@pytest.mark.parametrize(
+    ("error", "said"),
+    [
+        (ZeroDivisionError(), "ZeroDivisionError"),
+        (ValueError("two\nlines \x1b[31m"), "ValueError (two; lines \\x1b[31m)"),
+        (RecursionError("too deep"), "RecursionError (too deep)"),
+    ],
+)
+def test_an_unforeseen_error_is_one_sentence_and_exit_code_70(capsys, error, said):
+    assert run(failing(error), []) == 70
+    assert capsys.readouterr().err == f"certcal: error: unexpected {said}; {BUG}"
+
+
+def test_debug_adds_the_traceback_and_no_command_sees_it(capsys):
+    assert run(failing(ValueError("of \x1b[31m")), ["--debug"]) == 70
+    first, *others, last = capsys.readouterr().err.splitlines(keepends=True)
+    assert first == "Traceback (most recent call last):\n"
+    assert "ValueError: of \\x1b[31m\n" in others
+    assert last.endswith(BUG)
+
+
+@pytest.mark.parametrize("words", [["--debug", "measure", "none.csv"], ["measure", "none.csv", "--debug"]])
+def test_debug_stands_anywhere_and_leaves_mistakes_as_they_are(certcal_command, words):
+    ran = certcal_command(*words)
+    assert (ran.code, ran.err) == (2, "certcal: error: none.csv: there is no such file; check the path\n")
+    assert "there is no such file" in certcal_command("measure", "--", "--debug").err
 
 
 def test_streams_that_are_closed_are_no_failure(monkeypatch):

@@ -17,7 +17,7 @@ import pytest
 import certcal
 from tests.cli.copies import copies
 
-COMMAND = [sys.executable, "-m", "certcal.cli"]
+COMMAND = [sys.executable, "-m", "certcal"]
 
 
 def run(*arguments, **options):

@@ -156,7 +156,7 @@ def test_an_interrupt_says_how_to_resume_and_the_command_shown_does_it(data, tmp
     named = ["--model", f"{HERE}:interrupted", "--outputs", "logits", "--data", str(data)]
     command = [*named, *SETTINGS, "-n", "30000", "--limit", "9", "-o", str(tmp_path / "run")]
     ran = subprocess.run(
-        [sys.executable, "-m", "certcal.cli", "sample", *command], capture_output=True, text=True, env=environment
+        [sys.executable, "-m", "certcal", "sample", *command], capture_output=True, text=True, env=environment
     )
     assert ran.returncode == 130
     assert (
@@ -168,7 +168,7 @@ def test_an_interrupt_says_how_to_resume_and_the_command_shown_does_it(data, tmp
     assert resume.startswith("certcal sample --model=")
     calls.write_text("1000000")
     again = subprocess.run(
-        [sys.executable, "-m", "certcal.cli", *shlex.split(resume)[1:]], capture_output=True, text=True, env=environment
+        [sys.executable, "-m", "certcal", *shlex.split(resume)[1:]], capture_output=True, text=True, env=environment
     )
     assert (again.returncode, again.stderr) == (0, "")
     assert open_run(tmp_path / "run").state().complete

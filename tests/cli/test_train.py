@@ -12,11 +12,13 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+import safetensors.torch
+import torch
 
 from certcal.cli import _show_trained, _training, train
 from certcal.cli._parse import parse_epsilon
 from certcal.cli._progress import APART_SECONDS, Waiting
-from certcal.data import Inputs, Parts
+from certcal.data import Inputs, Parts, read_split
 from certcal.smoothing import open_run
 from certcal.training import METHODS, Recipe, SelectionWarning, recipe
 
@@ -251,7 +253,11 @@ def test_a_log_says_now_and_then_where_training_is():
 
 
 def test_commands_that_come_next_are_quoted_for_the_shell():
-    trained = SimpleNamespace(file="my folder/model.safetensors", recipe=Recipe("smoothadv", sigma=0.5, epsilon=0.25))
+    trained = SimpleNamespace(
+        file="my folder/model.safetensors",
+        recipe=Recipe("smoothadv", sigma=0.5, epsilon=0.25),
+        history=[{"test_accuracy": 0.5}],
+    )
     asked = SimpleNamespace(data="two words", output="my folder/")
     first, *_, last = _show_trained.next_commands(trained, asked)
     assert shlex.split(first)[:6] == [
@@ -264,6 +270,29 @@ def test_commands_that_come_next_are_quoted_for_the_shell():
     ]
     assert shlex.split(first)[6:] == ["--epsilon", "0.25", "--norm", "l2", "--sigma", "0.5"]
     assert shlex.split(last) == ["certcal", "certify", "my folder-run"]
+
+
+def test_data_without_a_test_part_are_not_what_to_certify_next(training, tmp_path):
+    train = read_split("digits").train
+    np.savez(tmp_path / "all.npz", inputs=train.inputs[:200], labels=train.labels[:200])
+    options = ("--method", "gaussian", "--sigma", "0.25", "--epochs", "1", "--limit", 100, "-o", "out")
+    ran = training("--data", "all.npz", *options)
+    assert ran.code == 0
+    head, *commands = ran.out[ran.out.index("What to try next") :].splitlines()
+    assert head == "What to try next, with inputs that it was not trained on as TEST"
+    assert "all.npz" not in " ".join(commands)
+    assert [shlex.split(command)[1:6:4] for command in commands[:2]] == [["attack", "TEST"], ["sample", "TEST"]]
+
+
+@pytest.mark.parametrize("old", [False, True], ids=["zip", "old"])
+def test_weights_in_a_pickle_are_told_how_to_become_others(training, tmp_path, old):
+    torch.save({"weight": torch.zeros(2)}, tmp_path / "x.pth", _use_new_zipfile_serialization=not old)
+    ran = training("--method", "standard", "--epochs", "1", "--from", "x.pth", "-o", "out")
+    assert (ran.code, len(ran.err.splitlines())) == (2, 1)
+    assert "x.pth: this is a pickle, which can run code and is never loaded; convert it with safetensors" in ran.err
+    (call,) = re.findall(r"convert it with (safetensors.torch.save_file.*)$", ran.err.strip())
+    eval(call, {"torch": torch, "safetensors": safetensors})  # in the folder where the command ran
+    assert "its weights do not fit" in training("--method", "standard", "--from", "x.safetensors", "-o", "out").err
 
 
 @pytest.mark.parametrize("distance", [8 / 255, 0.1, 1 / 3, 1e-7, 12.0, 255.0, 51 / 255])

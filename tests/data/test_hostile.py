@@ -287,6 +287,36 @@ def _(folder: Path) -> Path:
     return path
 
 
+def npy(name: str, header: str, message: str, body: bytes = bytes(8)) -> None:
+    """An array of which the header is written by hand."""
+
+    def make(folder: Path) -> Path:
+        path = folder / "made.npz"
+        with zipfile.ZipFile(path, "w") as archive:
+            content = b"\x93NUMPY\x01\x00" + struct.pack("<H", len(header) + 1) + header.encode() + b"\n" + body
+            archive.writestr("conf.npy", content)
+            archive.writestr("correct.npy", content)
+        return path
+
+    CASES[name] = (make, message)
+
+
+DAMAGED = r"this npz archive cannot be read \(the header of an array is damaged\)"
+npy("a header without its end", "{'descr': '<f8', 'fortran_order': False, 'shape': (1,)", DAMAGED)
+npy("a header that opens a text", "'''{'descr': '<f8'", DAMAGED)
+npy("a header with a list as a key", "{[]: 1}", DAMAGED)
+npy("a header with an indented line", "{}\n  x\n y", DAMAGED)
+npy("a header nested too deeply", "-" * 9000 + "1", DAMAGED)
+npy("a shape of truth", "{'descr': '<f8', 'fortran_order': False, 'shape': (True,)}", r"an array has shape \(True,\)")
+npy("a negative shape", "{'descr': '<f8', 'fortran_order': False, 'shape': (-1,)}", r"an array has shape \(-1,\)")
+npy(
+    "a character beyond Unicode",
+    "{'descr': '>U2', 'fortran_order': False, 'shape': (1,)}",
+    r"array 'conf' holds text with characters beyond Unicode",
+    struct.pack(">II", 0x41, 0x110000),
+)
+
+
 @case("an archive without arrays", r"the archive holds no arrays")
 def _(folder: Path) -> Path:
     path = folder / "readme.npz"

@@ -109,6 +109,7 @@ def test_probability_columns_can_be_given_as_pattern_prefix_or_list(given, colum
         (["a", "b", "y"], {"probabilities": "a,b", "correct": "y"}, r"--correct does not go with --probabilities"),
         (["a", "y"], {"confidence": "a", "correct": "y", "label": "y"}, r"--label does not go with --correct"),
         (["a", "y"], {"probabilities": "q_*"}, r"--probabilities: there is no column 'q_\*'"),
+        (["a", "y"], {"probabilities": ","}, r"--probabilities: there is no column ','"),
         (["a", "y"], {"probabilities": "a,zz"}, r"--probabilities: there is no column 'zz'"),
         ([Column("a", "number"), Column("y")], {"probabilities": "a"}, r"one number per sample.*--confidence"),
         (["a", "y"], {"colour": "a"}, r"there is no role 'colour'; the roles are confidence"),

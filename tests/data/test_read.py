@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from certcal import InputError
-from certcal.data import PredictionStream, load_table, open_table, read_predictions
+from certcal.data import PredictionStream, load_table, open_table, read_intervals, read_predictions
 from certcal.data._table import Table
 
 RNG = np.random.default_rng(5)
@@ -91,6 +91,24 @@ def test_a_column_of_lists_is_a_matrix(tmp_path, kind):
     path = tmp_path / "lists.parquet"
     pq.write_table(pa.table({"probabilities": pa.array(list(PROBABILITIES), kind), "label": LABELS}), path)
     np.testing.assert_array_equal(np.float32(read_predictions(path).confidence), TOP)
+
+
+def savetxt(path, names, *columns):
+    np.savetxt(path, np.column_stack(columns), delimiter=",", header=names, comments="")
+    return path
+
+
+def test_what_numpy_writes_as_text_is_read(tmp_path):
+    path = savetxt(tmp_path / "scores.csv", "confidence,correct", CONFIDENCE, CORRECT)
+    assert "e+00\n" in path.read_text()
+    np.testing.assert_array_equal(read_predictions(path).correct, CORRECT)
+    names = ",".join(f"p_{k}" for k in range(PROBABILITIES.shape[1])) + ",label"
+    path = savetxt(tmp_path / "matrix.csv", names, PROBABILITIES, LABELS)
+    np.testing.assert_array_equal(read_predictions(path).correct, RIGHT)
+    path = savetxt(tmp_path / "classes.csv", "confidence,prediction,label", CONFIDENCE, 10 + CORRECT, np.full(N, 11))
+    np.testing.assert_array_equal(read_predictions(path).correct, CORRECT)
+    path = savetxt(tmp_path / "intervals.csv", "lower,upper,correct", CONFIDENCE, CONFIDENCE, CORRECT)
+    np.testing.assert_array_equal(read_intervals(path).correct, CORRECT)
 
 
 def test_npz_arrays_are_found_by_name_and_others_ignored(tmp_path):

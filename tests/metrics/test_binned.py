@@ -12,7 +12,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from certcal import _threads
-from certcal.binning import equal_mass_edges, equal_width_edges
+from certcal.binning import assign, equal_mass_edges, equal_width_edges
 from certcal.metrics import (
     StreamingCalibration,
     brier_decomposition,
@@ -192,6 +192,14 @@ def test_equal_mass_bins_given_as_edges_are_the_equal_mass_bins(dtype, closed):
     z, c = rng.integers(0, 16, 500).astype(dtype) / dtype(15), rng.random(500) < 0.5
     edges = equal_mass_edges(z, 6, closed)
     assert ece(z, c, edges=edges, closed=closed) == equal_mass_ece(z, c, 6, closed=closed)
+
+
+@pytest.mark.parametrize("n", [60, 64])
+def test_equal_mass_bins_are_those_of_an_even_cut_only_if_the_number_of_bins_divides_that_of_samples(n):
+    z = np.sort(np.random.default_rng(n).random(n))
+    sizes = np.bincount(assign(z, equal_mass_edges(z, 6), "left"), minlength=6)
+    assert sizes.max() - sizes.min() == (0 if n % 6 == 0 else 1)
+    assert (sizes.tolist() == [each.size for each in np.array_split(z, 6)]) == (n % 6 == 0)
 
 
 # ----------------------------------------------------------------------------------------------------------- properties

@@ -157,6 +157,7 @@ LENET: dict[str, Any] = {"class": "LeNet", **LeNet().settings}
         (named({"class": "Sequential"}), "unknown or impossible"),
         (named({**LENET, "seed": 3}), "unknown or impossible"),
         (named({**LENET, "classes": "ten"}), "unknown or impossible|classes is 'ten'"),
+        (named({**LENET, "mean": [10**400]}), "unknown or impossible"),
         (named({**LENET, "classes": 11}), "tensor 'layers.11.bias' does not fit"),
         (named({"class": "MLP", **MLP(4).settings, "hidden": [65_536] * 1000}), "does not fit the network it names"),
     ],

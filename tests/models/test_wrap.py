@@ -21,7 +21,7 @@ from sklearn.tree import DecisionTreeClassifier
 from torch import nn
 
 from certcal import InputError
-from certcal.models import Model, wrap
+from certcal.models import Model, differentiable, wrap
 from certcal.models.networks import MLP, LeNet
 from tests.models.plain_for_tests import BATCH, fitted, two_columns
 
@@ -373,3 +373,66 @@ def test_the_digits_of_a_torch_module_see_its_code_and_settings() -> None:
     assert first != digits(Scaled(1.0).eval())
     Scaled.forward = forward  # type: ignore[method-assign]
     assert first == digits(Scaled(1.0).eval())
+
+
+class Scaled(nn.Module):
+    """A bit of everything that TorchScript keeps in its own place."""
+
+    def __init__(self, by: float = 2.0, shift: float = 0.5, term: float = 1.0) -> None:
+        super().__init__()
+        self.layer = nn.Linear(4, 3)
+        nn.init.constant_(self.layer.weight, 0.25)
+        nn.init.zeros_(self.layer.bias)
+        self.by = by
+        self.plain = torch.full((3,), term)
+        self.register_buffer("shift", torch.full((4,), shift), persistent=False)
+
+    def helped(self, batch: torch.Tensor) -> torch.Tensor:
+        return batch * self.by
+
+    def forward(self, batch: torch.Tensor) -> torch.Tensor:
+        return self.helped(self.layer(batch - self.shift)) + self.plain
+
+
+def traced(module: nn.Module) -> Any:
+    return torch.jit.trace(module, torch.zeros(6, 4))
+
+
+# torch advises against making new TorchScript; what exists is still used.
+making_scripts = pytest.mark.filterwarnings("ignore:.torch.jit:DeprecationWarning")
+
+SCRIPTS = {
+    "script": torch.jit.script,
+    "trace": traced,
+    "frozen": lambda module: torch.jit.freeze(torch.jit.script(module)),
+    "inside another": lambda module: nn.Sequential(torch.jit.script(module)).eval(),
+}
+
+
+@making_scripts
+@pytest.mark.parametrize("made", SCRIPTS.values(), ids=SCRIPTS.keys())
+def test_torchscript_is_a_module_like_any_other(made: Any) -> None:
+    module = Scaled().eval()
+    model = wrap(made(module), "logits")
+    before = model.fingerprint(BATCH)
+    np.testing.assert_allclose(model(BATCH), module(torch.from_numpy(BATCH)).detach().numpy(), rtol=1e-6)
+    assert model.fingerprint(BATCH) == before
+    assert "Script" not in model.description
+    inputs = torch.from_numpy(BATCH).clone().requires_grad_()
+    (gradient,) = torch.autograd.grad(differentiable(made(module), "logits").module(inputs).sum(), inputs)
+    np.testing.assert_allclose(gradient.numpy(), np.full((6, 4), 1.5), rtol=1e-6)
+    assert wrap(made(Scaled().eval()), "logits").fingerprint(BATCH) == before
+
+
+@making_scripts
+@pytest.mark.parametrize("made", SCRIPTS.values(), ids=SCRIPTS.keys())
+@pytest.mark.parametrize("change", [{"by": 2.0 + 1e-12}, {"shift": 0.4999999}, {"term": 1.0000001}], ids=str)
+def test_whatever_torchscript_keeps_tells_it_from_others(made: Any, change: Any) -> None:
+    digits = {wrap(made(Scaled(**each).eval()), "logits").identity(BATCH) for each in ({}, change)}
+    assert len(digits) == 2
+
+
+@making_scripts
+def test_torchscript_in_training_mode_is_refused() -> None:
+    with pytest.raises(InputError, match="Scaled is in training mode"):
+        wrap(torch.jit.script(Scaled()), "logits")

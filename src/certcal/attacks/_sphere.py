@@ -84,7 +84,7 @@ def checked_length(value: Any, name: str) -> float:
     """The length of a step."""
     try:
         number = float(value)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         number = float("nan")
     if not 0 < number <= LONGEST:
         raise InputError(f"{name} is {value!r}; pass the length of a step, above 0 and at most {LONGEST:g}")

@@ -175,7 +175,7 @@ def single_precision(box: Box) -> Box:
         return None
     try:
         low, high = (float(np.float32(each)) for each in box)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         raise InputError(f"box is {box!r}; pass the smallest and the largest value of an input, or None") from None
     return low, high
 

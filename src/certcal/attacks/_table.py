@@ -290,7 +290,7 @@ def _distances(epsilons: Any) -> list[float]:
     several: Any = [epsilons] if isinstance(epsilons, str) or not hasattr(epsilons, "__iter__") else epsilons
     try:
         return list(dict.fromkeys(float(each) for each in several))
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         raise InputError(f"epsilons is {epsilons!r}; pass one distance or several, as numbers") from None
 
 

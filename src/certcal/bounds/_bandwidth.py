@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from certcal._checks import InputError, confidences, correctness, same_length, share
+from certcal._checks import InputError, confidence_level, confidences, correctness, same_length, share
 from certcal._rounding import percent_text
 from certcal.bounds._perturb import gudermannian, normaliser
 from certcal.bounds._shared import in_order
@@ -105,7 +105,7 @@ def choose_bandwidth(scores: Any, outcomes: Any, tolerance: float = 0.001, *, le
     perturbing with bandwidth 0.01222 lowers AUROC from 0.94778 to 0.94678 on these 10000 samples, 95% interval of the fall 0.00083 to 0.00117 (asymptotic); an estimate, not a guarantee.
     """  # noqa: E501
     allowed = share(tolerance, "tolerance", "pass the largest fall of AUROC, between 0 and 1")
-    confidence = share(level, "level", "pass a level between 0 and 1")
+    confidence = confidence_level(level)
     s = confidences(scores, "scores")
     y = correctness(outcomes, "outcomes", "pass what happened: 0 or 1 per sample")
     same_length(scores=s.size, outcomes=y.size)

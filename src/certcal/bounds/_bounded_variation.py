@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from certcal._checks import InputError, choice, positive
+from certcal._checks import MOST_CHANGE, InputError, choice, positive
 from certcal.bounds import _buckets, _denoised
 from certcal.bounds._shared import INDEPENDENT, NOT_USED_BEFORE, Sample, check_pairs, in_order, upper_bound
 from certcal.claims import ORDER, Bound, short_text
@@ -82,7 +82,7 @@ def bounded_variation(
     0.2132 denoising
     """
     s, y, delta = check_pairs(scores, outcomes, delta)
-    allowed = positive(variation, "variation")
+    allowed = positive(variation, "variation", MOST_CHANGE)
     if choice(form, FORMS, "form") == "published":
         terms, settings = _denoised.terms(s, y, delta, allowed, 2 if folds is None else folds, seed or 0)
         assumptions = (*_assumptions(allowed), ORDER)

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from certcal._checks import InputError, positive, whole_number
+from certcal._checks import MOST_CHANGE, InputError, positive, whole_number
 from certcal.bounds import _buckets
 from certcal.bounds._shared import INDEPENDENT, NOT_USED_BEFORE, Floats, check, upper_bound
 from certcal.claims import Bound, short_text
@@ -53,7 +53,7 @@ def lipschitz(scores: Any, outcomes: Any, constant: float, delta: float = 0.05, 
     >>> print(bound.text)
     0.0258
     """
-    slope = positive(constant, "constant")
+    slope = positive(constant, "constant", MOST_CHANGE)
     positions = whole_number(shifts, 1, 64, "shifts", _POWERS)
     if positions & (positions - 1):
         raise InputError(f"shifts is {positions}; {_POWERS}")

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from certcal._checks import InputError, confidences, correctness, same_length, share, whole_number
+from certcal._checks import InputError, confidences, correctness, failure_probability, same_length, whole_number
 from certcal._threads import SMALL, map_blocks, thread_count
 from certcal.claims import Bound, move_outward
 
@@ -52,7 +52,7 @@ def check_pairs(scores: Any, outcomes: Any, delta: Any) -> tuple[NDArray[Any], N
 
 def check_delta(delta: Any) -> float:
     """A probability with which a bound may fail."""
-    return share(delta, "delta", "pass a probability between 0 and 1")
+    return failure_probability(delta, "delta")
 
 
 def in_order(s: NDArray[Any], y: NDArray[np.uint8]) -> Sample:

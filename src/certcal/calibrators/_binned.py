@@ -9,7 +9,7 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from certcal._checks import InputError, choice, share
+from certcal._checks import InputError, choice, failure_probability
 from certcal.binning import CLOSED, assign, check_edges, sums
 from certcal.calibrators._cells import Cells
 from certcal.calibrators._outcomes import OutcomeMap
@@ -78,7 +78,7 @@ class BinnedMap(OutcomeMap):
     def _ready(self, delta: Any) -> tuple[Cells, float, dict[str, Any]]:
         """What a guarantee is made of."""
         self._require_fitted()
-        level = share(delta, "delta", "pass a probability between 0 and 1")
+        level = failure_probability(delta, "delta")
         if self.counts_ is None:
             raise InputError("the map was fitted with sample_weight, for which no guarantee is known; fit without")
         return self._cells(), level, {"bins": self.values_.size, "closed": self.closed_}

@@ -172,7 +172,7 @@ def check_tradeoff(tradeoff: Any) -> float:
     """A number from 0 to 1."""
     try:
         value = float(tradeoff)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         value = -1.0
     if isinstance(tradeoff, bool) or not 0 <= value <= 1:
         raise InputError(f"tradeoff is {tradeoff!r}; pass a number from 0 (clean) to 1 (certified)")

@@ -94,7 +94,7 @@ def recalibrate_predictions(
         "temperature", "vector" or "matrix" for scores of all classes; "platt", "beta", "isotonic", "histogram" or
         "equal-mass" for one confidence, which for scores of all classes is that of the predicted class: predictions
         stay, and the other classes get no probabilities (:class:`certcal.calibrators.TopLabel` gives them some, and may
-        then change which is largest). Default: "temperature", or "isotonic" where there are only confidences.
+        then change which is largest). Default: "temperature", or "platt" where there are only confidences.
     fraction, seed
         Of the split: see :meth:`CertifiedSamples.split`.
     bins, closed
@@ -108,7 +108,7 @@ def recalibrate_predictions(
     >>> z = rng.uniform(0, 1, 4000)
     >>> found = recalibrate_predictions(Predictions.from_confidence(z, rng.random(4000) < z**2))
     >>> found.method, found.n_fit, found.after["ece"].value < found.before["ece"].value / 2
-    ('isotonic', 2000, True)
+    ('platt', 2000, True)
     """
     fit, rest = (predictions.select(rows) for rows in split_positions(len(predictions), fraction, seed))
     calibrator = fit_predictions(fit, method, map_bins=map_bins)
@@ -127,8 +127,15 @@ def recalibrate_predictions(
 
 
 def default_method(predictions: Predictions) -> str:
-    """The calibrator that is used when none is asked for."""
-    return "isotonic" if predictions.probabilities is None else "temperature"
+    """The calibrator that is used when none is asked for.
+
+    Both have the least log loss in their family. Isotonic regression makes confidences 0 and 1, and one held-out sample
+    that says otherwise makes the log loss infinite: so it was in 53, 54, 65 and 79 % of simulated tables of 100, 400,
+    2,000 and 20,000 rows (three distributions of confidences, six curves); of at most 100 rows, some of them separable,
+    beta's was so in up to 7 %. Platt's never was. The Brier score was 0.001 below that of isotonic regression with 100
+    rows, and 0.004 above with 20,000.
+    """
+    return "platt" if predictions.probabilities is None else "temperature"
 
 
 def metrics_of(predictions: Predictions) -> tuple[str, ...]:

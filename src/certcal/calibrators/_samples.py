@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from certcal._checks import InputError, confidences, correctness, same_length, share, to_numpy
+from certcal._checks import InputError, confidences, correctness, failure_probability, same_length, to_numpy
 from certcal.calibrators._described import described
 from certcal.calibrators._split import split_positions
 from certcal.worst_case import certify
@@ -313,8 +313,7 @@ def _levels(alpha: Any, count: int) -> tuple[float, ...]:
         raise InputError(f"alpha has shape {several.shape}; pass one probability, or one per radius")
     if several.size != count:
         raise InputError(f"lengths differ: radii has {count}, alpha has {several.size}; pass one entry per radius")
-    remedy = "pass a probability from 0 to below 1"
-    return tuple(0.0 if a == 0 else share(a, "alpha", remedy) for a in several.tolist())
+    return tuple(failure_probability(a, "alpha", zero=True) for a in several.tolist())
 
 
 def _radius_texts(radii: float | str | Sequence[float | str], count: int) -> tuple[str, ...]:
@@ -332,7 +331,7 @@ def _distances(radii: float | str | Sequence[float | str]) -> list[float]:
     for index, radius in enumerate([radii] if isinstance(radii, int | float | str) else radii):
         try:
             value = float(radius)
-        except (TypeError, ValueError):
+        except (TypeError, ValueError, OverflowError):
             value = math.nan
         if not 0 <= value < math.inf:
             raise InputError(f"radii[{index}] is {radius!r}; pass finite numbers of at least 0")

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 import click
 
 import certcal
-from certcal.cli._boundary import run
+from certcal.cli._boundary import DEBUG, run
 from certcal.cli._commands import LazyGroup
 
 __all__ = ["cli", "main"]
@@ -51,6 +51,7 @@ __all__ = ["cli", "main"]
     ),
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )
+@click.option(DEBUG, is_flag=True, expose_value=False, help="Show the traceback of an unexpected error.")
 @click.version_option(certcal.__version__, "-V", "--version", message="certcal %(version)s")
 def cli() -> None:
     """Say how wrong a classifier's confidences can be."""
@@ -59,7 +60,7 @@ def cli() -> None:
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command line and leave with its exit code.
 
-    0: done. 2: something given cannot be used, said in one sentence. 130: interrupted. 141: the reader of the output
-    went away.
+    0: done. 2: something given cannot be used, said in one sentence. 70: an unexpected error, a bug in certcal; its
+    traceback is shown with ``--debug``. 130: interrupted. 141: the reader of the output went away.
     """
     sys.exit(run(cli, sys.argv[1:] if arguments is None else list(arguments)))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import codecs
 import os
 import sys
+import traceback
 import warnings
 from collections.abc import Generator
 from contextlib import contextmanager
@@ -16,7 +17,8 @@ import click
 from certcal._checks import InputError
 from certcal.report._text import printable
 
-BAD_INPUT, INTERRUPTED, BROKEN_PIPE = 2, 130, 141
+BAD_INPUT, UNFORESEEN, INTERRUPTED, BROKEN_PIPE = 2, 70, 130, 141
+DEBUG = "--debug"
 
 _COUSINS = {
     **{"–": "-", "−": "-", "…": "...", "·": "-", "’": "'", "×": "x"},
@@ -27,6 +29,8 @@ _COUSINS = {
 def run(command: click.Command, arguments: list[str]) -> int:
     """Run a command and return its exit code.
 
+    ``--debug`` may stand anywhere before ``--``; no command sees it.
+
     Examples
     --------
     >>> @click.command()
@@ -36,11 +40,11 @@ def run(command: click.Command, arguments: list[str]) -> int:
     2
     """
     _survive_any_text()
+    end = arguments.index("--") if "--" in arguments else len(arguments)
+    words = [word for word in arguments[:end] if word != DEBUG] + arguments[end:]
     try:
         with _warnings_in_a_line():
-            result = command.main(
-                args=list(arguments), prog_name="certcal", standalone_mode=False, obj=tuple(arguments)
-            )
+            result = command.main(args=list(words), prog_name="certcal", standalone_mode=False, obj=tuple(words))
         sys.stdout.flush()
     except click.exceptions.Exit as leaving:
         return _flushed(leaving.exit_code)
@@ -72,7 +76,19 @@ def run(command: click.Command, arguments: list[str]) -> int:
     except MemoryError:
         _complain("not enough memory; measure fewer rows, or a Parquet file, which is read in pieces")
         return BAD_INPUT
+    except Exception as error:
+        if len(words) < len(arguments):
+            for line in traceback.format_exc().splitlines():
+                _complain(line, prefix="")
+        _complain(_unforeseen(error))
+        return UNFORESEEN
     return result if isinstance(result, int) else 0
+
+
+def _unforeseen(error: Exception) -> str:
+    what = "; ".join(filter(None, map(str.strip, str(error).splitlines())))
+    said = f"{type(error).__name__}{f' ({what})' if what else ''}"
+    return f"unexpected {said}; this is a bug in certcal: run the command again with {DEBUG} and report what it prints"
 
 
 def usage_sentence(error: click.UsageError) -> str:

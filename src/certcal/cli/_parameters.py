@@ -16,11 +16,12 @@ from certcal.cli._parse import (
     optional,
     parse_bin_count,
     parse_bins,
+    parse_failure,
+    parse_level,
     parse_positive,
     parse_radii,
     parse_radius_texts,
     parse_resamples,
-    parse_share,
     parse_size,
     whole_number,
 )
@@ -169,7 +170,7 @@ def delta_option(section: str) -> Callable[[Decorated], Decorated]:
     return option(
         section,
         "--delta",
-        callback=partial(parse_share, example="0.05"),
+        callback=partial(parse_failure, example="0.05"),
         default="0.05",
         metavar="P",
         help="Chance that a population bound may fail. Default: 0.05.",
@@ -218,7 +219,7 @@ resampling_options = options(
     option(
         MEASURING,
         "--level",
-        callback=parse_share,
+        callback=parse_level,
         default="0.95",
         metavar="P",
         help="Of the intervals. Default: 0.95.",
@@ -258,7 +259,7 @@ chosen_radii_option = option(
 alpha_option = option(
     CERTIFYING,
     "--alpha",
-    callback=optional(partial(parse_share, example="0.001", zero=True)),
+    callback=optional(partial(parse_failure, example="0.001", zero=True)),
     metavar="P",
     help="Chance that a sample's interval is wrong. Default: 0.001 for a run; what a table says in its column "
     "alpha, or 0; rows that the verifier abstained on must stay in the table, with certified = 0.",

@@ -10,6 +10,8 @@ from typing import Any, Literal
 
 import click
 
+from certcal._checks import LEAST_FAILURE, MOST_FAILURE, MOST_LEVEL
+
 MOST_BINS = 1_000_000
 MOST_RESAMPLES = 1_000_000
 # The time of a worst case grows with the square of the number of bins: this many take seconds.
@@ -150,6 +152,40 @@ def parse_share(
     return share
 
 
+def parse_failure(
+    ctx: click.Context | None, param: click.Parameter | None, value: str, *, example: str, zero: bool = False
+) -> float:
+    """Turn ``0.05`` or ``5%`` into a probability of failing; who gives ``95%`` is asked whether 5% is meant.
+
+    Examples
+    --------
+    >>> parse_failure(None, None, "5%", example="0.05")
+    0.05
+    """
+    text, found = value.strip(), parse_share(ctx, param, value, example=example, zero=zero)
+    if found >= MOST_FAILURE:
+        meant = f"{100 - 100 * found:.12g}%" if text.endswith("%") else f"{1 - found:.12g}"
+        hint = f"did you mean {meant}?" if found > MOST_FAILURE else f"give {example}, for example"
+        raise click.BadParameter(f"{text!r} is no probability of failing below {MOST_FAILURE:g}; {hint}", ctx, param)
+    if 0 < found < LEAST_FAILURE:
+        raise click.BadParameter(f"{text!r} is too small; give at least {LEAST_FAILURE:g}", ctx, param)
+    return found
+
+
+def parse_level(ctx: click.Context | None, param: click.Parameter | None, value: str) -> float:
+    """Turn ``0.95`` or ``95%`` into the level of an interval.
+
+    Examples
+    --------
+    >>> parse_level(None, None, "95%")
+    0.95
+    """
+    level = parse_share(ctx, param, value)
+    if level > MOST_LEVEL:
+        raise click.BadParameter(f"{value.strip()!r} is too close to 1; give at most {MOST_LEVEL}", ctx, param)
+    return level
+
+
 def parse_setting(ctx: click.Context | None, param: click.Parameter | None, value: str) -> tuple[int, float]:
     """Turn ``100,0.01`` into a number of draws and a level.
 
@@ -161,7 +197,7 @@ def parse_setting(ctx: click.Context | None, param: click.Parameter | None, valu
     parts = value.split(",")
     if len(parts) != 2:
         raise click.BadParameter(f"{value!r} is not draws and alpha, such as 100,0.01", ctx, param)
-    return whole_number(1, 2**53)(ctx, param, parts[0]), parse_share(ctx, param, parts[1], example="0.01")
+    return whole_number(1, 2**53)(ctx, param, parts[0]), parse_failure(ctx, param, parts[1], example="0.01")
 
 
 def parse_size(ctx: click.Context | None, param: click.Parameter | None, value: str) -> int:
@@ -326,7 +362,7 @@ def parse_words(words: Sequence[str]) -> Callable[..., tuple[str, ...]]:
 
 
 def parse_positive(
-    ctx: click.Context | None, param: click.Parameter | None, value: str, *, zero: bool = False
+    ctx: click.Context | None, param: click.Parameter | None, value: str, *, zero: bool = False, most: float = math.inf
 ) -> float:
     """Turn ``0.5`` into a number above 0, or 0 where that is allowed.
 
@@ -342,6 +378,8 @@ def parse_positive(
     if not (0 < number < math.inf or (zero and number == 0)):
         what = "a number from 0" if zero else "a number above 0"
         raise click.BadParameter(f"{value.strip()!r} is not {what}, such as 0.5", ctx, param)
+    if number > most:
+        raise click.BadParameter(f"{value.strip()!r} is too large; give at most {most:g}", ctx, param)
     return number
 
 

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from certcal.training import GradientNorms, Trained
 
 _MOST_CLASSES = 10
+_HELD_OUT = "TEST"
 
 
 def to_json(trained: Trained, bias: GradientNorms | None = None) -> str:
@@ -57,9 +58,14 @@ def show_trained(trained: Trained, asked: Asked, bias: GradientNorms | None = No
     console.print()
     if bias is not None:
         _show_bias(console, bias)
-    console.print(Text("What to try next", style="bold"))
+    others = "" if _is_tested(trained) else f", with inputs that it was not trained on as {_HELD_OUT}"
+    console.print(Text("What to try next", style="bold") + Text(others))
     for command in next_commands(trained, asked):
         console.print(Text(printable(command)), soft_wrap=True)
+
+
+def _is_tested(trained: Trained) -> bool:
+    return "test_accuracy" in trained.history[-1]
 
 
 def _lines(trained: Trained) -> list[tuple[str, str]]:
@@ -75,7 +81,7 @@ def _lines(trained: Trained) -> list[tuple[str, str]]:
         ("training", f"loss {last['loss']:.4f}, accuracy {last['accuracy']:.4f} {seen}"),
     ]
     lines += _selected(last)
-    if "test_accuracy" in last:
+    if _is_tested(trained):
         clean = f"accuracy {last['test_accuracy']:.4f}, ECE {last['test_ece']:.4f}"
         lines.append(("test", clean))
     if recipe.sigma and "test_noisy_accuracy" in last:
@@ -118,10 +124,14 @@ def _show_bias(console: Output, bias: GradientNorms) -> None:
 
 
 def next_commands(trained: Trained, asked: Asked) -> list[str]:
-    """Commands that attack and certify what was trained, every part quoted for the shell."""
+    """Commands that attack and certify what was trained on the test part, every part quoted for the shell.
+
+    Where the data have no test part, others are asked for: numbers on training data say nothing.
+    """
     recipe = trained.recipe
     named = Path(str(trained.file)).name == "weights.safetensors"
-    model = ["--model", *([asked.model, "--weights"] if named else []), str(trained.file), "--data", asked.data]
+    data = asked.data if _is_tested(trained) else _HELD_OUT
+    model = ["--model", *([asked.model, "--weights"] if named else []), str(trained.file), "--data", data]
     epsilon = ["--epsilon", distance_text(recipe.epsilon or 0.5), "--norm", recipe.norm]
     noise = ["--sigma", f"{recipe.sigma:g}"] if recipe.sigma else []
     commands = [["certcal", "attack", *model, *epsilon, *noise]]

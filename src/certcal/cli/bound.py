@@ -7,6 +7,7 @@ from typing import Any
 
 import click
 
+from certcal._checks import MOST_CHANGE
 from certcal.cli._commands import ExampleCommand
 from certcal.cli._mlflow import is_mlflow_asked, log_if_asked, mlflow_option
 from certcal.cli._parameters import (
@@ -45,7 +46,7 @@ _BOUNDING = "Bounding"
 @option(
     _BOUNDING,
     "--variation",
-    callback=optional(parse_positive),
+    callback=optional(partial(parse_positive, most=MOST_CHANGE)),
     default="1",
     metavar="V",
     help="By how much accuracy goes up and down in all. Default: 1, enough if it rises with confidence.",
@@ -53,7 +54,7 @@ _BOUNDING = "Bounding"
 @option(
     _BOUNDING,
     "--lipschitz",
-    callback=optional(parse_positive),
+    callback=optional(partial(parse_positive, most=MOST_CHANGE)),
     metavar="L",
     help="How fast accuracy may change per unit of confidence.",
 )

@@ -10,7 +10,7 @@ import click
 from certcal._checks import InputError
 from certcal.cli._commands import ExampleCommand
 from certcal.cli._parameters import file_options, log_options, option, radii_option
-from certcal.cli._parse import each, optional, parse_setting, parse_share
+from certcal.cli._parse import each, optional, parse_failure, parse_setting
 
 _COMPARING = "Comparing"
 
@@ -33,7 +33,7 @@ _COMPARING = "Comparing"
 @option(
     _COMPARING,
     "--alpha",
-    callback=optional(partial(parse_share, example="0.001")),
+    callback=optional(partial(parse_failure, example="0.001")),
     metavar="P",
     help="Certify runs at this level (default: 0.001); of logs, the level claimed (default: inferred).",
 )

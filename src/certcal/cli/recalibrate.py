@@ -37,7 +37,7 @@ _FIT: Examples = (
     ("certcal recalibrate fit run --radius .5 -o map.json -o page.html", "with a page about it"),
     ("certcal recalibrate fit intervals.parquet", "the intervals of any verifier"),
     ("certcal recalibrate fit logits.npz -o map.json", "predictions: temperature scaling"),
-    ("certcal recalibrate fit scores.csv --method platt -o map.json", "another calibrator"),
+    ("certcal recalibrate fit scores.csv --method isotonic -o map.json", "another calibrator"),
 )
 _APPLY: Examples = (
     ("certcal recalibrate apply map.json run --radius .5 -o after.parquet", "then: certcal certify after.parquet"),
@@ -73,7 +73,8 @@ def recalibrate() -> None:
     type=Choice(_METHODS),
     metavar="METHOD",
     help="For certified samples isotonic, temperature or beta; for predictions also platt, histogram, equal-mass, "
-    "vector or matrix. Default: isotonic; temperature for logits and probabilities.",
+    "vector or matrix. Default: isotonic for certified samples, temperature for logits and probabilities, platt "
+    "for confidences.",
 )
 @option(
     FITTING,

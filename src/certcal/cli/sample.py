@@ -12,7 +12,7 @@ from certcal.cli._boundary import INTERRUPTED
 from certcal.cli._commands import ExampleCommand
 from certcal.cli._engine_options import chosen_engine, engine_options
 from certcal.cli._parameters import OUTPUT, json_option, model_options, number, option, quiet_option
-from certcal.cli._parse import optional, parse_positive, parse_radius, parse_share
+from certcal.cli._parse import optional, parse_failure, parse_positive, parse_radius
 
 if TYPE_CHECKING:
     from certcal.cli._progress import Waiting
@@ -65,7 +65,7 @@ _MOST = 2**31 - 1
 @option(
     _DECIDING,
     "--alpha",
-    callback=optional(partial(parse_share, example="0.001")),
+    callback=optional(partial(parse_failure, example="0.001")),
     metavar="P",
     help="Chance that a verdict on a sample is wrong. Default: 0.001.",
 )

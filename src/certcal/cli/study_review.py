@@ -11,7 +11,7 @@ from certcal.cli._commands import ExampleCommand
 from certcal.cli._completing import complete_columns
 from certcal.cli._mlflow import log_if_asked, mlflow_option
 from certcal.cli._parameters import MOST_SEED, bin_count_option, file_options, number, option
-from certcal.cli._parse import each, parse_positive, parse_share, whole_number
+from certcal.cli._parse import each, parse_level, parse_positive, whole_number
 
 Decorated = TypeVar("Decorated", bound=Callable[..., Any])
 
@@ -100,7 +100,7 @@ def _columns(name: str, target: str, text: str) -> Callable[[Decorated], Decorat
     metavar="N",
     help="Of the models, for the intervals. Default: 200.",
 )
-@option(_REVIEWING, "--level", callback=parse_share, default="0.95", metavar="P", help="Of intervals. Default: 0.95.")
+@option(_REVIEWING, "--level", callback=parse_level, default="0.95", metavar="P", help="Of intervals. Default: 0.95.")
 @number(_REVIEWING, "--seed", least=0, most=MOST_SEED, default="0", metavar="N", help="Of the resamples. Default: 0.")
 @_columns("--robustness", "robustness", "Robustness, such as accuracy under attack. Default: AUROC on other data only.")
 @_columns("--size", "sizes", "Sizes: parameters, width, depth. Default: all numbers.")

@@ -147,6 +147,8 @@ def given_family(table: Sequence[Column], given: Any, role: str, missing: Callab
     if len(words) == 1 and words[0] not in kinds:
         text = words[0]
         parts = [part.strip() for part in text.split(",") if part.strip()]
+        if not parts:
+            raise missing(role, text)
         if len(parts) == 1:
             return _matching(list(kinds), text if "*" in text else f"{text}*", role, missing(role, text))
         words = parts

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import math
+import sys
 import zipfile
 from collections.abc import Generator, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from tokenize import TokenError
 from typing import IO, Any
 
 import numpy as np
@@ -79,7 +81,9 @@ class NpzTable(Table):
             starts = range(0, shape[0], size)
             if len(starts) > 1 and not (by_column and math.prod(shape[1:]) > 1):
                 for start in starts:
-                    yield _flat(_filled(stream, (min(size, shape[0] - start), *shape[1:]), dtype))
+                    some = _filled(stream, (min(size, shape[0] - start), *shape[1:]), dtype)
+                    _check_text(self.path, name, some)
+                    yield _flat(some)
                 stream.read(1)  # beyond the end, where the checksum is compared
                 return
         check_memory(self.path, math.prod(shape) * dtype.itemsize, _IN_PIECES, limit=self.memory)
@@ -150,7 +154,9 @@ def _member(archive: zipfile.ZipFile, path: Path, name: str) -> NDArray[Any]:
     _check_member(archive, path, name, dtype, promised)
     check_memory(path, promised, _IN_PIECES)
     with archive.open(name + _NPY) as stream:
-        return np.lib.format.read_array(stream, allow_pickle=False)
+        array = np.lib.format.read_array(stream, allow_pickle=False)
+    _check_text(path, name, array)
+    return array
 
 
 def _check_member(archive: zipfile.ZipFile, path: Path, name: str, dtype: np.dtype[Any], promised: int) -> None:
@@ -168,6 +174,15 @@ def _check_member(archive: zipfile.ZipFile, path: Path, name: str, dtype: np.dty
         )
 
 
+def _check_text(path: Path, name: str, array: NDArray[Any]) -> None:
+    """Refuse characters that are none, on which Python fails in many ways."""
+    if array.dtype.kind != "U" or array.size == 0:
+        return
+    native = np.ascontiguousarray(array, array.dtype.newbyteorder("="))
+    if int(native.reshape(-1).view(np.uint32).max()) > sys.maxunicode:
+        raise InputError(f"{path}: array {name!r} holds text with characters beyond Unicode; write the file again")
+
+
 @contextmanager
 def _archive(path: Path) -> Generator[zipfile.ZipFile, None, None]:
     """A zip archive whose every failure is one sentence."""
@@ -182,7 +197,12 @@ def _archive(path: Path) -> Generator[zipfile.ZipFile, None, None]:
 def _header(stream: IO[bytes]) -> tuple[tuple[int, ...], np.dtype[Any], bool]:
     version = np.lib.format.read_magic(stream)
     read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
-    shape, by_column, dtype = read(stream)
+    try:
+        shape, by_column, dtype = read(stream)
+    except (MemoryError, RecursionError, SyntaxError, TokenError, TypeError) as error:  # it is parsed as Python
+        raise ValueError("the header of an array is damaged") from error
+    if not all(type(size) is int and size >= 0 for size in shape):
+        raise ValueError(f"an array has shape {shape}")
     return shape, dtype, by_column
 
 

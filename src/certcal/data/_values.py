@@ -22,6 +22,9 @@ MAX_CLASSES = 1_000_000
 _TRUE = frozenset({"1", "true", "t", "yes", "y", "correct", "right"})
 _FALSE = frozenset({"0", "false", "f", "no", "n", "incorrect", "wrong"})
 
+# How numpy.savetxt writes every number. Without a point and a signed exponent it may be a name.
+_SCIENTIFIC = re.compile(r"[+-]?[0-9]\.[0-9]+[eE][+-][0-9]{2,3}")
+
 
 class Codes:
     """Numbers for the distinct values of one or several columns, the same across record batches.
@@ -72,16 +75,20 @@ def distinct(array: Any) -> tuple[list[Any], NDArray[Any]]:
 
 
 def class_name(value: Any) -> str:
-    """A class as text, so that 3, 3.0 and "3" are one class.
+    """A class as text, so that 3, 3.0, "3" and numpy.savetxt's "3.000000000000000000e+00" are one class.
 
     Examples
     --------
     >>> class_name(3), class_name(3.0), class_name("3.0"), class_name(" cat "), class_name(True)
     ('3', '3', '3', 'cat', 'true')
+    >>> class_name("1.200000000000000000e+01"), class_name("1.5e+00"), class_name("1e5")
+    ('12', '1.5e+00', '1e5')
     """
     if isinstance(value, bool):
         return str(value).lower()
     text = str(value).strip()
+    if _SCIENTIFIC.fullmatch(text) and abs(float(text)) < 2**53 and float(text).is_integer():
+        return str(int(float(text)))
     return text.partition(".")[0] if re.fullmatch(r"[+-]?[0-9]+\.0*", text) else text
 
 

@@ -90,8 +90,9 @@ def debiased_ece(
     outcomes only if weights are independent of outcomes within a bin; if, say, wrong predictions were sampled more
     often and weigh less, too much or too little is subtracted.
 
-    Parameters are those of :func:`ece`. For the authors' equal-mass bins pass
-    ``edges=certcal.binning.equal_mass_edges(confidence, bins)``.
+    Parameters are those of :func:`ece`. ``edges=certcal.binning.equal_mass_edges(confidence, bins)`` gives the authors'
+    equal-mass bins if ``bins`` divides the number of samples and no confidences are equal; otherwise their larger bins
+    come first and ours lie between the others.
 
     Examples
     --------

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from certcal._checks import choice, kernel_float, score_pair, share, weights, whole_number
+from certcal._checks import choice, confidence_level, kernel_float, score_pair, weights, whole_number
 from certcal.binning import BinTable, build_lookup
 from certcal.claims import Estimate, Interval
 from certcal.metrics._jackknife import acceleration
@@ -225,7 +225,7 @@ def left_out(atoms: Atoms, evaluate: Callable[[Atoms, Sums], Any]) -> tuple[NDAr
 def check_request(level: float, method: str, replicates: int, seed: int) -> None:
     """Refuse an impossible level, an unknown method, too few replicates or a seed that is none."""
     choice(method, METHODS, "method")
-    share(level, "level", "pass a confidence level between 0 and 1, such as 0.95")
+    confidence_level(level)
     whole_number(replicates, 10, 1_000_000, "replicates", "pass a number from 10 to 1000000 (1000 is usual)")
     whole_number(seed, 0, 1 << 128, "seed", "pass a whole number >= 0")
 

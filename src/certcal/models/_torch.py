@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import hashlib
+import re
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, cast
 
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from torch import Tensor, nn
 
 _SETTINGS = (bool, int, float, str)
+_NUMBERED = re.compile(r"___torch_mangle_[0-9]+\.")
 
 
 class TorchModel(Adapter):
@@ -36,9 +38,12 @@ class TorchModel(Adapter):
         digest: str | None = None,
     ) -> None:
         torch: Any = import_module("torch")
-        name = type(module).__name__
+        name = getattr(module, "original_name", type(module).__name__)  # TorchScript has a class of its own
         super().__init__(outputs, description or f"{name} (torch module)", source)
-        if not isinstance(module, torch.fx.GraphModule) and any(part.training for part in module.modules()):
+        if not isinstance(module, torch.fx.GraphModule) and any(
+            getattr(part, "training", False)  # TorchScript that was frozen has none
+            for part in module.modules()
+        ):
             raise InputError(f"{name} is in training mode; call .eval() on it first")
         self.module = _frozen(module, name)
         self._digest = digest
@@ -71,7 +76,8 @@ def _frozen(module: nn.Module, name: str) -> nn.Module:
     torch: Any = import_module("torch")
 
     try:
-        copied = copy.deepcopy(module)
+        with torch.no_grad():  # the weights of a copy of TorchScript would else be computed from the original's
+            copied = copy.deepcopy(module)
     except Exception as error:
         raise InputError(
             f"{name} cannot be copied ({reason(error)}); export it with export_onnx, or wrap a function that calls it"
@@ -85,9 +91,18 @@ def _frozen(module: nn.Module, name: str) -> nn.Module:
 
 def weights_digest(module: Any) -> str:
     """Digits of a module: the classes of its layers (with their code, unless they are installed), settings, weights."""
+    torch: Any = import_module("torch")
+
     inside = Inside("")
     digest = hashlib.sha256()
+    scripts: list[str] = []
     for path, part in module.named_modules():
+        if any(f"{path}.".startswith(script) for script in scripts):
+            continue  # the graph of the whole has it
+        if isinstance(part, torch.jit.ScriptModule):
+            scripts.append(f"{path}." if path else "")
+            _add_script(inside, part)
+            continue
         inside.add((path, type(part), getattr(part, "code", None)))  # graphs carry their code as a text
         attributes = cast("dict[str, Any]", part.__dict__)
         inside.add({name: value for name, value in attributes.items() if isinstance(value, _SETTINGS)})
@@ -97,6 +112,23 @@ def weights_digest(module: Any) -> str:
     for name, tensor in sorted(tensors.items()):
         digest.update(f"{name} {tensor_digest(tensor)}\n".encode())
     return digest.hexdigest()
+
+
+def _add_script(inside: Inside, module: Any) -> None:
+    """TorchScript: what its graph computes, with all constants, and the attributes that it uses.
+
+    Its classes have numbers that depend on what was compiled before; these do not count.
+    """
+    torch: Any = import_module("torch")
+
+    graph = module.inlined_graph
+    inside.add(_NUMBERED.sub("", graph.str(False)))  # without the places in its source
+    for node in graph.findAllNodes("prim::Constant"):
+        inside.add(node.output().toIValue())  # the text has a few digits of numbers, and none of tensors
+    used = sorted({node.s("name") for node in graph.findAllNodes("prim::GetAttr")})
+    for path, part in module.named_modules():
+        found = {name: getattr(part, name) for name in used if hasattr(part, name)}
+        inside.add((path, {name: value for name, value in found.items() if not isinstance(value, torch.nn.Module)}))
 
 
 def tensor_digest(tensor: Any) -> str:

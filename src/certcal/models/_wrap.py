@@ -15,9 +15,10 @@ def wrap(model: object, outputs: Outputs | None = None) -> Model:
     Parameters
     ----------
     model
-        The object. A torch module must be in evaluation mode and is copied. A scikit-learn classifier must have
-        ``predict_proba`` and classes 0, 1, 2, …; inputs are flattened for it. A callable gets a float32 array with
-        the samples along the first axis, which it must not keep, and returns a row per sample and a column per class.
+        The object. A torch module (TorchScript is one) must be in evaluation mode and is copied. A scikit-learn
+        classifier must have ``predict_proba`` and classes 0, 1, 2, …; inputs are flattened for it. A callable gets a
+        float32 array with the samples along the first axis, which it must not keep, and returns a row per sample and a
+        column per class.
     outputs
         What it returns: ``"probabilities"`` or ``"logits"``. Needed unless the object itself says so: by an attribute
         ``outputs`` (the networks in ``certcal.models.networks`` have one) or by being a scikit-learn classifier.

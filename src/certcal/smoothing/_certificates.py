@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from certcal._checks import InputError, choice, share
+from certcal._checks import InputError, choice, failure_probability
 from certcal._html import table
 from certcal.claims import Certificate, Ledger, move_outward, round_outward, short_text
 from certcal.smoothing import _bands
@@ -185,7 +185,7 @@ class Certificates:
             "certified" or "all": over which samples the error is.
         """
         choice(samples, ("certified", "all"), "samples")
-        share(delta, "delta", "pass a probability between 0 and 1")
+        failure_probability(delta, "delta")
         return failing(self.n, self.ledger.spent, delta, self.n_certified if samples == "certified" else self.n)
 
     def claim(
@@ -293,7 +293,7 @@ def certificates(
     if not isinstance(counts, Counts):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise InputError(f"counts is {type(counts).__name__}; pass what a run's counts() returns")
     choice(confidence, CONFIDENCES, "confidence")
-    share(alpha, "alpha", "pass a probability between 0 and 1")
+    failure_probability(alpha, "alpha")
     distance = check_radius(radius)
     ledger = Ledger(_part(alpha, len(counts)) if familywise else float(alpha)).split(**SHARES)
     spent = dict(ledger.entries)
@@ -372,7 +372,7 @@ def check_radius(radius: Any) -> float:
     """A radius of perturbations: a finite number of at least 0."""
     try:
         value = float(radius)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         raise InputError(f"radius is {radius!r}; pass a number of at least 0, in the units of the input") from None
     if not 0 <= value < math.inf:
         raise InputError(f"radius is {value:g}; pass a finite number of at least 0, in the units of the input")

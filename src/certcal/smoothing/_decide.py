@@ -7,14 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from certcal._checks import InputError, positive, same_length, share, to_numpy, whole_number
+from certcal._checks import InputError, failure_probability, positive, same_length, to_numpy, whole_number
 from certcal.smoothing._decisions import Decisions, Setting
 from certcal.smoothing._sequential import UNDECIDED, looks, verdicts
 
 if TYPE_CHECKING:
     from certcal.models import Model
-
-_LEVEL = "pass a probability between 0 and 1"
 
 
 def decide(
@@ -143,13 +141,13 @@ def _setting(
     """The arguments, checked."""
     if radius != 0:
         radius = positive(radius, "radius")
-    alpha = share(alpha, "alpha", _LEVEL)
+    alpha = failure_probability(alpha, "alpha")
     return Setting(
         radius=float(radius),
         sigma=positive(sigma, "sigma"),
         noise=noise,
         alpha=alpha,
-        alpha_below=alpha if alpha_below is None else share(alpha_below, "alpha_below", _LEVEL),
+        alpha_below=alpha if alpha_below is None else failure_probability(alpha_below, "alpha_below"),
         budget=whole_number(budget, 1, 2**31 - 1, "budget", "pass the most draws per sample, at least 1"),
         n0=whole_number(n0, 1, 2**31 - 1, "n0", "pass the number of draws that choose the class, at least 1"),
         block=whole_number(block, 1, 2**31 - 1, "block", "pass a number of draws, at least 1"),

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from certcal._checks import InputError, positive, share, whole_number
+from certcal._checks import InputError, confidence_level, positive, whole_number
 from certcal.study import _cautions
 from certcal.study._findings import Answer, Chart, StudyReview
 from certcal.study._population import Population, Sheet, populate
@@ -88,7 +88,7 @@ def review(
     """
     how = Resampling(
         whole_number(resamples, 20, 100_000, "resamples", "pass a number from 20 to 100,000"),
-        share(level, "level", "pass a level between 0 and 1, such as 0.95"),
+        confidence_level(level),
         whole_number(seed, 0, 2**63 - 1, "seed", "pass a whole number of at least 0"),
     )
     count = whole_number(bins, 1, 10_000_000, "bins", "pass a number of bins that the table has")

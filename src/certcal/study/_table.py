@@ -313,7 +313,7 @@ def _array(name: str, values: Any) -> NDArray[Any]:
         return text
     try:
         return np.array([np.nan if entry is None else float(entry) for entry in entries], np.float64)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         raise InputError(f"columns[{name!r}] holds neither numbers nor text only; pass one of the two") from None
 
 

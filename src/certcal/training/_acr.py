@@ -281,7 +281,7 @@ _WHOLE = {"begin": 0, "discard_draws": 1, "weigh_every": 0, "weigh_draws": 1, "s
 def _threshold(value: Any) -> float:
     try:
         number = float(value)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         number = float("nan")
     if not 0 <= number < 1:
         raise InputError(

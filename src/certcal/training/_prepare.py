@@ -150,6 +150,10 @@ def _check_training(network: nn.Module, name: str, data: Inputs, smallest: int) 
         )
 
 
+# How files of torch.save begin: zip archives, and older ones.
+_PICKLES = (b"PK", *(bytes([0x80, protocol]) for protocol in range(2, 6)))
+
+
 def _weights_of(start: Start, network: nn.Module, name: str) -> Mapping[str, Tensor]:
     """The weights to begin with, if they fit."""
     if isinstance(start, nn.Module):
@@ -164,6 +168,12 @@ def _weights_of(start: Start, network: nn.Module, name: str) -> Mapping[str, Ten
         try:
             found = load(data)
         except (SafetensorError, ValueError, KeyError, RecursionError) as error:
+            if data[:2] in _PICKLES:
+                name = f"{Path(start).stem}.safetensors"
+                raise InputError(
+                    f"{what}: this is a pickle, which can run code and is never loaded; convert it with "
+                    f"safetensors.torch.save_file(torch.load({what!r}, weights_only=True), {name!r})"
+                ) from error
             raise InputError(
                 f"{what}: this is not a safetensors file, or it is damaged ({error}); pass weights written by training"
             ) from error

@@ -268,7 +268,7 @@ def real_number(value: Any, least: float, most: float, name: str) -> float:
     """A finite number in a range."""
     try:
         number = float(value)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         number = math.nan
     if not (least <= number <= most and math.isfinite(number)):
         allowed = f"from {least:g} to {most:g}" if math.isfinite(most) else f"of at least {least:g}"
@@ -281,7 +281,7 @@ def _box(value: Any) -> tuple[float, float] | None:
         return None
     try:
         low, high = (real_number(each, -math.inf, math.inf, "box") for each in value)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         raise InputError(f"box is {value!r}; pass the smallest and the largest value, or None") from None
     return low, high
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from certcal._checks import InputError, share
+from certcal._checks import InputError, failure_probability, share
 from certcal.bounds._shared import NOT_USED_BEFORE
 from certcal.claims import Bound, move_outward, short_text
 from certcal.worst_case._result import WorstCase
@@ -120,12 +120,12 @@ def _largest_mean(mean: float, divergence: float) -> float:
 
 def check_delta(delta: Any) -> float:
     """A probability with which a bound may fail."""
-    return share(delta, "delta", "pass a probability between 0 and 1")
+    return failure_probability(delta, "delta")
 
 
 def check_alpha(alpha: Any) -> float:
     """A probability with which a certificate may fail; it may be 0."""
-    return 0.0 if _is(alpha, 0) else share(alpha, "alpha", "pass a probability from 0 to below 1")
+    return failure_probability(alpha, "alpha", zero=True)
 
 
 def _is(value: Any, number: int) -> bool:

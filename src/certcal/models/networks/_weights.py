@@ -143,7 +143,7 @@ def _built(text: str, path: Path) -> Network:
             raise ValueError(text)
         with torch.device("meta"):
             return kind(**settings)
-    except (ValueError, KeyError, TypeError, AttributeError, RecursionError, RuntimeError) as error:
+    except (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError, RuntimeError) as error:
         raise InputError(
             f"{path}: the network it names is unknown or impossible; write it with this version"
         ) from error

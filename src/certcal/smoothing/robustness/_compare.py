@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from certcal._checks import InputError, share
+from certcal._checks import InputError, failure_probability
 from certcal._html import element, table
 from certcal.claims import short_text
 from certcal.smoothing.robustness._accuracy import (
@@ -170,7 +170,7 @@ def compared_runs(sources: Any, at: Any, alpha: float) -> tuple[tuple[Compared, 
     sources, at, alpha
         As in :func:`compare`.
     """
-    alpha = share(alpha, "alpha", "pass a probability between 0 and 1")
+    alpha = failure_probability(alpha, "alpha")
     several = list(sources)
     if not several:
         raise InputError("sources is empty; pass at least one run or log")

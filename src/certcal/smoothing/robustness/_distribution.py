@@ -15,13 +15,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from certcal._checks import InputError, share, to_numpy, whole_number
+from certcal._checks import InputError, failure_probability, to_numpy, whole_number
 from certcal.smoothing.robustness._accuracy import check_at
 from certcal.smoothing.robustness._binomial import certifying_probability, smallest_votes, votes_tail
 from certcal.smoothing.robustness._votes import as_record
 
 MOST_DRAWS = 2**53
-LEVEL = "pass a probability between 0 and 1"
 
 
 @dataclass(frozen=True, eq=False)
@@ -103,7 +102,7 @@ class Convertible(ABC):
             Probability that a sample's radius may fail.
         """
         n = whole_number(n, 1, MOST_DRAWS, "n", "pass the number of draws per sample")
-        alpha = share(alpha, "alpha", LEVEL)
+        alpha = failure_probability(alpha, "alpha")
         where = check_at(at)
         p = smallest_votes(certifying_probability(where, self.sigma), n, alpha) / n
         lower, upper = self.survival(p)
@@ -242,7 +241,7 @@ class PaDistribution(Convertible):
             Probability that a sample's radius may fail.
         """
         n = whole_number(n, 1, MOST_DRAWS, "n", "pass the number of draws per sample")
-        alpha = share(alpha, "alpha", LEVEL)
+        alpha = failure_probability(alpha, "alpha")
         p = certifying_probability(check_at(at), self.sigma)
         values, counts = np.unique(self.low, return_counts=True)
         chances = [votes_tail(k, n, values) for k in smallest_votes(p, n, alpha)]

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from certcal._checks import InputError, share
+from certcal._checks import InputError, failure_probability
 from certcal._html import element, table
 from certcal.claims import short_text
 from certcal.smoothing._counts import Counts
@@ -186,7 +186,7 @@ def compare_families(
     average certified radius ranks acr > gaussian, but the curves put 0 of 1 pair in that order and 1 in none: acr and
     gaussian.
     """
-    level = share(level, "level", "pass a probability between 0 and 1")
+    level = failure_probability(level, "level")
     asked = check_settings(settings)
     members = _members(sources)
     runs, records = compared_runs([named(one.source, one.name) for one in members], at, alpha)

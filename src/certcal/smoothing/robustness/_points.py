@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from certcal._checks import InputError, positive, share, to_numpy, whole_number
+from certcal._checks import InputError, failure_probability, positive, to_numpy, whole_number
 from certcal.smoothing.robustness._accuracy import check_at
 from certcal.smoothing.robustness._binomial import certifying_probability, smallest_votes
-from certcal.smoothing.robustness._distribution import LEVEL, MOST_DRAWS, Convertible
+from certcal.smoothing.robustness._distribution import MOST_DRAWS, Convertible
 
 
 @dataclass(frozen=True, eq=False)
@@ -107,7 +107,7 @@ def from_curve(at: Any, accuracy: Any, *, sigma: float, n: int, alpha: float = 0
         )
     sigma = positive(sigma, "sigma")
     n = whole_number(n, 1, MOST_DRAWS, "n", "pass the number of draws per sample")
-    alpha = share(alpha, "alpha", LEVEL)
+    alpha = failure_probability(alpha, "alpha")
     k = smallest_votes(certifying_probability(sorted_at, sigma), n, alpha)
     possible = k <= n
     if np.any(shares[~possible] > 0):

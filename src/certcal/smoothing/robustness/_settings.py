@@ -6,10 +6,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, cast
 
-from certcal._checks import InputError, share, whole_number
+from certcal._checks import InputError, failure_probability, whole_number
 from certcal.claims import short_text
 from certcal.smoothing.robustness._compare import Compared
-from certcal.smoothing.robustness._distribution import LEVEL, MOST_DRAWS, ConvertedAccuracy
+from certcal.smoothing.robustness._distribution import MOST_DRAWS, ConvertedAccuracy
 
 DEFAULT = ((100, 0.01), (1_000, 0.001), (100_000, 0.001))
 
@@ -124,7 +124,7 @@ def check_settings(settings: Iterable[Any]) -> tuple[Setting, ...]:
         if not isinstance(pair, tuple | list) or len(cast("Sequence[Any]", pair)) != 2:
             raise InputError(f"settings[{i}] is {each!r}; pass pairs of draws and alpha such as (1000, 0.001)")
         draws = whole_number(pair[0], 1, MOST_DRAWS, f"settings[{i}] draws", "pass the number of draws per sample")
-        found.append(Setting(draws, share(pair[1], f"settings[{i}] alpha", LEVEL)))
+        found.append(Setting(draws, failure_probability(pair[1], f"settings[{i}] alpha")))
     return tuple(dict.fromkeys(found))
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from certcal._checks import InputError, positive, same_length, share
+from certcal._checks import InputError, failure_probability, positive, same_length
 from certcal.smoothing.robustness._binomial import vote_radii
 
 if TYPE_CHECKING:
@@ -122,7 +122,7 @@ class VoteRecord:
         alpha
             Probability that a sample's radius may fail.
         """
-        alpha = share(alpha, "alpha", "pass a probability between 0 and 1")
+        alpha = failure_probability(alpha, "alpha")
         return np.where(self.unknown, np.nan, vote_radii(self.lowest, self.draws, self.sigma, alpha))
 
     def values(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:

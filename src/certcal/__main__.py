@@ -1,4 +1,4 @@
-"""``python -m certcal.cli``."""
+"""``python -m certcal``."""
 
 from certcal.cli import main
 
