@@ -99,8 +99,8 @@ MUTATIONS = (
     mutation(
         "population bound: all of delta for Chernoff's inequality",
         "worst_case/_population.py",
-        "math.log(2 / delta) / n) - worst_case.value",
-        "math.log(1 / delta) / n) - worst_case.value",
+        "math.log(2 / delta) / n",
+        "math.log(1 / delta) / n",
         "tests/worst_case/test_population.py::test_the_deviation_is_the_smaller_of_the_two_each_at_half_of_delta",
     ),
     mutation(
@@ -226,6 +226,14 @@ MUTATIONS = (
         "tests/smoothing/test_certificates.py::test_the_number_of_failing_certificates_is_a_binomial_quantile",
     ),
     mutation(
+        "failing certificates: nothing added for them",
+        "smoothing/_certificates.py",
+        'certificates fail", delta), failed.term',
+        'certificates fail", delta), 0.0',
+        "tests/smoothing/test_certificates.py::"
+        "test_a_claim_about_this_data_set_counts_failing_certificates_or_shares_alpha",
+    ),
+    mutation(
         "noise: sigma rounded to the nearest float32",
         "smoothing/_noise.py",
         "return nearest if float(nearest) >= wanted else np.nextafter(nearest, np.float32(np.inf))",
@@ -233,7 +241,7 @@ MUTATIONS = (
         "src/certcal/smoothing/_noise.py",
     ),
     mutation(
-        "exact noise: half of its distance from the Gaussian",
+        "exact noise: a quarter of its distance from the Gaussian",
         "smoothing/_noise.py",
         "Fraction(dimension * draws * (len(self.lower) + 2), 2**BITS)",
         "Fraction(dimension * draws * (len(self.lower) + 2), 2 ** (BITS + 2))",
@@ -319,21 +327,24 @@ MUTATIONS = (
         "bounds/_buckets.py",
         "labels = hoeffding_term(n, delta / (2 * candidates))",
         "labels = 0.0",
-        "tests/bounds/test_coverage.py",
+        "tests/bounds/test_coverage.py::"
+        "test_where_scores_and_outcomes_both_vary_neither_deviation_can_go_and_six_tenths_of_both_only_just_do",
     ),
     mutation(
         "true error: without the draw of the scores",
         "bounds/_buckets.py",
         "scores = max(0.0, chernoff_upper(min(1.0, on_sample + labels), n, delta / 2) - on_sample - labels)",
         "scores = 0.0",
-        "tests/bounds/test_coverage.py",
+        "tests/bounds/test_coverage.py::"
+        "test_where_scores_and_outcomes_both_vary_neither_deviation_can_go_and_six_tenths_of_both_only_just_do",
     ),
     mutation(
         "true error: half of both draws",
         "bounds/_buckets.py",
         '{"draw of the outcomes": labels, "draw of the scores": scores}',
         '{"draw of the outcomes": labels / 2, "draw of the scores": scores / 2}',
-        "tests/bounds/test_coverage.py",
+        "tests/bounds/test_coverage.py::"
+        "test_where_scores_and_outcomes_both_vary_neither_deviation_can_go_and_six_tenths_of_both_only_just_do",
     ),
     mutation(
         "bounded variation: no union over the numbers of buckets",
