@@ -431,8 +431,7 @@ MUTATIONS = (
         "bounds/_binned.py",
         "_cells(z[~tested], c[~tested], given, closed)",
         "_cells(z[tested], c[tested], given, closed)",
-        "tests/bounds/test_binned.py::"
-        "test_the_lower_bound_holds_for_every_seed_by_itself_when_all_confidences_are_equal",
+        "tests/bounds/test_binned.py::test_signs_are_not_chosen_on_the_half_that_is_tested",
     ),
     mutation(
         "binned error from below: nine tenths of the deviation",

@@ -233,6 +233,14 @@ def test_the_lower_bound_holds_for_every_seed_by_itself_when_all_confidences_are
     assert 0.01 < max(rates) <= DELTA
 
 
+def test_signs_are_not_chosen_on_the_half_that_is_tested() -> None:
+    """Calibrated, so nothing is to be found; signs that fit the tested gaps of a hundred bins would find much."""
+    rng = np.random.default_rng(9)
+    z = (np.arange(1000) % 100 + 0.5) / 100
+    values = [binned_lower(z, rng.random(1000) < z, 100, 1e-6, seed=seed).value for seed in range(20)]
+    assert values == [0.0] * 20
+
+
 @pytest.mark.parametrize("outcome", [0, 1])
 def test_constant_confidences_and_equal_outcomes_have_a_defined_bound(outcome: int) -> None:
     for n in (1, 2, 1000):
