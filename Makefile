@@ -18,7 +18,7 @@ INSTALL := scripts/install.py -c constraints.txt
 # Override with `make PYTHON=/path/to/python`.
 PYTHON ?= $(firstword $(foreach p,python3.11 python3.12 python3.13,$(shell $(p) -c 'print("$(p)")' 2>/dev/null)))
 
-.PHONY: help setup demo test lint types browser examples unit docs bench experiments clean
+.PHONY: help setup demo test lint types browser examples unit docs mutations bench experiments clean
 
 help: ## show this list
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## (.*)/  make \1\t\2/' | expand -t 22
@@ -88,6 +88,10 @@ unit: $(VENV)/.dev $(VENV)/.kernels examples browser ## pytest: docstring exampl
 
 docs: $(VENV)/.dev ## build the documentation into site/, strictly
 	NO_MKDOCS_2_WARNING=true $(VENV)/bin/mkdocs build --strict --quiet
+
+# Not a part of `make test`: it runs the tests of each guarantee once more, in a copy, with that guarantee weakened.
+mutations: $(VENV)/.dev $(VENV)/.kernels ## weaken each guarantee in a copy and expect its tests to fail (minutes)
+	@$(PY) scripts/mutations.py
 
 $(BENCH)/.ready: pyproject.toml constraints.txt bench/requirements.txt
 	$(call make_venv,$(BENCH))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
+import mpmath
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -14,7 +15,7 @@ from scipy import stats
 from certcal import Bound, InputError
 from certcal.binning import assign, equal_width_edges
 from certcal.bounds import binned, binned_lower, bounded_variation, classwise, lipschitz
-from certcal.bounds._binned import _DEVIATIONS, _LARGEST_BET
+from certcal.bounds._binned import _DEVIATIONS, _LARGEST_BET, _limit
 from certcal.bounds._shared import fold_of_each
 from certcal.claims import ORDER
 from certcal.metrics import ece
@@ -89,6 +90,55 @@ def test_at_a_small_level_nine_tenths_of_the_deviation_fail_too_often() -> None:
 
     assert log_rate(1.0) <= math.log(delta)
     assert log_rate(0.9) > math.log(delta)
+
+
+def test_the_lower_bound_fails_with_at_most_a_small_level_and_with_nine_tenths_of_the_deviation_more_often() -> None:
+    n, delta, p = 4000, 1e-12, 0.75
+    tested = fold_of_each(n, 2, 0) == 1
+    places, hits = np.flatnonzero(tested), np.arange(1600, 1680)
+
+    def value(k: int) -> float:
+        c = (~tested).astype(np.uint8)  # the other half chooses the right sign, as it nearly always does
+        c[places[:k]] = 1
+        return binned_lower(np.full(n, 0.5), c, 1, delta).value
+
+    lower, seen = np.array([value(k) for k in hits]), hits / places.size - 0.5
+    log_chance = stats.binom.logsf(hits - 1, places.size, p)
+
+    def log_rate(part: float) -> float:
+        return float(log_chance[seen + part * (lower - seen) > p - 0.5].max(initial=-np.inf))
+
+    assert log_rate(1.0) <= math.log(delta)
+    assert log_rate(0.9) > math.log(delta)
+
+
+def test_samples_at_the_two_ends_of_a_cell_do_not_count_as_samples_in_its_middle() -> None:
+    """The first bin is one cell, whose chord is exact here; with the logarithm at the mean the value is too small."""
+    edges = np.concatenate(([0.0], np.linspace(0.9, 1, 1024)))
+    z, c = np.repeat([0.0, 0.0, 0.89, 0.89], [29, 11, 6, 34]), np.repeat([0.0, 1.0, 0.0, 1.0], [29, 11, 6, 34])
+    for delta in (0.2, 0.01):
+        value = binned(z, c, delta=delta, edges=edges).value
+        one_bin = np.zeros(z.size, np.int64)
+        assert naive.least_capital(z, c, one_bin, bets_for(z.size, delta), value) >= math.log(1 / delta)
+        assert naive.least_capital(z, c, one_bin, bets_for(z.size, delta), value - 0.01) < math.log(1 / delta)
+
+
+@pytest.mark.parametrize("z", [0.5, 205 / 1024, 3 / 1024])
+def test_the_value_of_ten_billion_samples_has_the_capital_to_forty_digits(z: float) -> None:
+    """So many logarithms of nearly 1 are rounded that without room for it every other value would be too small."""
+    n, delta = 10**10, 0.05
+    bets = bets_for(n, delta)
+    for k in np.random.default_rng(0).binomial(n, z, 10).tolist():
+        cells = np.array([[n - k, 0.0, z, z + 1 / 1024, 0.0], [k, 1.0, z, z + 1 / 1024, 0.0]])
+        limit = _limit(cells, np.zeros(2, np.int64), np.zeros(1, np.int8), delta, n)
+        with mpmath.workdps(40):
+            at, m = mpmath.mpf(z), mpmath.mpf(limit)
+            capital = mpmath.mpf(0)
+            for bet in map(mpmath.mpf, bets.tolist()):
+                gain = [1 - bet + bet / (1 - m) * (1 - x) for x in (1 - at, -at, at - 1, at)]  # X, then -X
+                logs = [mpmath.log(each) for each in gain]
+                capital += mpmath.exp(min(k * logs[0] + (n - k) * logs[1], k * logs[2] + (n - k) * logs[3]))
+            assert capital / len(bets) >= 1 / mpmath.mpf(delta)
 
 
 @pytest.mark.parametrize("name", ["calibrated", "monotone", "oscillating"])
@@ -182,6 +232,14 @@ def test_the_lower_bound_holds_for_every_seed_by_itself_when_all_confidences_are
         fails = [float(chance[values > abs(p - 0.5) + 1e-12].sum()) for values in (negative, positive)]
         rates.append(below * fails[0] + (1 - below) * fails[1])
     assert 0.01 < max(rates) <= DELTA
+
+
+def test_signs_are_not_chosen_on_the_half_that_is_tested() -> None:
+    """Calibrated, so nothing is to be found; signs that fit the tested gaps of a hundred bins would find much."""
+    rng = np.random.default_rng(9)
+    z = (np.arange(1000) % 100 + 0.5) / 100
+    values = [binned_lower(z, rng.random(1000) < z, 100, 1e-6, seed=seed).value for seed in range(20)]
+    assert values == [0.0] * 20
 
 
 @pytest.mark.parametrize("outcome", [0, 1])

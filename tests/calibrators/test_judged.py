@@ -72,6 +72,22 @@ def test_the_capital_is_fair_and_the_bound_fails_no_more_often_than_delta(share)
     assert failed <= delta
 
 
+@pytest.mark.parametrize(("n", "spent"), [(1, 0.75), (2, 0.6)])
+@pytest.mark.parametrize("delta", [0.2, 1e-6])
+def test_a_few_fair_draws_of_the_best_gain_fail_with_more_than_half_of_delta(n, spent, delta):
+    """At the share of best gains that n of them just refute; everything on one bet is then nearly the best bet."""
+    best = CertifiedSamples.from_intervals(np.ones(n), np.ones(n), np.ones(n, int))
+    value = gain_over(best, 0, 0.5, delta).value
+    share = (value + 0.75) * (1 - 1e-9)  # of gains 1/4, the others being -3/4: its expectation is just below the value
+    assert spent * delta < share**n <= delta
+    failed = 0.0
+    for k in range(n + 1):
+        ends = np.where(np.arange(n) < k, 1.0, 0.0)
+        found = gain_over(CertifiedSamples.from_intervals(ends, ends, np.ones(n, int)), 0, 0.5, delta).value
+        failed += binom.pmf(k, n, share) * (found > share - 0.75)
+    assert spent * delta < failed <= delta
+
+
 @given(st.floats(0, 1), st.floats(0, 1), st.floats(0, 1), st.integers(0, 1))
 def test_no_gain_leaves_the_range_that_the_bets_assume(constant, low, high, c):
     samples = CertifiedSamples.from_intervals([min(low, high)], [max(low, high)], [c])

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
+import mpmath
 import numpy as np
 from scipy import optimize, stats
 
@@ -38,6 +40,29 @@ def failures(
     high = found.certified & (found.upper < worst[1])
     radius = found.radii > true_radii if true_radii is not None else np.zeros(len(found), np.bool_)
     return tuple(int(np.count_nonzero(each)) for each in (low, high, radius, low | high | radius))
+
+
+# ------------------------------------------------------------------------------------------------ to fifty digits
+
+
+def probit(p: mpmath.mpf) -> mpmath.mpf:
+    """Φ⁻¹(p) to the working precision: Newton's steps, on the side where p keeps its digits."""
+    x = mpmath.mpf(float(stats.norm.ppf(float(p))))
+    for _ in range(3):
+        x -= (mpmath.ncdf(x) - p if x < 0 else (1 - p) - mpmath.ncdf(-x)) / mpmath.npdf(x)
+    return x
+
+
+def exact_end(
+    histogram: np.ndarray, thresholds: list[mpmath.mpf], survival: Callable[[int], mpmath.mpf], r: mpmath.mpf
+) -> mpmath.mpf:
+    """Σ_j (t_j - t_{j-1}) h(S(t_j)), where the band at a threshold is ``survival`` of the draws at or above it."""
+    total, before = mpmath.mpf(0), mpmath.mpf(0)
+    for t, above in zip(thresholds, np.cumsum(histogram[::-1])[::-1][1:], strict=True):
+        p = survival(int(above))
+        moved = p if r == 0 or p in (0, 1) else mpmath.ncdf(probit(p) - r)
+        total, before = total + (t - before) * moved, t
+    return total
 
 
 # ------------------------------------------------------------------------------- one lower end, from draws in any order

@@ -7,6 +7,7 @@ import math
 from collections.abc import Callable
 from typing import Any
 
+import mpmath
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -18,7 +19,7 @@ from certcal.smoothing import CONFIDENCES, Counts, certificates, default_thresho
 from certcal.smoothing import _bands as bands
 from certcal.smoothing._certificates import certified_radii
 from certcal.smoothing._failures import failing
-from certcal.smoothing._tables import LowerLimits
+from certcal.smoothing._tables import LowerLimits, lower_limits
 from tests.smoothing import naive_certificates as naive
 
 GRID = np.linspace(0.1, 0.9, 9)
@@ -83,6 +84,49 @@ def test_the_largest_radius_of_a_hundred_thousand_draws_is_3_8_standard_deviatio
         np.array([0.5]), 1.0, one, one, one, n * one, n * one, 0 * one, np.array([[0, n]]), np.array([[0, n // 10]])
     )
     assert round(float(certified_radii(counts, 0.001)[0]), 2) == 3.81
+
+
+# ---------------------------------------------------------------------------------------------------------- rounding
+
+
+@pytest.mark.parametrize("confidence", ["cdf", "tight"])
+@pytest.mark.parametrize(("radius", "sigma"), [(0.0, 1.0), (0.25, 0.5), (0.1, 0.3), (0.3, 0.12)])
+def test_no_end_of_a_million_draws_is_inside_that_of_fifty_digits(confidence: str, radius: float, sigma: float) -> None:
+    """Rounded to nearest, without what ``SLACK`` gives away, some ends would be; R/σ is not rounded here."""
+    n, rows, rng = 1_000_000, 6, np.random.default_rng(1)
+    histogram = rng.multinomial(n, rng.dirichlet([0.3] * 9 + [3.0], rows))
+    one = np.ones(rows, np.int64)
+    counts = Counts(GRID, sigma, one, one, one, n * one, n * one, 0 * one, histogram, 0 * histogram)
+    found = certificates(counts, radius, 0.001, confidence)
+    spent = dict(found.ledger.entries)
+    assert found.certified.all()
+    with mpmath.workdps(50):
+        grid, r = [mpmath.mpf(t) for t in GRID.tolist()], mpmath.mpf(radius) / mpmath.mpf(sigma)
+
+        def survival(k: int, level: float) -> mpmath.mpf:
+            if confidence == "cdf":
+                return max(mpmath.mpf(k) / n - mpmath.sqrt(-mpmath.log(mpmath.mpf(level)) / (2 * n)), mpmath.mpf(0))
+            # These limits are on the safe side by themselves: see the tests of Clopper and Pearson's.
+            return mpmath.mpf(float(lower_limits(n, math.nextafter(level / GRID.size, 0.0)).values[k]))
+
+        for row in range(rows):
+            below = naive.exact_end(histogram[row], grid, lambda k: survival(k, spent["lower"]), r)
+            above = naive.exact_end(
+                histogram[row, ::-1], [1 - t for t in grid[::-1]], lambda k: survival(k, spent["upper"]), r
+            )
+            assert below - 1e-11 < mpmath.mpf(float(found.lower[row])) <= below
+            assert 1 - above <= mpmath.mpf(float(found.upper[row])) < 1 - above + 1e-11
+
+
+@pytest.mark.parametrize("sigma", [0.12, 0.25, 0.3, 1.0])
+def test_no_certified_radius_is_above_that_of_fifty_digits(sigma: float) -> None:
+    votes = np.array([600, 700, 900, 990, 999, 1000])
+    radii = certified_radii(counts_of(np.full((votes.size, 1000), 0.9), sigma=sigma, votes=votes), 0.001)
+    limits = lower_limits(1000, 0.001).values[votes]
+    with mpmath.workdps(50):
+        for radius, limit in zip(radii.tolist(), limits.tolist(), strict=True):
+            exact = mpmath.mpf(sigma) * naive.probit(mpmath.mpf(limit))
+            assert exact * (1 - mpmath.mpf(1e-11)) < mpmath.mpf(radius) <= exact
 
 
 # ------------------------------------------------------------------------------------------------------- how tight

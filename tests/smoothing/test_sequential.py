@@ -7,6 +7,7 @@ import math
 from fractions import Fraction
 from functools import partial
 
+import mpmath
 import numpy as np
 import pytest
 from hypothesis import given
@@ -49,6 +50,28 @@ def test_the_e_value_is_the_wealth_of_the_krichevsky_trofimov_bettor(votes, radi
     p0 = Fraction(float(ndtr(radius)))
     assert ours == pytest.approx(math.log(naive.e_value(votes, p0)), abs=1e-9)
     assert ours <= math.log(naive.e_value(votes, p0)) + 1e-14
+
+
+@pytest.mark.parametrize(
+    ("votes", "draws", "radius", "sigma"),
+    [
+        (24, 24, 1.5, 0.12),
+        (4757, 4758, 1.0, 0.25),
+        (8361, 14457, 0.1, 0.5),
+        (13940, 20309, 0.5, 1.0),
+        (65936, 65936, 1.0, 0.25),
+        (1897416, 3511615, 0.1, 1.0),
+    ],
+)
+def test_the_evidence_is_never_above_that_of_fifty_digits(votes, draws, radius, sigma):
+    """In each of these cases the plain sum of the terms, rounded to nearest, is above."""
+    found = float(log_e_value(votes, draws, radius=radius, sigma=sigma))
+    with mpmath.workdps(50):
+        r = mpmath.mpf(radius) / mpmath.mpf(sigma)
+        beta = mpmath.loggamma(votes + 0.5) + mpmath.loggamma(draws - votes + 0.5) - mpmath.loggamma(draws + 1)
+        likelihood = votes * mpmath.log(mpmath.ncdf(r)) + (draws - votes) * mpmath.log(mpmath.ncdf(-r))
+        exact = beta - mpmath.log(mpmath.pi) - likelihood
+        assert exact - 1e-6 < mpmath.mpf(found) <= exact
 
 
 @pytest.mark.parametrize("p0", P0)

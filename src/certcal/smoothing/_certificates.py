@@ -300,8 +300,9 @@ def certificates(
     radii = certified_radii(counts, spent["prediction"])
     abstained = np.isnan(radii)
     certified = ~abstained & (radii >= distance)
-    # R/σ rounded up: a slightly larger radius is certified.
-    r = 0.0 if distance == 0 else math.nextafter(distance / counts.sigma, math.inf)
+    # Rounded to nearest: r is below 9 where a sample is certified, so that the half unit in its last place moves an end
+    # by less than 1e-15, and every kind gives 1e-12 away.
+    r = distance / counts.sigma
     return Certificates(
         np.where(certified, _ends(counts, certified, False, confidence, r, spent["lower"]), 0.0),
         np.where(certified, 1 - _ends(counts, certified, True, confidence, r, spent["upper"]), 1.0),

@@ -1,0 +1,572 @@
+"""Weakens one guarantee at a time, in a copy, and expects its tests to fail: run `make mutations`.
+
+A mutation is a place in the source where one text is replaced by another that claims too much, and the tests that must
+notice. `python scripts/mutations.py WORD` tries those only whose name or file contains the word. The exit code is 1 if
+one survives, and 2 if one cannot be tried: because its text is not there exactly once, because its tests do not run, or
+because they fail without any mutation, which would make every failure worthless.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import NamedTuple
+
+ROOT = Path(__file__).parent.parent
+PACKAGE = Path("src", "certcal")
+
+# Seconds after which tests are taken to hang.
+PATIENCE = 900
+
+# The copy must be what is imported; its own exit code tells that from a failing test.
+FOREIGN = 97
+RUN = f"""
+import sys, certcal, pytest
+if not certcal.__file__.startswith(sys.argv[1]):
+    print("imported", certcal.__file__)
+    sys.exit({FOREIGN})
+sys.exit(pytest.main(sys.argv[2:]))
+"""
+
+
+class Mutation(NamedTuple):
+    """What is claimed too much, where, by which change; and the tests that must fail."""
+
+    name: str
+    file: str
+    old: str
+    new: str
+    tests: tuple[str, ...]
+
+
+class CannotTryError(Exception):
+    """A mutation that proves nothing."""
+
+
+def mutation(name: str, file: str, old: str, new: str, *tests: str) -> Mutation:
+    """A mutation whose tests are in one file: tests/ROOM/test_FILE.py::test_… with the part before :: said once."""
+    module = tests[0].partition("::")[0]
+    return Mutation(name, file, old, new, tuple(t if ".py" in t else f"{module}::{t}" for t in tests))
+
+
+MUTATIONS = (
+    # ------------------------------------------------------------------------------------------------- the worst case
+    mutation(
+        "worst case: correct samples only just reach a bin",
+        "_kernels/signs.py",
+        "right_high[right_order[next_right]] < t",
+        "right_high[right_order[next_right]] <= t",
+        "tests/worst_case/test_calibration.py::"
+        "test_the_value_is_the_largest_over_all_sign_patterns_and_the_witness_attains_it",
+    ),
+    mutation(
+        "worst case: incorrect samples stay at their lower end",
+        "_kernels/signs.py",
+        "stay_wrong[wrong_high[r]] += wrong_sums[r, 2]",
+        "stay_wrong[wrong_high[r]] += wrong_sums[r, 1]",
+        "tests/worst_case/test_calibration.py::"
+        "test_the_value_is_the_largest_over_all_sign_patterns_and_the_witness_attains_it",
+    ),
+    mutation(
+        "worst case: a witness on the edge is in the wrong bin",
+        "_kernels/signs.py",
+        "np.nextafter(edges[q + 1], -1.0)",
+        "edges[q + 1]",
+        "tests/worst_case/test_calibration.py::"
+        "test_the_value_is_the_largest_over_all_sign_patterns_and_the_witness_attains_it",
+    ),
+    mutation(
+        "worst Brier score and log loss: the nearer end",
+        "worst_case/_scores.py",
+        "(part.correct == 1) != best, part.lower, part.upper",
+        "(part.correct == 1) != best, part.upper, part.lower",
+        "tests/worst_case/test_scores.py::test_no_feasible_confidences_are_beyond_the_worst_or_the_best",
+    ),
+    mutation(
+        "worst KS error: without the limit just before a threshold",
+        "worst_case/_ks.py",
+        "(float(down.max()), -1), (float(down_before.max()), -2))",
+        "(float(down.max()), -1))",
+        "tests/worst_case/test_ks.py::test_the_limit_before_a_breakpoint_counts",
+        "test_the_value_is_the_largest_over_all_thresholds_and_the_witness_attains_it",
+    ),
+    # ------------------------------------------------------------------------------ from the samples to the population
+    mutation(
+        "population bound: all of delta for Chernoff's inequality",
+        "worst_case/_population.py",
+        "math.log(2 / delta) / n",
+        "math.log(1 / delta) / n",
+        "tests/worst_case/test_population.py::test_the_deviation_is_the_smaller_of_the_two_each_at_half_of_delta",
+    ),
+    mutation(
+        "population bound: a tenth less of Chernoff's deviation",
+        "worst_case/_population.py",
+        "allowed = divergence * (1 + 1e-12) + 1e-15",
+        "allowed = divergence * 0.81",
+        "tests/worst_case/test_population.py::test_with_a_few_per_cent_less_deviation_an_exact_tail_would_exceed_delta",
+    ),
+    mutation(
+        "population bound: half of Bernstein's second term",
+        "worst_case/_population.py",
+        "7 * 2 * level / (3 * (n - 1))",
+        "7 * level / (3 * (n - 1))",
+        "tests/worst_case/test_population.py::test_the_deviation_is_the_smaller_of_the_two_each_at_half_of_delta",
+    ),
+    mutation(
+        "population bound: a failing certificate counts once",
+        "worst_case/_population.py",
+        "failures = 2 * alpha /",
+        "failures = alpha /",
+        "tests/worst_case/test_population.py::test_wrong_certificates_cost_up_to_twice_their_probability",
+    ),
+    mutation(
+        "population bound, given certified: all of delta twice",
+        "worst_case/_summary.py",
+        "population_bound(worst, delta / 2, alpha, certified_fraction=fraction)",
+        "population_bound(worst, delta, alpha, certified_fraction=fraction)",
+        "tests/worst_case/test_summary.py::test_failing_certificates_are_paid_for_with_a_bound_on_the_certified_share",
+    ),
+    # ------------------------------------------------------------------------------------------------ claims and ledger
+    mutation(
+        "ledger: parts rounded to nearest",
+        "claims.py",
+        "added.append((name, value if Fraction(value) <= part else math.nextafter(value, 0.0)))",
+        "added.append((name, value))",
+        "tests/test_claims.py::test_splitting_spends_all_that_remains_in_proportion_and_not_one_bit_more",
+    ),
+    mutation(
+        "ledger: what is spent rounded to nearest",
+        "claims.py",
+        "return total if Fraction(total) >= self._exact else math.nextafter(total, math.inf)",
+        "return total",
+        "tests/test_claims.py::test_a_ledger_never_spends_more_than_its_budget_and_refuses_what_would",
+        "test_splitting_spends_all_that_remains_in_proportion_and_not_one_bit_more",
+    ),
+    mutation(
+        "print: to the nearest digit",
+        "_rounding.py",
+        'rounded = Decimal(value).quantize(step, ROUND_CEILING if side == "upper" else ROUND_FLOOR)',
+        "rounded = Decimal(value).quantize(step)",
+        "tests/test_claims.py::test_printed_numbers_are_on_the_safe_side_and_within_one_unit",
+    ),
+    # --------------------------------------------------------------------------------------------------- certificates
+    mutation(
+        "bands: nothing given away for rounding",
+        "smoothing/_bands.py",
+        "SLACK = 1e-12",
+        "SLACK = 0.0",
+        "tests/smoothing/test_certificates.py::test_no_end_of_a_million_draws_is_inside_that_of_fifty_digits",
+    ),
+    mutation(
+        "certificates: R/σ smaller by more than the rooms for rounding",
+        "smoothing/_certificates.py",
+        "r = distance / counts.sigma",
+        "r = distance / counts.sigma * (1 - 1e-11)",
+        "tests/smoothing/test_certificates.py::test_no_end_of_a_million_draws_is_inside_that_of_fifty_digits",
+    ),
+    mutation(
+        "radii: rounded to nearest",
+        "smoothing/_radii.py",
+        "ROUNDING = 1e-12",
+        "ROUNDING = 0.0",
+        "tests/smoothing/test_certificates.py::test_no_certified_radius_is_above_that_of_fifty_digits",
+    ),
+    mutation(
+        "certificates: samples count whose radius is smaller",
+        "smoothing/_certificates.py",
+        "certified = ~abstained & (radii >= distance)",
+        "certified = ~abstained",
+        "tests/smoothing/test_certificates.py::test_samples_that_are_not_certified_may_have_any_confidence",
+    ),
+    mutation(
+        "tight band: no union over thresholds",
+        "smoothing/_bands.py",
+        "math.nextafter(level / side.widths.size, 0.0)",
+        "level",
+        "tests/smoothing/test_certificates.py::test_intervals_agree_with_those_written_down_slowly",
+    ),
+    mutation(
+        "standard and Bernstein: confidences rounded up to the grid",
+        "smoothing/_bands.py",
+        "edges = np.concatenate(([0.0], np.cumsum(self.widths)))",
+        "edges = np.concatenate((np.cumsum(self.widths), [1.0]))",
+        "tests/smoothing/test_certificates.py::test_intervals_agree_with_those_written_down_slowly",
+    ),
+    mutation(
+        "bands: survival at the threshold below",
+        "_kernels/certificates.py",
+        "above += counts[last - j] if flip else counts[j]",
+        "above += counts[last - j] if flip else counts[j - 1]",
+        "tests/smoothing/test_soundness.py::test_the_tight_bound_at_one_threshold_is_exact_and_two_per_cent_less_would_fail",
+    ),
+    mutation(
+        "tangent: twice the level",
+        "smoothing/_tangent.py",
+        "target = math.log(1 / level) + 1e-9",
+        "target = math.log(0.5 / level) + 1e-9",
+        "tests/smoothing/test_certificates.py::test_intervals_agree_with_those_written_down_slowly",
+    ),
+    mutation(
+        "tangent: bets on the pilot's draws, too",
+        "_kernels/certificates.py",
+        "left = histogram[row, cell] - pilot[row, cell]",
+        "left = histogram[row, cell]",
+        "tests/smoothing/test_soundness.py::test_bets_are_on_what_the_pilot_leaves_and_on_nothing_else",
+    ),
+    mutation(
+        "failing certificates: one fewer",
+        "smoothing/_failures.py",
+        "betainc(k + 1, n - k, level)",
+        "betainc(k + 2, n - k, level)",
+        "tests/smoothing/test_certificates.py::test_the_number_of_failing_certificates_is_a_binomial_quantile",
+    ),
+    mutation(
+        "failing certificates: nothing added for them",
+        "smoothing/_certificates.py",
+        'certificates fail", delta), failed.term',
+        'certificates fail", delta), 0.0',
+        "tests/smoothing/test_certificates.py::"
+        "test_a_claim_about_this_data_set_counts_failing_certificates_or_shares_alpha",
+    ),
+    mutation(
+        "noise: sigma rounded to the nearest float32",
+        "smoothing/_noise.py",
+        "return nearest if float(nearest) >= wanted else np.nextafter(nearest, np.float32(np.inf))",
+        "return nearest",
+        "src/certcal/smoothing/_noise.py",
+    ),
+    mutation(
+        "exact noise: a quarter of its distance from the Gaussian",
+        "smoothing/_noise.py",
+        "Fraction(dimension * draws * (len(self.lower) + 2), 2**BITS)",
+        "Fraction(dimension * draws * (len(self.lower) + 2), 2 ** (BITS + 2))",
+        "tests/smoothing/test_exact_noise.py::test_the_distance_in_total_variation_is_what_is_claimed",
+    ),
+    mutation(
+        "decisions: evidence rounded to nearest",
+        "smoothing/_sequential.py",
+        "_ROUNDING = 16 * 2.0**-52",
+        "_ROUNDING = 0.0",
+        "tests/smoothing/test_sequential.py::test_the_evidence_is_never_above_that_of_fifty_digits",
+    ),
+    mutation(
+        "decisions: all of alpha at every look, and all of it at the last",
+        "smoothing/_sequential.py",
+        "1.0 if budget is None else 0.5",
+        "1.0 if budget is None else 0.999",
+        "tests/smoothing/test_sequential.py::test_errors_are_as_rare_as_claimed_with_a_chance_kept_for_the_last_look",
+    ),
+    mutation(
+        "decisions: without the price of the mixture",
+        "smoothing/_sequential.py",
+        "- np.log(np.pi) - inside[0]",
+        "- inside[0]",
+        "tests/smoothing/test_sequential.py::test_the_e_value_is_the_wealth_of_the_krichevsky_trofimov_bettor",
+    ),
+    mutation(
+        "beyond chance: four tests paid for instead of five",
+        "smoothing/robustness/_chance.py",
+        "spent = level / _TESTS",
+        "spent = level / (_TESTS - 1)",
+        "tests/smoothing/test_chance.py::test_each_test_spends_exactly_its_share_of_the_level",
+    ),
+    # -------------------------------------------------------------------------------------------------- concentration
+    mutation(
+        "Clopper-Pearson: a level a millionth too large",
+        "bounds/concentration.py",
+        "* (1 + _BETA) <= level",
+        "<= level * (1 + 1e-6)",
+        "tests/bounds/test_concentration.py::"
+        "test_clopper_pearson_limits_are_on_the_safe_side_in_exact_arithmetic_and_next_to_the_limit",
+    ),
+    mutation(
+        "Hoeffding: a narrower width",
+        "bounds/concentration.py",
+        "width = np.sqrt(math.log(1 / _level(alpha, side)) / (2 * draws))",
+        "width = np.sqrt(math.log(1 / _level(alpha, side)) / (2.1 * draws))",
+        "tests/bounds/test_concentration.py::test_hoeffding_is_its_formula_rounded_outward",
+    ),
+    mutation(
+        "empirical Bernstein: without its second term",
+        "bounds/concentration.py",
+        "np.sqrt(2 * spread * log / draws) + 3 * log / draws",
+        "np.sqrt(2 * spread * log / draws)",
+        "tests/bounds/test_concentration.py::test_limits_of_means_fail_with_at_most_alpha_by_enumeration",
+    ),
+    mutation(
+        "DKW: a twentieth narrower",
+        "bounds/concentration.py",
+        "return _plain(width * (1 + _SUM))",
+        "return _plain(width * 0.95)",
+        "tests/bounds/test_concentration.py::"
+        "test_dkw_holds_by_the_exact_distribution_and_five_per_cent_less_would_not_for_many_draws",
+    ),
+    mutation(
+        "betting: the sum of the capitals instead of their mean",
+        "bounds/concentration.py",
+        "np.exp(logs - safe).mean(axis=0)",
+        "np.exp(logs - safe).sum(axis=0)",
+        "tests/bounds/test_concentration.py::test_limits_of_means_fail_with_at_most_alpha_by_enumeration",
+    ),
+    mutation(
+        "Chernoff: a tenth less of the divergence",
+        "bounds/_shared.py",
+        "allowed = math.log(1 / delta) / n * (1 + 1e-12) + 1e-15",
+        "allowed = math.log(1 / delta) / n * 0.9",
+        "tests/bounds/test_bounded_variation.py::"
+        "test_deviations_five_per_cent_smaller_fail_where_the_inequalities_are_sharp",
+    ),
+    # --------------------------------------------------------------------------------- bounds on the calibration error
+    mutation(
+        "true error: without the draw of the outcomes",
+        "bounds/_buckets.py",
+        "labels = hoeffding_term(n, delta / (2 * candidates))",
+        "labels = 0.0",
+        "tests/bounds/test_coverage.py::"
+        "test_where_scores_and_outcomes_both_vary_neither_deviation_can_go_and_six_tenths_of_both_only_just_do",
+    ),
+    mutation(
+        "true error: without the draw of the scores",
+        "bounds/_buckets.py",
+        "scores = max(0.0, chernoff_upper(min(1.0, on_sample + labels), n, delta / 2) - on_sample - labels)",
+        "scores = 0.0",
+        "tests/bounds/test_coverage.py::"
+        "test_where_scores_and_outcomes_both_vary_neither_deviation_can_go_and_six_tenths_of_both_only_just_do",
+    ),
+    mutation(
+        "true error: half of both draws",
+        "bounds/_buckets.py",
+        '{"draw of the outcomes": labels, "draw of the scores": scores}',
+        '{"draw of the outcomes": labels / 2, "draw of the scores": scores / 2}',
+        "tests/bounds/test_coverage.py::"
+        "test_where_scores_and_outcomes_both_vary_neither_deviation_can_go_and_six_tenths_of_both_only_just_do",
+    ),
+    mutation(
+        "bounded variation: no union over the numbers of buckets",
+        "bounds/_bounded_variation.py",
+        "_buckets.labels_and_scores(sum(best.values()), n, delta, len(counts))",
+        "_buckets.labels_and_scores(sum(best.values()), n, delta, 1)",
+        "tests/bounds/test_bounded_variation.py::test_the_value_is_the_best_bucket_count_plus_the_deviations_of_all",
+    ),
+    mutation(
+        "bounded variation: nine tenths of the bias",
+        "bounds/_bounded_variation.py",
+        "variation * largest / 2",
+        "0.9 * variation * largest / 2",
+        "tests/bounds/test_bounded_variation.py::"
+        "test_the_part_without_deviations_is_attained_by_a_jump_in_the_middle_of_equal_scores",
+    ),
+    mutation(
+        "bounded variation, published: half of the variation denoised",
+        "bounds/_denoised.py",
+        "4 * t2 * allowed",
+        "2 * t2 * allowed",
+        "tests/bounds/test_bounded_variation.py::test_every_term_of_proposition_1_is_its_formula",
+    ),
+    mutation(
+        "Lipschitz: nine tenths of the bias",
+        "bounds/_lipschitz.py",
+        "(slope + 1) * _buckets.spread(sums, n)",
+        "0.9 * (slope + 1) * _buckets.spread(sums, n)",
+        "tests/bounds/test_lipschitz.py::test_the_part_without_deviations_is_attained_by_two_scores_and_the_steepest_line",
+    ),
+    mutation(
+        "perturbed scores: half of the draw of the outcomes",
+        "bounds/_smooth.py",
+        'math.sqrt(0.5 * math.log(1 / budget["outcomes"])) * around.weight_norm(),',
+        'math.sqrt(0.5 * math.log(1 / budget["outcomes"])) * around.weight_norm() / 2,',
+        "tests/bounds/test_smooth.py::test_every_term_of_the_direct_form_is_its_formula",
+    ),
+    mutation(
+        "perturbed scores: without the bias",
+        "bounds/_smooth.py",
+        '"bias": around.mean_error + around.rounding_of_error',
+        '"bias": around.rounding_of_error',
+        "tests/bounds/test_smooth.py::test_every_term_of_the_direct_form_is_its_formula",
+    ),
+    mutation(
+        "classwise: all of delta for every class",
+        "bounds/_classwise.py",
+        "delta=share, **options",
+        "delta=level, **options",
+        "tests/bounds/test_binned.py::test_classwise_bounds_spend_delta_over_the_classes_and_bound_their_mean",
+    ),
+    mutation(
+        "binned error: no room for rounding",
+        "bounds/_binned.py",
+        "rounding = 1e-9 + n * (len(cells) + 10) * 2.0**-51",
+        "rounding = 0.0",
+        "tests/bounds/test_binned.py::test_the_value_of_ten_billion_samples_has_the_capital_to_forty_digits",
+    ),
+    mutation(
+        "binned error: three times the level",
+        "bounds/_binned.py",
+        "largest_mean(cells, owner, signs, bets, log + rounding)",
+        "largest_mean(cells, owner, signs, bets, log - math.log(3) + rounding)",
+        "tests/bounds/test_binned.py::"
+        "test_in_one_bin_the_bound_fails_with_at_most_delta_and_a_part_of_the_deviation_more_often",
+        "test_the_value_is_where_the_least_capital_reaches_one_over_delta",
+    ),
+    mutation(
+        "binned error: the logarithm at a cell's mean instead of the chord",
+        "_kernels/capital.py",
+        "return (1.0 - share) * first + share * math.log(1.0 - bet + scale * (1.0 - sign * (hit - high)))",
+        "return math.log(1.0 - bet + scale * (1.0 - sign * (hit - low - share * (high - low))))",
+        "tests/bounds/test_binned.py::test_samples_at_the_two_ends_of_a_cell_do_not_count_as_samples_in_its_middle",
+    ),
+    mutation(
+        "binned error: one sign for every bin",
+        "_kernels/capital.py",
+        "total += min(plus, minus)",
+        "total += plus",
+        "tests/bounds/test_binned.py::test_the_value_is_where_the_least_capital_reaches_one_over_delta",
+    ),
+    mutation(
+        "binned error from below: signs chosen on the tested half",
+        "bounds/_binned.py",
+        "_cells(z[~tested], c[~tested], given, closed)",
+        "_cells(z[tested], c[tested], given, closed)",
+        "tests/bounds/test_binned.py::test_signs_are_not_chosen_on_the_half_that_is_tested",
+    ),
+    mutation(
+        "binned error from below: nine tenths of the deviation",
+        "bounds/_binned.py",
+        "limit = -_limit(cells, owner, -signs, delta, n)",
+        "limit = -0.9 * _limit(cells, owner, -signs, delta, n) + 0.1 * observed",
+        "tests/bounds/test_binned.py::"
+        "test_the_lower_bound_fails_with_at_most_a_small_level_and_with_nine_tenths_of_the_deviation_more_often",
+    ),
+    # -------------------------------------------------------------------------------------------------- recalibration
+    mutation(
+        "gain of a map: twice the level",
+        "calibrators/_judged.py",
+        "betting(np.clip((gains - least) / width, 0, 1), level,",
+        "betting(np.clip((gains - least) / width, 0, 1), 2 * level,",
+        "tests/calibrators/test_judged.py::test_a_few_fair_draws_of_the_best_gain_fail_with_more_than_half_of_delta",
+    ),
+    mutation(
+        "gain of a map: a failing certificate costs less than the range",
+        "calibrators/_judged.py",
+        "failures = width * alpha /",
+        "failures = 0.97 * width * alpha /",
+        "tests/calibrators/test_judged.py::test_what_failing_certificates_may_cost_is_not_more_than_the_bound_pays",
+    ),
+    mutation(
+        "guarantee of a histogram: no union over its bins",
+        "calibrators/_cells.py",
+        "level = alpha / int(np.count_nonzero(counted))",
+        "level = alpha",
+        "tests/calibrators/test_histogram.py::test_the_guarantee_of_several_bins_spends_delta_on_all_of_them_together",
+    ),
+    mutation(
+        "guarantee of a histogram: 97 per cent of the distance",
+        "calibrators/_cells.py",
+        "np.maximum(limits.upper - value, value - limits.lower) + _ROUNDING",
+        "0.97 * np.maximum(limits.upper - value, value - limits.lower)",
+        "tests/calibrators/test_histogram.py::"
+        "test_the_guarantee_fails_with_probability_delta_and_one_of_97_per_cent_of_it_more_often",
+    ),
+    mutation(
+        "mean guarantee of a histogram: without the draw of the shares",
+        "calibrators/_cells.py",
+        "move_outward(here + shares,",
+        "move_outward(here,",
+        "tests/calibrators/test_histogram.py::test_guarantees_are_those_of_their_formulas",
+    ),
+)
+
+
+def copied(folder: Path, *, compiled: bool = True) -> Path:
+    """A copy of what tests need; without compiled kernels if one is to change, as numba's cache misses some changes."""
+    skipped = () if compiled else ("*.nb[ic]",)
+    for name in ("src", "tests"):
+        shutil.copytree(ROOT / name, folder / name, ignore=shutil.ignore_patterns(*skipped))
+    shutil.copy2(ROOT / "pyproject.toml", folder)
+    return folder
+
+
+def change(copy: Path, each: Mutation) -> None:
+    """Write the mutation into the copy."""
+    path = copy / PACKAGE / each.file
+    source = path.read_text(encoding="utf-8")
+    if (times := source.count(each.old)) != 1:
+        raise CannotTryError(f"{each.old!r} is {times} times in {PACKAGE / each.file}; follow its new wording here")
+    path.write_text(source.replace(each.old, each.new), encoding="utf-8")
+
+
+def run_tests(copy: Path, tests: tuple[str, ...], *options: str) -> tuple[int, str]:
+    """Exit code of pytest in the copy, and what it printed."""
+    environment = {**os.environ, "PYTHONPATH": str(copy / "src"), "OMP_WAIT_POLICY": "passive"}
+    environment |= {"OPENBLAS_NUM_THREADS": "1"}
+    command = [sys.executable, "-c", RUN, str(copy / "src"), "-q", "-p", "no:cacheprovider", *options, *tests]
+    try:
+        done = subprocess.run(command, cwd=copy, env=environment, capture_output=True, text=True, timeout=PATIENCE)
+    except subprocess.TimeoutExpired:
+        raise CannotTryError(f"its tests took more than {PATIENCE} seconds") from None
+    return done.returncode, done.stdout + done.stderr
+
+
+def survives(each: Mutation) -> bool:
+    """Whether the tests pass with the mutation."""
+    with tempfile.TemporaryDirectory(prefix="mutation-") as folder:
+        copy = copied(Path(folder).resolve(), compiled="_kernels" not in each.file)
+        change(copy, each)
+        code, printed = run_tests(copy, each.tests, "-x")
+    if code not in (0, 1):
+        raise CannotTryError(f"pytest ended with {code}:\n{printed[-2000:]}")
+    return code == 0
+
+
+def check_unchanged(chosen: list[Mutation]) -> None:
+    """All tests of the mutations pass in a copy without one."""
+    tests = tuple(dict.fromkeys(test for each in chosen for test in each.tests))
+    # A file as a whole and one of its tests would be one too many.
+    whole = {test for test in tests if "::" not in test}
+    tests = tuple(test for test in tests if test in whole or test.partition("::")[0] not in whole)
+    with tempfile.TemporaryDirectory(prefix="mutation-") as folder:
+        code, printed = run_tests(copied(Path(folder).resolve()), tests)
+    if code:
+        raise CannotTryError(f"without any mutation pytest ended with {code}:\n{printed[-4000:]}")
+
+
+def tell(name: str, outcome: str, seconds: float) -> None:
+    """One row of the table."""
+    print(f"{name:<72}  {outcome:<8}  {seconds:6.1f} s", flush=True)
+
+
+def main(words: list[str]) -> int:
+    """Try the mutations that contain all words; how it ended."""
+    chosen = [each for each in MUTATIONS if all(word in f"{each.name} {each.file}" for word in words)]
+    if not chosen:
+        print(f"no mutation contains {' and '.join(words)}", file=sys.stderr)
+        return 2
+    begun, survivors, failed = time.monotonic(), 0, 0
+    try:
+        check_unchanged(chosen)
+    except CannotTryError as error:
+        print(error, file=sys.stderr)
+        return 2
+    tell("(none)", "passed", time.monotonic() - begun)
+    for each in chosen:
+        start = time.monotonic()
+        try:
+            lives = survives(each)
+        except CannotTryError as error:
+            failed += 1
+            tell(each.name, "ERROR", time.monotonic() - start)
+            print(f"  {error}", file=sys.stderr)
+            continue
+        survivors += lives
+        tell(each.name, "SURVIVED" if lives else "killed", time.monotonic() - start)
+    killed = len(chosen) - survivors - failed
+    print(f"{killed} of {len(chosen)} mutations killed in {time.monotonic() - begun:.0f} seconds")
+    return 2 if failed else 1 if survivors else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
