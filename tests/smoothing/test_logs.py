@@ -18,12 +18,13 @@ from hypothesis import strategies as st
 
 from certcal import InputError
 from certcal.smoothing import LogWarning, read_log
-from certcal.smoothing._lattice import fitting_alphas, holds
 from certcal.smoothing.robustness import (
     PaDistribution,
+    VoteRecord,
     average_certified_radius,
     certified_accuracy,
     compare,
+    compare_families,
     dominance,
     vote_radii,
 )
@@ -104,7 +105,7 @@ def test_alpha_is_inferred_from_the_radii_of_real_logs_and_false_claims_are_noti
     log = read_log(oracle.path, sigma=sigma, n=oracle.n)
     assert log.alpha == 0.001
     assert "alpha = 0.001 was inferred" in log.notes[0]
-    with pytest.warns(LogWarning, match=r"not certified at alpha = 0\.01 as claimed.*alpha = 0\.001 is used"):
+    with pytest.warns(LogWarning, match=r"not certified at alpha = 0\.01 as claimed; alpha = 0\.001 is used"):
         assert read_log(oracle.path, sigma=sigma, n=oracle.n, alpha=0.01).alpha == 0.001
 
 
@@ -144,43 +145,96 @@ def test_real_logs_of_different_noise_are_compared(oracles):
     st.lists(st.integers(0, 1000), min_size=1, max_size=30),
     st.sampled_from(["{:.3}", "{:.4g}", "{:.3f}", "{!r}"]),
     st.sampled_from([0.25, 1.0]),
+    st.sampled_from([1000, 100_000]),
+    st.sampled_from([0.05, 0.01, 0.001, 2e-4, 1e-6]),
 )
-def test_every_vote_count_is_inside_what_its_printed_radius_allows(tmp_path_factory, votes, form, sigma):
+def test_every_vote_count_is_inside_what_its_printed_radius_allows(tmp_path_factory, below, form, sigma, n, alpha):
     path = tmp_path_factory.mktemp("log") / "log.tsv"
-    votes = [1000, 977, *votes]
-    path.write_text(printed(votes, [1] * len(votes), n=1000, sigma=sigma, alpha=0.001, text=form.format))
-    log = read_log(path, sigma=sigma, n=1000, alpha=0.001)
+    votes = [n, n - 23, n - 5, *(n - (n // 1000 * missed) // 2 for missed in below)]
+    path.write_text(printed(votes, [1] * len(votes), n=n, sigma=sigma, alpha=alpha, text=form.format))
+    log = read_log(path, sigma=sigma, n=n, alpha=alpha)
+    assert (log.alpha, log.notes) == (alpha, ())
     assert np.all(log.lowest <= votes)
     assert np.all(votes <= log.highest)
     if form == "{!r}":
         known = ~log.abstained
         np.testing.assert_array_equal(log.lowest[known], log.highest[known])
+    assert inferred(path, sigma, n) in (alpha, "each explain every radius")
 
 
-@pytest.mark.parametrize("alpha", [0.05, 0.01, 0.001, 1e-5])
-def test_the_range_of_fitting_levels_holds_the_true_one_and_few_others(alpha):
-    radii = vote_radii(np.arange(99_950, 100_001), 100_000, 1.0, alpha)
-    ranges = fitting_alphas(radii - 5e-5, radii + 5e-5, sigma=1.0, n=100_000)
-    assert holds(ranges, alpha)
-    assert not holds(ranges, 1.05 * alpha)
-    assert not holds(ranges, 0.95 * alpha)
+def inferred(path, sigma, n):
+    """The level that is inferred, or the part of the refusal that says why none is."""
+    try:
+        return read_log(path, sigma=sigma, n=n).alpha
+    except InputError as error:
+        return "each explain every radius" if "each explain every radius" in str(error) else str(error)
 
 
-def test_a_level_that_fits_only_without_full_votes_is_remarked(tmp_path):
+# Radii far from the top, and below 0.01, where three significant digits tell neighbouring votes apart.
+LOW = [50_369, 50_381, 50_402, 50_437, 50_470, 50_512, 50_549, 50_583, 50_611, 50_646, 50_690, 50_727, 50_750, 60_000]
+
+
+@pytest.mark.parametrize("claimed", [None, 0.001, 0.01])
+def test_a_level_that_leaves_one_radius_unexplained_is_not_settled_on(tmp_path, claimed):
     path = tmp_path / "log.tsv"
-    path.write_text(printed([100], [1], n=100, sigma=1.0, alpha=0.001))  # one radius: many levels fit it
-    ranges = read_log(path, sigma=1.0, n=100, alpha=0.001).fitting
-    other = ranges[-1][0] * 1.0001
-    log = read_log(path, sigma=1.0, n=100, alpha=other)
-    assert log.notes == (f"alpha = {other:g} fits the radii only if no sample had all votes; alpha = 0.001 fits with.",)
+    # The largest radius, 3.56, is also that of all votes at alpha = 1e-8.
+    path.write_text(printed([99_991, *LOW], [1] * (len(LOW) + 1), n=100_000, sigma=1.0, alpha=0.01))
+    assert "\t3.56\t" in path.read_text()
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        log = read_log(path, sigma=1.0, n=100_000, alpha=claimed)
+    assert log.alpha == 0.01
+    assert [each.category for each in caught] == ([LogWarning] if claimed == 0.001 else [])
+    assert len(log.notes) == (claimed != 0.01)
+    assert np.all(log.lowest <= [99_991, *LOW])
+    assert np.all([99_991, *LOW] <= log.highest)
 
 
-def test_a_log_without_radii_near_the_top_does_not_tell_alpha(tmp_path):
+def test_a_level_that_is_not_round_is_used_when_it_is_given_and_not_replaced_by_a_round_one(tmp_path):
+    path = tmp_path / "log.tsv"
+    path.write_text(printed([100_000, *LOW], [1] * (len(LOW) + 1), n=100_000, sigma=1.0, alpha=0.003))
+    assert read_log(path, sigma=1.0, n=100_000, alpha=0.003).notes == ()
+    with pytest.raises(InputError, match=r"no round alpha up to 0\.05 explains every radius.*; give the alpha"):
+        read_log(path, sigma=1.0, n=100_000)
+    with pytest.raises(
+        InputError, match=r"of sample \d+ is none that 100000 draws certify at alpha = 0\.001 .*no round"
+    ):
+        read_log(path, sigma=1.0, n=100_000, alpha=0.001)
+
+
+def test_levels_that_fit_equally_well_are_named(tmp_path):
     path = tmp_path / "log.tsv"
     path.write_text(printed([60_000, 55_000], [1, 0], n=100_000, sigma=1.0, alpha=0.001))
-    with pytest.raises(InputError, match="do not tell alpha; give the one"):
+    with pytest.raises(
+        InputError, match=r"alpha = 0\.05, 0\.02, 0\.01, 0\.005 and 23 others each explain every radius"
+    ):
         read_log(path, sigma=1.0, n=100_000)
     assert read_log(path, sigma=1.0, n=100_000, alpha=0.001).notes == ()
+    path.write_text(HEADER + line(0, 3, 3, "1.5", 1))
+    with pytest.raises(InputError, match=r"alpha = 0\.05, 0\.02, 0\.01, 0\.005 and 2 others each explain every radius"):
+        read_log(path, sigma=1.0, n=100)
+
+
+def test_certified_accuracy_of_a_log_counts_no_sample_whose_radius_was_rounded_up(tmp_path):
+    path = tmp_path / "log.tsv"
+    first = int(np.argmax(vote_radii(np.arange(10_001), 10_000, 0.5, 0.001) >= 0.5))
+    votes = [first - 2, first - 1, first, first + 1, 9000]
+    path.write_text(printed(votes, [1] * 5, n=10_000, sigma=0.5, alpha=0.001))
+    assert path.read_text().count("\t0.5\t") == 4
+    log = read_log(path, sigma=0.5, n=10_000, alpha=0.001)
+    both = compare([log, VoteRecord.of(votes, 10_000, [1] * 5, sigma=0.5, name="run")], at=[0.5])
+    # Sure of the log, certified by the votes, and as printed.
+    assert [run.curve.certified for run in both.runs] == [(1,), (3,)]
+    assert [run.printed.certified for run in both.runs] == [(5,), (3,)]
+    assert both.best.names == (("run",),)
+    assert "1 of these 5 samples (0.2000)" in both.runs[0].curve.sentences[0]
+    assert [run.average.as_printed for run in both.runs] == [True, False]
+    assert "(as printed, up to 4 more of 5 samples would count at a radius)" in both.notes[-1]
+    families = compare_families({"log": [log]}, [0.5])
+    assert families.best.values == (0.2,)
+    for shown in (both, families):
+        assert "0.2000" in shown._repr_html_()
+        assert "1.0000" not in shown._repr_html_()
 
 
 def test_a_log_of_abstentions_is_read(tmp_path):
@@ -204,7 +258,7 @@ def test_what_the_digits_hide_leaves_dominance_open(tmp_path):
 def test_a_wrong_noise_is_noticed_where_the_radii_show_it(tmp_path):
     path = tmp_path / "log.tsv"
     path.write_text(printed([1000, 999, 990], [1, 1, 1], n=1000, sigma=1.0, alpha=0.001))
-    with pytest.raises(InputError, match=r"no alpha explains these radii with 1000 draws and sigma = 0\.25"):
+    with pytest.raises(InputError, match=r"1000 draws certify at alpha = 0\.001 and sigma = 0\.25, and no round alpha"):
         read_log(path, sigma=0.25, n=1000, alpha=0.001)
 
 
@@ -257,7 +311,10 @@ def test_other_columns_and_their_order_do_not_matter(tmp_path):
         ((GOOD + line(3, 8, 7, "0.5", 1)).encode(), "line 5, correct contradicts"),
         ((GOOD + line(3, 8, -1, "0.5", 0)).encode(), "line 5, an abstention has a radius above 0"),
         ((GOOD + line(2, 8, 8, "0.757", 1)).encode(), "line 5, sample 2 comes a second time"),
-        ((GOOD + line(3, 8, 8, "7.25", 1)).encode(), "no alpha explains"),
+        (
+            (GOOD + line(3, 8, 8, "7.25", 1)).encode(),
+            r"radius 7\.25 of sample 3 is none that 100 draws certify at alpha = 0\.001",
+        ),
         ((GOOD + line("9" * 30, 8, 8, "0.5", 1)).encode(), "line 5, idx is '999"),
     ],
 )

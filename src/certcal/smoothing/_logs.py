@@ -15,8 +15,7 @@ from numpy.typing import NDArray
 
 from certcal._checks import InputError, positive, share, whole_number
 from certcal._durable import open_regular
-from certcal.smoothing._lattice import Range, fitting_alphas, holds, round_alphas
-from certcal.smoothing.robustness._binomial import certifying_probability, smallest_votes, votes_tail
+from certcal.smoothing.robustness._binomial import certifying_probability, smallest_votes
 from certcal.smoothing.robustness._votes import VoteRecord
 
 COLUMNS = ("idx", "label", "predict", "radius", "correct")
@@ -24,6 +23,12 @@ ABSTAINED = -1
 MOST_BYTES = 1 << 28
 # Radii are the work of somebody else's special functions; this much of them is left open besides the printed digits.
 _SLACK = 1e-9
+# Levels that people certify at: 0.05 and smaller, and 1, 2 or 5 times a power of ten.
+_ROUND = tuple(float(f"{digit}e-{power}") for power in range(2, 11) for digit in (5, 2, 1))
+# So many of the radii that tell most are tried first: they leave hardly any wrong level.
+_TELLING = 64
+_MOST_NAMED = 5
+_ALONE = "no other round alpha up to 0.05 explains every radius"
 
 
 class LogWarning(UserWarning):
@@ -41,9 +46,8 @@ class CertificationLog:
     sigma, n
         As given.
     alpha
-        The level the votes are recovered with: as claimed if the radii allow it, else the one that they fit.
-    fitting
-        All ranges of α that the printed radii allow.
+        The level the votes are recovered with: as claimed if it explains every radius, else the only round one that
+        does.
     index, label, predicted
         As in the file; predicted is -1 where the log abstained.
     radii
@@ -60,7 +64,6 @@ class CertificationLog:
     sigma: float
     n: int
     alpha: float
-    fitting: tuple[Range, ...]
     index: NDArray[np.int64]
     label: NDArray[np.int64]
     predicted: NDArray[np.int64]
@@ -101,8 +104,10 @@ def read_log(path: str | os.PathLike[str], *, sigma: float, n: int, alpha: float
     r"""Read a log of ``idx label predict radius correct time`` lines, separated by tabs, and recover the votes.
 
     A radius is σΦ⁻¹ of the Clopper–Pearson lower bound of votes / n, so it names the votes as far as its digits go. The
-    printed digits are taken as rounded to nearest; how many there are is read off the file. α is checked against the
-    radii that n draws can give: a claim that does not fit is a :class:`LogWarning`.
+    printed digits are taken as rounded to nearest; how many there are is read off the file. An α explains a printed
+    radius if some number of votes certifies a radius that prints like it. Only an α that explains every radius is used:
+    the claimed one, or else the only round one (1, 2 or 5 times a power of ten, up to 0.05), with a :class:`LogWarning`
+    if another was claimed. Where no round α does, or several, the log is refused.
 
     Parameters
     ----------
@@ -113,7 +118,7 @@ def read_log(path: str | os.PathLike[str], *, sigma: float, n: int, alpha: float
     n
         Draws per sample.
     alpha
-        The level that the log claims. Default: the one round number that its radii fit.
+        The level that the log claims. Default: the only round one that explains every radius.
 
     Examples
     --------
@@ -134,101 +139,92 @@ def read_log(path: str | os.PathLike[str], *, sigma: float, n: int, alpha: float
     columns = _parse(path)
     known = columns["predict"] != ABSTAINED
     radii = np.where(known, columns["radius"], np.nan)
-    half = columns["half"]
-    ends = radii - half, radii + half
-    _, distinct = np.unique(radii[known], return_index=True)
-    top = [np.maximum(end[known][distinct], 0.0) for end in ends]
-    fitting = fitting_alphas(*top, sigma=sigma, n=n)
+    distinct, first, back = np.unique(radii[known], return_index=True, return_inverse=True)
+    half = columns["half"][known][first]
+    printed = _Printed(distinct - half, distinct + half, sigma, n)
     try:
-        used, notes = _settle(alpha, fitting, top, sigma, n)
+        used, notes = _settle(alpha, printed, distinct, columns["idx"][known][first])
     except InputError as error:
         raise InputError(f"{os.fspath(path)}: {error}") from None
-    lowest, highest = _votes(np.where(known, ends[0], 0.0), np.where(known, ends[1], 0.0), sigma, n, used)
-    hidden = known & (lowest > highest)
-    if hidden.any():
-        row = int(np.argmax(hidden))
-        raise InputError(
-            f"{os.fspath(path)}: radius {radii[row]:g} of sample {columns['idx'][row]} is none that {n} draws certify "
-            f"at alpha = {used:g} and sigma = {sigma:g}; check sigma, n and alpha"
-        )
-    half_votes = int(smallest_votes(0.5, n, used))
-    lowest, highest = np.where(known, lowest, 0), np.where(known, highest, half_votes - 1)
+    lowest = np.zeros(known.size, np.int64)
+    highest = np.full(known.size, smallest_votes(0.5, n, used) - 1)
+    lowest[known], highest[known] = (votes[back] for votes in printed.votes(used))
     return CertificationLog(
         path=os.fspath(path),
         sigma=sigma,
         n=n,
         alpha=used,
-        fitting=fitting,
         index=columns["idx"],
         label=columns["label"],
         predicted=columns["predict"],
         radii=radii,
         correct=columns["correct"] == 1,
-        lowest=lowest.astype(np.int64),
-        highest=highest.astype(np.int64),
+        lowest=lowest,
+        highest=highest,
         notes=notes,
     )
 
 
+@dataclass(frozen=True, eq=False)
+class _Printed:
+    """The intervals that distinct printed radii stand for, and which votes are inside at a level."""
+
+    lower: NDArray[np.float64]
+    upper: NDArray[np.float64]
+    sigma: float
+    n: int
+
+    def votes(self, alpha: float, some: Any = ...) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Lowest and highest count whose radius is inside each interval; lowest above highest where none is."""
+        # A certified radius is never below 0: what lies there abstains.
+        ends = np.maximum(self.lower[some], 0.0), self.upper[some]
+        # The second is the first count that certifies the upper end or more.
+        lowest, beyond = (smallest_votes(certifying_probability(end, self.sigma), self.n, alpha) for end in ends)
+        return lowest, beyond - 1
+
+    def explaining(self, alphas: Sequence[float]) -> list[float]:
+        """Those levels at which every interval holds a radius that some number of votes certifies."""
+        # The fewer of the n + 1 possible radii an interval can hold, the more levels it excludes.
+        width = np.subtract(*(certifying_probability(end, self.sigma) for end in (self.upper, self.lower)))
+        order = np.argsort(width)
+        parts = order[:_TELLING], order[_TELLING:]
+        return [alpha for alpha in alphas if all(np.all(np.less_equal(*self.votes(alpha, part))) for part in parts)]
+
+
 def _settle(
-    claimed: float | None, fitting: Sequence[Range], top: Sequence[NDArray[np.float64]], sigma: float, n: int
+    claimed: float | None, printed: _Printed, radii: NDArray[np.float64], index: NDArray[np.int64]
 ) -> tuple[float, tuple[str, ...]]:
-    """The α to use, and what is to be said about it."""
-    if not fitting:
-        raise InputError(
-            f"no alpha explains these radii with {n} draws and sigma = {sigma:g}; check sigma and n (or the log was "
-            "not made with Clopper–Pearson bounds)"
-        )
-    full = _all_votes(fitting, top, sigma, n)
-    likely = round_alphas(full)
-    if claimed is None:
-        if len(likely) != 1:
-            raise InputError(
-                "its radii do not tell alpha; give the one it was certified with (alpha=, --alpha), and check that "
-                "sigma and n are those of the log: with others its radii cannot be those of any alpha"
-            )
-        return likely[0], (f"alpha = {likely[0]:g} was inferred: the radii fit alpha {_words(full)}.",)
-    if holds(fitting, claimed):
-        if likely and not holds(full, claimed):
-            return claimed, (
-                f"alpha = {claimed:g} fits the radii only if no sample had all votes; alpha = {likely[0]:g} fits with.",
-            )
+    """The α to use, which explains every radius, and what is to be said about it."""
+    if claimed is not None and printed.explaining([claimed]):
         return claimed, ()
-    if len(likely) != 1:
-        raise InputError(
-            f"its radii do not fit alpha = {claimed:g}, but alpha {_words(fitting)}; check alpha, sigma and n"
+    likely = printed.explaining(_ROUND)
+    if len(likely) == 1 and claimed is None:
+        return likely[0], (f"alpha = {likely[0]:g} was inferred: {_ALONE}.",)
+    if len(likely) == 1:
+        text = (
+            f"the radii were not certified at alpha = {claimed:g} as claimed; alpha = {likely[0]:g} is used: {_ALONE}."
         )
-    text = (
-        f"the radii were not certified at alpha = {claimed:g} as claimed: they fit alpha {_words(full)}; "
-        f"alpha = {likely[0]:g} is used."
+        warnings.warn(text, LogWarning, stacklevel=3)
+        return likely[0], (text,)
+    found = f"alpha = {_listed(likely)} each explain" if likely else "no round alpha up to 0.05 explains"
+    if claimed is None:
+        raise InputError(
+            f"{found} every radius with {printed.n} draws and sigma = {printed.sigma:g}; give the alpha it was "
+            "certified with (alpha=, --alpha), and check sigma and n"
+        )
+    place = int(np.argmax(np.greater(*printed.votes(claimed))))
+    raise InputError(
+        f"radius {radii[place]:g} of sample {index[place]} is none that {printed.n} draws certify at alpha = "
+        f"{claimed:g} and sigma = {printed.sigma:g}, and {found} every radius; check sigma, n and alpha"
     )
-    warnings.warn(text, LogWarning, stacklevel=3)
-    return likely[0], (text,)
 
 
-def _all_votes(fitting: Sequence[Range], top: Sequence[NDArray[np.float64]], sigma: float, n: int) -> tuple[Range, ...]:
-    """The fitting α for which the largest radius is that of samples with all votes."""
-    if top[0].size == 0:
-        return ()
-    low, high = (float(votes_tail(n, n, certifying_probability(end.max(), sigma))) for end in top)
-    return tuple((max(a, low), min(b, high)) for a, b in fitting if max(a, low) <= min(b, high))
-
-
-def _words(ranges: Sequence[Range]) -> str:
-    """Ranges as they stand in a sentence; those that hang together as one."""
-    if ranges[-1][1] < 1.5 * ranges[0][0]:
-        ranges = [(ranges[0][0], ranges[-1][1])]
-    return " or ".join(f"from {low:.3g} to {high:.3g}" for low, high in ranges[:3])
-
-
-def _votes(
-    lower: NDArray[np.float64], upper: NDArray[np.float64], sigma: float, n: int, alpha: float
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Lowest and highest vote count whose radius is inside each interval; lowest above highest where none is."""
-    # A certified radius is never below 0: what lies there abstains.
-    lowest = smallest_votes(certifying_probability(np.maximum(lower, 0.0), sigma), n, alpha)
-    beyond = smallest_votes(certifying_probability(upper, sigma), n, alpha)  # certifies the upper end or more
-    return lowest, beyond - 1
+def _listed(levels: Sequence[float]) -> str:
+    """Levels as they stand in a sentence, no more than a few of them."""
+    texts = [f"{level:g}" for level in levels]
+    if len(texts) > _MOST_NAMED:
+        texts = [*texts[: _MOST_NAMED - 1], f"{len(texts) - _MOST_NAMED + 1} others"]
+    return f"{', '.join(texts[:-1])} and {texts[-1]}"
 
 
 def _parse(path: str | os.PathLike[str]) -> dict[str, NDArray[Any]]:

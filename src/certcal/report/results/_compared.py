@@ -33,11 +33,11 @@ class ComparedResults:
         """One line per run and radius, with all digits."""
         buffer = io.StringIO(newline="")
         writer = CsvWriter(buffer)
-        numbers = ("radius", "certified", "n", "value", "text", "certified_at_least")
+        numbers = ("radius", "certified", "n", "value", "text", "certified_as_printed")
         writer.writerow(["run", "source", "sigma", "alpha", *numbers])
         for source, run in zip(self.sources, self.comparison.runs, strict=True):
             curve = run.curve
             for i, radius in enumerate(curve.at):
-                here = [curve.certified[i], curve.n, repr(curve.values[i]), curve.texts[i], run.sure.certified[i]]
+                here = [curve.certified[i], curve.n, repr(curve.values[i]), curve.texts[i], run.printed.certified[i]]
                 writer.writerow([run.name, source, repr(run.sigma), repr(run.alpha), repr(radius), *here])
         return buffer.getvalue()

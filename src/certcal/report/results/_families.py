@@ -101,7 +101,8 @@ def _of_run(name: str, run: Compared) -> Iterator[Row]:
     about = {"family": name, "sigma": run.sigma, "samples": "all", "draws": run.draws[0], "alpha": run.alpha}
     for radius, value, text in zip(run.curve.at, run.curve.values, run.curve.texts, strict=True):
         yield {**about, "quantity": "certified_accuracy", "radius": radius, "value": value, "text": text}
-    yield {**about, "quantity": "average_certified_radius", "value": run.average.value}
+    printed = {"text": "as printed"} if run.average.as_printed else {}
+    yield {**about, "quantity": "average_certified_radius", "value": run.average.value, **printed}
     lower, upper = run.distribution.survival(AT_P)
     for p, low, high in zip(AT_P, lower.tolist(), upper.tolist(), strict=True):
         yield {**about, "quantity": "share_with_p_a_at_least", "p": p, "value": low, "upper": high}

@@ -41,6 +41,8 @@ class AverageCertifiedRadius:
     trivial
         What a classifier that always answers the most frequent label would score at the same σ, draws and α, when
         these are known.
+    as_printed
+        Whether the radii are those that a log prints, rounded to nearest.
 
     Examples
     --------
@@ -56,6 +58,7 @@ class AverageCertifiedRadius:
     n: int
     top_tenth: float
     trivial: float | None = None
+    as_printed: bool = False
 
     @property
     def sentence(self) -> str:
@@ -66,7 +69,8 @@ class AverageCertifiedRadius:
         if self.trivial is not None:
             facts.append(f"always answering the most frequent class would score {self.trivial:.4f}")
         aside = f" ({'; '.join(facts)})" if facts else ""
-        return f"average certified radius is {self.value:.4f} on these {self.n} samples; {WARNING}{aside}."
+        printed = " as printed" if self.as_printed else ""
+        return f"average certified radius{printed} is {self.value:.4f} on these {self.n} samples; {WARNING}{aside}."
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON."""
@@ -77,12 +81,19 @@ class AverageCertifiedRadius:
             "n": self.n,
             "top_tenth": self.top_tenth,
             "trivial": self.trivial,
+            "as_printed": self.as_printed,
             "sentence": self.sentence,
         }
 
 
 def average_certified_radius(
-    radii: Any, correct: Any, *, abstained: Any = None, trivial: float | None = None, name: str = ""
+    radii: Any,
+    correct: Any,
+    *,
+    abstained: Any = None,
+    trivial: float | None = None,
+    name: str = "",
+    as_printed: bool = False,
 ) -> AverageCertifiedRadius:
     """Mean over all samples of the certified radius, zero where wrong or abstained. Its sentence says what it hides.
 
@@ -98,12 +109,15 @@ def average_certified_radius(
         What :func:`trivial_average_radius` gives for the same data, to be said beside it.
     name
         Of the run.
+    as_printed
+        Say that the radii are those that a log prints, rounded to nearest.
     """
     r, c, no_claim = check_radii(radii, correct, abstained)
     counted = np.sort(np.where((c == 1) & ~no_claim, r, 0.0))[::-1]
     total = float(np.sum(counted))
     top = float(np.sum(counted[: -(-r.size // 10)]))
-    return AverageCertifiedRadius(name, total / r.size, r.size, top / total if total > 0 else float("nan"), trivial)
+    tenth = top / total if total > 0 else float("nan")
+    return AverageCertifiedRadius(name, total / r.size, r.size, tenth, trivial, as_printed)
 
 
 def trivial_average_radius(labels: Any, *, sigma: float, n: int, alpha: float = 0.001) -> float:

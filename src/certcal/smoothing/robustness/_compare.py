@@ -47,11 +47,11 @@ class Compared:
     n, n_abstained
         Samples, and those without a certificate.
     curve
-        Certified accuracy, for a log by its radii as printed.
-    sure
-        The same by what the votes certify at least: below ``curve`` where a log's printed radii were rounded up.
+        Certified accuracy; of a log by the fewest votes that its printed radii allow, so at least this.
+    printed
+        The same by a log's radii as printed: above ``curve`` where they were rounded up. Of a run, ``curve``.
     average
-        Average certified radius, with its warning.
+        Average certified radius, with its warning; of a log by its radii as printed.
     distribution
         Of p_A.
     notes
@@ -65,7 +65,7 @@ class Compared:
     n: int
     n_abstained: int
     curve: AccuracyCurve
-    sure: AccuracyCurve
+    printed: AccuracyCurve
     average: AverageCertifiedRadius
     distribution: PaDistribution
     notes: tuple[str, ...] = ()
@@ -80,7 +80,7 @@ class Compared:
             "n": self.n,
             "n_abstained": self.n_abstained,
             "certified_accuracy": self.curve.to_dict(),
-            "certified_at_least": list(self.sure.certified),
+            "certified_as_printed": list(self.printed.certified),
             "average_certified_radius": self.average.to_dict(),
             "distribution": self.distribution.to_dict(),
             "notes": list(self.notes),
@@ -222,9 +222,11 @@ def _compared(
         alpha=alpha,
         n=len(record),
         n_abstained=int(np.isnan(radii).sum()),
-        curve=certified_accuracy(radii, record.correct, at, name=record.name),
-        sure=certified_accuracy(record.radii(alpha), record.correct, at, name=record.name),
-        average=average_certified_radius(radii, record.correct, trivial=trivial, name=record.name),
+        curve=certified_accuracy(record.radii(alpha), record.correct, at, name=record.name),
+        printed=certified_accuracy(radii, record.correct, at, name=record.name),
+        average=average_certified_radius(
+            radii, record.correct, trivial=trivial, name=record.name, as_printed=hasattr(source, "record")
+        ),
         distribution=PaDistribution.of(record),
         notes=tuple(getattr(source, "notes", ())),
     )
@@ -251,10 +253,11 @@ def notes_of(runs: Sequence[Compared], records: Sequence[VoteRecord]) -> tuple[s
             "certificates that also bound confidences."
         )
     for run in runs:
-        gaps = [a - b for a, b in zip(run.curve.certified, run.sure.certified, strict=True)]
-        if max(gaps) > 0:
+        if run.average.as_printed:
+            more = max(a - b for a, b in zip(run.printed.certified, run.curve.certified, strict=True))
+            aside = f" (as printed, up to {more} more of {run.n} samples would count at a radius)" if more else ""
             notes.append(
-                f"{run.name}: printed radii were rounded to nearest, so up to {max(gaps)} of {run.n} samples counted "
-                "at a radius may lie just below it."
+                f"{run.name}: certified accuracy is by the fewest votes that its printed radii allow{aside}, the "
+                "average certified radius by the radii as printed."
             )
     return tuple(notes)
