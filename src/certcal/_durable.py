@@ -10,8 +10,8 @@ import re
 import stat
 import sys
 from collections.abc import Generator
+from io import BufferedReader
 from pathlib import Path
-from typing import BinaryIO
 
 from certcal._checks import InputError
 
@@ -23,7 +23,7 @@ _HOLDER = re.compile(rb"\d+ on [^\n]*\n")
 _OPENED = ("/dev/stdin", "/dev/fd/", "/proc/self/fd/")
 
 
-def open_regular(path: str | os.PathLike[str]) -> BinaryIO:
+def open_regular(path: str | os.PathLike[str]) -> BufferedReader:
     """Open a file to read. A named pipe, which would block until somebody writes to it, or a device is refused.
 
     What the shell has opened for us (/dev/stdin, /dev/fd/63) is read as it is.

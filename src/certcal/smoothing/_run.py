@@ -251,8 +251,8 @@ def survey(
         own = classes[unit.first : unit.last]
         try:
             columns = read_shard(folder, manifest, unit)
-            counted = columns is not None and unit.stage == "counting"
-            if counted and np.any((own >= first) & (own != columns["predicted"] + first)):
+            counted = None if columns is None or unit.stage != "counting" else columns["predicted"] + first
+            if counted is not None and np.any((own >= first) & (own != counted)):
                 raise DamagedShardError("it counts another class than was selected")
         except DamagedShardError as damage:
             refuse_changed(folder / unit.name, manifest)
