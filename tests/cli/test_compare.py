@@ -98,6 +98,36 @@ def test_numbers_are_written_to_files_and_nothing_is_replaced(certcal_command, l
     assert own.code == 2
 
 
+def test_what_is_said_to_be_certified_is_sure_in_every_output(certcal_command, tmp_path):
+    """Of four radii that print as 0.5, none counts at 0.5: two are below it, and a log does not say which."""
+    radii = vote_radii(np.arange(10_001), 10_000, 0.5, 0.001)
+    first = int(np.argmax(radii >= 0.5))
+    rows = [f"{i}\t3\t3\t{radii[k]:.3}\t1\t0:01" for i, k in enumerate([first - 2, first - 1, first, first + 1, 9000])]
+    log = tmp_path / "log.tsv"
+    log.write_text("\n".join(["idx\tlabel\tpredict\tradius\tcorrect\ttime", *rows]) + "\n")
+    setting = ("--sigma", 0.5, "-n", 10_000, "--alpha", 0.001, "--radius", 0.5)
+    files = [tmp_path / f"c.{ending}" for ending in ("csv", "json", "html")]
+    ran = certcal_command("compare", log, *setting, *(part for file in files for part in ("-o", file)))
+    assert (ran.code, [line.split() for line in ran.out.splitlines() if line.startswith("0.5 ")]) == (
+        0,
+        [["0.5", "0.2000"]],
+    )
+    assert "by the radii as printed, rounded to nearest, up to 4 more of 5 samples would count at a radius" in flat(
+        ran.out
+    )
+    assert "the average certified radius by the radii as printed" in flat(ran.out)
+    row = next(csv.DictReader(io.StringIO(files[0].read_text())))
+    assert (row["certified"], row["text"], row["certified_as_printed"]) == ("1", "0.2000", "5")
+    run = json.loads(files[1].read_text())["runs"][0]
+    assert (run["certified_accuracy"]["certified"], run["certified_as_printed"]) == ([1], [5])
+    assert run["average_certified_radius"]["as_printed"] is True
+    assert "1 of these 5 samples (0.2000)" in files[2].read_text()
+    families = certcal_command("compare", f"x={log}", *setting, "-o", tmp_path / "families.csv")
+    assert next(line for line in families.out.splitlines() if line.startswith("  x ")).split()[-1] == "20.0"
+    named = {row["quantity"]: row for row in csv.DictReader(io.StringIO((tmp_path / "families.csv").read_text()))}
+    assert (named["certified_accuracy"]["text"], named["average_certified_radius"]["text"]) == ("0.2000", "as printed")
+
+
 def test_one_log_is_shown_without_a_verdict(certcal_command, logs):
     ran = certcal_command("compare", logs[0], "--sigma", 0.25, "-n", N)
     assert ran.code == 0

@@ -252,12 +252,16 @@ def notes_of(runs: Sequence[Compared], records: Sequence[VoteRecord]) -> tuple[s
             f"after looking, with up to {total}. All of alpha goes to the prediction here, a quarter of it in "
             "certificates that also bound confidences."
         )
+    if any(run.average.as_printed for run in runs):
+        notes.append(
+            "Of logs, certified accuracy is by the fewest votes that the printed radii allow, and the average "
+            "certified radius by the radii as printed."
+        )
     for run in runs:
-        if run.average.as_printed:
-            more = max(a - b for a, b in zip(run.printed.certified, run.curve.certified, strict=True))
-            aside = f" (as printed, up to {more} more of {run.n} samples would count at a radius)" if more else ""
+        more = max(a - b for a, b in zip(run.printed.certified, run.curve.certified, strict=True))
+        if more > 0:
             notes.append(
-                f"{run.name}: certified accuracy is by the fewest votes that its printed radii allow{aside}, the "
-                "average certified radius by the radii as printed."
+                f"{run.name}: by the radii as printed, rounded to nearest, up to {more} more of {run.n} samples would "
+                "count at a radius."
             )
     return tuple(notes)
