@@ -283,7 +283,7 @@ def _nothing_left(given: Any, understood: Any, place: str = "calibrator") -> Non
 def _fitted_on(given: Any) -> FittedOn | None:
     if given is None:
         return None
-    fields: dict[str, Any] = {"run": None}  # files of before it was kept have none
+    fields: dict[str, Any] = {"run": None}  # which older files do not have
     fields |= cast("dict[str, Any]", given) if isinstance(given, dict) else {}
     known = [fields[name] for name in ("fingerprint", "run") if fields.get(name) is not None]
     texts = (fields.get("source"), fields.get("kind"), *known)
