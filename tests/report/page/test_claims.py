@@ -68,6 +68,8 @@ def test_a_card_says_the_sentence_the_probability_and_every_assumption(claim: Cl
 def test_probabilities_are_rounded_up() -> None:
     assert "at most 0.333334 over" in probability(CLAIMS["lower"])
     assert "at most 0.00075 over the noise" in probability(CLAIMS["certificate"])
+    bound = Bound("ece", 0.1, "upper", 0.05, 10, (), settings={"alpha": 0.00100000049})
+    assert "0.00100001" in [each.text for each in parsed(how_computed([("ece", bound, ())])).all("dd")]
     assert probability(CLAIMS["estimate"]).endswith("shows how it varies under resampling; it is no guarantee.")
     assert "nothing about how it would vary" in probability(Estimate("ece", 0.1, 9))
 

@@ -209,7 +209,8 @@ def how_computed(claims: Iterable[tuple[str, Claim, Sequence[str]]]) -> Raw:
 
 def _computed(name: str, claim: Claim, remarks: Sequence[str]) -> Raw:
     facts: list[tuple[Child, Child]] = [
-        (clipped(key.replace("_", " "), 80), _setting(value)) for key, value in getattr(claim, "settings", {}).items()
+        (clipped(key.replace("_", " "), 80), _setting(key, value))
+        for key, value in getattr(claim, "settings", {}).items()
     ]
     facts.append(("samples", f"{claim.n:,}"))
     if isinstance(claim, Certificate):
@@ -233,9 +234,9 @@ def terms_table(bound: Bound) -> Raw:
     return table(["term", "value"], rows, "What it adds up to", numeric=(1,), row_headers=True)
 
 
-def _setting(value: Any) -> str:
+def _setting(key: str, value: Any) -> str:
     if isinstance(value, float):
-        return f"{value:.6g}"
+        return short_text(value, "upper") if key.startswith(("alpha", "delta")) else f"{value:.6g}"
     text = ", ".join(map(str, value)) if isinstance(value, list | tuple) else str(value)  # pyright: ignore
     return text if len(text) <= 200 else f"{text[:200]} …"
 
