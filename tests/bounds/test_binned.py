@@ -125,10 +125,10 @@ def test_samples_at_the_two_ends_of_a_cell_do_not_count_as_samples_in_its_middle
 
 @pytest.mark.parametrize("z", [0.5, 205 / 1024, 3 / 1024])
 def test_the_value_of_ten_billion_samples_has_the_capital_to_forty_digits(z: float) -> None:
-    """So many logarithms of nearly 1 are rounded that without room for it every other value would be too small."""
+    """So many logarithms of nearly 1 are rounded that without room for it about one limit in seven is too small."""
     n, delta = 10**10, 0.05
     bets = bets_for(n, delta)
-    for k in np.random.default_rng(0).binomial(n, z, 10).tolist():
+    for k in np.random.default_rng(0).binomial(n, z, 60).tolist():
         cells = np.array([[n - k, 0.0, z, z + 1 / 1024, 0.0], [k, 1.0, z, z + 1 / 1024, 0.0]])
         limit = _limit(cells, np.zeros(2, np.int64), np.zeros(1, np.int8), delta, n)
         with mpmath.workdps(40):
