@@ -623,7 +623,6 @@ def test_counts_of_a_class_that_was_not_selected_are_not_used(tmp_path, whole):
         {"model": {"classes": 7}},
         {"data": {"shape": [2, 2]}},
     ],
-    ids=str,
 )
 def test_a_manifest_that_does_not_match_its_shards_is_refused_and_nothing_is_drawn_over_them(whole, tmp_path, change):
     from certcal.smoothing._manifest import checksum
