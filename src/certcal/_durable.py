@@ -9,8 +9,8 @@ import platform
 import stat
 import sys
 from collections.abc import Generator
+from io import BufferedReader
 from pathlib import Path
-from typing import BinaryIO
 
 from certcal._checks import InputError
 
@@ -19,7 +19,7 @@ LOCK = ".lock"
 _OPENED = ("/dev/stdin", "/dev/fd/", "/proc/self/fd/")
 
 
-def open_regular(path: str | os.PathLike[str]) -> BinaryIO:
+def open_regular(path: str | os.PathLike[str]) -> BufferedReader:
     """Open a file to read. A named pipe, which would block until somebody writes to it, or a device is refused.
 
     What the shell has opened for us (/dev/stdin, /dev/fd/63) is read as it is.

@@ -24,7 +24,8 @@ def njit(**options: Any) -> Any:
             if "no locator available" not in str(error):
                 raise
         _warn_once()
-        return numba.njit(**options | {"cache": False})(function)
+        plain: dict[str, Any] = {**options, "cache": False}
+        return numba.njit(**plain)(function)
 
     return compiled
 

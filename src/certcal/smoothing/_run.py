@@ -238,8 +238,11 @@ def survey(
         own = classes[unit.first : unit.last]
         try:
             columns = read_shard(folder, manifest, unit)
-            counted = columns is not None and unit.stage == "counting"
-            if counted and np.any((own >= first) & (own != columns["predicted"] + first)):
+            if (
+                columns is not None
+                and unit.stage == "counting"
+                and np.any((own >= first) & (own != columns["predicted"] + first))
+            ):
                 raise DamagedShardError("it counts another class than was selected")
         except DamagedShardError as damage:
             yield unit, None, str(damage)
