@@ -343,6 +343,23 @@ def _(folder: Path) -> Path:
     return path
 
 
+@case("a text that is not UTF-8 in Parquet", r"text\.parquet: a text in the table is not UTF-8; write the file again")
+def _(folder: Path) -> Path:
+    path = folder / "text.parquet"
+    table = pa.table({"conf": [0.5], "label": ["zzzz"], "prediction": ["zzzz"]})
+    pq.write_table(table, path, compression="none")
+    path.write_bytes(path.read_bytes().replace(b"zzzz", b"zz\xffz"))
+    return path
+
+
+@case("a Feather file of two minds", r"cannot be read \(its columns are not those of its footer\)")
+def _(folder: Path) -> Path:
+    path = folder / "two.feather"
+    pyarrow.feather.write_feather(pa.table({"conf": [0.5], "correct": [1]}), path)
+    path.write_bytes(path.read_bytes().replace(b"correct", b"carrect", 1))
+    return path
+
+
 @case("entries without a size", r"array 'conf' has shape \(500000000,\) and type <U0; save numbers or text")
 def _(folder: Path) -> Path:
     header = io.BytesIO()
@@ -449,8 +466,8 @@ def test_a_parquet_column_that_is_one_large_page_is_refused(tmp_path, monkeypatc
     path = tmp_path / "equal.parquet"
     whole: dict[str, Any] = {"data_page_size": 2**31 - 1, "row_group_size": 200_000, "use_dictionary": False}
     pq.write_table(pa.table(equal_rows(200_000)), path, compression="zstd", **whole)
-    assert len(next(iter(PredictionStream(path, memory=2_000_000)))) == 200_000
-    with pytest.raises(InputError, match=r"a piece of it needs 2 MB, more than the 1 MB .*; write smaller row groups"):
+    assert len(next(iter(PredictionStream(path, memory=4_000_000)))) == 200_000
+    with pytest.raises(InputError, match=r"a piece of it needs 3 MB, more than the 1 MB .*; write smaller row groups"):
         next(iter(PredictionStream(path, memory=1_000_000)))
 
 

@@ -24,8 +24,8 @@ def njit(**options: Any) -> Any:
             if "no locator available" not in str(error):
                 raise
         _warn_once()
-        without: dict[str, Any] = {**options, "cache": False}
-        return numba.njit(**without)(function)
+        plain: dict[str, Any] = {**options, "cache": False}
+        return numba.njit(**plain)(function)
 
     return compiled
 

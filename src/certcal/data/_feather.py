@@ -25,8 +25,11 @@ class FeatherTable(Table):
         self.path = path
         with reading(path, "Arrow file"), path.open("rb") as stream, ipc.open_file(stream) as file:
             self.columns = schema_columns(path, file.schema)
-            promised = file.num_record_batches
+            promised, schema = file.num_record_batches, file.schema
         with reading(path, "Arrow file"), path.open("rb") as stream:
+            stream.seek(_MAGIC_BYTES)
+            if not ipc.open_stream(stream).schema.equals(schema):
+                raise ValueError("its columns are not those of its footer")
             self.rows, batches, self._largest = 0, 0, 0
             for kind, rows, expanded in _messages(stream):
                 self._largest = max(self._largest, expanded)

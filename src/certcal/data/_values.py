@@ -69,9 +69,14 @@ def distinct(array: Any) -> tuple[list[Any], NDArray[Any]]:
     """Distinct values (None for missing) and, per row, which of them."""
     if pa.types.is_dictionary(array.type):  # not decoded: a long text that is often repeated would take all memory
         encoded = compute.dictionary_encode(array.indices, null_encoding="encode")
-        return array.dictionary.take(encoded.dictionary).to_pylist(), to_numpy(encoded.indices)
-    encoded = compute.dictionary_encode(array, null_encoding="encode")
-    return encoded.dictionary.to_pylist(), to_numpy(encoded.indices)
+        values = array.dictionary.take(encoded.dictionary)
+    else:
+        encoded = compute.dictionary_encode(array, null_encoding="encode")
+        values = encoded.dictionary
+    try:
+        return values.to_pylist(), to_numpy(encoded.indices)
+    except UnicodeDecodeError:
+        raise InputError("a text in the table is not UTF-8; write the file again") from None
 
 
 def class_name(value: Any) -> str:
