@@ -103,8 +103,8 @@ def _lines(file: Path) -> dict[str, list[Any]]:
     """Columns of a file with a JSON object on each line; what a line does not say is None."""
     rows: list[dict[str, Any]] = []
     try:
-        with open_regular(file) as stream:
-            for number, line in enumerate(io.TextIOWrapper(stream, encoding="utf-8"), 1):
+        with io.TextIOWrapper(open_regular(file), encoding="utf-8") as stream:
+            for number, line in enumerate(stream, 1):
                 if line.strip():
                     rows.append(_object(file, number, line))
     except OSError as error:
