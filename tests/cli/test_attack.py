@@ -72,6 +72,11 @@ def test_the_table_names_four_attacks_and_the_accuracy_stays(attack):
     assert "values from 0 to 1" in text
 
 
+def test_a_box_beyond_single_precision_has_no_end_there(attack):
+    ran = attack("--epsilon", "16/255", "--box", "0,1e308", "--limit", 5, "--steps", 1)
+    assert (ran.code, ran.err) == (0, "")
+
+
 def test_the_json_is_what_the_library_finds(attack, place):
     document = json.loads(attack("--epsilon", "16/255,0.1", "--norm", "l2", "--json").out)
     samples = read_inputs(place / "all.npz")

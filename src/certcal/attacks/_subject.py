@@ -174,7 +174,8 @@ def single_precision(box: Box) -> Box:
     if box is None:
         return None
     try:
-        low, high = (float(np.float32(each)) for each in box)
+        with np.errstate(over="ignore"):  # beyond single precision there is no end
+            low, high = (float(np.float32(each)) for each in box)
     except (TypeError, ValueError, OverflowError):
         raise InputError(f"box is {box!r}; pass the smallest and the largest value of an input, or None") from None
     return low, high
