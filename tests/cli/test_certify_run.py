@@ -229,6 +229,7 @@ def test_written_intervals_say_what_they_rest_on_and_may_fail_as_they_did(certca
         "noise": "gaussian",
         "assumptions": claim["assumptions"],
         "samples": open_run(run).manifest.data.inputs,
+        "run": open_run(run).manifest.run,
     }
     shown = flat(certcal_command("certify", path).out)
     assert "the largest in column 'alpha'" in shown
