@@ -185,7 +185,7 @@ def running_shares(values: Floats) -> Floats:
 
     Numbers are cut at 2^-25 and both parts are added up as whole numbers, the lower ones as multiples of 2^-55: exactly
     up to 2^33 numbers, but for one rounding of each to 2^-55. Only the sum of both is rounded (beyond 2^28 numbers one
-    part of it, too).
+    part of it, too, which makes that 1.1 n · 2^-52).
 
     Examples
     --------

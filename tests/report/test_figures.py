@@ -37,7 +37,7 @@ def test_bands_are_drawn_when_there_are_any():
     plain = figures.reliability_diagram(PREPARED)
     with_bands = figures.reliability_diagram(banded)
     assert len(with_bands.axes[0].collections) == len(plain.axes[0].collections) + 1
-    assert any("band (asymptotic)" in text.get_text() for text in with_bands.legends[0].get_texts())
+    assert any("bootstrap band" in text.get_text() for text in with_bands.legends[0].get_texts())
 
 
 def test_empty_bins_are_not_drawn():

@@ -202,6 +202,16 @@ def test_a_level_that_is_not_round_is_used_when_it_is_given_and_not_replaced_by_
         read_log(path, sigma=1.0, n=100_000, alpha=0.001)
 
 
+def test_every_radius_is_asked_and_not_only_those_that_tell_most(tmp_path):
+    path = tmp_path / "log.tsv"
+    content = printed(range(1000, 900, -1), [1] * 100, n=1000, sigma=1.0, alpha=0.001, text="{:.3f}".format)
+    possible = {f"{radius:.3f}" for radius in vote_radii(range(1001), 1000, 1.0, 0.001)}
+    impossible = next(f"0.{digits}" for digits in range(101, 200) if f"0.{digits}" not in possible)
+    path.write_text(content + line(100, 3, 3, impossible, 1))
+    with pytest.raises(InputError, match=f"radius {impossible} of sample 100 is none that 1000 draws certify"):
+        read_log(path, sigma=1.0, n=1000, alpha=0.001)
+
+
 def test_levels_that_fit_equally_well_are_named(tmp_path):
     path = tmp_path / "log.tsv"
     path.write_text(printed([60_000, 55_000], [1, 0], n=100_000, sigma=1.0, alpha=0.001))

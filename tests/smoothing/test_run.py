@@ -93,10 +93,9 @@ def test_an_opened_run_is_the_run_that_was_drawn(whole):
     assert_same_counts(opened, whole)
 
 
-def test_samples_that_are_only_promised_take_no_memory(whole):
+def test_samples_that_are_only_promised_take_no_memory(whole, tmp_path):
     m = whole.manifest
-    many = replace(m, sizes=(Size(10**9, m.n),), unit=2**62)
-    run = Run(whole.path, many)
+    run = Run(tmp_path, replace(m, sizes=(Size(10**9, m.n),), unit=2**62))
     tracemalloc.start()
     with pytest.raises(InputError, match="are not drawn yet"):
         run.counts()

@@ -59,6 +59,21 @@ def test_a_million_samples_do_not_bring_the_ks_error_below_the_exact_one(end):
     assert Fraction(Decimal(result.text)) >= exact
 
 
+def test_losses_too_small_for_a_sum_are_not_lost_from_the_brier_score():
+    # NumPy adds up eight running sums, in which each of the small losses is less than half a unit in the last place.
+    upper = np.append(np.ones(8), np.full(120, 1.05e-8))
+    result = brier_score(np.zeros(128), upper, np.zeros(128))
+    exact = sum(Fraction(end) ** 2 for end in upper.tolist()) / 128
+    assert float((upper**2).sum() / 128) < exact
+    assert exact <= Fraction(result.value) <= exact + CLOSE
+
+
+def test_free_samples_do_not_bring_the_brier_score_below_the_exact_one():
+    result = brier_score([1, 1, 0.5], [1, 1, 0.6], [1, 1, 0], certified=[True, True, False])
+    assert result.value == 0
+    assert Fraction(result.all_samples.value) >= Fraction(1, 3)
+
+
 def check(found: WorstCase, exact: Fraction) -> None:
     """The number is on the safe side of the exact one, and next to it."""
     claimed = found.value if found.lower_end is None else found.lower_end
@@ -95,6 +110,8 @@ def test_values_are_on_the_safe_side_of_exact_arithmetic(p: naive.Problem, mask:
         everything = calibration_error(*p.arguments, **p.options, certified=certified).all_samples
         check(everything, naive.exact_calibration_error(p, max, certified))
         check(mce(*p.arguments, **p.options, certified=certified).all_samples, naive.exact_mce(p, certified))
+        gaps = [abs(naive.exact_gap(p, i, False)) if certified[i] else Fraction(1) for i in range(p.n)]
+        check(brier_score(*p.arguments, certified=certified).all_samples, sum(gap**2 for gap in gaps) / p.n)
 
 
 @given(naive.problems(max_n=6, max_bins=3), st.sampled_from([0.3, 0.05, 1e-9]), st.sampled_from([0.0, 0.001]))

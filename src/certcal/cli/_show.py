@@ -9,6 +9,7 @@ from typing import NoReturn
 from rich.console import Console
 from rich.text import Text
 
+from certcal.claims import short_text
 from certcal.report._numbers import INTERVALS
 from certcal.report._text import printable
 from certcal.report.results import BRACKETS, MeasuredResults
@@ -68,8 +69,9 @@ def _conventions(results: MeasuredResults) -> str:
         without = results.conventions.get("without_interval", ())
         if any(row.interval is not None for row in results.whole.rows):
             text += (
-                f" Intervals: {results.conventions['level']:.4g} {results.conventions['method']} bootstrap, "
-                f"{results.conventions['bootstrap']:,} resamples, seed {results.conventions['seed']}. {INTERVALS}"
+                f" Intervals: {short_text(results.conventions['level'], 'lower')} {results.conventions['method']} "
+                f"bootstrap, {results.conventions['bootstrap']:,} resamples, seed {results.conventions['seed']}. "
+                f"{INTERVALS}"
             )
         if without:
             text += f"\nWithout an interval, for which all rows must fit in memory: {', '.join(without)}."

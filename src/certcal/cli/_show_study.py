@@ -9,6 +9,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
+from certcal.claims import short_text
 from certcal.cli._show import Output
 from certcal.report._numbers import between, brief
 from certcal.report._text import counted, printable
@@ -85,7 +86,9 @@ def _closing(results: StudiedResults, hidden: int, *, page: bool) -> str:
     level, resamples, seed = (settings.get(key) for key in ("level", "resamples", "seed"))
     parts = ["Estimates from these models, not guarantees."]
     if resamples and level is not None:
-        parts.append(f"Intervals: {level:.4g}, bootstrap over models, {resamples:,} resamples, seed {seed}.")
+        parts.append(
+            f"Intervals: {short_text(level, 'lower')}, bootstrap over models, {resamples:,} resamples, seed {seed}."
+        )
     if hidden:
         parts.append(f"{counted(hidden, 'further number')} not shown.")
     if not page:

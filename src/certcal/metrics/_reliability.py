@@ -29,7 +29,7 @@ class Reliability:
     ece
         Expected calibration error of the same bins.
     lower, upper
-        Bootstrap percentile band of the accuracy per bin (asymptotic), NaN in empty bins; None when not asked for.
+        Bootstrap percentile band of the accuracy per bin, NaN in empty bins; None when not asked for.
     level
         Level of the band.
 
@@ -67,7 +67,7 @@ class Reliability:
         bins = self.table
         header = ["confidence", "samples", "mean confidence", "accuracy", "accuracy − confidence"]
         if self.lower is not None:
-            header.append(f"{percent_text(self.level)} bootstrap band (asymptotic)")
+            header.append(f"{percent_text(self.level)} bootstrap band")
         rows: list[list[str]] = []
         for m in np.flatnonzero(bins.count):
             confidence, accuracy = bins.mean_confidence[m], bins.accuracy[m]

@@ -13,7 +13,7 @@ from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderR
 from rich.table import Table
 from rich.text import Text
 
-from certcal.claims import Estimate
+from certcal.claims import Estimate, short_text
 from certcal.report._names import HEADLINES, SHORT, in_sections, label
 from certcal.report._numbers import bins_text, interval, number
 from certcal.report._text import printable
@@ -50,7 +50,7 @@ def metrics_table(rows: Sequence[Estimate]) -> Table:
     table.add_column("bins", justify="right")
     table.add_column("value", justify="right")
     if spreads:
-        table.add_column(f"{spreads[0].level:.4g} interval,\nbootstrap", justify="right", no_wrap=True)
+        table.add_column(f"{short_text(spreads[0].level, 'lower')} interval,\nbootstrap", justify="right", no_wrap=True)
     for title, members in in_sections(rows):
         table.add_row(Text(title, style="bold"))
         for row, name in zip(members, _once(label(row.name) for row in members), strict=True):

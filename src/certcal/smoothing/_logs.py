@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from certcal._checks import InputError, positive, share, whole_number
+from certcal._checks import InputError, failure_probability, positive, whole_number
 from certcal._durable import open_regular
 from certcal.smoothing.robustness._binomial import certifying_probability, smallest_votes
 from certcal.smoothing.robustness._votes import VoteRecord
@@ -135,7 +135,7 @@ def read_log(path: str | os.PathLike[str], *, sigma: float, n: int, alpha: float
     sigma = positive(sigma, "sigma")
     n = whole_number(n, 1, 10**9, "n", "pass the number of draws per sample, from 1 to 1000000000")
     if alpha is not None:
-        alpha = share(alpha, "alpha", "pass a probability between 0 and 1")
+        alpha = failure_probability(alpha, "alpha")
     columns = _parse(path)
     known = columns["predict"] != ABSTAINED
     radii = np.where(known, columns["radius"], np.nan)

@@ -157,6 +157,7 @@ class Run:
         needed = self._needed(samples, n)
         for unit in needed:  # before there is memory for what may only be promised
             if not (self.path / unit.name).exists():
+                refuse_changed_run(self.path, m)
                 raise InputError(self._unusable(unit, None))
         cells = len(m.thresholds) + 1
         label, predicted = np.zeros(samples, np.int64), np.zeros(samples, np.int64)

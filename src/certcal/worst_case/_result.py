@@ -42,8 +42,9 @@ class WorstCase:
     name
         The metric.
     value
-        The extreme value, rounded outward: never below the largest, nor above the smallest, in exact arithmetic. Over
-        the certified samples when a mask was given.
+        The extreme value, rounded outward: never below the largest, nor above the smallest, in exact arithmetic; but
+        where ``lower_end`` is given, that is rounded so, and this is the smallest that was found. Over the certified
+        samples when a mask was given.
     signs
         +1 or -1 per bin for the calibration error (is the bin's accuracy above its confidence?), else None.
     n

@@ -71,11 +71,12 @@ def _separable(name: str, loss: Loss, free: float, intervals: Intervals, best: b
 
     chosen = choose(kept)
     total = float(loss(chosen, kept.correct).sum())
-    perfect = np.array_equal(chosen, kept.correct)
+    perfect = np.array_equal(chosen, kept.correct)  # no loss, rather than one that underflows
     extreme, side = ("lowest", "lower") if best else ("highest", "upper")
 
     def mean(total: float, n: int) -> float:
-        return outward(total / n, 0.0 if perfect else total / n * ROUNDING + UNDERFLOW, side, free)
+        error = 0.0 if perfect and total == 0 else total / n * ROUNDING + UNDERFLOW
+        return outward(total / n, error, side, free)
 
     def witness() -> tuple[Floats, None]:
         chosen = choose(intervals)

@@ -25,8 +25,8 @@ _LOWEST_SKILL = -1.0
 def p_a_panels(families: Families) -> Any:
     """Draw P(p_A >= p) from p = 1/2 on, one panel per noise level and one line per family.
 
-    A family whose line is nowhere below another's is ahead at every radius, number of draws and alpha. Where a log
-    leaves votes open, a band shows between which curves the share lies.
+    Certified accuracy as read off a line that is nowhere below another's is ahead at every radius, number of draws and
+    alpha. Where a log leaves votes open, a band shows between which curves the share lies.
 
     Parameters
     ----------

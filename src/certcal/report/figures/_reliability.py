@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from certcal._checks import InputError
+from certcal._rounding import percent_text
 from certcal.report.figures._canvas import BLUE, GREY, ORANGE, legend, new_figure, set_title, shortened, tidy
 
 if TYPE_CHECKING:
@@ -183,7 +184,7 @@ def _draw_gaps(ax: Any, panel: _Panel) -> None:
             color="black",
             linewidth=1.2,
             zorder=4,
-            label=f"{100 * level:g} % band (asymptotic)",
+            label=f"{percent_text(level)} bootstrap band",
         )
     ax.plot(confidence, accuracy, "o", color="black", markersize=3.2, zorder=5, clip_on=False)
     ax.set(xlim=(0, 1), ylim=(0, 1), ylabel="accuracy")

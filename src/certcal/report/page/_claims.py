@@ -97,7 +97,7 @@ def probability(claim: Claim) -> str:
     if isinstance(claim, Estimate):
         if claim.interval is None:
             return "It describes these samples and says nothing about how it would vary on others."
-        level = f"{claim.interval.level:.4g}"
+        level = short_text(claim.interval.level, "lower")
         return f"Its {level} bootstrap interval shows how it varies under resampling; it is no guarantee."
     return "It is exact where the intervals hold; nothing about it is random."
 

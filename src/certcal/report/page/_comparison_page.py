@@ -197,8 +197,8 @@ def _p_a(results: ComparedResults) -> Raw:
             figure(
                 picture,
                 "p_A of a sample is the probability that noise leaves its true class on top, estimated by the share of "
-                "votes, and 0 where another class was chosen. At one sigma, a curve that is nowhere below another is "
-                "ahead at every radius, number of draws and alpha.",
+                "votes, and 0 where another class was chosen. At one sigma, certified accuracy as read "
+                "off a curve that is nowhere below another is ahead at every radius, number of draws and alpha.",
                 legend=legend(*((f"line {series}", name) for series, (_, name) in enumerate(group))),
             )
         )

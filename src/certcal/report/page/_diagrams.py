@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from certcal._html import Child, Raw, element, join, table
+from certcal._rounding import percent_text
 from certcal.binning import BinTable
 from certcal.claims import round_outward
 from certcal.report._numbers import number
@@ -276,7 +277,7 @@ def reliability_figure(
     facts = f"ECE {number(prepared.ece)}, {len(bins.count):,} bins, {int(bins.count.sum()):,} samples."
     if many:
         facts += " Neighbouring bins are drawn as one."
-    band = f"{100 * prepared.level:g} % band (asymptotic)" if prepared.lower is not None else None
+    band = f"{percent_text(prepared.level)} bootstrap band" if prepared.lower is not None else None
     return figure(
         picture,
         join(facts, " ", caption),

@@ -7,6 +7,7 @@ from itertools import groupby
 from typing import Any
 
 from certcal._html import Child, Raw, definition_list, element, join, table
+from certcal.claims import short_text
 from certcal.report._numbers import between, brief
 from certcal.report._text import counted
 from certcal.report.page._claims import key_numbers
@@ -119,7 +120,7 @@ def _headline(review: StudyReview, level: float) -> Raw:
     ]
     unanswered = [subject(each) for each in review if not each.findings]
     caption = "One number per question; more of them, and what they mean, below"
-    heads = ["question", "what was computed", "value", f"{level:.4g} interval"]
+    heads = ["question", "what was computed", "value", f"{short_text(level, 'lower')} interval"]
     return verdict_card(
         "estimate",
         _KIND,
@@ -179,7 +180,7 @@ def _numbers(findings: Sequence[Finding], caption: str, level: float) -> Raw:
         return (shown(found.name, 300), aside(found.note))
 
     rows = [[what(found), brief(found.value), between(found.low, found.high), f"{found.n:,}"] for found in findings]
-    heads = ["number", "value", f"{level:.4g} interval", "models"]
+    heads = ["number", "value", f"{short_text(level, 'lower')} interval", "models"]
     made = table(heads, rows, caption, numeric=(1, 2, 3), row_headers=True, class_="findings")
     return scrolling(made, caption)
 

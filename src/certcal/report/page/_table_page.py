@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 from certcal._html import Child, Raw, element, join, table
-from certcal.claims import Estimate
+from certcal.claims import Estimate, short_text
 from certcal.report._names import HEADLINES, SHORT, in_sections, label
 from certcal.report._numbers import INTERVALS, bins_text, interval, number
 from certcal.report._text import counted
@@ -104,8 +104,8 @@ def _key_numbers(whole: Part) -> Raw:
             entries.append((label(name).split(" (")[0], text, remark))
     spread = next((each.interval for each in whole.rows if each.interval is not None), None)
     said = (
-        f"Estimates from these samples. Ranges are bootstrap intervals of level {spread.level:.4g}: how much a "
-        "number varies under resampling, not a guarantee."
+        f"Estimates from these samples. Ranges are bootstrap intervals of level {short_text(spread.level, 'lower')}: "
+        "how much a number varies under resampling, not a guarantee."
         if spread is not None
         else "Estimates from these samples; they guarantee nothing about others."
     )
@@ -119,7 +119,10 @@ def _diagram(whole: Part) -> Raw:
         "its mean confidence; below stand the samples that each bin holds."
     )
     if prepared.lower is not None:
-        words += f" Upright lines are bootstrap bands of level {prepared.level:.4g} around the accuracy: asymptotic."
+        level = short_text(prepared.level, "lower")
+        words += (
+            f" Upright lines are bootstrap bands of level {level} around the accuracy: how it varies under resampling."
+        )
     picture = reliability_figure("reliability", "Reliability diagram", prepared, caption=words)
     numbers = bins_table(prepared.table, lower=prepared.lower, upper=prepared.upper, caption="Bins of the diagram")
     return beside(picture, numbers if len(prepared.table.count) <= _MOST_BESIDE else details(_NUMBERS, numbers))
@@ -127,7 +130,9 @@ def _diagram(whole: Part) -> Raw:
 
 def _metrics(whole: Part) -> Raw:
     spreads = [each.interval for each in whole.rows if each.interval is not None]
-    header = ["metric", "bins", "value", *([f"{spreads[0].level:.4g} bootstrap interval"] if spreads else [])]
+    header = ["metric", "bins", "value"]
+    if spreads:
+        header.append(f"{short_text(spreads[0].level, 'lower')} bootstrap interval")
     lines: list[Raw] = []
     for heading, members in in_sections(whole.rows):
         lines.append(element("tr", element("th", heading, colspan=len(header), scope="colgroup")))
@@ -204,7 +209,10 @@ def _conventions(conventions: Mapping[str, Any]) -> str:
     """How all numbers were computed, in sentences."""
     said = [f"Bins are {conventions['bins_are']}."] if "bins_are" in conventions else []
     if "level" in conventions:
-        facts = [f"level {conventions['level']:.4g}", f"{conventions.get('method', 'percentile')} method"]
+        facts = [
+            f"level {short_text(conventions['level'], 'lower')}",
+            f"{conventions.get('method', 'percentile')} method",
+        ]
         facts += [f"{conventions['bootstrap']:,} replicates"] if "bootstrap" in conventions else []
         facts += [f"seed {conventions['seed']}"] if "seed" in conventions else []
         said.append(f"Intervals come from the bootstrap ({', '.join(facts)}). {INTERVALS}")

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from certcal._checks import InputError, failure_probability, to_numpy, whole_number
+from certcal.claims import short_text
 from certcal.smoothing.robustness._accuracy import check_at
 from certcal.smoothing.robustness._binomial import certifying_probability, smallest_votes, votes_tail
 from certcal.smoothing.robustness._votes import as_record
@@ -63,8 +64,8 @@ class ConvertedAccuracy:
             for radius, low, high in zip(self.at, self.lower, self.upper, strict=True)
         )
         return (
-            f"with {self.draws} draws at alpha = {self.alpha:g}, certified accuracy would be {shares}; an estimate, "
-            "which takes the distribution of p_A seen here for the true one."
+            f"with {self.draws} draws at alpha = {short_text(self.alpha, 'upper')}, certified accuracy would be "
+            f"{shares}; an estimate, which takes the distribution of p_A seen here for the true one."
         )
 
     def to_dict(self) -> dict[str, Any]:

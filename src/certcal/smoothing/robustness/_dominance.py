@@ -97,7 +97,8 @@ class Dominance:
             text = f"{better} dominates {worse}: {curve} is {how} for every {'p >= 1/2' if in_p else 'radius'}"
             if in_p:
                 text += (
-                    " on these samples, so its certified accuracy is ahead at every radius, number of draws and alpha"
+                    " on these samples, so its certified accuracy as read off these shares is ahead at every radius, "
+                    "number of draws and alpha"
                 )
             return text if in_p else f"{text} on these samples; sigma differs, so other draws may say otherwise"
         if self.verdict == EQUAL:
