@@ -154,6 +154,66 @@ MUTATIONS = (
         "rounded = Decimal(value).quantize(step)",
         "tests/test_claims.py::test_printed_numbers_are_on_the_safe_side_and_within_one_unit",
     ),
+    mutation(
+        "worst calibration error: nothing given away for rounding",
+        "worst_case/_bins.py",
+        "return 2.0**-52 * (16 + 2 * self.count)",
+        "return 2.0**-1000",
+        "tests/worst_case/test_claims.py::test_values_are_on_the_safe_side_of_exact_arithmetic",
+        "test_the_printed_worst_case_is_never_below_the_exact_one",
+    ),
+    mutation(
+        "worst KS error: nothing given away for rounding",
+        "worst_case/_ks.py",
+        "ROUNDING = 8 * 2.0**-52",
+        "ROUNDING = 2.0**-1000",
+        "tests/worst_case/test_claims.py::test_values_are_on_the_safe_side_of_exact_arithmetic",
+        "test_a_million_samples_do_not_bring_the_ks_error_below_the_exact_one",
+    ),
+    mutation(
+        "worst MCE: nothing given away for rounding",
+        "worst_case/_mce.py",
+        "ROUNDING = 8 * 2.0**-52",
+        "ROUNDING = 2.0**-1000",
+        "tests/worst_case/test_claims.py::test_values_are_on_the_safe_side_of_exact_arithmetic",
+    ),
+    mutation(
+        "worst MCE: a plain running sum",
+        "worst_case/_mce.py",
+        "running_shares(gaps * times)",
+        "np.cumsum(gaps * times)",
+        "tests/worst_case/test_claims.py::test_a_million_samples_do_not_bring_the_mce_below_the_exact_one",
+    ),
+    mutation(
+        "worst Brier score: nothing given away for rounding",
+        "worst_case/_scores.py",
+        "ROUNDING, UNDERFLOW = 64 * 2.0**-52, 1e-300",
+        "ROUNDING, UNDERFLOW = 0.0, 1e-300",
+        "tests/worst_case/test_claims.py::test_losses_too_small_for_a_sum_are_not_lost_from_the_brier_score",
+    ),
+    mutation(
+        "worst Brier score: free samples rounded to nearest",
+        "worst_case/_scores.py",
+        "0.0 if perfect and total == 0 else",
+        "0.0 if perfect else",
+        "tests/worst_case/test_claims.py::test_free_samples_do_not_bring_the_brier_score_below_the_exact_one",
+    ),
+    # ------------------------------------------------------------------------------------------- logs and recalibration
+    mutation(
+        "logs: only the radii that tell most",
+        "smoothing/_logs.py",
+        "parts = order[:_TELLING], order[_TELLING:]",
+        "parts = (order[:_TELLING],)",
+        "tests/smoothing/test_logs.py::test_every_radius_is_asked_and_not_only_those_that_tell_most",
+    ),
+    mutation(
+        "recalibration: a sample of the fit stays in a run that was extended",
+        "calibrators/_files.py",
+        "return fit[fit < n]",
+        "return fit[fit < n][1:]",
+        "tests/cli/test_recalibrate.py::"
+        "test_no_sample_of_the_fit_is_in_a_bound_on_the_population_after_the_run_was_extended",
+    ),
     # --------------------------------------------------------------------------------------------------- certificates
     mutation(
         "bands: nothing given away for rounding",
