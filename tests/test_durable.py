@@ -85,17 +85,18 @@ from pathlib import Path
 from types import SimpleNamespace
 
 from certcal import InputError, calibrators, data, models, smoothing
-from certcal.smoothing._shards import read_shard
+from certcal.smoothing._shards import read_shard, refuse_changed
 from certcal.smoothing._units import Unit
 from certcal.study._listing import entries_in_manifest
 from certcal.study._nats_files import _value
 
 folder = Path(sys.argv[1])
 unit = Unit("counting", 0, 1, 0, 5)
-drawn = SimpleNamespace(model=SimpleNamespace(classes=2), thresholds=(0.5,))
+drawn = SimpleNamespace(run="", model=SimpleNamespace(classes=2), thresholds=(0.5,))
 readers = {
     "manifest.json": lambda path: smoothing.open_run(folder),
     unit.name: lambda path: read_shard(folder, drawn, unit),
+    "selection/other.parquet": lambda path: refuse_changed(path, drawn) or read_shard(folder, drawn, unit),
     "log.tsv": lambda path: smoothing.read_log(path, sigma=1.0, n=100),
     "decisions.json": smoothing.read_decisions,
     "study.jsonl": entries_in_manifest,
@@ -122,7 +123,7 @@ def test_a_named_pipe_is_refused_and_not_waited_for(tmp_path):
     )
     assert ran.stderr == ""
     found = dict(line.rsplit(" ", 1) for line in ran.stdout.splitlines())
-    assert len(found) == 11
+    assert len(found) == 12
     assert set(found.values()) == {"refused"}
 
 

@@ -66,26 +66,26 @@ def options_of(words):
         ),
         (
             ["bound", "x.csv", "--delta", "95%"],
-            "--delta: '95%' is no probability of failing below 0.5; did you mean 5%?",
+            "--delta: '95%' is not a probability of failing below 0.5; did you mean 5%?",
         ),
         (
             ["bound", "x.csv", "--delta", "0.95"],
-            "--delta: '0.95' is no probability of failing below 0.5; did you",
+            "--delta: '0.95' is not a probability of failing below 0.5; did you",
         ),
         (["bound", "x.csv", "--delta", "1e-308"], "--delta: '1e-308' is too small; give at least 1e-200"),
         (["bound", "x.csv", "--variation", "1e308"], "--variation: '1e308' is too large; give at most 1e+12"),
         (["bound", "x.csv", "--lipschitz", "1e308"], "--lipschitz: '1e308' is too large; give at most 1e+12"),
         (
             ["certify", "x.csv", "--alpha", "99.9%"],
-            "--alpha: '99.9%' is no probability of failing below",
+            "--alpha: '99.9%' is not a probability of failing below",
         ),
         (
             ["certify", "x.csv", "--alpha", "0.5"],
-            "--alpha: '0.5' is no probability of failing below 0.5; give 0.001",
+            "--alpha: '0.5' is not a probability of failing below 0.5; give 0.001",
         ),
         (
             ["compare", "x", "--setting", "100,0.99"],
-            "--setting: '0.99' is no probability of failing below 0.5",
+            "--setting: '0.99' is not a probability of failing below 0.5",
         ),
         (
             ["measure", "x.csv", "--level", "0.9999999999999999"],

@@ -30,6 +30,20 @@ with RayCluster(workers=1) as engine:
     while True:  # until Ray notices
         list(engine.run(Squares(), range(3)))
 """
+# The child holds every descriptor of its parent, and lives until that is gone.
+FORKS = """
+import os, tempfile
+from certcal.engines._ray_connection import _removed_in_any_case
+
+folder = tempfile.mkdtemp()
+read, write = os.pipe()
+with _removed_in_any_case(folder):
+    if os.fork() == 0:
+        os.close(write)
+        os.read(read, 1)
+        os._exit(0)
+print(os.path.exists(folder))
+"""
 
 
 def listening(ports):
@@ -82,6 +96,11 @@ def test_a_process_that_ray_ends_because_an_agent_died_leaves_no_password_behind
     assert folder.name.startswith("certcal-"), driver.stderr
     assert driver.returncode != 0
     assert not folder.exists()
+
+
+def test_a_forked_process_does_not_keep_the_folder_nor_its_parent():
+    ran = subprocess.run([sys.executable, "-c", FORKS], capture_output=True, text=True, timeout=60, check=False)
+    assert (ran.stdout, ran.stderr) == ("False\n", "")
 
 
 def test_a_cluster_that_does_not_start_is_tried_again_and_leaves_nothing(monkeypatch):

@@ -37,6 +37,10 @@ def fitting(sample_shape: tuple[int, ...], classes: int, *, std: float = 2.0) ->
     return network
 
 
+def lazy() -> nn.Module:
+    return nn.Sequential(nn.Flatten(), nn.LazyLinear(3))
+
+
 def probable(classes: int) -> nn.Module:
     network: Any = nn.Sequential(nn.Flatten(), nn.Linear(16, classes), nn.Softmax(1))
     network.outputs = "probabilities"

@@ -141,6 +141,21 @@ def test_a_network_by_name_takes_weights_from_a_file(tmp_path: Path) -> None:
     assert load(f"{MAKERS}:fitting", weights=path).fingerprint(IMAGES) != model.fingerprint(IMAGES)
 
 
+def test_lazy_layers_take_their_sizes_from_what_the_file_says(tmp_path: Path) -> None:
+    import torch
+    from safetensors.torch import save_file
+
+    from certcal.models.networks._named import made_with
+    from tests.models.makers_for_tests import fitting
+
+    made = fitting((1, 28, 28), 3)
+    path = tmp_path / "w.safetensors"
+    save_file(made.state_dict(), path, made_with((1, 28, 28), 3, 7, "logits"))
+    with torch.inference_mode():
+        expected = made(torch.from_numpy(IMAGES)).numpy()
+    np.testing.assert_array_equal(load(f"{MAKERS}:lazy", weights=path)(IMAGES), expected)
+
+
 @pytest.mark.parametrize(
     ("name", "change", "sentence"),
     [
@@ -156,6 +171,16 @@ def test_a_network_by_name_takes_weights_from_a_file(tmp_path: Path) -> None:
         ),
         (f"{MAKERS}:Plain", {"layers.1.bias": (5,)}, r"'layers\.1\.bias' is \(5,\) there and \(6,\) in the network"),
         (f"{MAKERS}:Plain", {"layers.1.bias": "nan"}, "'layers.1.bias' has entries that are not finite; give other"),
+        (
+            f"{MAKERS}:Plain",
+            {"layers.1.bias": "int8"},
+            r"'layers\.1\.bias' is int8 there and float32 in .*:Plain; give",
+        ),
+        (
+            f"{MAKERS}:lazy",
+            {},
+            r":lazy has lazy layers, and .*w\.safetensors does not say which inputs they take; give",
+        ),
         (
             f"{MAKERS}:fitting",
             {},
@@ -177,6 +202,8 @@ def test_weights_that_do_not_fit_are_one_sentence(name: str, change: Any, senten
     for key, value in change.items():
         if value is None:
             del tensors[key]
+        elif value == "int8":
+            tensors[key] = tensors[key].to(torch.int8)
         else:
             tensors[key] = torch.full((6,), torch.nan) if value == "nan" else torch.zeros(value)
     save_file(tensors, tmp_path / "w.safetensors")

@@ -608,6 +608,7 @@ def test_counts_of_a_class_that_was_not_selected_are_not_used(tmp_path, whole):
     "change",
     [
         {"sigma": 5.0},
+        {"run": "5eed" * 8},
         {"noise": "exact"},
         {"seed": 8},
         {"n0": 30},
@@ -643,7 +644,10 @@ def test_a_manifest_that_does_not_match_its_shards_is_refused_and_nothing_is_dra
     same = {"sigma": m.sigma, "noise": m.noise, "seed": m.seed, "n0": m.n0, "n": m.n}
     with pytest.raises(InputError, match=f"{sentence}|was drawn (with|from)|k/255"):
         draw(folder, **same)
+    with pytest.raises(InputError):
+        draw(folder, **same | {"n": m.n + 100})
     assert {path: path.read_bytes() for path in folder.rglob("*.parquet")} == before
+    assert open_run(folder).manifest == m
 
 
 def test_progress_counts_forward_passes_to_the_end(tmp_path):

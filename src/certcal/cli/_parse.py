@@ -166,7 +166,7 @@ def parse_failure(
     if found >= MOST_FAILURE:
         meant = f"{100 - 100 * found:.12g}%" if text.endswith("%") else f"{1 - found:.12g}"
         hint = f"did you mean {meant}?" if found > MOST_FAILURE else f"give {example}, for example"
-        raise click.BadParameter(f"{text!r} is no probability of failing below {MOST_FAILURE:g}; {hint}", ctx, param)
+        raise click.BadParameter(f"{text!r} is not a probability of failing below {MOST_FAILURE:g}; {hint}", ctx, param)
     if 0 < found < LEAST_FAILURE:
         raise click.BadParameter(f"{text!r} is too small; give at least {LEAST_FAILURE:g}", ctx, param)
     return found

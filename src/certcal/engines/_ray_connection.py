@@ -23,10 +23,10 @@ _SECONDS = 5  # in which a cluster answers, or is not there
 # How HTTP/2 begins: a client's greeting with empty settings, answered by a frame of settings.
 _GREETING = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + bytes([0, 0, 0, 4, 0, 0, 0, 0, 0])
 _SETTINGS = bytes([4])
-# Waits until the process at the other end of its input is gone, whatever ended it.
+# Waits for a character, or until the process at the other end of its input is gone, whatever ended it.
 _REMOVE = """
 import os, shutil, sys, time
-sys.stdin.read()
+sys.stdin.read(1)
 for _ in range(100):
     shutil.rmtree(sys.argv[1], ignore_errors=True)
     if not os.path.lexists(sys.argv[1]):
@@ -103,8 +103,12 @@ def _removed_in_any_case(folder: str) -> Generator[None, None, None]:
     """Have a folder removed also if this process is ended at once, as Ray does to it when an agent of Ray's dies."""
     # In a session of its own, where no Ctrl+C reaches it.
     command = [sys.executable, "-I", "-S", "-c", _REMOVE, folder]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, start_new_session=True):
-        yield
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, start_new_session=True) as other:
+        try:
+            yield
+        finally:  # the end of its input comes later where a forked process holds it, too
+            with suppress(OSError):
+                os.write(other.stdin.fileno() if other.stdin else -1, b".")
 
 
 @contextmanager

@@ -245,7 +245,7 @@ def survey(
     InputError
         If shards were drawn otherwise than the manifest says: then not they are damaged, the manifest was changed.
     """
-    found = False
+    checked = False
     # Zeros take no memory before they are written to, however many samples a manifest promises: classes count from 1.
     classes, first = (np.zeros(manifest.samples, np.int64), 1) if predicted is None else (predicted, 0)
     for unit in units:
@@ -256,12 +256,15 @@ def survey(
             if counted is not None and np.any((own >= first) & (own != counted)):
                 raise DamagedShardError("it counts another class than was selected")
         except DamagedShardError as damage:
+            if not checked:
+                refuse_changed_run(folder, manifest)
+            checked = True
             refuse_changed(folder / unit.name, manifest)
             yield unit, None, str(damage)
             continue
-        if columns is None and not found:
+        if columns is None and not checked:
             refuse_changed_run(folder, manifest)
-        found = True
+        checked = True
         if columns is not None and unit.stage == "selection":
             own[:] = columns["predicted"] + first
         yield unit, columns, None

@@ -20,7 +20,14 @@ from certcal.smoothing._beginning import Asked, begin, existing, extend
 from certcal.smoothing._manifest import MOST_DRAWS, MOST_SEED, NOISES, Manifest, write_manifest
 from certcal.smoothing._run import Run, survey
 from certcal.smoothing._sampler import SamplingError, Selection
-from certcal.smoothing._shards import Columns, counting_columns, selection_columns, set_aside, write_shard
+from certcal.smoothing._shards import (
+    Columns,
+    counting_columns,
+    refuse_changed_run,
+    selection_columns,
+    set_aside,
+    write_shard,
+)
 from certcal.smoothing._task import Drawing, Work
 from certcal.smoothing._units import Unit
 
@@ -139,6 +146,8 @@ def sample(
             raise InputError(f"{folder}: another process changed the run just now; give the same command again")
         remove_leftovers(folder)
         if manifest != before:
+            if before is not None:
+                refuse_changed_run(folder, before)
             write_manifest(folder, manifest)
         tried = asked.tried(manifest.sizes[0].samples)
         task = Drawing.of(model, _settings(manifest, batch), tried, packed=place.remote and not place.shares_files)

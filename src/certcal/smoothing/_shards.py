@@ -131,28 +131,41 @@ def read_shard(folder: Path, manifest: Manifest, unit: Unit) -> Columns | None:
 
 def refuse_changed(path: Path, manifest: Manifest) -> None:
     """Raise if a shard of the run was drawn otherwise than the manifest says; one that cannot be read says nothing."""
-    from certcal.data._parquet import parquet
-
-    try:
-        marks: dict[bytes, bytes] = parquet.read_schema(path).metadata or {}
-    except Exception:  # whatever a broken Parquet file makes pyarrow do
-        return
-    drawn = marks.get(_DRAWING, b"").decode("ascii", "replace")
-    whole = drawn == _sealed(drawn[:64])
-    if marks.get(_RUN) == manifest.run.encode() and whole and drawn != _sealed(manifest.drawing):
-        raise InputError(
-            f"{path.parent.parent / FILE}: it does not match its shards, which were drawn with other settings; restore "
-            "it, or draw into a new folder"
-        )
+    run, drawing = _marks(path)
+    if run == manifest.run and drawing is not None and drawing != manifest.drawing:
+        raise _mismatch(path)
 
 
 def refuse_changed_run(folder: Path, manifest: Manifest) -> None:
-    """The same for a run whose shards are not where the manifest says: any one of those that are there."""
-    for stage in ("selection", "counting"):
-        place = folder / stage
-        path = next((path for path in place.glob("*.parquet")), None) if place.is_dir() else None
-        if path is not None:
-            refuse_changed(path, manifest)
+    """The same for any one shard of the run; raise too if there are shards of other runs and none of this one."""
+    foreign = None
+    for path in (path for stage in ("selection", "counting") for path in (folder / stage).glob("*.parquet")):
+        run, drawing = _marks(path)
+        if run == manifest.run:
+            return refuse_changed(path, manifest)
+        foreign = foreign if drawing is None else path
+    if foreign is not None:
+        raise _mismatch(foreign)
+
+
+def _mismatch(path: Path) -> InputError:
+    return InputError(
+        f"{path.parent.parent / FILE}: it does not match its shards, which were drawn with other settings; restore "
+        "it, or draw into a new folder"
+    )
+
+
+def _marks(path: Path) -> tuple[str | None, str | None]:
+    """The run that a shard says it is of, and the digest of what it was drawn with; None where it is not whole."""
+    from certcal.data._parquet import parquet
+
+    try:
+        with open_regular(path) as stream:
+            marks: dict[bytes, bytes] = parquet.read_schema(stream).metadata or {}
+    except Exception:  # whatever a broken Parquet file makes pyarrow do
+        return None, None
+    run, drawn = (marks.get(name, b"").decode("ascii", "replace") for name in (_RUN, _DRAWING))
+    return run, drawn[:64] if drawn == _sealed(drawn[:64]) else None
 
 
 def _sealed(drawing: str) -> str:

@@ -12,6 +12,7 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.nn.parameter import is_lazy
 
 from certcal._checks import InputError
 from certcal.models._adapter import reason
@@ -114,6 +115,13 @@ def with_weights(name: str, data: bytes, path: Path) -> tuple[nn.Module, str | N
     given = _made_with(marks, path)
     with seeded(given["seed"] or 0):
         network = _made(name, given)
+        if any(is_lazy(each) for each in (*network.parameters(), *network.buffers())):
+            if given["sample_shape"] is None:
+                raise InputError(
+                    f"{name} has lazy layers, and {path} does not say which inputs they take; give a network whose "
+                    "layers know their sizes"
+                )
+            _try(name, network, given["sample_shape"], given["classes"])
     check_fit(tensors, network, str(path), name, "give")
     network.load_state_dict(tensors)
     own = getattr(network, "outputs", None)

@@ -108,6 +108,11 @@ def check_fit(found: Mapping[str, Tensor], network: nn.Module, what: str, name: 
                 f"{what}: its weights do not fit {name}: {key!r} is {shapes[0]} there and {shapes[1]} in the network; "
                 f"{remedy} weights of the same network"
             )
+        if found[key].is_floating_point() != wanted[key].is_floating_point():
+            kinds = [str(each[key].dtype).removeprefix("torch.") for each in (found, wanted)]
+            raise InputError(
+                f"{what}: {key!r} is {kinds[0]} there and {kinds[1]} in {name}; {remedy} weights of that type"
+            )
         if not bool(torch.isfinite(found[key]).all()):
             raise InputError(f"{what}: {key!r} has entries that are not finite; {remedy} other weights")
 
