@@ -10,10 +10,11 @@ import pytest
 
 from certcal import InputError
 from certcal.cli._boundary import run
+from certcal.cli._commands import ExampleCommand
 
 
 def failing(error):
-    @click.command()
+    @click.command(cls=ExampleCommand)
     def command() -> None:
         raise error
 
@@ -63,7 +64,7 @@ def test_an_unforeseen_error_is_one_sentence_and_exit_code_70(capsys, error, sai
     assert capsys.readouterr().err == f"certcal: error: unexpected {said}; {BUG}"
 
 
-def test_debug_adds_the_traceback_and_no_command_sees_it(capsys):
+def test_debug_adds_the_traceback(capsys):
     assert run(failing(ValueError("of \x1b[31m")), ["--debug"]) == 70
     first, *others, last = capsys.readouterr().err.splitlines(keepends=True)
     assert first == "Traceback (most recent call last):\n"
@@ -76,6 +77,12 @@ def test_debug_stands_anywhere_and_leaves_mistakes_as_they_are(certcal_command, 
     ran = certcal_command(*words)
     assert (ran.code, ran.err) == (2, "certcal: error: none.csv: there is no such file; check the path\n")
     assert "there is no such file" in certcal_command("measure", "--", "--debug").err
+
+
+def test_debug_is_a_value_where_an_option_takes_one(certcal_command, scores, tmp_path):
+    page = tmp_path / "page.html"
+    assert certcal_command("report", scores, "--bootstrap", 0, "--title", "--debug", "-o", page).code == 0
+    assert "<title>--debug</title>" in page.read_text()
 
 
 def test_streams_that_are_closed_are_no_failure(monkeypatch):

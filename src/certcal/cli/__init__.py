@@ -11,8 +11,8 @@ from collections.abc import Sequence
 import click
 
 import certcal
-from certcal.cli._boundary import DEBUG, run
-from certcal.cli._commands import LazyGroup
+from certcal.cli._boundary import run
+from certcal.cli._commands import DEBUG, LazyGroup
 
 __all__ = ["cli", "main"]
 

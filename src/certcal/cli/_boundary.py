@@ -15,10 +15,10 @@ from typing import Any
 import click
 
 from certcal._checks import InputError
+from certcal.cli._commands import DEBUG
 from certcal.report._text import printable
 
 BAD_INPUT, UNFORESEEN, INTERRUPTED, BROKEN_PIPE = 2, 70, 130, 141
-DEBUG = "--debug"
 
 _COUSINS = {
     **{"–": "-", "−": "-", "…": "...", "·": "-", "’": "'", "×": "x"},
@@ -29,7 +29,7 @@ _COUSINS = {
 def run(command: click.Command, arguments: list[str]) -> int:
     """Run a command and return its exit code.
 
-    ``--debug`` may stand anywhere before ``--``; no command sees it.
+    Our commands take ``--debug`` anywhere before ``--``.
 
     Examples
     --------
@@ -40,11 +40,11 @@ def run(command: click.Command, arguments: list[str]) -> int:
     2
     """
     _survive_any_text()
-    end = arguments.index("--") if "--" in arguments else len(arguments)
-    words = [word for word in arguments[:end] if word != DEBUG] + arguments[end:]
     try:
         with _warnings_in_a_line():
-            result = command.main(args=list(words), prog_name="certcal", standalone_mode=False, obj=tuple(words))
+            result = command.main(
+                args=list(arguments), prog_name="certcal", standalone_mode=False, obj=tuple(arguments)
+            )
         sys.stdout.flush()
     except click.exceptions.Exit as leaving:
         return _flushed(leaving.exit_code)
@@ -77,7 +77,7 @@ def run(command: click.Command, arguments: list[str]) -> int:
         _complain("not enough memory; measure fewer rows, or a Parquet file, which is read in pieces")
         return BAD_INPUT
     except Exception as error:
-        if len(words) < len(arguments):
+        if DEBUG in arguments:
             for line in traceback.format_exc().splitlines():
                 _complain(line, prefix="")
         _complain(_unforeseen(error))

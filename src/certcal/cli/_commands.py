@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
 
 Examples = Sequence[tuple[str, str]]
+DEBUG = "--debug"
 
 
 def _write_examples(formatter: click.HelpFormatter, examples: Examples) -> None:
@@ -38,12 +39,19 @@ class SectionedOption(click.Option):
         self.section = section
 
 
+def _takes_debug(command: click.Command) -> None:
+    """Let a command take the flag; what it does is done where the command is run."""
+    if not any(DEBUG in each.opts for each in command.params):
+        command.params.append(click.Option([DEBUG], is_flag=True, expose_value=False, hidden=True))
+
+
 class ExampleCommand(click.Command):
     """A command whose help has its options under headings and ends with examples."""
 
     def __init__(self, *args: Any, examples: Examples = (), **options: Any) -> None:
         super().__init__(*args, **options)
         self.examples = examples
+        _takes_debug(self)
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Parse, and say what the command takes when there is more."""
@@ -90,6 +98,7 @@ class LazyGroup(click.Group):
         super().__init__(*args, **options)
         self.commands_from = commands_from
         self.examples = examples
+        _takes_debug(self)
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """Names in the order in which they are given."""
