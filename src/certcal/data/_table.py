@@ -198,4 +198,6 @@ def damaged(path: Path, what: str, error: Exception) -> str:
     detail = str(error).strip().splitlines()[0][:160].rstrip(".") if str(error).strip() else type(error).__name__
     if "invalid UTF8" in detail:
         return f"{path}: this {what} is not UTF-8 text; save it as UTF-8 (in a spreadsheet: CSV UTF-8)"
+    if "straddling object" in detail:
+        return f"{path}: a line of this {what} is longer than any row is; repair or drop it"
     return f"{path}: this {what} cannot be read ({detail}); it may be damaged or cut short, so copy or write it again"
