@@ -36,6 +36,17 @@ MOST_CHANGE = 1e12
 class InputError(ValueError):
     """An argument that cannot be used. The text says which, where, and what to do.
 
+    Parameters
+    ----------
+    reason
+        What is wrong; all of the text when nothing else is given.
+    argument
+        Name of the argument. The command line says its own option instead.
+    index
+        Where in the argument.
+    remedy
+        What to do.
+
     Examples
     --------
     >>> import certcal
@@ -45,6 +56,18 @@ class InputError(ValueError):
     certcal._checks.InputError: confidence[1] is 1.2, outside [0, 1]; pass probabilities
     (for logits use Predictions.from_logits)
     """
+
+    def __init__(
+        self, reason: str, *, argument: str | None = None, index: int | None = None, remedy: str | None = None
+    ) -> None:
+        self.reason, self.argument, self.index, self.remedy = reason, argument, index, remedy
+        super().__init__(self.said(argument))
+
+    def said(self, argument: str | None) -> str:
+        """The text with another name for the argument, such as that of an option."""
+        place = "" if self.index is None else f"[{self.index}]"
+        name = "" if argument is None else f"{argument}{place}: "
+        return f"{name}{self.reason}{f'; {self.remedy}' if self.remedy else ''}"
 
 
 def to_numpy(value: Any, name: str) -> NDArray[Any]:

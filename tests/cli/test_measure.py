@@ -14,8 +14,8 @@ import pytest
 
 import certcal
 from certcal.data import read_predictions
-from certcal.report._numbers import INTERVALS
-from certcal.report.terminal import number
+from certcal.report._old_terminal import number
+from certcal.report.numbers import INTERVALS
 
 
 def test_the_table_shows_the_numbers_of_the_library(certcal_command, scores):

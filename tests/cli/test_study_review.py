@@ -9,7 +9,7 @@ import json
 import numpy as np
 import pytest
 
-from certcal.report._numbers import between, brief
+from certcal.report.numbers import between, brief
 from certcal.report.results import StudiedResults, leading
 from certcal.study import StudyTable, review
 

@@ -9,7 +9,7 @@ import stat
 import pytest
 
 from certcal import InputError
-from certcal.report._files import refuse_overwriting, write_bytes
+from certcal._files import refuse_overwriting, write_bytes
 
 
 def names(folder):

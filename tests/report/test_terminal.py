@@ -13,11 +13,11 @@ from rich.cells import cell_len
 from rich.console import Console
 
 import certcal
+from certcal._text import printable
 from certcal.claims import Estimate, Interval
 from certcal.metrics import reliability
 from certcal.report._names import NAMES, in_sections
-from certcal.report._text import printable
-from certcal.report.terminal import ReliabilityDiagram, comparison, interval, metrics_table, number
+from certcal.report._old_terminal import ReliabilityDiagram, comparison, interval, metrics_table, number
 
 RNG = np.random.default_rng(2)
 CONFIDENCE = RNG.random(500)

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 import certcal
 from certcal._checks import InputError
+from certcal._text import counted
 from certcal.calibrators._described import described
 from certcal.cli._certified_samples import UNKNOWN, Source, load_certified
 from certcal.cli._progress import Waiting
@@ -23,7 +24,6 @@ from certcal.data._columns import columns_as_bytes
 from certcal.data._interval_files import METADATA
 from certcal.data._layout import OPTIONS
 from certcal.predictions import Predictions
-from certcal.report._text import counted
 from certcal.report.results import as_text
 
 if TYPE_CHECKING:

@@ -7,10 +7,10 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal
 
 from certcal._checks import InputError
+from certcal._text import counted
 from certcal.claims import round_outward
 from certcal.data._table import physical_memory
-from certcal.report._numbers import number
-from certcal.report._text import counted
+from certcal.report.numbers import number
 from certcal.report.results import AttackedResults, AttackLine, Part, estimate_of
 
 if TYPE_CHECKING:

@@ -15,8 +15,8 @@ from typing import Any
 import click
 
 from certcal._checks import InputError
+from certcal._text import printable
 from certcal.cli._commands import DEBUG
-from certcal.report._text import printable
 
 BAD_INPUT, UNFORESEEN, INTERRUPTED, BROKEN_PIPE = 2, 70, 130, 141
 

@@ -10,10 +10,10 @@ import click
 
 from certcal import __version__
 from certcal._checks import InputError
+from certcal._text import counted
 from certcal.claims import short_text
 from certcal.cli._progress import Waiting
 from certcal.data import load_table
-from certcal.report._text import counted
 from certcal.report.results import BoundedResults, as_text, for_json
 
 if TYPE_CHECKING:

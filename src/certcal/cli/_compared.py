@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from certcal._checks import InputError
+from certcal._text import counted
 from certcal.cli._sources import existing
-from certcal.report._text import counted
 from certcal.report.results import ComparedResults, FamilyResults
 from certcal.smoothing.robustness import compare, compare_families
 from certcal.smoothing.robustness._settings import DEFAULT

@@ -8,10 +8,10 @@ from typing import Any
 import click
 
 from certcal._checks import InputError
+from certcal._files import refuse_overwriting
 from certcal.cli._progress import Waiting, tell
 from certcal.cli._show_decisions import show_decisions, write_decisions
 from certcal.models import Model
-from certcal.report._files import refuse_overwriting
 from certcal.smoothing import Decisions, decide
 
 ENDINGS = (".json", ".parquet")

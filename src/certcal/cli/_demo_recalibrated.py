@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from certcal.calibrators import CertifiedSamples, Recalibration, recalibrate
-from certcal.report._numbers import number
+from certcal.report.numbers import number
 from certcal.report.recalibration import worst_text
 from certcal.smoothing import Review
 

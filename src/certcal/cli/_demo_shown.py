@@ -10,13 +10,13 @@ from pathlib import Path
 from rich.table import Table
 from rich.text import Text
 
+from certcal._text import printable
 from certcal.claims import round_outward
 from certcal.cli._demo_certified import ALPHA, Certified
 from certcal.cli._show import Output, show
-from certcal.report._text import printable
+from certcal.report._old_terminal import frame
 from certcal.report.certificates import CertifiedLines
 from certcal.report.results import MeasuredResults
-from certcal.report.terminal import frame
 from certcal.smoothing import Review
 
 # Half of sigma, sigma and twice sigma; the page has them all.

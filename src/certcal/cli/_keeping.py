@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from certcal._checks import InputError
+from certcal._files import refuse_overwriting, write_bytes
 from certcal.cli._sources import refuse_inside
-from certcal.report._files import refuse_overwriting, write_bytes
 
 if TYPE_CHECKING:
     from certcal.attacks import Attacked

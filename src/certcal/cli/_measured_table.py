@@ -7,13 +7,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from certcal._text import counted
 from certcal.cli._measuring import Settings, measured, measured_in_pieces
 from certcal.cli._progress import Waiting
 from certcal.data import PredictionStream
 from certcal.data._pieces import DoesNotFit
 from certcal.data._table import physical_memory
 from certcal.metrics._passes import check_bins
-from certcal.report._text import counted
 from certcal.report.results import MeasuredResults, Part
 
 

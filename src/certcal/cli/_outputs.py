@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from certcal._checks import InputError
+from certcal._files import refuse_overwriting, write_bytes
 from certcal.claims import Bound
 from certcal.cli._progress import tell
-from certcal.report._files import refuse_overwriting, write_bytes
 from certcal.report.results import (
     AttackedResults,
     BoundedResults,

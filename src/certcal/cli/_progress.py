@@ -41,7 +41,7 @@ def is_quiet() -> bool:
 
 def tell(sentence: str) -> None:
     """Say something on standard error that is good to know, unless told to be quiet."""
-    from certcal.report._text import printable
+    from certcal._text import printable
 
     if not is_quiet():
         click.echo(printable(sentence), err=True)  # names of files may hold anything

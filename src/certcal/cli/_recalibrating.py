@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from certcal._checks import InputError
+from certcal._text import counted
 from certcal.calibrators._predictions import (
     BINNED,
     CONFIDENCE_METHODS,
@@ -25,7 +26,6 @@ from certcal.cli._reporting import KINDS
 from certcal.data import load_table
 from certcal.data._layout import OPTIONS
 from certcal.predictions import Predictions
-from certcal.report._text import counted
 from certcal.report.recalibration import at_radius, prediction_sentence, recalibration_claims
 from certcal.report.results import BRACKETS, RecalibratedPredictions, RecalibratedResults
 

@@ -11,6 +11,7 @@ from typing import Any, TypeAlias
 from rich.text import Text
 
 from certcal._checks import InputError
+from certcal._text import printable
 from certcal.cli._measuring import MOST_RESAMPLED, Settings
 from certcal.cli._parse import MOST_CERTIFIED_BINS, nearest
 from certcal.cli._show import Output
@@ -19,7 +20,6 @@ from certcal.data import open_table
 from certcal.data._interval_layout import INTERVAL_OPTIONS
 from certcal.data._layout import OPTIONS
 from certcal.data._roles import LOWER, UPPER
-from certcal.report._text import printable
 from certcal.report.bounds import bound_sentences
 from certcal.report.results import CertifiedResults, ComparedResults, FamilyResults, MeasuredResults, StudiedResults
 from certcal.smoothing import open_run

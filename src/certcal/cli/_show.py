@@ -9,11 +9,11 @@ from typing import NoReturn
 from rich.console import Console
 from rich.text import Text
 
+from certcal._text import printable
 from certcal.claims import short_text
-from certcal.report._numbers import INTERVALS
-from certcal.report._text import printable
+from certcal.report._old_terminal import ReliabilityDiagram, comparison, metrics_table
+from certcal.report.numbers import INTERVALS
 from certcal.report.results import BRACKETS, MeasuredResults
-from certcal.report.terminal import ReliabilityDiagram, comparison, metrics_table
 
 
 class Output(Console):

@@ -6,8 +6,8 @@ import sys
 
 from rich.text import Text
 
+from certcal._text import printable
 from certcal.cli._show import Output
-from certcal.report._text import printable
 from certcal.report.bounds import BoundTerms, bound_name
 from certcal.report.results import BoundedResults
 

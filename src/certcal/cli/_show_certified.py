@@ -6,8 +6,8 @@ import sys
 
 from rich.text import Text
 
+from certcal._text import printable
 from certcal.cli._show import Output
-from certcal.report._text import printable
 from certcal.report.certificates import CertifiedLines, MethodsTable, summary_table
 from certcal.report.results import CertifiedResults
 

@@ -8,11 +8,11 @@ from collections.abc import Sequence
 from rich.table import Table
 from rich.text import Text
 
+from certcal._text import printable
 from certcal.claims import short_text
 from certcal.cli._show import Output
-from certcal.report._text import printable
+from certcal.report._old_terminal import frame
 from certcal.report.results import ComparedResults
-from certcal.report.terminal import frame
 from certcal.smoothing.robustness import WARNING, Compared, Comparison
 
 QUANTILES = ((0.1, "10 %"), (0.25, "25 %"), (0.5, "50 %"), (0.75, "75 %"), (0.9, "90 %"))

@@ -9,8 +9,8 @@ from rich.text import Text
 
 from certcal import __version__
 from certcal._json import as_text, for_json
+from certcal._text import counted, printable
 from certcal.cli._show import Output
-from certcal.report._text import counted, printable
 from certcal.study import StudyTable
 
 _MOST_SHOWN = 10

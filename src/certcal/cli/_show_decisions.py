@@ -8,11 +8,11 @@ from pathlib import Path
 import numpy as np
 from rich.text import Text
 
+from certcal._files import write_bytes
+from certcal._text import printable
 from certcal.claims import short_text
 from certcal.cli._show import Output
-from certcal.report._files import write_bytes
-from certcal.report._text import printable
-from certcal.report.terminal import frame
+from certcal.report._old_terminal import frame
 from certcal.smoothing import Decisions
 
 _ROWS = (("above", "R > {low}"), ("below", "R < {high}"), ("undecided", "UNDECIDED"))

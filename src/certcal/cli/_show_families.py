@@ -10,12 +10,12 @@ from itertools import pairwise
 from rich.table import Table
 from rich.text import Text
 
+from certcal._text import printable
 from certcal.claims import short_text
 from certcal.cli._show import Output
-from certcal.report._text import printable
+from certcal.report._old_terminal import frame
 from certcal.report.results import FamilyResults
 from certcal.report.results._families import AT_P
-from certcal.report.terminal import frame
 from certcal.smoothing.robustness import WARNING, CertifiedCalibration, Compared, Families, SettingTable
 from certcal.worst_case import CertifiedSummary
 

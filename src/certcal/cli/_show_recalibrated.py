@@ -9,14 +9,14 @@ from pathlib import Path
 from rich.text import Text
 
 import certcal
+from certcal._text import counted, printable
 from certcal.calibrators._described import described
 from certcal.cli._applying import Applied
 from certcal.cli._recalibrating import Fitted
 from certcal.cli._show import Output
-from certcal.report._text import counted, printable
+from certcal.report._old_terminal import comparison
 from certcal.report.recalibration import RecalibrationTable
 from certcal.report.results import RecalibratedPredictions, as_text
-from certcal.report.terminal import comparison
 
 
 def show_fitted(found: Fitted, source: str) -> None:

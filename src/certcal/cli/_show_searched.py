@@ -7,11 +7,11 @@ import sys
 from rich.table import Table
 from rich.text import Text
 
+from certcal._text import printable
 from certcal.cli._show import Output
-from certcal.report._numbers import number
-from certcal.report._text import printable
+from certcal.report._old_terminal import frame
+from certcal.report.numbers import number
 from certcal.report.results import SearchedResults
-from certcal.report.terminal import frame
 from certcal.study.search import SearchComparison, SearchRow
 
 _HEADERS = {

@@ -9,12 +9,12 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
+from certcal._text import counted, printable
 from certcal.claims import short_text
 from certcal.cli._show import Output
-from certcal.report._numbers import between, brief
-from certcal.report._text import counted, printable
+from certcal.report._old_terminal import frame
+from certcal.report.numbers import between, brief
 from certcal.report.results import StudiedResults, leading
-from certcal.report.terminal import frame
 from certcal.study import Finding
 
 # Of each answer; the page and the JSON have the others.

@@ -12,9 +12,9 @@ from rich.text import Text
 
 from certcal import __version__
 from certcal._json import as_text, for_json
+from certcal._text import counted, printable
 from certcal.cli._show import Output
-from certcal.report._text import counted, printable
-from certcal.report.terminal import frame
+from certcal.report._old_terminal import frame
 from certcal.study import StudyTable
 from certcal.study._overview import Overview, overview
 

@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from certcal._checks import InputError
+from certcal._text import counted, printable
 from certcal.cli._boundary import INTERRUPTED
 from certcal.cli._progress import Waiting, tell
 from certcal.cli._sources import existing_files, refuse_inside
 from certcal.data import Inputs, read_split
-from certcal.report._text import counted, printable
 
 if TYPE_CHECKING:
     from certcal.data import Parts

@@ -174,12 +174,12 @@ def apply(
     there are such, or else with row, from 0; which of them the map was fitted to cannot be told.
     """
     from certcal._checks import InputError
+    from certcal._files import write_bytes
     from certcal.cli._applying import ENDINGS, applied
     from certcal.cli._outputs import announce, check_outputs
     from certcal.cli._recalibrated_sources import refuse_unused, source_kind
     from certcal.cli._show_recalibrated import show_applied
     from certcal.cli._sources import existing
-    from certcal.report._files import write_bytes
 
     mapping = existing(map_file, "map")
     if mapping.suffix.lower() != ".json" and source.lower().endswith(".json"):

@@ -35,8 +35,8 @@ def _tops(ctx: click.Context | None, param: click.Parameter | None, values: Sequ
 
 def _tell_of_tops(tops: Sequence[int] | None, models: int) -> None:
     """Say which parts of the models were asked for and are none."""
+    from certcal._text import counted
     from certcal.cli._progress import tell
-    from certcal.report._text import counted
     from certcal.study._population import SMALLEST_TOP
 
     for top in tops or ():

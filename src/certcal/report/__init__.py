@@ -1,5 +1,5 @@
 """What people see: tables and diagrams in the terminal, figures for papers, pages for reviews. It computes no numbers.
 
-``certcal.report.terminal`` needs rich and ``certcal.report.figures`` needs matplotlib; ``certcal.report.page`` needs
+``certcal.report._old_terminal`` needs rich and ``certcal.report.figures`` matplotlib; ``certcal.report.page`` needs
 neither, and importing this package loads none of them.
 """

@@ -8,9 +8,9 @@ from rich.console import Console, ConsoleOptions, RenderResult
 from rich.table import Table
 from rich.text import Text
 
-from certcal.report._numbers import number
+from certcal.report._old_terminal import append_bar, bar_marks, frame
+from certcal.report.numbers import number
 from certcal.report.results import AttackedResults, AttackLine, Part, estimate_of
-from certcal.report.terminal import append_bar, bar_marks, frame
 
 UNATTACKED = "unattacked"
 # What stands in a line of every table of attacks, in this order, with its heading.

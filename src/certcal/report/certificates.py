@@ -13,10 +13,10 @@ from rich.console import Console, ConsoleOptions, RenderResult
 from rich.table import Table
 from rich.text import Text
 
+from certcal._text import printable
 from certcal.claims import Bound, round_outward, short_text
-from certcal.report._text import printable
+from certcal.report._old_terminal import frame
 from certcal.report.results import Line, Method
-from certcal.report.terminal import frame
 from certcal.worst_case import CertifiedSummary, Information
 
 UNDEFINED = "undefined"

@@ -12,14 +12,14 @@ from rich.console import Console, ConsoleOptions, RenderResult
 from rich.table import Table
 from rich.text import Text
 
+from certcal._text import counted
 from certcal.calibrators import Judged, JudgedAt, Recalibration
 from certcal.calibrators._predictions import PredictionRecalibration
 from certcal.calibrators._verdict import verdict
 from certcal.claims import Bound, Estimate
 from certcal.report._names import label
-from certcal.report._numbers import number
-from certcal.report._text import counted
-from certcal.report.terminal import frame
+from certcal.report._old_terminal import frame
+from certcal.report.numbers import number
 
 CLEAN = {"brier_score": "Brier", "ece": "ECE", "auroc": "AUROC"}
 _NOTHING = "-"

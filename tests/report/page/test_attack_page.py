@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from certcal.report._numbers import number
+from certcal.report.numbers import number
 from certcal.report.page import Provenance, page
 from certcal.report.page._attack_page import MOST_DRAWN
 from certcal.report.results import estimate_of

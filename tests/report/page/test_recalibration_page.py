@@ -11,7 +11,7 @@ import pytest
 from certcal.calibrators import CertifiedSamples, recalibrate
 from certcal.calibrators._drawn import constant_point
 from certcal.calibrators._verdict import verdict
-from certcal.report._numbers import number
+from certcal.report.numbers import number
 from certcal.report.page import Provenance, _recalibration_maps, _skeleton, page
 from certcal.report.page._axes import covering
 from certcal.report.page._svg import WIDTH

@@ -10,7 +10,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from certcal.report._numbers import between, brief
+from certcal.report.numbers import between, brief
 from certcal.report.page import Provenance, _study_charts, _study_page, page
 from certcal.report.page._axes import covering
 from certcal.report.page._study_matrix import cell_text, matrix_figure, shade

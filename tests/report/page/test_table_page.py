@@ -12,7 +12,7 @@ from certcal.binning import BinTable, equal_width_edges
 from certcal.claims import Bound, Estimate
 from certcal.metrics import Reliability, reliability
 from certcal.report._names import NAMES, label
-from certcal.report._numbers import INTERVALS, interval, number
+from certcal.report.numbers import INTERVALS, interval, number
 from certcal.report.page import Provenance, page
 from certcal.report.page._diagrams import counts_of
 from certcal.report.page._explained import CALIBRATION_ERROR, METRICS

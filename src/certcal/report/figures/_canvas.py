@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from certcal._checks import InputError
-from certcal.report._files import refuse_overwriting, write_bytes
-from certcal.report._text import printable
+from certcal._files import refuse_overwriting, write_bytes
+from certcal._text import printable
 
 BLUE, ORANGE, GREY = "#0072B2", "#E69F00", "#666666"
 GREEN, VERMILION, PURPLE, SKY, YELLOW = "#009E73", "#D55E00", "#CC79A7", "#56B4E9", "#F0E442"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any
 
-from certcal.report._text import counted
+from certcal._text import counted
 from certcal.report.figures._canvas import (
     BLUE,
     GREEN,

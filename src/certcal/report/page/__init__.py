@@ -11,8 +11,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from certcal._checks import InputError
-from certcal.report.page._provenance import Provenance
 from certcal.report.page._skeleton import Page
+from certcal.report.provenance import Provenance
 
 if TYPE_CHECKING:
     from certcal.report.results import (

@@ -7,16 +7,16 @@ from dataclasses import replace
 from typing import Any
 
 from certcal._html import Raw, element, join
+from certcal._text import counted
 from certcal.claims import Estimate
 from certcal.report._names import label
-from certcal.report._numbers import bins_text, number
-from certcal.report._text import counted
+from certcal.report.numbers import bins_text, number
 from certcal.report.page._claims import Claim, card, how_computed, key_numbers
 from certcal.report.page._diagrams import counts_of, reliability_figure, reliability_legend
 from certcal.report.page._explained import remarks_on
 from certcal.report.page._pieces import note, row, scrolling, shown, unbroken
-from certcal.report.page._provenance import Provenance
 from certcal.report.page._skeleton import Page, Section, document
+from certcal.report.provenance import Provenance
 from certcal.report.results import AttackedResults, AttackLine, Part, estimate_of, for_json
 
 MOST_DRAWN = 24

@@ -11,8 +11,8 @@ from certcal.report.page._claims import Claim, card, how_computed, relation
 from certcal.report.page._curves import STACK, terms_figure
 from certcal.report.page._explained import CALIBRATION_ERROR
 from certcal.report.page._pieces import beside, clipped, note, shown, unbroken
-from certcal.report.page._provenance import Provenance
 from certcal.report.page._skeleton import Page, Section, document
+from certcal.report.provenance import Provenance
 from certcal.report.results import BoundedResults
 
 _TITLE = "How large can the true calibration error be?"

@@ -11,7 +11,7 @@ from typing import Any, TypeAlias
 
 from certcal._html import Child, Raw, definition_list, element, join, table
 from certcal.claims import Bound, Certificate, Estimate, Ledger, round_outward, short_text
-from certcal.report._numbers import number
+from certcal.report.numbers import number
 from certcal.report.page._pieces import clipped, details, shown
 from certcal.worst_case import CertifiedValue, WorstCase
 

@@ -7,14 +7,14 @@ from typing import Any
 
 from certcal._html import Child, Raw, definition_list, element, join, table
 from certcal.claims import short_text
-from certcal.report._numbers import number
+from certcal.report.numbers import number
 from certcal.report.page._axes import Axis, covering, ticks
 from certcal.report.page._curves import BETWEEN
 from certcal.report.page._pieces import beside, figure, note, row, scrolling, shown, verdict_card
-from certcal.report.page._provenance import Provenance
 from certcal.report.page._run_samples import p_a_frame, p_a_steps
 from certcal.report.page._skeleton import Page, Section, document
 from certcal.report.page._svg import Frame, chart, legend
+from certcal.report.provenance import Provenance
 from certcal.report.results import ComparedResults
 from certcal.smoothing.robustness import WARNING, Compared, Comparison
 

@@ -11,7 +11,7 @@ from certcal._html import Child, Raw, element, join, table
 from certcal._rounding import percent_text
 from certcal.binning import BinTable
 from certcal.claims import round_outward
-from certcal.report._numbers import number
+from certcal.report.numbers import number
 from certcal.report.page._axes import Axis, counts, unit
 from certcal.report.page._frames import framed
 from certcal.report.page._pieces import figure, scrolling

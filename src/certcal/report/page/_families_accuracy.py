@@ -7,7 +7,7 @@ from typing import Any
 
 from certcal._html import Raw, element, join, table
 from certcal.claims import short_text
-from certcal.report._numbers import number
+from certcal.report.numbers import number
 from certcal.report.page._axes import Axis, ticks
 from certcal.report.page._curves import BETWEEN
 from certcal.report.page._families_drawn import (

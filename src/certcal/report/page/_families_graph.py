@@ -6,8 +6,8 @@ import textwrap
 from collections.abc import Sequence
 
 from certcal._html import Child, Raw, element, join, table
+from certcal._text import counted
 from certcal.report._layers import Layers, layers
-from certcal.report._text import counted
 from certcal.report.page._pieces import beside, clipped, details, figure, note, scrolling, shown
 from certcal.report.page._svg import WIDTH, chart, coordinate, legend
 from certcal.smoothing.robustness import DominanceGraph, Families

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from certcal._html import Raw, element, join, table
-from certcal.report._numbers import number
+from certcal.report.numbers import number
 from certcal.report.page._axes import Axis, ticks
 from certcal.report.page._families_drawn import grouped, key_of, left_out, members, names_legend
 from certcal.report.page._pieces import clipped, figure, row, scrolling, shown

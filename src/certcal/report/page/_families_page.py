@@ -6,17 +6,17 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from certcal._html import Child, Raw, element, join, table
+from certcal._text import counted
 from certcal.claims import short_text
-from certcal.report._numbers import number
-from certcal.report._text import counted
+from certcal.report.numbers import number
 from certcal.report.page._families_accuracy import accuracy_part, best_part, settings_part
 from certcal.report.page._families_calibration import calibration_part
 from certcal.report.page._families_drawn import members
 from certcal.report.page._families_graph import graph_part
 from certcal.report.page._families_p_a import p_a_part, share_text
 from certcal.report.page._pieces import note, scrolling, shown, verdict_card
-from certcal.report.page._provenance import Provenance
 from certcal.report.page._skeleton import Page, Section, document
+from certcal.report.provenance import Provenance
 from certcal.smoothing.robustness import WARNING, Compared, Families
 
 if TYPE_CHECKING:

@@ -16,8 +16,8 @@ from certcal.report.page._explained import CALIBRATION_ERROR, CERTIFIED
 from certcal.report.page._frames import chosen, marked_row, slider
 from certcal.report.page._information import TITLE, information_part
 from certcal.report.page._pieces import beside, clipped, figure, note, row, scrolling, shown, unbroken
-from certcal.report.page._provenance import Provenance
 from certcal.report.page._skeleton import Page, Section, document
+from certcal.report.provenance import Provenance
 from certcal.report.results import CertifiedResults, Line, Method
 from certcal.worst_case import CertifiedSummary
 

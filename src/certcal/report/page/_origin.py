@@ -7,7 +7,7 @@ from datetime import datetime
 import certcal
 from certcal._html import Child, Raw, definition_list, element, join, table, visible
 from certcal.report.page._pieces import clipped, note, scrolling, shown, unbroken
-from certcal.report.page._provenance import Provenance
+from certcal.report.provenance import Provenance
 
 _LONGEST = 4000
 _MONTHS = (

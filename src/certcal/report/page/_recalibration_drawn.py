@@ -6,11 +6,11 @@ import math
 from collections.abc import Iterable, Sequence
 
 from certcal._html import Child, Raw, element, join, table
+from certcal._text import counted
 from certcal.calibrators import FrontPoint, Judged, Recalibration
 from certcal.calibrators._drawn import MapPoints, confidence_counts, constant_point, map_points
 from certcal.claims import round_outward
-from certcal.report._numbers import number
-from certcal.report._text import counted
+from certcal.report.numbers import number
 from certcal.report.page._axes import Axis, covering, unit
 from certcal.report.page._diagrams import counts_of
 from certcal.report.page._pieces import figure, scrolling

@@ -6,10 +6,10 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from certcal._html import Raw, element, join
+from certcal._text import counted
 from certcal.calibrators import Judged, JudgedAt, Recalibration
 from certcal.claims import short_text
-from certcal.report._numbers import number
-from certcal.report._text import counted
+from certcal.report.numbers import number
 from certcal.report.page._frames import chosen
 from certcal.report.page._pieces import note, scrolling
 from certcal.report.page._recalibration_drawn import NOTHING, within

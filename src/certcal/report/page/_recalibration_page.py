@@ -7,11 +7,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, cast
 
 from certcal._html import Child, Raw, definition_list, element, join, table
+from certcal._text import counted
 from certcal.calibrators import JudgedAt, Recalibration
 from certcal.calibrators._verdict import verdict
 from certcal.claims import Certificate, short_text
-from certcal.report._numbers import number
-from certcal.report._text import counted
+from certcal.report.numbers import number
 from certcal.report.page._claims import Claim, card, how_computed, key_numbers
 from certcal.report.page._curves import terms_figure
 from certcal.report.page._diagrams import MOST_BARS, MOST_SIGNS, counts_of, reliability_legend, reliability_states
@@ -19,10 +19,10 @@ from certcal.report.page._explained import CALIBRATION_ERROR, CERTIFIED, remarks
 from certcal.report.page._frames import chosen, slider
 from certcal.report.page._intervals_page import NAMES
 from certcal.report.page._pieces import clipped, figure, note, row, scrolling, shown, unbroken
-from certcal.report.page._provenance import Provenance
 from certcal.report.page._recalibration_drawn import front_figure, map_figure, name_of, within
 from certcal.report.page._recalibration_maps import maps_part
 from certcal.report.page._skeleton import Page, Section, document
+from certcal.report.provenance import Provenance
 from certcal.report.results import RecalibratedResults
 from certcal.worst_case import WorstCase
 

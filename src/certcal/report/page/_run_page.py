@@ -19,10 +19,10 @@ from certcal.report.page._frames import MOST_FRAMES, chosen, marked_row
 from certcal.report.page._information import TITLE, information_part
 from certcal.report.page._intervals_page import MOST_LINES, NAMES, methods_section
 from certcal.report.page._pieces import clipped, note, row, scrolling, shown, unbroken
-from certcal.report.page._provenance import Provenance
 from certcal.report.page._run_radii import KEY, NOTHING, clean_and_worst, over_radii
 from certcal.report.page._run_samples import p_a, telling, widths
 from certcal.report.page._skeleton import Page, Section, document
+from certcal.report.provenance import Provenance
 from certcal.report.results import CertifiedResults, Line
 from certcal.smoothing import Review, Reviewed
 from certcal.smoothing._usable import check_inputs

@@ -8,7 +8,7 @@ from typing import Any
 
 from certcal._html import Raw, element, join, table
 from certcal.claims import round_outward
-from certcal.report._numbers import number
+from certcal.report.numbers import number
 from certcal.report.page._curves import BETWEEN, curves
 from certcal.report.page._diagrams import MOST_BARS, MOST_SIGNS, counts_of, reliability_legend, reliability_states
 from certcal.report.page._frames import slider

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from certcal._html import Child, Raw, element, join, table
 from certcal.claims import round_outward
-from certcal.report._numbers import number
+from certcal.report.numbers import number
 from certcal.report.page._axes import Axis, covering, ticks
 from certcal.report.page._curves import BETWEEN, curves
 from certcal.report.page._frames import chosen

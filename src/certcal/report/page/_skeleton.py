@@ -16,11 +16,11 @@ from typing import Any
 
 import certcal
 from certcal._checks import InputError
+from certcal._files import refuse_overwriting, write_bytes
 from certcal._html import Child, Raw, element, join
-from certcal.report._files import refuse_overwriting, write_bytes
 from certcal.report.page._origin import moment, origin
 from certcal.report.page._pieces import clipped, shown
-from certcal.report.page._provenance import Provenance
+from certcal.report.provenance import Provenance
 
 # Pages stay below 6 MB; what is drawn takes less than a third of it.
 _MOST_DATA = 4_000_000

@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from itertools import pairwise
 
 from certcal._html import Child, Raw, element, join, table
-from certcal.report._numbers import between, brief
-from certcal.report._text import counted
+from certcal._text import counted
+from certcal.report.numbers import between, brief
 from certcal.report.page._axes import Axis, covering, ticks
 from certcal.report.page._pieces import aside, clipped, figure, region, scrolling, shown
 from certcal.report.page._study_matrix import matrix_figure

@@ -13,7 +13,7 @@ from itertools import groupby
 from typing import Any
 
 from certcal._html import Raw, element, join
-from certcal.report._text import counted
+from certcal._text import counted
 from certcal.report.page._pieces import aside, clipped, figure, region, scrolling, shown
 from certcal.report.page._svg import chart, coordinate
 from certcal.study import Matrix

@@ -7,14 +7,14 @@ from itertools import groupby
 from typing import Any
 
 from certcal._html import Child, Raw, definition_list, element, join, table
+from certcal._text import counted
 from certcal.claims import short_text
-from certcal.report._numbers import between, brief
-from certcal.report._text import counted
+from certcal.report.numbers import between, brief
 from certcal.report.page._claims import key_numbers
 from certcal.report.page._pieces import aside, details, note, row, scrolling, shown, verdict_card
-from certcal.report.page._provenance import Provenance
 from certcal.report.page._skeleton import Page, Section, document, embedded
 from certcal.report.page._study_charts import chart_figure, is_wide
+from certcal.report.provenance import Provenance
 from certcal.report.results import StudiedResults, leading
 from certcal.study import Answer, Finding, Matrix, StudyReview
 from certcal.study._findings import Chart

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import certcal
 from certcal._csv import CsvWriter
-from certcal.report._text import counted
+from certcal._text import counted
 from certcal.report.results._json import as_text, for_json
 
 if TYPE_CHECKING:

@@ -13,10 +13,10 @@ from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderR
 from rich.table import Table
 from rich.text import Text
 
+from certcal._text import printable
 from certcal.claims import Estimate, short_text
 from certcal.report._names import HEADLINES, SHORT, in_sections, label
-from certcal.report._numbers import bins_text, interval, number
-from certcal.report._text import printable
+from certcal.report.numbers import bins_text, interval, number
 
 if TYPE_CHECKING:
     from certcal.metrics import Reliability

@@ -1,0 +1,242 @@
+"""Settings of a verb: a frozen dataclass that the library checks and that the command line turns into options."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, fields
+from difflib import get_close_matches
+from typing import Any, ClassVar, TypeVar, cast
+
+from certcal._checks import InputError
+
+Made = TypeVar("Made", bound="Settings")
+Returned = TypeVar("Returned")
+
+
+@dataclass(frozen=True)
+class Spec:
+    """What is known about one setting beside its name and default.
+
+    Attributes
+    ----------
+    help
+        A phrase for people, such as "Number of bins".
+    kind
+        "whole", "number", "share" (between 0 and 1), "failure" (a probability of failing), "level" (of an interval),
+        "size" (bytes), "flag", "word", "text" or "file".
+    many
+        Whether several values may be given.
+    least, most
+        Ends of a number's range.
+    choices
+        Words that are allowed.
+    zero
+        Whether 0 is allowed beside the range.
+    metavar
+        What stands for the value in the help.
+    flag
+        The option's name, where it is not the setting's own.
+    """
+
+    help: str
+    kind: str
+    many: bool = False
+    least: float = -math.inf
+    most: float = math.inf
+    choices: tuple[str, ...] = ()
+    zero: bool = False
+    metavar: str | None = None
+    flag: str | None = None
+
+
+def setting(default: Any, help: str, kind: str, **spec: Any) -> Any:
+    """A field of :class:`Settings`: its default, a phrase about it, and which values it takes."""
+    return field(default=default, metadata={"spec": Spec(help, kind, **spec)})
+
+
+def spec_of(cls: type[Settings], name: str) -> Spec:
+    """What is known about one setting."""
+    return next(each.metadata["spec"] for each in fields(cls) if each.name == name)
+
+
+@dataclass(frozen=True)
+class Settings:
+    """Base of all settings: every value is checked once, and an error names the setting.
+
+    Examples
+    --------
+    >>> @dataclass(frozen=True)
+    ... class Own(Settings):
+    ...     bins: int = setting(15, "Number of bins", "whole", least=1, most=100)
+    >>> Own().bins, Own(bins=20).bins
+    (15, 20)
+    >>> Own(bins=0)
+    Traceback (most recent call last):
+        ...
+    certcal._checks.InputError: bins: 0 is not in the range from 1 to 100
+    """
+
+    # Settings that belong together under a heading of the help, by heading.
+    sections: ClassVar[dict[str, tuple[str, ...]]] = {}
+
+    def __post_init__(self) -> None:
+        for each in fields(self):
+            value = getattr(self, each.name)
+            if value is None and each.default is None:
+                continue
+            spec: Spec = each.metadata["spec"]
+            if spec.many:
+                values = (
+                    [value] if isinstance(value, str) or not isinstance(value, Sequence) else list(cast("Any", value))
+                )
+                value = tuple(_checked(each.name, one, spec) for one in values)
+            else:
+                value = _checked(each.name, value, spec)
+            object.__setattr__(self, each.name, value)
+
+    @classmethod
+    def made(cls: type[Made], **given: Any) -> Made:
+        """Settings from values by name; a name that is none is answered with the nearest."""
+        known = [each.name for each in fields(cls)]
+        for name in given:
+            if name not in known:
+                near = get_close_matches(name, known, n=1)
+                hint = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(known)}"
+                raise InputError(f"unexpected argument {name!r}; {hint}")
+        return cls(**given)
+
+
+def _checked(name: str, value: Any, spec: Spec) -> Any:
+    check = _KINDS[spec.kind]
+    try:
+        return check(value, spec)
+    except _RefusedError as refused:
+        raise InputError(str(refused), argument=name) from None
+
+
+class _RefusedError(Exception):
+    """Why a value is not taken; the setting's name is added where it is known."""
+
+
+def _range(spec: Spec) -> str:
+    if spec.most == math.inf:
+        return f"at least {spec.least:g}"
+    return (
+        f"in the range from {spec.least:g} to {spec.most:g}"
+        if spec.most < 1e6
+        else f"from {spec.least:g} to {spec.most:.0f}"
+    )
+
+
+def _whole(value: Any, spec: Spec) -> int:
+    if isinstance(value, bool) or not hasattr(value, "__index__"):
+        raise _RefusedError(f"{value!r} is not a whole number")
+    number = value.__index__()
+    if not (spec.least <= number <= spec.most or (spec.zero and number == 0)):
+        raise _RefusedError(f"{number} is not {'0 or ' if spec.zero else ''}{_range(spec)}")
+    return number
+
+
+def _number(value: Any, spec: Spec) -> float:
+    try:
+        number = float(value)
+    except (TypeError, ValueError):
+        number = math.nan
+    if isinstance(value, bool | str) or not math.isfinite(number):
+        raise _RefusedError(f"{value!r} is not a number")
+    if not (spec.least <= number <= spec.most or (spec.zero and number == 0)):
+        raise _RefusedError(f"{number:g} is not {'0 or ' if spec.zero else ''}{_range(spec)}")
+    return number
+
+
+def _share(value: Any, spec: Spec) -> float:
+    number = _number(value, Spec("", "number"))
+    if not (0 < number < 1 or (spec.zero and number == 0)):
+        allowed = "neither 0 nor" if spec.zero else "not"
+        raise _RefusedError(f"{number:g} is {allowed} between 0 and 1")
+    return number
+
+
+def _failure(value: Any, spec: Spec) -> float:
+    from certcal._checks import LEAST_FAILURE, MOST_FAILURE
+
+    number = _share(value, spec)
+    if number >= MOST_FAILURE:
+        hint = f"did you mean {1 - number:.12g}?" if number > MOST_FAILURE else "choose a smaller one"
+        raise _RefusedError(f"{number:g} is not a probability of failing below {MOST_FAILURE:g}; {hint}")
+    if 0 < number < LEAST_FAILURE:
+        raise _RefusedError(f"{number:g} is too small; choose at least {LEAST_FAILURE:g}")
+    return number
+
+
+def _level(value: Any, spec: Spec) -> float:
+    from certcal._checks import MOST_LEVEL
+
+    number = _share(value, spec)
+    if number > MOST_LEVEL:
+        raise _RefusedError(f"{number!r} is too close to 1; choose at most {MOST_LEVEL}")
+    return number
+
+
+def _flag(value: Any, spec: Spec) -> bool:
+    if not isinstance(value, bool):
+        raise _RefusedError(f"{value!r} is not True or False")
+    return value
+
+
+def _word(value: Any, spec: Spec) -> Any:
+    if value in spec.choices:
+        return value
+    if not isinstance(value, str):
+        raise _RefusedError(f"{value!r} is not one of {', '.join(spec.choices)}")
+    near = get_close_matches(value.lower(), spec.choices, n=1)
+    hint = f"; did you mean {near[0]!r}?" if near else ""
+    raise _RefusedError(f"{value!r} is not one of {', '.join(map(repr, spec.choices))}{hint}")
+
+
+_KINDS: dict[str, Callable[[Any, Spec], Any]] = {
+    "whole": _whole,
+    "number": _number,
+    "share": _share,
+    "failure": _failure,
+    "level": _level,
+    "size": _whole,
+    "flag": _flag,
+    "word": _word,
+    "text": lambda value, _: value,
+    "file": lambda value, _: value,
+}
+
+
+def takes(cls: type[Made]) -> Callable[[Callable[..., Returned]], Callable[..., Returned]]:
+    """Let a verb take the fields of its settings as keywords, or all of them at once as ``settings``.
+
+    Parameters
+    ----------
+    cls
+        The settings. The verb itself has a keyword ``settings`` and is always called with an instance.
+    """
+
+    def decorate(verb: Callable[..., Returned]) -> Callable[..., Returned]:
+        signature = inspect.signature(verb)
+        own = [each for each in signature.parameters.values() if each.name != "settings"]
+        added = [
+            inspect.Parameter(each.name, inspect.Parameter.KEYWORD_ONLY, default=each.default) for each in fields(cls)
+        ]
+        names = {each.name for each in own}
+
+        @functools.wraps(verb)
+        def call(*args: Any, settings: Made | None = None, **given: Any) -> Returned:
+            kept = {name: given.pop(name) for name in list(given) if name in names}
+            if settings is not None and given:
+                raise InputError(f"settings and {next(iter(given))} are both given; choose one")
+            return verb(*args, settings=cls.made(**given) if settings is None else settings, **kept)
+
+        shown = [*own, *added, inspect.Parameter("settings", inspect.Parameter.KEYWORD_ONLY, default=None)]
+        call.__signature__ = signature.replace(parameters=sorted(shown, key=lambda each: each.kind))  # pyright: ignore
+        return call
+
+    return decorate

@@ -1,0 +1,479 @@
+"""Charts as data: axes, panels and marks. What they look like is the renderers' business.
+
+A :class:`Chart` is one picture. Its panels stand below each other and share their x axis. A mark has a *look*: a number
+for the line of a series (colour, dash and marker that belong together), or a word for what the mark means, such as
+"accuracy", "over", "ideal" or "count". Values that are not finite are left out of every mark.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+if TYPE_CHECKING:
+    from certcal.report.document import Table
+
+Values: TypeAlias = "Sequence[float]"
+Look: TypeAlias = "int | str"
+
+# How many series can be told apart in one picture.
+MOST_SERIES = 8
+# Points of a line that are marked one by one.
+MOST_MARKED = 40
+
+
+@dataclass(frozen=True)
+class Axis:
+    """One direction of a chart: its ends, its ticks with their texts, and its name.
+
+    Examples
+    --------
+    >>> unit("confidence").at(0.25), unit("confidence").at(7.0)
+    (0.25, 1.0)
+    """
+
+    low: float
+    high: float
+    ticks: tuple[tuple[float, str], ...]
+    label: str
+    log: bool = False
+
+    def at(self, value: float) -> float:
+        """Where a value lies, as a share of the axis; what lies beyond an end is put there."""
+        if self.log:
+            low, high = math.log(self.low), math.log(self.high)
+            place = (math.log(max(value, self.low)) - low) / (high - low)
+        else:
+            place = (value - self.low) / (self.high - self.low)
+        return min(1.0, max(0.0, place))
+
+
+def unit(label: str) -> Axis:
+    """An axis from 0 to 1 with ticks at fifths."""
+    return Axis(0.0, 1.0, ticks(0, 1), label)
+
+
+def named(names: Sequence[str], label: str = "") -> Axis:
+    """An axis with a place for each name, in the middle of its unit.
+
+    Examples
+    --------
+    >>> named(["a", "b"]).ticks
+    ((0.5, 'a'), (1.5, 'b'))
+    """
+    return Axis(0.0, float(max(1, len(names))), tuple((i + 0.5, name) for i, name in enumerate(names)), label)
+
+
+def covering(values: Iterable[float], label: str, *, low: float | None = 0.0, most: float = math.inf) -> Axis:
+    """An axis that holds all finite values and ends on a tick.
+
+    Parameters
+    ----------
+    values
+        What is drawn; what is not finite is not.
+    label
+        The axis' name.
+    low
+        Where the axis starts; None to start near the smallest value.
+    most
+        The axis never reaches further than this.
+
+    Examples
+    --------
+    >>> covering([0.03, 0.27, float("nan")], "error").high
+    0.3
+    """
+    finite = [float(value) for value in values if math.isfinite(value)] or [0.0, 1.0]
+    start = min(finite) if low is None else low
+    end = max(max(finite), start)
+    end = end if end - start > 1e-200 else start + 1.0
+    step = _step(start, end)
+    top = float(step * math.ceil(end / float(step) - 1e-6))
+    bottom = start if low is not None else float(step * math.floor(start / float(step) + 1e-6))
+    top = min(most, top)
+    return Axis(bottom, top, ticks(bottom, top), label)
+
+
+def radii_axis(radii: Sequence[float], label: str = "radius") -> Axis:
+    """Radii from 0 on; a single one stands in the middle."""
+    return covering(radii if len(set(radii)) > 1 else [2 * max(radii, default=0.5) or 1.0], label)
+
+
+def counts(values: Iterable[int], label: str = "samples") -> Axis:
+    """An axis for numbers of samples; logarithmic where the smallest bars would not be seen otherwise.
+
+    Examples
+    --------
+    >>> [text for _, text in counts([3, 80_000]).ticks], counts([0, 9]).log
+    (['1', '100', '10k'], False)
+    """
+    present = [int(value) for value in values if value > 0] or [1]
+    high, low = max(present), min(present)
+    if high <= 50 * low:
+        marked = tuple((place, _engineering(place)) for place, _ in ticks(0, high, 3) if place == int(place))
+        return Axis(0.0, float(high), marked, label)
+    decades = math.ceil(math.log10(high))
+    step = max(1, math.ceil(decades / 3))
+    marked = tuple((10.0**power, _engineering(10**power)) for power in range(0, decades + 1, step) if 10**power <= high)
+    return Axis(0.5, float(high), marked, f"{label} (log)", log=True)
+
+
+def ticks(low: float, high: float, count: int = 5) -> tuple[tuple[float, str], ...]:
+    """Round places between two values with their texts: about ``count`` of them.
+
+    Examples
+    --------
+    >>> ticks(0, 0.31)
+    ((0.0, '0'), (0.1, '0.1'), (0.2, '0.2'), (0.3, '0.3'))
+    """
+    if not (math.isfinite(low) and math.isfinite(high)) or high <= low:
+        return ()
+    step = _step(low, high, count)
+    first, last = math.ceil(low / float(step) - 1e-9), math.floor(high / float(step) + 1e-9)
+    return tuple((float(step * index), _plain(step * index)) for index in range(first, last + 1))
+
+
+def _step(low: float, high: float, count: int = 5) -> Decimal:
+    """The smallest round step that gives at most ``count`` intervals."""
+    exponent = math.floor(math.log10((high - low) / count))
+    steps = [Decimal(factor).scaleb(exponent) for factor in ("1", "2", "2.5", "5", "10")]
+    return next((step for step in steps if (high - low) / float(step) <= count + 1e-9), steps[-1])
+
+
+def _plain(value: Decimal) -> str:
+    if value == 0:
+        return "0"
+    text = f"{value:,f}"
+    return text.rstrip("0").rstrip(".") if "." in text else text
+
+
+def _engineering(value: float) -> str:
+    for size, letter in ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k")):
+        if value >= size:
+            return f"{value / size:g}{letter}"
+    return f"{value:g}"
+
+
+@dataclass(frozen=True)
+class Line:
+    """A line through points, broken where a value is missing; ``steps`` draws a staircase.
+
+    With steps "post" the height is y from each x on until the next; with "pre" it is y from the x before up to its own.
+    """
+
+    x: Values
+    y: Values
+    look: Look = 0
+    label: str = ""
+    steps: str = ""
+    markers: bool = True
+
+
+@dataclass(frozen=True)
+class Band:
+    """The area between two lines."""
+
+    x: Values
+    low: Values
+    high: Values
+    look: Look = 0
+    label: str = ""
+
+
+@dataclass(frozen=True)
+class Bars:
+    """Upright rectangles from ``start`` to ``end`` of their height, all of one look."""
+
+    left: Values
+    right: Values
+    start: Values
+    end: Values
+    look: Look
+    label: str = ""
+
+
+@dataclass(frozen=True)
+class Points:
+    """Points without a line.
+
+    Attributes
+    ----------
+    names
+        What each point is called, shown where a renderer can point at it.
+    shade, shade_label
+        A third value per point, drawn as a step of a colour scale, and its name.
+    """
+
+    x: Values
+    y: Values
+    look: Look = "ink"
+    label: str = ""
+    names: Sequence[str] = ()
+    shade: Values | None = None
+    shade_label: str = ""
+
+
+@dataclass(frozen=True)
+class Whiskers:
+    """Upright lines from ``low`` to ``high``."""
+
+    x: Values
+    low: Values
+    high: Values
+    label: str = ""
+
+
+@dataclass(frozen=True)
+class Segments:
+    """Straight lines between pairs of points; looks are "ideal", "cursor", "zero", "lead", "edge" or a series."""
+
+    ends: Sequence[tuple[float, float, float, float]]
+    look: Look
+    label: str = ""
+
+
+@dataclass(frozen=True)
+class Words:
+    """Texts at points. With ``beside`` they stand next to their points, and what would cover another is left out."""
+
+    x: Values
+    y: Values
+    texts: Sequence[str]
+    look: str = "label"
+    beside: bool = False
+
+
+@dataclass(frozen=True)
+class Boxes:
+    """Box plots at the places of a :func:`named` axis."""
+
+    low: Values
+    first: Values
+    median: Values
+    third: Values
+    high: Values
+
+
+@dataclass(frozen=True)
+class Cursor:
+    """An upright line at the place that a :class:`~certcal.report.document.Choice` has chosen.
+
+    Attributes
+    ----------
+    choice
+        Key of the choice.
+    x
+        The place for each of its frames.
+    start
+        The frame that is shown where nothing can be chosen.
+    """
+
+    choice: str
+    x: Values
+    start: int
+
+
+Mark: TypeAlias = "Line | Band | Bars | Points | Whiskers | Segments | Words | Boxes | Cursor"
+
+
+@dataclass(frozen=True)
+class Panel:
+    """Marks on two axes; ``height`` is in pixels of a page as wide as a phone."""
+
+    x: Axis
+    y: Axis
+    marks: Sequence[Mark]
+    height: float = 240
+    title: str = ""
+
+
+@dataclass(frozen=True)
+class Stack:
+    """Lying bars that add up terms, one below the other, with the text of their sum.
+
+    Attributes
+    ----------
+    names
+        What each bar is called.
+    terms
+        Per bar its terms, in the order in which they are stacked.
+    totals
+        Per bar the text at its end.
+    axis
+        Of the values.
+    """
+
+    names: Sequence[str]
+    terms: Sequence[Mapping[str, float]]
+    totals: Sequence[str]
+    axis: Axis
+
+
+@dataclass(frozen=True, eq=False)
+class Heatmap:
+    """A symmetric matrix of values from -1 to 1; NaN leaves a cell empty."""
+
+    names: Sequence[str]
+    values: Any
+
+
+@dataclass(frozen=True)
+class Graph:
+    """Boxes in rows, and arrows that lead downwards.
+
+    Attributes
+    ----------
+    names
+        Of the boxes.
+    edges
+        From, to, and the look: "firm", "strict" or "weak".
+    top
+        Boxes that no arrow leads to and that stand out.
+    legend
+        What each look of an edge, and "top" and "node", means.
+    """
+
+    names: Sequence[str]
+    edges: Sequence[tuple[str, str, str]]
+    top: frozenset[str]
+    legend: Mapping[str, str]
+
+
+@dataclass(frozen=True)
+class TextBars:
+    """The same chart for a terminal: a row per bar, with a mark on it and texts behind it.
+
+    Attributes
+    ----------
+    head
+        Over the names, over the bars (with "{bar}" and "{mark}" for what they are drawn with), and over the texts.
+    rows
+        Name, length of the bar, place of the mark (both from 0 to 1; None for no bar), and texts.
+    """
+
+    head: tuple[str, str, *tuple[str, ...]]
+    rows: Sequence[tuple[str, float | None, float | None, Sequence[str]]]
+    note: str = ""
+
+
+@dataclass(frozen=True)
+class Chart:
+    """One picture.
+
+    Attributes
+    ----------
+    title
+        What it is.
+    description
+        What it shows, in a sentence or two, for those who do not see it.
+    panels
+        From top to bottom.
+    caption
+        What is to be seen; below the picture.
+    numbers
+        The same as a table, which opens on demand.
+    size
+        "small" for one of many, "normal", or "medium" or "wide" for one that keeps its width and scrolls on a phone.
+    bars
+        The same for a terminal; without it a terminal does not draw the chart.
+    """
+
+    title: str
+    description: str
+    panels: Sequence[Panel | Stack | Heatmap | Graph]
+    caption: str = ""
+    numbers: Table | None = None
+    size: str = "normal"
+    bars: TextBars | None = None
+
+    def figure(self, ax: Any = None) -> Any:
+        """The chart as a matplotlib figure, or drawn into given axes."""
+        from certcal.report.mpl import draw
+
+        return draw([self], ax=ax)
+
+
+def legend_of(panels: Iterable[Panel | Stack | Heatmap | Graph]) -> list[tuple[Mark, str]]:
+    """The marks that have a label, each label once, in their order.
+
+    Examples
+    --------
+    >>> panel = Panel(unit("x"), unit("y"), [Line([0], [1], label="a"), Line([0], [0], 1, "b"), Line([1], [1])])
+    >>> [label for _, label in legend_of([panel])]
+    ['a', 'b']
+    """
+    found: dict[str, Mark] = {}
+    for panel in panels:
+        for mark in panel.marks if isinstance(panel, Panel) else ():
+            label = getattr(mark, "label", "")
+            if label and label not in found:
+                found[label] = mark
+    return [(mark, label) for label, mark in found.items()]
+
+
+def curves(
+    title: str,
+    x: Sequence[float],
+    series: Mapping[str, Sequence[float]],
+    *,
+    x_label: str = "radius",
+    y_label: str,
+    description: str,
+    low: float | None = 0.0,
+    most: float = math.inf,
+    cursor: Cursor | None = None,
+    caption: str = "",
+    numbers: Table | None = None,
+    bands: Mapping[str, tuple[Sequence[float], Sequence[float]]] | None = None,
+    looks: Sequence[int] | None = None,
+    size: str = "normal",
+    height: float = 220,
+) -> Chart:
+    """Several lines over common places: the chart that most answers need.
+
+    Parameters
+    ----------
+    title, description, caption, numbers, size
+        As for :class:`Chart`.
+    x
+        Places.
+    series
+        Values by what they are called; NaN leaves a gap.
+    x_label, y_label
+        Names of the axes.
+    low, most
+        Where the axis of values starts (None: near the smallest) and how far it reaches at most.
+    cursor
+        The place that a choice has chosen.
+    bands
+        Intervals around lines of the same name.
+    looks
+        Numbers of the series, when they are not 0, 1, 2, …
+    height
+        Of the plotting area.
+
+    Examples
+    --------
+    >>> made = curves("Error by radius", [0, 1], {"a": [0.1, 0.2]}, y_label="error", description="It grows.")
+    >>> made.panels[0].y.high
+    0.2
+    """
+    values = [value for line in series.values() for value in line]
+    values += [value for pair in (bands or {}).values() for ends in pair for value in ends]
+    places = range(len(series)) if looks is None else looks
+    marks: list[Mark] = [cursor] if cursor is not None else []
+    across = radii_axis(x, x_label)
+    up = covering(values, y_label, low=low, most=most)
+    if up.low < 0 < up.high:
+        marks.append(Segments([(across.low, 0.0, across.high, 0.0)], "zero"))
+    marks += [
+        Band(x, *(bands or {})[name], look) for name, look in zip(series, places, strict=True) if name in (bands or {})
+    ]
+    marks += [
+        Line(x, line, look, name, markers=len(x) <= MOST_MARKED)
+        for (name, line), look in zip(series.items(), places, strict=True)
+    ]
+    return Chart(title, description, [Panel(across, up, marks, height)], caption, numbers, size)

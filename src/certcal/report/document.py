@@ -1,0 +1,604 @@
+"""A report as data: what is said about a result, without markup, colours or widths.
+
+A :class:`Report` has a headline, sections and an appendix, each made of blocks. The views (:mod:`certcal.report.views`)
+turn results into reports; three renderers (HTML, terminal, matplotlib) turn reports into what people see. They know
+blocks, not results, and format no number themselves: a :class:`Column` knows how its cells are written and to which
+side they are rounded.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, Protocol, TypeAlias, cast, runtime_checkable
+
+from certcal._checks import InputError
+from certcal._rounding import round_outward, short_text
+from certcal.claims import Bound, Certificate, Estimate
+from certcal.report.charts import Chart
+from certcal.report.numbers import between, brief, number
+from certcal.report.provenance import Provenance
+
+# Shown where there is no value.
+NOTHING = "–"
+# What a page may say about itself, in this order; further fields follow.
+ABOUT = ("model", "version", "owner", "data", "period")
+
+
+@runtime_checkable
+class HasText(Protocol):
+    """A claim or any other value that knows how it is printed."""
+
+    @property
+    def text(self) -> str:
+        """The value as printed."""
+        ...
+
+
+@dataclass(frozen=True)
+class Strong:
+    """A cell that stands out."""
+
+    text: str
+
+
+@dataclass(frozen=True, eq=False)
+class Picture:
+    """A small image in a cell: pixels (height and width, or with one or three channels) and what it shows in words."""
+
+    pixels: Any
+    text: str
+
+
+Cell: TypeAlias = "str | float | tuple[float, float] | HasText | None"
+
+_SIGNS = {"upper": "≤", "lower": "≥"}
+
+
+@dataclass(frozen=True)
+class Column:
+    """How the cells below a head are written.
+
+    Attributes
+    ----------
+    head
+        What the column shows; a side adds "≤" or "≥".
+    kind
+        "text"; "estimate" (four decimals), "brief" (three), "count", "bound" (rounded outward to the side), "level" (a
+        radius or a probability, rounded to the side), "percent" or "interval" (a pair, rounded outward).
+    side
+        "upper" or "lower" for what holds on one side.
+    priority
+        0 is always shown; of the others the largest is the first that a narrow terminal leaves out.
+    """
+
+    head: str
+    kind: str = "text"
+    side: str | None = None
+    priority: int = 0
+
+    @property
+    def title(self) -> str:
+        """The head with the side on which its numbers hold."""
+        return f"{self.head}\u00a0{_SIGNS[self.side]}" if self.side is not None else self.head
+
+    @property
+    def is_number(self) -> bool:
+        """Whether the cells are numbers, which are aligned at their right."""
+        return self.kind != "text"
+
+    def text(self, cell: Cell) -> str:
+        """A cell as it is printed everywhere.
+
+        Examples
+        --------
+        >>> Column("ECE", "estimate").text(0.03978), Column("ECE", "bound", "upper").text(0.03971)
+        ('0.0398', '0.0398')
+        >>> Column("samples", "count").text(12_000), Column("ECE", "bound", "upper").text(None)
+        ('12,000', '–')
+        """
+        if cell is None:
+            return NOTHING
+        if isinstance(cell, str):
+            return cell
+        if isinstance(cell, HasText):
+            return cell.text
+        if isinstance(cell, tuple):
+            return between(*cell, 4)
+        return _WRITTEN[self.kind](cell, self.side or "upper")
+
+
+_WRITTEN: Mapping[str, Callable[[float, str], str]] = {
+    "text": lambda value, _: f"{value:g}",
+    "count": lambda value, _: f"{int(value):,}",
+    "estimate": lambda value, _: number(value),
+    "brief": lambda value, _: brief(value),
+    "bound": lambda value, side: "undefined" if math.isnan(value) else round_outward(value, side),
+    "level": lambda value, side: short_text(value, side),
+    "percent": lambda value, _: "undefined" if math.isnan(value) else f"{100 * value:.1f}",
+    "interval": lambda value, _: number(value),
+}
+
+
+@dataclass(frozen=True)
+class Heading:
+    """A row of a table that says what the rows below are about."""
+
+    text: str
+
+
+@dataclass(frozen=True)
+class Table:
+    """Rows below columns.
+
+    Attributes
+    ----------
+    columns
+        Of which the first heads each row.
+    rows
+        Cells in the columns' order, or a :class:`Heading`.
+    caption
+        What the table shows.
+    note
+        A sentence below it.
+    fit
+        What a narrow terminal does: "drop" columns by their priority, or "split" the table into several below each
+        other, with the first column in each.
+    choice
+        Key of a :class:`Choice` and, by the place of a row, the frame that belongs to it: the row stands out while that
+        frame is chosen.
+    most
+        Rows that are shown; the others are only in the numbers for machines.
+    """
+
+    columns: Sequence[Column]
+    rows: Sequence[Sequence[Cell] | Heading]
+    caption: str = ""
+    note: str = ""
+    fit: str = "drop"
+    choice: tuple[str, Mapping[int, int]] | None = None
+    most: int = 200
+
+    def texts(self) -> list[list[str] | Heading]:
+        """Every cell as it is printed, without the rows beyond ``most``."""
+        return [
+            row
+            if isinstance(row, Heading)
+            else [column.text(cell) for column, cell in zip(self.columns, row, strict=True)]
+            for row in self.rows[: self.most]
+        ]
+
+    @property
+    def rest(self) -> str:
+        """A sentence about rows that are not shown; empty when all are."""
+        left = len(self.rows) - self.most
+        return f"{left:,} further row{'s are' if left > 1 else ' is'} in the JSON only." if left > 0 else ""
+
+
+@dataclass(frozen=True)
+class Text:
+    """A paragraph. Looks are "plain", "note" (smaller), "warning" and "code"."""
+
+    text: str
+    look: str = "plain"
+
+
+@dataclass(frozen=True)
+class Listing:
+    """Sentences, each on a line of its own; those beyond ``most`` are only in the numbers for machines."""
+
+    items: Sequence[str]
+    most: int = 200
+
+
+@dataclass(frozen=True)
+class Facts:
+    """Names and what they stand for, such as settings."""
+
+    pairs: Sequence[tuple[str, str]]
+    caption: str = ""
+
+
+@dataclass(frozen=True)
+class KeyNumber:
+    """One number in large type: what it is, its text, and remarks below it."""
+
+    name: str
+    text: str
+    remarks: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class KeyNumbers:
+    """A few numbers in large type."""
+
+    numbers: Sequence[KeyNumber]
+    note: str = ""
+
+
+@dataclass(frozen=True)
+class Claim:
+    """One claim: a sentence with its number, then its probability, its assumptions and its settings.
+
+    Attributes
+    ----------
+    kind
+        "Estimate", "Bound", "Certificate" or "Worst case".
+    sentence
+        At most thirty words, with the number.
+    value
+        The number as text, in large type; may be empty.
+    probability
+        How often the claim may fail, and over what.
+    assumptions
+        What the claim rests on.
+    settings
+        Names and texts.
+    terms
+        What the number adds up to.
+    meaning
+        What the number is, for those who do not know its name.
+    """
+
+    kind: str
+    sentence: str
+    value: str = ""
+    probability: str = ""
+    assumptions: tuple[str, ...] = ()
+    settings: Mapping[str, str] = field(default_factory=dict[str, str])
+    terms: Table | None = None
+    meaning: str = ""
+
+    @classmethod
+    def of(cls, claim: Any, what: str, *, over: str = "", meaning: str = "", settings: bool = True) -> Claim:
+        """A claim of the library as a block.
+
+        Parameters
+        ----------
+        claim
+            An Estimate, Bound, Certificate or worst case.
+        what
+            What the number is, as the beginning of a sentence: "ECE in 15 bins".
+        over
+            What it holds for, as its end: "on these 200 samples".
+        meaning
+            What such a number is.
+        settings
+            Whether its settings are listed.
+
+        Examples
+        --------
+        >>> bound = Bound("ece", 0.08121, "upper", 0.05, 1000, ("samples are independent",))
+        >>> said = Claim.of(bound, "The calibration error", over="in the population")
+        >>> said.sentence
+        'The calibration error is at most 0.0813 in the population.'
+        >>> said.probability
+        'Fails with probability at most 0.05 over the draw of 1,000 samples.'
+        """
+        relation = relation_of(claim)
+        text = text_of(claim)
+        sentence = " ".join(filter(None, (what, "is", relation, text, over))) + "."
+        terms = getattr(claim, "terms", None)
+        return cls(
+            kind_of(claim),
+            sentence,
+            f"{relation} {text}".strip(),
+            probability_of(claim),
+            assumptions_of(claim),
+            settings_of(claim) if settings else {},
+            terms_table(claim) if terms else None,
+            meaning,
+        )
+
+
+def kind_of(claim: Any) -> str:
+    """What a claim is, in a word or two: the kinds never convert into each other.
+
+    Examples
+    --------
+    >>> kind_of(Estimate("ece", 0.1, 9))
+    'Estimate'
+    """
+    kinds = {"Estimate": Estimate, "Bound": Bound, "Certificate": Certificate}
+    return next((name for name, kind in kinds.items() if isinstance(claim, kind)), "Worst case")
+
+
+def text_of(claim: Any) -> str:
+    """The claim's number as it is printed everywhere.
+
+    Examples
+    --------
+    >>> text_of(Estimate("ece", 0.03978, 100)), text_of(Bound("ece", 0.08121, "upper", 0.05, 9, ()))
+    ('0.0398', '0.0813')
+    """
+    return number(claim.value) if isinstance(claim, Estimate) else str(claim.text)
+
+
+def relation_of(claim: Any) -> str:
+    """How the number is to be read: "at most", "at least", or nothing for an estimate."""
+    if isinstance(claim, Estimate) or math.isnan(claim.value):
+        return ""
+    side = getattr(claim, "side", None) or {"highest": "upper", "lowest": "lower"}[claim.extreme]
+    return "at most" if side == "upper" else "at least"
+
+
+def probability_of(claim: Any) -> str:
+    """How often a claim may fail, and over what."""
+    if isinstance(claim, Bound):
+        drawn = f"{claim.n:,} sample{'' if claim.n == 1 else 's'}"
+        return f"Fails with probability at most {short_text(claim.delta, 'upper')} over the draw of {drawn}."
+    if isinstance(claim, Certificate):
+        level = short_text(claim.ledger.spent, "upper")
+        return f"Fails with probability at most {level} over the noise." if claim.ledger.spent else "Cannot fail."
+    if isinstance(claim, Estimate):
+        return "An estimate from these samples, not a guarantee about others."
+    return "Exact where every confidence lies inside its interval."
+
+
+def assumptions_of(claim: Any) -> tuple[str, ...]:
+    """What a claim rests on, one per entry."""
+    if isinstance(claim, Estimate):
+        return ()
+    given = getattr(claim, "assumptions", None)
+    return tuple(given) if given is not None else ("every confidence lies inside its given interval",)
+
+
+def settings_of(claim: Any) -> dict[str, str]:
+    """The settings of a claim as texts; levels are rounded to the safe side."""
+    found: dict[str, str] = {}
+    for key, value in getattr(claim, "settings", {}).items():
+        if isinstance(value, float):
+            text = short_text(value, "upper") if key.startswith(("alpha", "delta")) else f"{value:.6g}"
+        else:
+            text = ", ".join(map(str, cast("list[Any]", value))) if isinstance(value, list | tuple) else str(value)
+        found[key.replace("_", " ")] = text if len(text) <= 200 else f"{text[:200]} …"
+    return found
+
+
+def terms_table(bound: Bound) -> Table:
+    """What a bound adds up to, each term rounded in the bound's own direction."""
+    return Table(
+        (Column("term"), Column("value", "bound", bound.side)), list(bound.terms.items()), "Terms of the bound"
+    )
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """A claim held against a limit that was given beforehand."""
+
+    passed: bool
+    text: str
+
+
+def verdict(claim: Any, limit: float) -> Verdict:
+    """Whether a number is within a limit: for a guarantee, whether that is shown; for an estimate, whether it seems so.
+
+    Examples
+    --------
+    >>> verdict(Bound("ece", 0.04, "upper", 0.05, 1000, ()), 0.05)
+    Verdict(passed=True, text='Pass: at most 0.0400 is within the limit of 0.05.')
+    >>> verdict(Estimate("ece", 0.08, 1000), 0.05).text
+    'Fail: 0.0800 (an estimate) exceeds the limit of 0.05.'
+    """
+    value, text, at = float(claim.value), text_of(claim), f"{limit:g}"
+    if isinstance(claim, Estimate):
+        if math.isnan(value):
+            return Verdict(False, f"Undecided: the estimate is undefined, so it cannot be held against {at}.")
+        relation = "is within" if value <= limit else "exceeds"
+        return Verdict(
+            value <= limit,
+            f"{'Pass' if value <= limit else 'Fail'}: {text} (an estimate) {relation} the limit of {at}.",
+        )
+    if value <= limit:
+        return Verdict(True, f"Pass: at most {text} is within the limit of {at}.")
+    return Verdict(False, f"Not shown: at most {text} does not establish the limit of {at}.")
+
+
+@dataclass(frozen=True)
+class Figures:
+    """Charts beside each other where there is room, in as many rows as are needed."""
+
+    charts: Sequence[Chart]
+    note: str = ""
+
+
+@dataclass(frozen=True)
+class Beside:
+    """Blocks at the side of a chart where there is room, below it where there is none."""
+
+    chart: Chart
+    blocks: Sequence[Block]
+
+
+@dataclass(frozen=True)
+class Choice:
+    """Several prepared states of which one is shown, chosen with a slider. Nothing is computed when it moves.
+
+    Attributes
+    ----------
+    key
+        A name of our own making; :class:`~certcal.report.charts.Cursor` and ``Table.choice`` refer to it.
+    label
+        What is chosen.
+    names
+        What each state is called.
+    start
+        The state that is shown first, and the only one that terminals and figures show.
+    frames
+        Blocks of each state.
+    """
+
+    key: str
+    label: str
+    names: Sequence[str]
+    start: int
+    frames: Sequence[Sequence[Block]]
+
+
+@dataclass(frozen=True)
+class Details:
+    """Blocks that open on demand; on paper they are open."""
+
+    summary: str
+    blocks: Sequence[Block]
+
+
+@dataclass(frozen=True)
+class Images:
+    """Pictures with their captions."""
+
+    pictures: Sequence[Picture]
+
+
+Block: TypeAlias = (
+    "Text | Listing | Facts | KeyNumbers | Claim | Table | Chart | Figures | Beside | Choice | Details | Images"
+)
+
+
+@dataclass(frozen=True)
+class Section:
+    """Blocks under a heading.
+
+    Attributes
+    ----------
+    title
+        A noun or two.
+    blocks
+        In their order.
+    brief
+        Whether a terminal shows the section without being asked for everything.
+    """
+
+    title: str
+    blocks: Sequence[Block]
+    brief: bool = False
+
+
+@dataclass(frozen=True)
+class Report:
+    """What is said about one result.
+
+    Attributes
+    ----------
+    title
+        What was asked.
+    source, description
+        Where the numbers come from: a name, and a line about it.
+    headline
+        The answer: a claim, and at most three sentences.
+    sections
+        What a reader looks at next.
+    appendix
+        Proofs, settings and near-duplicates, folded on a page.
+    notes
+        What limits the answer; small print below the sections.
+    data
+        The numbers for machines, kept inside a page; ``smaller`` gives less of them, with a sentence about what was
+        left out, where all would make the page too large.
+    about
+        Who and what, optional: model, version, owner, data, period and whatever else a team needs.
+    verdict
+        The claim held against a limit, if one was given.
+    provenance
+        How to make the report again.
+
+    Examples
+    --------
+    >>> report = Report("How many?", [Claim("Estimate", "There are 3.", "3")], [Section("More", [Text("None.")])])
+    >>> print(report.to_text(width=60).splitlines()[0])
+    How many?
+    """
+
+    title: str
+    headline: Sequence[Block]
+    sections: Sequence[Section] = ()
+    appendix: Sequence[Section] = ()
+    source: str = ""
+    description: str = ""
+    notes: Sequence[str] = ()
+    data: Mapping[str, Any] = field(default_factory=dict[str, Any], repr=False)
+    smaller: Sequence[Callable[[], tuple[str, Mapping[str, Any]]]] = field(default=(), repr=False)
+    about: Mapping[str, str] = field(default_factory=dict[str, str])
+    verdict: Verdict | None = None
+    provenance: Provenance | None = None
+
+    def of(self, **changes: Any) -> Report:
+        """The same report with other fields."""
+        return replace(self, **changes)
+
+    def to_html(self) -> str:
+        """One page that is complete in itself."""
+        from certcal.report.html import page
+
+        return page(self)
+
+    def to_text(self, *, width: int = 100, full: bool = False, ascii_only: bool = False) -> str:
+        """As in a terminal without colours: the brief sections, or everything."""
+        from certcal.report._old_terminal import as_text
+
+        return as_text(self, width=width, full=full, ascii_only=ascii_only)
+
+    def charts(self) -> list[Chart]:
+        """Every chart, in its order; of a choice those of its first state."""
+        found: list[Chart] = []
+        for section in (Section("", self.headline), *self.sections, *self.appendix):
+            for block in section.blocks:
+                found += _charts(block)
+        return found
+
+    def plot(self) -> Any:
+        """The charts of the sections as one matplotlib figure."""
+        from certcal.report.mpl import draw
+
+        return draw(self.charts())
+
+    def save(self, path: str | os.PathLike[str], *, force: bool = False) -> Path:
+        """Write the report: a page (.html), a text (.txt) or a figure (.png, .svg, .pdf), whole or not at all.
+
+        Parameters
+        ----------
+        path
+            Where to; its ending decides the form.
+        force
+            Replace an existing file.
+        """
+        from certcal._files import write_bytes
+
+        target = Path(path)
+        ending = target.suffix.lower()
+        if ending in (".html", ".htm"):
+            content = self.to_html().encode(errors="backslashreplace")
+        elif ending == ".txt":
+            content = self.to_text(full=True).encode(errors="backslashreplace")
+        elif ending in (".png", ".svg", ".pdf"):
+            from certcal.report.mpl import rendered
+
+            content = rendered(self.plot(), ending[1:])
+        else:
+            raise InputError(f"{target}: choose one of the endings .html, .txt, .png, .svg, .pdf")
+        write_bytes(target, content, force=force)
+        return target
+
+    def __str__(self) -> str:
+        return self.to_text()
+
+    def _repr_html_(self) -> str:
+        from certcal.report.html import framed
+
+        return framed(self)
+
+
+def _charts(block: Block) -> list[Chart]:
+    if isinstance(block, Chart):
+        return [block]
+    if isinstance(block, Figures):
+        return list(block.charts)
+    if isinstance(block, Beside):
+        return [block.chart]
+    inside = (
+        block.frames[block.start] if isinstance(block, Choice) else block.blocks if isinstance(block, Details) else ()
+    )
+    return [chart for each in inside for chart in _charts(each)]

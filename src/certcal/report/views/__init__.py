@@ -1,0 +1,59 @@
+"""Views: one file per answer, with a function ``view(result, **options)`` that turns it into a report.
+
+The words and the layout of an answer live there and nowhere else. A view may also have ``chart(result)``: the chart, or
+charts, that ``result.plot()`` draws; by default those of the report.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from certcal.report.document import Report, verdict
+from certcal.report.provenance import Provenance
+
+if TYPE_CHECKING:
+    from certcal.result import Result
+
+
+def report(
+    result: Result,
+    *,
+    title: str | None = None,
+    limit: float | None = None,
+    about: Mapping[str, str] | None = None,
+    provenance: Provenance | None = None,
+    **options: Any,
+) -> Report:
+    """The report of any result: its own view, with what all reports share.
+
+    Parameters
+    ----------
+    result
+        The answer.
+    title, limit, about, provenance
+        As for :meth:`certcal.result.Result.report`.
+    options
+        Of its view.
+    """
+    made: Report = import_module(result.view).view(result, **options)
+    claims = result.claims()
+    return replace(
+        made,
+        title=made.title if title is None else title,
+        about=dict(about or {}),
+        verdict=None if limit is None or not claims else verdict(claims[0], limit),
+        provenance=Provenance.here(seeds=result.seeds) if provenance is None else provenance,
+        data=made.data or result.to_dict(),
+    )
+
+
+def plot(result: Result, ax: Any = None) -> Any:
+    """The chart or charts of any result as a matplotlib figure."""
+    from certcal.report.mpl import draw
+
+    module = import_module(result.view)
+    charts = module.charts(result) if hasattr(module, "charts") else report(result).charts()
+    return draw(charts, ax=ax)

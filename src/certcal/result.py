@@ -1,0 +1,150 @@
+"""What every answer of the library has in common: claims, plain values, a table, a report, a figure."""
+
+from __future__ import annotations
+
+import io
+import math
+import os
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from certcal._checks import InputError
+from certcal._csv import CsvWriter
+from certcal._files import write_bytes
+from certcal._json import as_text, for_json
+
+if TYPE_CHECKING:
+    from certcal.report.document import Report
+    from certcal.report.provenance import Provenance
+
+PAGE, PICTURES, NUMBERS = (".html",), (".png", ".svg", ".pdf"), (".json", ".csv")
+
+
+class Result(ABC):
+    """One answer. Everything that is printed, written or drawn of it is derived from here.
+
+    A result is frozen. ``print(result)`` shows it as a terminal does, notebooks show its page, ``save`` writes it in
+    the form that a file's ending names.
+    """
+
+    # Module with a function ``view(result, **options) -> Report``: the words and the layout of this answer.
+    view: ClassVar[str]
+
+    @abstractmethod
+    def claims(self) -> Sequence[Any]:
+        """The estimates, bounds and certificates behind the answer, each with its sentence."""
+
+    @abstractmethod
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values for JSON."""
+
+    @abstractmethod
+    def columns(self) -> Mapping[str, Sequence[Any]]:
+        """The numbers as a table: values by column, one line per claim or sample."""
+
+    @property
+    def seeds(self) -> Mapping[str, int]:
+        """Seeds behind the numbers, by what they were for."""
+        return {}
+
+    @property
+    def sources(self) -> Sequence[str]:
+        """Files and folders that were read."""
+        return ()
+
+    def to_json(self) -> str:
+        """Indented JSON: null for what is undefined, the word for what is infinite."""
+        return as_text(for_json(self.to_dict()))
+
+    def to_csv(self) -> str:
+        """The table as CSV with all digits; empty for what is undefined."""
+        buffer = io.StringIO(newline="")
+        writer = CsvWriter(buffer)
+        columns = self.columns()
+        writer.writerow(columns)
+        for row in zip(*columns.values(), strict=True):
+            writer.writerow(map(_csv_cell, row))
+        return buffer.getvalue()
+
+    def to_arrow(self) -> Any:
+        """The table as a pyarrow Table."""
+        import pyarrow as pa
+
+        return pa.table({name: pa.array(list(values), from_pandas=True) for name, values in self.columns().items()})
+
+    def to_pandas(self) -> Any:
+        """The table as a pandas DataFrame."""
+        try:
+            return import_module("pandas").DataFrame({name: list(values) for name, values in self.columns().items()})
+        except ImportError:
+            raise InputError("to_pandas needs pandas; run: pip install pandas") from None
+
+    def report(
+        self,
+        *,
+        title: str | None = None,
+        limit: float | None = None,
+        about: Mapping[str, str] | None = None,
+        provenance: Provenance | None = None,
+        **options: Any,
+    ) -> Report:
+        """The answer as a report: a page, a text or a figure, whichever it is saved or shown as.
+
+        Parameters
+        ----------
+        title
+            What is written on top; by default what was asked.
+        limit
+            Hold the headline's number against this limit and say whether it passes.
+        about
+            Who and what the report is about: model, version, owner, data, period, or any other names.
+        provenance
+            How the answer came about; by default this process, without a command.
+        options
+            Of this kind of answer.
+        """
+        return import_module("certcal.report.views").report(
+            self, title=title, limit=limit, about=about, provenance=provenance, **options
+        )
+
+    def plot(self, ax: Any = None) -> Any:
+        """The main chart as a matplotlib figure, or drawn into given axes."""
+        return import_module("certcal.report.views").plot(self, ax)
+
+    def save(self, path: str | os.PathLike[str], *, force: bool = False, **options: Any) -> Path:
+        """Write the answer whole, or not at all: .html, .txt, .json, .csv, .png, .svg or .pdf.
+
+        Parameters
+        ----------
+        path
+            Where to; its ending decides the form.
+        force
+            Replace an existing file.
+        options
+            Of :meth:`report`, for a page.
+        """
+        target = Path(path)
+        ending = target.suffix.lower()
+        if ending in NUMBERS:
+            text = self.to_json() if ending == ".json" else self.to_csv()
+            write_bytes(target, text.encode(errors="backslashreplace"), force=force)
+        elif ending in PICTURES:
+            import_module("certcal.report.mpl").save(self.plot(), target, force=force)
+        else:
+            self.report(**options).save(target, force=force)
+        return target
+
+    def __str__(self) -> str:
+        return self.report().to_text()
+
+    def _repr_html_(self) -> str:
+        return self.report()._repr_html_()  # pyright: ignore[reportPrivateUsage]
+
+
+def _csv_cell(value: Any) -> Any:
+    if value is None or (isinstance(value, float) and math.isnan(value)):
+        return ""
+    return repr(float(value)) if isinstance(value, float) else value
