@@ -27,19 +27,26 @@ if TYPE_CHECKING:
         worst_case,
     )
     from certcal.claims import Bound, Certificate, Estimate
-    from certcal.metrics import Measurements, measure
+    from certcal.metrics import Measurements
     from certcal.predictions import Predictions
+    from certcal.result import Result
+    from certcal.verbs.bound import Bounds, bound
+    from certcal.verbs.measure import Measurement, measure
 
 __version__ = "0.1.0"
 
 __all__ = [
     "Bound",
+    "Bounds",
     "Certificate",
     "Estimate",
     "InputError",
+    "Measurement",
     "Measurements",
     "Predictions",
+    "Result",
     "binning",
+    "bound",
     "bounds",
     "calibrators",
     "claims",
@@ -56,11 +63,15 @@ __all__ = [
 
 _HOMES = {
     "Bound": "certcal.claims",
+    "Bounds": "certcal.verbs.bound",
     "Certificate": "certcal.claims",
     "Estimate": "certcal.claims",
+    "Measurement": "certcal.verbs.measure",
     "Measurements": "certcal.metrics",
     "Predictions": "certcal.predictions",
-    "measure": "certcal.metrics",
+    "Result": "certcal.result",
+    "bound": "certcal.verbs.bound",
+    "measure": "certcal.verbs.measure",
 }
 _ROOMS = frozenset(
     {

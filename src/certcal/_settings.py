@@ -25,8 +25,8 @@ class Spec:
     help
         A phrase for people, such as "Number of bins".
     kind
-        "whole", "number", "share" (between 0 and 1), "failure" (a probability of failing), "level" (of an interval),
-        "size" (bytes), "flag", "word", "text" or "file".
+        "whole", "number", "positive", "share" (between 0 and 1), "failure" (a probability of failing), "level" (of an
+        interval), "size" (bytes), "flag", "word", "text" or "file".
     many
         Whether several values may be given.
     least, most
@@ -35,6 +35,8 @@ class Spec:
         Words that are allowed.
     zero
         Whether 0 is allowed beside the range.
+    optional
+        Whether None is allowed.
     metavar
         What stands for the value in the help.
     flag
@@ -48,6 +50,7 @@ class Spec:
     most: float = math.inf
     choices: tuple[str, ...] = ()
     zero: bool = False
+    optional: bool = False
     metavar: str | None = None
     flag: str | None = None
 
@@ -85,9 +88,9 @@ class Settings:
     def __post_init__(self) -> None:
         for each in fields(self):
             value = getattr(self, each.name)
-            if value is None and each.default is None:
-                continue
             spec: Spec = each.metadata["spec"]
+            if value is None and (spec.optional or each.default is None):
+                continue
             if spec.many:
                 values = (
                     [value] if isinstance(value, str) or not isinstance(value, Sequence) else list(cast("Any", value))
@@ -152,6 +155,15 @@ def _number(value: Any, spec: Spec) -> float:
     return number
 
 
+def _positive(value: Any, spec: Spec) -> float:
+    number = _number(value, Spec("", "number"))
+    if not (number > 0 or (spec.zero and number == 0)):
+        raise _RefusedError(f"{number:g} is not a number {'from' if spec.zero else 'above'} 0")
+    if number > spec.most:
+        raise _RefusedError(f"{number:g} is too large; choose at most {spec.most:g}")
+    return number
+
+
 def _share(value: Any, spec: Spec) -> float:
     number = _number(value, Spec("", "number"))
     if not (0 < number < 1 or (spec.zero and number == 0)):
@@ -200,6 +212,7 @@ def _word(value: Any, spec: Spec) -> Any:
 _KINDS: dict[str, Callable[[Any, Spec], Any]] = {
     "whole": _whole,
     "number": _number,
+    "positive": _positive,
     "share": _share,
     "failure": _failure,
     "level": _level,

@@ -16,7 +16,7 @@ import certcal
 from certcal._text import printable
 from certcal.claims import Estimate, Interval
 from certcal.metrics import reliability
-from certcal.report._names import NAMES, in_sections
+from certcal.report.names import NAMES, in_sections
 from certcal.report._old_terminal import ReliabilityDiagram, comparison, interval, metrics_table, number
 
 RNG = np.random.default_rng(2)

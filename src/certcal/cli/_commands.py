@@ -59,8 +59,26 @@ class ExampleCommand(click.Command):
         extra = super().parse_args(ctx, args)
         if extra and not ctx.resilient_parsing:
             takes = " ".join(self.collect_usage_pieces(ctx)[1:]) or "options only"
-            ctx.fail(f"{extra[0]!r} is too much; {ctx.command_path} takes {takes}")
+            ctx.fail(f"unexpected argument {extra[0]!r}; {ctx.command_path} takes {takes}")
         return extra
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run the command; an error of the library that names an argument names the option instead."""
+        from certcal._checks import InputError
+
+        try:
+            return super().invoke(ctx)
+        except InputError as error:
+            if error.argument is None:
+                raise
+            raise InputError(error.said(self._spelled(error.argument))) from error
+
+    def _spelled(self, argument: str) -> str:
+        """The option that sets an argument of a verb; the argument itself where there is none."""
+        for each in self.params:
+            if each.name == argument:
+                return max(each.opts, key=len) if isinstance(each, click.Option) else each.human_readable_name
+        return argument
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the options under their headings, all aligned."""

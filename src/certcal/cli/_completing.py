@@ -43,6 +43,6 @@ def complete_metrics(ctx: click.Context, param: click.Parameter, incomplete: str
     >>> complete_metrics(click.Context(click.Command("measure")), click.Option(["--metric"]), "smooth")
     ['smooth_ece']
     """
-    from certcal.report._names import NAMES
+    from certcal.report.names import NAMES
 
     return [name for name in NAMES if name.startswith(incomplete)]

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from certcal._checks import InputError
 from certcal.cli._parse import nearest
 from certcal.predictions import Predictions
-from certcal.report._names import NAMES
+from certcal.report.names import NAMES
 from certcal.report.results import BRACKETS, Part
 
 if TYPE_CHECKING:

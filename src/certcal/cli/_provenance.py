@@ -43,6 +43,8 @@ def provenance(results: Any, sources: Iterable[str | Path]) -> Provenance:
 
 
 def _seeds(results: Any) -> dict[str, int]:
+    if hasattr(results, "seeds"):
+        return dict(results.seeds)
     if isinstance(results, MeasuredResults) and results.conventions.get("bootstrap"):
         return {"bootstrap": results.conventions["seed"]}
     if isinstance(results, CertifiedResults) and "run" in results.about:

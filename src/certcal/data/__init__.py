@@ -13,19 +13,22 @@ from certcal.data._inputs import Inputs
 from certcal.data._interval_files import NOISE_NAMES, IntervalOrigin, intervals_as_parquet
 from certcal.data._interval_layout import IntervalLayout, resolve_interval_columns
 from certcal.data._intervals import IntervalPart, IntervalTable, read_intervals
-from certcal.data._layout import Layout, Overrides, resolve_columns
+from certcal.data._layout import OPTIONS, Layout, Overrides, resolve_columns
 from certcal.data._open import open_table
+from certcal.data._pieces import DoesNotFit, natural_order
 from certcal.data._read import LoadedTable, PredictionStream, load_table, read_predictions
 from certcal.data._scores import LoadedScores, load_scores
 from certcal.data._sources import read_split
 from certcal.data._split import Parts, Split
-from certcal.data._table import Chunks, Column, Table
+from certcal.data._table import Chunks, Column, Table, physical_memory
 from certcal.data._trained import Embedded, EmbeddedNetwork, naive_bayes, noisy_network
 
 __all__ = [
     "NOISE_NAMES",
+    "OPTIONS",
     "Chunks",
     "Column",
+    "DoesNotFit",
     "Embedded",
     "EmbeddedNetwork",
     "Family",
@@ -50,8 +53,10 @@ __all__ = [
     "load_scores",
     "load_table",
     "naive_bayes",
+    "natural_order",
     "noisy_network",
     "open_table",
+    "physical_memory",
     "read_idx",
     "read_inputs",
     "read_intervals",

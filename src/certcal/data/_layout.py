@@ -277,7 +277,7 @@ class Resolver:
         return name
 
     def _missing(self, role: str, name: str) -> InputError:
-        return InputError(f"--{role}: there is no column {name!r}{self.listing(name)}")
+        return InputError(f"there is no column {name!r}{self.listing(name)}", argument=role)
 
     def _refuse_with(self, role: str, *others: str) -> None:
         for other in others:

@@ -6,8 +6,10 @@ import os
 from difflib import get_close_matches
 from itertools import islice
 from pathlib import Path
+from typing import Any
 
 from certcal._checks import InputError
+from certcal.data._memory import MemoryTable, is_table
 from certcal.data._table import Table
 
 _TEXT = (".csv", ".tsv", ".txt", ".csv.gz", ".tsv.gz", ".csv.zst", ".tsv.zst", ".csv.bz2", ".tsv.bz2")
@@ -17,8 +19,8 @@ ENDINGS = (*_TEXT, *_PARQUET, *_ARROW, ".npz")
 FORMATS = "Parquet (.parquet), CSV (.csv, .tsv, also .gz), npz (.npz) or Arrow (.feather, .arrow)"
 
 
-def open_table(path: str | os.PathLike[str]) -> Table:
-    r"""Open a table of predictions: Parquet, CSV or TSV, npz, Feather or Arrow.
+def open_table(path: str | os.PathLike[str] | Any) -> Table:
+    r"""Open a table: Parquet, CSV or TSV, npz, Feather or Arrow, or one in memory (pandas, polars, pyarrow, a mapping).
 
     The file is treated as hostile: nothing is unpickled, sizes are checked before memory is asked for, and whatever
     is wrong with it is reported as an :class:`certcal.InputError` of one sentence.
@@ -26,7 +28,7 @@ def open_table(path: str | os.PathLike[str]) -> Table:
     Parameters
     ----------
     path
-        The file.
+        The file, or a table in memory.
 
     Returns
     -------
@@ -47,6 +49,8 @@ def open_table(path: str | os.PathLike[str]) -> Table:
     [1, 1]
     >>> folder.cleanup()
     """
+    if is_table(path):
+        return MemoryTable(path)
     file = Path(path)
     head, tail = file_ends(file)
     name = file.name.lower()

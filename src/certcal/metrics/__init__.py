@@ -12,7 +12,7 @@ from certcal.metrics._cumulative import ks_error, kuiper_error
 from certcal.metrics._kde import kde_ece
 from certcal.metrics._measure import STUDY_BINS, Measurements, measure
 from certcal.metrics._mmce import mmce
-from certcal.metrics._passes import Survey, measure_stream, reliability_stream, survey_stream
+from certcal.metrics._passes import Survey, check_bins, measure_stream, reliability_stream, survey_stream
 from certcal.metrics._reliability import Reliability, reliability
 from certcal.metrics._scores import (
     BrierDecomposition,
@@ -42,6 +42,7 @@ __all__ = [
     "bootstrap",
     "brier_decomposition",
     "brier_score",
+    "check_bins",
     "classwise_ece",
     "classwise_equal_mass_ece",
     "debiased_ece",

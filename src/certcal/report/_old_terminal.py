@@ -15,7 +15,7 @@ from rich.text import Text
 
 from certcal._text import printable
 from certcal.claims import Estimate, short_text
-from certcal.report._names import HEADLINES, SHORT, in_sections, label
+from certcal.report.names import HEADLINES, SHORT, in_sections, label
 from certcal.report.numbers import bins_text, interval, number
 
 if TYPE_CHECKING:

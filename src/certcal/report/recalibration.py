@@ -17,8 +17,8 @@ from certcal.calibrators import Judged, JudgedAt, Recalibration
 from certcal.calibrators._predictions import PredictionRecalibration
 from certcal.calibrators._verdict import verdict
 from certcal.claims import Bound, Estimate
-from certcal.report._names import label
 from certcal.report._old_terminal import frame
+from certcal.report.names import label
 from certcal.report.numbers import number
 
 CLEAN = {"brier_score": "Brier", "ece": "ECE", "auroc": "AUROC"}

@@ -9,11 +9,11 @@ from typing import Any
 from certcal._html import Raw, element, join
 from certcal._text import counted
 from certcal.claims import Estimate
-from certcal.report._names import label
+from certcal.report.explained import remarks_on
+from certcal.report.names import label
 from certcal.report.numbers import bins_text, number
 from certcal.report.page._claims import Claim, card, how_computed, key_numbers
 from certcal.report.page._diagrams import counts_of, reliability_figure, reliability_legend
-from certcal.report.page._explained import remarks_on
 from certcal.report.page._pieces import note, row, scrolling, shown, unbroken
 from certcal.report.page._skeleton import Page, Section, document
 from certcal.report.provenance import Provenance

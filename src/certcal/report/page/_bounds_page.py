@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from certcal._html import Raw, element, join
 from certcal.claims import Bound, short_text
 from certcal.report.bounds import bound_name
+from certcal.report.explained import CALIBRATION_ERROR
 from certcal.report.page._claims import Claim, card, how_computed, relation
 from certcal.report.page._curves import STACK, terms_figure
-from certcal.report.page._explained import CALIBRATION_ERROR
 from certcal.report.page._pieces import beside, clipped, note, shown, unbroken
 from certcal.report.page._skeleton import Page, Section, document
 from certcal.report.provenance import Provenance

@@ -9,10 +9,10 @@ from typing import Any, cast
 from certcal._html import Child, Raw, element, join, table
 from certcal.binning import BinTable
 from certcal.claims import Bound
+from certcal.report.explained import CALIBRATION_ERROR, CERTIFIED
 from certcal.report.page._claims import Claim, at_most, card, how_computed, key_numbers
 from certcal.report.page._curves import BETWEEN, curves, terms_figure
 from certcal.report.page._diagrams import reliability_legend, reliability_states
-from certcal.report.page._explained import CALIBRATION_ERROR, CERTIFIED
 from certcal.report.page._frames import chosen, marked_row, slider
 from certcal.report.page._information import TITLE, information_part
 from certcal.report.page._pieces import beside, clipped, figure, note, row, scrolling, shown, unbroken

@@ -11,11 +11,11 @@ from certcal._text import counted
 from certcal.calibrators import JudgedAt, Recalibration
 from certcal.calibrators._verdict import verdict
 from certcal.claims import Certificate, short_text
+from certcal.report.explained import CALIBRATION_ERROR, CERTIFIED, remarks_on
 from certcal.report.numbers import number
 from certcal.report.page._claims import Claim, card, how_computed, key_numbers
 from certcal.report.page._curves import terms_figure
 from certcal.report.page._diagrams import MOST_BARS, MOST_SIGNS, counts_of, reliability_legend, reliability_states
-from certcal.report.page._explained import CALIBRATION_ERROR, CERTIFIED, remarks_on
 from certcal.report.page._frames import chosen, slider
 from certcal.report.page._intervals_page import NAMES
 from certcal.report.page._pieces import clipped, figure, note, row, scrolling, shown, unbroken

@@ -11,10 +11,10 @@ from numpy.typing import NDArray
 from certcal._checks import InputError
 from certcal._html import Child, Raw, definition_list, element, join
 from certcal.claims import round_outward
+from certcal.report.explained import CALIBRATION_ERROR, CERTIFIED
 from certcal.report.page._claims import Claim, at_most, card, how_computed, key_numbers, ledger_table
 from certcal.report.page._curves import terms_figure
 from certcal.report.page._diagrams import MOST_BARS
-from certcal.report.page._explained import CALIBRATION_ERROR, CERTIFIED
 from certcal.report.page._frames import MOST_FRAMES, chosen, marked_row
 from certcal.report.page._information import TITLE, information_part
 from certcal.report.page._intervals_page import MOST_LINES, NAMES, methods_section

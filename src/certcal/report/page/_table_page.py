@@ -10,12 +10,12 @@ from typing import Any
 from certcal._html import Child, Raw, element, join, table
 from certcal._text import counted
 from certcal.claims import Estimate, short_text
-from certcal.report._names import HEADLINES, SHORT, in_sections, label
+from certcal.report.explained import CALIBRATION_ERROR, remarks_on
+from certcal.report.names import HEADLINES, SHORT, in_sections, label
 from certcal.report.numbers import INTERVALS, bins_text, interval, number
 from certcal.report.page._bounds_page import bounds_part, lead_of
 from certcal.report.page._claims import Claim, card, how_computed, key_numbers
 from certcal.report.page._diagrams import bins_table, counts_of, reliability_figure
-from certcal.report.page._explained import CALIBRATION_ERROR, remarks_on
 from certcal.report.page._pieces import beside, clipped, details, note, row, scrolling, shown
 from certcal.report.page._skeleton import Page, Section, document
 from certcal.report.provenance import Provenance

@@ -1,0 +1,228 @@
+"""What every command does with its result: files, JSON or a view in the terminal, and MLflow."""
+
+from __future__ import annotations
+
+import functools
+import sys
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+
+from certcal._checks import InputError
+from certcal._files import refuse_overwriting
+from certcal._settings import Spec
+from certcal.cli._mlflow import log_if_asked, mlflow_option
+from certcal.cli._progress import be_quiet, tell
+from certcal.cli.options import Typed, option, options
+from certcal.result import NUMBERS, PAGE, PICTURES, Result
+
+Decorated = TypeVar("Decorated", bound=Callable[..., Any])
+
+OUTPUT = "Output"
+DRAWN = (*PAGE, *PICTURES, *NUMBERS)
+WRITTEN = (*PAGE, *NUMBERS)
+_KINDS = {
+    ".html": "a page (.html)",
+    ".png": "a figure (.png .svg .pdf)",
+    ".json": "numbers (.json .csv)",
+    ".parquet": "intervals (.parquet)",
+}
+
+
+@dataclass
+class Output:
+    """Where a command's result goes.
+
+    Attributes
+    ----------
+    endings
+        Kinds of files that the command writes.
+    as_json
+        Print JSON instead of a view for people.
+    files
+        Files to write.
+    force
+        Whether existing files may be replaced.
+    full
+        Whether the terminal shows everything.
+    diagrams
+        Whether the terminal draws diagrams.
+    page
+        Options of the report: title, limit, about.
+    """
+
+    endings: Sequence[str]
+    as_json: bool
+    files: tuple[str, ...]
+    force: bool
+    full: bool = False
+    diagrams: bool = True
+    page: dict[str, Any] = field(default_factory=dict[str, Any])
+    paths: list[Path] = field(default_factory=list[Path])
+    _sources: list[Path] = field(default_factory=list[Path])
+
+    def check(self, *sources: str | Path) -> None:
+        """Refuse what could not be written later, before anything is computed.
+
+        Parameters
+        ----------
+        sources
+            Files and folders that are read: nothing replaces them, or is written into them.
+        """
+        self._sources = [Path(each) for each in sources]
+        self.paths = [Path(name) for name in self.files]
+        for path in self.paths:
+            ending = path.suffix.lower()
+            if ending not in self.endings:
+                raise InputError(f"-o {path}: choose one of the endings {', '.join(self.endings)}")
+            if ending in PICTURES and find_spec("matplotlib") is None:
+                raise InputError(f"-o {path}: pictures need matplotlib; run: pip install 'certcal[report]'")
+            for source in self._sources:
+                if source.is_dir() and path.resolve().is_relative_to(source.resolve()):
+                    what = "the run" if (source / "manifest.json").exists() else f"{source}, which is read"
+                    raise InputError(f"-o {path}: this is inside {what}; choose another folder")
+                if path.exists() and source.exists() and path.samefile(source):
+                    raise InputError(f"-o {path}: this is the file being read; choose another name")
+            refuse_overwriting(path, force=self.force)
+        if len({path.resolve() for path in self.paths}) < len(self.paths):
+            raise InputError("-o names the same file twice; give each file once")
+
+    def emit(self, result: Result, *, sources: Iterable[str | Path] | None = None, **report: Any) -> None:
+        """Write the files, print the result, say what was written, and log to MLflow if that was asked.
+
+        Parameters
+        ----------
+        result
+            What the verb returned.
+        sources
+            What was read, for what a page says of its origin; by default what :meth:`check` was told.
+        report
+            Further options of this result's report.
+        """
+        read = self._sources if sources is None else [Path(each) for each in sources]
+        for path in self.paths:
+            page = path.suffix.lower() in PAGE
+            told = {**self.page, **report, "provenance": _provenance(result, read)} if page else {}
+            result.save(path, force=self.force, **told)
+        if self.as_json:
+            click.echo(result.to_json(), nl=False)
+        else:
+            from certcal.report.terminal import make_console, render
+
+            made = result.report(**self.page, **report)
+            render(made, make_console(sys.stdout), full=self.full, diagrams=self.diagrams)
+        for path in self.paths:
+            tell(f"wrote {path}")
+        log_if_asked(result, self.paths)
+
+
+def _provenance(result: Result, sources: Sequence[Path]) -> Any:
+    from certcal.cli._provenance import provenance
+
+    return provenance(result, [path for path in sources if path.exists()])
+
+
+def _about(ctx: click.Context, param: click.Parameter, values: Iterable[str]) -> dict[str, str]:
+    """Turn ``owner=Risk team`` into a field of the page."""
+    found: dict[str, str] = {}
+    for text in values:
+        name, equals, value = text.partition("=")
+        if not (equals and name.strip() and value.strip()):
+            raise click.BadParameter(f"{text!r} is not NAME=VALUE, such as owner='Risk team'", ctx, param)
+        found[name.strip()] = value.strip()
+    return found
+
+
+def output_options(
+    endings: Sequence[str] = WRITTEN,
+    *,
+    detail: bool = True,
+    mlflow: bool = True,
+    what: str = "Also write",
+    files: Mapping[str, str] | None = None,
+) -> Callable[[Decorated], Decorated]:
+    """Options of what a command writes and prints; its function gets them as one argument, ``output``.
+
+    Parameters
+    ----------
+    endings
+        Kinds of files that it writes.
+    detail
+        Whether there is more to show than the terminal shows by default.
+    mlflow
+        Whether its numbers can be logged to MLflow.
+    what
+        How the help of ``-o`` begins.
+    files
+        What kinds of files are called in the help, where they have other names than usual.
+    """
+    named = {**_KINDS, **(files or {})}
+    kinds = [text for ending, text in named.items() if ending in endings]
+    listed = " or ".join(filter(None, (", ".join(kinds[:-1]), kinds[-1])))
+    decorators: list[Callable[[Any], Any]] = []
+    if detail:
+        decorators.append(option(OUTPUT, "--explain", is_flag=True, help="Show everything, definitions included."))
+        decorators.append(option(OUTPUT, "--no-diagram", is_flag=True, help="Leave out diagrams."))
+    if PAGE[0] in endings:
+        limit = Typed(Spec("", "number"))
+        text = "Limit of the headline's number; says whether it passes."
+        decorators += [
+            option(OUTPUT, "--limit", type=limit, metavar="X", help=text),
+            option(OUTPUT, "--title", metavar="TEXT", help="Title of the page."),
+            option(
+                OUTPUT,
+                "--about",
+                multiple=True,
+                callback=_about,
+                metavar="NAME=TEXT",
+                help="Field of the page, such as model, version, owner, data or period; repeatable.",
+            ),
+        ]
+    decorators += [
+        option(OUTPUT, "--json", "as_json", is_flag=True, help="Print JSON with all digits."),
+        option(
+            OUTPUT,
+            "-o",
+            "--output",
+            "outputs",
+            multiple=True,
+            metavar="FILE",
+            type=click.Path(),
+            help=f"{what} {listed}; repeatable.",
+        ),
+        option(OUTPUT, "--force", is_flag=True, help="Replace existing files."),
+        option(
+            OUTPUT,
+            "-q",
+            "--quiet",
+            is_flag=True,
+            expose_value=False,
+            callback=be_quiet,
+            help="Print nothing but errors on standard error.",
+        ),
+    ]
+    if mlflow:
+        decorators.append(mlflow_option)
+
+    def decorate(command: Decorated) -> Decorated:
+        @functools.wraps(command)
+        def call(**given: Any) -> Any:
+            page = {name: given.pop(name) for name in ("title", "limit", "about") if name in given}
+            output = Output(
+                endings,
+                given.pop("as_json"),
+                given.pop("outputs"),
+                given.pop("force"),
+                full=given.pop("explain", False),
+                diagrams=not given.pop("no_diagram", False),
+                page={name: value for name, value in page.items() if value},
+            )
+            return command(output=output, **given)
+
+        return options(*decorators)(call)  # pyright: ignore[reportReturnType]
+
+    return decorate

@@ -1,0 +1,232 @@
+"""Options of commands, made from the settings of the verbs: one name, one default and one phrase each."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import fields
+from typing import Any, TypeVar
+
+import click
+
+from certcal._settings import Settings, Spec
+from certcal.cli._commands import SectionedOption
+from certcal.cli._completing import complete_columns, complete_metrics
+from certcal.cli._parse import Choice, nearest
+
+Decorated = TypeVar("Decorated", bound=Callable[..., Any])
+Made = TypeVar("Made", bound=Settings)
+
+_METAVARS = {"whole": "N", "number": "X", "positive": "X", "share": "P", "failure": "P", "level": "P", "size": "SIZE"}
+_EXAMPLES = {"share": "0.95", "level": "0.95", "failure": "0.05", "positive": "0.5", "number": "0.5"}
+
+
+def option(section: str, *names: str, **settings: Any) -> Callable[[Decorated], Decorated]:
+    """An option under a heading of the help."""
+    return click.option(*names, cls=SectionedOption, section=section, show_default=False, **settings)
+
+
+def options(*decorators: Callable[[Any], Any]) -> Callable[[Decorated], Decorated]:
+    """Several options, in the order in which the help shows them."""
+
+    def decorate(command: Decorated) -> Decorated:
+        for decorator in reversed(decorators):
+            command = decorator(command)
+        return command
+
+    return decorate
+
+
+def settings_options(
+    cls: type[Settings],
+    section: str,
+    *,
+    only: Collection[str] | None = None,
+    skip: Collection[str] = (),
+    defaults: Mapping[str, Any] | None = None,
+) -> Callable[[Decorated], Decorated]:
+    """An option for each setting of a verb.
+
+    Parameters
+    ----------
+    cls
+        The settings.
+    section
+        Heading of the help.
+    only, skip
+        Names of the settings that get an option here, or that get none.
+    defaults
+        Other defaults than the verb's own, by name.
+    """
+    made: list[Callable[[Any], Any]] = []
+    for each in fields(cls):
+        if each.name in skip or (only is not None and each.name not in only):
+            continue
+        default = (defaults or {}).get(each.name, each.default)
+        made.append(_option(section, each.name, each.metadata["spec"], default))
+    return options(*made)
+
+
+def collected(cls: type[Made], given: dict[str, Any]) -> Made:
+    """The settings of a verb out of a command's values, from which they are taken away."""
+    names = [each.name for each in fields(cls) if each.name in given]
+    return cls(**{name: given.pop(name) for name in names})
+
+
+def _option(section: str, name: str, spec: Spec, default: Any) -> Callable[[Any], Any]:
+    flag = spec.flag or f"--{name.replace('_', '-')}"
+    if spec.kind == "flag":
+        return option(section, flag, name, is_flag=True, default=default, help=spec.help)
+    shown = ", ".join(map(str, default)) if isinstance(default, tuple) else default  # pyright: ignore
+    said = f" Default: {shown:g}." if isinstance(shown, float) else f" Default: {shown}."
+    text = f"{spec.help}{'' if shown in (None, '') else said}"
+    metavar = spec.metavar or _METAVARS.get(spec.kind)
+    if spec.many and metavar and spec.kind != "text":
+        metavar = f"{metavar}[,{metavar}...]"
+    return option(
+        section,
+        flag,
+        name,
+        type=Choice(spec.choices) if spec.kind == "word" and not spec.many else Typed(spec),
+        multiple=spec.many,
+        callback=_joined(spec) if spec.many else None,
+        default=default,
+        metavar=metavar if spec.kind != "word" else spec.metavar,
+        help=text,
+        shell_complete=complete_metrics if name == "metrics" else None,
+    )
+
+
+def _joined(spec: Spec) -> Callable[..., tuple[Any, ...]]:
+    """Values that were given with commas or one by one: each once, numbers smallest first."""
+
+    def join(ctx: click.Context, param: click.Parameter, values: Iterable[Any]) -> tuple[Any, ...]:
+        flat = [one for value in values for one in (value if isinstance(value, tuple) else (value,))]  # pyright: ignore
+        unique: list[Any] = list(dict.fromkeys(flat))  # pyright: ignore
+        return tuple(sorted(unique) if spec.kind in ("whole", "number", "positive") else unique)
+
+    return join
+
+
+class Typed(click.ParamType):
+    """Turns a text into the value that a setting takes; ranges are checked where the settings are made."""
+
+    name = "value"
+
+    def __init__(self, spec: Spec) -> None:
+        self.spec = spec
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """A value, or several of them with commas where that is allowed."""
+        if not isinstance(value, str):
+            return value
+        if self.spec.many and self.spec.kind != "text":
+            return tuple(self._one(part, param, ctx) for part in value.split(","))
+        return self._one(value, param, ctx)
+
+    def _one(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        text = value.strip()
+        kind = self.spec.kind
+        if kind == "word" and text.lower() not in self.spec.choices:
+            hint = nearest(text.lower(), self.spec.choices, f"there are {', '.join(self.spec.choices)}")
+            self.fail(f"there is no {text!r}{hint}", param, ctx)
+        if kind in ("text", "file", "word"):
+            return text.lower() if kind == "word" else value
+        if kind == "size":
+            return self._size(value, param, ctx)
+        if kind == "whole":
+            if not re.fullmatch(r"[-+]?[0-9]{1,30}", text):
+                self.fail(f"{text!r} is not a whole number{self._reach()}", param, ctx)
+            return int(text)
+        return self._number(text, param, ctx)
+
+    def _reach(self) -> str:
+        spec = self.spec
+        return f" from {spec.least:.0f} to {spec.most:.0f}" if math.isfinite(spec.least + spec.most) else ""
+
+    def _number(self, text: str, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        """A number; with a per cent sign where it is a share."""
+        share = self.spec.kind in ("share", "failure", "level")
+        try:
+            number = float(text.removesuffix("%")) / (100 if text.endswith("%") else 1) if share else float(text)
+        except ValueError:
+            number = math.nan
+        if not math.isfinite(number):
+            what = "a number between 0 and 1" if share else "a number"
+            self.fail(f"{text!r} is not {what}, such as {_EXAMPLES[self.spec.kind]}", param, ctx)
+        return number
+
+    def _size(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        match = re.fullmatch(r"([0-9]{1,9}(?:\.[0-9]{1,9})?)\s*([kmgt]?)(i?)b?", value.strip().lower())
+        if match is None or (match[3] and not match[2]):
+            self.fail(f"{value!r} is not a size such as 500MB or 2GB", param, ctx)
+        return int(float(match[1]) * (1024 if match[3] else 1000) ** " kmgt".index(match[2] or " "))
+
+
+COLUMNS = "Columns (found by their names when not given)"
+# What the columns of a table can be, by role.
+ROLES = {
+    "confidence": "Confidences, or binary scores.",
+    "correct": "0/1: was the prediction right (binary: the outcome)?",
+    "prediction": "Predicted classes, compared with the label.",
+    "label": "True classes.",
+    "probabilities": "Class probabilities: a prefix, 'p_*', names with commas, or lists.",
+    "logits": "The same for logits.",
+    "weight": "Sample weights.",
+    "lower": "Lower ends of the intervals.",
+    "upper": "Upper ends of the intervals.",
+    "certified": "0/1: is the row certified? Default: all are.",
+    "radius_column": "Radius of each row of a table of intervals.",
+    "sample": "Sample that each row of a table of intervals belongs to.",
+}
+_PREDICTED = ("confidence", "correct", "prediction", "label", "probabilities", "logits")
+
+
+def column_options(
+    *roles: str, by: str | None = None, texts: Mapping[str, str] | None = None
+) -> Callable[[Decorated], Decorated]:
+    """Options that name columns of a table.
+
+    Parameters
+    ----------
+    roles
+        Which columns; see ``ROLES``.
+    by
+        What is done with each value of a column of groups ("Measure"); None for no groups.
+    texts
+        Other phrases than the usual ones.
+    """
+    phrases = {role: (texts or {}).get(role, ROLES[role]) for role in roles}
+    if by is not None:
+        phrases["by"] = f"{by} each value of this column beside the whole."
+    return options(
+        *(
+            option(
+                COLUMNS,
+                f"--{role.replace('_', '-')}",
+                metavar="COLUMNS" if role in ("probabilities", "logits") else "COLUMN",
+                help=text,
+                shell_complete=complete_columns,
+            )
+            for role, text in phrases.items()
+        )
+    )
+
+
+score_column_options = column_options(*_PREDICTED)
+prediction_column_options = column_options(*_PREDICTED, "weight", by="Measure")
+
+
+def taken(given: dict[str, Any], roles: Iterable[str]) -> dict[str, Any]:
+    """Columns by role out of a command's values, from which they are taken away."""
+    return {role: given.pop(role) for role in roles if role in given}
+
+
+memory_option = option(
+    "Measuring",
+    "--memory",
+    type=Typed(Spec("", "size")),
+    metavar="SIZE",
+    help="Read larger tables in pieces. Default: half of this machine's memory.",
+)

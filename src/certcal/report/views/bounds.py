@@ -1,0 +1,135 @@
+"""Bounds on the true calibration error: the words and the layout of Bounds."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from certcal.claims import Bound, short_text
+from certcal.report.charts import MOST_SERIES, Chart, Stack, covering
+from certcal.report.document import Block, Claim, Column, Figures, Report, Section, Table, Text
+from certcal.report.explained import CALIBRATION_ERROR
+
+if TYPE_CHECKING:
+    from certcal.verbs.bound import Bounds
+
+_CLASSWISE = "classwise_"
+_NAMES = {"lipschitz": "Lipschitz", "binned_lower": "binned, from below"}
+_PERTURBED = "These are bounds for the classifier that answers with perturbed scores: perturb those that are used, too."
+
+
+def view(found: Bounds) -> Report:
+    """The report of bounds."""
+    level = short_text(found.conventions["delta"], "upper")
+    several = len(found.bounds)
+    notes = [
+        "Numbers are rounded in the safe direction. The true error can be above the binned one, never below it.",
+        f"Each bound fails with probability at most {level} on its own: choose one before looking, since the best of "
+        f"these {several} fails with up to {several} times that probability.",
+    ]
+    if "perturb" in found.conventions:
+        notes.append(_PERTURBED)
+    first = next(iter(found.bounds.values()))
+    return Report(
+        "How large can the true calibration error be?",
+        [bound_claim(first)],
+        [Section("Bounds for the population", bound_blocks(found.bounds), brief=True)],
+        [],
+        found.source,
+        found.description,
+        notes,
+    )
+
+
+def charts(found: Bounds) -> Sequence[Chart]:
+    """What the upper bounds add up to."""
+    return terms_charts({bound_name(method): bound for method, bound in found.bounds.items()})[:1]
+
+
+def bound_name(method: str) -> str:
+    """What a method is called among people.
+
+    Examples
+    --------
+    >>> bound_name("bounded_variation"), bound_name("classwise_lipschitz")
+    ('bounded variation', 'Lipschitz, mean over classes')
+    """
+    short = method.removeprefix(_CLASSWISE)
+    name = _NAMES.get(short, short.replace("_", " "))
+    return name if short == method else f"{name}, mean over classes"
+
+
+def bound_claim(bound: Bound, over: str = "in the population") -> Claim:
+    """The claim of a bound, for a headline."""
+    name = bound.name[:1].upper() + bound.name[1:]
+    return Claim.of(bound, f"{name}", over=over, meaning=CALIBRATION_ERROR)
+
+
+def bound_blocks(bounds: Mapping[str, Bound], *, claims: bool = True) -> list[Block]:
+    """Bounds with what they assume, and bars of what the upper ones add up to.
+
+    Parameters
+    ----------
+    bounds
+        By method, or by name.
+    claims
+        Whether every bound after the first is claimed on its own, with its probability and assumptions.
+    """
+    terms = list(dict.fromkeys(term for bound in bounds.values() for term in bound.terms))
+    columns = [Column("method"), Column("quantity", priority=9), Column("bound")]
+    columns += [Column(term, "bound", priority=place + 1) for place, term in enumerate(terms)]
+    rows = [
+        [
+            bound_name(method),
+            bound.name,
+            f"{'≤' if bound.side == 'upper' else '≥'} {bound.text}",
+            *(_term(bound, term) for term in terms),
+        ]
+        for method, bound in bounds.items()
+    ]
+    named = {bound_name(method): bound for method, bound in bounds.items()}
+    made: list[Block] = [Table(columns, rows, "Bounds and their terms", fit="split")]
+    pictures = terms_charts(named)
+    if pictures:
+        made.append(Figures(pictures))
+    if claims:
+        made += [bound_claim(bound, f"({bound_name(method)})") for method, bound in list(bounds.items())[1:]]
+    else:
+        rest = list(bounds.values())[1:]
+        made += [Text(f"{each.sentence[:1].upper()}{each.sentence[1:]}") for each in rest]
+    return made
+
+
+def _term(bound: Bound, term: str) -> str:
+    from certcal.claims import round_outward
+
+    return round_outward(bound.terms[term], bound.side) if term in bound.terms else ""
+
+
+def terms_charts(bounds: Mapping[str, Bound], title: str = "Terms of the bounds") -> list[Chart]:
+    """Bars of what upper bounds add up to, in as many charts as keep their terms apart."""
+    groups: list[dict[str, Bound]] = []
+    terms: set[str] = set()
+    for name, bound in bounds.items():
+        if bound.side != "upper" or not bound.terms:
+            continue
+        if not groups or len(terms | bound.terms.keys()) > MOST_SERIES:
+            groups.append({})
+            terms = set()
+        groups[-1][name] = bound
+        terms |= bound.terms.keys()
+    return [_stack(group, title) for group in groups]
+
+
+def _stack(bounds: Mapping[str, Bound], title: str) -> Chart:
+    sums = [math.fsum(bound.terms.values()) for bound in bounds.values()]
+    axis = covering([*(bound.value for bound in bounds.values()), *sums], "value")
+    said = "Each bar adds up the terms of one bound; the number at its end is the bound, rounded up."
+    if any(total > 1 >= bound.value for total, bound in zip(sums, bounds.values(), strict=True)):
+        said += " Where a bar goes beyond 1, the bound is 1."
+    stack = Stack(
+        list(bounds), [dict(each.terms) for each in bounds.values()], [each.text for each in bounds.values()], axis
+    )
+    described = " ".join(f"{name}: at most {bound.text}." for name, bound in bounds.items())
+    return Chart(title, described, [stack], said)

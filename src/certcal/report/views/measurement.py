@@ -1,0 +1,213 @@
+"""What was measured in a table of predictions: the words and the layout of a Measurement."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from certcal.claims import Estimate, short_text
+from certcal.report.charts import Chart
+from certcal.report.document import (
+    Beside,
+    Block,
+    Cell,
+    Claim,
+    Column,
+    Figures,
+    Heading,
+    KeyNumber,
+    KeyNumbers,
+    Report,
+    Section,
+    Table,
+    text_of,
+)
+from certcal.report.explained import CALIBRATION_ERROR, METRICS
+from certcal.report.names import HEADLINES, SHORT, in_sections, label
+from certcal.report.numbers import INTERVALS, bins_text, interval
+from certcal.report.reliability import reliability_chart, shared_counts
+from certcal.report.views.bounds import bound_blocks, bound_claim
+
+if TYPE_CHECKING:
+    from certcal.verbs.measure import MeasuredGroup, Measurement
+
+_MOST_DRAWN, _MOST_PANELS = 24, 24
+# A bin takes a hundred characters of JSON.
+_MOST_BINS_KEPT = 30_000
+_KEY = ("accuracy", "mean_confidence", "ece", "smooth_ece", "top_label_brier_score", "auroc")
+_DIAGRAM = (
+    "In a calibrated model every bar ends on the diagonal. Hatching shows how far a bin's accuracy is from its mean "
+    "confidence."
+)
+
+
+def view(found: Measurement) -> Report:
+    """The report of what was measured."""
+    whole = found.whole
+    diagram = reliability_chart(whole.reliability, caption=_DIAGRAM)
+    sections = [
+        Section("Key numbers", [_key_numbers(found)]),
+        Section("Reliability diagram", [_beside(diagram)], brief=True),
+    ]
+    if found.bounds:
+        blocks = bound_blocks({bound.name: bound for bound in found.bounds}, claims=False)
+        sections.append(Section("Bounds for the population", blocks, brief=True))
+    if found.groups:
+        sections.append(Section("Groups", _groups(found), brief=True))
+    definitions = Table(
+        (Column("metric"), Column("definition")),
+        [(label(name), METRICS[name]) for name in dict.fromkeys(row.name for row in whole.rows) if name in METRICS],
+    )
+    return Report(
+        "How calibrated are the confidences?",
+        [_headline(found)],
+        sections,
+        [Section("All metrics", [_metrics(whole)], brief=True), Section("Definitions", [definitions])],
+        found.source,
+        found.description,
+        _conventions(found),
+        smaller=_smaller(found),
+        data=_kept(found),
+    )
+
+
+def charts(found: Measurement) -> Sequence[Chart]:
+    """The diagram, or one per group."""
+    parts = (found.whole, *found.groups)[:_MOST_PANELS]
+    titles = [f"{part.name} ({part.n:,})" for part in parts] if found.groups else [found.source.rpartition("/")[2]]
+    return [reliability_chart(part.reliability, title) for part, title in zip(parts, titles, strict=True)]
+
+
+def _headline(found: Measurement) -> Claim:
+    if found.bounds:
+        return bound_claim(found.bounds[0])
+    claim = found.headline
+    if claim is None:
+        return Claim("Estimate", "Nothing was measured.")
+    bins = bins_text(claim)
+    over = f"{f'with {bins} bins ' if bins else ''}on {found.n:,} sample{'' if found.n == 1 else 's'}"
+    name = label(claim.name).split(" (")[0]
+    made = Claim.of(claim, name[:1].upper() + name[1:], over=over, settings=False)
+    meaning = CALIBRATION_ERROR if claim.name == "ece" else METRICS.get(claim.name, "")
+    spread = interval(claim)
+    if spread and claim.interval is not None:
+        level = short_text(claim.interval.level, "lower")
+        made = replace(made, probability=f"{level} bootstrap interval {spread}. {made.probability}")
+    return replace(made, meaning=meaning)
+
+
+def _key_numbers(found: Measurement) -> KeyNumbers:
+    numbers = [KeyNumber("samples", f"{found.n:,}")]
+    for name in _KEY:
+        row = found.row_of(name)
+        if row is not None:
+            bins = bins_text(row)
+            undefined = math.isnan(row.value)  # as AUROC is where all are right; the word is too long for large type
+            remarks = ("undefined",) if undefined else tuple(filter(None, (interval(row), bins and f"{bins} bins")))
+            numbers.append(KeyNumber(label(name).split(" (")[0], "–" if undefined else text_of(row), remarks))
+    return KeyNumbers(numbers)
+
+
+def _beside(diagram: Chart) -> Block:
+    """The diagram with its bins at its side when they are few, and on demand when they are many."""
+    if diagram.numbers is None or len(diagram.numbers.rows) > 25:
+        return diagram
+    return Beside(replace(diagram, numbers=None), [diagram.numbers])
+
+
+def _metrics(group: MeasuredGroup) -> Table:
+    levels = [row.interval.level for row in group.rows if row.interval is not None]
+    columns = [Column("metric"), Column("bins"), Column("value", "estimate")]
+    if levels:
+        columns.append(Column(f"{short_text(levels[0], 'lower')} bootstrap interval", "interval"))
+    rows: list[Sequence[Cell] | Heading] = []
+    for heading, members in in_sections(group.rows):
+        rows.append(Heading(heading))
+        for row in members:
+            rows.append([label(row.name), bins_text(row), float(row.value), *([interval(row)] if levels else [])])
+    return Table(columns, rows, f"Estimates on {group.n:,} sample{'' if group.n == 1 else 's'}", most=10_000)
+
+
+def _groups(found: Measurement) -> list[Block]:
+    drawn = found.groups[:_MOST_DRAWN]
+    axis = shared_counts([group.reliability.table for group in drawn])
+    figures = [reliability_chart(each.reliability, each.name, size="small", axis=axis) for each in drawn]
+    undrawn = len(found.groups) - len(drawn)
+    note = f"Diagrams of the first {len(drawn)} of {len(found.groups):,} groups." if undrawn else ""
+    quiet = [replace(each, bars=None) for each in figures]
+    return [_comparison(found), Figures(quiet, note), *_group_intervals(found)]
+
+
+def _telling(found: Measurement) -> list[Estimate]:
+    rows = [found.row_of(name) for name in HEADLINES]
+    return [row for row in rows if row is not None][:8] or list(found.whole.rows[:8])
+
+
+def _comparison(found: Measurement) -> Table:
+    """A line per group with the metrics that tell most."""
+    telling = _telling(found)
+    columns = [Column(found.by or "group"), Column("samples", "count", priority=1)]
+    for place, row in enumerate(telling):
+        name = f"{SHORT.get(row.name, label(row.name))} {bins_text(row)}".strip()
+        columns.append(Column(name, "estimate", priority=place + 2 if place > 2 else 0))
+    rows: list[list[Cell]] = []
+    for group in (found.whole, *found.groups):
+        values = {_key(row): float(row.value) for row in group.rows}
+        rows.append([group.name, group.n, *(values.get(_key(row), "") for row in telling)])
+    return Table(columns, rows, "Estimates per group")
+
+
+def _group_intervals(found: Measurement) -> list[Block]:
+    """A table of every metric of every group where intervals were asked for."""
+    if not any(row.interval is not None for group in found.groups for row in group.rows):
+        return []
+    columns = [Column("metric"), Column("bins")]
+    columns += [Column(group.name, "estimate") for group in (found.whole, *found.groups)]
+    by_key = [{_key(row): row for row in group.rows} for group in (found.whole, *found.groups)]
+    rows: list[list[Cell]] = []
+    for row in found.whole.rows:
+        mine = [values.get(_key(row)) for values in by_key]
+        rows.append([label(row.name), bins_text(row), *("" if each is None else float(each.value) for each in mine)])
+        rows.append(["", "", *("" if each is None else interval(each) for each in mine)])
+    return [Table(columns, rows, "Every metric per group, with bootstrap intervals", fit="split", most=10_000)]
+
+
+def _key(row: Estimate) -> tuple[str, str]:
+    return row.name, repr(sorted(row.settings.items()))
+
+
+def _conventions(found: Measurement) -> list[str]:
+    """How all numbers were computed."""
+    given = found.conventions
+    said = [f"Bins are {given['bins_are']}. Estimates from these samples, not guarantees."]
+    if any(row.interval is not None for row in found.whole.rows):
+        facts = f"{short_text(given['level'], 'lower')} {given['method']} bootstrap"
+        said.append(f"Intervals: {facts}, {given['bootstrap']:,} resamples, seed {given['seed']}. {INTERVALS}")
+    without = given.get("without_interval")
+    if without:
+        said.append(f"Without an interval, for which all rows must fit in memory: {', '.join(map(label, without))}.")
+    if given.get("streamed"):
+        said.append("The table was read in pieces, without the metrics that need all samples at once.")
+    return said
+
+
+def _kept(found: Measurement) -> Mapping[str, Any]:
+    """Everything for machines, or less where the bins alone are too many for a page."""
+    bins = sum(len(group.reliability.table.count) for group in (found.whole, *found.groups))
+    return found.to_dict() if bins <= _MOST_BINS_KEPT else _smaller(found)[0]()[1]
+
+
+def _smaller(found: Measurement) -> list[Any]:
+    said = "are too many to be kept in this page; the JSON inside it leaves them out."
+
+    def without_bins() -> tuple[str, Mapping[str, Any]]:
+        groups = [{"group": g.name, "n": g.n, "measurements": [row.to_dict() for row in g.rows]} for g in found.groups]
+        return f"The bins of the groups {said}", {**replace(found, groups=()).to_dict(), "groups": groups}
+
+    def without_groups() -> tuple[str, Mapping[str, Any]]:
+        whole = replace(found, groups=(), by=None).to_dict()
+        return f"Bins and groups {said}", {key: value for key, value in whole.items() if key != "reliability"}
+
+    return [without_bins, without_groups]

@@ -1,0 +1,463 @@
+"""How calibrated are these predictions? Every metric of a table, its groups, and the reliability diagram."""
+
+from __future__ import annotations
+
+import itertools
+import os
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import certcal
+from certcal._checks import InputError
+from certcal._progress import SILENT, Progress
+from certcal._settings import Settings, setting, takes
+from certcal._text import counted
+from certcal.claims import Bound, Estimate
+from certcal.data import DoesNotFit, PredictionStream, natural_order, physical_memory
+from certcal.predictions import Predictions
+from certcal.result import Result
+
+if TYPE_CHECKING:
+    from certcal.metrics import Measurements, Reliability, Survey
+
+BRACKETS = {"left": "[a, b), the last one closed", "right": "(a, b], the first one closed"}
+# A diagram with more lines than this is not read.
+_MOST_LINES = 40
+# Where nobody says how many resamples, this many for tables up to this size, a matter of seconds.
+RESAMPLES, MOST_RESAMPLED = 200, 1_000_000
+
+
+@dataclass(frozen=True)
+class MeasureSettings(Settings):
+    """How predictions are measured.
+
+    Examples
+    --------
+    >>> MeasureSettings(bins=10).bins, MeasureSettings(bins=[5, 10, 20]).diagram_bins
+    ((10,), 10)
+    """
+
+    bins: tuple[int, ...] = setting(
+        (15,), "Number of bins; several give a row each.", "whole", many=True, least=1, most=1_000_000
+    )
+    closed: str = setting("left", "Which end belongs to a bin.", "word", choices=("left", "right"))
+    metrics: tuple[Any, ...] = setting((), "Report this metric only; repeatable.", "text", many=True, flag="--metric")
+    bootstrap: int | None = setting(
+        0, "Number of bootstrap resamples for intervals.", "whole", least=10, most=1_000_000, zero=True, optional=True
+    )
+    method: str = setting("percentile", "Kind of bootstrap interval.", "word", choices=("percentile", "bca"))
+    level: float = setting(0.95, "Confidence level of the bootstrap intervals.", "level")
+    seed: int = setting(0, "Random seed of the bootstrap.", "whole", least=0, most=2**63 - 1)
+    bounds: bool = setting(False, "Also bound the true calibration error, as the verb bound does.", "flag")
+    delta: float = setting(0.05, "Failure probability of each bound.", "failure")
+
+    @property
+    def diagram_bins(self) -> int:
+        """The number of bins nearest to 15 that can be drawn, or 15."""
+        drawn = (count for count in self.bins if count <= _MOST_LINES)
+        return min(drawn, key=lambda count: abs(count - 15), default=15)
+
+    def resampled(self, n: int | None) -> MeasureSettings:
+        """The same with a number of resamples; ``n`` is None when the number of samples is not known.
+
+        Examples
+        --------
+        >>> [MeasureSettings(bootstrap=None).resampled(n).bootstrap for n in (5000, 10**8, None)]
+        [200, 0, 0]
+        """
+        if self.bootstrap is not None:
+            return self
+        return replace(self, bootstrap=RESAMPLES if n is not None and n <= MOST_RESAMPLED else 0)
+
+    @property
+    def conventions(self) -> dict[str, Any]:
+        """How the numbers were computed, for machines."""
+        described: dict[str, Any] = {"bins": list(self.bins), "closed": self.closed, "bins_are": BRACKETS[self.closed]}
+        if self.bootstrap:
+            names = ("bootstrap", "method", "level", "seed")
+            described |= {name: getattr(self, name) for name in names}
+        return described
+
+
+@dataclass(frozen=True, eq=False)
+class MeasuredGroup:
+    """The measurements of all samples or of one group.
+
+    Attributes
+    ----------
+    name
+        Of the group; "all" for all samples.
+    n
+        Number of samples.
+    rows
+        One :class:`~certcal.claims.Estimate` per metric and setting.
+    reliability
+        The reliability diagram.
+    """
+
+    name: str
+    n: int
+    rows: Sequence[Estimate]
+    reliability: Reliability
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values for JSON: the number of samples, the measurements and the diagram."""
+        rows = [row.to_dict() for row in self.rows]
+        return {"n": self.n, "measurements": rows, "reliability": self.reliability.to_dict()}
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Measurement(Result):
+    """What was measured in a table of predictions.
+
+    ``m["ece"]`` is the row of that name; when several bin counts were asked for, ``m["ece", 10]``.
+
+    Attributes
+    ----------
+    source
+        Name of the file, or what was measured.
+    about
+        Further facts for machines: columns, kind, classes.
+    description
+        The same in a line for people.
+    whole
+        All samples.
+    by
+        What the groups are, or None.
+    groups
+        Each group on its own.
+    conventions
+        How the numbers were computed.
+    bounds
+        Bounds on the true calibration error, each with a failure probability of its own.
+
+    Examples
+    --------
+    >>> import certcal
+    >>> m = certcal.measure({"confidence": [0.9, 0.8, 0.6, 0.3], "correct": [1, 1, 0, 0]}, bins=5)
+    >>> m
+    <Measurement of table: 4 samples, ECE 0.3000>
+    >>> m["accuracy"].value
+    0.5
+    """
+
+    view: ClassVar[str] = "certcal.report.views.measurement"
+
+    source: str
+    about: Mapping[str, Any]
+    description: str
+    whole: MeasuredGroup
+    by: str | None = None
+    groups: Sequence[MeasuredGroup] = ()
+    conventions: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    bounds: Sequence[Bound] = ()
+
+    @property
+    def rows(self) -> Sequence[Estimate]:
+        """The estimates of all samples."""
+        return self.whole.rows
+
+    @property
+    def n(self) -> int:
+        """Number of samples."""
+        return self.whole.n
+
+    def __iter__(self) -> Iterator[Estimate]:
+        return iter(self.whole.rows)
+
+    def __len__(self) -> int:
+        return len(self.whole.rows)
+
+    def __getitem__(self, key: str | tuple[str, int]) -> Estimate:
+        from certcal.metrics import Measurements
+
+        return Measurements(tuple(self.whole.rows), self.n, self.about["kind"])[key]
+
+    def __repr__(self) -> str:
+        first = self.headline
+        said = "" if first is None else f", ECE {first.value:.4f}" if first.name == "ece" else f", {first.name}"
+        return f"<Measurement of {self.source}: {counted(self.n, 'sample')}{said}>"
+
+    @property
+    def headline(self) -> Estimate | None:
+        """The calibration error of the diagram's bins, or whatever was measured first."""
+        return self.row_of("ece") or next(iter(self.whole.rows), None)
+
+    def row_of(self, name: str, group: MeasuredGroup | None = None) -> Estimate | None:
+        """The row of that name, with the bins of the diagram if there are several; None when it was not measured."""
+        part = self.whole if group is None else group
+        rows = [row for row in part.rows if row.name == name]
+        bins = len(part.reliability.table.count)
+        return next((row for row in rows if row.settings.get("bins") == bins), next(iter(rows), None))
+
+    @property
+    def seeds(self) -> Mapping[str, int]:
+        """The bootstrap's seed."""
+        return {"bootstrap": self.conventions["seed"]} if self.conventions.get("bootstrap") else {}
+
+    @property
+    def sources(self) -> Sequence[str]:
+        """The file."""
+        return (self.source,)
+
+    def claims(self) -> Sequence[Estimate | Bound]:
+        """Bounds first, then the headline, then every other estimate."""
+        first = self.headline
+        rest = [row for row in self.whole.rows if row is not first]
+        return (*self.bounds, *([first] if first is not None else []), *rest)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values for JSON."""
+        document: dict[str, Any] = {
+            "certcal": certcal.__version__,
+            "source": self.source,
+            **self.about,
+            "conventions": dict(self.conventions),
+            **self.whole.to_dict(),
+        }
+        if self.bounds:
+            document["bounds"] = [bound.to_dict() for bound in self.bounds]
+        if self.by is not None:
+            document["by"] = self.by
+            document["groups"] = [{"group": group.name} | group.to_dict() for group in self.groups]
+        return document
+
+    def columns(self) -> Mapping[str, Sequence[Any]]:
+        """One line per group and metric, with all digits."""
+        lines = [(group.name, row) for group in (self.whole, *self.groups) for row in group.rows]
+        spreads = [row.interval.to_dict() if row.interval else {} for _, row in lines]
+        ends = ("lower", "upper", "level", "method")
+        return {
+            **({self.by: [name for name, _ in lines]} if self.by is not None else {}),
+            "metric": [row.name for _, row in lines],
+            **{key: [row.settings.get(key) for _, row in lines] for key in ("bins", "closed")},
+            "value": [float(row.value) for _, row in lines],
+            **{key: [spread.get(key) for spread in spreads] for key in ends},
+            "n": [row.n for _, row in lines],
+            "sentence": [row.sentence for _, row in lines],
+        }
+
+
+@takes(MeasureSettings)
+def measure(
+    data: Predictions | str | os.PathLike[str] | Any,
+    *,
+    by: str | Iterable[Any] | None = None,
+    columns: Mapping[str, Any] | None = None,
+    memory: int | None = None,
+    source: str | None = None,
+    progress: Progress = SILENT,
+    settings: MeasureSettings,
+) -> Measurement:
+    """Measure the calibration of predictions: every metric that they allow, groups beside the whole, and a diagram.
+
+    Keywords beside those below are the fields of :class:`MeasureSettings`: bins, closed, metrics, bootstrap, method,
+    level, seed, bounds, delta.
+
+    Parameters
+    ----------
+    data
+        :class:`~certcal.Predictions`, a file (Parquet, CSV, TSV, npz, Arrow) or a table in memory (pandas, polars,
+        pyarrow, a mapping of columns).
+    by
+        Measure each value of this column beside the whole; for Predictions, the group of each sample.
+    columns
+        Columns by role where their names do not say it: confidence, correct, prediction, label, probabilities, logits,
+        weight.
+    memory
+        Bytes that a table may take; larger ones are read in pieces, without the metrics that need all samples at once.
+        By default half of this machine's memory.
+    source
+        What is measured, in a few words; by default the file's name.
+    progress
+        Where to report how far the work is.
+    settings
+        All settings at once.
+
+    Examples
+    --------
+    >>> import certcal
+    >>> m = certcal.measure(certcal.Predictions.from_confidence([0.9, 0.6], [1, 0]), bins=(5, 10))
+    >>> round(m["ece", 5].value, 12)
+    0.35
+    """
+    if isinstance(data, Predictions):
+        return _of_predictions(data, by, settings, source or "predictions", progress)
+    if by is not None and not isinstance(by, str):
+        raise InputError("groups of a table are a column; give its name", argument="by")
+    progress.stage("reading")
+    limit = memory if memory is not None else (physical_memory() or 0) // 2 or None
+    stream = PredictionStream(data, columns, by=by, memory=limit)
+    if limit is not None:
+        from certcal.metrics import check_bins
+
+        classes = None if stream.layout.kind == "confidence" else stream.width
+        check_bins(settings.bins, classes, limit, weighted=stream.layout.weight is not None)
+    # The table and one copy of it.
+    if limit is None or 2 * stream.bytes_in_memory() <= limit:
+        try:
+            return _at_once(stream, settings, source, progress)
+        except DoesNotFit:  # text and what is compressed tell their size only as they are read
+            pass
+    return _in_pieces(stream, settings, source, progress, limit)
+
+
+def _of_predictions(
+    data: Predictions, by: Any, settings: MeasureSettings, source: str, progress: Progress
+) -> Measurement:
+    import numpy as np
+
+    about = {"kind": data.kind, "classes": data.classes}
+    groups: list[tuple[str, Predictions]] = []
+    if by is not None:
+        labels = np.asarray(list(by)).astype(str)
+        if labels.size != len(data):
+            raise InputError(f"it has {labels.size} entries for {len(data)} samples; give one each", argument="by")
+        names, codes = np.unique(labels, return_inverse=True)
+        order = natural_order(names.tolist())
+        groups = [(str(names[place]), data.select(codes == place)) for place in order]
+    described = f"{counted(len(data), 'sample')}{_classes(data.classes)}"
+    return _measured(data, groups, settings, progress, source, about, described, "group" if groups else None)
+
+
+def _at_once(
+    stream: PredictionStream, settings: MeasureSettings, source: str | None, progress: Progress
+) -> Measurement:
+    progress.stage("reading", stream.rows)
+    loaded = stream.load(advance=progress.advance)
+    about = {"kind": stream.layout.kind, "classes": loaded.predictions.classes, "columns": stream.layout.to_dict()}
+    described = f"{counted(len(loaded.predictions), 'sample')}{_classes(loaded.predictions.classes)}"
+    described += f"; {stream.layout.description}"
+    groups = list(loaded.groups())
+    name = str(stream.table.path) if source is None else source
+    return _measured(loaded.predictions, groups, settings, progress, name, about, described, stream.by)
+
+
+def _measured(
+    predictions: Predictions,
+    groups: Sequence[tuple[str, Predictions]],
+    settings: MeasureSettings,
+    progress: Progress,
+    source: str,
+    about: Mapping[str, Any],
+    description: str,
+    by: str | None,
+) -> Measurement:
+    """Measure what is in memory."""
+    for_groups = settings.bootstrap is not None  # unasked, the metrics of groups are not resampled: it takes its time
+    settings = settings.resampled(len(predictions))
+    if settings.bounds and predictions.sample_weight is not None:
+        raise InputError("bounds need samples of equal weight", argument="bounds", remedy="leave the weights out")
+    progress.stage("measuring", 1 + len(groups))
+    parts: list[MeasuredGroup] = []
+    for name, part in (("all", predictions), *groups):
+        parts.append(_group(name, part, settings, intervals=for_groups or not parts))
+        progress.advance(1)
+    found = Measurement(
+        source, about, description, parts[0], by, parts[1:], {**settings.conventions, "streamed": False}
+    )
+    if not settings.bounds:
+        return found
+    from certcal.verbs.bound import plain_bounds
+
+    progress.stage("bounding")
+    bounds = plain_bounds(predictions, settings.delta, settings.diagram_bins, settings.closed)
+    return replace(found, bounds=bounds, conventions={**found.conventions, "delta": settings.delta})
+
+
+def _group(name: str, predictions: Predictions, settings: MeasureSettings, *, intervals: bool) -> MeasuredGroup:
+    """Measure predictions and prepare their diagram; without intervals only the diagram is resampled."""
+    from certcal.metrics import measure as measurements
+    from certcal.metrics import reliability
+
+    shared: Any = {"closed": settings.closed, "level": settings.level, "seed": settings.seed}
+    found: Measurements = measurements(
+        predictions,
+        bins=settings.bins,
+        metrics=settings.metrics or None,
+        bootstrap=(settings.bootstrap or 0) if intervals else 0,
+        method=settings.method,
+        **shared,
+    )
+    prepared = reliability(
+        predictions.confidence,
+        predictions.correct,
+        bins=settings.diagram_bins,
+        sample_weight=predictions.sample_weight,
+        replicates=settings.bootstrap or 0,
+        **shared,
+    )
+    return MeasuredGroup(name, len(predictions), found.rows, prepared)
+
+
+def _in_pieces(
+    stream: PredictionStream,
+    settings: MeasureSettings,
+    source: str | None,
+    progress: Progress,
+    memory: int | None,
+) -> Measurement:
+    """Measure a table that is too large for memory, in several passes."""
+    from certcal.metrics import survey_stream
+
+    if settings.bounds:
+        raise InputError("bounds need a table that fits in memory", argument="bounds", remedy="allow more memory")
+    passes = itertools.count(1)
+    classes: set[int | None] = set()
+    names: list[str] = []
+
+    def pieces() -> Iterator[Any]:
+        progress.stage(f"pass {next(passes)}", stream.rows)
+        for piece in stream if stream.by is None else stream.in_groups(names):
+            predictions = piece[0] if isinstance(piece, tuple) else piece
+            classes.add(predictions.classes)
+            yield piece
+            progress.advance(len(predictions))
+
+    settings = settings.resampled(stream.rows)
+    found = survey_stream(
+        pieces,
+        bins=settings.bins,
+        closed=settings.closed,
+        diagram=settings.diagram_bins,
+        bootstrap=settings.bootstrap or 0,
+        method=settings.method,
+        level=settings.level,
+        seed=settings.seed,
+        memory=memory,
+    )
+    there = {row.name for row in found.measurements.rows}
+    for metric in settings.metrics:
+        if metric not in there:
+            reason = f"{metric} needs all samples at once, and this table is read in pieces"
+            raise InputError(reason, argument="metrics", remedy="allow more memory")
+    for code, name in enumerate(names):
+        if code not in found.groups:
+            reason = f"the group {name!r} has only samples of weight 0"
+            raise InputError(reason, argument="by", remedy="at least one must be positive")
+
+    def part(name: str, survey: Survey) -> MeasuredGroup:
+        rows = [row for row in survey.measurements.rows if not settings.metrics or row.name in settings.metrics]
+        return MeasuredGroup(name, survey.measurements.n, rows, survey.reliability)
+
+    whole = part("all", found)
+    groups = [part(names[code], found.groups[code]) for code in natural_order(names)]
+    several = classes.pop()
+    conventions = settings.conventions | {"streamed": True}
+    if settings.bootstrap:
+        conventions["without_interval"] = list(dict.fromkeys(row.name for row in whole.rows if row.interval is None))
+    return Measurement(
+        source=str(stream.table.path) if source is None else source,
+        about={"kind": stream.layout.kind, "classes": several, "columns": stream.layout.to_dict()},
+        description=f"{counted(whole.n, 'sample')}{_classes(several)}; {stream.layout.description}; read in pieces, "
+        "without the metrics that need all samples at once",
+        whole=whole,
+        by=stream.by,
+        groups=groups,
+        conventions=conventions,
+    )
+
+
+def _classes(classes: int | None) -> str:
+    return "" if classes is None else f", {classes} classes"
