@@ -86,7 +86,7 @@ class Bounds(Result):
     >>> import certcal
     >>> b = certcal.bound({"confidence": [0.75] * 400, "correct": [1, 1, 1, 0] * 100})
     >>> b["binned"].text
-    '0.0812'
+    '0.0643'
     """
 
     view: ClassVar[str] = "certcal.report.views.bounds"
