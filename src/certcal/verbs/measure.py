@@ -430,7 +430,9 @@ def _in_pieces(
     there = {row.name for row in found.measurements.rows}
     for metric in settings.metrics:
         if metric not in there:
-            reason = f"{metric} needs all samples at once, and this table is read in pieces"
+            reason = (
+                f"{getattr(metric, '__name__', metric)} needs all samples at once, and this table is read in pieces"
+            )
             raise InputError(reason, argument="metrics", remedy="allow more memory")
     for code, name in enumerate(names):
         if code not in found.groups:
