@@ -1,0 +1,165 @@
+"""Numbers that no change of presentation may change: those of ``tests/pinned/numbers``.
+
+Each case is a command line, run in this process. What it prints as JSON, what it writes and its exit code are compared
+with what was written before; of pages and the terminal, every number text must still be there, as it was rounded.
+``python -m tests.pinned NAME...`` writes them anew, see there. Left out is ``certcal demo``, which takes too long.
+"""
+
+from __future__ import annotations
+
+import json
+import shlex
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.pinned import reading
+from tests.pinned.__main__ import main as write_anew
+from tests.pinned.cases import CALLS, CASES, REFUSED, Case
+from tests.pinned.inputs import ensure, inputs_of
+from tests.pinned.making import AS_PRINTED, NUMBERS, call, run_case
+from tests.pinned.reading import Page, command, differences, flattened, fresh, pruned, same, tokens
+
+
+@pytest.fixture(scope="session")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Where inputs are made and commands run."""
+    return tmp_path_factory.mktemp("pinned")
+
+
+def pinned(name: str) -> Any:
+    return json.loads((NUMBERS / f"{name}.json").read_text("utf-8"))
+
+
+def lost(before: list[str], now: set[str]) -> list[str]:
+    return sorted(set(before) - now)
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+def test_the_numbers_of_a_command_stay(folder: Path, case: Case) -> None:
+    printed, shown, files, pages = run_case(folder, case)
+    assert (printed.code, shown.code) == (case.code, case.code), printed.err + shown.err
+    before, document = pinned(case.name), pruned(json.loads(printed.out))
+    assert differences(before["json"], document, case.rtol) == []
+    assert sorted(before["files"]) == sorted(files)
+    for name, tree in before["files"].items():
+        assert differences(before["json"] if tree == AS_PRINTED else tree, files[name], case.rtol) == [], name
+    assert sorted(before["pages"]) == sorted(pages)
+    for name, texts in before["pages"].items():
+        assert lost(texts, pages[name].shown) == [], name
+        if pages[name].document:
+            assert dict(flattened(pruned(json.loads(pages[name].document[0])))) == dict(flattened(document))
+    assert lost(before["terminal"], tokens(shown.out)) == []
+    if case.name.startswith("hostile"):
+        assert "\x1b" not in printed.out + printed.err + shown.out + shown.err
+        assert not any(markup in page.text for page in pages.values() for markup in ("<script>alert", "<b>=1"))
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_the_numbers_of_a_call_stay(folder: Path, name: str) -> None:
+    before, (value, notebook) = pinned(name), call(folder, name)
+    assert differences(before["value"], value, 1e-9) == []
+    assert lost(before["notebook"], notebook.shown) == []
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_what_cannot_be_used_is_refused_and_nothing_is_written(folder: Path, name: str) -> None:
+    words = shlex.split(REFUSED[name].replace("{out}", "out"))
+    for each in inputs_of(words):
+        ensure(folder, each)
+    out = fresh(folder, "out")
+    before = sorted(folder.rglob("*"))
+    for more in ([], ["--json"]):
+        ran = command(folder, [*words, *more])
+        assert (ran.code, ran.out) == (2, "")
+        assert "Traceback" not in ran.err
+    assert list(out.iterdir()) == []
+    assert sorted(folder.rglob("*")) == before
+
+
+def test_every_file_of_numbers_belongs_to_a_case() -> None:
+    assert {path.stem for path in NUMBERS.iterdir()} == {*(case.name for case in CASES), *CALLS}
+
+
+# --- the comparison itself -------------------------------------------------------------------------------------------
+
+DOCUMENT = {"n": 3, "name": "ece", "lines": [{"value": 0.125, "text": "0.1250", "why": "it is"}, {"value": None}]}
+
+
+def test_prose_may_change_and_numbers_may_be_added() -> None:
+    other = {**DOCUMENT, "name": "expected calibration error", "more": 7}
+    assert differences(pruned(DOCUMENT), pruned(other), 1e-9) == []
+
+
+@pytest.mark.parametrize(
+    ("other", "line"),
+    [
+        ({"n": 4, "lines": DOCUMENT["lines"]}, "n: 3 became 4"),
+        ({"n": True, "lines": DOCUMENT["lines"]}, "n: 3 became True"),
+        ({"lines": DOCUMENT["lines"]}, "n: 3 is lost or moved"),
+        ({"m": 3, "lines": DOCUMENT["lines"]}, "n: 3 is lost or moved"),
+        ({"n": 3, "lines": [{"value": 0.12500001, "text": "0.1250"}, {"value": None}]}, "0.125 became 0.12500001"),
+        ({"n": 3, "lines": [{"value": 0.125, "text": "0.125"}, {"value": None}]}, "'0.1250' became '0.125'"),
+        ({"n": 3, "lines": [{"value": 0.125, "text": "0.1250"}, {"value": 0}]}, "None became 0"),
+        ({"n": 3, "lines": [*DOCUMENT["lines"], {"value": 1}]}, "lines/#: 2 became 3"),
+        ({"n": 3, "lines": DOCUMENT["lines"][::-1]}, "0.125 became None"),
+    ],
+)
+def test_a_changed_a_lost_and_a_moved_number_are_noticed(other: Any, line: str) -> None:
+    assert any(line in each for each in differences(pruned(DOCUMENT), pruned(other), 1e-9))
+
+
+def test_a_deliberate_rename_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    other = {"samples": 3, "lines": [{"estimate": line["value"], "text": "0.1250"} for line in DOCUMENT["lines"]]}
+    assert len(differences(pruned(DOCUMENT), pruned(other), 1e-9)) == 3
+    monkeypatch.setattr(reading, "RENAMED", {"n": "samples", "lines/*/value": "lines/*/estimate"})
+    assert differences(pruned(DOCUMENT), pruned(other), 1e-9) == []
+
+
+def test_floats_may_differ_in_their_last_digits_and_rounded_texts_may_not() -> None:
+    assert same(0.1234567890123, 0.1234567890124, 1e-9)
+    assert same("0.1234567890123", "0.1234567890124", 1e-9)
+    assert not same("0.1234", "0.1235", 1e-2)
+    assert same("0.3", "0.30000000000000004", 1e-9)
+    assert not same("0.1234", "0.12341234567890", 1e-9)
+    assert not same("0.1250", "0.125", 1e-9)
+    assert not same("ece", "0.1234567890123", 1e-9)
+    assert not same(1.0, 1.0001, 1e-5)
+
+
+def test_a_page_is_read_as_people_see_it() -> None:
+    page = Page(
+        "<head><title>7</title></head><style>8</style><p>in prose 9</p><td>12,345<b>-0.5000</b></td><dd>1.2e-05</dd>"
+        "<div class='card'><p>at most 0.4233</p><p class='note'>2</p></div><svg><text>0.25</text></svg>"
+        "<section id='provenance'><td>77</td></section><td>2026-01-31 12:30</td><td>net0, 3f, 0.2 s</td>"
+        "<script type='application/json'>{}</script>"
+    )
+    assert page.pinned == {"12,345", "-0.5000", "1.2e-05", "0.4233"}
+    assert page.shown == page.pinned | {"9", "2"}
+    assert page.document == ["{}"]
+
+
+def test_a_csv_file_is_compared_by_its_cells(tmp_path: Path) -> None:
+    path = tmp_path / "x.csv"
+    path.write_text("metric,value,sentence\nece,0.12345678901234,as it is 1\n")
+    before = reading.read_csv(path)
+    for text, count in (("ece,0.12345678901235,other", 0), ("ece,0.1234567,as", 1), ("mce,0.12345678901234,as", 1)):
+        path.write_text(f"metric,value,sentence\n{text}\n")
+        assert len(differences(before, reading.read_csv(path), 1e-9)) == count
+
+
+def test_pinned_numbers_are_not_replaced_by_mistake(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("tests.pinned.__main__.NUMBERS", tmp_path)
+    assert write_anew(["python-measure"]) == 0
+    path = tmp_path / "python-measure.json"
+    right = path.read_text()
+    path.write_text(right.replace("90", "91"))
+    assert write_anew(["python-measure"]) == 1
+    assert "became 90" in capsys.readouterr().err
+    assert path.read_text() != right
+    assert write_anew(["--force", "python-measure"]) == 0
+    assert path.read_text() == right
+    assert write_anew(["no-such-case"]) == 2
