@@ -107,16 +107,16 @@ class Writer:
         relation = next((each for each in _RELATIONS if claim.value.startswith(each)), "")
         rests = claim.assumptions
         folded = len(rests) > _MOST_ASSUMPTIONS or sum(map(len, rests)) > _MOST_LETTERS
-        listed = element("ul", [element("li", shown(each, 600)) for each in rests], class_="listing")
-        parts = [
-            ("assumptions", listed if rests and folded else None),
-            ("terms", self._table(claim.terms) if claim.terms is not None else None),
-            ("settings", _facts(Facts(list(claim.settings.items()))) if claim.settings else None),
-        ]
-        names = [name for name, part in parts if part is not None]
+        listed = join(element("p", "Assumptions", class_="caption"), _listing(Listing(rests))) if rests else None
+        parts = {
+            "assumptions": listed if folded else None,
+            "terms": self._table(claim.terms) if claim.terms is not None else None,
+            "settings": _facts(Facts(list(claim.settings.items()), "Settings")) if claim.settings else None,
+        }
+        names = [name for name, part in parts.items() if part is not None]
         return element(
             "div",
-            element("p", element("span", shown(claim.kind, 40), class_=f"badge {kind}"), class_="kinds"),
+            element("p", element("span", shown(claim.kind, 24), class_=f"badge {kind}"), class_="kinds"),
             element(
                 "p",
                 element("span", relation.strip()) if relation else None,
@@ -128,8 +128,8 @@ class Writer:
             element("p", shown(claim.sentence, SENTENCE), class_="sentence"),
             element("p", shown(claim.probability, SENTENCE)) if claim.probability else None,
             note(shown(claim.meaning, SENTENCE)) if claim.meaning else None,
-            (element("p", "Assumptions", class_="caption"), listed) if rests and not folded else None,
-            details(_enumerated(names), [part for _, part in parts]) if names else None,
+            None if folded else listed,
+            details(_enumerated(names), parts.values()) if names else None,
             class_=f"card {kind}",
         )
 

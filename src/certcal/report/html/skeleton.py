@@ -107,7 +107,7 @@ def _content(report: Report, missing: str) -> Raw:
     return join(
         element(
             "header",
-            element("h1", shown(report.title, 400)),
+            element("h1", shown(report.title)),
             _verdict(report.verdict) if report.verdict is not None else None,
             class_="page-header",
         ),

@@ -134,7 +134,7 @@ def panels_picture(key: str, title: str, description: str, panels: Sequence[Pane
     for panel in panels:
         signed = any(isinstance(mark, Words) and mark.look == "sign" for mark in panel.marks)
         top = bottom + 22 + 8 * signed + 20 * bool(panel.title)
-        height = panel.height * (0.8 if size == "small" else 1.0)
+        height = panel.height * (0.8 if size == "small" and panel.height > 100 else 1.0)
         frame = Frame(panel.x, panel.y, left, top, width - left - 16, height)
         drawn += [
             _text(cut(panel.title, width / LETTER), left, top - 8 - 8 * signed, "total") if panel.title else None,
