@@ -103,8 +103,8 @@ def texts_of(value: Any) -> Iterator[str]:
     """Every text inside a report that a page shows whole."""
     if isinstance(value, str):
         yield value
-    elif isinstance(value, TextBars) or (isinstance(value, Words) and value.beside):
-        return  # for terminals; left out where there is no room
+    elif isinstance(value, TextBars | Words):
+        return  # for terminals; clipped or left out where there is no room
     elif dataclasses.is_dataclass(value):
         for each in dataclasses.fields(value):
             yield from texts_of(getattr(value, each.name))

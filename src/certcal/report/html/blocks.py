@@ -41,30 +41,17 @@ _MOST_ASSUMPTIONS, _MOST_LETTERS = 2, 200
 
 
 class Writer:
-    """Writes blocks, and numbers what has to be told apart on a page.
-
-    Parameters
-    ----------
-    blocks
-        All of the page; the tables and charts that follow a choice start where that choice does.
-    """
+    """Writes blocks, and numbers what has to be told apart on a page."""
 
     def __init__(self, blocks: Iterable[Block]) -> None:
+        # Tables that follow a choice start where that choice does, wherever on the page it is.
         self._starts = {choice.key: choice.start for choice in _choices(blocks)}
         self._figures, self._tables = count(1), count(1)
         self._sliders: set[str] = set()
         self._level = 3
 
     def blocks(self, blocks: Sequence[Block], level: int | None = None) -> Raw:
-        """Blocks in their order; claims that follow each other stand side by side where there is room.
-
-        Parameters
-        ----------
-        blocks
-            What is written.
-        level
-            Of headings inside.
-        """
+        """Blocks in their order, with headings of a level; neighbouring claims stand side by side."""
         self._level = self._level if level is None else level
         made: list[Child] = []
         for is_claim, members in groupby(blocks, lambda block: isinstance(block, Claim)):

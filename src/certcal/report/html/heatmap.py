@@ -105,7 +105,7 @@ def _picture(key: str, title: str, description: str, names: Sequence[str], value
     count = len(values)
     size = "medium" if count <= _MOST_MEDIUM else "wide"
     blocks = _blocks(names)
-    margin = round(20 + 6.4 * min(_LABEL, max(len(name) for name, _, _ in blocks)))
+    margin = round(22 + 7.2 * min(_LABEL, max(len(name) for name, _, _ in blocks)))
     cell = (WIDTHS[size] - margin - 10) / count
     side = coordinate(count * cell)
     borders = [coordinate(margin + stop * cell) for _, _, stop in blocks[:-1]]
