@@ -102,12 +102,12 @@ def _content(report: Report, missing: str) -> Raw:
     every = (Section("", report.headline), *report.sections, *report.appendix)
     writer = Writer(block for section in every for block in section.blocks)
     addresses = _addresses(report.sections)
-    contents = [(address, shown(each.title, 80)) for address, each in zip(addresses, report.sections, strict=True)]
+    contents = [(address, shown(each.title)) for address, each in zip(addresses, report.sections, strict=True)]
     contents += [("appendix", "Appendix")] * bool(report.appendix) + [("reproducibility", "Reproducibility")]
     return join(
         element(
             "header",
-            element("h1", shown(report.title, 400)),
+            element("h1", shown(report.title)),
             _verdict(report.verdict) if report.verdict is not None else None,
             class_="page-header",
         ),
