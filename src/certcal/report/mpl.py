@@ -340,10 +340,15 @@ def _points(ax: Any, mark: Points, panel: Panel, options: dict[str, Any]) -> boo
     scale = import_module("matplotlib").colormaps["cividis_r"].with_extremes(bad="0.75")
     shade = np.ma.masked_invalid(shades[0])
     made = ax.scatter(x, y, s=size**2, c=shade, cmap=scale, linewidths=0, plotnonfinite=True, **options)
-    bar = ax.figure.colorbar(made, ax=ax)
-    bar.set_label(_wrapped(mark.shade_label, _room(ax)[1]), fontsize="small", parse_math=False)
-    bar.ax.tick_params(labelsize="small")
+    _scale(ax, made, _wrapped(mark.shade_label, _room(ax)[1]))
     return True
+
+
+def _scale(ax: Any, made: Any, label: str = "") -> None:
+    """A colour scale as high as its axes and part of them, so that the axes of a figure are its panels."""
+    bar = ax.figure.colorbar(made, cax=ax.inset_axes((1.03, 0, 0.04, 1)))
+    bar.set_label(label, fontsize="small", parse_math=False)
+    bar.ax.tick_params(labelsize="small")
 
 
 def _whiskers(ax: Any, mark: Whiskers, panel: Panel, options: dict[str, Any]) -> bool:
@@ -391,7 +396,7 @@ def _place_words(figure: Any, drawn: Sequence[tuple[Any, Any]]) -> None:
         return
     around: Any = import_module("matplotlib.transforms").Bbox.from_bounds
     with _missing_glyphs_ignored():
-        figure.get_figure(root=True).draw_without_rendering()
+        figure.canvas.figure.draw_without_rendering()  # of the whole, where this is a part
         for ax, said in waiting:
             inside = ax.get_window_extent()
             taken = [around(x - 3, y - 3, 6, 6) for x, y in (ax.transData.transform(each[:2]) for each in said)]
@@ -464,9 +469,8 @@ def _stack(ax: Any, stack: Stack) -> None:
             letters = max(_LONGEST_TICK, int(_room(ax)[0] / _LETTER))
             made = _write(ax, "", (stack.axis.low, place - 0.25), (0, 2), va="bottom")
             made.set_text(shortened(name, letters))
-    ax.set_yticks(range(len(stack.names)), labels=["" if above else name for name in map(shortened, stack.names)])
-    for label in ax.get_yticklabels():
-        label.set_parse_math(False)
+    names = ["" if above else shortened(name) for name in stack.names]
+    ax.set_yticks(range(len(names)), labels=names, parse_math=False)
     ax.tick_params(axis="y", length=0)
     ax.set_ylim(max(1, len(stack.names)) - 0.5, -0.8 if above else -0.5)
     if not order:
@@ -501,8 +505,7 @@ def _heatmap(ax: Any, heatmap: Heatmap) -> None:
     for axis, turn in ((ax.xaxis, 90 if any(len(name) > 5 for name in names) else 0), (ax.yaxis, 0)):
         axis.set_ticks(places, labels=[names[each] for each in places], parse_math=False, rotation=turn, fontsize=size)
     ax.tick_params(length=0)
-    bar = ax.figure.colorbar(image, ax=ax, shrink=0.7, ticks=(-1, -0.5, 0, 0.5, 1))
-    bar.ax.tick_params(labelsize="small")
+    _scale(ax, image)
     return None
 
 
@@ -577,7 +580,7 @@ def _sample(kind: str, look: Look) -> Any:
 
 def _columns(entries: Sequence[_Entry], width: float) -> int:
     """As many columns of a legend as there is room for."""
-    sizes = [len(shortened(label)) * _LETTER + 0.5 for label, _, _ in entries]
+    sizes = [len(shortened(label)) * _LETTER + 0.6 for label, _, _ in entries]
     rows = 1
     while rows < len(sizes) and sum(max(sizes[at : at + rows]) for at in range(0, len(sizes), rows)) > width:
         rows += 1
@@ -638,7 +641,7 @@ def save(figure: Any, path: str | os.PathLike[str], *, force: bool = False, dpi:
 
 
 def rendered(figure: Any, kind: str, dpi: int = 200) -> bytes:
-    """A figure as the bytes of a file; the same figure gives the same bytes."""
+    """A figure as the bytes of a file; figures that are made alike give the same bytes."""
     buffer = io.BytesIO()
     # Without dates and random names.
     metadata = {"svg": {"Date": None}, "pdf": {"CreationDate": None}}.get(kind)
