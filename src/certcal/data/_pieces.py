@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 Arrays = dict[str, NDArray[Any]]
 
-# Groups of --by: more distinct values than this is an identifier, not a group.
+# Groups: more distinct values than this is an identifier, not a group.
 MAX_GROUPS = 1000
 MISSING_GROUP = "(missing)"
 
@@ -109,9 +109,7 @@ def gather(
     for part in parts:
         taken += sum(array.nbytes for array in part.values())
         if most is not None and taken > most:
-            raise DoesNotFit(
-                f"the table takes more than {most / 1e6:.0f} MB; read it in pieces (PredictionStream, measure --memory)"
-            )
+            raise DoesNotFit(f"the table takes more than {most / 1e6:.0f} MB; read it in pieces (PredictionStream)")
         for name, array in part.items():
             growing.setdefault(name, _Growing(rows)).append(array)
         advance(next(iter(part.values())).shape[0])

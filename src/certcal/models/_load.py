@@ -74,7 +74,7 @@ def load(
         raise InputError(
             f"{path}: .pt2 files are not loaded, for they run torch's native operators on whatever they say; export "
             "the model as ONNX, or, for gradients, name the network as 'package.module:name' and give its weights as "
-            ".safetensors (weights=, in the terminal --weights)"
+            ".safetensors (weights)"
         )
     if suffix == ".safetensors":
         from certcal.models._weights import load_network
