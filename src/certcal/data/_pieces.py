@@ -44,6 +44,8 @@ def in_file(path: Path) -> Generator[None, None, None]:
     except InputError as error:
         text = str(error)
         kind = DoesNotFit if isinstance(error, DoesNotFit) else InputError
+        if error.argument is not None:  # an argument is wrong, not the file
+            raise
         raise kind(text if text.startswith(f"{path}: ") else f"{path}: {text}") from None
 
 
