@@ -17,6 +17,7 @@ from certcal.report.page import page
 from certcal.smoothing import Run, sample
 from tests.report.attacked import attacked_results
 from tests.report.compared_families import rich
+from tests.report.gallery import gallery
 from tests.report.recalibrated import recalibrated_run
 from tests.report.studied import studied_results
 
@@ -43,6 +44,7 @@ ATTACK = "attack"
 RECALIBRATION = "recalibration"
 STUDY = "study"
 FAMILIES = "families"
+GALLERY, HOSTILE_GALLERY = "gallery", "hostile-gallery"
 HOSTILE_PAGES = ("hostile-table", "hostile-intervals", "hostile-run", "hostile-comparison")
 SIDE = 8
 
@@ -70,7 +72,10 @@ def make(folder: Path) -> dict[str, Path]:
     np.savez(data, inputs=images, labels=labels)
     small, large = draw(folder / "small-noise", 0.25), draw(folder / "large-noise", 0.5)
 
-    made = {name: folder / f"{name}.html" for name in (*PAGES, ATTACK, RECALIBRATION, STUDY, FAMILIES, *HOSTILE_PAGES)}
+    names = (*PAGES, ATTACK, RECALIBRATION, STUDY, FAMILIES, GALLERY, HOSTILE_GALLERY, *HOSTILE_PAGES)
+    made = {name: folder / f"{name}.html" for name in names}
+    gallery().save(made[GALLERY])
+    gallery(HOSTILE).save(made[HOSTILE_GALLERY])
     page(attacked_results(source=HOSTILE)).save(made[ATTACK])
     page(recalibrated_run(source=HOSTILE)).save(made[RECALIBRATION])
     page(studied_results(source=HOSTILE)).save(made[STUDY])

@@ -469,7 +469,7 @@ class Section:
     blocks
         In their order.
     brief
-        Whether a terminal shows the section without being asked for everything.
+        Whether a terminal shows the section without being asked for everything; those of the appendix come first there.
     """
 
     title: str

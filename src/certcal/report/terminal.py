@@ -183,9 +183,11 @@ class _Page:
         known = [name for name in document.ABOUT if name in report.about]
         parts += self.dim("; ".join(f"{name}: {report.about[name]}" for name in dict.fromkeys([*known, *report.about])))
         sections = [document.Section("", report.headline)]
-        sections += [section for section in report.sections if self.full or section.brief]
         if self.full:
-            sections += [*report.appendix, *([_origin(report.provenance)] if report.provenance is not None else [])]
+            origin = [_origin(report.provenance)] if report.provenance is not None else []
+            sections += [*report.sections, *report.appendix, *origin]
+        else:  # tables of the appendix that are short enough for a terminal come first: numbers before pictures
+            sections += [section for section in (*report.appendix, *report.sections) if section.brief]
         for section in sections:
             if blocks := self.blocks(section.blocks, section.title):
                 parts += [_BLANK, *self.bold(section.title), *blocks]
@@ -231,7 +233,7 @@ class _Page:
                 drawn = self.blocks(block.charts, title)
                 return [*drawn, *self.dim(block.note)] if drawn else []
             case document.Beside():
-                return self.blocks((block.chart, *block.blocks), title)
+                return self.blocks((block.chart, *(block.blocks if self.full else ())), title)
             case document.Choice():
                 chosen = self.blocks(block.frames[block.start], title)
                 return [*self.bold(f"{block.label}: {block.names[block.start]}"), *chosen] if chosen else []
