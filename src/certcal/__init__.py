@@ -30,7 +30,9 @@ if TYPE_CHECKING:
     from certcal.metrics import Measurements
     from certcal.predictions import Predictions
     from certcal.result import Result
+    from certcal.smoothing.robustness import Comparison, FamilyComparison
     from certcal.verbs.bound import Bounds, bound
+    from certcal.verbs.compare import ChangeComparison, compare
     from certcal.verbs.measure import Measurement, measure
 
 __version__ = "0.1.0"
@@ -39,7 +41,10 @@ __all__ = [
     "Bound",
     "Bounds",
     "Certificate",
+    "ChangeComparison",
+    "Comparison",
     "Estimate",
+    "FamilyComparison",
     "InputError",
     "Measurement",
     "Measurements",
@@ -50,6 +55,7 @@ __all__ = [
     "bounds",
     "calibrators",
     "claims",
+    "compare",
     "data",
     "engines",
     "measure",
@@ -65,12 +71,16 @@ _HOMES = {
     "Bound": "certcal.claims",
     "Bounds": "certcal.verbs.bound",
     "Certificate": "certcal.claims",
+    "ChangeComparison": "certcal.verbs.compare",
+    "Comparison": "certcal.smoothing.robustness",
     "Estimate": "certcal.claims",
+    "FamilyComparison": "certcal.smoothing.robustness",
     "Measurement": "certcal.verbs.measure",
     "Measurements": "certcal.metrics",
     "Predictions": "certcal.predictions",
     "Result": "certcal.result",
     "bound": "certcal.verbs.bound",
+    "compare": "certcal.verbs.compare",
     "measure": "certcal.verbs.measure",
 }
 _ROOMS = frozenset(

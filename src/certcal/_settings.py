@@ -29,6 +29,8 @@ class Spec:
         interval), "size" (bytes), "flag", "word", "text" or "file".
     many
         Whether several values may be given.
+    ordered
+        Whether the order of several values matters, and the same may be among them twice.
     least, most
         Ends of a number's range.
     choices
@@ -46,6 +48,7 @@ class Spec:
     help: str
     kind: str
     many: bool = False
+    ordered: bool = False
     least: float = -math.inf
     most: float = math.inf
     choices: tuple[str, ...] = ()

@@ -15,8 +15,6 @@ from certcal.report.results import (
     AttackedResults,
     BoundedResults,
     CertifiedResults,
-    ComparedResults,
-    FamilyResults,
     MeasuredResults,
     RecalibratedPredictions,
     RecalibratedResults,
@@ -27,8 +25,6 @@ from certcal.report.results import (
 Results: TypeAlias = (
     MeasuredResults
     | CertifiedResults
-    | ComparedResults
-    | FamilyResults
     | BoundedResults
     | AttackedResults
     | RecalibratedResults

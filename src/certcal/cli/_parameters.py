@@ -12,14 +12,11 @@ from certcal.cli._commands import SectionedOption
 from certcal.cli._completing import complete_columns, complete_metrics
 from certcal.cli._parse import (
     Choice,
-    each,
     optional,
     parse_bin_count,
     parse_bins,
     parse_failure,
     parse_level,
-    parse_positive,
-    parse_radii,
     parse_radius_texts,
     parse_resamples,
     parse_size,
@@ -286,41 +283,6 @@ run_options = options(
     ),
     familywise_options,
 )
-
-log_options = options(
-    option(
-        LOGS,
-        "--sigma",
-        "sigmas",
-        callback=each(parse_positive),
-        multiple=True,
-        metavar="S",
-        help="Noise of the logs: once for all, or once for each in order.",
-    ),
-    option(
-        LOGS,
-        "-n",
-        "draws",
-        callback=each(whole_number(1, 10**9)),
-        multiple=True,
-        metavar="N",
-        help="Draws per sample of the logs: once for all, or once for each.",
-    ),
-)
-
-
-def radii_option(section: str) -> Callable[[Decorated], Decorated]:
-    """Radii at which runs are compared."""
-    return option(
-        section,
-        "--radius",
-        "radii",
-        callback=parse_radii,
-        multiple=True,
-        metavar="R[,R...]",
-        help="Radii; repeatable. Default: steps up to the largest.",
-    )
-
 
 json_option = option(OUTPUT, "--json", "as_json", is_flag=True, help="Print JSON for machines, with all digits.")
 

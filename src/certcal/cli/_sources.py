@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from certcal._checks import InputError
+from certcal.data import existing as existing
 
 if TYPE_CHECKING:
     from certcal.cli._progress import Waiting
@@ -15,28 +16,6 @@ if TYPE_CHECKING:
     from certcal.models import Model
 
 NAMED = ("digits", "fashion-mnist")
-
-
-def existing(source: str, what: str) -> Path:
-    """The path of something that is there; otherwise an error with the nearest name beside it.
-
-    Examples
-    --------
-    >>> existing("/nowhere/at/all", "run or table")
-    Traceback (most recent call last):
-        ...
-    certcal._checks.InputError: /nowhere/at/all: there is no such run or table; check the path
-    """
-    from certcal.data._open import nearest
-
-    path = Path(source)
-    try:
-        there = path.exists()
-    except (OSError, ValueError):  # a name that is too long, or no name at all
-        there = False
-    if not there:
-        raise InputError(f"{source}: there is no such {what}; {nearest(path)}")
-    return path
 
 
 def only_for(what: str, source: str, it_is: str, options: Mapping[str, Any]) -> None:

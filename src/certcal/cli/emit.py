@@ -141,6 +141,7 @@ def output_options(
     endings: Sequence[str] = WRITTEN,
     *,
     detail: bool = True,
+    limit: bool = True,
     mlflow: bool = True,
     what: str = "Also write",
     files: Mapping[str, str] | None = None,
@@ -153,6 +154,8 @@ def output_options(
         Kinds of files that it writes.
     detail
         Whether there is more to show than the terminal shows by default.
+    limit
+        Whether its headline has a number that a limit can be held against.
     mlflow
         Whether its numbers can be logged to MLflow.
     what
@@ -168,10 +171,11 @@ def output_options(
         decorators.append(option(OUTPUT, "--explain", is_flag=True, help="Show everything, definitions included."))
         decorators.append(option(OUTPUT, "--no-diagram", is_flag=True, help="Leave out diagrams."))
     if PAGE[0] in endings:
-        limit = Typed(Spec("", "number"))
         text = "Limit for the headline's number: says whether it passes."
+        if limit:
+            kind = Typed(Spec("", "number"))
+            decorators.append(option(OUTPUT, "--at-most", "limit_of_claim", type=kind, metavar="X", help=text))
         decorators += [
-            option(OUTPUT, "--at-most", "limit_of_claim", type=limit, metavar="X", help=text),
             option(OUTPUT, "--title", metavar="TEXT", help="Title of the page."),
             option(
                 OUTPUT,

@@ -103,6 +103,8 @@ def _joined(spec: Spec) -> Callable[..., tuple[Any, ...]]:
 
     def join(ctx: click.Context, param: click.Parameter, values: Iterable[Any]) -> tuple[Any, ...]:
         flat = [one for value in values for one in (value if isinstance(value, tuple) else (value,))]  # pyright: ignore
+        if spec.ordered:
+            return tuple(flat)  # pyright: ignore
         unique: list[Any] = list(dict.fromkeys(flat))  # pyright: ignore
         return tuple(sorted(unique) if spec.kind in ("whole", "number", "positive") else unique)
 

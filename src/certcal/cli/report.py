@@ -7,6 +7,7 @@ from typing import Any
 
 import click
 
+from certcal._checks import InputError
 from certcal.cli._commands import ExampleCommand
 from certcal.cli._parameters import (
     CERTIFYING,
@@ -22,7 +23,6 @@ from certcal.cli._parameters import (
     files_option,
     force_option,
     json_option,
-    log_options,
     memory_option,
     option,
     quiet_option,
@@ -30,6 +30,8 @@ from certcal.cli._parameters import (
     report_column_options,
     resampling_options,
 )
+from certcal.cli.compare import log_options
+from certcal.cli.emit import WRITTEN, Output
 
 
 @click.command(
@@ -96,6 +98,11 @@ def report(
     unused(kind, sources, given)
     if not any(Path(name).suffix.lower() == PAGE for name in outputs):
         outputs = (default_name(sources), *outputs)
+    if kind in ("comparison", "families"):
+        _compare(sources, options, Output(WRITTEN, as_json, outputs, force, page={"title": title} if title else {}))
+        if open_it:
+            _open(next(Path(name) for name in outputs if name.lower().endswith(PAGE)))
+        return
     files = paths_of(sources)
     paths = check_outputs(outputs, NUMBERS, force=force, sources=files)
     found = reported(kind, sources, options)
@@ -109,6 +116,17 @@ def report(
     announce(paths)
     if open_it:
         _open(next(path for path in paths if path.suffix.lower() == PAGE))
+
+
+def _compare(sources: tuple[str, ...], options: dict[str, Any], output: Output) -> None:
+    from certcal.cli._parse import parse_radii
+    from certcal.cli.compare import show
+    from certcal.verbs.compare import CompareSettings
+
+    if options["alpha"] == 0:
+        raise InputError("--alpha is 0, and certificates from noise may fail; give a probability such as 0.001")
+    radii = () if options["radius"] is None else parse_radii(None, None, [options["radius"]])
+    show(sources, output, CompareSettings(radii, options["alpha"], sigma=options["sigma"], n=options["n"]))
 
 
 def _is_given(ctx: click.Context, name: str) -> bool:

@@ -14,7 +14,7 @@ from certcal.data._interval_files import NOISE_NAMES, IntervalOrigin, intervals_
 from certcal.data._interval_layout import IntervalLayout, resolve_interval_columns
 from certcal.data._intervals import IntervalPart, IntervalTable, read_intervals
 from certcal.data._layout import OPTIONS, Layout, Overrides, resolve_columns
-from certcal.data._open import open_table
+from certcal.data._open import existing, open_table
 from certcal.data._pieces import DoesNotFit, natural_order
 from certcal.data._read import LoadedTable, PredictionStream, load_table, read_predictions
 from certcal.data._scores import LoadedScores, load_scores
@@ -48,6 +48,7 @@ __all__ = [
     "digits_images",
     "embedded",
     "embedded_network",
+    "existing",
     "fashion_mnist",
     "intervals_as_parquet",
     "load_scores",

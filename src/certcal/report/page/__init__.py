@@ -19,8 +19,6 @@ if TYPE_CHECKING:
         AttackedResults,
         BoundedResults,
         CertifiedResults,
-        ComparedResults,
-        FamilyResults,
         MeasuredResults,
         RecalibratedResults,
         StudiedResults,
@@ -33,8 +31,6 @@ def page(
     results: MeasuredResults
     | BoundedResults
     | CertifiedResults
-    | ComparedResults
-    | FamilyResults
     | RecalibratedResults
     | AttackedResults
     | StudiedResults,
@@ -82,8 +78,6 @@ def page(
         AttackedResults,
         BoundedResults,
         CertifiedResults,
-        ComparedResults,
-        FamilyResults,
         MeasuredResults,
         RecalibratedResults,
         StudiedResults,
@@ -97,14 +91,6 @@ def page(
         from certcal.report.page._bounds_page import bounds_page
 
         return bounds_page(results, provenance, title=title)
-    if isinstance(results, ComparedResults):
-        from certcal.report.page._comparison_page import comparison_page
-
-        return comparison_page(results, provenance, title=title)
-    if isinstance(results, FamilyResults):
-        from certcal.report.page._families_page import families_page
-
-        return families_page(results, provenance, title=title)
     if isinstance(results, AttackedResults):
         from certcal.report.page._attack_page import attack_page
 

@@ -3,8 +3,6 @@
 from certcal.report.results._attacked import AttackedResults, AttackLine, estimate_of
 from certcal.report.results._bounded import BoundedResults
 from certcal.report.results._certified import CertifiedResults, Line, Method
-from certcal.report.results._compared import ComparedResults
-from certcal.report.results._families import FamilyResults
 from certcal.report.results._json import BRACKETS, as_text, for_json
 from certcal.report.results._measured import MeasuredResults, Part
 from certcal.report.results._recalibrated import RecalibratedPredictions, RecalibratedResults
@@ -17,8 +15,6 @@ __all__ = [
     "AttackedResults",
     "BoundedResults",
     "CertifiedResults",
-    "ComparedResults",
-    "FamilyResults",
     "Line",
     "MeasuredResults",
     "Method",
