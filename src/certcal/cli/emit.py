@@ -23,6 +23,8 @@ from certcal.result import NUMBERS, PAGE, PICTURES, Result
 Decorated = TypeVar("Decorated", bound=Callable[..., Any])
 
 OUTPUT = "Output"
+# Set where only the headline is printed, since the page has the rest: what the source was taken as.
+HEADLINE = "certcal.headline"
 DRAWN = (*PAGE, *PICTURES, *NUMBERS)
 WRITTEN = (*PAGE, *NUMBERS)
 _KINDS = {
@@ -114,6 +116,9 @@ class Output:
             from certcal.report.terminal import make_console, render
 
             made = result.report(**self.page, **report)
+            taken = click.get_current_context().meta.get(HEADLINE)
+            if taken is not None:
+                made = made.of(sections=(), appendix=(), description=f"{taken}: {made.description}")
             render(made, make_console(sys.stdout), full=self.full, diagrams=self.diagrams)
         for path in self.paths:
             tell(f"wrote {path}")
