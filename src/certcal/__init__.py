@@ -30,12 +30,14 @@ if TYPE_CHECKING:
     from certcal.metrics import Measurements
     from certcal.predictions import Predictions
     from certcal.result import Result
+    from certcal.verbs.attack import Attack, attack
     from certcal.verbs.bound import Bounds, bound
     from certcal.verbs.measure import Measurement, measure
 
 __version__ = "0.1.0"
 
 __all__ = [
+    "Attack",
     "Bound",
     "Bounds",
     "Certificate",
@@ -45,6 +47,7 @@ __all__ = [
     "Measurements",
     "Predictions",
     "Result",
+    "attack",
     "binning",
     "bound",
     "bounds",
@@ -62,6 +65,7 @@ __all__ = [
 ]
 
 _HOMES = {
+    "Attack": "certcal.verbs.attack",
     "Bound": "certcal.claims",
     "Bounds": "certcal.verbs.bound",
     "Certificate": "certcal.claims",
@@ -70,6 +74,7 @@ _HOMES = {
     "Measurements": "certcal.metrics",
     "Predictions": "certcal.predictions",
     "Result": "certcal.result",
+    "attack": "certcal.verbs.attack",
     "bound": "certcal.verbs.bound",
     "measure": "certcal.verbs.measure",
 }

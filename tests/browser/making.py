@@ -15,7 +15,7 @@ from certcal.cli._boundary import run
 from certcal.models import wrap
 from certcal.report.page import page
 from certcal.smoothing import Run, sample
-from tests.report.attacked import attacked_results
+from tests.report.attacked import attack_result
 from tests.report.compared_families import rich
 from tests.report.recalibrated import recalibrated_run
 from tests.report.studied import studied_results
@@ -71,7 +71,7 @@ def make(folder: Path) -> dict[str, Path]:
     small, large = draw(folder / "small-noise", 0.25), draw(folder / "large-noise", 0.5)
 
     made = {name: folder / f"{name}.html" for name in (*PAGES, ATTACK, RECALIBRATION, STUDY, FAMILIES, *HOSTILE_PAGES)}
-    page(attacked_results(source=HOSTILE)).save(made[ATTACK])
+    attack_result(source=HOSTILE).save(made[ATTACK])
     page(recalibrated_run(source=HOSTILE)).save(made[RECALIBRATION])
     page(studied_results(source=HOSTILE)).save(made[STUDY])
     page(rich()).save(made[FAMILIES])

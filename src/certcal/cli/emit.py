@@ -104,20 +104,25 @@ class Output:
             Further options of this result's report.
         """
         read = self._sources if sources is None else [Path(each) for each in sources]
-        for path in self.paths:
-            page = path.suffix.lower() in PAGE
-            told = {**self.page, **report, "provenance": _provenance(result, read)} if page else {}
-            result.save(path, force=self.force, **told)
-        if self.as_json:
-            click.echo(result.to_json(), nl=False)
-        else:
-            from certcal.report.terminal import make_console, render
-
-            made = result.report(**self.page, **report)
-            render(made, make_console(sys.stdout), full=self.full, diagrams=self.diagrams)
+        try:
+            for path in self.paths:
+                page = path.suffix.lower() in PAGE
+                told = {**self.page, **report, "provenance": _provenance(result, read)} if page else {}
+                result.save(path, force=self.force, **told)
+        finally:  # a full disk is no reason to lose numbers that took long to find
+            self._print(result, **report)
         for path in self.paths:
             tell(f"wrote {path}")
         log_if_asked(result, self.paths)
+
+    def _print(self, result: Result, **report: Any) -> None:
+        if self.as_json:
+            click.echo(result.to_json(), nl=False)
+            return
+        from certcal.report.terminal import make_console, render
+
+        made = result.report(**self.page, **report)
+        render(made, make_console(sys.stdout), full=self.full, diagrams=self.diagrams)
 
 
 def _provenance(result: Result, sources: Sequence[Path]) -> Any:
@@ -141,6 +146,7 @@ def output_options(
     endings: Sequence[str] = WRITTEN,
     *,
     detail: bool = True,
+    limit: bool = True,
     mlflow: bool = True,
     what: str = "Also write",
     files: Mapping[str, str] | None = None,
@@ -153,6 +159,8 @@ def output_options(
         Kinds of files that it writes.
     detail
         Whether there is more to show than the terminal shows by default.
+    limit
+        Whether the headline's number can be held against a limit.
     mlflow
         Whether its numbers can be logged to MLflow.
     what
@@ -168,10 +176,10 @@ def output_options(
         decorators.append(option(OUTPUT, "--explain", is_flag=True, help="Show everything, definitions included."))
         decorators.append(option(OUTPUT, "--no-diagram", is_flag=True, help="Leave out diagrams."))
     if PAGE[0] in endings:
-        limit = Typed(Spec("", "number"))
-        text = "Limit of the headline's number; says whether it passes."
+        if limit:
+            text = "Limit of the headline's number; says whether it passes."
+            decorators.append(option(OUTPUT, "--limit", type=Typed(Spec("", "number")), metavar="X", help=text))
         decorators += [
-            option(OUTPUT, "--limit", type=limit, metavar="X", help=text),
             option(OUTPUT, "--title", metavar="TEXT", help="Title of the page."),
             option(
                 OUTPUT,
@@ -211,7 +219,8 @@ def output_options(
     def decorate(command: Decorated) -> Decorated:
         @functools.wraps(command)
         def call(**given: Any) -> Any:
-            page = {name: given.pop(name) for name in ("title", "limit", "about") if name in given}
+            names = ("title", "about", *(("limit",) if limit else ()))
+            page = {name: given.pop(name) for name in names if name in given}
             output = Output(
                 endings,
                 given.pop("as_json"),

@@ -16,7 +16,6 @@ from certcal.report.provenance import Provenance
 
 if TYPE_CHECKING:
     from certcal.report.results import (
-        AttackedResults,
         BoundedResults,
         CertifiedResults,
         ComparedResults,
@@ -36,7 +35,6 @@ def page(
     | ComparedResults
     | FamilyResults
     | RecalibratedResults
-    | AttackedResults
     | StudiedResults,
     provenance: Provenance | None = None,
     *,
@@ -79,7 +77,6 @@ def page(
     Page('How calibrated are the confidences?')
     """
     from certcal.report.results import (
-        AttackedResults,
         BoundedResults,
         CertifiedResults,
         ComparedResults,
@@ -105,10 +102,6 @@ def page(
         from certcal.report.page._families_page import families_page
 
         return families_page(results, provenance, title=title)
-    if isinstance(results, AttackedResults):
-        from certcal.report.page._attack_page import attack_page
-
-        return attack_page(results, provenance, title=title)
     if isinstance(results, RecalibratedResults):
         from certcal.report.page._recalibration_page import recalibration_page
 
