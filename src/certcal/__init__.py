@@ -30,8 +30,15 @@ if TYPE_CHECKING:
     from certcal.metrics import Measurements
     from certcal.predictions import Predictions
     from certcal.result import Result
+    from certcal.verbs.apply_map import MappedTable, apply_map
     from certcal.verbs.bound import Bounds, bound
     from certcal.verbs.measure import Measurement, measure
+    from certcal.verbs.recalibrate import (
+        CertifiedRecalibration,
+        PredictionRecalibration,
+        Recalibration,
+        recalibrate,
+    )
 
 __version__ = "0.1.0"
 
@@ -39,12 +46,17 @@ __all__ = [
     "Bound",
     "Bounds",
     "Certificate",
+    "CertifiedRecalibration",
     "Estimate",
     "InputError",
+    "MappedTable",
     "Measurement",
     "Measurements",
+    "PredictionRecalibration",
     "Predictions",
+    "Recalibration",
     "Result",
+    "apply_map",
     "binning",
     "bound",
     "bounds",
@@ -55,6 +67,7 @@ __all__ = [
     "measure",
     "metrics",
     "models",
+    "recalibrate",
     "report",
     "smoothing",
     "study",
@@ -65,13 +78,19 @@ _HOMES = {
     "Bound": "certcal.claims",
     "Bounds": "certcal.verbs.bound",
     "Certificate": "certcal.claims",
+    "CertifiedRecalibration": "certcal.verbs.recalibrate",
     "Estimate": "certcal.claims",
+    "MappedTable": "certcal.verbs.apply_map",
     "Measurement": "certcal.verbs.measure",
     "Measurements": "certcal.metrics",
+    "PredictionRecalibration": "certcal.verbs.recalibrate",
     "Predictions": "certcal.predictions",
+    "Recalibration": "certcal.verbs.recalibrate",
     "Result": "certcal.result",
+    "apply_map": "certcal.verbs.apply_map",
     "bound": "certcal.verbs.bound",
     "measure": "certcal.verbs.measure",
+    "recalibrate": "certcal.verbs.recalibrate",
 }
 _ROOMS = frozenset(
     {

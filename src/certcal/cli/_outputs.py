@@ -18,8 +18,6 @@ from certcal.report.results import (
     ComparedResults,
     FamilyResults,
     MeasuredResults,
-    RecalibratedPredictions,
-    RecalibratedResults,
     SearchedResults,
     StudiedResults,
 )
@@ -31,8 +29,6 @@ Results: TypeAlias = (
     | FamilyResults
     | BoundedResults
     | AttackedResults
-    | RecalibratedResults
-    | RecalibratedPredictions
     | SearchedResults
     | StudiedResults
 )

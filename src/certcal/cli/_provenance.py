@@ -15,7 +15,6 @@ from certcal.report.results import (
     AttackedResults,
     CertifiedResults,
     MeasuredResults,
-    RecalibratedResults,
     StudiedResults,
 )
 
@@ -49,9 +48,6 @@ def _seeds(results: Any) -> dict[str, int]:
         return {"bootstrap": results.conventions["seed"]}
     if isinstance(results, CertifiedResults) and "run" in results.about:
         return {"noise of the run": results.about["run"]["seed"]}
-    if isinstance(results, RecalibratedResults):
-        noise = {"noise of the run": results.about["run"]["seed"]} if "run" in results.about else {}
-        return {"split of the samples": results.found.settings["seed"], **noise}
     if isinstance(results, AttackedResults) and results.conventions["sigma"] is not None:
         return {"noise of the smoothed classifier": results.conventions["seed"]}
     if isinstance(results, StudiedResults) and "seed" in results.review.settings:

@@ -18,7 +18,6 @@ from certcal.report.figures._families import (
     p_a_panels,
 )
 from certcal.report.figures._radius import radius_curves
-from certcal.report.figures._recalibration import pareto_front, recalibration_map
 from certcal.report.figures._reliability import reliability_diagram, reliability_panels, worst_case_diagram
 from certcal.report.figures._robustness import certified_accuracy_curves, pa_distribution
 from certcal.report.figures._sign_runs import sign_runs
@@ -46,9 +45,7 @@ __all__ = [
     "new_figure",
     "p_a_panels",
     "pa_distribution",
-    "pareto_front",
     "radius_curves",
-    "recalibration_map",
     "reliability_diagram",
     "reliability_panels",
     "save",

@@ -22,7 +22,6 @@ if TYPE_CHECKING:
         ComparedResults,
         FamilyResults,
         MeasuredResults,
-        RecalibratedResults,
         StudiedResults,
     )
 
@@ -35,7 +34,6 @@ def page(
     | CertifiedResults
     | ComparedResults
     | FamilyResults
-    | RecalibratedResults
     | AttackedResults
     | StudiedResults,
     provenance: Provenance | None = None,
@@ -85,7 +83,6 @@ def page(
         ComparedResults,
         FamilyResults,
         MeasuredResults,
-        RecalibratedResults,
         StudiedResults,
     )
 
@@ -109,10 +106,6 @@ def page(
         from certcal.report.page._attack_page import attack_page
 
         return attack_page(results, provenance, title=title)
-    if isinstance(results, RecalibratedResults):
-        from certcal.report.page._recalibration_page import recalibration_page
-
-        return recalibration_page(results, provenance, title=title)
     if isinstance(results, StudiedResults):
         from certcal.report.page._study_page import study_page
 
@@ -127,6 +120,6 @@ def page(
 
         return intervals_page(results, provenance, title=title)
     raise InputError(
-        f"results are {type(results).__name__}; pass what measuring, bounding, certifying, comparing, recalibrating, "
+        f"results are {type(results).__name__}; pass what measuring, bounding, certifying, comparing, "
         "attacking or reviewing found"
     )

@@ -7,7 +7,6 @@ from certcal.report.results._compared import ComparedResults
 from certcal.report.results._families import FamilyResults
 from certcal.report.results._json import BRACKETS, as_text, for_json
 from certcal.report.results._measured import MeasuredResults, Part
-from certcal.report.results._recalibrated import RecalibratedPredictions, RecalibratedResults
 from certcal.report.results._searched import SearchedResults
 from certcal.report.results._studied import StudiedResults, leading
 
@@ -23,8 +22,6 @@ __all__ = [
     "MeasuredResults",
     "Method",
     "Part",
-    "RecalibratedPredictions",
-    "RecalibratedResults",
     "SearchedResults",
     "StudiedResults",
     "as_text",
