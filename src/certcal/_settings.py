@@ -34,8 +34,12 @@ class Spec:
         Whether the order of several values matters, and the same may be among them twice.
     least, most
         Ends of a number's range.
+    ordered
+        Whether several values keep the order in which they are given, and may be equal.
     choices
         Words that are allowed.
+    own
+        Whether an object of the user's own is taken in place of a word.
     zero
         Whether 0 is allowed beside the range.
     optional
@@ -52,7 +56,9 @@ class Spec:
     ordered: bool = False
     least: float = -math.inf
     most: float = math.inf
+    ordered: bool = False
     choices: tuple[str, ...] = ()
+    own: bool = False
     zero: bool = False
     optional: bool = False
     metavar: str | None = None
@@ -200,7 +206,7 @@ def _flag(value: Any, spec: Spec) -> bool:
 
 
 def _word(value: Any, spec: Spec) -> Any:
-    if value in spec.choices:
+    if (spec.own and not isinstance(value, str)) or value in spec.choices:
         return value
     if not isinstance(value, str):
         raise _RefusedError(f"{value!r} is not one of {', '.join(spec.choices)}")

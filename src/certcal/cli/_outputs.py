@@ -15,21 +15,11 @@ from certcal.report.results import (
     BoundedResults,
     CertifiedResults,
     MeasuredResults,
-    RecalibratedPredictions,
-    RecalibratedResults,
     SearchedResults,
     StudiedResults,
 )
 
-Results: TypeAlias = (
-    MeasuredResults
-    | CertifiedResults
-    | BoundedResults
-    | RecalibratedResults
-    | RecalibratedPredictions
-    | SearchedResults
-    | StudiedResults
-)
+Results: TypeAlias = MeasuredResults | CertifiedResults | BoundedResults | SearchedResults | StudiedResults
 
 PAGE, INTERVALS = ".html", ".parquet"
 PICTURES = (".png", ".svg", ".pdf")

@@ -102,7 +102,7 @@ def _option(section: str, name: str, spec: Spec, default: Any) -> Callable[[Any]
         name,
         type=Choice(spec.choices) if spec.kind == "word" and not spec.many else Typed(spec),
         multiple=spec.many,
-        callback=joined(spec) if spec.many else None,
+        callback=joined(spec, default) if spec.many else None,
         default=default,
         metavar=metavar if spec.kind != "word" else spec.metavar,
         help=text,
@@ -110,13 +110,13 @@ def _option(section: str, name: str, spec: Spec, default: Any) -> Callable[[Any]
     )
 
 
-def joined(spec: Spec) -> Callable[..., tuple[Any, ...]]:
-    """Values that were given with commas or one by one: each once, numbers smallest first."""
+def joined(spec: Spec, default: Any = ()) -> Callable[..., tuple[Any, ...] | None]:
+    """Values that were given with commas or one by one: each once, numbers smallest first, unless they are ordered."""
 
-    def join(ctx: click.Context, param: click.Parameter, values: Iterable[Any]) -> tuple[Any, ...]:
+    def join(ctx: click.Context, param: click.Parameter, values: Iterable[Any]) -> tuple[Any, ...] | None:
         flat = [one for value in values for one in (value if isinstance(value, tuple) else (value,))]  # pyright: ignore
-        if spec.ordered:
-            return tuple(flat)  # pyright: ignore
+        if spec.ordered or (default is None and not flat):
+            return tuple(flat) or None  # pyright: ignore
         unique: list[Any] = list(dict.fromkeys(flat))  # pyright: ignore
         return tuple(sorted(unique) if spec.kind in ("whole", "number", "positive", "distance") else unique)
 

@@ -19,7 +19,6 @@ if TYPE_CHECKING:
         BoundedResults,
         CertifiedResults,
         MeasuredResults,
-        RecalibratedResults,
         StudiedResults,
     )
 
@@ -27,7 +26,7 @@ __all__ = ["Page", "Provenance", "page"]
 
 
 def page(
-    results: MeasuredResults | BoundedResults | CertifiedResults | RecalibratedResults | StudiedResults,
+    results: MeasuredResults | BoundedResults | CertifiedResults | StudiedResults,
     provenance: Provenance | None = None,
     *,
     title: str | None = None,
@@ -72,7 +71,6 @@ def page(
         BoundedResults,
         CertifiedResults,
         MeasuredResults,
-        RecalibratedResults,
         StudiedResults,
     )
 
@@ -84,10 +82,6 @@ def page(
         from certcal.report.page._bounds_page import bounds_page
 
         return bounds_page(results, provenance, title=title)
-    if isinstance(results, RecalibratedResults):
-        from certcal.report.page._recalibration_page import recalibration_page
-
-        return recalibration_page(results, provenance, title=title)
     if isinstance(results, StudiedResults):
         from certcal.report.page._study_page import study_page
 
@@ -102,6 +96,6 @@ def page(
 
         return intervals_page(results, provenance, title=title)
     raise InputError(
-        f"results are {type(results).__name__}; pass what measuring, bounding, certifying, comparing, recalibrating, "
+        f"results are {type(results).__name__}; pass what measuring, bounding, certifying, comparing, "
         "attacking or reviewing found"
     )
