@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import inspect
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, fields
 from difflib import get_close_matches
 from typing import Any, ClassVar, TypeVar, cast
@@ -26,7 +26,7 @@ class Spec:
         A phrase for people, such as "Number of bins".
     kind
         "whole", "number", "positive", "share" (between 0 and 1), "failure" (a probability of failing), "level" (of an
-        interval), "size" (bytes), "flag", "word", "text" or "file".
+        interval), "size" (bytes), "flag", "word", "name" (a text without commas), "text" or "file".
     many
         Whether several values may be given.
     least, most
@@ -93,7 +93,7 @@ class Settings:
                 continue
             if spec.many:
                 values = (
-                    [value] if isinstance(value, str) or not isinstance(value, Sequence) else list(cast("Any", value))
+                    [value] if isinstance(value, str) or not isinstance(value, Iterable) else list(cast("Any", value))
                 )
                 value = tuple(_checked(each.name, one, spec) for one in values)
             else:
@@ -219,6 +219,7 @@ _KINDS: dict[str, Callable[[Any, Spec], Any]] = {
     "size": _whole,
     "flag": _flag,
     "word": _word,
+    "name": lambda value, _: value,
     "text": lambda value, _: value,
     "file": lambda value, _: value,
 }

@@ -16,7 +16,6 @@ from certcal.report.results import (
     CertifiedResults,
     MeasuredResults,
     RecalibratedResults,
-    StudiedResults,
 )
 
 Input = tuple[str, int, str]
@@ -54,8 +53,6 @@ def _seeds(results: Any) -> dict[str, int]:
         return {"split of the samples": results.found.settings["seed"], **noise}
     if isinstance(results, AttackedResults) and results.conventions["sigma"] is not None:
         return {"noise of the smoothed classifier": results.conventions["seed"]}
-    if isinstance(results, StudiedResults) and "seed" in results.review.settings:
-        return {"bootstrap over models": results.review.settings["seed"]}
     return {}
 
 

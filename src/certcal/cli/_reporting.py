@@ -21,10 +21,11 @@ from certcal.data._interval_layout import INTERVAL_OPTIONS
 from certcal.data._layout import OPTIONS
 from certcal.data._roles import LOWER, UPPER
 from certcal.report.bounds import bound_sentences
-from certcal.report.results import CertifiedResults, ComparedResults, FamilyResults, MeasuredResults, StudiedResults
+from certcal.report.results import CertifiedResults, ComparedResults, FamilyResults, MeasuredResults
 from certcal.smoothing import open_run
+from certcal.study import StudyReview
 
-Results: TypeAlias = MeasuredResults | CertifiedResults | ComparedResults | FamilyResults | StudiedResults
+Results: TypeAlias = MeasuredResults | CertifiedResults | ComparedResults | FamilyResults | StudyReview
 
 # What a source can be, and in how many words.
 KINDS = {
@@ -220,15 +221,18 @@ def _predictions(source: str, options: Mapping[str, Any]) -> Reported:
 
 
 def _study(source: str, options: Mapping[str, Any]) -> Reported:
-    from certcal.cli._reviewing import FEWEST_RESAMPLES, review_table
+    from certcal.cli._progress import Waiting
+    from certcal.study import review
 
     if len(options["bins"]) > 1:
         raise InputError("--bins: models are ordered by one number of bins; give one")
     asked = {"bins": options["bins"][0], "level": options["level"], "seed": options["seed"]}
-    if options["bootstrap"] is not None and options["bootstrap"] < FEWEST_RESAMPLES:
-        raise InputError(f"--bootstrap: intervals over models need at least {FEWEST_RESAMPLES} resamples")
     resamples = {} if options["bootstrap"] is None else {"resamples": options["bootstrap"]}
-    results = review_table(source, **asked, **resamples)
+    try:
+        with Waiting() as waiting:
+            results = review(source, progress=waiting, **asked, **resamples)
+    except InputError as error:
+        raise InputError(error.said("--bootstrap" if error.argument == "resamples" else error.argument)) from None
     return Reported(results, notes=["certcal study review asks for other metrics, columns and parts of the models."])
 
 
@@ -316,8 +320,8 @@ def headline(results: Results) -> list[str]:
         return [sentence[:1].upper() + sentence[1:] for sentence in pairs]
     if isinstance(results, FamilyResults):
         return list(results.families.sentences)
-    if isinstance(results, StudiedResults):
-        return [f"{each.number}  {each.answer}" for each in results.review]
+    if isinstance(results, StudyReview):
+        return [f"{each.number}  {each.answer}" for each in results]
     rows = {row.name: row for row in reversed(results.whole.rows)}
     return [*bound_sentences(results.bounds), rows.get("ece", results.whole.rows[0]).sentence]
 
@@ -337,7 +341,7 @@ def show_reported(results: Results, what: str, notes: Sequence[str]) -> None:
     sentences = headline(results)
     if sentences:
         console.print()
-        heading = "What was found" if isinstance(results, StudiedResults) else "What is claimed"
+        heading = "What was found" if isinstance(results, StudyReview) else "What is claimed"
         console.print(Text(heading, style="bold"))
         for sentence in sentences:
             console.print(Text(printable(sentence)))

@@ -91,7 +91,14 @@ class Output:
         if len({path.resolve() for path in self.paths}) < len(self.paths):
             raise InputError("-o names the same file twice; give each file once")
 
-    def emit(self, result: Result, *, sources: Iterable[str | Path] | None = None, **report: Any) -> None:
+    def emit(
+        self,
+        result: Result,
+        *,
+        sources: Iterable[str | Path] | None = None,
+        written: Iterable[str | Path] = (),
+        **report: Any,
+    ) -> None:
         """Write the files, print the result, say what was written, and log to MLflow if that was asked.
 
         Parameters
@@ -100,6 +107,8 @@ class Output:
             What the verb returned.
         sources
             What was read, for what a page says of its origin; by default what :meth:`check` was told.
+        written
+            Files that the verb itself has written, which MLflow gets, too.
         report
             Further options of this result's report.
         """
@@ -117,7 +126,7 @@ class Output:
             render(made, make_console(sys.stdout), full=self.full, diagrams=self.diagrams)
         for path in self.paths:
             tell(f"wrote {path}")
-        log_if_asked(result, self.paths)
+        log_if_asked(result, [*map(Path, written), *self.paths])
 
 
 def _provenance(result: Result, sources: Sequence[Path]) -> Any:
@@ -142,8 +151,11 @@ def output_options(
     *,
     detail: bool = True,
     mlflow: bool = True,
+    limit: bool = True,
     what: str = "Also write",
     files: Mapping[str, str] | None = None,
+    required: str | None = None,
+    force: str = "Replace existing files.",
 ) -> Callable[[Decorated], Decorated]:
     """Options of what a command writes and prints; its function gets them as one argument, ``output``.
 
@@ -155,10 +167,16 @@ def output_options(
         Whether there is more to show than the terminal shows by default.
     mlflow
         Whether its numbers can be logged to MLflow.
+    limit
+        Whether its headline is a number that can be held against a limit.
     what
         How the help of ``-o`` begins.
     files
         What kinds of files are called in the help, where they have other names than usual.
+    required
+        What stands in the help for the one file that has to be given; None where files are optional, and many.
+    force
+        What --force does.
     """
     named = {**_KINDS, **(files or {})}
     kinds = [text for ending, text in named.items() if ending in endings]
@@ -168,10 +186,10 @@ def output_options(
         decorators.append(option(OUTPUT, "--explain", is_flag=True, help="Show everything, definitions included."))
         decorators.append(option(OUTPUT, "--no-diagram", is_flag=True, help="Leave out diagrams."))
     if PAGE[0] in endings:
-        limit = Typed(Spec("", "number"))
+        number = Typed(Spec("", "number"))
         text = "Limit of the headline's number; says whether it passes."
+        decorators += [option(OUTPUT, "--limit", type=number, metavar="X", help=text)] * limit
         decorators += [
-            option(OUTPUT, "--limit", type=limit, metavar="X", help=text),
             option(OUTPUT, "--title", metavar="TEXT", help="Title of the page."),
             option(
                 OUTPUT,
@@ -189,12 +207,13 @@ def output_options(
             "-o",
             "--output",
             "outputs",
-            multiple=True,
-            metavar="FILE",
+            multiple=required is None,
+            required=required is not None,
+            metavar=required or "FILE",
             type=click.Path(),
-            help=f"{what} {listed}; repeatable.",
+            help=f"{what} {listed}{'; repeatable' if required is None else ''}.",
         ),
-        option(OUTPUT, "--force", is_flag=True, help="Replace existing files."),
+        option(OUTPUT, "--force", is_flag=True, help=force),
         option(
             OUTPUT,
             "-q",
@@ -212,10 +231,11 @@ def output_options(
         @functools.wraps(command)
         def call(**given: Any) -> Any:
             page = {name: given.pop(name) for name in ("title", "limit", "about") if name in given}
+            named = given.pop("outputs")
             output = Output(
                 endings,
                 given.pop("as_json"),
-                given.pop("outputs"),
+                named if required is None else (named,),
                 given.pop("force"),
                 full=given.pop("explain", False),
                 diagrams=not given.pop("no_diagram", False),

@@ -214,7 +214,7 @@ def _only(what: str, value: str | None, known: list[str]) -> str:
             raise InputError("no row of the table was measured; measure some models first")
         things = "data sets" if what == "data" else "splits"
         listed = ", ".join(map(repr, known))
-        raise InputError(f"the table has {len(known)} {things} ({listed}); choose one by {what}= (--{what})")
+        raise InputError(f"the table has {len(known)} {things} ({listed}); choose one", argument=what)
     return known[0]
 
 
@@ -236,4 +236,5 @@ def _space(space: Any, names: list[str]) -> Space | None:
         return SizeSpace(sorted(widths - {0}))
     if space == "table":
         return None
-    raise InputError(f"space is {space!r}; use 'auto', {', '.join(map(repr, SPACES))} or a space of your own")
+    known = ", ".join(map(repr, ("auto", *SPACES)))
+    raise InputError(f"{space!r} is not one of {known}, nor a space of your own", argument="space")

@@ -225,6 +225,8 @@ class StudyTable:
         from certcal.data import open_table
 
         file = Path(path)
+        if file.is_dir():
+            raise InputError(f"{file}: this is a folder; measure its predictions first, with certcal study measure")
         table = open_table(file)
         if not file.name.endswith((".parquet", ".pq")) or "model" not in table.names:
             raise InputError(
@@ -262,6 +264,15 @@ class StudyTable:
         failed = int(np.count_nonzero(self["status"] != OK))
         counts = [("rows", len(self)), ("models", len(self.models)), ("data sets", len(self.datasets))]
         return [*counts, ("measurements", len(self.measurements)), *([("failed", failed)] if failed else [])]
+
+
+def opened(source: StudyTable | str | os.PathLike[str]) -> tuple[StudyTable, str]:
+    """A table, read if it is the name of a file, and what it is called."""
+    if isinstance(source, StudyTable):
+        return source, "table"
+    if not isinstance(source, str | os.PathLike):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise InputError(f"table is {source!r}; pass a StudyTable or the name of its file")
+    return StudyTable.read(source), str(source)
 
 
 def _text(name: str, values: NDArray[Any]) -> Any:

@@ -22,7 +22,6 @@ from certcal.report.figures._recalibration import pareto_front, recalibration_ma
 from certcal.report.figures._reliability import reliability_diagram, reliability_panels, worst_case_diagram
 from certcal.report.figures._robustness import certified_accuracy_curves, pa_distribution
 from certcal.report.figures._sign_runs import sign_runs
-from certcal.report.figures._study import boxes, correlation_matrix, lines, scatter
 from certcal.report.figures._widths import interval_widths
 
 __all__ = [
@@ -35,14 +34,11 @@ __all__ = [
     "admm_constraints",
     "admm_convergence",
     "bound_terms",
-    "boxes",
     "certified_accuracy_curves",
     "certified_calibration_panels",
-    "correlation_matrix",
     "dominance_graphs",
     "gradient_norm_boxes",
     "interval_widths",
-    "lines",
     "new_figure",
     "p_a_panels",
     "pa_distribution",
@@ -52,7 +48,6 @@ __all__ = [
     "reliability_diagram",
     "reliability_panels",
     "save",
-    "scatter",
     "sign_runs",
     "worst_case_diagram",
 ]

@@ -1,7 +1,7 @@
 """Pages that a colleague can read and a reviewer can check: one HTML file each, complete in itself.
 
-``page(results)`` makes one of what ``measure``, ``bound``, ``certify``, ``compare``, ``recalibrate``, ``attack`` or
-``study review`` found. All numbers on a page are texts that the claims themselves print, and the whole JSON is inside
+``page(results)`` makes one of what ``measure``, ``bound``, ``certify``, ``compare``, ``recalibrate`` or ``attack``
+found. All numbers on a page are texts that the claims themselves print, and the whole JSON is inside
 it.
 """
 
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
         FamilyResults,
         MeasuredResults,
         RecalibratedResults,
-        StudiedResults,
     )
 
 __all__ = ["Page", "Provenance", "page"]
@@ -36,8 +35,7 @@ def page(
     | ComparedResults
     | FamilyResults
     | RecalibratedResults
-    | AttackedResults
-    | StudiedResults,
+    | AttackedResults,
     provenance: Provenance | None = None,
     *,
     title: str | None = None,
@@ -51,7 +49,7 @@ def page(
     ----------
     results
         Of measuring or bounding a table, of certifying or recalibrating a table of intervals or a run, of comparing
-        runs or families of them, of attacking a model, or of reviewing a population of models.
+        runs or families of them, or of attacking a model.
     provenance
         How the results came about; ``Provenance.here()`` knows date and versions.
     title
@@ -86,7 +84,6 @@ def page(
         FamilyResults,
         MeasuredResults,
         RecalibratedResults,
-        StudiedResults,
     )
 
     if isinstance(results, MeasuredResults):
@@ -113,10 +110,6 @@ def page(
         from certcal.report.page._recalibration_page import recalibration_page
 
         return recalibration_page(results, provenance, title=title)
-    if isinstance(results, StudiedResults):
-        from certcal.report.page._study_page import study_page
-
-        return study_page(results, provenance, title=title)
     if isinstance(results, CertifiedResults):  # pyright: ignore[reportUnnecessaryIsInstance]
         behind = results.review if review is None else review
         if behind is not None:
@@ -127,6 +120,6 @@ def page(
 
         return intervals_page(results, provenance, title=title)
     raise InputError(
-        f"results are {type(results).__name__}; pass what measuring, bounding, certifying, comparing, recalibrating, "
-        "attacking or reviewing found"
+        f"results are {type(results).__name__}; pass what measuring, bounding, certifying, comparing, recalibrating "
+        "or attacking found"
     )

@@ -8,8 +8,6 @@ from certcal.report.results._families import FamilyResults
 from certcal.report.results._json import BRACKETS, as_text, for_json
 from certcal.report.results._measured import MeasuredResults, Part
 from certcal.report.results._recalibrated import RecalibratedPredictions, RecalibratedResults
-from certcal.report.results._searched import SearchedResults
-from certcal.report.results._studied import StudiedResults, leading
 
 __all__ = [
     "BRACKETS",
@@ -25,10 +23,7 @@ __all__ = [
     "Part",
     "RecalibratedPredictions",
     "RecalibratedResults",
-    "SearchedResults",
-    "StudiedResults",
     "as_text",
     "estimate_of",
     "for_json",
-    "leading",
 ]

@@ -11,6 +11,7 @@ from dataclasses import replace
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from certcal._checks import InputError
 from certcal.report.document import Report, verdict
 from certcal.report.provenance import Provenance
 
@@ -38,6 +39,8 @@ def report(
     options
         Of its view.
     """
+    if limit is not None and not result.limited:
+        raise InputError("this answer has no single number to hold against a limit", argument="limit")
     made: Report = import_module(result.view).view(result, **options)
     claims = result.claims()
     return replace(
