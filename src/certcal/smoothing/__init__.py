@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from certcal.smoothing import robustness
-from certcal.smoothing._certificates import CONFIDENCES, Certificates, certificates
+from certcal.smoothing._certificates import CONFIDENCES, CertificateKind, Certificates, certificates
 from certcal.smoothing._counts import ConfidenceEstimates, Counts
 from certcal.smoothing._decide import decide
 from certcal.smoothing._decisions import Decisions, read_decisions
@@ -20,6 +20,7 @@ from certcal.smoothing._widths import Widths
 
 __all__ = [
     "CONFIDENCES",
+    "CertificateKind",
     "Certificates",
     "CertificationLog",
     "ConfidenceEstimates",
