@@ -133,7 +133,20 @@ CASES = (
         "--n0 20 --seed 7 --batch 32 -o {out}/run",
         (),
     ),
+    Case(
+        "sample-deciding",
+        "sample --model tests.smoothing.models_for_tests:linear --outputs logits --data points.npz --sigma 0.5 -n 2000 "
+        "--n0 20 --seed 7 --batch 32 --decide-radius 0.25 --alpha 0.01",
+        ("json", "parquet"),
+    ),
     Case("runs-show", "runs show run", ()),
+    Case(
+        "train",
+        "train --method gaussian --data pictures.npz --model mlp --sigma 0.25 --epochs 2 --batch 16 --bias 10 "
+        "-o {out}/run",
+        (),
+        rtol=TORCH,
+    ),
     # Names that would like to be formulas, escapes or markup.
     Case("hostile-measure", "measure hostile.csv --by '<b>=1+1</b>' --metric ece --metric top_label_brier_score"),
     Case("hostile-certify", "certify hostile-intervals.csv --by group --bins 5", ("csv", "html")),
@@ -187,18 +200,18 @@ REFUSED = {
 }
 
 
-# --- calls from Python ---------------------------------------------------------------------------------------------
+# --- calls from Python: numbers, and a result that a notebook shows --------------------------------------------------
 
 
-def _measured(folder: Path) -> Any:
+def _measured(folder: Path) -> tuple[Any, Any]:
     import certcal
     from certcal.data import read_predictions
 
     found = certcal.measure(read_predictions(folder / "scores.csv"), bins=[10, 15])
-    return [[line.value, line.n] for line in found]
+    return [[line.value, line.n] for line in found], found
 
 
-def _certified(folder: Path) -> Any:
+def _certified(folder: Path) -> tuple[Any, Any]:
     from certcal.data import read_intervals
     from certcal.worst_case import calibration_error, certify
 
@@ -206,23 +219,35 @@ def _certified(folder: Path) -> Any:
     summary = certify(part.lower, part.upper, part.correct, certified=part.certified, bins=10)
     direct = calibration_error(part.lower, part.upper, part.correct, bins=10)
     assert summary.population is not None
-    return {
+    values = {
         "accuracy": summary.accuracy.value,
         "all": {name: found.worst_all.value for name, found in summary.ranges.items()},
         "population": [summary.population.value, summary.population_all.value],
         "calibration_error": direct.value,
     }
+    return values, summary
 
 
-def _robust(folder: Path) -> Any:
+def _bounded(folder: Path) -> tuple[Any, Any]:
+    from certcal.bounds import bounded_variation
+    from certcal.data import read_predictions
+
+    known = read_predictions(folder / "scores.csv")
+    found = bounded_variation(known.confidence, known.correct, 0.01)
+    return [found.value, found.n], found
+
+
+def _compared(folder: Path) -> tuple[Any, Any]:
     from certcal.smoothing import open_run
+    from certcal.smoothing.robustness import compare
 
-    counts = open_run(folder / "run").counts()
-    return {"votes": counts.votes.tolist(), "predicted": counts.predicted.tolist()}
+    found = compare([open_run(folder / name).counts() for name in ("run", "run-small")], at=[0.0, 0.25])
+    return [[run.average.value, list(run.curve.texts)] for run in found.runs], found
 
 
-CALLS: Mapping[str, tuple[tuple[str, ...], Callable[[Path], Any]]] = {
+CALLS: Mapping[str, tuple[tuple[str, ...], Callable[[Path], tuple[Any, Any]]]] = {
     "python-measure": (("scores.csv",), _measured),
     "python-certify": (("one-radius.csv",), _certified),
-    "python-run": (("run",), _robust),
+    "python-bound": (("scores.csv",), _bounded),
+    "python-compare": (("run", "run-small"), _compared),
 }

@@ -23,19 +23,26 @@ def run_case(folder: Path, case: Case) -> tuple[Ran, Ran, dict[str, Any], dict[s
     out = fresh(folder, "out")
     asked = [word for ending in case.writes for word in ("-o", f"out/x.{ending}")]
     printed = command(folder, [*case.words("out"), *asked, "--json"])
-    files = {} if (out / "run").exists() else read_files(out)  # the shards of a run are pinned by its counts
+    files = {} if (out / "run").exists() else read_files(out)  # neither shards nor weights
     shown = pages(out)
     fresh(folder, "out")  # the same names, so that what is printed about them is the same
     return printed, command(folder, case.words("out")), files, shown
 
 
+def call(folder: Path, name: str) -> tuple[Any, Page]:
+    """Numbers of a call, and its result as a notebook shows it."""
+    needed, function = CALLS[name]
+    for each in needed:
+        ensure(folder, each)
+    value, result = function(folder)
+    return value, Page(result._repr_html_())
+
+
 def numbers_of(folder: Path, name: str) -> Any:
     """What is to be pinned of a case or a call."""
     if name in CALLS:
-        needed, call = CALLS[name]
-        for each in needed:
-            ensure(folder, each)
-        return {"value": call(folder)}
+        value, page = call(folder, name)
+        return {"value": value, "notebook": sorted(page.pinned)}
     case = BY_NAME[name]
     printed, shown, files, made = run_case(folder, case)
     if (printed.code, shown.code) != (case.code, case.code):

@@ -221,8 +221,8 @@ def same(pinned: Any, found: Any, rtol: float) -> bool:
     if isinstance(pinned, bool) or isinstance(found, bool) or pinned is None or found is None:
         return pinned is found
     if isinstance(pinned, str) and isinstance(found, str):
-        exact = pinned == found or min(map(_digits, (pinned, found))) < 12
-        return pinned == found if exact else same(float(pinned), float(found), rtol)
+        digits = [_digits(text) for text in (pinned, found)]
+        return pinned == found or (all(digits) and max(digits) >= 12 and same(float(pinned), float(found), rtol))
     if isinstance(pinned, str) or isinstance(found, str):
         return False
     if isinstance(pinned, int) and isinstance(found, int):

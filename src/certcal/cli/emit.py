@@ -169,9 +169,9 @@ def output_options(
         decorators.append(option(OUTPUT, "--no-diagram", is_flag=True, help="Leave out diagrams."))
     if PAGE[0] in endings:
         limit = Typed(Spec("", "number"))
-        text = "Limit of the headline's number; says whether it passes."
+        text = "Limit for the headline's number: says whether it passes."
         decorators += [
-            option(OUTPUT, "--limit", type=limit, metavar="X", help=text),
+            option(OUTPUT, "--at-most", "limit_of_claim", type=limit, metavar="X", help=text),
             option(OUTPUT, "--title", metavar="TEXT", help="Title of the page."),
             option(
                 OUTPUT,
@@ -211,7 +211,8 @@ def output_options(
     def decorate(command: Decorated) -> Decorated:
         @functools.wraps(command)
         def call(**given: Any) -> Any:
-            page = {name: given.pop(name) for name in ("title", "limit", "about") if name in given}
+            page = {name: given.pop(name) for name in ("title", "about") if name in given}
+            page["limit"] = given.pop("limit_of_claim", None)
             output = Output(
                 endings,
                 given.pop("as_json"),
@@ -219,7 +220,7 @@ def output_options(
                 given.pop("force"),
                 full=given.pop("explain", False),
                 diagrams=not given.pop("no_diagram", False),
-                page={name: value for name, value in page.items() if value},
+                page={name: value for name, value in page.items() if value not in (None, {})},
             )
             return command(output=output, **given)
 

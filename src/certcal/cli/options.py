@@ -109,7 +109,7 @@ def _joined(spec: Spec) -> Callable[..., tuple[Any, ...]]:
     return join
 
 
-class Typed(click.ParamType):
+class Typed(click.ParamType[Any]):
     """Turns a text into the value that a setting takes; ranges are checked where the settings are made."""
 
     name = "value"

@@ -22,12 +22,11 @@ class MemoryTable(Table):
     def __init__(self, source: Any) -> None:
         from certcal.data._pyarrow import pa
 
-        self.path = Path("table")
+        self.path, kind = Path("table"), type(source).__name__
         try:
-            given: Any = dict(source) if isinstance(source, Mapping) else source  # pyright: ignore[reportUnknownArgumentType]
-            self._table = pa.table(given)
+            self._table = pa.table(dict(source) if isinstance(source, Mapping) else source)  # pyright: ignore
         except (TypeError, ValueError, pa.ArrowException) as error:
-            raise InputError(f"a table cannot be made of this {type(source).__name__} ({error})") from None
+            raise InputError(f"a table cannot be made of this {kind} ({error})") from None
         self.columns = schema_columns(self.path, self._table.schema)
         self.rows = self._table.num_rows
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from difflib import get_close_matches
 from functools import cache, partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol, cast
 
 from certcal._checks import InputError, bin_counts, choice
 from certcal._html import table
@@ -23,6 +24,25 @@ if TYPE_CHECKING:
 
 Row = tuple[str, dict[str, Any], Callable[[], float], tuple[Any, ...]]
 
+
+class Metric(Protocol):
+    """A metric of one's own: a function of confidences and 0/1 outcomes that returns a float.
+
+    Its name in tables is its ``__name__``. With ``bootstrap`` it is called with the weights of each resample.
+    """
+
+    def __call__(self, confidence: Any, correct: Any, *, sample_weight: Any = None) -> float:
+        """The value of the metric."""
+        ...
+
+
+# Every built-in row, in the order of the table.
+NAMES = (
+    *("accuracy", "mean_confidence", "ece", "equal_mass_ece", "mce", "lp_ece", "debiased_ece"),
+    *("harmonic_calibration_score", "brier_reliability", "brier_resolution", "brier_uncertainty", "brier_within_bin"),
+    *("classwise_ece", "classwise_equal_mass_ece", "sweep_ece", "ks_error", "kuiper_error", "smooth_ece", "kde_ece"),
+    *("mmce", "top_label_brier_score", "top_label_nll", "auroc", "brier_score", "nll"),
+)
 # The bin counts of the benchmark study (Tao et al. 2024, section 3).
 STUDY_BINS = (5, 10, 15, 20, 25, 50, 100, 200, 500)
 
@@ -108,7 +128,7 @@ def measure(
     *,
     bins: int | Sequence[int] = 15,
     closed: str = "left",
-    metrics: str | Iterable[str] | None = None,
+    metrics: str | Metric | Iterable[str | Metric] | None = None,
     bootstrap: int = 0,
     method: str = "percentile",
     level: float = 0.95,
@@ -125,7 +145,7 @@ def measure(
     closed
         Which side of a bin belongs to it, "left" or "right".
     metrics
-        Names of the rows wanted; all when None.
+        Names of the rows wanted, or metrics of your own; all built-in ones when None.
     bootstrap
         Number of bootstrap replicates for an interval on every row; 0 for none.
     method, level, seed
@@ -149,14 +169,7 @@ def measure(
     side = choice(closed, CLOSED, "closed")
     rows = list(_rows(predictions, counts, side))
     if metrics is not None:
-        wanted = [metrics] if isinstance(metrics, str) else list(metrics)
-        known = dict.fromkeys(row[0] for row in rows)
-        for name in wanted:
-            if name not in known:
-                raise InputError(
-                    f"metrics has {name!r}, which these predictions do not have; there are {', '.join(known)}"
-                )
-        rows = [row for row in rows if row[0] in wanted]
+        rows = _chosen(metrics, rows, predictions)
     found: list[Estimate] = []
     for name, settings, compute, recipe in rows:
         value = compute()
@@ -177,6 +190,51 @@ def measure(
             ).interval
         found.append(Estimate(name, value, len(predictions), settings, interval))
     return Measurements(tuple(found), len(predictions), predictions.kind)
+
+
+def check_names(metrics: Iterable[Any]) -> None:
+    """Refuse names that no metric has, with the nearest that one has.
+
+    Examples
+    --------
+    >>> check_names(["smoth_ece"])
+    Traceback (most recent call last):
+        ...
+    certcal._checks.InputError: metrics: there is no 'smoth_ece'; did you mean 'smooth_ece'?
+    """
+    for name in metrics:
+        if not callable(name) and name not in NAMES:
+            near = get_close_matches(str(name), NAMES, n=1)
+            remedy = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(NAMES)}"
+            raise InputError(f"there is no {name!r}", argument="metrics", remedy=remedy)
+
+
+def _chosen(metrics: Any, rows: list[Row], predictions: Predictions) -> list[Row]:
+    """The rows of the names that are wanted, in the order of the table, and then metrics of one's own."""
+    wanted: list[Any] = [metrics] if isinstance(metrics, str) or callable(metrics) else list(metrics)
+    check_names(wanted)
+    known = list(dict.fromkeys(row[0] for row in rows))
+    for name in wanted:
+        if not callable(name) and name not in known:
+            reason = f"these predictions have no {name}"
+            raise InputError(reason, argument="metrics", remedy=f"there are {', '.join(known)}")
+    named = [row for row in rows if row[0] in wanted]
+    return [*named, *(_own(cast("Metric", each), predictions) for each in wanted if callable(each))]
+
+
+def _own(metric: Metric, predictions: Predictions) -> Row:
+    name = getattr(metric, "__name__", type(metric).__name__)
+    pair = (predictions.confidence, predictions.correct)
+
+    def value() -> float:
+        try:
+            return float(metric(*pair, sample_weight=predictions.sample_weight))
+        except (TypeError, ValueError) as error:
+            reason = f"{name} did not return a number ({error})"
+            remedy = "it is called as metric(confidence, correct, sample_weight=None)"
+            raise InputError(reason, argument="metrics", remedy=remedy) from error
+
+    return name, {}, value, (metric, pair, {})
 
 
 def _rows(predictions: Predictions, counts: tuple[int, ...], closed: str) -> Iterator[Row]:

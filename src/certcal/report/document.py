@@ -469,7 +469,7 @@ class Section:
     blocks
         In their order.
     brief
-        Whether a terminal shows the section without being asked for everything.
+        Whether a terminal shows the section without being asked for everything; those of the appendix come first there.
     """
 
     title: str
@@ -537,7 +537,7 @@ class Report:
 
     def to_text(self, *, width: int = 100, full: bool = False, ascii_only: bool = False) -> str:
         """As in a terminal without colours: the brief sections, or everything."""
-        from certcal.report._old_terminal import as_text
+        from certcal.report.terminal import as_text
 
         return as_text(self, width=width, full=full, ascii_only=ascii_only)
 
@@ -572,7 +572,7 @@ class Report:
         if ending in (".html", ".htm"):
             content = self.to_html().encode(errors="backslashreplace")
         elif ending == ".txt":
-            content = self.to_text(full=True).encode(errors="backslashreplace")
+            content = f"{self.to_text(full=True)}\n".encode(errors="backslashreplace")
         elif ending in (".png", ".svg", ".pdf"):
             from certcal.report.mpl import rendered
 

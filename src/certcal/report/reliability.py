@@ -183,7 +183,8 @@ def bins_table(prepared: Reliability, title: str, *, signs: Any = None) -> Table
 
 
 def _bars(left: Any, right: Any, start: Any, end: Any, look: str, label: str) -> Bars:
-    return Bars(*(np.asarray(each).tolist() for each in (left, right, start, end)), look, label)
+    sides = [np.asarray(each).tolist() for each in (left, right, start, end)]
+    return Bars(sides[0], sides[1], sides[2], sides[3], look, label)
 
 
 def _bin(bins: BinTable, m: int) -> str:

@@ -15,6 +15,7 @@ from certcal._settings import Settings, setting, takes
 from certcal._text import counted
 from certcal.claims import Bound, Estimate
 from certcal.data import DoesNotFit, PredictionStream, natural_order, physical_memory
+from certcal.metrics import check_names
 from certcal.predictions import Predictions
 from certcal.result import Result
 
@@ -42,7 +43,9 @@ class MeasureSettings(Settings):
         (15,), "Number of bins; several give a row each.", "whole", many=True, least=1, most=1_000_000
     )
     closed: str = setting("left", "Which end belongs to a bin.", "word", choices=("left", "right"))
-    metrics: tuple[Any, ...] = setting((), "Report this metric only; repeatable.", "text", many=True, flag="--metric")
+    metrics: tuple[Any, ...] = setting(
+        (), "Report this metric only; repeatable.", "text", many=True, flag="--metric", metavar="NAME"
+    )
     bootstrap: int | None = setting(
         0, "Number of bootstrap resamples for intervals.", "whole", least=10, most=1_000_000, zero=True, optional=True
     )
@@ -51,6 +54,10 @@ class MeasureSettings(Settings):
     seed: int = setting(0, "Random seed of the bootstrap.", "whole", least=0, most=2**63 - 1)
     bounds: bool = setting(False, "Also bound the true calibration error, as the verb bound does.", "flag")
     delta: float = setting(0.05, "Failure probability of each bound.", "failure")
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_names(self.metrics)
 
     @property
     def diagram_bins(self) -> int:
@@ -430,7 +437,9 @@ def _in_pieces(
     there = {row.name for row in found.measurements.rows}
     for metric in settings.metrics:
         if metric not in there:
-            reason = f"{metric} needs all samples at once, and this table is read in pieces"
+            reason = (
+                f"{getattr(metric, '__name__', metric)} needs all samples at once, and this table is read in pieces"
+            )
             raise InputError(reason, argument="metrics", remedy="allow more memory")
     for code, name in enumerate(names):
         if code not in found.groups:

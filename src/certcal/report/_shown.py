@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from matplotlib.figure import Figure
 
-from certcal.report.figures._canvas import rendered
+from certcal.report.mpl import rendered
 
 
 class ShownFigure(Figure):

@@ -1,0 +1,377 @@
+"""Blocks of a report as markup, each by a function of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import count, groupby
+from typing import assert_never
+
+from certcal._html import Child, Raw, definition_list, element, join
+from certcal.report.charts import Chart, Graph, Heatmap, Panel, Points, Stack, legend_of
+from certcal.report.document import (
+    Beside,
+    Block,
+    Cell,
+    Choice,
+    Claim,
+    Column,
+    Details,
+    Facts,
+    Figures,
+    HasText,
+    Heading,
+    Images,
+    KeyNumbers,
+    Listing,
+    Picture,
+    Strong,
+    Table,
+    Text,
+)
+from certcal.report.html.graph import graph_legend, graph_picture
+from certcal.report.html.heatmap import heatmap_picture
+from certcal.report.html.markup import SENTENCE, clipped, details, note, scrolling, shown, unbroken
+from certcal.report.html.png import image
+from certcal.report.html.svg import legend, panels_picture, shade_legend, stack_legend, stack_picture, swatch
+
+_KINDS = {"Estimate": "estimate", "Bound": "bound", "Certificate": "certificate", "Worst case": "worst-case"}
+_RELATIONS = ("at most ", "at least ")
+# Assumptions of a claim that are shown without being asked for: so many, and so many letters.
+_MOST_ASSUMPTIONS, _MOST_LETTERS = 2, 200
+
+
+class Writer:
+    """Writes blocks, and numbers what has to be told apart on a page.
+
+    Parameters
+    ----------
+    blocks
+        All of the page; the tables and charts that follow a choice start where that choice does.
+    """
+
+    def __init__(self, blocks: Iterable[Block]) -> None:
+        self._starts = {choice.key: choice.start for choice in _choices(blocks)}
+        self._figures, self._tables = count(1), count(1)
+        self._sliders: set[str] = set()
+        self._level = 3
+
+    def blocks(self, blocks: Sequence[Block], level: int | None = None) -> Raw:
+        """Blocks in their order; claims that follow each other stand side by side where there is room.
+
+        Parameters
+        ----------
+        blocks
+            What is written.
+        level
+            Of headings inside.
+        """
+        self._level = self._level if level is None else level
+        made: list[Child] = []
+        for is_claim, members in groupby(blocks, lambda block: isinstance(block, Claim)):
+            written = [self._block(block) for block in members]
+            made.append(element("div", written, class_="cards") if is_claim else written)
+        return join(made)
+
+    def _block(self, block: Block) -> Child:
+        match block:
+            case Text():
+                return _text(block)
+            case Listing():
+                return _listing(block)
+            case Facts():
+                return _facts(block)
+            case KeyNumbers():
+                return _key_numbers(block)
+            case Claim():
+                return self._claim(block)
+            case Table():
+                return self._table(block)
+            case Chart():
+                return self._chart(block)
+            case Figures():
+                return self._figures_of(block)
+            case Beside():
+                side = element("div", self.blocks(block.blocks))
+                return element("div", self._chart(block.chart), side, class_="figures")
+            case Choice():
+                return self._choice(block)
+            case Details():
+                return details(shown(block.summary), self.blocks(block.blocks))
+            case Images():
+                return _images(block)
+            case _:
+                assert_never(block)
+
+    def _claim(self, claim: Claim) -> Raw:
+        kind = _KINDS.get(claim.kind, "estimate")
+        relation = next((each for each in _RELATIONS if claim.value.startswith(each)), "")
+        rests = claim.assumptions
+        folded = len(rests) > _MOST_ASSUMPTIONS or sum(map(len, rests)) > _MOST_LETTERS
+        listed = element("ul", [element("li", shown(each, 600)) for each in rests], class_="listing")
+        parts = [
+            ("assumptions", listed if rests and folded else None),
+            ("terms", self._table(claim.terms) if claim.terms is not None else None),
+            ("settings", _facts(Facts(list(claim.settings.items()))) if claim.settings else None),
+        ]
+        names = [name for name, part in parts if part is not None]
+        return element(
+            "div",
+            element("p", element("span", shown(claim.kind, 40), class_=f"badge {kind}"), class_="kinds"),
+            element(
+                "p",
+                element("span", relation.strip()) if relation else None,
+                element("strong", shown(claim.value.removeprefix(relation))),
+                class_="value",
+            )
+            if claim.value
+            else None,
+            element("p", shown(claim.sentence, SENTENCE), class_="sentence"),
+            element("p", shown(claim.probability, SENTENCE)) if claim.probability else None,
+            note(shown(claim.meaning, SENTENCE)) if claim.meaning else None,
+            (element("p", "Assumptions", class_="caption"), listed) if rests and not folded else None,
+            details(_enumerated(names), [part for _, part in parts]) if names else None,
+            class_=f"card {kind}",
+        )
+
+    def _table(self, table: Table) -> Raw:
+        key, frames = table.choice or ("", {})
+        wide = len(table.columns)
+
+        def row(place: int, cells: Sequence[Cell]) -> Raw:
+            made = [
+                _cell(column, cell, "row" if first == 0 else None)
+                for first, (column, cell) in enumerate(zip(table.columns, cells, strict=True))
+            ]
+            if place not in frames:
+                return element("tr", made)
+            current = "true" if frames[place] == self._starts.get(key) else None
+            return element("tr", made, data_row_of=key, data_frame=frames[place], aria_current=current)
+
+        label = f"{clipped(table.caption)} (table {next(self._tables)})".strip()
+        made = element(
+            "table",
+            element("caption", shown(table.caption, 600)) if table.caption else None,
+            element(
+                "thead",
+                element(
+                    "tr",
+                    [
+                        element("th", shown(each.title), scope="col", class_="number" if each.is_number else None)
+                        for each in table.columns
+                    ],
+                ),
+            ),
+            element(
+                "tbody",
+                [
+                    element("tr", element("th", shown(each.text), colspan=wide, scope="colgroup"))
+                    if isinstance(each, Heading)
+                    else row(place, each)
+                    for place, each in enumerate(table.rows[: table.most])
+                ],
+            ),
+        )
+        return join(
+            scrolling(made, label),
+            note(table.rest) if table.rest else None,
+            note(shown(table.note, SENTENCE)) if table.note else None,
+        )
+
+    def _chart(self, chart: Chart, *, keys: bool = True) -> Raw:
+        """A picture with its heading, legend, caption and the same numbers as a table."""
+        key = f"figure-{next(self._figures)}"
+        wide = chart.size in ("medium", "wide")
+        pictures = [
+            scrolling(each, f"{clipped(chart.title)} ({key.replace('-', ' ')}, part {part})") if wide else each
+            for part, each in enumerate(_pictures(key, chart), 1)
+        ]
+        return element(
+            "figure",
+            element(f"h{self._level}", shown(chart.title)) if chart.title else None,
+            pictures,
+            _legends(chart) if keys else None,
+            element("figcaption", shown(chart.caption, SENTENCE)) if chart.caption else None,
+            details("Numbers of this figure", self._table(chart.numbers)) if chart.numbers is not None else None,
+            class_="wide" if wide or any(isinstance(each, Heatmap) for each in chart.panels) else None,
+        )
+
+    def _figures_of(self, figures: Figures) -> Raw:
+        """Charts in a row; where all are small and have the same legend, it is written once."""
+        small = all(chart.size == "small" for chart in figures.charts)
+        legends = {_legends(chart) for chart in figures.charts}
+        once = small and len(legends) == 1
+        return join(
+            element(
+                "div",
+                [self._chart(chart, keys=not once) for chart in figures.charts],
+                class_="figures small" if small else "figures",
+            ),
+            legends if once else None,
+            note(shown(figures.note, SENTENCE)) if figures.note else None,
+        )
+
+    def _choice(self, choice: Choice) -> Raw:
+        """All states, of which one is seen. Of several choices with one key, the first has the slider."""
+        slider = None if choice.key in self._sliders else _slider(choice)
+        self._sliders.add(choice.key)
+        return join(
+            slider,
+            [
+                element("div", self.blocks(blocks), data_of=choice.key, data_frame=frame, hidden=frame != choice.start)
+                for frame, blocks in enumerate(choice.frames)
+            ],
+        )
+
+
+def _choices(blocks: Iterable[Block]) -> Iterator[Choice]:
+    for block in blocks:
+        if isinstance(block, Choice):
+            yield block
+            for frame in block.frames:
+                yield from _choices(frame)
+        elif isinstance(block, Details | Beside):
+            yield from _choices(block.blocks)
+
+
+def _pictures(key: str, chart: Chart) -> Iterator[Raw]:
+    """Panels that follow each other are one picture; everything else is a picture of its own."""
+    part = count(1)
+    for is_panel, members in groupby(chart.panels, lambda each: isinstance(each, Panel)):
+        drawn = list(members)
+        if is_panel:
+            panels = [each for each in drawn if isinstance(each, Panel)]
+            yield panels_picture(f"{key}-{next(part)}", chart.title, chart.description, panels, chart.size)
+            continue
+        for each in drawn:
+            named = (f"{key}-{next(part)}", chart.title, chart.description)
+            if isinstance(each, Stack):
+                yield stack_picture(*named, each)
+            elif isinstance(each, Graph):
+                yield graph_picture(*named, each)
+            elif isinstance(each, Heatmap):
+                yield heatmap_picture(*named, each)
+
+
+def _legends(chart: Chart) -> Raw:
+    entries = [(swatch(mark), label) for mark, label in legend_of(chart.panels)]
+    shaded: list[Raw] = []
+    for panel in chart.panels:
+        if isinstance(panel, Stack):
+            entries += stack_legend(panel)
+        elif isinstance(panel, Graph):
+            entries += graph_legend(panel)
+        elif isinstance(panel, Panel):
+            shaded += [
+                shade_legend(each) for each in panel.marks if isinstance(each, Points) and each.shade is not None
+            ]
+    return join(legend(entries), shaded)
+
+
+def _slider(choice: Choice) -> Raw:
+    """A control that chooses a state; it appears only where scripts run."""
+    key = f"{choice.key}-slider"
+    names = [clipped(name) for name in choice.names]
+    return element(
+        "div",
+        element("label", shown(choice.label), for_=key),
+        element(
+            "input",
+            type="range",
+            id=key,
+            min=0,
+            max=len(names) - 1,
+            step=1,
+            value=choice.start,
+            data_slider=choice.key,
+            aria_valuetext=names[choice.start],
+            autocomplete="off",
+        ),
+        element(
+            "output",
+            [
+                element(
+                    "span",
+                    shown(name),
+                    data_of=choice.key,
+                    data_frame=frame,
+                    data_name=name,
+                    hidden=frame != choice.start,
+                )
+                for frame, name in enumerate(names)
+            ],
+            for_=key,
+            data_output=choice.key,
+        ),
+        class_="slider",
+        data_needs_script=True,
+        hidden=True,
+    )
+
+
+def _cell(column: Column, cell: Cell, scope: str | None) -> Raw:
+    if isinstance(cell, Picture):
+        content: Child = image(cell.pixels, cell.text, size=64)
+    elif isinstance(cell, Strong):
+        content = element("strong", shown(cell.text, 400))
+    else:
+        text = column.text(cell)
+        content = shown(text, 400) if isinstance(cell, str | HasText) else text
+    return element("th" if scope else "td", content, scope=scope, class_="number" if column.is_number else None)
+
+
+def _text(block: Text) -> Raw:
+    if block.look == "code":
+        return element("pre", element("code", unbroken(clipped(block.text, 2 * SENTENCE))), tabindex=0)
+    kind = block.look if block.look in ("note", "warning") else None
+    return element("p", shown(block.text, 2 * SENTENCE), class_=kind)
+
+
+def _listing(block: Listing) -> Raw:
+    rest = len(block.items) - block.most
+    return join(
+        element("ul", [element("li", shown(each, SENTENCE)) for each in block.items[: block.most]], class_="listing"),
+        note(f"{rest:,} further {'entries are' if rest > 1 else 'entry is'} in the JSON only.") if rest > 0 else None,
+    )
+
+
+def _facts(block: Facts) -> Raw:
+    return join(
+        element("p", shown(block.caption, 600), class_="caption") if block.caption else None,
+        definition_list([(shown(name, 80), shown(text, SENTENCE)) for name, text in block.pairs], class_="facts"),
+    )
+
+
+def _key_numbers(block: KeyNumbers) -> Raw:
+    return join(
+        element(
+            "dl",
+            [
+                element(
+                    "div",
+                    element("dt", shown(each.name)),
+                    element(
+                        "dd",
+                        element("strong", shown(each.text)),
+                        [element("span", shown(remark, 400)) for remark in each.remarks],
+                    ),
+                )
+                for each in block.numbers
+            ],
+            class_="key-numbers",
+        ),
+        note(shown(block.note, SENTENCE)) if block.note else None,
+    )
+
+
+def _images(block: Images) -> Raw:
+    return element(
+        "div",
+        [element("figure", image(each.pixels, ""), element("figcaption", shown(each.text))) for each in block.pictures],
+        class_="images",
+    )
+
+
+def _enumerated(names: Sequence[str]) -> str:
+    """Words as a heading: "Assumptions, terms and settings"."""
+    *first, last = names
+    return (f"{', '.join(first)} and {last}" if first else last).capitalize()

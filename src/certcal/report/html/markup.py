@@ -1,0 +1,57 @@
+"""Small pieces of markup. Any text of a report may come from outside: it is escaped, clipped and kept in direction."""
+
+from __future__ import annotations
+
+import re
+
+from certcal._html import Child, Raw, element, join
+
+NAME, SENTENCE = 160, 2000
+_SPACES = re.compile(r"(\s+)")
+
+
+def clipped(text: str, most: int = NAME) -> str:
+    """A text without its middle when it is too long to be read.
+
+    Examples
+    --------
+    >>> clipped("predictions.csv"), clipped("a" * 9 + "z" * 9, 6)
+    ('predictions.csv', 'aaaa … zz')
+    """
+    return text if len(text) <= most else f"{text[: most * 2 // 3]} … {text[-(most // 3) :]}"
+
+
+def cut(text: str, most: float) -> str:
+    """The beginning of a text, for places of a picture that have no more room."""
+    return text if len(text) <= most else f"{text[: max(1, int(most) - 1)]}…"
+
+
+def shown(text: str, most: int = NAME) -> Raw:
+    """A text as markup: in its own direction of writing, and no longer than can be read.
+
+    Examples
+    --------
+    >>> shown("<b>"), len(shown("x" * 100_000)) < 200
+    ('<bdi>&lt;b&gt;</bdi>', True)
+    """
+    return element("bdi", clipped(text, most))
+
+
+def unbroken(text: str) -> Raw:
+    """Text in which lines are not broken at hyphens, so that an option of a command stays whole."""
+    return join([element("span", each, class_="word") if "-" in each else each for each in _SPACES.split(text)])
+
+
+def note(text: Child) -> Raw:
+    """A paragraph in smaller type."""
+    return element("p", text, class_="note")
+
+
+def details(summary: Child, *content: Child, class_: str | None = None) -> Raw:
+    """A part that opens on demand; it is printed in any case."""
+    return element("details", element("summary", summary), element("div", content), class_=class_)
+
+
+def scrolling(content: Child, label: str) -> Raw:
+    """What may be wide, in a region that scrolls by itself, also with the keyboard; labels are unique on a page."""
+    return element("div", content, class_="scroll", tabindex=0, role="region", aria_label=label)

@@ -1,0 +1,303 @@
+"""One page that is complete in itself: no request leaves it, and nothing but its own style and script is run."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import re
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from functools import cache
+from importlib.resources import files
+from typing import Any
+
+import certcal
+from certcal._html import Child, Raw, definition_list, element, join, table, visible
+from certcal.report.document import ABOUT, Report, Section, Verdict
+from certcal.report.html.blocks import Writer
+from certcal.report.html.markup import SENTENCE, clipped, details, note, scrolling, shown, unbroken
+from certcal.report.provenance import Provenance
+
+# Pages stay below 6 MB; what is drawn takes less than a third of it.
+_MOST_DATA = 4_000_000
+_LONGEST_COMMAND = 4000
+_MONTHS = (
+    *("January", "February", "March", "April", "May", "June"),
+    *("July", "August", "September", "October", "November", "December"),
+)
+
+
+def page(report: Report) -> str:
+    r"""A report as one HTML file.
+
+    Parameters
+    ----------
+    report
+        Its texts may come from outside: none of them becomes markup.
+
+    Examples
+    --------
+    >>> made = page(Report("<b>", [], data={"name": "</script>"}))
+    >>> "<title>&lt;b&gt;</title>" in made, r'{"name":"\u003c/script\u003e"}' in made
+    (True, True)
+    """
+    kept, missing = _kept(report)
+    style, script = _resource("style.css"), _resource("script.js")
+    policy = (
+        f"default-src 'none'; style-src '{_digest(style)}'; script-src '{_digest(script)}'; img-src data:; "
+        "base-uri 'none'; form-action 'none'"
+    )
+    head = join(
+        element("meta", charset="utf-8"),
+        element("meta", http_equiv="Content-Security-Policy", content=policy),
+        element("meta", name="viewport", content="width=device-width, initial-scale=1"),
+        element("meta", name="referrer", content="no-referrer"),
+        element("meta", name="color-scheme", content="light dark"),
+        element("meta", name="generator", content=f"certcal {certcal.__version__}"),
+        element("title", clipped(report.title)),
+        element("style", Raw(style)),
+    )
+    body = join(
+        element("a", "Skip to the content", href="#content", class_="skip"),
+        _patterns(),
+        _content(report, missing),
+        element(
+            "footer",
+            element("p", f"Created with certcal {certcal.__version__}. This page loads nothing from the network."),
+        ),
+        element("script", Raw(kept), type="application/json", id="data"),
+        element("script", Raw(script)),
+    )
+    return f"<!DOCTYPE html>\n{element('html', element('head', head), element('body', body), lang='en')}\n"
+
+
+def framed(report: Report) -> str:
+    """A report as a frame of its own, for notebooks.
+
+    Parameters
+    ----------
+    report
+        What is shown.
+
+    Examples
+    --------
+    >>> framed(Report("How many?", [])).startswith('<iframe srcdoc="&lt;!DOCTYPE html&gt;')
+    True
+    """
+    return element(
+        "iframe",
+        srcdoc=page(report),
+        sandbox="allow-scripts allow-downloads",
+        allow="clipboard-write",
+        width="100%",
+        height=760,
+        title=clipped(report.title),
+        loading="lazy",
+    )
+
+
+def _content(report: Report, missing: str) -> Raw:
+    """Header, contents and all sections."""
+    every = (Section("", report.headline), *report.sections, *report.appendix)
+    writer = Writer(block for section in every for block in section.blocks)
+    addresses = _addresses(report.sections)
+    contents = [(address, shown(each.title, 80)) for address, each in zip(addresses, report.sections, strict=True)]
+    contents += [("appendix", "Appendix")] * bool(report.appendix) + [("reproducibility", "Reproducibility")]
+    return join(
+        element(
+            "header",
+            element("h1", shown(report.title, 400)),
+            _verdict(report.verdict) if report.verdict is not None else None,
+            class_="page-header",
+        ),
+        element(
+            "main",
+            element(
+                "section",
+                writer.blocks(report.headline, level=2),
+                _about(report),
+                id="headline",
+                aria_label="Summary",
+            ),
+            element(
+                "nav",
+                element(
+                    "ul",
+                    [element("li", element("a", words, href=f"#{address}")) for address, words in contents],
+                    class_="scroll",
+                ),
+                aria_label="Sections",
+            ),
+            [
+                _section(address, shown(each.title), writer.blocks(each.blocks, level=3))
+                for address, each in zip(addresses, report.sections, strict=True)
+            ],
+            element("div", [note(shown(each, SENTENCE)) for each in report.notes], class_="notes")
+            if report.notes
+            else None,
+            _section(
+                "appendix",
+                "Appendix",
+                [
+                    details(element("h3", shown(each.title)), writer.blocks(each.blocks, level=4), class_="fold")
+                    for each in report.appendix
+                ],
+            )
+            if report.appendix
+            else None,
+            _section("reproducibility", "Reproducibility", _reproducibility(report.provenance, missing)),
+            id="content",
+            tabindex="-1",
+        ),
+    )
+
+
+def _section(address: str, title: Child, content: Child) -> Raw:
+    heading = f"{address}-heading"
+    return element("section", element("h2", title, id=heading), content, id=address, aria_labelledby=heading)
+
+
+def _addresses(sections: Sequence[Section]) -> list[str]:
+    """Where sections are found on the page: by the plain letters of their titles, each once."""
+    found: list[str] = []
+    for place, section in enumerate(sections, 1):
+        words = "-".join(re.findall(r"[a-z0-9]+", section.title[:80].lower()))
+        address = f"section-{words or place}"
+        found.append(address if address not in found else f"{address}-{place}")
+    return found
+
+
+def _verdict(verdict: Verdict) -> Raw:
+    sign = element("span", "✓" if verdict.passed else "✗", aria_hidden="true")
+    return element("p", sign, shown(verdict.text, SENTENCE), class_=f"verdict {'pass' if verdict.passed else 'fail'}")
+
+
+def _about(report: Report) -> Raw | None:
+    """Who and what in one line of terms."""
+    given = {**{name: report.about[name] for name in ABOUT if name in report.about}, **report.about}
+    pairs: list[tuple[Child, Child]] = [
+        (shown(f"{name[:1].upper()}{name[1:]}", 80), shown(text, 400)) for name, text in given.items()
+    ]
+    pairs += [("Source", shown(report.source))] if report.source else []
+    pairs += [("Contents", shown(report.description, 400))] if report.description else []
+    if report.provenance is not None and report.provenance.created:
+        pairs.append(("Created", _moment(report.provenance.created)))
+    lines = [element("div", element("dt", name), element("dd", text)) for name, text in pairs]
+    return element("dl", lines, class_="about") if lines else None
+
+
+def _moment(created: str) -> Raw:
+    """A point in time for people, and for machines as it was given."""
+    try:
+        moment = datetime.fromisoformat(created)
+    except ValueError:
+        return shown(created)
+    zone = f" {moment.tzname()}" if moment.tzinfo is not None else ""
+    words = f"{moment.day} {_MONTHS[moment.month - 1]} {moment.year}, {moment.hour:02d}:{moment.minute:02d}{zone}"
+    return element("time", words, datetime=created)
+
+
+def _command(command: str) -> Raw:
+    """The command, to be copied where the page can show it as it was."""
+    said = clipped(command, _LONGEST_COMMAND)
+    whole = visible(said) == command
+    copy = element("button", "Copy", type="button", data_copy="command", data_needs_script=True, hidden=True)
+    changed = "This command reproduces the page. It is shortened here, or has characters that a page cannot show; the "
+    changed += "JSON in this page has it word by word:"
+    return join(
+        element("p", "This command reproduces the page:" if whole else changed),
+        element(
+            "div",
+            element("pre", element("code", unbroken(said)), tabindex=0, id="command"),
+            copy if whole else None,
+            class_="command",
+        ),
+    )
+
+
+def _reproducibility(provenance: Provenance | None, missing: str) -> Raw:
+    made = Provenance(versions={"certcal": certcal.__version__}) if provenance is None else provenance
+    facts: list[tuple[Child, Child]] = [
+        (name, shown(", ".join(f"{each} {value}" for each, value in values.items()), SENTENCE))
+        for name, values in (("Versions", made.versions), ("Seeds", made.seeds))
+        if values
+    ]
+    inputs = [
+        (shown(name), f"{size:,}", element("code", clipped(digest), class_="digest"))
+        for name, size, digest in made.inputs
+    ]
+    command = made.command_line
+    return join(
+        _command(command) if command is not None else element("p", "No command was recorded; created from Python."),
+        definition_list(facts, class_="facts") if facts else None,
+        scrolling(table(["file", "bytes", "SHA-256"], inputs, "Input files", numeric=(1,)), "Input files")
+        if inputs
+        else None,
+        [note(element("bdi", unbroken(clipped(each, 1000)))) for each in made.notes],
+        note(shown(missing, 1000)) if missing else None,
+        element(
+            "p",
+            element(
+                "a",
+                "Download the numbers (JSON)",
+                href="#data",
+                download="certcal.json",
+                class_="button",
+                data_download="data",
+                data_needs_script=True,
+                hidden=True,
+            ),
+        ),
+        element("noscript", note("The numbers are also in this file, as JSON, in the element with the id “data”.")),
+    )
+
+
+def _kept(report: Report) -> tuple[str, str]:
+    """The text of the numbers that stays in the page, and a sentence about what was left out."""
+    more = {} if report.provenance is None else {"provenance": report.provenance.to_dict()}
+    for smaller in (lambda: ("", report.data), *report.smaller):
+        missing, data = smaller()
+        text = _embedded({**data, **more})
+        if len(text) <= _MOST_DATA:
+            return text, missing
+    said = "The numbers are too many to be kept in this page; save them as JSON in a file of their own."
+    return _embedded({"left_out": said, **more}), said
+
+
+def _embedded(data: Mapping[str, Any]) -> str:
+    """JSON that can stand inside a script element: no character of it means anything to HTML."""
+    text = json.dumps(data, allow_nan=False, separators=(",", ":"))
+    return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
+
+
+@cache
+def _resource(name: str) -> str:
+    return files("certcal.report.html").joinpath(name).read_text("utf-8")
+
+
+def _digest(text: str) -> str:
+    return f"sha256-{base64.b64encode(hashlib.sha256(text.encode('utf-8')).digest()).decode('ascii')}"
+
+
+def _patterns() -> Raw:
+    """Hatchings that the style sheet refers to, so that colour is never the only mark."""
+    paths = {
+        "hatch-over": "M-1 1L1 -1M0 6L6 0M5 7L7 5",
+        "hatch-under": "M-1 5L1 7M0 0L6 6M5 -1L7 1",
+        "hatch-dots": "M2 3a1 1 0 1 0 2 0a1 1 0 1 0-2 0Z",
+        "hatch-level": "M0 3H6",
+    }
+    patterns = [
+        element(
+            "pattern",
+            element("rect", width=6, height=6),
+            element("path", d=path),
+            id=name,
+            width=6,
+            height=6,
+            patternUnits="userSpaceOnUse",
+        )
+        for name, path in paths.items()
+    ]
+    return element("svg", element("defs", patterns), class_="patterns", aria_hidden="true", width=0, height=0)

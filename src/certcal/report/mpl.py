@@ -1,0 +1,768 @@
+"""Charts as matplotlib figures, for papers and notebooks.
+
+Only ``Figure`` objects are used, never pyplot, so nothing global changes and no window opens. The palette is that of
+Okabe and Ito, which colour-blind readers can tell apart; hatches, markers and dashes carry the meaning as well, so that
+a grey print can be read. Names from outside are drawn letter by letter, never read as formulas.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import math
+import os
+import textwrap
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from importlib import import_module
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from certcal._checks import InputError
+from certcal._files import refuse_overwriting, write_bytes
+from certcal._text import printable
+from certcal.report._layers import layers
+from certcal.report.charts import (
+    MOST_MARKED,
+    Axis,
+    Band,
+    Bars,
+    Boxes,
+    Chart,
+    Cursor,
+    Graph,
+    Heatmap,
+    Line,
+    Look,
+    Panel,
+    Points,
+    Segments,
+    Stack,
+    Whiskers,
+    Words,
+    legend_of,
+)
+
+BLUE, ORANGE, GREY = "#0072B2", "#E69F00", "#666666"
+GREEN, VERMILION, PURPLE, SKY, YELLOW = "#009E73", "#D55E00", "#CC79A7", "#56B4E9", "#F0E442"
+FORMATS = ("png", "svg", "pdf")
+
+# One per series, most different first. Yellow comes last: thin lines of it are hard to see on white.
+COLOURS = (BLUE, VERMILION, GREEN, ORANGE, PURPLE, SKY, "black", YELLOW)
+MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
+LINES = ("-", (0, (5, 2)), (0, (1, 1.5)), (0, (5, 2, 1, 2)), (0, (8, 2)), (0, (3, 1, 1, 1, 1, 1)), (0, (2, 2)), "-.")
+HATCHES = ("", "////", "..", "\\\\\\\\", "xx", "---", "o", "++")
+
+_FILLS: dict[str, dict[str, Any]] = {
+    "accuracy": {"facecolor": BLUE, "edgecolor": "white", "alpha": 0.85},
+    "over": {"facecolor": (0.9, 0.62, 0.0, 0.25), "edgecolor": ORANGE, "hatch": "////"},
+    "under": {"facecolor": (0.8, 0.47, 0.65, 0.25), "edgecolor": PURPLE, "hatch": "\\\\\\\\"},
+    "count": {"facecolor": GREY, "edgecolor": "white"},
+    "plus": {"facecolor": BLUE, "edgecolor": "black"},
+    "minus": {"facecolor": ORANGE, "edgecolor": "black", "hatch": "////"},
+    "box": {"facecolor": SKY, "edgecolor": "black"},
+    "top": {"facecolor": "white", "edgecolor": "black", "linewidth": 1.8},
+    "node": {"facecolor": "white", "edgecolor": "0.5", "linewidth": 0.8},
+}
+_STROKES: dict[str, dict[str, Any]] = {
+    "ideal": {"color": GREY, "linestyle": (0, (4, 3)), "linewidth": 1.1},
+    "zero": {"color": "0.6", "linewidth": 0.8},
+    "cursor": {"color": "0.3", "linestyle": (0, (1, 2)), "linewidth": 1.3},
+    "lead": {"color": "0.5", "linewidth": 0.7},
+    "edge": {"color": "0.25", "linewidth": 1.1},
+    "whisker": {"color": "black", "linewidth": 1.2},
+    "firm": {"color": "0.25", "linewidth": 2.2},
+    "strict": {"color": "0.25", "linewidth": 1.1},
+    "weak": {"color": "0.25", "linewidth": 1.1, "linestyle": (0, (4, 2))},
+}
+_INK: dict[str, Any] = {"color": "black", "marker": "o", "linestyle": "-"}
+
+_MOST_CHARTS, _MOST_WRITTEN, _MOST_NAMED = 24, 20, 120
+_LONGEST, _LONGEST_TICK, _LONGEST_LEFT = 60, 24, 20
+# In inches: a pixel of a page, a small letter, a line of a legend, the widths of charts, and the widest of several.
+_PIXEL, _LETTER, _ROW = 1 / 90, 0.07, 0.19
+_WIDTHS, _WIDEST = {"small": 3.9, "normal": 4.7, "medium": 6.2, "wide": 9.2}, 6.5
+# A box of a graph, in its widths and rows, and letters in it.
+_BOX_WIDE, _BOX_HIGH, _BOX_LETTERS, _BOX_INCHES = 0.88, 0.44, 13, 1.15
+# Where words can stand beside their point, best first: offset in points, and what of the text is nearest to the point.
+_SIDES = (
+    (6, 0, "left", "center"),
+    (4, 4, "left", "bottom"),
+    (4, -4, "left", "top"),
+    (0, 6, "center", "bottom"),
+    (0, -6, "center", "top"),
+    (-6, 0, "right", "center"),
+    (-4, 4, "right", "bottom"),
+    (-4, -4, "right", "top"),
+)
+
+_Entry: TypeAlias = "tuple[str, str, Look]"
+
+
+def draw(charts: Sequence[Chart], ax: Any = None) -> Any:
+    """Draw charts side by side as one figure, or one chart into given axes.
+
+    Parameters
+    ----------
+    charts
+        At most 24. Those that are wide have a row of their own.
+    ax
+        Axes for the only panel of a single chart, or for its highest.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+        Also shown by notebooks when it is the last value of a cell.
+
+    Examples
+    --------
+    >>> from certcal.report.charts import curves
+    >>> chart = curves("Error by radius", [0, 1], {"a": [0.1, 0.2]}, y_label="error", description="It grows.")
+    >>> [panel.get_ylabel() for panel in draw([chart, chart]).axes]
+    ['error', 'error']
+    """
+    if ax is not None:
+        return _draw_into(list(charts), ax)
+    if not 1 <= len(charts) <= _MOST_CHARTS:
+        raise InputError(
+            f"{len(charts)} charts were asked for in one figure; draw from 1 to {_MOST_CHARTS}, or each by its figure()"
+        )
+    entries = [_entries(chart) for chart in charts]
+    common = all(each == entries[0] for each in entries)
+    sizes = [_inches(chart) for chart in charts]
+    alone = [width > _WIDEST for width, _ in sizes]
+    rows: list[list[int]] = []
+    for place in range(len(charts)):
+        most = {1: 1, 2: 2, 4: 2}.get(len(charts), 3)
+        if not rows or alone[place] or alone[rows[-1][0]] or len(rows[-1]) == most:
+            rows.append([])
+        rows[-1].append(place)
+    columns = max(map(len, rows))
+    width = max(
+        max(size if own else columns * size for (size, _), own in zip(sizes, alone, strict=True)), _WIDTHS["small"]
+    )
+    own_width = [width if own else width / columns for own in alone]
+    below = [0.0 if common else _legend_height(each, wide) for each, wide in zip(entries, own_width, strict=True)]
+    heights = [max(sizes[place][1] + below[place] for place in row) for row in rows]
+    foot = _legend_height(entries[0], width) if common else 0.0
+    figure = new_figure(figsize=(width, sum(heights) + foot))
+    grid = figure.add_gridspec(len(rows), columns, height_ratios=heights) if len(charts) > 1 else None
+    drawn: list[tuple[Any, Any]] = []
+    for row, members in enumerate(rows):
+        for column, place in enumerate(members):
+            part = figure
+            if grid is not None:
+                part = figure.add_subfigure(grid[row, :] if alone[place] else grid[row, column])
+            drawn += _draw_chart(part, charts[place])
+            if not common:
+                _add_legend(part, entries[place], own_width[place])
+    if common:
+        _add_legend(figure, entries[0], width)
+    _place_words(figure, drawn)
+    return figure
+
+
+def _draw_into(charts: list[Chart], ax: Any) -> Any:
+    if not hasattr(ax, "get_xaxis"):
+        raise InputError(f"ax is a {type(ax).__name__}; give matplotlib axes")
+    if len(charts) != 1:
+        raise InputError(f"{len(charts)} charts cannot be drawn into one axes; draw them without ax")
+    heights = [_panel_inches(panel)[1] for panel in charts[0].panels]
+    if heights.count(max(heights, default=0.0)) != 1:
+        raise InputError(f"a chart of {len(heights)} panels cannot be drawn into one axes; draw it without ax")
+    panel = charts[0].panels[heights.index(max(heights))]
+    _draw_panel(ax, panel, title=charts[0].title, clip=True)
+    if entries := _entries(Chart("", "", [panel])):
+        handles, names = _handles(entries)
+        legend(ax, handles, names, columns=1, loc="best", frameon=True, framealpha=0.9, edgecolor="none")
+    _place_words(ax.figure, [(ax, panel)])
+    return ax.figure
+
+
+def _inches(chart: Chart) -> tuple[float, float]:
+    """Width and height of a chart without its legend."""
+    sizes = [_panel_inches(panel) for panel in chart.panels] or [(0.0, 2.0)]
+    width = max(_WIDTHS.get(chart.size, _WIDTHS["normal"]), *(wide for wide, _ in sizes))
+    names = [text for panel in chart.panels if isinstance(panel, Panel) for _, text in panel.x.ticks]
+    longest = max(map(len, names), default=0)
+    upright = min(longest, _LONGEST_TICK) * _LETTER if longest * _LETTER * len(names) > width - 1 else 0.0
+    return width, sum(high + 0.15 for _, high in sizes) + 0.8 + upright
+
+
+def _panel_inches(panel: Any) -> tuple[float, float]:
+    """The least width of a panel, and its height."""
+    if isinstance(panel, Panel):
+        return 0.0, panel.height * _PIXEL
+    if isinstance(panel, Stack):
+        return 0.0, 0.3 + (0.6 if _is_long(panel.names) else 0.4) * len(panel.names)
+    if isinstance(panel, Heatmap):
+        count = len(panel.names)
+        side = min(9.5, max(2.2, (0.4 if count <= _MOST_WRITTEN else 0.11) * count))
+        margin = _LETTER * min(_LONGEST_TICK, max(map(len, panel.names), default=0))
+        return side + margin + 1.0, side + margin
+    placed = layers(panel.names, [edge[:2] for edge in panel.edges])
+    return _BOX_INCHES * placed.width + 0.2, max(1.0, 0.95 * len(placed.rows))
+
+
+def _draw_chart(part: Any, chart: Chart) -> list[tuple[Any, Any]]:
+    """The panels of a chart below each other; returns each with its axes."""
+    panels = list(chart.panels) or [Panel(Axis(0, 1, (), ""), Axis(0, 1, (), ""), ())]
+    ratios = [_panel_inches(panel)[1] for panel in panels]
+    axes: list[Any] = part.subplots(len(panels), 1, squeeze=False, height_ratios=ratios)[:, 0].tolist()
+    for place, (ax, panel) in enumerate(zip(axes, panels, strict=True)):
+        title = chart.title if place == 0 else ""
+        if not isinstance(panel, Panel):
+            _draw_panel(ax, panel, title=title)
+            continue
+        above, below = panels[place - 1] if place else None, panels[place + 1] if place + 1 < len(panels) else None
+        if isinstance(above, Panel) and _same_places(above.x, panel.x):
+            ax.sharex(axes[place - 1])
+        numbers = not (isinstance(below, Panel) and _same_places(panel.x, below.x))
+        _draw_panel(ax, panel, title=title, numbers=numbers)
+    part.align_ylabels(axes)
+    return list(zip(axes, panels, strict=True))
+
+
+def _same_places(one: Axis, other: Axis) -> bool:
+    return (one.low, one.high, one.ticks, one.log) == (other.low, other.high, other.ticks, other.log)
+
+
+def _draw_panel(ax: Any, panel: Any, *, title: str = "", numbers: bool = True, clip: bool = False) -> None:
+    """A panel with its axes; ``clip`` cuts what would stick out of the axes once their owner moves their ends."""
+    tidy(ax, grid=isinstance(panel, Panel))
+    room = _room(ax)[0]
+    above, pad = [_wrapped(title, room)], 6
+    if isinstance(panel, Panel):
+        above.append(_wrapped(panel.title, room))
+        _set_axis(ax, "x", panel.x, numbers=numbers)
+        _set_axis(ax, "y", panel.y)
+        # The order of marks is the order in which they cover each other.
+        found = [
+            _MARKS[type(mark)](ax, mark, panel, {"zorder": 2 + place / 100, "clip_on": clip})
+            for place, mark in enumerate(panel.marks)
+        ]
+        signs = [y for mark in panel.marks if isinstance(mark, Words) and mark.look == "sign" for y in mark.y]
+        pad = 16 if any(y >= panel.y.high for y in signs) else 6
+        if not any(found):
+            note(ax, "nothing to draw")
+    else:
+        _WHOLE[type(panel)](ax, panel)
+    set_title(ax, "\n".join(filter(None, above)), pad=pad)
+
+
+def _set_axis(ax: Any, name: str, axis: Axis, *, numbers: bool = True) -> None:
+    """Ends, ticks and label as they are given; long names stand upright."""
+    room = _room(ax)[name == "y"]
+    texts = [shortened(text, _LONGEST_TICK) for _, text in axis.ticks]
+    upright = name == "x" and max(map(len, texts), default=0) * _LETTER * len(texts) > room
+    made = getattr(ax, f"{name}axis")
+    if axis.log:
+        getattr(ax, f"set_{name}scale")("log")
+    options = {"rotation": 90} if upright else {}
+    made.set_ticks([place for place, _ in axis.ticks], labels=texts, parse_math=False, **options)
+    made.set_ticks([], minor=True)
+    getattr(ax, f"set_{name}lim")(axis.low, axis.high if axis.high > axis.low else axis.low + 1)
+    if numbers:
+        made.set_label_text(_wrapped(axis.label, room), fontsize="small", parse_math=False)
+    else:
+        ax.tick_params(labelbottom=False)
+
+
+def _room(ax: Any) -> tuple[float, float]:
+    """About the width and height of axes, in inches."""
+    box = ax.get_window_extent()
+    return box.width / ax.figure.dpi, box.height / ax.figure.dpi
+
+
+def _wrapped(text: str, inches: float) -> str:
+    """A text in at most two lines."""
+    letters = max(9, int(inches / _LETTER))
+    lines = textwrap.wrap(shortened(text, 2 * letters), letters, max_lines=2, placeholder="…")
+    return "\n".join(lines)
+
+
+def _at(values: Any, axis: Axis) -> Any:
+    """Where values are drawn: what is not finite nowhere, what lies beyond an end of the axis there."""
+    given = np.asarray(values, dtype=float)
+    return np.clip(np.where(np.isfinite(given), given, np.nan), axis.low, axis.high)
+
+
+def _whole(*arrays: Any) -> Any:
+    """Which places have a value in every array."""
+    return np.logical_and.reduce([np.isfinite(each) for each in arrays])
+
+
+def _stroke(look: Look) -> dict[str, Any]:
+    """Colour and dash of a line."""
+    if isinstance(look, int):
+        series = style(look)
+        return {"color": series["color"], "linestyle": series["linestyle"], "linewidth": 1.5}
+    return _STROKES.get(look, {"color": "black", "linewidth": 1.2})
+
+
+def _fill(look: Look) -> dict[str, Any]:
+    """Colour and hatch of an area."""
+    if isinstance(look, int):
+        turn, index = divmod(look, len(COLOURS))
+        hatch = HATCHES[(index + turn) % len(HATCHES)]
+        return {"facecolor": COLOURS[index], "hatch": hatch, "alpha": 0.75, "edgecolor": "black", "linewidth": 0.6}
+    return {"linewidth": 0.6, **_FILLS.get(look, {"facecolor": "0.8", "edgecolor": "0.3", "hatch": "--"})}
+
+
+def _marker(look: Look) -> dict[str, Any]:
+    chosen = style(look) if isinstance(look, int) else _INK
+    return {"color": chosen["color"], "marker": chosen["marker"], "linestyle": "none"}
+
+
+def _line(ax: Any, mark: Line, panel: Panel, options: dict[str, Any]) -> bool:
+    x, y = _at(mark.x, panel.x), _at(mark.y, panel.y)
+    whole = _whole(x, y)
+    marked = np.flatnonzero(whole)
+    if not mark.markers:  # a point without neighbours would not be seen
+        joined = whole[1:] & whole[:-1]
+        marked = np.flatnonzero(whole & ~np.append(joined, False) & ~np.append(False, joined))
+    elif marked.size > MOST_MARKED:
+        marked = marked[:: marked.size // 15]
+    # The last step lasts to the end of the axis, as the first one does where steps end at their own place.
+    if mark.steps == "post" and whole.any():
+        x, y = np.append(x, panel.x.high), np.append(y, y[-1])
+    elif mark.steps == "pre" and whole.any():
+        x, y, marked = np.append(panel.x.low, x), np.append(y[0], y), marked + 1
+    look = {**_stroke(mark.look), "marker": _marker(mark.look)["marker"], "markersize": 4.5}
+    drawstyle = f"steps-{mark.steps}" if mark.steps else "default"
+    ax.plot(x, y, drawstyle=drawstyle, markevery=marked.tolist(), **look, **options)
+    return bool(whole.any())
+
+
+def _band(ax: Any, mark: Band, panel: Panel, options: dict[str, Any]) -> bool:
+    x, low, high = _at(mark.x, panel.x), _at(mark.low, panel.y), _at(mark.high, panel.y)
+    whole = _whole(x, low, high)
+    colour = _stroke(mark.look)["color"]
+    ax.fill_between(x, low, high, where=whole, facecolor=colour, alpha=0.18, linewidth=0, **options)
+    return bool(whole.any())
+
+
+def _bars(ax: Any, mark: Bars, panel: Panel, options: dict[str, Any]) -> bool:
+    sides = _at(mark.left, panel.x), _at(mark.right, panel.x), _at(mark.start, panel.y), _at(mark.end, panel.y)
+    whole = _whole(*sides)
+    left, right, start, end = (side[whole] for side in sides)
+    look = {**_fill(mark.look), **({"linewidth": 0} if left.size > 60 else {})}
+    ax.bar(left, end - start, right - left, bottom=start, align="edge", **look, **options)
+    return left.size > 0
+
+
+def _points(ax: Any, mark: Points, panel: Panel, options: dict[str, Any]) -> bool:
+    x, y = _at(mark.x, panel.x), _at(mark.y, panel.y)
+    whole = _whole(x, y)
+    x, y = x[whole], y[whole]
+    size = max(1.8, min(4.0, 80 / math.sqrt(max(1, x.size))))
+    shade = None if mark.shade is None else np.asarray(mark.shade, dtype=float)[whole]
+    if shade is None or not np.isfinite(shade).any():
+        ax.plot(x, y, **_marker(mark.look), markersize=size, **options)
+        return x.size > 0
+    scale = import_module("matplotlib").colormaps["cividis_r"].with_extremes(bad="0.75")
+    known = np.ma.masked_invalid(shade)
+    made = ax.scatter(x, y, s=size**2, c=known, cmap=scale, linewidths=0, plotnonfinite=True, **options)
+    bar = ax.figure.colorbar(made, ax=ax)
+    bar.set_label(_wrapped(mark.shade_label, _room(ax)[1]), fontsize="small", parse_math=False)
+    bar.ax.tick_params(labelsize="small")
+    bar.outline.set_visible(False)
+    return True
+
+
+def _whiskers(ax: Any, mark: Whiskers, panel: Panel, options: dict[str, Any]) -> bool:
+    x, low, high = _at(mark.x, panel.x), _at(mark.low, panel.y), _at(mark.high, panel.y)
+    whole = _whole(x, low, high)
+    ax.vlines(x[whole], low[whole], high[whole], **_stroke("whisker"), **options)
+    return bool(whole.any())
+
+
+def _segments(ax: Any, mark: Segments, panel: Panel, options: dict[str, Any]) -> bool:
+    ends = np.asarray(mark.ends, dtype=float).reshape(-1, 2, 2)
+    placed = np.stack([_at(ends[:, :, 0], panel.x), _at(ends[:, :, 1], panel.y)], axis=2)
+    whole = np.isfinite(placed).all(axis=(1, 2))
+    lines = import_module("matplotlib.collections").LineCollection(placed[whole], **_stroke(mark.look), **options)
+    ax.add_collection(lines, autolim=False)
+    return isinstance(mark.look, int) and bool(whole.any())
+
+
+def _words(ax: Any, mark: Words, panel: Panel, options: dict[str, Any]) -> bool:
+    signs = mark.look == "sign"
+    for x, y, text in [] if mark.beside else _said(mark, panel):
+        look = {"va": "bottom" if signs else "center", "fontweight": "bold" if signs else "normal"}
+        offset = (0, 2) if signs else (0, 0)
+        _write(ax, text, (x, y), offset, ha="center", zorder=options["zorder"], **look)
+    return bool(_said(mark, panel))
+
+
+def _said(mark: Words, panel: Panel) -> list[tuple[float, float, str]]:
+    places = zip(_at(mark.x, panel.x).tolist(), _at(mark.y, panel.y).tolist(), mark.texts, strict=True)
+    return [(x, y, text) for x, y, text in places if text and not (math.isnan(x) or math.isnan(y))]
+
+
+def _write(ax: Any, text: str, place: tuple[float, float], offset: tuple[float, float], **look: Any) -> Any:
+    """A text next to a place; the offset is in points."""
+    look = {"fontsize": "small", "parse_math": False, "annotation_clip": False, **look}
+    return ax.annotate(shortened(text, _LONGEST_TICK), place, offset, textcoords="offset points", **look)
+
+
+def _place_words(figure: Any, drawn: Sequence[tuple[Any, Any]]) -> None:
+    """Put words beside their points, now that the axes have their places; what would cover another is left out."""
+    marked = [
+        (ax, panel, [mark for mark in panel.marks if isinstance(mark, Words) and mark.beside])
+        for ax, panel in drawn
+        if isinstance(panel, Panel)
+    ]
+    if not any(marks for _, _, marks in marked):
+        return
+    boxes: Any = import_module("matplotlib.transforms").Bbox
+    with _missing_glyphs_ignored():
+        figure.get_figure(root=True).draw_without_rendering()
+        for ax, panel, marks in marked:
+            inside = ax.get_window_extent()
+            said = [each for mark in marks for each in _said(mark, panel)]
+            points = [ax.transData.transform((x, y)) for x, y, _ in said]
+            taken = [boxes.from_bounds(x - 3, y - 3, 6, 6) for x, y in points]
+            for x, y, text in said:
+                made = _write(ax, text, (x, y), (0, 0), zorder=4)
+                made.set_in_layout(False)
+                for across, up, side, height in _SIDES:
+                    made.set(position=(across, up), ha=side, va=height)
+                    box = made.get_window_extent()
+                    free = not any(box.overlaps(other) for other in taken)
+                    if (
+                        free
+                        and inside.x0 <= box.x0
+                        and box.x1 <= inside.x1
+                        and inside.y0 <= box.y0 <= box.y1 <= inside.y1
+                    ):
+                        taken.append(box)
+                        break
+                else:
+                    made.remove()
+
+
+def _boxes(ax: Any, mark: Boxes, panel: Panel, options: dict[str, Any]) -> bool:
+    values = np.stack([_at(each, panel.y) for each in (mark.low, mark.first, mark.median, mark.third, mark.high)])
+    whole = np.flatnonzero(np.isfinite(values).all(axis=0))
+    names = ("whislo", "q1", "med", "q3", "whishi")
+    ax.bxp(
+        [dict(zip(names, values[:, place].tolist(), strict=True)) for place in whole],
+        positions=(whole + 0.5).tolist(),
+        widths=0.6,
+        showfliers=False,
+        patch_artist=True,
+        boxprops=_fill("box"),
+        medianprops={"color": "black", "linewidth": 1.6},
+        manage_ticks=False,
+        zorder=options["zorder"],
+    )
+    return whole.size > 0
+
+
+def _cursor(ax: Any, mark: Cursor, panel: Panel, options: dict[str, Any]) -> bool:
+    place = float(_at(mark.x[mark.start], panel.x))
+    if math.isfinite(place):
+        ax.axvline(place, **_stroke("cursor"), **options)
+    return False
+
+
+_MARKS: dict[type, Callable[..., bool]] = {
+    Line: _line,
+    Band: _band,
+    Bars: _bars,
+    Points: _points,
+    Whiskers: _whiskers,
+    Segments: _segments,
+    Words: _words,
+    Boxes: _boxes,
+    Cursor: _cursor,
+}
+
+
+def _is_long(names: Sequence[str]) -> bool:
+    return any(len(name) > _LONGEST_LEFT for name in names)
+
+
+def _terms(stack: Stack) -> list[str]:
+    return list(dict.fromkeys(term for own in stack.terms for term in own))
+
+
+def _stack(ax: Any, stack: Stack) -> None:
+    """Names stand to the left of their bars, or above where they are long."""
+    order, above = _terms(stack), _is_long(stack.names)
+    _set_axis(ax, "x", stack.axis)
+    ax.grid(axis="x", color="0.9", linewidth=0.6)
+    for place, (name, own, total) in enumerate(zip(stack.names, stack.terms, stack.totals, strict=True)):
+        known = {term: value for term, value in own.items() if math.isfinite(value)}
+        ends = _at(np.cumsum([0.0, *known.values()]), stack.axis)
+        for term, start, end in zip(known, ends, ends[1:], strict=False):
+            ax.barh(place, end - start, 0.5, left=start, **_fill(order.index(term)))
+        _write(ax, total, (float(ends[-1]), place), (4, 0), va="center")
+        if above:
+            letters = max(_LONGEST_TICK, int(_room(ax)[0] / _LETTER))
+            made = _write(ax, "", (stack.axis.low, place - 0.25), (0, 2), va="bottom")
+            made.set_text(shortened(name, letters))
+    ax.set_yticks(range(len(stack.names)), labels=["" if above else name for name in map(shortened, stack.names)])
+    for label in ax.get_yticklabels():
+        label.set_parse_math(False)
+    ax.tick_params(axis="y", length=0)
+    ax.set_ylim(max(1, len(stack.names)) - 0.5, -0.8 if above else -0.5)
+    if not order:
+        note(ax, "nothing to draw")
+
+
+def _heatmap(ax: Any, heatmap: Heatmap) -> None:
+    """Numbers in the cells, or a dash in negative ones, so that the sign does not rest on colour."""
+    given = np.asarray(heatmap.values, dtype=float)
+    values = np.where(np.isfinite(given), given, np.nan)
+    names = [shortened(name, _LONGEST_TICK) for name in heatmap.names]
+    ax.spines[:].set_visible(False)
+    if not np.isfinite(values).any():
+        ax.set(xticks=[], yticks=[])
+        return note(ax, "nothing to draw")
+    colours: Any = import_module("matplotlib.colors")
+    scale = colours.LinearSegmentedColormap.from_list("certcal", [ORANGE, "white", BLUE]).with_extremes(bad="0.85")
+    image = ax.imshow(values, cmap=scale, vmin=-1, vmax=1, interpolation="nearest")
+    written = len(names) <= _MOST_WRITTEN
+    if written:
+        for row, column in np.argwhere(np.isfinite(values)):
+            value = float(values[row, column])
+            text = f"{round(value, 2) + 0.0:.2f}".replace("-", "−")
+            ink = "white" if value > 0.75 else "black"
+            ax.text(column, row, text, ha="center", va="center", fontsize="x-small", color=ink)
+    else:
+        rows, columns = np.nonzero(values < 0)
+        dash = {"marker": "_", "markersize": min(4.0, 240 / len(names)), "markeredgewidth": 0.5, "color": "black"}
+        ax.plot(columns, rows, linestyle="none", **dash)
+    places = range(0, len(names), math.ceil(len(names) / _MOST_NAMED))
+    size = "small" if written else max(3.0, min(7.0, 420 / len(names)))
+    for axis, turn in ((ax.xaxis, 90 if any(len(name) > 5 for name in names) else 0), (ax.yaxis, 0)):
+        axis.set_ticks(places, labels=[names[each] for each in places], parse_math=False, rotation=turn, fontsize=size)
+    ax.tick_params(length=0)
+    bar = ax.figure.colorbar(image, ax=ax, shrink=0.7, ticks=(-1, -0.5, 0, 0.5, 1))
+    bar.ax.tick_params(labelsize="small")
+    return None
+
+
+def _graph(ax: Any, graph: Graph) -> None:
+    patches: Any = import_module("matplotlib.patches")
+    path: Any = import_module("matplotlib.path").Path
+    looks = {(start, stop): look for start, stop, look in graph.edges}
+    placed = layers(graph.names, looks)
+    half = _BOX_HIGH / 2
+    for edge, way in placed.ways.items():
+        (first, start), *through, (last, stop) = way
+        corners = [(first, start + half)]
+        for x, row in through:
+            corners += [(x, row - half), (x, row + half)]
+        corners.append((last, stop - half))
+        ax.add_patch(
+            patches.FancyArrowPatch(
+                path=path(corners), arrowstyle="-|>", mutation_scale=10, zorder=2, **_stroke(looks[edge])
+            )
+        )
+    for name, (x, row) in placed.middles.items():
+        look = _fill("top" if name in graph.top else "node")
+        ax.add_patch(patches.Rectangle((x - _BOX_WIDE / 2, row - half), _BOX_WIDE, _BOX_HIGH, zorder=3, **look))
+        text = _wrapped(name, _BOX_LETTERS * _LETTER)
+        ax.text(x, row, text, ha="center", va="center", fontsize="small", parse_math=False, zorder=4)
+    rows = max(1, len(placed.rows))
+    ax.set(xlim=(0, max(1.0, placed.width)), ylim=(rows - 0.5, -0.5))
+    ax.set_axis_off()
+    if not graph.names:
+        note(ax, "nothing to draw")
+
+
+_WHOLE: dict[type, Callable[[Any, Any], None]] = {Stack: _stack, Heatmap: _heatmap, Graph: _graph}
+_KINDS: dict[type, str] = {Band: "band", Bars: "area", Points: "points", Whiskers: "whiskers", Segments: "stroke"}
+
+
+def _entries(chart: Chart) -> list[_Entry]:
+    """What stands in the legend of a chart: text, kind of sample, and look."""
+    found: list[_Entry] = []
+    for mark, label in legend_of(chart.panels):
+        kind = ("marked" if mark.markers else "stroke") if isinstance(mark, Line) else _KINDS[type(mark)]
+        found.append((label, kind, getattr(mark, "look", "whisker")))
+    for panel in chart.panels:
+        if isinstance(panel, Stack):
+            found += [(term, "area", place) for place, term in enumerate(_terms(panel))]
+        elif isinstance(panel, Graph):
+            looks = {look for _, _, look in panel.edges} | {
+                "top" if name in panel.top else "node" for name in panel.names
+            }
+            found += [
+                (text, "area" if look in ("top", "node") else "stroke", look)
+                for look, text in panel.legend.items()
+                if look in looks
+            ]
+    return found
+
+
+def _handles(entries: Sequence[_Entry]) -> tuple[list[Any], list[str]]:
+    """Samples of marks and what they mean."""
+    return [_sample(kind, look) for _, kind, look in entries], [shortened(label) for label, _, _ in entries]
+
+
+def _sample(kind: str, look: Look) -> Any:
+    patch: Any = import_module("matplotlib.patches").Patch
+    line: Any = import_module("matplotlib.lines").Line2D
+    if kind == "area":
+        return patch(**_fill(look))
+    if kind == "band":
+        return patch(facecolor=_stroke(look)["color"], alpha=0.3, linewidth=0)
+    if kind == "points":
+        return line([], [], **_marker(look), markersize=4)
+    if kind == "whiskers":
+        return line([], [], color="black", linestyle="none", marker="|", markersize=9, markeredgewidth=1.2)
+    marked = {"marker": _marker(look)["marker"], "markersize": 4.5} if kind == "marked" else {}
+    return line([], [], **_stroke(look), **marked)
+
+
+def _columns(entries: Sequence[_Entry], width: float) -> tuple[int, int]:
+    """Columns and rows of a legend as wide as this."""
+    longest = max((len(shortened(label)) for label, _, _ in entries), default=0)
+    most = max(1, int(width / (longest * _LETTER + 0.55)))
+    rows = math.ceil(len(entries) / most)
+    return math.ceil(len(entries) / max(1, rows)), rows
+
+
+def _legend_height(entries: Sequence[_Entry], width: float) -> float:
+    return _columns(entries, width)[1] * _ROW + 0.1 if entries else 0.0
+
+
+def _add_legend(part: Any, entries: Sequence[_Entry], width: float) -> None:
+    if entries:
+        legend(part, *_handles(entries), columns=_columns(entries, width)[0])
+
+
+def new_figure(**options: Any) -> Any:
+    """Make an empty figure without pyplot; notebooks show it when it is the last value of a cell."""
+    try:
+        import_module("matplotlib.figure")
+    except ImportError as error:
+        raise InputError("figures need matplotlib; run: pip install 'certcal[report]'") from error
+    from certcal.report._shown import ShownFigure
+
+    figure: Any = ShownFigure(**options)
+    figure.set_layout_engine("constrained", w_pad=0.08, h_pad=0.08)  # inches
+    return figure
+
+
+def save(figure: Any, path: str | os.PathLike[str], *, force: bool = False, dpi: int = 200) -> Path:
+    """Write a figure as PNG, SVG or PDF, whole or not at all.
+
+    Parameters
+    ----------
+    figure
+        A matplotlib figure.
+    path
+        Where to; the ending decides the format.
+    force
+        Replace an existing file.
+    dpi
+        Dots per inch of a PNG.
+
+    Examples
+    --------
+    >>> save(None, "picture.gif")
+    Traceback (most recent call last):
+        ...
+    certcal._checks.InputError: picture.gif: figures are written as .png, .svg or .pdf; choose one of these endings
+    """
+    target = Path(path)
+    kind = target.suffix.lower().lstrip(".")
+    if kind not in FORMATS:
+        raise InputError(f"{target}: figures are written as .png, .svg or .pdf; choose one of these endings")
+    refuse_overwriting(target, force=force)
+    write_bytes(target, rendered(figure, kind, dpi), force=force)
+    return target
+
+
+def rendered(figure: Any, kind: str, dpi: int = 200) -> bytes:
+    """A figure as the bytes of a file; the same figure gives the same bytes."""
+    buffer = io.BytesIO()
+    # Without dates and random names.
+    metadata = {"svg": {"Date": None}, "pdf": {"CreationDate": None}}.get(kind)
+    settings: Any = import_module("matplotlib").rc_context({"svg.hashsalt": "certcal"})
+    with settings, _missing_glyphs_ignored():
+        figure.savefig(buffer, format=kind, dpi=dpi, metadata=metadata)
+    return buffer.getvalue()
+
+
+@contextlib.contextmanager
+def _missing_glyphs_ignored() -> Iterator[None]:
+    """A box is shown instead."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="Glyph .* missing from")
+        yield
+
+
+def shortened(text: str, longest: int = _LONGEST) -> str:
+    r"""A name from outside: visible, on one line, and no longer than a legend can bear.
+
+    Examples
+    --------
+    >>> shortened("a\nb"), len(shortened("x" * 500))
+    ('a\\nb', 60)
+    """
+    shown = printable(text)
+    return shown if len(shown) <= longest else f"{shown[: longest - 1]}…"
+
+
+def set_title(ax: Any, text: str, **options: Any) -> None:
+    """Text above a panel, letter by letter."""
+    ax.set_title(text, fontsize="small", parse_math=False, **options)
+
+
+def legend(
+    place: Any, handles: Sequence[Any], names: Sequence[str], *, columns: int = 3, where: str = "lower", **options: Any
+) -> Any:
+    """A legend outside of the panels, so that it covers no data, unless options say otherwise."""
+    columns = min(columns, max(1, len(names)))
+    look = {"loc": f"outside {where} center", "ncols": columns, "fontsize": "small", "frameon": False, **options}
+    # The names are set below, since some would be read as commands.
+    made = place.legend(list(handles), [str(number) for number in range(len(names))], **look)
+    for text, name in zip(made.get_texts(), names, strict=True):
+        text.set_parse_math(False)
+        text.set_text(name)
+    return made
+
+
+def note(ax: Any, sentence: str, *, x: float = 0.5, y: float = 0.5) -> None:
+    """A sentence inside a panel, where there is nothing to draw; in fractions of the panel."""
+    ax.text(
+        x,
+        y,
+        sentence,
+        transform=ax.transAxes,
+        ha="center",
+        va="center",
+        fontsize="small",
+        color=GREY,
+        wrap=True,
+        parse_math=False,
+        zorder=6,
+        bbox={"facecolor": "white", "edgecolor": "none", "alpha": 0.85, "pad": 2},
+    )
+
+
+def tidy(ax: Any, *, grid: bool = False) -> None:
+    """No frame on the sides without numbers, small numbers on the others."""
+    ax.spines[["top", "right"]].set_visible(False)
+    ax.set_axisbelow(True)
+    ax.tick_params(labelsize="small", labelbottom=True)
+    if grid:
+        ax.grid(axis="y", color="0.9", linewidth=0.6)
+
+
+def style(place: int) -> dict[str, Any]:
+    """Colour, marker and line of the series at this place: no two of the first 64 are alike."""
+    turn, index = divmod(place, len(COLOURS))
+    return {
+        "color": COLOURS[index],
+        "marker": MARKERS[(index + turn) % len(MARKERS)],
+        "linestyle": LINES[(index + turn) % len(LINES)],
+    }
