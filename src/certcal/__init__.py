@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from certcal.predictions import Predictions
     from certcal.result import Result
     from certcal.verbs.bound import Bounds, bound
+    from certcal.verbs.certify import Certification, certify
     from certcal.verbs.measure import Measurement, measure
 
 __version__ = "0.1.0"
@@ -39,6 +40,7 @@ __all__ = [
     "Bound",
     "Bounds",
     "Certificate",
+    "Certification",
     "Estimate",
     "InputError",
     "Measurement",
@@ -49,6 +51,7 @@ __all__ = [
     "bound",
     "bounds",
     "calibrators",
+    "certify",
     "claims",
     "data",
     "engines",
@@ -65,12 +68,14 @@ _HOMES = {
     "Bound": "certcal.claims",
     "Bounds": "certcal.verbs.bound",
     "Certificate": "certcal.claims",
+    "Certification": "certcal.verbs.certify",
     "Estimate": "certcal.claims",
     "Measurement": "certcal.verbs.measure",
     "Measurements": "certcal.metrics",
     "Predictions": "certcal.predictions",
     "Result": "certcal.result",
     "bound": "certcal.verbs.bound",
+    "certify": "certcal.verbs.certify",
     "measure": "certcal.verbs.measure",
 }
 _ROOMS = frozenset(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import inspect
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, fields
 from difflib import get_close_matches
 from typing import Any, ClassVar, TypeVar, cast
@@ -37,6 +37,8 @@ class Spec:
         Whether 0 is allowed beside the range.
     optional
         Whether None is allowed.
+    own
+        Whether an object of the user's own, one that can be called, is taken in place of a word.
     metavar
         What stands for the value in the help.
     flag
@@ -51,6 +53,7 @@ class Spec:
     choices: tuple[str, ...] = ()
     zero: bool = False
     optional: bool = False
+    own: bool = False
     metavar: str | None = None
     flag: str | None = None
 
@@ -93,7 +96,7 @@ class Settings:
                 continue
             if spec.many:
                 values = (
-                    [value] if isinstance(value, str) or not isinstance(value, Sequence) else list(cast("Any", value))
+                    [value] if isinstance(value, str) or not isinstance(value, Iterable) else list(cast("Any", value))
                 )
                 value = tuple(_checked(each.name, one, spec) for one in values)
             else:
@@ -196,7 +199,7 @@ def _flag(value: Any, spec: Spec) -> bool:
 
 
 def _word(value: Any, spec: Spec) -> Any:
-    if value in spec.choices:
+    if value in spec.choices or (spec.own and callable(value)):
         return value
     if not isinstance(value, str):
         raise _RefusedError(f"{value!r} is not one of {', '.join(spec.choices)}")

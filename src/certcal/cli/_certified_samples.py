@@ -10,14 +10,13 @@ from typing import Any
 from certcal._checks import InputError
 from certcal.calibrators import CertifiedSamples
 from certcal.claims import short_text
-from certcal.cli._certified_run import about_run, describe_run, samples_of
 from certcal.cli._parameters import KINDS
 from certcal.cli._parse import nearest
 from certcal.cli._progress import Waiting
 from certcal.data import IntervalOrigin, IntervalTable, read_intervals
 from certcal.smoothing import open_run
-from certcal.smoothing._review import radius_text
 from certcal.smoothing._usable import usable_counts
+from certcal.verbs.certify import about_run, describe_run, radius_text, samples_of
 
 ALPHA_OF_RUNS = 0.001
 UNKNOWN = ""  # the radius of a table without a column of radii
@@ -100,8 +99,8 @@ def _run(folder: Path, options: Mapping[str, Any], waiting: Waiting) -> Source:
             "other numbers on these samples hold where the certificates do."
         )
     origin = IntervalOrigin(one.confidence, one.noise, one.assumptions)
-    about = {"run": about_run(run, counts, one)}
-    return Source("run", made, describe_run(run, counts, one), about, note, origin, run=run.manifest.run)
+    about = {"run": about_run(run.manifest, counts, one)}
+    return Source("run", made, describe_run(run.manifest, counts, one), about, note, origin, run=run.manifest.run)
 
 
 def _table(path: Path, options: Mapping[str, Any], waiting: Waiting) -> Source:

@@ -14,7 +14,6 @@ from certcal.cli._progress import tell
 from certcal.report.results import (
     AttackedResults,
     BoundedResults,
-    CertifiedResults,
     ComparedResults,
     FamilyResults,
     MeasuredResults,
@@ -23,10 +22,11 @@ from certcal.report.results import (
     SearchedResults,
     StudiedResults,
 )
+from certcal.result import Result
 
 Results: TypeAlias = (
     MeasuredResults
-    | CertifiedResults
+    | Result
     | ComparedResults
     | FamilyResults
     | BoundedResults
@@ -135,8 +135,12 @@ def _page(results: Any, sources: Iterable[str | Path], **page_options: Any) -> b
     from certcal.cli._provenance import provenance
     from certcal.report.page import page
 
-    if isinstance(results, CertifiedResults) and results.review is not None:
-        page_options["review"] = results.review
+    if isinstance(results, Result):
+        return (
+            results.report(provenance=provenance(results, sources), **page_options)
+            .to_html()
+            .encode(errors="backslashreplace")
+        )
     made = page(results, provenance(results, sources), **page_options)
     return made.html.encode(errors="backslashreplace")
 
@@ -157,7 +161,9 @@ def _drawable(results: BoundedResults) -> dict[str, Bound]:
 def _draw(results: Results, path: Path, *, force: bool) -> None:
     from certcal.report import figures
 
-    if isinstance(results, BoundedResults):
+    if isinstance(results, Result):
+        figure = results.plot()
+    elif isinstance(results, BoundedResults):
         figure = figures.bound_terms(_drawable(results))
     elif isinstance(results, AttackedResults):
         figure = figures.reliability_panels(dict(list(results.diagrams.items())[:_MOST_PANELS]))

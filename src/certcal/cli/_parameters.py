@@ -88,14 +88,6 @@ score_column_options = options(
     *_PER_CLASS,
 )
 column_options = options(score_column_options, _WEIGHT, _by("Measure"))
-interval_column_options = options(
-    *_ENDS,
-    column("--correct", "0/1: is the prediction right?"),
-    _PREDICTION,
-    _LABEL,
-    _CERTIFIED,
-    _by("Certify"),
-)
 report_column_options = options(
     column("--confidence", "Confidences, or binary scores; of a run, the kind of interval.", "COLUMN"),
     column("--correct", "0/1: is the prediction right (binary: the outcome)?"),
@@ -105,6 +97,7 @@ report_column_options = options(
     _WEIGHT,
     *_ENDS,
     _CERTIFIED,
+    column("--radius-column", "Of intervals: the radius of each row."),
     _by("Show"),
 )
 recalibrated_column_options = options(
@@ -245,8 +238,11 @@ memory_option = option(
 radius_option = option(
     CERTIFYING,
     "--radius",
+    "radii",
+    callback=parse_radii,
+    multiple=True,
     metavar="R[,R...]",
-    help="Of a run: radii to certify at. Default: quarters of sigma. Of a table: its column of radii.",
+    help="Radii to certify at. Default: quarters of sigma for a run, all radii of a table.",
 )
 chosen_radii_option = option(
     CERTIFYING,
@@ -264,29 +260,10 @@ alpha_option = option(
     help="Chance that a sample's interval is wrong. Default: 0.001 for a run; what a table says in its column "
     "alpha, or 0; rows that the verifier abstained on must stay in the table, with certified = 0.",
 )
-certifying_options = options(
-    radius_option,
-    bin_count_option(CERTIFYING),
-    closed_option(CERTIFYING),
-    delta_option(CERTIFYING),
-    alpha_option,
-    option(CERTIFYING, "--compare", is_flag=True, help="Also run ADMM and gradient ascent (needs torch; slow)."),
-)
 familywise_options = options(
     option(RUN, "--familywise", is_flag=True, help="Let alpha be the chance that any sample's certificate is wrong."),
     option(RUN, "--drawn-only", is_flag=True, help="Certify the samples that are drawn, if the run is not complete."),
 )
-run_options = options(
-    option(
-        RUN,
-        "--confidence",
-        type=Choice(KINDS),
-        metavar="KIND",
-        help="Kind of interval: tight, tangent, bernstein, cdf or standard; or all side by side. Default: tight.",
-    ),
-    familywise_options,
-)
-
 log_options = options(
     option(
         LOGS,
@@ -374,7 +351,6 @@ output_options = options(
     option(OUTPUT, "--no-diagram", is_flag=True, help="Leave out the reliability diagram."),
     file_options("Also write a page (.html), a diagram (.png .svg .pdf) or numbers (.json .csv)"),
 )
-number_output_options = file_options("Also write a page (.html), numbers (.json .csv), or a run's intervals (.parquet)")
 keep_option = option(
     OUTPUT, "--keep", metavar="RUN", type=click.Path(), help="Keep the draws in this folder, for certcal certify."
 )

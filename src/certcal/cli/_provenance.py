@@ -13,7 +13,6 @@ import click
 from certcal.report.page import Provenance
 from certcal.report.results import (
     AttackedResults,
-    CertifiedResults,
     MeasuredResults,
     RecalibratedResults,
     StudiedResults,
@@ -47,8 +46,6 @@ def _seeds(results: Any) -> dict[str, int]:
         return dict(results.seeds)
     if isinstance(results, MeasuredResults) and results.conventions.get("bootstrap"):
         return {"bootstrap": results.conventions["seed"]}
-    if isinstance(results, CertifiedResults) and "run" in results.about:
-        return {"noise of the run": results.about["run"]["seed"]}
     if isinstance(results, RecalibratedResults):
         noise = {"noise of the run": results.about["run"]["seed"]} if "run" in results.about else {}
         return {"split of the samples": results.found.settings["seed"], **noise}

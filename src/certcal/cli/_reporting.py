@@ -13,18 +13,20 @@ from rich.text import Text
 from certcal._checks import InputError
 from certcal._text import printable
 from certcal.cli._measuring import MOST_RESAMPLED, Settings
-from certcal.cli._parse import MOST_CERTIFIED_BINS, nearest
+from certcal.cli._parse import MOST_CERTIFIED_BINS
+from certcal.cli._progress import Waiting
 from certcal.cli._show import Output
-from certcal.cli._sources import existing, model_inputs, plain_names, refuse_number
+from certcal.cli._sources import existing, model_inputs, plain_names
 from certcal.data import open_table
-from certcal.data._interval_layout import INTERVAL_OPTIONS
 from certcal.data._layout import OPTIONS
 from certcal.data._roles import LOWER, UPPER
 from certcal.report.bounds import bound_sentences
-from certcal.report.results import CertifiedResults, ComparedResults, FamilyResults, MeasuredResults, StudiedResults
+from certcal.report.results import ComparedResults, FamilyResults, MeasuredResults, StudiedResults
+from certcal.report.terminal import make_console, render
 from certcal.smoothing import open_run
+from certcal.verbs.certify import Certification, CertifySettings, certify
 
-Results: TypeAlias = MeasuredResults | CertifiedResults | ComparedResults | FamilyResults | StudiedResults
+Results: TypeAlias = MeasuredResults | Certification | ComparedResults | FamilyResults | StudiedResults
 
 # What a source can be, and in how many words.
 KINDS = {
@@ -35,10 +37,9 @@ KINDS = {
     "families": "families to compare",
     "study": "a table of a study",
 }
-_ALPHA_OF_RUNS = 0.001
 _LOG = {"idx", "predict", "radius"}
 _MEASURED = ("bootstrap", "method", "level", "seed", "memory", "probabilities", "logits", "weight")
-_CERTIFIED = ("lower", "upper", "certified")
+_CERTIFIED = ("lower", "upper", "certified", "radius_column")
 _BOTH = ("correct", "prediction", "label", "by")
 # Which kinds an option is for; one that is not here is for all but comparisons.
 _FOR = {
@@ -48,12 +49,12 @@ _FOR = {
     **dict.fromkeys(_CERTIFIED, ("intervals",)),
     **dict.fromkeys(_BOTH, ("predictions", "intervals")),
     "confidence": ("predictions", "run"),
-    "radius": ("intervals", "run", "comparison", "families"),
+    "radii": ("intervals", "run", "comparison", "families"),
     "alpha": ("intervals", "run", "comparison", "families"),
     **dict.fromkeys(("familywise", "drawn_only", "data"), ("run",)),
     **dict.fromkeys(("sigmas", "draws"), ("comparison", "families")),
 }
-_SPELLED = {"sigmas": "--sigma", "draws": "-n"}
+_SPELLED = {"sigmas": "--sigma", "draws": "-n", "radii": "--radius"}
 
 
 @dataclass(frozen=True)
@@ -233,43 +234,25 @@ def _study(source: str, options: Mapping[str, Any]) -> Reported:
 
 
 def _intervals(source: Path, options: Mapping[str, Any]) -> Reported:
-    from certcal.cli._certified_table import certify_table
-
-    refuse_number(options["radius"], str(source))
-    columns = {role: options[role] for role in INTERVAL_OPTIONS}
-    return Reported(certify_table(source, columns, {**_certifying(options), "alpha": options["alpha"]}, compare=False))
+    roles = ("lower", "upper", "correct", "prediction", "label", "certified")
+    columns = {**{role: options[role] for role in roles}, "radius": options["radius_column"]}
+    with Waiting() as waiting:
+        made = certify(source, by=options["by"], columns=columns, progress=waiting, settings=_certifying(options))
+    return Reported(made)
 
 
 def _run(folder: Path, options: Mapping[str, Any]) -> Reported:
-    from certcal.cli._certified_run import Request, certify_run, kinds_of, parse_radii
-    from certcal.cli._parameters import KINDS as CERTIFICATES
-
     word = options["confidence"] or "tight"
-    if word not in CERTIFICATES:
-        raise InputError(
-            f"--confidence: {word!r} is not one of {', '.join(map(repr, CERTIFICATES))}, the kinds of intervals of a "
-            f"run{nearest(word, CERTIFICATES)}"
-        )
-    alpha = _ALPHA_OF_RUNS if options["alpha"] is None else options["alpha"]
-    if alpha == 0:
-        raise InputError("--alpha is 0, and certificates from noise may fail; give a probability such as 0.001")
-    radii = None if options["radius"] is None else parse_radii(options["radius"])
-    more = {} if options["data"] is None else {"inputs": _images(folder, options["data"])}
-    asked = Request(
-        radii,
-        kinds_of(word),
-        alpha,
-        familywise=options["familywise"],
-        drawn_only=options["drawn_only"],
-        compare=False,
-    )
-    results, _ = certify_run(folder, asked, _certifying(options))
-    return Reported(results, more)
+    more = {} if options["data"] is None else {"images": _images(folder, options["data"])}
+    of_run = {name: options[name] for name in ("familywise", "drawn_only")}
+    settings = _certifying(options, confidence=word, **of_run)
+    with Waiting() as waiting:
+        return Reported(certify(folder, progress=waiting, settings=settings), more)
 
 
 def _images(folder: Path, data: str) -> Any:
     """The inputs of a run, once it is sure that they are."""
-    from certcal.smoothing._usable import check_inputs
+    from certcal.smoothing import check_inputs
 
     manifest = open_run(folder).manifest
     inputs = model_inputs(data)
@@ -282,15 +265,12 @@ def _images(folder: Path, data: str) -> Any:
 
 def _comparison(sources: Sequence[str], options: Mapping[str, Any]) -> Reported:
     from certcal.cli._compared import load_and_compare, load_families
-    from certcal.cli._parse import parse_radii
-    from certcal.cli._progress import Waiting
 
-    alpha, radius = options["alpha"], options["radius"]
+    alpha, radii = options["alpha"], options["radii"]
     if alpha == 0:
         raise InputError("--alpha is 0, and certificates from noise may fail; give a probability such as 0.001")
     with Waiting() as waiting:
         waiting.stage("comparing")
-        radii = () if radius is None else parse_radii(None, None, [radius])
         named = families_of(sources)
         if named is None:
             results = load_and_compare(sources, radii, options["sigmas"], options["draws"], alpha)
@@ -299,18 +279,17 @@ def _comparison(sources: Sequence[str], options: Mapping[str, Any]) -> Reported:
     return Reported(results)
 
 
-def _certifying(options: Mapping[str, Any]) -> dict[str, Any]:
+def _certifying(options: Mapping[str, Any], **of_run: Any) -> CertifySettings:
     bins = options["bins"]
     if len(bins) > 1 or bins[0] > MOST_CERTIFIED_BINS:
         given = ",".join(map(str, bins))
         raise InputError(f"--bins {given}: certified values need one number of bins, at most {MOST_CERTIFIED_BINS:,}")
-    return {"bins": bins[0], "closed": options["closed"], "delta": options["delta"]}
+    shared = {name: options[name] for name in ("closed", "delta", "alpha")}
+    return CertifySettings(bins=bins[0], radii=options["radii"] or None, **shared, **of_run)
 
 
-def headline(results: Results) -> list[str]:
+def headline(results: MeasuredResults | ComparedResults | FamilyResults | StudiedResults) -> list[str]:
     """The sentences that the page is about."""
-    if isinstance(results, CertifiedResults):
-        return list(results.claims)
     if isinstance(results, ComparedResults):
         pairs = [pair.sentence for pair in results.comparison.dominance]
         return [sentence[:1].upper() + sentence[1:] for sentence in pairs]
@@ -324,6 +303,9 @@ def headline(results: Results) -> list[str]:
 
 def show_reported(results: Results, what: str, notes: Sequence[str]) -> None:
     """Print what the source was taken for, the headline, and what else is good to know."""
+    if isinstance(results, Certification):
+        render(results.report(), make_console(sys.stdout))
+        return
     console = Output(file=sys.stdout, highlight=False, markup=False, emoji=False, soft_wrap=False)
     if isinstance(results, ComparedResults):
         for source, run in zip(results.sources, results.comparison.runs, strict=True):

@@ -111,7 +111,7 @@ def demo(
     sources = [] if keep is None else [keep]
     attack = found.attack
     remarks = () if attack is None else (f"{attack.sentence} {attack.comparison} {attack.what}",)
-    write_outputs(found.results, pages, force=force, sources=sources, inputs=found.network.test, remarks=remarks)
+    write_outputs(found.results, pages, force=force, sources=sources, images=found.network.test, remarks=remarks)
     write_outputs(results, others, force=force)
     if as_json:
         click.echo(results.to_json(), nl=False)

@@ -24,6 +24,7 @@ from certcal.smoothing._tables import lower_limits
 from certcal.smoothing._tangent import tangent
 
 if TYPE_CHECKING:
+    from certcal.smoothing._widths import Widths
     from certcal.worst_case import CertifiedSummary, WorstCase
 
 Floats = NDArray[np.float64]
@@ -227,6 +228,12 @@ class Certificates:
     def mean_width(self) -> float | None:
         """Mean width of the certified samples' intervals; None when there are none."""
         return float(np.mean((self.upper - self.lower)[self.certified])) if self.n_certified else None
+
+    def widths(self) -> Widths | None:
+        """How wide the certified samples' intervals are; None when there are none."""
+        from certcal.smoothing._widths import widths_of
+
+        return widths_of(self)
 
     @property
     def assumptions(self) -> tuple[str, ...]:

@@ -7,7 +7,6 @@ so that a grey print can be read. Names from outside are drawn letter by letter,
 
 from __future__ import annotations
 
-from certcal.report.figures._admm import admm_assignments, admm_constraints, admm_convergence
 from certcal.report.figures._bias import gradient_norm_boxes
 from certcal.report.figures._bounds import bound_terms
 from certcal.report.figures._canvas import BLUE, FORMATS, GREY, ORANGE, new_figure, save
@@ -17,13 +16,10 @@ from certcal.report.figures._families import (
     dominance_graphs,
     p_a_panels,
 )
-from certcal.report.figures._radius import radius_curves
 from certcal.report.figures._recalibration import pareto_front, recalibration_map
-from certcal.report.figures._reliability import reliability_diagram, reliability_panels, worst_case_diagram
-from certcal.report.figures._robustness import certified_accuracy_curves, pa_distribution
-from certcal.report.figures._sign_runs import sign_runs
+from certcal.report.figures._reliability import reliability_diagram, reliability_panels
+from certcal.report.figures._robustness import certified_accuracy_curves
 from certcal.report.figures._study import boxes, correlation_matrix, lines, scatter
-from certcal.report.figures._widths import interval_widths
 
 __all__ = [
     "BLUE",
@@ -31,9 +27,6 @@ __all__ = [
     "GREY",
     "ORANGE",
     "accuracy_panels",
-    "admm_assignments",
-    "admm_constraints",
-    "admm_convergence",
     "bound_terms",
     "boxes",
     "certified_accuracy_curves",
@@ -41,18 +34,13 @@ __all__ = [
     "correlation_matrix",
     "dominance_graphs",
     "gradient_norm_boxes",
-    "interval_widths",
     "lines",
     "new_figure",
     "p_a_panels",
-    "pa_distribution",
     "pareto_front",
-    "radius_curves",
     "recalibration_map",
     "reliability_diagram",
     "reliability_panels",
     "save",
     "scatter",
-    "sign_runs",
-    "worst_case_diagram",
 ]

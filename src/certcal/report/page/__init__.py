@@ -7,8 +7,7 @@ it.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from certcal._checks import InputError
 from certcal.report.page._skeleton import Page
@@ -18,7 +17,6 @@ if TYPE_CHECKING:
     from certcal.report.results import (
         AttackedResults,
         BoundedResults,
-        CertifiedResults,
         ComparedResults,
         FamilyResults,
         MeasuredResults,
@@ -32,7 +30,6 @@ __all__ = ["Page", "Provenance", "page"]
 def page(
     results: MeasuredResults
     | BoundedResults
-    | CertifiedResults
     | ComparedResults
     | FamilyResults
     | RecalibratedResults
@@ -41,9 +38,6 @@ def page(
     provenance: Provenance | None = None,
     *,
     title: str | None = None,
-    review: Any = None,
-    inputs: Any = None,
-    remarks: Sequence[str] = (),
 ) -> Page:
     """A page of what was found.
 
@@ -56,13 +50,6 @@ def page(
         How the results came about; ``Provenance.here()`` knows date and versions.
     title
         What is written on top; by default what was asked.
-    review
-        For the results of a run: its :class:`certcal.smoothing.Review`, for the diagrams; by default the one that
-        came with them.
-    inputs
-        For the results of a run, the images that it was drawn for, to show the samples that matter most.
-    remarks
-        For the results of a run, sentences to stand below its claim.
 
     Returns
     -------
@@ -81,7 +68,6 @@ def page(
     from certcal.report.results import (
         AttackedResults,
         BoundedResults,
-        CertifiedResults,
         ComparedResults,
         FamilyResults,
         MeasuredResults,
@@ -113,19 +99,10 @@ def page(
         from certcal.report.page._recalibration_page import recalibration_page
 
         return recalibration_page(results, provenance, title=title)
-    if isinstance(results, StudiedResults):
+    if isinstance(results, StudiedResults):  # pyright: ignore[reportUnnecessaryIsInstance]
         from certcal.report.page._study_page import study_page
 
         return study_page(results, provenance, title=title)
-    if isinstance(results, CertifiedResults):  # pyright: ignore[reportUnnecessaryIsInstance]
-        behind = results.review if review is None else review
-        if behind is not None:
-            from certcal.report.page._run_page import run_page
-
-            return run_page(results, behind, provenance, title=title, inputs=inputs, remarks=remarks)
-        from certcal.report.page._intervals_page import intervals_page
-
-        return intervals_page(results, provenance, title=title)
     raise InputError(
         f"results are {type(results).__name__}; pass what measuring, bounding, certifying, comparing, recalibrating, "
         "attacking or reviewing found"

@@ -11,12 +11,11 @@ from certcal.report.numbers import number
 from certcal.report.page._axes import Axis, covering, ticks
 from certcal.report.page._curves import BETWEEN
 from certcal.report.page._pieces import beside, figure, note, row, scrolling, shown, verdict_card
-from certcal.report.page._run_samples import p_a_frame, p_a_steps
 from certcal.report.page._skeleton import Page, Section, document
 from certcal.report.page._svg import Frame, chart, legend
 from certcal.report.provenance import Provenance
 from certcal.report.results import ComparedResults
-from certcal.smoothing.robustness import WARNING, Compared, Comparison
+from certcal.smoothing.robustness import WARNING, Compared, Comparison, PaCurve
 
 # Runs in one picture: each has a line of its own, and the best of all has the sixth colour.
 TOGETHER = 5
@@ -28,6 +27,18 @@ _LEGEND = 28
 
 _QUANTILES = (0.1, 0.25, 0.5, 0.75, 0.9)
 _AT = (0.5, 0.9, 0.99)
+
+
+def p_a_steps(found: PaCurve, frame: Frame, series: int, *, high: bool = False) -> Raw:
+    """P(p_A >= p) as a staircase: a share holds from the p before it up to its own."""
+    shares = found.upper if high else found.lower
+    return frame.steps([found.p[0], *found.p[:-1]], shares.tolist(), series)
+
+
+def p_a_frame() -> Frame:
+    """Axes of a distribution of p_A: only p of at least one half can certify anything."""
+    across = Axis(0.5, 1.0, ticks(0.5, 1), "p")
+    return Frame(across, Axis(0.0, 1.0, ticks(0, 1), "share with p_A ≥ p"), height=220)
 
 
 def comparison_page(

@@ -8,6 +8,7 @@ from typing import Any
 
 from certcal._html import Raw, element, join
 from certcal.claims import short_text
+from certcal.report.document import NOTHING
 from certcal.report.page._axes import Axis, covering, ticks
 from certcal.report.page._curves import BETWEEN
 from certcal.report.page._families_drawn import (
@@ -20,7 +21,6 @@ from certcal.report.page._families_drawn import (
     names_legend,
 )
 from certcal.report.page._pieces import clipped, details, note, row, scrolling
-from certcal.report.page._run_radii import NOTHING
 from certcal.smoothing.robustness import CertifiedCalibration, Families
 from certcal.worst_case import CertifiedSummary
 

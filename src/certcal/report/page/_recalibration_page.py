@@ -17,13 +17,13 @@ from certcal.report.page._claims import Claim, card, how_computed, key_numbers
 from certcal.report.page._curves import terms_figure
 from certcal.report.page._diagrams import MOST_BARS, MOST_SIGNS, counts_of, reliability_legend, reliability_states
 from certcal.report.page._frames import chosen, slider
-from certcal.report.page._intervals_page import NAMES
 from certcal.report.page._pieces import clipped, figure, note, row, scrolling, shown, unbroken
 from certcal.report.page._recalibration_drawn import front_figure, map_figure, name_of, within
 from certcal.report.page._recalibration_maps import maps_part
 from certcal.report.page._skeleton import Page, Section, document
 from certcal.report.provenance import Provenance
 from certcal.report.results import RecalibratedResults
+from certcal.report.views.certification import NAMES
 from certcal.worst_case import WorstCase
 
 _KEY = "radius"

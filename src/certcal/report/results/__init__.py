@@ -2,7 +2,6 @@
 
 from certcal.report.results._attacked import AttackedResults, AttackLine, estimate_of
 from certcal.report.results._bounded import BoundedResults
-from certcal.report.results._certified import CertifiedResults, Line, Method
 from certcal.report.results._compared import ComparedResults
 from certcal.report.results._families import FamilyResults
 from certcal.report.results._json import BRACKETS, as_text, for_json
@@ -16,12 +15,9 @@ __all__ = [
     "AttackLine",
     "AttackedResults",
     "BoundedResults",
-    "CertifiedResults",
     "ComparedResults",
     "FamilyResults",
-    "Line",
     "MeasuredResults",
-    "Method",
     "Part",
     "RecalibratedPredictions",
     "RecalibratedResults",
