@@ -26,19 +26,22 @@ class Spec:
         A phrase for people, such as "Number of bins".
     kind
         "whole", "number", "positive", "share" (between 0 and 1), "failure" (a probability of failing), "level" (of an
-        interval), "size" (bytes), "flag", "word", "text" or "file".
+        interval), "size" (bytes), "distance" (above 0; on the command line also k/255), "box" (two numbers, or
+        "auto"), "flag", "word", "name" (a text without commas), "text" or "file".
     many
         Whether several values may be given.
+    ordered
+        Whether the order of several values matters, and the same may be among them twice.
     least, most
         Ends of a number's range.
     choices
         Words that are allowed.
+    own
+        Whether an object of the user's own is taken in place of a word.
     zero
         Whether 0 is allowed beside the range.
     optional
         Whether None is allowed.
-    own
-        Whether an object of the user's own, one that can be called, is taken in place of a word.
     metavar
         What stands for the value in the help.
     flag
@@ -48,12 +51,13 @@ class Spec:
     help: str
     kind: str
     many: bool = False
+    ordered: bool = False
     least: float = -math.inf
     most: float = math.inf
     choices: tuple[str, ...] = ()
+    own: bool = False
     zero: bool = False
     optional: bool = False
-    own: bool = False
     metavar: str | None = None
     flag: str | None = None
 
@@ -199,13 +203,25 @@ def _flag(value: Any, spec: Spec) -> bool:
 
 
 def _word(value: Any, spec: Spec) -> Any:
-    if value in spec.choices or (spec.own and callable(value)):
+    if (spec.own and not isinstance(value, str)) or value in spec.choices:
         return value
     if not isinstance(value, str):
         raise _RefusedError(f"{value!r} is not one of {', '.join(spec.choices)}")
     near = get_close_matches(value.lower(), spec.choices, n=1)
     hint = f"; did you mean {near[0]!r}?" if near else ""
     raise _RefusedError(f"{value!r} is not one of {', '.join(map(repr, spec.choices))}{hint}")
+
+
+def _box(value: Any, spec: Spec) -> Any:
+    if isinstance(value, str) and value == "auto":
+        return value
+    try:
+        low, high = map(float, value)
+    except (TypeError, ValueError, OverflowError):
+        low = high = math.nan
+    if not (low < high and math.isfinite(low) and math.isfinite(high)):
+        raise _RefusedError(f"{value!r} is no box; give the smallest and the largest value, such as 0 and 1")
+    return low, high
 
 
 _KINDS: dict[str, Callable[[Any, Spec], Any]] = {
@@ -216,8 +232,11 @@ _KINDS: dict[str, Callable[[Any, Spec], Any]] = {
     "failure": _failure,
     "level": _level,
     "size": _whole,
+    "distance": _positive,
     "flag": _flag,
     "word": _word,
+    "box": _box,
+    "name": lambda value, _: value,
     "text": lambda value, _: value,
     "file": lambda value, _: value,
 }

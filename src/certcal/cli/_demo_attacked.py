@@ -107,19 +107,19 @@ def demo_attack(network: EmbeddedNetwork, review: Certification) -> DemoAttack |
 
 
 def _attacked(network: EmbeddedNetwork, review: Certification) -> DemoAttack:
-    from certcal.attacks import ace
+    from certcal.attacks import Ace, perturb
 
     one = review.at()
     assert one.radius is not None
     assert one.certificates is not None
-    found = ace(
+    found = perturb(
         wrap(network.classifier),
         network.test.inputs,
         network.test.labels,
+        Ace(steps=STEPS),
         epsilon=one.radius,
         norm="l2",
         box=None,
-        steps=STEPS,
         sigma=network.sigma,
         draws=DRAWS,
         batch=BATCH,

@@ -12,30 +12,12 @@ from certcal._files import refuse_overwriting, write_bytes
 from certcal.claims import Bound
 from certcal.cli._progress import tell
 from certcal.report.results import (
-    AttackedResults,
     BoundedResults,
-    ComparedResults,
-    FamilyResults,
     MeasuredResults,
-    RecalibratedPredictions,
-    RecalibratedResults,
-    SearchedResults,
-    StudiedResults,
 )
 from certcal.result import Result
 
-Results: TypeAlias = (
-    MeasuredResults
-    | Result
-    | ComparedResults
-    | FamilyResults
-    | BoundedResults
-    | AttackedResults
-    | RecalibratedResults
-    | RecalibratedPredictions
-    | SearchedResults
-    | StudiedResults
-)
+Results: TypeAlias = MeasuredResults | BoundedResults | Result
 
 PAGE, INTERVALS = ".html", ".parquet"
 PICTURES = (".png", ".svg", ".pdf")
@@ -114,7 +96,10 @@ def write_outputs(
     """
     for path in paths:
         ending = path.suffix.lower()
-        if ending in (others or {}):
+        if isinstance(results, Result):
+            page = {"provenance": _provenance(results, sources), **page_options} if ending == PAGE else {}
+            results.save(path, force=force, **page)
+        elif ending in (others or {}):
             write_bytes(path, (others or {})[ending](), force=force)
         elif ending in PICTURES:
             _draw(results, path, force=force)
@@ -131,17 +116,16 @@ def announce(paths: Iterable[Path]) -> None:
         tell(f"wrote {path}")
 
 
-def _page(results: Any, sources: Iterable[str | Path], **page_options: Any) -> bytes:
+def _provenance(results: Any, sources: Iterable[str | Path]) -> Any:
     from certcal.cli._provenance import provenance
+
+    return provenance(results, sources)
+
+
+def _page(results: Any, sources: Iterable[str | Path], **page_options: Any) -> bytes:
     from certcal.report.page import page
 
-    if isinstance(results, Result):
-        return (
-            results.report(provenance=provenance(results, sources), **page_options)
-            .to_html()
-            .encode(errors="backslashreplace")
-        )
-    made = page(results, provenance(results, sources), **page_options)
+    made = page(results, _provenance(results, sources), **page_options)
     return made.html.encode(errors="backslashreplace")
 
 
@@ -161,12 +145,8 @@ def _drawable(results: BoundedResults) -> dict[str, Bound]:
 def _draw(results: Results, path: Path, *, force: bool) -> None:
     from certcal.report import figures
 
-    if isinstance(results, Result):
-        figure = results.plot()
-    elif isinstance(results, BoundedResults):
+    if isinstance(results, BoundedResults):
         figure = figures.bound_terms(_drawable(results))
-    elif isinstance(results, AttackedResults):
-        figure = figures.reliability_panels(dict(list(results.diagrams.items())[:_MOST_PANELS]))
     elif isinstance(results, MeasuredResults) and results.parts:
         panels = {f"{part.name} ({part.n:,})": part.reliability for part in (results.whole, *results.parts)}
         figure = figures.reliability_panels(dict(list(panels.items())[:_MOST_PANELS]))

@@ -12,10 +12,7 @@ import click
 
 from certcal.report.page import Provenance
 from certcal.report.results import (
-    AttackedResults,
     MeasuredResults,
-    RecalibratedResults,
-    StudiedResults,
 )
 
 Input = tuple[str, int, str]
@@ -46,13 +43,6 @@ def _seeds(results: Any) -> dict[str, int]:
         return dict(results.seeds)
     if isinstance(results, MeasuredResults) and results.conventions.get("bootstrap"):
         return {"bootstrap": results.conventions["seed"]}
-    if isinstance(results, RecalibratedResults):
-        noise = {"noise of the run": results.about["run"]["seed"]} if "run" in results.about else {}
-        return {"split of the samples": results.found.settings["seed"], **noise}
-    if isinstance(results, AttackedResults) and results.conventions["sigma"] is not None:
-        return {"noise of the smoothed classifier": results.conventions["seed"]}
-    if isinstance(results, StudiedResults) and "seed" in results.review.settings:
-        return {"bootstrap over models": results.review.settings["seed"]}
     return {}
 
 

@@ -8,11 +8,12 @@ import click
 
 from certcal.cli._commands import ExampleCommand
 from certcal.cli.emit import DRAWN, Output, output_options
-from certcal.cli.options import collected, column_options, settings_options, taken
-from certcal.verbs.certify import INTERVALS, CertifySettings
+from certcal.cli.options import collected, column_options, option, settings_options, taken
+from certcal.verbs.certify import INTERVALS, Certification, CertifySettings
 
 ROLES = ("lower", "upper", "correct", "prediction", "label", "certified")
 OF_RUNS = ("confidence", "familywise", "drawn_only")
+_RUN = "Certificates from a run"
 
 
 @click.command(
@@ -33,10 +34,13 @@ OF_RUNS = ("confidence", "familywise", "drawn_only")
 )
 @click.argument("source", metavar="RUN_OR_TABLE", type=click.Path())
 @settings_options(CertifySettings, "Certifying", skip=OF_RUNS)
-@settings_options(CertifySettings, "Certificates from a run", only=OF_RUNS)
+@settings_options(CertifySettings, _RUN, only=OF_RUNS)
+@option(_RUN, "--data", metavar="DATA", type=click.Path(), help="Inputs of the run, to show the most influential ones.")
 @column_options(*ROLES, "radius_column", by="Certify", texts={"correct": "0/1: is the prediction right?"})
 @output_options((*DRAWN, INTERVALS))
-def certify(source: str, by: str | None, radius_column: str | None, output: Output, **options: Any) -> None:
+def certify(
+    source: str, by: str | None, radius_column: str | None, data: str | None, output: Output, **options: Any
+) -> None:
     """Certify the calibration of a smoothed classifier, or of any confidence intervals.
 
     A run is a folder that certcal sample wrote: certificates are made from its draws at each radius. Each row of a
@@ -61,4 +65,22 @@ def certify(source: str, by: str | None, radius_column: str | None, output: Outp
         raise InputError(f"-o {tables[0]} needs one kind of certificate; choose it with --confidence")
     with Waiting() as waiting:
         found = verb(path, by=by, columns=columns, progress=waiting, settings=settings)
-    output.emit(found)
+    output.emit(found, sources=[path] if data is None else [path, data], **_images(found, data))
+
+
+def _images(found: Certification, data: str | None) -> dict[str, Any]:
+    """The inputs of a run as an option of its report, once it is sure that they are."""
+    from certcal._checks import InputError
+    from certcal.cli._sources import model_inputs
+    from certcal.smoothing import check_inputs
+
+    if data is None:
+        return {}
+    if found.manifest is None:
+        raise InputError(f"it is for runs, and {found.source} is a table", argument="data", remedy="leave it out")
+    inputs = model_inputs(data)
+    try:
+        check_inputs(found.manifest, inputs)
+    except InputError as error:
+        raise InputError(f"--data {data}: {error}") from None
+    return {"images": inputs}

@@ -23,6 +23,8 @@ from certcal.result import NUMBERS, PAGE, PICTURES, Result
 Decorated = TypeVar("Decorated", bound=Callable[..., Any])
 
 OUTPUT = "Output"
+# Set where only the headline is printed, since the page has the rest: what the source was taken as.
+HEADLINE = "certcal.headline"
 DRAWN = (*PAGE, *PICTURES, *NUMBERS)
 WRITTEN = (*PAGE, *NUMBERS)
 _KINDS = {
@@ -91,7 +93,14 @@ class Output:
         if len({path.resolve() for path in self.paths}) < len(self.paths):
             raise InputError("-o names the same file twice; give each file once")
 
-    def emit(self, result: Result, *, sources: Iterable[str | Path] | None = None, **report: Any) -> None:
+    def emit(
+        self,
+        result: Result,
+        *,
+        sources: Iterable[str | Path] | None = None,
+        written: Iterable[str | Path] = (),
+        **report: Any,
+    ) -> None:
         """Write the files, print the result, say what was written, and log to MLflow if that was asked.
 
         Parameters
@@ -100,24 +109,34 @@ class Output:
             What the verb returned.
         sources
             What was read, for what a page says of its origin; by default what :meth:`check` was told.
+        written
+            Files that the verb itself has written, which MLflow gets, too.
         report
             Further options of this result's report.
         """
         read = self._sources if sources is None else [Path(each) for each in sources]
-        for path in self.paths:
-            page = path.suffix.lower() in PAGE
-            told = {**self.page, **report, "provenance": _provenance(result, read)} if page else {}
-            result.save(path, force=self.force, **told)
-        if self.as_json:
-            click.echo(result.to_json(), nl=False)
-        else:
-            from certcal.report.terminal import make_console, render
-
-            made = result.report(**self.page, **report)
-            render(made, make_console(sys.stdout), full=self.full, diagrams=self.diagrams)
+        try:
+            for path in self.paths:
+                page = path.suffix.lower() in PAGE
+                told = {**self.page, **report, "provenance": _provenance(result, read)} if page else {}
+                result.save(path, force=self.force, **told)
+        finally:  # a full disk is no reason to lose numbers that took long to find
+            self._print(result, **report)
         for path in self.paths:
             tell(f"wrote {path}")
-        log_if_asked(result, self.paths)
+        log_if_asked(result, [*map(Path, written), *self.paths])
+
+    def _print(self, result: Result, **report: Any) -> None:
+        if self.as_json:
+            click.echo(result.to_json(), nl=False)
+            return
+        from certcal.report.terminal import make_console, render
+
+        made = result.report(**self.page, **report)
+        taken = click.get_current_context().meta.get(HEADLINE)
+        if taken is not None:
+            made = made.of(sections=(), appendix=(), description=f"{taken}: {made.description}")
+        render(made, make_console(sys.stdout), full=self.full, diagrams=self.diagrams)
 
 
 def _provenance(result: Result, sources: Sequence[Path]) -> Any:
@@ -141,9 +160,12 @@ def output_options(
     endings: Sequence[str] = WRITTEN,
     *,
     detail: bool = True,
+    limit: bool = True,
     mlflow: bool = True,
     what: str = "Also write",
     files: Mapping[str, str] | None = None,
+    required: str | None = None,
+    force: str = "Replace existing files.",
 ) -> Callable[[Decorated], Decorated]:
     """Options of what a command writes and prints; its function gets them as one argument, ``output``.
 
@@ -153,12 +175,18 @@ def output_options(
         Kinds of files that it writes.
     detail
         Whether there is more to show than the terminal shows by default.
+    limit
+        Whether its headline has a number that a limit can be held against.
     mlflow
         Whether its numbers can be logged to MLflow.
     what
         How the help of ``-o`` begins.
     files
         What kinds of files are called in the help, where they have other names than usual.
+    required
+        What stands in the help for the one file that has to be given; None where files are optional, and many.
+    force
+        What --force does.
     """
     named = {**_KINDS, **(files or {})}
     kinds = [text for ending, text in named.items() if ending in endings]
@@ -168,10 +196,11 @@ def output_options(
         decorators.append(option(OUTPUT, "--explain", is_flag=True, help="Show everything, definitions included."))
         decorators.append(option(OUTPUT, "--no-diagram", is_flag=True, help="Leave out diagrams."))
     if PAGE[0] in endings:
-        limit = Typed(Spec("", "number"))
         text = "Limit for the headline's number: says whether it passes."
+        if limit:
+            kind = Typed(Spec("", "number"))
+            decorators.append(option(OUTPUT, "--at-most", "limit_of_claim", type=kind, metavar="X", help=text))
         decorators += [
-            option(OUTPUT, "--at-most", "limit_of_claim", type=limit, metavar="X", help=text),
             option(OUTPUT, "--title", metavar="TEXT", help="Title of the page."),
             option(
                 OUTPUT,
@@ -189,12 +218,13 @@ def output_options(
             "-o",
             "--output",
             "outputs",
-            multiple=True,
-            metavar="FILE",
+            multiple=required is None,
+            required=required is not None,
+            metavar=required or "FILE",
             type=click.Path(),
-            help=f"{what} {listed}; repeatable.",
+            help=f"{what} {listed}{'; repeatable' if required is None else ''}.",
         ),
-        option(OUTPUT, "--force", is_flag=True, help="Replace existing files."),
+        option(OUTPUT, "--force", is_flag=True, help=force),
         option(
             OUTPUT,
             "-q",
@@ -213,10 +243,11 @@ def output_options(
         def call(**given: Any) -> Any:
             page = {name: given.pop(name) for name in ("title", "about") if name in given}
             page["limit"] = given.pop("limit_of_claim", None)
+            named = given.pop("outputs")
             output = Output(
                 endings,
                 given.pop("as_json"),
-                given.pop("outputs"),
+                named if required is None else (named,),
                 given.pop("force"),
                 full=given.pop("explain", False),
                 diagrams=not given.pop("no_diagram", False),

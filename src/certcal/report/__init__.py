@@ -8,7 +8,6 @@ from certcal.report.views.worst_case import (
     admm_constraints,
     admm_convergence,
     interval_widths,
-    p_a_chart,
     sign_runs,
     worst_case_charts,
 )
@@ -18,7 +17,6 @@ __all__ = [
     "admm_constraints",
     "admm_convergence",
     "interval_widths",
-    "p_a_chart",
     "sign_runs",
     "worst_case_charts",
 ]

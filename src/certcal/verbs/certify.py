@@ -16,8 +16,8 @@ import certcal
 from certcal._checks import InputError
 from certcal._progress import SILENT, Progress
 from certcal._settings import Settings, setting, takes
-from certcal.claims import Bound, Certificate, short_text
-from certcal.data import NOISE_NAMES, IntervalOrigin, IntervalTable, intervals_as_parquet, read_intervals
+from certcal.claims import Bound, Certificate
+from certcal.data import IntervalOrigin, IntervalTable, intervals_as_parquet, read_intervals
 from certcal.result import Result
 from certcal.smoothing import (
     CONFIDENCES,
@@ -33,6 +33,7 @@ from certcal.smoothing import (
     open_run,
     usable_counts,
 )
+from certcal.verbs.certified_samples import ALPHA_OF_RUNS, about_run, chosen_radii, describe_run, samples_of
 from certcal.verbs.measure import BRACKETS
 
 if TYPE_CHECKING:
@@ -45,7 +46,6 @@ if TYPE_CHECKING:
 MOST_RADII, MOST_BINS = 1000, 10_000
 STEPS_PER_SIGMA = 4
 HEADLINE_STEP = 2  # half of sigma
-ALPHA_OF_RUNS = 0.001
 INTERVALS = ".parquet"
 
 
@@ -611,43 +611,6 @@ def _of_counts(
     )
 
 
-def about_run(manifest: Manifest | None, counts: Counts, one: Certificates) -> dict[str, Any]:
-    """What was drawn and what came of it, for machines."""
-    m = manifest
-    drawn = {"sigma": counts.sigma, "noise": counts.noise, "draws": int(counts.draws.min())}
-    if m is not None:
-        drawn |= {"draws_that_chose": m.n0, "seed": m.seed}
-        drawn |= {"model": m.model.description, "samples_of_the_run": m.samples}
-    return {
-        **drawn,
-        "abstained": one.n_abstained,
-        "abstention_rate": one.n_abstained / one.n,
-        "invalid_outputs": int(counts.invalid.sum()),
-    }
-
-
-def describe_run(manifest: Manifest | None, counts: Counts, one: Certificates, *, several: bool = False) -> str:
-    """The same in a line for people; ``several`` kinds of certificates are not named."""
-    n, away = len(counts), one.n_abstained
-    whole = "" if manifest is None or n == manifest.samples else f" of {manifest.samples:,}"
-    noise = NOISE_NAMES[counts.noise]
-    level = f"alpha {short_text(one.alpha, 'upper')} {'in all' if one.familywise else 'each'}"
-    kind = "certificates compared" if several else f"{one.confidence} certificates"
-    return (
-        f"{n:,}{whole} samples, {away:,} abstained ({away / n:.1%}); {noise}, sigma {counts.sigma:g}, "
-        f"{int(counts.draws.min()):,} draws each; {kind}, {level}"
-    )
-
-
-def samples_of(manifest: Manifest | None, counts: Counts) -> str | None:
-    """The fingerprint of a run's samples; of a part of them another one, which also says which they are."""
-    from certcal.data import fingerprint_of
-
-    if manifest is None or len(counts) == manifest.samples:
-        return None if manifest is None else manifest.data.inputs
-    return fingerprint_of(np.frombuffer(manifest.data.inputs.encode(), np.uint8), counts.index)
-
-
 # --- tables --------------------------------------------------------------------------------------------------------
 
 
@@ -658,17 +621,16 @@ def _of_table(table: IntervalTable, settings: CertifySettings, progress: Progres
         if getattr(settings, name) != getattr(CertifySettings, name):
             raise InputError(f"it is for runs, and {table.path} is a table", argument=name, remedy="leave it out")
     alpha = (table.alpha or 0.0) if settings.alpha is None else settings.alpha
-    wanted = _chosen(table, settings.radii)
+    wanted = {table.radii[k] for k in chosen_radii(str(table.path), table.radii, settings.radii) if table.radii}
     lines: list[CertifiedAt] = []
     progress.stage("certifying")
     for part in table.parts():
-        radius = None if part.radius is None else float(part.radius)
-        if radius is not None and radius not in wanted:
+        if part.radius is not None and part.radius not in wanted:
             continue
         summary = certified(
             part.lower, part.upper, part.correct, certified=part.certified, alpha=alpha, **settings.binning
         )
-        line = CertifiedAt(radius, part.group, summary)
+        line = CertifiedAt(None if part.radius is None else float(part.radius), part.group, summary)
         lines.append(_compared(line, settings, progress, part) if settings.compare and part.group is None else line)
     made = {} if table.origin is None else {"certificates": table.origin.to_dict()}
     radii = dict.fromkeys(line.radius for line in lines)
@@ -684,20 +646,6 @@ def _of_table(table: IntervalTable, settings: CertifySettings, progress: Progres
         settings=settings,
         origin=table.origin,
     )
-
-
-def _chosen(table: IntervalTable, asked: Sequence[float] | None) -> set[float]:
-    """Radii of a table that are certified: those that were asked for, which must be there, or all."""
-    there = {float(radius): radius for radius in table.radii}
-    if asked is None:
-        return set(there)
-    if not there:
-        raise InputError(f"{table.path} has no column of radii", argument="radii", remedy="leave it out, or name one")
-    for radius in asked:
-        if radius not in there:
-            reason = f"{table.path} has no rows at radius {radius_text(radius)}"
-            raise InputError(reason, argument="radii", remedy=f"there are {', '.join(there.values())}")
-    return set(asked)
 
 
 def _describe_table(table: IntervalTable, lines: Sequence[CertifiedAt]) -> str:

@@ -1,7 +1,7 @@
 """Pages that a colleague can read and a reviewer can check: one HTML file each, complete in itself.
 
-``page(results)`` makes one of what ``measure``, ``bound``, ``certify``, ``compare``, ``recalibrate``, ``attack`` or
-``study review`` found. All numbers on a page are texts that the claims themselves print, and the whole JSON is inside
+``page(results)`` makes one of what ``measure``, ``bound``, ``certify``, ``compare``, ``recalibrate`` or ``attack``
+found. All numbers on a page are texts that the claims themselves print, and the whole JSON is inside
 it.
 """
 
@@ -15,26 +15,15 @@ from certcal.report.provenance import Provenance
 
 if TYPE_CHECKING:
     from certcal.report.results import (
-        AttackedResults,
         BoundedResults,
-        ComparedResults,
-        FamilyResults,
         MeasuredResults,
-        RecalibratedResults,
-        StudiedResults,
     )
 
 __all__ = ["Page", "Provenance", "page"]
 
 
 def page(
-    results: MeasuredResults
-    | BoundedResults
-    | ComparedResults
-    | FamilyResults
-    | RecalibratedResults
-    | AttackedResults
-    | StudiedResults,
+    results: MeasuredResults | BoundedResults,
     provenance: Provenance | None = None,
     *,
     title: str | None = None,
@@ -45,7 +34,7 @@ def page(
     ----------
     results
         Of measuring or bounding a table, of certifying or recalibrating a table of intervals or a run, of comparing
-        runs or families of them, of attacking a model, or of reviewing a population of models.
+        runs or families of them, or of attacking a model.
     provenance
         How the results came about; ``Provenance.here()`` knows date and versions.
     title
@@ -66,44 +55,16 @@ def page(
     Page('How calibrated are the confidences?')
     """
     from certcal.report.results import (
-        AttackedResults,
         BoundedResults,
-        ComparedResults,
-        FamilyResults,
         MeasuredResults,
-        RecalibratedResults,
-        StudiedResults,
     )
 
     if isinstance(results, MeasuredResults):
         from certcal.report.page._table_page import table_page
 
         return table_page(results, provenance, title=title)
-    if isinstance(results, BoundedResults):
+    if isinstance(results, BoundedResults):  # pyright: ignore[reportUnnecessaryIsInstance]
         from certcal.report.page._bounds_page import bounds_page
 
         return bounds_page(results, provenance, title=title)
-    if isinstance(results, ComparedResults):
-        from certcal.report.page._comparison_page import comparison_page
-
-        return comparison_page(results, provenance, title=title)
-    if isinstance(results, FamilyResults):
-        from certcal.report.page._families_page import families_page
-
-        return families_page(results, provenance, title=title)
-    if isinstance(results, AttackedResults):
-        from certcal.report.page._attack_page import attack_page
-
-        return attack_page(results, provenance, title=title)
-    if isinstance(results, RecalibratedResults):
-        from certcal.report.page._recalibration_page import recalibration_page
-
-        return recalibration_page(results, provenance, title=title)
-    if isinstance(results, StudiedResults):  # pyright: ignore[reportUnnecessaryIsInstance]
-        from certcal.report.page._study_page import study_page
-
-        return study_page(results, provenance, title=title)
-    raise InputError(
-        f"results are {type(results).__name__}; pass what measuring, bounding, certifying, comparing, recalibrating, "
-        "attacking or reviewing found"
-    )
+    raise InputError(f"results are {type(results).__name__}; pass what measuring or bounding found")

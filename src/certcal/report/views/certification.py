@@ -38,9 +38,10 @@ from certcal.report.document import (
 )
 from certcal.report.explained import CALIBRATION_ERROR, CERTIFIED
 from certcal.report.numbers import number
+from certcal.report.p_a import P_A, PaLine, p_a_chart, share_text
 from certcal.report.reliability import MOST_BARS, SIGNS, reliability_chart, shared_counts
 from certcal.report.views.bounds import terms_charts
-from certcal.report.views.worst_case import p_a_chart, widths_chart
+from certcal.report.views.worst_case import widths_chart
 
 if TYPE_CHECKING:
     from certcal.verbs.certify import Certification, CertifiedAt
@@ -54,6 +55,7 @@ _MOST_STATES, _MOST_FRAMES, _FEWEST_FRAMES = 1500, 41, 5
 # that would take longer than the rest of the page.
 _MOST_WIDTHS, _FEWER_WIDTHS, _MANY_SAMPLES = 13, 5, 2000
 _MOST_GROUPS = 8
+_SHARES = (0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99, 0.999, 1.0)
 
 NAMES = {
     "certified_accuracy": "certified accuracy",
@@ -633,12 +635,13 @@ def _median(each: Any) -> str:
 
 
 def _p_a(found: Certification) -> list[Block]:
-    said = (
-        "p_A of a sample is the probability that noise leaves its true class on top, estimated by the share of votes, "
-        "and 0 where another class was chosen. A sample is certified at a radius when its p_A is large enough, so this "
-        "curve decides certified accuracy at every radius."
+    caption = (
+        f"{P_A} A sample is certified at a radius when its p_A is large enough, so this curve decides certified "
+        "accuracy at every radius."
     )
-    return [Text(said), p_a_chart(found.p_a)]
+    rows = [(f"{p:g}", share_text(found.p_a, p)) for p in _SHARES]
+    numbers = Table((Column("p", "level"), Column("share with p_A ≥ p", "estimate")), rows, "Shares of the samples")
+    return [replace(p_a_chart("Distribution of p_A", [PaLine(0, "", found.p_a)], caption=caption), numbers=numbers)]
 
 
 def _computed(one: CertifiedAt) -> Table:

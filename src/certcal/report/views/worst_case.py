@@ -1,4 +1,4 @@
-"""Charts about worst cases and certificates: where samples go, interval widths, p_A, and how ADMM converges.
+"""Charts about worst cases and certificates: where samples go, interval widths, and how ADMM converges.
 
 Each returns a :class:`~certcal.report.charts.Chart`; ``chart.figure()`` draws it with matplotlib.
 """
@@ -16,7 +16,6 @@ from certcal.claims import round_outward
 from certcal.report.charts import (
     MOST_SERIES,
     Axis,
-    Band,
     Bars,
     Boxes,
     Chart,
@@ -28,23 +27,19 @@ from certcal.report.charts import (
     Words,
     covering,
     named,
-    ticks,
     unit,
 )
 from certcal.report.document import Column, Table
-from certcal.report.numbers import number
 from certcal.report.reliability import SIGNS, reliability_chart, shared_counts
 
 if TYPE_CHECKING:
     from certcal.metrics import Reliability
     from certcal.smoothing import Certificates, Widths
-    from certcal.smoothing.robustness import PaDistribution
     from certcal.worst_case import WorstCase
     from certcal.worst_case.baselines import Baseline
 
 _MOST_SAMPLES, _MOST_BOXES = 60, 40
 _QUANTILES = ("5 %", "25 %", "median", "75 %", "95 %")
-_SHARES = (0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99, 0.999, 1.0)
 # Parts of the Lagrangian below it and the two errors, and constraints.
 _TERMS = {
     "box_term": "box constraint",
@@ -233,64 +228,6 @@ def interval_widths(certificates: Iterable[Certificates]) -> Chart:
         Table(columns, texts, "Widths of the intervals"),
         size="wide" if len(names) > 6 else "normal",
     )
-
-
-def p_a_chart(distributions: PaDistribution | Iterable[PaDistribution]) -> Chart:
-    """The distribution of p_A: the share of samples whose true label gets at least a share p of the votes.
-
-    Where a curve is higher, more samples have many votes. Samples below p = 1/2 are certified at no radius. Where a log
-    leaves votes open, a band shows between which curves the distribution lies.
-
-    Parameters
-    ----------
-    distributions
-        One or several ``certcal.smoothing.robustness.PaDistribution``; at most 8.
-
-    Examples
-    --------
-    >>> from certcal.smoothing.robustness import PaDistribution, VoteRecord
-    >>> chart = p_a_chart(PaDistribution.of(VoteRecord.of([100, 90], 100, [1, 1], sigma=1.0, name="a")))
-    >>> chart.numbers.texts()[4]
-    ['0.9', '1.0000']
-    """
-    several = _distributions(distributions)
-    marks: list[Mark] = []
-    thinned = False
-    for place, seen in enumerate(several):
-        found = seen.curve()
-        thinned |= found.thinned
-        x, low, high = found.p.tolist(), found.lower.tolist(), found.upper.tolist()
-        name = seen.name if len(several) > 1 else ""
-        if low != high:
-            marks.append(Band(x, low, high, place))
-        marks.append(Line(x, low, place, name, "pre", markers=False))
-    shares = [[seen.survival(p) for seen in several] for p in _SHARES]
-    rows = [
-        [f"{p:g}", *(number(float(low)) if low == high else f"{low:.4f} – {high:.4f}" for low, high in row)]
-        for p, row in zip(_SHARES, shares, strict=True)
-    ]
-    heads = [f"share with p_A ≥ p{f', {seen.name}' if len(several) > 1 else ''}" for seen in several]
-    said = " ".join(
-        f"{number(float(shares[i][0][0]))} of the samples have p_A of at least {_SHARES[i]:g}." for i in (0, 4, 6, 8)
-    )
-    across = Axis(0.5, 1.0, ticks(0.5, 1), "p")
-    return Chart(
-        "Distribution of p_A",
-        said,
-        [Panel(across, unit("share with p_A ≥ p"), marks, 220)],
-        "Some steps are left out; those that are drawn are exact." if thinned else "",
-        Table([Column("p", "level"), *(Column(head, "estimate") for head in heads)], rows, "Shares of the samples"),
-    )
-
-
-def _distributions(given: Any) -> list[PaDistribution]:
-    several = [given] if hasattr(given, "survival") else list(given)
-    for place, each in enumerate(several):
-        if not (hasattr(each, "curve") and hasattr(each, "survival")):
-            raise InputError(f"distributions[{place}] is {type(each).__name__}; pass PaDistribution objects")
-    if not 1 <= len(several) <= MOST_SERIES:
-        raise InputError(f"{len(several)} distributions were asked for in one chart; draw from 1 to {MOST_SERIES}")
-    return several
 
 
 # --- ADMM: figures 9 to 11 of Emde et al. (2024) -------------------------------------------------------------------
