@@ -11,7 +11,7 @@ from certcal.cli._progress import Waiting
 from certcal.data import EmbeddedNetwork
 from certcal.metrics import ece
 from certcal.models import wrap
-from certcal.smoothing import Review
+from certcal.verbs.certify import Certification
 
 # Enough for the attack to end where many more would: seconds.
 DRAWS, STEPS, BATCH = 16, 10, 8192
@@ -89,7 +89,7 @@ class DemoAttack:
         }
 
 
-def demo_attack(network: EmbeddedNetwork, review: Review) -> DemoAttack | None:
+def demo_attack(network: EmbeddedNetwork, review: Certification) -> DemoAttack | None:
     """Attack the smoothed classifier; None where there is no torch.
 
     Parameters
@@ -106,16 +106,18 @@ def demo_attack(network: EmbeddedNetwork, review: Review) -> DemoAttack | None:
         return _attacked(network, review)
 
 
-def _attacked(network: EmbeddedNetwork, review: Review) -> DemoAttack:
+def _attacked(network: EmbeddedNetwork, review: Certification) -> DemoAttack:
     from certcal.attacks import Ace, perturb
 
     one = review.at()
+    assert one.radius is not None
+    assert one.certificates is not None
     found = perturb(
         wrap(network.classifier),
         network.test.inputs,
         network.test.labels,
         Ace(steps=STEPS),
-        epsilon=float(one.radius),
+        epsilon=one.radius,
         norm="l2",
         box=None,
         sigma=network.sigma,
@@ -125,17 +127,17 @@ def _attacked(network: EmbeddedNetwork, review: Review) -> DemoAttack:
 
     def error(predictions: Any, rows: Any = slice(None)) -> float:
         confidence, correct = predictions.confidence[rows], predictions.correct[rows]
-        return ece(confidence, correct, review.bins, closed=review.closed)
+        return ece(confidence, correct, review.settings.bins, closed=review.settings.closed)
 
     certified = one.certificates.certified
     some = bool(certified.any())
     return DemoAttack(
         found.name,
-        one.radius,
+        one.radius_text,
         error(found.clean_predictions),
         error(found.predictions),
         found.clean_accuracy,
         found.changed,
         error(found.predictions, certified) if some else None,
-        one.claim.text if some else None,
+        one.headline.text if some else None,
     )

@@ -10,16 +10,14 @@ from pathlib import Path
 from typing import Any
 
 from certcal._threads import one_blas_thread
-from certcal.cli._certified_run import Request, certify_run
 from certcal.cli._demo_attacked import DemoAttack, demo_attack
 from certcal.cli._demo_recalibrated import DemoRecalibration, demo_recalibration
 from certcal.cli._demo_subject import Subject
 from certcal.cli._progress import Waiting
 from certcal.data import EmbeddedNetwork
 from certcal.models import wrap
-from certcal.report.results import CertifiedResults
-from certcal.smoothing import CONFIDENCES, Review, sample
-from certcal.smoothing import review as reviewed
+from certcal.smoothing import sample
+from certcal.verbs.certify import Certification, certify
 
 ALPHA = 0.001
 BATCH = 2000
@@ -35,8 +33,6 @@ class Certified:
         Trained with noise.
     results
         What is certified at radii in quarters of sigma.
-    review
-        What is behind it.
     kinds
         Every kind of certificate at the radius of the headline.
     attack
@@ -46,9 +42,8 @@ class Certified:
     """
 
     network: EmbeddedNetwork
-    results: CertifiedResults
-    review: Review
-    kinds: Review
+    results: Certification
+    kinds: Certification
     attack: DemoAttack | None
     repaired: DemoRecalibration | None
 
@@ -57,7 +52,7 @@ class Certified:
         compared: list[dict[str, Any]] = []
         for one in self.kinds.lines:
             value = one.worst or one.summary["calibration_error"].worst_all
-            entry = {"certificate": one.kind, "radius": float(one.radius), "mean_width": one.width}
+            entry = {"certificate": one.kind, "radius": one.radius, "mean_width": one.width}
             compared.append({**entry, "calibration_error": value.to_dict()})
         attack = None if self.attack is None else self.attack.to_dict()
         return {
@@ -87,16 +82,14 @@ def certified(subject: Subject, keep: str | None, settings: Mapping[str, Any]) -
     with place as folder:
         run = Path(folder) / "run" if keep is None else Path(folder)
         _draw(subject, network, run)
-        asked = Request(None, ("tight",), ALPHA, familywise=False, drawn_only=False, compare=False)
-        results, _ = certify_run(run, asked, settings)
-    assert results.review is not None
-    kinds = reviewed(
-        results.review.counts, [float(results.review.at().radius)], confidence=CONFIDENCES, alpha=ALPHA, **settings
-    )
+        with Waiting() as waiting:
+            results = certify(run, alpha=ALPHA, progress=waiting, **settings)
+    assert results.counts is not None
+    kinds = certify(results.counts, radii=[results.at().radius], confidence="all", alpha=ALPHA, **settings)
     description = f"{network.description}. {results.description}"
     named = replace(results, source=f"demo: {network.name}", description=description)
-    repaired = demo_recalibration(results.review, settings)
-    return Certified(network, named, results.review, kinds, demo_attack(network, results.review), repaired)
+    repaired = demo_recalibration(results, settings)
+    return Certified(network, named, kinds, demo_attack(network, results), repaired)
 
 
 def _draw(subject: Subject, network: EmbeddedNetwork, run: Path) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 
 from certcal.calibrators import CertifiedSamples
 from certcal.report.numbers import number
-from certcal.smoothing import Review
+from certcal.verbs.certify import Certification
 from certcal.verbs.recalibrate import recalibrate
 
 _FEW = 40  # certified images; with fewer, half of them would say little
@@ -40,7 +40,7 @@ class DemoRecalibration:
         return self.found.to_dict()
 
 
-def demo_recalibration(review: Review, settings: Mapping[str, Any]) -> DemoRecalibration | None:
+def demo_recalibration(review: Certification, settings: Mapping[str, Any]) -> DemoRecalibration | None:
     """Fit the map that trades the worst case off against no attack evenly; None when too few images are certified.
 
     Parameters
@@ -51,7 +51,7 @@ def demo_recalibration(review: Review, settings: Mapping[str, Any]) -> DemoRecal
         Bins, closed and delta.
     """
     one = review.at().certificates
-    if one.n_certified < _FEW:
+    if review.counts is None or one is None or one.n_certified < _FEW:
         return None
     samples = CertifiedSamples.from_counts(
         review.counts, [one.radius], alpha=one.alpha, confidence=one.confidence, familywise=one.familywise

@@ -7,20 +7,20 @@ import sys
 from dataclasses import replace
 from pathlib import Path
 
-from rich.table import Table
 from rich.text import Text
 
 from certcal._text import printable
-from certcal.claims import round_outward
 from certcal.cli._demo_certified import ALPHA, Certified
 from certcal.cli._show import Output, show
-from certcal.report._old_terminal import frame
-from certcal.report.certificates import CertifiedLines
+from certcal.report.document import Column, Report, Section, Table
+from certcal.report.document import Text as Paragraph
 from certcal.report.results import MeasuredResults
-from certcal.smoothing import Review
+from certcal.report.terminal import make_console, render
+from certcal.report.views.certification import values_table
+from certcal.verbs.certify import Certification
 
 # Half of sigma, sigma and twice sigma; the page has them all.
-RADII = ("0.125", "0.25", "0.5")
+RADII = (0.125, 0.25, 0.5)
 # One for each thing that the story tells; everything else that was measured is in the JSON, and shown by --explain.
 METRICS = ("accuracy", "mean_confidence", "ece", "smooth_ece", "brier_score", "nll")
 
@@ -60,43 +60,26 @@ def show_measured(results: MeasuredResults, *, chosen: bool, diagram: bool, expl
 
 def show_certified(found: Certified) -> None:
     """Print the second part: what is certified, what it means, and what each kind of certificate makes of it."""
-    console = _console()
     results = found.results
-    console.print()
-    console.print(Text("When somebody perturbs the inputs", style="bold"))
-    console.print(Text(printable(f"{results.description}."), style="dim"))
-    console.print()
-    console.print(Text("An attack", style="bold"))
-    if found.attack is None:
-        console.print(Text(_NO_TORCH))
-    else:
-        console.print(Text(f"{found.attack.sentence} {found.attack.what}"))
-    console.print()
-    console.print(Text("What no attack can exceed", style="bold"))
-    console.print(CertifiedLines([line for line in results.lines if line.radius in RADII]))
-    console.print()
-    console.print(Text("What is claimed", style="bold"))
-    console.print(Text(printable(results.claims[0])))
-    console.print()
-    console.print(Text("What this means", style="bold"))
-    console.print(Text(_certified_meaning(found.review)))
+    lines = [line for line in results.lines if line.radius in RADII]
+    attack = _NO_TORCH if found.attack is None else f"{found.attack.sentence} {found.attack.what}"
+    claim = results.at().headline.sentence
+    sections = [
+        Section("An attack", [Paragraph(attack)], brief=True),
+        Section("What no attack can exceed", [values_table(results, lines)], brief=True),
+        Section("What is claimed", [Paragraph(claim[:1].upper() + claim[1:])], brief=True),
+        Section("What this means", [Paragraph(_certified_meaning(results))], brief=True),
+    ]
     if found.attack is not None:
-        console.print()
-        console.print(Text("The attack against the certificate", style="bold"))
-        console.print(Text(found.attack.comparison))
+        comparison = Paragraph(found.attack.comparison)
+        sections.append(Section("The attack against the certificate", [comparison], brief=True))
     if found.repaired is not None:
-        console.print()
-        console.print(Text("What a map can repair", style="bold"))
-        console.print(Text(found.repaired.sentence))
+        sections.append(Section("What a map can repair", [Paragraph(found.repaired.sentence)], brief=True))
+    sections.append(Section("Certificates compared", [_compared(found.kinds)], brief=True))
+    title = "When somebody perturbs the inputs"
+    console = make_console(sys.stdout)
     console.print()
-    console.print(Text("Certificates compared", style="bold"))
-    console.print(_compared(found.kinds))
-    console.print(
-        Text(
-            f"The same draws at radius {found.kinds.radii[0]} by each kind, which is to be chosen before looking.",
-            style="dim",
-        )
-    )
+    render(Report(title, (), sections, description=f"{results.description}."), console)
 
 
 def show_ending(page: Path | None, keep: str | None, *, data: str, wrote: bool) -> None:
@@ -152,18 +135,18 @@ def _measured_meaning(results: MeasuredResults) -> str:
     return " ".join(meaning)
 
 
-def _certified_meaning(review: Review) -> str:
+def _certified_meaning(review: Certification) -> str:
     one, clean = review.at(), review.clean_bins()
     share = int(1000 * one.summary.accuracy.value) / 10
     text = (
         "The smoothed classifier votes over noisy copies of an image. A radius is the Euclidean length of a change to "
-        f"the image, whose pixels are from 0 to 1. At radius {one.radius}, {share:.1f}% of the images keep their right "
-        f"class whatever the change is, each except with probability {ALPHA:g}."
+        f"the image, whose pixels are from 0 to 1. At radius {one.radius_text}, {share:.1f}% of the images keep their "
+        f"right class whatever the change is, each except with probability {ALPHA:g}."
     )
     if clean is not None:
         text += (
             f" The ECE of the certified ones is about {clean.ece:.3f} without a change, an estimate, and at most "
-            f"{one.claim.text} with any."
+            f"{one.headline.text} with any."
         )
     return text + (
         " ECE is the worst that the certified intervals allow, exactly; claimed adds what intervals that fail can do; "
@@ -171,16 +154,12 @@ def _certified_meaning(review: Review) -> str:
     )
 
 
-def _compared(kinds: Review) -> Table:
-    table = frame()
-    table.add_column("certificate", no_wrap=True)
-    table.add_column("mean width", justify="right", no_wrap=True)
-    table.add_column("ECE ≤", justify="right", no_wrap=True)
-    table.add_column("made from")
-    for one in kinds.lines:
-        width = "-" if one.width is None else round_outward(one.width, "upper")
-        table.add_row(one.kind, width, "-" if one.worst is None else one.worst.text, _KINDS[one.kind])
-    return table
+def _compared(kinds: Certification) -> Table:
+    columns = (Column("certificate"), Column("mean width", "bound", "upper"), Column("ECE", "bound", "upper"))
+    rows = [(one.kind or "", one.width, one.worst, _KINDS.get(one.kind or "", "")) for one in kinds.lines]
+    radius = kinds.at().radius_text
+    note = f"The same draws at radius {radius} by each kind, which is to be chosen before looking."
+    return Table((*columns, Column("made from")), rows, note=note)
 
 
 def _steps(keep: str | None, data: str, *, wrote: bool) -> list[tuple[str, str]]:

@@ -13,12 +13,11 @@ from certcal.claims import Bound
 from certcal.cli._progress import tell
 from certcal.report.results import (
     BoundedResults,
-    CertifiedResults,
     MeasuredResults,
 )
 from certcal.result import Result
 
-Results: TypeAlias = MeasuredResults | CertifiedResults | BoundedResults | Result
+Results: TypeAlias = MeasuredResults | BoundedResults | Result
 
 PAGE, INTERVALS = ".html", ".parquet"
 PICTURES = (".png", ".svg", ".pdf")
@@ -126,8 +125,6 @@ def _provenance(results: Any, sources: Iterable[str | Path]) -> Any:
 def _page(results: Any, sources: Iterable[str | Path], **page_options: Any) -> bytes:
     from certcal.report.page import page
 
-    if isinstance(results, CertifiedResults) and results.review is not None:
-        page_options["review"] = results.review
     made = page(results, _provenance(results, sources), **page_options)
     return made.html.encode(errors="backslashreplace")
 

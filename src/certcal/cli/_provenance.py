@@ -12,7 +12,6 @@ import click
 
 from certcal.report.page import Provenance
 from certcal.report.results import (
-    CertifiedResults,
     MeasuredResults,
 )
 
@@ -44,8 +43,6 @@ def _seeds(results: Any) -> dict[str, int]:
         return dict(results.seeds)
     if isinstance(results, MeasuredResults) and results.conventions.get("bootstrap"):
         return {"bootstrap": results.conventions["seed"]}
-    if isinstance(results, CertifiedResults) and "run" in results.about:
-        return {"noise of the run": results.about["run"]["seed"]}
     return {}
 
 

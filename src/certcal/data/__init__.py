@@ -4,6 +4,7 @@ Importing this loads NumPy only; pyarrow and scikit-learn load when a file is op
 for.
 """
 
+from certcal.data._aligned import fingerprint_of
 from certcal.data._embedded import digits_images, embedded, embedded_network
 from certcal.data._families import Family
 from certcal.data._fashion import fashion_mnist
@@ -54,6 +55,7 @@ __all__ = [
     "embedded_network",
     "existing",
     "fashion_mnist",
+    "fingerprint_of",
     "first_of",
     "intervals_as_parquet",
     "load_scores",

@@ -1,4 +1,4 @@
-"""Reliability diagrams: accuracy against confidence, alone, in groups, and beside the worst case."""
+"""Reliability diagrams: accuracy against confidence, alone and in groups."""
 
 from __future__ import annotations
 
@@ -14,26 +14,21 @@ from certcal._rounding import percent_text
 from certcal.report.figures._canvas import BLUE, GREY, ORANGE, legend, new_figure, set_title, shortened, tidy
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from certcal.binning import BinTable
     from certcal.metrics import Reliability
-    from certcal.worst_case import WorstCase
 
 _PANEL_INCHES = 4.4
 _MAX_PANELS = 24
-_MOST_SIGNS = 40
 
 
 @dataclass(frozen=True, eq=False)
 class _Panel:
-    """One diagram: a title, the facts below it, the bins, and their bands or signs if there are any."""
+    """One diagram: a title, the facts below it, the bins, and their bands if there are any."""
 
     title: str
     facts: str
     table: BinTable
     band: tuple[Any, Any, float] | None = None
-    signs: NDArray[np.int8] | None = None
 
 
 def reliability_diagram(reliability: Reliability, ax: Any = None, *, title: str | None = None) -> Any:
@@ -91,38 +86,6 @@ def reliability_panels(reliabilities: Mapping[str, Reliability]) -> Any:
     if not 1 <= len(reliabilities) <= _MAX_PANELS:
         raise InputError(f"{len(reliabilities)} diagrams were asked for in one figure; draw from 1 to {_MAX_PANELS}")
     return _draw_panels([_panel(title, each) for title, each in reliabilities.items()])
-
-
-def worst_case_diagram(clean: Reliability, worst: WorstCase) -> Any:
-    r"""Draw the reliability diagram of the clean confidences beside that of the worst ones inside their intervals.
-
-    Above the worst case stands the sign of every bin: "+" where its accuracy is above its confidence.
-
-    Parameters
-    ----------
-    clean
-        From ``certcal.metrics.reliability``, of the same samples and bins.
-    worst
-        From ``certcal.worst_case.calibration_error``.
-
-    Examples
-    --------
-    >>> from certcal.metrics import reliability
-    >>> from certcal.worst_case import calibration_error
-    >>> worst = calibration_error([0.1, 0.5], [0.6, 0.9], [1, 0], bins=3)
-    >>> figure = worst_case_diagram(reliability([0.4, 0.7], [1, 0], bins=3), worst)
-    >>> [ax.get_title().split(",")[0] for ax in figure.axes[:2]]
-    ['clean\nECE 0.6500', 'worst case\nECE at most 0.9001']
-    """
-    table = worst.bins
-    if table is None:
-        raise InputError(f"worst is a {worst.name}, which has no bins; pass a result of calibration_error")
-    if not np.array_equal(table.edges, clean.table.edges) or table.closed != clean.table.closed:
-        raise InputError("clean and worst have other bins; compute both with the same bins, edges and closed")
-    relation = "at most" if worst.extreme == "highest" else "at least"
-    title = "worst case" if worst.extreme == "highest" else "best case"
-    facts = f"ECE {relation} {worst.text}, {_size(table)}"
-    return _draw_panels([_panel("clean", clean), _Panel(title, facts, table, signs=worst.signs)])
 
 
 def _panel(title: str, reliability: Reliability) -> _Panel:
@@ -189,12 +152,7 @@ def _draw_gaps(ax: Any, panel: _Panel) -> None:
     ax.plot(confidence, accuracy, "o", color="black", markersize=3.2, zorder=5, clip_on=False)
     ax.set(xlim=(0, 1), ylim=(0, 1), ylabel="accuracy")
     tidy(ax)
-    if panel.signs is not None and panel.signs.size <= _MOST_SIGNS:
-        for m in used:
-            middle = (table.edges[m] + table.edges[m + 1]) / 2
-            ax.text(middle, 1.015, "+" if panel.signs[m] > 0 else "−", ha="center", va="bottom", fontsize="small")
-    room = 6 if panel.signs is None else 16  # points; the signs stand between
-    set_title(ax, f"{shortened(panel.title)}\n{panel.facts}" if panel.title else panel.facts, pad=room)
+    set_title(ax, f"{shortened(panel.title)}\n{panel.facts}" if panel.title else panel.facts, pad=6)
 
 
 def _draw_counts(ax: Any, table: BinTable) -> None:

@@ -7,8 +7,7 @@ it.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from certcal._checks import InputError
 from certcal.report.page._skeleton import Page
@@ -17,7 +16,6 @@ from certcal.report.provenance import Provenance
 if TYPE_CHECKING:
     from certcal.report.results import (
         BoundedResults,
-        CertifiedResults,
         MeasuredResults,
     )
 
@@ -25,13 +23,10 @@ __all__ = ["Page", "Provenance", "page"]
 
 
 def page(
-    results: MeasuredResults | BoundedResults | CertifiedResults,
+    results: MeasuredResults | BoundedResults,
     provenance: Provenance | None = None,
     *,
     title: str | None = None,
-    review: Any = None,
-    inputs: Any = None,
-    remarks: Sequence[str] = (),
 ) -> Page:
     """A page of what was found.
 
@@ -44,13 +39,6 @@ def page(
         How the results came about; ``Provenance.here()`` knows date and versions.
     title
         What is written on top; by default what was asked.
-    review
-        For the results of a run: its :class:`certcal.smoothing.Review`, for the diagrams; by default the one that
-        came with them.
-    inputs
-        For the results of a run, the images that it was drawn for, to show the samples that matter most.
-    remarks
-        For the results of a run, sentences to stand below its claim.
 
     Returns
     -------
@@ -68,7 +56,6 @@ def page(
     """
     from certcal.report.results import (
         BoundedResults,
-        CertifiedResults,
         MeasuredResults,
     )
 
@@ -76,20 +63,8 @@ def page(
         from certcal.report.page._table_page import table_page
 
         return table_page(results, provenance, title=title)
-    if isinstance(results, BoundedResults):
+    if isinstance(results, BoundedResults):  # pyright: ignore[reportUnnecessaryIsInstance]
         from certcal.report.page._bounds_page import bounds_page
 
         return bounds_page(results, provenance, title=title)
-    if isinstance(results, CertifiedResults):  # pyright: ignore[reportUnnecessaryIsInstance]
-        behind = results.review if review is None else review
-        if behind is not None:
-            from certcal.report.page._run_page import run_page
-
-            return run_page(results, behind, provenance, title=title, inputs=inputs, remarks=remarks)
-        from certcal.report.page._intervals_page import intervals_page
-
-        return intervals_page(results, provenance, title=title)
-    raise InputError(
-        f"results are {type(results).__name__}; pass what measuring, bounding, certifying, comparing, "
-        "attacking or reviewing found"
-    )
+    raise InputError(f"results are {type(results).__name__}; pass what measuring or bounding found")

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class TellingSample:
+class InfluentialSample:
     """A sample, its interval, and what it adds to the worst calibration error.
 
     Attributes
@@ -60,7 +60,7 @@ class TellingSample:
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON."""
         return {
-            "type": "telling sample",
+            "type": "influential sample",
             "index": self.index,
             "label": self.label,
             "predicted": self.predicted,
@@ -75,9 +75,9 @@ class TellingSample:
         }
 
 
-def telling_samples(
+def influential_samples(
     counts: Counts, found: Certificates, worst: WorstCase | None, clean: ConfidenceEstimates, k: int
-) -> tuple[TellingSample, ...]:
+) -> tuple[InfluentialSample, ...]:
     """Samples with the largest contributions, most first; equal ones in their order."""
     most = whole_number(k, 1, 2**31, "k", "pass how many samples to name")
     if worst is None:
@@ -85,7 +85,7 @@ def telling_samples(
     added = worst.contributions
     order = np.argsort(-added, kind="stable")[:most]
     return tuple(
-        TellingSample(
+        InfluentialSample(
             int(counts.index[i]),
             int(counts.label[i]),
             int(counts.predicted[i]),
