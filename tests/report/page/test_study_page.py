@@ -9,16 +9,16 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-
-from certcal.report.numbers import between, brief
 from certcal.report.page import Provenance, _study_charts, _study_page, page
 from certcal.report.page._axes import covering
 from certcal.report.page._study_matrix import cell_text, matrix_figure, shade
 from certcal.report.page._svg import WIDTH, Frame
 from certcal.report.results import StudiedResults
-from certcal.study import Boxes, Finding, Lines, Points, StudyReview, Table
-from tests.report.page.parsed import Node, assert_sound, classes, data_of, parsed
 from tests.report.page.test_skeleton import HOSTILE
+
+from certcal.report.numbers import between, brief
+from certcal.study import Boxes, Finding, Lines, Points, StudyReview, Table
+from tests.report.parsed import Node, assert_sound, classes, data_of, parsed
 from tests.report.studied import boxes, lines, matrix, measurement_names, points, ranking, review, studied_results
 
 

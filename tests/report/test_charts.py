@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from certcal.report.page._axes import Axis, counts, covering, ticks
+from certcal.report.charts import Axis, counts, covering, ticks
 
 REAL = st.floats(-1e6, 1e6)
 
