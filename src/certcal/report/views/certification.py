@@ -84,6 +84,13 @@ _NOISE = {
     "for the model applied to inputs rounded to k/255.",
 }
 _DRAWN = {"gaussian": "Gaussian, drawn in floating point", "exact": "exact: discretised, for inputs on k/255"}
+# A name has the same look in every chart.
+_LOOKS = {
+    "claimed": 1,
+    "claimed, with certificates that fail": 1,
+    "bound for the population": 2,
+    "without a perturbation": 3,
+}
 _BETWEEN = "Certified at the marked radii; the lines between them guide the eye."
 
 
@@ -183,7 +190,7 @@ def values_table(found: Certification, lines: Sequence[CertifiedAt], frames: Map
     return Table(
         [column for column, _ in shown],
         [[cell(line) for _, cell in shown] for line in lines],
-        "Certified values; ≥ and ≤ say on which side each holds",
+        "≥ and ≤ say on which side each value holds",
         choice=None if frames is None else (_KEY, frames),
         most=400,
     )
@@ -210,7 +217,8 @@ def _over(one: CertifiedAt) -> str:
 def _headline(one: CertifiedAt) -> Claim:
     what = f"At radius {one.radius_text}, the calibration error" if one.radius_text else "The calibration error"
     radius = " A radius is the Euclidean length of a change to an input." if one.radius_text else ""
-    return Claim.of(one.headline, what, over=_over(one), meaning=f"{CALIBRATION_ERROR}{radius}")
+    made = Claim.of(one.headline, what, over=_over(one), meaning=f"{CALIBRATION_ERROR}{radius}")
+    return made if one.claim is not None else replace(made, assumptions=())  # its probability says the same
 
 
 def _key_numbers(found: Certification, one: CertifiedAt) -> KeyNumbers:
@@ -395,6 +403,7 @@ def _chart(
         cursor=cursor,
         caption=caption,
         numbers=Table(columns, rows, title),
+        looks=[_LOOKS.get(name.split(" (")[0], 0) for name in series],
     )
     return replace(made, bars=bars)
 
@@ -490,15 +499,14 @@ def _shrunk(values: Any) -> Any:
 
 
 def _population(one: CertifiedAt) -> list[Block]:
-    summary, what = one.summary, _at("The calibration error", one)
-    certified = "of the population's certified samples" if summary.population is not None else "of the population"
-    blocks: list[Block] = [Claim.of(one.population, what, over=certified)]
+    summary, where = one.summary, f"At radius {one.radius_text}, the" if one.radius_text else "The"
+    what = f"{where} calibration error in the population"
+    over = "over certified samples" if summary.population is not None else "over all samples"
+    blocks: list[Block] = [Claim.of(one.population, what, over=over)]
     bounds = {"certified samples": one.population}
     if summary.population is not None and summary.n_certified < summary.n:
         bounds["all samples"] = summary.population_all
-        everything = Claim.of(
-            summary.population_all, what, over="of the whole population, uncertified samples included"
-        )
+        everything = Claim.of(summary.population_all, what, over="over all samples")
         blocks.append(Details("All samples, the uncertified ones free", [everything]))
     elif summary.population is None:
         bounds = {"all samples": one.population}
