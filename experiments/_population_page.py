@@ -12,11 +12,11 @@ from _population_data import NAMES
 from _population_study import FIRST, SECOND, Population
 from _population_train import AGAIN, EARLY
 from _running import markdown
+from certcal.study.search import SearchComparison
 
 from certcal.claims import round_outward
 from certcal.study import Answer, Boxes, Finding, Lines, Matrix, Points, StudyTable
 from certcal.study._resampling import Resampling
-from certcal.study.search import SearchComparison
 
 SHOWN = {"accuracy": "Acc", "ece": "ECE", "hcs_1": "HCS₁", "hcs_2": "HCS₂", "hcs_3": "HCS₃", "mmce": "MMCE"}
 SHOWN |= {"ks_error": "KSCE"}

@@ -10,11 +10,11 @@ from typing import Any
 
 import numpy as np
 from _population_train import AGAIN, EARLY, Job, record_of
+from certcal.study.search import Benchmark, SearchComparison, compare
 
 from certcal import Predictions
 from certcal.engines import Engine
 from certcal.study import Entry, StudyReview, StudyTable, measure, review
-from certcal.study.search import Benchmark, SearchComparison, compare
 
 ROBUST = ("noise_accuracy", "blur_accuracy", "fgsm_accuracy", "pgd_accuracy")
 EDGES = tuple(f"edge_{1 + edge}" for edge in range(6))

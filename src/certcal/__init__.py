@@ -30,26 +30,35 @@ if TYPE_CHECKING:
     from certcal.metrics import Measurements
     from certcal.predictions import Predictions
     from certcal.result import Result
+    from certcal.smoothing.robustness import Comparison, FamilyComparison
+    from certcal.verbs.attack import Attack, attack
     from certcal.verbs.bound import Bounds, bound
+    from certcal.verbs.compare import ChangeComparison, compare
     from certcal.verbs.measure import Measurement, measure
 
 __version__ = "0.1.0"
 
 __all__ = [
+    "Attack",
     "Bound",
     "Bounds",
     "Certificate",
+    "ChangeComparison",
+    "Comparison",
     "Estimate",
+    "FamilyComparison",
     "InputError",
     "Measurement",
     "Measurements",
     "Predictions",
     "Result",
+    "attack",
     "binning",
     "bound",
     "bounds",
     "calibrators",
     "claims",
+    "compare",
     "data",
     "engines",
     "measure",
@@ -62,15 +71,21 @@ __all__ = [
 ]
 
 _HOMES = {
+    "Attack": "certcal.verbs.attack",
     "Bound": "certcal.claims",
     "Bounds": "certcal.verbs.bound",
     "Certificate": "certcal.claims",
+    "ChangeComparison": "certcal.verbs.compare",
+    "Comparison": "certcal.smoothing.robustness",
     "Estimate": "certcal.claims",
+    "FamilyComparison": "certcal.smoothing.robustness",
     "Measurement": "certcal.verbs.measure",
     "Measurements": "certcal.metrics",
     "Predictions": "certcal.predictions",
     "Result": "certcal.result",
+    "attack": "certcal.verbs.attack",
     "bound": "certcal.verbs.bound",
+    "compare": "certcal.verbs.compare",
     "measure": "certcal.verbs.measure",
 }
 _ROOMS = frozenset(

@@ -12,7 +12,6 @@ import click
 
 from certcal.report.page import Provenance
 from certcal.report.results import (
-    AttackedResults,
     CertifiedResults,
     MeasuredResults,
     RecalibratedResults,
@@ -51,8 +50,6 @@ def _seeds(results: Any) -> dict[str, int]:
     if isinstance(results, RecalibratedResults):
         noise = {"noise of the run": results.about["run"]["seed"]} if "run" in results.about else {}
         return {"split of the samples": results.found.settings["seed"], **noise}
-    if isinstance(results, AttackedResults) and results.conventions["sigma"] is not None:
-        return {"noise of the smoothed classifier": results.conventions["seed"]}
     return {}
 
 

@@ -23,6 +23,8 @@ from certcal.result import NUMBERS, PAGE, PICTURES, Result
 Decorated = TypeVar("Decorated", bound=Callable[..., Any])
 
 OUTPUT = "Output"
+# Set where only the headline is printed, since the page has the rest: what the source was taken as.
+HEADLINE = "certcal.headline"
 DRAWN = (*PAGE, *PICTURES, *NUMBERS)
 WRITTEN = (*PAGE, *NUMBERS)
 _KINDS = {
@@ -113,20 +115,28 @@ class Output:
             Further options of this result's report.
         """
         read = self._sources if sources is None else [Path(each) for each in sources]
-        for path in self.paths:
-            page = path.suffix.lower() in PAGE
-            told = {**self.page, **report, "provenance": _provenance(result, read)} if page else {}
-            result.save(path, force=self.force, **told)
-        if self.as_json:
-            click.echo(result.to_json(), nl=False)
-        else:
-            from certcal.report.terminal import make_console, render
-
-            made = result.report(**self.page, **report)
-            render(made, make_console(sys.stdout), full=self.full, diagrams=self.diagrams)
+        try:
+            for path in self.paths:
+                page = path.suffix.lower() in PAGE
+                told = {**self.page, **report, "provenance": _provenance(result, read)} if page else {}
+                result.save(path, force=self.force, **told)
+        finally:  # a full disk is no reason to lose numbers that took long to find
+            self._print(result, **report)
         for path in self.paths:
             tell(f"wrote {path}")
         log_if_asked(result, [*map(Path, written), *self.paths])
+
+    def _print(self, result: Result, **report: Any) -> None:
+        if self.as_json:
+            click.echo(result.to_json(), nl=False)
+            return
+        from certcal.report.terminal import make_console, render
+
+        made = result.report(**self.page, **report)
+        taken = click.get_current_context().meta.get(HEADLINE)
+        if taken is not None:
+            made = made.of(sections=(), appendix=(), description=f"{taken}: {made.description}")
+        render(made, make_console(sys.stdout), full=self.full, diagrams=self.diagrams)
 
 
 def _provenance(result: Result, sources: Sequence[Path]) -> Any:
@@ -150,8 +160,8 @@ def output_options(
     endings: Sequence[str] = WRITTEN,
     *,
     detail: bool = True,
-    mlflow: bool = True,
     limit: bool = True,
+    mlflow: bool = True,
     what: str = "Also write",
     files: Mapping[str, str] | None = None,
     required: str | None = None,
@@ -165,10 +175,10 @@ def output_options(
         Kinds of files that it writes.
     detail
         Whether there is more to show than the terminal shows by default.
+    limit
+        Whether its headline has a number that a limit can be held against.
     mlflow
         Whether its numbers can be logged to MLflow.
-    limit
-        Whether its headline is a number that can be held against a limit.
     what
         How the help of ``-o`` begins.
     files
@@ -186,9 +196,10 @@ def output_options(
         decorators.append(option(OUTPUT, "--explain", is_flag=True, help="Show everything, definitions included."))
         decorators.append(option(OUTPUT, "--no-diagram", is_flag=True, help="Leave out diagrams."))
     if PAGE[0] in endings:
-        number = Typed(Spec("", "number"))
-        text = "Limit of the headline's number; says whether it passes."
-        decorators += [option(OUTPUT, "--limit", type=number, metavar="X", help=text)] * limit
+        text = "Limit for the headline's number: says whether it passes."
+        if limit:
+            kind = Typed(Spec("", "number"))
+            decorators.append(option(OUTPUT, "--at-most", "limit_of_claim", type=kind, metavar="X", help=text))
         decorators += [
             option(OUTPUT, "--title", metavar="TEXT", help="Title of the page."),
             option(
@@ -230,7 +241,8 @@ def output_options(
     def decorate(command: Decorated) -> Decorated:
         @functools.wraps(command)
         def call(**given: Any) -> Any:
-            page = {name: given.pop(name) for name in ("title", "limit", "about") if name in given}
+            page = {name: given.pop(name) for name in ("title", "about") if name in given}
+            page["limit"] = given.pop("limit_of_claim", None)
             named = given.pop("outputs")
             output = Output(
                 endings,
@@ -239,7 +251,7 @@ def output_options(
                 given.pop("force"),
                 full=given.pop("explain", False),
                 diagrams=not given.pop("no_diagram", False),
-                page={name: value for name, value in page.items() if value},
+                page={name: value for name, value in page.items() if value not in (None, {})},
             )
             return command(output=output, **given)
 

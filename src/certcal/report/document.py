@@ -73,12 +73,15 @@ class Column:
         "upper" or "lower" for what holds on one side.
     priority
         0 is always shown; of the others the largest is the first that a narrow terminal leaves out.
+    wrap
+        Whether the texts of a first column go on below in a narrow terminal instead of being shortened.
     """
 
     head: str
     kind: str = "text"
     side: str | None = None
     priority: int = 0
+    wrap: bool = False
 
     @property
     def title(self) -> str:
@@ -378,8 +381,8 @@ def verdict(claim: Any, limit: float) -> Verdict:
 
     Examples
     --------
-    >>> verdict(Bound("ece", 0.04, "upper", 0.05, 1000, ()), 0.05)
-    Verdict(passed=True, text='Pass: at most 0.0400 is within the limit of 0.05.')
+    >>> verdict(Bound("ece", 0.03125, "upper", 0.05, 1000, ()), 0.05)
+    Verdict(passed=True, text='Pass: at most 0.0313 is within the limit of 0.05.')
     >>> verdict(Estimate("ece", 0.08, 1000), 0.05).text
     'Fail: 0.0800 (an estimate) exceeds the limit of 0.05.'
     """
@@ -469,7 +472,7 @@ class Section:
     blocks
         In their order.
     brief
-        Whether a terminal shows the section without being asked for everything.
+        Whether a terminal shows the section without being asked for everything; those of the appendix come first there.
     """
 
     title: str

@@ -27,9 +27,11 @@ from certcal.study._search import (
 )
 from certcal.study._spaces import Cell, SizeSpace, Space, TopologySpace
 from certcal.study._synthetic import SYNTHETIC, Synthetic
-from certcal.study._table import Measurement, StudyTable
+from certcal.study._table import KEYS, STATE, Measured, StudyTable
 
 __all__ = [
+    "KEYS",
+    "STATE",
     "SYNTHETIC",
     "Answer",
     "Battery",
@@ -43,7 +45,7 @@ __all__ = [
     "Joined",
     "Lines",
     "Matrix",
-    "Measurement",
+    "Measured",
     "Objective",
     "Points",
     "SearchRow",

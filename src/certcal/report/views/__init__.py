@@ -39,15 +39,15 @@ def report(
     options
         Of its view.
     """
-    if limit is not None and not result.limited:
-        raise InputError("this answer has no single number to hold against a limit", argument="limit")
     made: Report = import_module(result.view).view(result, **options)
     claims = result.claims()
+    if limit is not None and not (claims and hasattr(claims[0], "to_dict")):
+        raise InputError("this answer has no number that a limit can be held against", argument="limit")
     return replace(
         made,
         title=made.title if title is None else title,
         about=dict(about or {}),
-        verdict=None if limit is None or not claims else verdict(claims[0], limit),
+        verdict=None if limit is None else verdict(claims[0], limit),
         provenance=Provenance.here(seeds=result.seeds) if provenance is None else provenance,
         data=made.data or result.to_dict(),
     )

@@ -141,7 +141,7 @@ def _paragraphs(found: StudyReview, text: str) -> list[str]:
 
 def _findings(findings: Sequence[Finding], level: str, caption: str = "") -> Table:
     columns = (
-        Column("finding"),
+        Column("finding", wrap=True),
         Column("value", "brief"),
         Column(f"{level} interval", "interval"),
         Column("models", "count"),
