@@ -31,10 +31,17 @@ if TYPE_CHECKING:
     from certcal.predictions import Predictions
     from certcal.result import Result
     from certcal.smoothing.robustness import Comparison, FamilyComparison
+    from certcal.verbs.apply_map import MappedTable, apply_map
     from certcal.verbs.attack import Attack, attack
     from certcal.verbs.bound import Bounds, bound
     from certcal.verbs.compare import ChangeComparison, compare
     from certcal.verbs.measure import Measurement, measure
+    from certcal.verbs.recalibrate import (
+        CertifiedRecalibration,
+        PredictionRecalibration,
+        Recalibration,
+        recalibrate,
+    )
 
 __version__ = "0.1.0"
 
@@ -43,15 +50,20 @@ __all__ = [
     "Bound",
     "Bounds",
     "Certificate",
+    "CertifiedRecalibration",
     "ChangeComparison",
     "Comparison",
     "Estimate",
     "FamilyComparison",
     "InputError",
+    "MappedTable",
     "Measurement",
     "Measurements",
+    "PredictionRecalibration",
     "Predictions",
+    "Recalibration",
     "Result",
+    "apply_map",
     "attack",
     "binning",
     "bound",
@@ -64,6 +76,7 @@ __all__ = [
     "measure",
     "metrics",
     "models",
+    "recalibrate",
     "report",
     "smoothing",
     "study",
@@ -79,14 +92,20 @@ _HOMES = {
     "Comparison": "certcal.smoothing.robustness",
     "Estimate": "certcal.claims",
     "FamilyComparison": "certcal.smoothing.robustness",
+    "CertifiedRecalibration": "certcal.verbs.recalibrate",
+    "MappedTable": "certcal.verbs.apply_map",
     "Measurement": "certcal.verbs.measure",
     "Measurements": "certcal.metrics",
+    "PredictionRecalibration": "certcal.verbs.recalibrate",
     "Predictions": "certcal.predictions",
+    "Recalibration": "certcal.verbs.recalibrate",
     "Result": "certcal.result",
     "attack": "certcal.verbs.attack",
+    "apply_map": "certcal.verbs.apply_map",
     "bound": "certcal.verbs.bound",
     "compare": "certcal.verbs.compare",
     "measure": "certcal.verbs.measure",
+    "recalibrate": "certcal.verbs.recalibrate",
 }
 _ROOMS = frozenset(
     {

@@ -36,6 +36,8 @@ class Spec:
         Ends of a number's range.
     choices
         Words that are allowed.
+    own
+        Whether an object of the user's own is taken in place of a word.
     zero
         Whether 0 is allowed beside the range.
     optional
@@ -53,6 +55,7 @@ class Spec:
     least: float = -math.inf
     most: float = math.inf
     choices: tuple[str, ...] = ()
+    own: bool = False
     zero: bool = False
     optional: bool = False
     metavar: str | None = None
@@ -200,7 +203,7 @@ def _flag(value: Any, spec: Spec) -> bool:
 
 
 def _word(value: Any, spec: Spec) -> Any:
-    if value in spec.choices:
+    if (spec.own and not isinstance(value, str)) or value in spec.choices:
         return value
     if not isinstance(value, str):
         raise _RefusedError(f"{value!r} is not one of {', '.join(spec.choices)}")
@@ -232,8 +235,8 @@ _KINDS: dict[str, Callable[[Any, Spec], Any]] = {
     "distance": _positive,
     "flag": _flag,
     "word": _word,
-    "name": lambda value, _: value,
     "box": _box,
+    "name": lambda value, _: value,
     "text": lambda value, _: value,
     "file": lambda value, _: value,
 }

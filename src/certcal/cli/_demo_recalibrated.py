@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from certcal.calibrators import CertifiedSamples, Recalibration, recalibrate
+from certcal.calibrators import CertifiedSamples
 from certcal.report.numbers import number
-from certcal.report.recalibration import worst_text
 from certcal.smoothing import Review
+from certcal.verbs.recalibrate import recalibrate
 
 _FEW = 40  # certified images; with fewer, half of them would say little
 
@@ -18,14 +18,15 @@ _FEW = 40  # certified images; with fewer, half of them would say little
 class DemoRecalibration:
     """A map of the certified confidences, at the radius of the headline."""
 
-    found: Recalibration
+    found: Any
 
     @property
     def sentence(self) -> str:
         """What the map does, and what it costs."""
         before, after = self.found.identity, self.found.chosen
         first, last = before.at[-1], after.at[-1]
-        brier, error = ([worst_text(at, name) for at in (first, last)] for name in ("brier_score", "calibration_error"))
+        worst = [[at.summary[name].worst for at in (first, last)] for name in ("brier_score", "calibration_error")]
+        brier, error = (["-" if each is None else each.text for each in pair] for pair in worst)
         clean = [number(line.clean["brier_score"].value) for line in (before, after)]
         return (
             f"A map fitted to half of the images keeps the certificates. On the other half's "

@@ -15,14 +15,10 @@ from certcal.report.results import (
     BoundedResults,
     CertifiedResults,
     MeasuredResults,
-    RecalibratedPredictions,
-    RecalibratedResults,
 )
 from certcal.result import Result
 
-Results: TypeAlias = (
-    MeasuredResults | CertifiedResults | BoundedResults | RecalibratedResults | RecalibratedPredictions | Result
-)
+Results: TypeAlias = MeasuredResults | CertifiedResults | BoundedResults | Result
 
 PAGE, INTERVALS = ".html", ".parquet"
 PICTURES = (".png", ".svg", ".pdf")

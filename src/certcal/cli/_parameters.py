@@ -17,7 +17,6 @@ from certcal.cli._parse import (
     parse_bins,
     parse_failure,
     parse_level,
-    parse_radius_texts,
     parse_resamples,
     parse_size,
     whole_number,
@@ -28,7 +27,6 @@ Decorated = TypeVar("Decorated", bound=Callable[..., Any])
 Decorator = Callable[[Decorated], Decorated]
 
 COLUMNS, MEASURING, CERTIFYING = "Columns (found by their names when not given)", "Measuring", "Certifying"
-FITTING = "Fitting and judging"
 RUN, LOGS, OUTPUT = "Certificates from a run", "Published logs (a run knows these itself)", "Output"
 KINDS = ("tight", "tangent", "bernstein", "cdf", "standard", "all")
 MOST_SEED = 2**63 - 1
@@ -103,18 +101,6 @@ report_column_options = options(
     *_ENDS,
     _CERTIFIED,
     _by("Show"),
-)
-recalibrated_column_options = options(
-    column("--confidence", "Confidences; of intervals, without a perturbation; of a run, the kind of interval."),
-    column("--correct", "0/1: is the prediction right (binary: the outcome)?"),
-    _PREDICTION,
-    _LABEL,
-    *_PER_CLASS,
-    _WEIGHT,
-    *_ENDS,
-    _CERTIFIED,
-    column("--radius-column", "Of intervals: the radius of each row."),
-    column("--sample", "Of intervals at several radii: which sample a row is of."),
 )
 
 
@@ -206,14 +192,6 @@ radius_option = option(
     "--radius",
     metavar="R[,R...]",
     help="Of a run: radii to certify at. Default: quarters of sigma. Of a table: its column of radii.",
-)
-chosen_radii_option = option(
-    CERTIFYING,
-    "--radius",
-    "radii",
-    callback=optional(parse_radius_texts),
-    metavar="R[,R...]",
-    help="Radii. Default: half of sigma for a run, all radii of a table.",
 )
 alpha_option = option(
     CERTIFYING,

@@ -14,7 +14,6 @@ from certcal.report.page import Provenance
 from certcal.report.results import (
     CertifiedResults,
     MeasuredResults,
-    RecalibratedResults,
 )
 
 Input = tuple[str, int, str]
@@ -47,9 +46,6 @@ def _seeds(results: Any) -> dict[str, int]:
         return {"bootstrap": results.conventions["seed"]}
     if isinstance(results, CertifiedResults) and "run" in results.about:
         return {"noise of the run": results.about["run"]["seed"]}
-    if isinstance(results, RecalibratedResults):
-        noise = {"noise of the run": results.about["run"]["seed"]} if "run" in results.about else {}
-        return {"split of the samples": results.found.settings["seed"], **noise}
     return {}
 
 

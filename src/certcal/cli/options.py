@@ -110,16 +110,15 @@ def _option(section: str, name: str, spec: Spec, default: Any) -> Callable[[Any]
     )
 
 
-def joined(spec: Spec, default: Any = ()) -> Callable[..., Any]:
-    """Values that were given with commas or one by one: each once, numbers smallest first; without any the default."""
+def joined(spec: Spec, default: Any = ()) -> Callable[..., tuple[Any, ...] | None]:
+    """Values that were given with commas or one by one: each once, numbers smallest first, unless they are ordered."""
 
-    def join(ctx: click.Context, param: click.Parameter, values: Iterable[Any]) -> Any:
+    def join(ctx: click.Context, param: click.Parameter, values: Iterable[Any]) -> tuple[Any, ...] | None:
         flat = [one for value in values for one in (value if isinstance(value, tuple) else (value,))]  # pyright: ignore
-        if spec.ordered:
-            return tuple(flat)  # pyright: ignore
+        if spec.ordered or (default is None and not flat):
+            return tuple(flat) or None  # pyright: ignore
         unique: list[Any] = list(dict.fromkeys(flat))  # pyright: ignore
-        kinds = ("whole", "number", "positive", "distance")
-        return tuple(sorted(unique) if spec.kind in kinds else unique) or default
+        return tuple(sorted(unique) if spec.kind in ("whole", "number", "positive", "distance") else unique) or default
 
     return join
 

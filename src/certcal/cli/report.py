@@ -148,10 +148,10 @@ def _kind_of(sources: Sequence[str], given: Iterable[str]) -> str:
 
 def _is_study(names: Iterable[str]) -> bool:
     """Whether columns are those of a study: all that every one has, or models and measurements."""
-    from certcal.study import KEYS, STATE, Measured
+    from certcal.study import KEYS, STATE, MeasuredColumn
 
     known = set(names)
-    return known >= {*KEYS, *STATE} or ("model" in known and any(Measured.parse(name) for name in known))
+    return known >= {*KEYS, *STATE} or ("model" in known and any(MeasuredColumn.parse(name) for name in known))
 
 
 def _refuse_tables(paths: Iterable[Path]) -> None:

@@ -27,7 +27,7 @@ from certcal.study._search import (
 )
 from certcal.study._spaces import Cell, SizeSpace, Space, TopologySpace
 from certcal.study._synthetic import SYNTHETIC, Synthetic
-from certcal.study._table import KEYS, STATE, Measured, StudyTable
+from certcal.study._table import KEYS, STATE, MeasuredColumn, StudyTable
 
 __all__ = [
     "KEYS",
@@ -45,7 +45,7 @@ __all__ = [
     "Joined",
     "Lines",
     "Matrix",
-    "Measured",
+    "MeasuredColumn",
     "Objective",
     "Points",
     "SearchRow",

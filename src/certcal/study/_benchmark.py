@@ -13,7 +13,7 @@ from certcal._checks import InputError
 from certcal.metrics import harmonic_score
 from certcal.study._battery import BINNED, UNBINNED
 from certcal.study._spaces import Cell, SizeSpace, Space, TopologySpace
-from certcal.study._table import Measured, Stage, StudyTable
+from certcal.study._table import MeasuredColumn, Stage, StudyTable
 
 Floats = NDArray[np.float64]
 SPACES = ("topology", "size", "table")
@@ -49,7 +49,7 @@ class Objective:
             return cls(f"hcs_{beta:g}", True)
         if text == "accuracy" or text.startswith("auroc_"):
             return cls(text, True)
-        if text in (*BINNED, *UNBINNED) or Measured.parse(text) is not None:
+        if text in (*BINNED, *UNBINNED) or MeasuredColumn.parse(text) is not None:
             return cls(text, False)
         raise InputError(
             f"objective {text!r} is not accuracy, hcs_1 or a measurement; for a column of the table say which way is "
@@ -174,7 +174,7 @@ class Benchmark:
 
     def column_of(self, metric: str) -> str:
         """The column of a metric, at the benchmark's stage and number of bins."""
-        return str(Measured(self.stage, metric, self.bins if metric in BINNED else None))
+        return str(MeasuredColumn(self.stage, metric, self.bins if metric in BINNED else None))
 
     def values(self, objective: str | Objective) -> Floats:
         """The objective of every architecture, in the order of :attr:`names`; NaN where it was not measured."""

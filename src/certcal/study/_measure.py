@@ -22,7 +22,7 @@ from certcal.study._battery import BINNED, UNBINNED
 from certcal.study._entries import Entry, Key, Source, open_source
 from certcal.study._parts import Parts, parts_folder, sole_writer
 from certcal.study._running import rows
-from certcal.study._table import AUROC, OK, ORIGIN, SIZES, STATE, SUMMARY, Measured, StudyTable
+from certcal.study._table import AUROC, OK, ORIGIN, SIZES, STATE, SUMMARY, MeasuredColumn, StudyTable
 from certcal.study._work import Measuring, Work
 
 _ROLES = ("probabilities", "logits", "label", "weight")
@@ -178,8 +178,8 @@ class _Study:
         """Columns that every table has, in order."""
         names = [*SIZES, *SUMMARY]
         for stage in ("pre", "post"):
-            names += [str(Measured(stage, metric, count)) for metric in BINNED for count in self.task.bins]
-            names += [str(Measured(stage, metric)) for metric in UNBINNED]
+            names += [str(MeasuredColumn(stage, metric, count)) for metric in BINNED for count in self.task.bins]
+            names += [str(MeasuredColumn(stage, metric)) for metric in UNBINNED]
         return names
 
     def refuse_others(self, path: Path, *, force: bool) -> StudyTable | None:

@@ -13,7 +13,7 @@ import numpy as np
 from certcal._files import refuse_overwriting
 from certcal._text import counted
 from certcal.result import Result
-from certcal.study._table import OK, Measured, StudyTable, opened
+from certcal.study._table import OK, MeasuredColumn, StudyTable, opened
 
 _USUAL = 15
 
@@ -176,7 +176,9 @@ def _medians(table: StudyTable) -> list[DatasetMedians]:
             values = values[~np.isnan(values)]
             return float(np.median(values)) if values.size else float("nan")
 
-        numbers = [median(name) for name in ("accuracy", *(str(Measured(s, "ece", bins)) for s in ("pre", "post")))]
+        numbers = [
+            median(name) for name in ("accuracy", *(str(MeasuredColumn(s, "ece", bins)) for s in ("pre", "post")))
+        ]
         models, failed = int(rows.sum()), int((rows & ~good).sum())
         found.append(DatasetMedians(data, split, models, failed, bins, *numbers))
     return found

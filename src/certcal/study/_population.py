@@ -14,7 +14,7 @@ from certcal._checks import InputError
 from certcal.study._battery import BINNED
 from certcal.study._findings import Finding
 from certcal.study._resampling import Resampling
-from certcal.study._table import OK, Measured, Stage, StudyTable
+from certcal.study._table import OK, MeasuredColumn, Stage, StudyTable
 
 if TYPE_CHECKING:
     from certcal.study._review import StudyReviewSettings
@@ -86,7 +86,7 @@ class Sheet:
 
     def measured(self, metric: str, bins: int | None, stage: Stage = "pre") -> str:
         """The name of a measurement's column."""
-        return str(Measured(stage, metric, bins if metric in BINNED else None))
+        return str(MeasuredColumn(stage, metric, bins if metric in BINNED else None))
 
     def bins(self, metric: str, stage: Stage) -> list[int]:
         """Bin counts at which a metric was measured, ascending."""
@@ -185,7 +185,7 @@ def _which(top: int, n: int) -> str:
 def populate(table: StudyTable, asked: StudyReviewSettings) -> tuple[Population, str]:
     """The rows of a split that did not fail, by data set; and the split."""
     metric, bins, split = asked.metric, asked.bins, asked.split
-    column = str(Measured("pre", metric, bins if metric in BINNED else None))
+    column = str(MeasuredColumn("pre", metric, bins if metric in BINNED else None))
     if column not in table:
         raise InputError(f"the table has no column {column!r}; {_remedy(table, metric)}")
     table.numbers([*(asked.robustness or ()), *(asked.sizes or ())])

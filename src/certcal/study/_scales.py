@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from certcal._checks import InputError
-from certcal.study._table import AUROC, Measured
+from certcal.study._table import AUROC, MeasuredColumn
 
 Scale = Literal["share", "percent"]
 Floats = NDArray[np.float64]
@@ -31,7 +31,7 @@ def to_shares(columns: dict[str, Any], scale: Scale | None, accuracy_scale: Scal
     >>> to_shares(columns, None, None), columns["pre_ece_15"].round(3).tolist()
     ({'accuracy': 'percent', 'errors': 'percent'}, [0.042, 0.009])
     """
-    metrics = {name: found.metric for name in columns if (found := Measured.parse(name)) is not None}
+    metrics = {name: found.metric for name in columns if (found := MeasuredColumn.parse(name)) is not None}
     areas = [name for name in columns if name.startswith(AUROC)]
     accuracy = ["accuracy"] if "accuracy" in columns else []
     errors = [name for name, metric in metrics.items() if metric not in _FREE]

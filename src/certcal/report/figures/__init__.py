@@ -12,7 +12,6 @@ from certcal.report.figures._bias import gradient_norm_boxes
 from certcal.report.figures._bounds import bound_terms
 from certcal.report.figures._canvas import BLUE, FORMATS, GREY, ORANGE, new_figure, save
 from certcal.report.figures._radius import radius_curves
-from certcal.report.figures._recalibration import pareto_front, recalibration_map
 from certcal.report.figures._reliability import reliability_diagram, reliability_panels, worst_case_diagram
 from certcal.report.figures._sign_runs import sign_runs
 from certcal.report.figures._widths import interval_widths
@@ -29,9 +28,7 @@ __all__ = [
     "gradient_norm_boxes",
     "interval_widths",
     "new_figure",
-    "pareto_front",
     "radius_curves",
-    "recalibration_map",
     "reliability_diagram",
     "reliability_panels",
     "save",

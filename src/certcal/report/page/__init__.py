@@ -19,14 +19,13 @@ if TYPE_CHECKING:
         BoundedResults,
         CertifiedResults,
         MeasuredResults,
-        RecalibratedResults,
     )
 
 __all__ = ["Page", "Provenance", "page"]
 
 
 def page(
-    results: MeasuredResults | BoundedResults | CertifiedResults | RecalibratedResults,
+    results: MeasuredResults | BoundedResults | CertifiedResults,
     provenance: Provenance | None = None,
     *,
     title: str | None = None,
@@ -71,7 +70,6 @@ def page(
         BoundedResults,
         CertifiedResults,
         MeasuredResults,
-        RecalibratedResults,
     )
 
     if isinstance(results, MeasuredResults):
@@ -82,10 +80,6 @@ def page(
         from certcal.report.page._bounds_page import bounds_page
 
         return bounds_page(results, provenance, title=title)
-    if isinstance(results, RecalibratedResults):
-        from certcal.report.page._recalibration_page import recalibration_page
-
-        return recalibration_page(results, provenance, title=title)
     if isinstance(results, CertifiedResults):  # pyright: ignore[reportUnnecessaryIsInstance]
         behind = results.review if review is None else review
         if behind is not None:
@@ -96,6 +90,6 @@ def page(
 
         return intervals_page(results, provenance, title=title)
     raise InputError(
-        f"results are {type(results).__name__}; pass what measuring, bounding, certifying, comparing, recalibrating "
-        "or attacking found"
+        f"results are {type(results).__name__}; pass what measuring, bounding, certifying, comparing, "
+        "attacking or reviewing found"
     )

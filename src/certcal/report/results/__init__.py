@@ -4,7 +4,6 @@ from certcal.report.results._bounded import BoundedResults
 from certcal.report.results._certified import CertifiedResults, Line, Method
 from certcal.report.results._json import BRACKETS, as_text, for_json
 from certcal.report.results._measured import MeasuredResults, Part
-from certcal.report.results._recalibrated import RecalibratedPredictions, RecalibratedResults
 
 __all__ = [
     "BRACKETS",
@@ -14,8 +13,6 @@ __all__ = [
     "MeasuredResults",
     "Method",
     "Part",
-    "RecalibratedPredictions",
-    "RecalibratedResults",
     "as_text",
     "for_json",
 ]
