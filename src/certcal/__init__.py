@@ -30,8 +30,11 @@ if TYPE_CHECKING:
     from certcal.metrics import Measurements
     from certcal.predictions import Predictions
     from certcal.result import Result
+    from certcal.smoothing.robustness import Comparison, FamilyComparison
     from certcal.verbs.apply_map import MappedTable, apply_map
+    from certcal.verbs.attack import Attack, attack
     from certcal.verbs.bound import Bounds, bound
+    from certcal.verbs.compare import ChangeComparison, compare
     from certcal.verbs.measure import Measurement, measure
     from certcal.verbs.recalibrate import (
         CertifiedRecalibration,
@@ -43,11 +46,15 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 __all__ = [
+    "Attack",
     "Bound",
     "Bounds",
     "Certificate",
     "CertifiedRecalibration",
+    "ChangeComparison",
+    "Comparison",
     "Estimate",
+    "FamilyComparison",
     "InputError",
     "MappedTable",
     "Measurement",
@@ -57,11 +64,13 @@ __all__ = [
     "Recalibration",
     "Result",
     "apply_map",
+    "attack",
     "binning",
     "bound",
     "bounds",
     "calibrators",
     "claims",
+    "compare",
     "data",
     "engines",
     "measure",
@@ -75,11 +84,15 @@ __all__ = [
 ]
 
 _HOMES = {
+    "Attack": "certcal.verbs.attack",
     "Bound": "certcal.claims",
     "Bounds": "certcal.verbs.bound",
     "Certificate": "certcal.claims",
     "CertifiedRecalibration": "certcal.verbs.recalibrate",
+    "ChangeComparison": "certcal.verbs.compare",
+    "Comparison": "certcal.smoothing.robustness",
     "Estimate": "certcal.claims",
+    "FamilyComparison": "certcal.smoothing.robustness",
     "MappedTable": "certcal.verbs.apply_map",
     "Measurement": "certcal.verbs.measure",
     "Measurements": "certcal.metrics",
@@ -88,7 +101,9 @@ _HOMES = {
     "Recalibration": "certcal.verbs.recalibrate",
     "Result": "certcal.result",
     "apply_map": "certcal.verbs.apply_map",
+    "attack": "certcal.verbs.attack",
     "bound": "certcal.verbs.bound",
+    "compare": "certcal.verbs.compare",
     "measure": "certcal.verbs.measure",
     "recalibrate": "certcal.verbs.recalibrate",
 }

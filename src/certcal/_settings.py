@@ -26,13 +26,14 @@ class Spec:
         A phrase for people, such as "Number of bins".
     kind
         "whole", "number", "positive", "share" (between 0 and 1), "failure" (a probability of failing), "level" (of an
-        interval), "size" (bytes), "flag", "word", "text" or "file".
+        interval), "size" (bytes), "distance" (above 0; on the command line also k/255), "box" (two numbers, or
+        "auto"), "flag", "word", "text" or "file".
     many
         Whether several values may be given.
+    ordered
+        Whether the order of several values matters, and the same may be among them twice.
     least, most
         Ends of a number's range.
-    ordered
-        Whether several values keep the order in which they are given, and may be equal.
     choices
         Words that are allowed.
     own
@@ -50,9 +51,9 @@ class Spec:
     help: str
     kind: str
     many: bool = False
+    ordered: bool = False
     least: float = -math.inf
     most: float = math.inf
-    ordered: bool = False
     choices: tuple[str, ...] = ()
     own: bool = False
     zero: bool = False
@@ -85,7 +86,7 @@ class Settings:
     >>> Own(bins=0)
     Traceback (most recent call last):
         ...
-    certcal._checks.InputError: bins: 0 is not in the range from 1 to 100
+    certcal._checks.InputError: bins: 0 is not a whole number from 1 to 100
     """
 
     # Settings that belong together under a heading of the help, by heading.
@@ -130,14 +131,10 @@ class _RefusedError(Exception):
     """Why a value is not taken; the setting's name is added where it is known."""
 
 
-def _range(spec: Spec) -> str:
-    if spec.most == math.inf:
-        return f"at least {spec.least:g}"
-    return (
-        f"in the range from {spec.least:g} to {spec.most:g}"
-        if spec.most < 1e6
-        else f"from {spec.least:g} to {spec.most:.0f}"
-    )
+def _refused(number: float, kind: str, spec: Spec) -> _RefusedError:
+    """Why a number is outside of its range."""
+    reach = f"of at least {spec.least:g}" if spec.most == math.inf else f"from {spec.least:.12g} to {spec.most:.12g}"
+    return _RefusedError(f"{number:.12g} is {'neither 0 nor' if spec.zero else 'not'} a {kind} {reach}")
 
 
 def _whole(value: Any, spec: Spec) -> int:
@@ -145,7 +142,7 @@ def _whole(value: Any, spec: Spec) -> int:
         raise _RefusedError(f"{value!r} is not a whole number")
     number = value.__index__()
     if not (spec.least <= number <= spec.most or (spec.zero and number == 0)):
-        raise _RefusedError(f"{number} is not {'0 or ' if spec.zero else ''}{_range(spec)}")
+        raise _refused(number, "whole number", spec)
     return number
 
 
@@ -157,7 +154,7 @@ def _number(value: Any, spec: Spec) -> float:
     if isinstance(value, bool | str) or not math.isfinite(number):
         raise _RefusedError(f"{value!r} is not a number")
     if not (spec.least <= number <= spec.most or (spec.zero and number == 0)):
-        raise _RefusedError(f"{number:g} is not {'0 or ' if spec.zero else ''}{_range(spec)}")
+        raise _refused(number, "number", spec)
     return number
 
 
@@ -166,7 +163,7 @@ def _positive(value: Any, spec: Spec) -> float:
     if not (number > 0 or (spec.zero and number == 0)):
         raise _RefusedError(f"{number:g} is not a number {'from' if spec.zero else 'above'} 0")
     if number > spec.most:
-        raise _RefusedError(f"{number:g} is too large; choose at most {spec.most:g}")
+        raise _RefusedError(f"{number:g} is too large; give at most {spec.most:g}")
     return number
 
 
@@ -183,10 +180,10 @@ def _failure(value: Any, spec: Spec) -> float:
 
     number = _share(value, spec)
     if number >= MOST_FAILURE:
-        hint = f"did you mean {1 - number:.12g}?" if number > MOST_FAILURE else "choose a smaller one"
+        hint = f"did you mean {1 - number:.12g}?" if number > MOST_FAILURE else "give a smaller one"
         raise _RefusedError(f"{number:g} is not a probability of failing below {MOST_FAILURE:g}; {hint}")
     if 0 < number < LEAST_FAILURE:
-        raise _RefusedError(f"{number:g} is too small; choose at least {LEAST_FAILURE:g}")
+        raise _RefusedError(f"{number:g} is too small; give at least {LEAST_FAILURE:g}")
     return number
 
 
@@ -195,7 +192,7 @@ def _level(value: Any, spec: Spec) -> float:
 
     number = _share(value, spec)
     if number > MOST_LEVEL:
-        raise _RefusedError(f"{number!r} is too close to 1; choose at most {MOST_LEVEL}")
+        raise _RefusedError(f"{number!r} is too close to 1; give at most {MOST_LEVEL}")
     return number
 
 
@@ -215,6 +212,18 @@ def _word(value: Any, spec: Spec) -> Any:
     raise _RefusedError(f"{value!r} is not one of {', '.join(map(repr, spec.choices))}{hint}")
 
 
+def _box(value: Any, spec: Spec) -> Any:
+    if isinstance(value, str) and value == "auto":
+        return value
+    try:
+        low, high = map(float, value)
+    except (TypeError, ValueError, OverflowError):
+        low = high = math.nan
+    if not (low < high and math.isfinite(low) and math.isfinite(high)):
+        raise _RefusedError(f"{value!r} is no box; give the smallest and the largest value, such as 0 and 1")
+    return low, high
+
+
 _KINDS: dict[str, Callable[[Any, Spec], Any]] = {
     "whole": _whole,
     "number": _number,
@@ -223,8 +232,10 @@ _KINDS: dict[str, Callable[[Any, Spec], Any]] = {
     "failure": _failure,
     "level": _level,
     "size": _whole,
+    "distance": _positive,
     "flag": _flag,
     "word": _word,
+    "box": _box,
     "text": lambda value, _: value,
     "file": lambda value, _: value,
 }

@@ -8,6 +8,7 @@ import os
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from importlib import import_module
+from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -57,7 +58,7 @@ class Result(ABC):
 
     def to_json(self) -> str:
         """Indented JSON: null for what is undefined, the word for what is infinite."""
-        return as_text(for_json(self.to_dict()))
+        return as_text(for_json({"certcal": version("certcal"), **self.to_dict()}))
 
     def to_csv(self) -> str:
         """The table as CSV with all digits; empty for what is undefined."""

@@ -15,8 +15,9 @@ from certcal.cli._boundary import run
 from certcal.models import wrap
 from certcal.report.page import page
 from certcal.smoothing import Run, sample
-from tests.report.attacked import attacked_results
+from tests.report.attacked import attack_result
 from tests.report.compared_families import rich
+from tests.report.gallery import gallery
 from tests.report.recalibrated import recalibrated_run
 from tests.report.studied import studied_results
 
@@ -43,6 +44,7 @@ ATTACK = "attack"
 RECALIBRATION = "recalibration"
 STUDY = "study"
 FAMILIES = "families"
+GALLERY, HOSTILE_GALLERY = "gallery", "hostile-gallery"
 HOSTILE_PAGES = ("hostile-table", "hostile-intervals", "hostile-run", "hostile-comparison")
 SIDE = 8
 
@@ -70,8 +72,11 @@ def make(folder: Path) -> dict[str, Path]:
     np.savez(data, inputs=images, labels=labels)
     small, large = draw(folder / "small-noise", 0.25), draw(folder / "large-noise", 0.5)
 
-    made = {name: folder / f"{name}.html" for name in (*PAGES, ATTACK, RECALIBRATION, STUDY, FAMILIES, *HOSTILE_PAGES)}
-    page(attacked_results(source=HOSTILE)).save(made[ATTACK])
+    names = (*PAGES, ATTACK, RECALIBRATION, STUDY, FAMILIES, GALLERY, HOSTILE_GALLERY, *HOSTILE_PAGES)
+    made = {name: folder / f"{name}.html" for name in names}
+    gallery().save(made[GALLERY])
+    gallery(HOSTILE).save(made[HOSTILE_GALLERY])
+    attack_result(source=HOSTILE).save(made[ATTACK])
     page(recalibrated_run(source=HOSTILE)).save(made[RECALIBRATION])
     page(studied_results(source=HOSTILE)).save(made[STUDY])
     page(rich()).save(made[FAMILIES])

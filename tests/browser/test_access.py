@@ -12,13 +12,13 @@ from pypdf import PdfReader
 
 from tests.browser import looking
 from tests.browser.conftest import embedded
-from tests.browser.making import FAMILIES, RECALIBRATION, RICH, STUDY, WITH_SLIDER
+from tests.browser.making import FAMILIES, GALLERY, RECALIBRATION, RICH, STUDY, WITH_SLIDER
 
 # Rules of axe-core that pages may break, each with its reason: none.
 EXCEPTIONS: dict[str, str] = {}
 
 
-@pytest.mark.parametrize("name", [*RICH, RECALIBRATION, STUDY, FAMILIES])
+@pytest.mark.parametrize("name", [*RICH, RECALIBRATION, STUDY, FAMILIES, GALLERY])
 def test_axe_finds_nothing_to_complain_about(visit, name):
     # The page's policy would refuse the checker's own script. Colours in both schemes are in test_looks.py.
     tab = visit(name, bypass_csp=True)
@@ -99,7 +99,7 @@ def test_figures_have_a_name_and_a_text_that_stands_for_them(visit, name):
 # --------------------------------------------------------------------------------------------------- without a script
 
 
-@pytest.mark.parametrize("name", [*RICH, RECALIBRATION, STUDY, FAMILIES])
+@pytest.mark.parametrize("name", [*RICH, RECALIBRATION, STUDY, FAMILIES, GALLERY])
 def test_without_scripts_a_page_is_complete_and_offers_nothing_that_does_not_work(visit, name):
     tab = visit(name, java_script_enabled=False)
     assert tab.locator("#headline .sentence").first.is_visible()
@@ -152,7 +152,7 @@ def test_paper_has_every_section_opened_and_no_controls(visit, name, scripts):
     assert tab.locator("nav, .slider, button, a.button").locator("visible=true").count() == 0
 
 
-@pytest.mark.parametrize("name", [*RICH, RECALIBRATION, STUDY, FAMILIES])
+@pytest.mark.parametrize("name", [*RICH, RECALIBRATION, STUDY, FAMILIES, GALLERY])
 def test_paper_cuts_no_table(visit, name):
     # The width of A4 between the margins, at 96 pixels per inch.
     tab = visit(name, width=672)

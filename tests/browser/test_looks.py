@@ -5,14 +5,16 @@ from __future__ import annotations
 import pytest
 
 from tests.browser import looking
-from tests.browser.making import ATTACK, FAMILIES, HOSTILE_PAGES, PAGES, RECALIBRATION, STUDY
+from tests.browser.making import ATTACK, FAMILIES, GALLERY, HOSTILE_GALLERY, HOSTILE_PAGES, PAGES, RECALIBRATION, STUDY
 
 PHONE, DESK = 375, 1200
 SMALLEST_TEXT = 11
 SMALLEST_TARGET = 24
 
 
-@pytest.mark.parametrize("name", [*PAGES, ATTACK, RECALIBRATION, STUDY, FAMILIES, *HOSTILE_PAGES])
+@pytest.mark.parametrize(
+    "name", [*PAGES, ATTACK, RECALIBRATION, STUDY, FAMILIES, GALLERY, HOSTILE_GALLERY, *HOSTILE_PAGES]
+)
 def test_a_phone_shows_a_page_without_sideways_scrolling_and_in_readable_type(visit, name):
     tab = visit(name, width=PHONE)
     found = looking.texts(tab)
@@ -45,7 +47,7 @@ _CUT = """() => Array.from(document.querySelectorAll("svg.chart text"))
   }).map(each => each.closest("svg").getAttribute("aria-labelledby") + ": " + each.textContent)"""
 
 
-@pytest.mark.parametrize("name", [*PAGES, ATTACK, RECALIBRATION, STUDY, FAMILIES])
+@pytest.mark.parametrize("name", [*PAGES, ATTACK, RECALIBRATION, STUDY, FAMILIES, GALLERY])
 def test_on_a_desk_labels_stay_apart_and_light_and_dark_have_enough_contrast(visit, name):
     tab = visit(name, width=DESK)
     found = looking.texts(tab)

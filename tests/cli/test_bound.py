@@ -9,7 +9,9 @@ import json
 import numpy as np
 import pytest
 
+import certcal
 from certcal import bounds
+from certcal.claims import round_outward
 from certcal.data import load_table
 from tests.report.page.parsed import assert_sound, data_of
 
@@ -32,26 +34,33 @@ def probabilities(tmp_path):
     return path
 
 
-def test_each_bound_is_shown_with_its_terms_and_its_sentence(certcal_command, scores):
+def test_each_bound_is_shown_with_its_terms_and_its_assumptions(certcal_command, scores):
     ran = certcal_command("bound", scores)
     assert (ran.code, ran.err) == (0, "")
     z, c = pair(scores)
     for name, found in (
-        ("bounded variation  ≤", bounds.bounded_variation(z, c)),
-        ("binned  ≤", bounds.binned(z, c)),
-        ("binned, from below  ≥", bounds.binned_lower(z, c)),
+        ("bounded variation", bounds.bounded_variation(z, c)),
+        ("binned", bounds.binned(z, c)),
+        ("binned, from below", bounds.binned_lower(z, c)),
     ):
-        assert f"{name} {found.text}" in ran.out
-        assert found.sentence in flat(ran.out)
-        for term in found.terms:
-            assert f" {term} " in ran.out
-    assert "the best of these 3 fails has up to 3 times the probability" in flat(ran.out)
+        relation = ("at most", "≤") if found.side == "upper" else ("at least", "≥")
+        assert f"{found.name[1:]} is {relation[0]} {found.text}" in flat(ran.out)
+        assert f"{relation[1]} {found.text}" in next(
+            line for line in ran.out.splitlines() if line.startswith(f"{name} ")
+        )
+        for term, value in found.terms.items():
+            assert f"{term} {round_outward(value, found.side)}" in flat(ran.out)
+        assert all(each in flat(ran.out) for each in found.assumptions)
+    assert "the best of these 3 fails with up to 3 times that probability" in flat(ran.out)
     assert max(map(len, ran.out.splitlines())) <= 80
+    full = flat(certcal_command("bound", scores, "--explain").out)
+    assert bounds.binned(z, c).sentence in full
 
 
 def test_a_level_is_printed_rounded_up(certcal_command, scores):
     ran = certcal_command("bound", scores, "--delta", "0.05000004")
-    assert "may fail with probability 0.0500001 of its own" in flat(ran.out)
+    assert "Each bound fails with probability at most 0.0500001" in flat(ran.out)
+    assert "Fails with probability at most 0.0500001 over the draw" in flat(ran.out)
 
 
 def test_settings_reach_the_library(certcal_command, scores):
@@ -136,43 +145,28 @@ def test_the_page_says_what_the_json_says(certcal_command, scores, tmp_path):
     assert inside == json.loads(numbers.read_text())
     assert command[:2] == ["certcal", "bound"]
     first = inside["bounds"][0]
-    assert root.one("section", id="headline").one("strong").text == first["text"]
-    assert first["sentence"] in root.one("section", id="headline").text
-    entries = root.one("section", id="bounds").one("ul", class_="assumptions").all("li")
-    relations = {"upper": "at most", "lower": "at least"}
-    for entry, found in zip(entries, inside["bounds"], strict=True):
-        assert f": {relations[found['side']]} {found['text']}." in entry.text
-        assert all(each in entry.text for each in found["assumptions"])
-    assert len({entry.one("strong").text for entry in entries}) == 4
-    assert "has up to 4 times the probability" in root.one("section", id="bounds").text
+    assert first["text"] in root.one("section", id="headline").text
+    for found in inside["bounds"]:
+        assert found["sentence"] in root.text
+        assert all(each in root.text for each in found["assumptions"])
 
 
-def test_no_figure_of_the_page_has_two_terms_with_one_hatching(certcal_command, scores, tmp_path):
-    page = tmp_path / "bounds.html"
-    assert certcal_command("bound", scores, "--perturb", 0.2, "-o", page).code == 0
-    part = assert_sound(page.read_text()).one("section", id="bounds")
-    figures = part.all("figure")
-    assert len(figures) > 1
-    assert sum(len(figure.one("tbody").all("tr")) for figure in figures) == 4
-    for figure in figures:
-        terms = [each.text for each in figure.one("thead").all("th")][1:-1]
-        assert len(set(terms)) == len(terms) <= 8
+def test_no_figure_of_the_page_has_two_terms_with_one_hatching(scores):
+    charts = certcal.bound(scores, perturb=0.2).report().charts()
+    assert len(charts) > 1
+    assert sum(len(chart.panels[0].names) for chart in charts) == 4
+    assert all(len({term for terms in chart.panels[0].terms for term in terms}) <= 8 for chart in charts)
 
 
-def test_one_row_is_bounded_from_above_only(certcal_command, tmp_path, monkeypatch):
+def test_one_row_is_bounded_from_above_only(certcal_command, tmp_path):
     path = tmp_path / "one.csv"
     path.write_text("confidence,correct\n0.7,1\n")
     ran = certcal_command("bound", path)
     assert (ran.code, ran.err) == (0, "")
     assert "1 sample; confidence" in ran.out
-    assert "binned  ≤" in ran.out
     assert "from below" not in ran.out
-    monkeypatch.chdir(tmp_path)
-    assert certcal_command("report", path).code == 0
-    root = assert_sound((tmp_path / "one.html").read_text())
-    large = [each.text for each in root.one("section", id="numbers").all("strong")]
-    assert "–" in large
-    assert "undefined" not in large
+    numbers = next(block for block in certcal.measure(path).report().sections if block.title == "Key numbers").blocks[0]
+    assert {"–"} == {each.text for each in numbers.numbers if each.name == "AUROC"}
 
 
 def test_a_picture_of_many_terms_leaves_out_those_that_could_not_be_told_apart(certcal_command, scores, tmp_path):
@@ -183,15 +177,15 @@ def test_a_picture_of_many_terms_leaves_out_those_that_could_not_be_told_apart(c
 @pytest.mark.parametrize(
     ("options", "text"),
     [
-        (("--delta", "2"), "--delta: '2' is not between 0 and 1"),
-        (("--perturb", "0"), "--perturb: '0' is not a number above 0"),
+        (("--delta", "2"), "--delta: 2 is not between 0 and 1"),
+        (("--perturb", "0"), "--perturb: 0 is not a number above 0"),
         (("--perturb", "1e9"), "bandwidth is 1e+09; pass a number from 1e-9 to 1000"),
-        (("--perturb", "0.1", "--lipschitz", "2"), "--perturb and --lipschitz exclude each other"),
-        (("--perturb", "0.1", "--classwise"), "--perturb and --classwise exclude each other"),
+        (("--perturb", "0.1", "--lipschitz", "2"), "--perturb: it cannot be combined with lipschitz"),
+        (("--perturb", "0.1", "--classwise"), "--perturb: it cannot be combined with classwise"),
         (("--choose-bandwidth", "0.01", "--perturb", "0.1"), "--choose-bandwidth prints a bandwidth and nothing else"),
         (("--choose-bandwidth", "0.01", "-o", "x.json"), "leave --perturb and -o out"),
-        (("--choose-bandwidth", "-1"), "--choose-bandwidth: '-1' is not between 0 and 1"),
-        (("--classwise",), "--classwise needs a probability for each class"),
+        (("--choose-bandwidth", "-1"), "between 0 and 1"),
+        (("--classwise",), "--classwise: it needs a probability for each class"),
         (("--weight", "w"), "there is no option '--weight'"),
         (("--lipshitz", "2"), "did you mean '--lipschitz'?"),
         (("-o", "bounds.txt"), "choose one of the endings .html, .png, .svg, .pdf, .json, .csv"),
@@ -212,11 +206,11 @@ def test_measuring_can_bound_too(certcal_command, scores):
     ]
     assert "bounds" not in json.loads(certcal_command("measure", scores, "--metric", "ece", "--json").out)
     shown = flat(certcal_command("measure", scores, "--metric", "ece", "--bounds").out)
-    assert bounds.bounded_variation(z, c).sentence[1:] in shown
+    assert f"alibration error is at most {bounds.bounded_variation(z, c).text}" in shown
 
 
 @pytest.mark.parametrize("option", [("--weight", "score"), ("--memory", "1kB")])
 def test_weighted_or_streamed_samples_have_no_bounds_and_it_is_said(certcal_command, scores, option):
     ran = certcal_command("measure", scores, "--metric", "ece", "--bounds", *option)
     assert ran.code == 2
-    assert "--bounds needs" in ran.err
+    assert "--bounds: bounds need" in ran.err

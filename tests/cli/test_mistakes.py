@@ -58,7 +58,7 @@ def options_of(words):
         (["measure", "{folder}"], "this is a folder; give one file, or a run to certcal certify or certcal report\n"),
         (["bound", "{folder}"], "this is a folder; give one file, or a run to certcal certify or certcal report\n"),
         (["report", "{folder}"], "there is no run here (no manifest.json); check the path\n"),
-        (["measure", "a.csv", "b.csv"], "'b.csv' is too much; certcal measure takes TABLE\n"),
+        (["measure", "a.csv", "b.csv"], "unexpected argument 'b.csv'; certcal measure takes TABLE\n"),
         (["sample", "a.csv"], "--model MODEL is missing\n"),
         (
             ["sample", "--model", "m", "--data", "d", "--sigma", "x"],
@@ -66,15 +66,15 @@ def options_of(words):
         ),
         (
             ["bound", "x.csv", "--delta", "95%"],
-            "--delta: '95%' is not a probability of failing below 0.5; did you mean 5%?",
+            "--delta: 0.95 is not a probability of failing below 0.5; did you mean 0.05?",
         ),
         (
             ["bound", "x.csv", "--delta", "0.95"],
-            "--delta: '0.95' is not a probability of failing below 0.5; did you",
+            "--delta: 0.95 is not a probability of failing below 0.5; did you",
         ),
-        (["bound", "x.csv", "--delta", "1e-308"], "--delta: '1e-308' is too small; give at least 1e-200"),
-        (["bound", "x.csv", "--variation", "1e308"], "--variation: '1e308' is too large; give at most 1e+12"),
-        (["bound", "x.csv", "--lipschitz", "1e308"], "--lipschitz: '1e308' is too large; give at most 1e+12"),
+        (["bound", "x.csv", "--delta", "1e-308"], "--delta: 1e-308 is too small; give at least 1e-200"),
+        (["bound", "x.csv", "--variation", "1e308"], "--variation: 1e+308 is too large; give at most 1e+12"),
+        (["bound", "x.csv", "--lipschitz", "1e308"], "--lipschitz: 1e+308 is too large; give at most 1e+12"),
         (
             ["certify", "x.csv", "--alpha", "99.9%"],
             "--alpha: '99.9%' is not a probability of failing below",
@@ -89,11 +89,11 @@ def options_of(words):
         ),
         (
             ["measure", "x.csv", "--level", "0.9999999999999999"],
-            "--level: '0.9999999999999999' is too close to 1; give at most 0.9999",
+            "--level: 0.9999999999999999 is too close to 1; give at most 0.9999",
         ),
         (["measure"], "TABLE is missing\n"),
         (["report"], "SOURCE... is missing\n"),
-        (["measure", "x.csv", "--bootstrap", "5"], "--bootstrap: '5' is neither 0 nor a whole number from 10 to"),
+        (["measure", "x.csv", "--bootstrap", "5"], "--bootstrap: 5 is neither 0 nor a whole number from 10 to"),
     ],
 )
 def test_a_mistake_is_a_sentence_with_what_was_meant(certcal_command, scores, arguments, sentence):

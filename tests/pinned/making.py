@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import html
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -35,7 +37,9 @@ def call(folder: Path, name: str) -> tuple[Any, Page]:
     for each in needed:
         ensure(folder, each)
     value, result = function(folder)
-    return value, Page(result._repr_html_())
+    markup = result._repr_html_()
+    framed = re.search(r'srcdoc="([^"]*)"', markup)  # a page in a frame of its own
+    return value, Page(html.unescape(framed[1]) if framed else markup)
 
 
 def numbers_of(folder: Path, name: str) -> Any:

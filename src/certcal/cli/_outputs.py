@@ -12,26 +12,14 @@ from certcal._files import refuse_overwriting, write_bytes
 from certcal.claims import Bound
 from certcal.cli._progress import tell
 from certcal.report.results import (
-    AttackedResults,
     BoundedResults,
     CertifiedResults,
-    ComparedResults,
-    FamilyResults,
     MeasuredResults,
     SearchedResults,
     StudiedResults,
 )
 
-Results: TypeAlias = (
-    MeasuredResults
-    | CertifiedResults
-    | ComparedResults
-    | FamilyResults
-    | BoundedResults
-    | AttackedResults
-    | SearchedResults
-    | StudiedResults
-)
+Results: TypeAlias = MeasuredResults | CertifiedResults | BoundedResults | SearchedResults | StudiedResults
 
 PAGE, INTERVALS = ".html", ".parquet"
 PICTURES = (".png", ".svg", ".pdf")
@@ -155,8 +143,6 @@ def _draw(results: Results, path: Path, *, force: bool) -> None:
 
     if isinstance(results, BoundedResults):
         figure = figures.bound_terms(_drawable(results))
-    elif isinstance(results, AttackedResults):
-        figure = figures.reliability_panels(dict(list(results.diagrams.items())[:_MOST_PANELS]))
     elif isinstance(results, MeasuredResults) and results.parts:
         panels = {f"{part.name} ({part.n:,})": part.reliability for part in (results.whole, *results.parts)}
         figure = figures.reliability_panels(dict(list(panels.items())[:_MOST_PANELS]))

@@ -12,14 +12,11 @@ from certcal.cli._commands import SectionedOption
 from certcal.cli._completing import complete_columns, complete_metrics
 from certcal.cli._parse import (
     Choice,
-    each,
     optional,
     parse_bin_count,
     parse_bins,
     parse_failure,
     parse_level,
-    parse_positive,
-    parse_radii,
     parse_resamples,
     parse_size,
     whole_number,
@@ -105,44 +102,6 @@ report_column_options = options(
     _CERTIFIED,
     _by("Show"),
 )
-
-
-def model_options(section: str) -> Callable[[Decorated], Decorated]:
-    """A model and the inputs that it is tried on."""
-    return options(
-        option(
-            section,
-            "--model",
-            required=True,
-            metavar="MODEL",
-            type=click.Path(),
-            help="A file (.onnx .safetensors), or module:name.",
-        ),
-        option(
-            section,
-            "--weights",
-            metavar="FILE",
-            type=click.Path(),
-            help="Weights (.safetensors) of a torch network that is given as module:name.",
-        ),
-        option(
-            section,
-            "--outputs",
-            "kind",
-            type=Choice(["logits", "probabilities"]),
-            metavar="KIND",
-            help="What the model returns, logits or probabilities, unless its file says so.",
-        ),
-        option(
-            section,
-            "--data",
-            required=True,
-            metavar="DATA",
-            type=click.Path(),
-            help="npz with inputs and labels, any table with a label, a folder of images (idx, CIFAR, one folder per "
-            "class), digits or fashion-mnist.",
-        ),
-    )
 
 
 def closed_option(section: str) -> Callable[[Decorated], Decorated]:
@@ -264,41 +223,6 @@ run_options = options(
     ),
     familywise_options,
 )
-
-log_options = options(
-    option(
-        LOGS,
-        "--sigma",
-        "sigmas",
-        callback=each(parse_positive),
-        multiple=True,
-        metavar="S",
-        help="Noise of the logs: once for all, or once for each in order.",
-    ),
-    option(
-        LOGS,
-        "-n",
-        "draws",
-        callback=each(whole_number(1, 10**9)),
-        multiple=True,
-        metavar="N",
-        help="Draws per sample of the logs: once for all, or once for each.",
-    ),
-)
-
-
-def radii_option(section: str) -> Callable[[Decorated], Decorated]:
-    """Radii at which runs are compared."""
-    return option(
-        section,
-        "--radius",
-        "radii",
-        callback=parse_radii,
-        multiple=True,
-        metavar="R[,R...]",
-        help="Radii; repeatable. Default: steps up to the largest.",
-    )
-
 
 json_option = option(OUTPUT, "--json", "as_json", is_flag=True, help="Print JSON for machines, with all digits.")
 

@@ -12,7 +12,6 @@ import click
 
 from certcal.report.page import Provenance
 from certcal.report.results import (
-    AttackedResults,
     CertifiedResults,
     MeasuredResults,
     StudiedResults,
@@ -48,8 +47,6 @@ def _seeds(results: Any) -> dict[str, int]:
         return {"bootstrap": results.conventions["seed"]}
     if isinstance(results, CertifiedResults) and "run" in results.about:
         return {"noise of the run": results.about["run"]["seed"]}
-    if isinstance(results, AttackedResults) and results.conventions["sigma"] is not None:
-        return {"noise of the smoothed classifier": results.conventions["seed"]}
     if isinstance(results, StudiedResults) and "seed" in results.review.settings:
         return {"bootstrap over models": results.review.settings["seed"]}
     return {}

@@ -21,10 +21,10 @@ from certcal.data._interval_layout import INTERVAL_OPTIONS
 from certcal.data._layout import OPTIONS
 from certcal.data._roles import LOWER, UPPER
 from certcal.report.bounds import bound_sentences
-from certcal.report.results import CertifiedResults, ComparedResults, FamilyResults, MeasuredResults, StudiedResults
+from certcal.report.results import CertifiedResults, MeasuredResults, StudiedResults
 from certcal.smoothing import open_run
 
-Results: TypeAlias = MeasuredResults | CertifiedResults | ComparedResults | FamilyResults | StudiedResults
+Results: TypeAlias = MeasuredResults | CertifiedResults | StudiedResults
 
 # What a source can be, and in how many words.
 KINDS = {
@@ -51,9 +51,9 @@ _FOR = {
     "radius": ("intervals", "run", "comparison", "families"),
     "alpha": ("intervals", "run", "comparison", "families"),
     **dict.fromkeys(("familywise", "drawn_only", "data"), ("run",)),
-    **dict.fromkeys(("sigmas", "draws"), ("comparison", "families")),
+    **dict.fromkeys(("sigma", "n"), ("comparison", "families")),
 }
-_SPELLED = {"sigmas": "--sigma", "draws": "-n"}
+_SPELLED = {"n": "-n"}
 
 
 @dataclass(frozen=True)
@@ -86,7 +86,7 @@ def kind_of(sources: Sequence[str], given: Iterable[str]) -> str:
         open_run(paths[0])  # or else it is some other folder
         return "run"
     options = set(given)
-    if options & {"sigmas", "draws"}:
+    if options & {"sigma", "n"}:
         return "comparison"
     names = plain_names(open_table(paths[0]).names)
     if names >= _LOG:
@@ -102,7 +102,7 @@ def kind_of(sources: Sequence[str], given: Iterable[str]) -> str:
 
 def families_of(sources: Sequence[str]) -> tuple[tuple[str, str], ...] | None:
     """Names and paths where the sources are named, else None."""
-    from certcal.cli._compared import family_names
+    from certcal.cli.compare import family_names
 
     return family_names(sources)
 
@@ -187,8 +187,6 @@ def reported(kind: str, sources: Sequence[str], options: Mapping[str, Any]) -> R
     options
         Those of the command.
     """
-    if kind in ("comparison", "families"):
-        return _comparison(sources, options)
     if kind == "predictions":
         return _predictions(sources[0], options)
     if kind == "study":
@@ -280,25 +278,6 @@ def _images(folder: Path, data: str) -> Any:
     return inputs
 
 
-def _comparison(sources: Sequence[str], options: Mapping[str, Any]) -> Reported:
-    from certcal.cli._compared import load_and_compare, load_families
-    from certcal.cli._parse import parse_radii
-    from certcal.cli._progress import Waiting
-
-    alpha, radius = options["alpha"], options["radius"]
-    if alpha == 0:
-        raise InputError("--alpha is 0, and certificates from noise may fail; give a probability such as 0.001")
-    with Waiting() as waiting:
-        waiting.stage("comparing")
-        radii = () if radius is None else parse_radii(None, None, [radius])
-        named = families_of(sources)
-        if named is None:
-            results = load_and_compare(sources, radii, options["sigmas"], options["draws"], alpha)
-        else:
-            results = load_families(named, radii, options["sigmas"], options["draws"], alpha)
-    return Reported(results)
-
-
 def _certifying(options: Mapping[str, Any]) -> dict[str, Any]:
     bins = options["bins"]
     if len(bins) > 1 or bins[0] > MOST_CERTIFIED_BINS:
@@ -311,11 +290,6 @@ def headline(results: Results) -> list[str]:
     """The sentences that the page is about."""
     if isinstance(results, CertifiedResults):
         return list(results.claims)
-    if isinstance(results, ComparedResults):
-        pairs = [pair.sentence for pair in results.comparison.dominance]
-        return [sentence[:1].upper() + sentence[1:] for sentence in pairs]
-    if isinstance(results, FamilyResults):
-        return list(results.families.sentences)
     if isinstance(results, StudiedResults):
         return [f"{each.number}  {each.answer}" for each in results.review]
     rows = {row.name: row for row in reversed(results.whole.rows)}
@@ -325,15 +299,8 @@ def headline(results: Results) -> list[str]:
 def show_reported(results: Results, what: str, notes: Sequence[str]) -> None:
     """Print what the source was taken for, the headline, and what else is good to know."""
     console = Output(file=sys.stdout, highlight=False, markup=False, emoji=False, soft_wrap=False)
-    if isinstance(results, ComparedResults):
-        for source, run in zip(results.sources, results.comparison.runs, strict=True):
-            console.print(Text(f"{run.name}  {printable(source)}", style="bold"))
-    elif isinstance(results, FamilyResults):
-        for _, source, run in results.runs:
-            console.print(Text(printable(f"{run.name}  {source}"), style="bold"))
-    else:
-        console.print(Text(printable(results.source), style="bold"))
-        console.print(Text(printable(f"taken as {what}: {results.description}"), style="dim"))
+    console.print(Text(printable(results.source), style="bold"))
+    console.print(Text(printable(f"taken as {what}: {results.description}"), style="dim"))
     sentences = headline(results)
     if sentences:
         console.print()

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
-from functools import partial
+from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import click
 
 from certcal._checks import InputError
+from certcal._settings import spec_of
 from certcal.cli._commands import ExampleCommand
-from certcal.cli._parameters import file_options, log_options, option, radii_option
-from certcal.cli._parse import each, optional, parse_failure, parse_setting
+from certcal.cli._parse import each, parse_setting
+from certcal.cli.emit import DRAWN, Output, output_options
+from certcal.cli.options import collected, option, settings_options
+from certcal.verbs.compare import CompareSettings
 
-_COMPARING = "Comparing"
+_COMPARING, LOGS = "Comparing", "Published logs (a run knows these itself)"
+log_options = settings_options(CompareSettings, LOGS, only=CompareSettings.sections["logs"])
 
 
 @click.command(
@@ -24,83 +29,88 @@ _COMPARING = "Comparing"
         ("certcal compare small-noise large-noise --radius 0,0.5,1 -o curves.csv", "at these radii, also to a file"),
         ("certcal compare small-noise large-noise -o comparison.html", "as a page"),
         ("certcal compare gaussian=g25 gaussian=g50 acr=a25 acr=a50", "methods, each at two noise levels"),
-        ("certcal compare gaussian=g50 acr=a50 --setting 100,0.01", "as if 100 draws had been made, alpha 0.01"),
+        ("certcal compare gaussian=g50 acr=a50 --setting 100,0.01", "as with 100 noise samples at alpha 0.01"),
         ("certcal compare small-noise large-noise --json | jq '.dominance[0].sentence'", "for scripts"),
     ),
 )
 @click.argument("run_or_log", nargs=-1, required=True, type=click.Path())
-@radii_option(_COMPARING)
-@option(
-    _COMPARING,
-    "--alpha",
-    callback=optional(partial(parse_failure, example="0.001")),
-    metavar="P",
-    help="Certify runs at this level (default: 0.001); of logs, the level claimed (default: inferred).",
-)
+@settings_options(CompareSettings, _COMPARING, only=("radii", "alpha"))
 @option(
     _COMPARING,
     "--setting",
-    "settings",
+    "budgets",
     callback=each(parse_setting),
     multiple=True,
     metavar="N,ALPHA",
-    help="Of families: also certified accuracy as N draws at level ALPHA would give it; repeatable. "
-    "Default: 100,0.01 1000,0.001 and 100000,0.001.",
+    help=spec_of(CompareSettings, "budgets").help,
 )
 @log_options
-@file_options("Also write a page (.html) or numbers (.json .csv)")
-def compare(
-    run_or_log: tuple[str, ...],
-    radii: tuple[float, ...],
-    alpha: float | None,
-    settings: tuple[tuple[int, float], ...],
-    sigmas: tuple[float, ...],
-    draws: tuple[int, ...],
-    as_json: bool,
-    outputs: tuple[str, ...],
-    force: bool,
-) -> None:
+@output_options(DRAWN, limit=False, mlflow=False)
+def compare(run_or_log: tuple[str, ...], output: Output, **options: Any) -> None:
     """Compare the certified robustness of runs and published logs.
 
     RUN_OR_LOG is a folder that 'certcal sample' made, or a log with the columns idx, label, predict, radius and
     correct. Shown are certified accuracy at each radius and its best over all given, the average certified radius with
-    its warning, quantiles of p_A, and for each pair whether one is better whatever the setting.
+    its warning, the distribution of p_A, and for each pair whether one dominates the other.
 
     NAME=RUN_OR_LOG puts it into a family, the runs of one training method at different sigma. Families are compared at
-    each sigma and by their best over sigma: certified accuracy, the distribution of p_A, other draws and alpha, which
-    method is better than which whatever the setting, and what is certified of the confidences.
+    each sigma and by their best over sigma: certified accuracy, the distribution of p_A, other sampling budgets, which
+    method dominates which, and what is certified of the confidences.
     """
-    from certcal.cli._compared import family_names, load_and_compare, load_families
-    from certcal.cli._outputs import NUMBERS, announce, check_outputs, write_outputs
+    show(run_or_log, output, collected(CompareSettings, options))
+
+
+def show(sources: Sequence[str], output: Output, settings: CompareSettings) -> None:
+    """Compare runs, logs or families, and hand over what was found."""
     from certcal.cli._progress import Waiting
+    from certcal.verbs.compare import compare as verb
 
-    families = family_names(run_or_log)
-    if families is None and settings:
-        raise InputError("--setting is for families; name them, as in certcal compare gaussian=run-a acr=run-b")
-    sources = run_or_log if families is None else tuple(path for _, path in families)
-    paths = check_outputs(outputs, NUMBERS, force=force, sources=sources)
+    families = family_names(sources)
+    paths = sources if families is None else [path for _, path in families]
+    output.check(*paths)
+    named: dict[str, list[str]] = {}
+    for name, path in families or ():
+        named.setdefault(name, []).append(path)
     with Waiting() as waiting:
-        waiting.stage("comparing")
-        if families is None:
-            results = load_and_compare(run_or_log, radii, sigmas, draws, alpha)
-        else:
-            results = load_families(families, radii, sigmas, draws, alpha, settings)
-    write_outputs(results, paths, force=force, sources=sources)
-    if as_json:
-        click.echo(results.to_json(), nl=False)
-    else:
-        _show(results)
-    announce(paths)
+        found = verb(*([named] if named else paths), settings=settings, progress=waiting)
+    output.emit(found)
 
 
-def _show(results: Any) -> None:
-    from certcal.report.results import FamilyResults
+def family_names(arguments: Sequence[str]) -> tuple[tuple[str, str], ...] | None:
+    """Names and paths of NAME=PATH, or None when the arguments are paths; what exists as written is a path.
 
-    if isinstance(results, FamilyResults):
-        from certcal.cli._show_families import show_families
+    Examples
+    --------
+    >>> family_names(["gaussian=run-a", "acr=run-b"])
+    (('gaussian', 'run-a'), ('acr', 'run-b'))
+    >>> family_names(["run-a", "run-b"]) is None
+    True
+    >>> family_names(["gaussian=run-a", "run-b"])
+    Traceback (most recent call last):
+        ...
+    certcal._checks.InputError: run-b has no name, and gaussian=run-a has a name; name all, as NAME=PATH, or none
+    """
+    given = [("", text) if "=" not in text or _exists(text) else _split(text) for text in arguments]
+    plain = [text for name, text in given if not name]
+    if len(plain) == len(given):
+        return None
+    if plain:
+        first = next(text for text, (name, _) in zip(arguments, given, strict=True) if name)
+        what = "is a path as it stands" if "=" in plain[0] else "has no name"
+        raise InputError(f"{plain[0]} {what}, and {first} has a name; name all, as NAME=PATH, or none")
+    return tuple(given)
 
-        show_families(results)
-    else:
-        from certcal.cli._show_compared import show_compared
 
-        show_compared(results)
+def _exists(text: str) -> bool:
+    try:
+        return Path(text).exists()
+    except (OSError, ValueError):  # a name that is too long, or no name at all
+        return False
+
+
+def _split(text: str) -> tuple[str, str]:
+    name, _, path = text.partition("=")
+    if not name.strip() or not path:
+        what = "path after" if name.strip() else "name before"
+        raise InputError(f"{text} has no {what} the '='; write NAME=PATH, such as gaussian=run")
+    return name.strip(), path

@@ -23,6 +23,8 @@ from certcal.result import NUMBERS, PAGE, PICTURES, Result
 Decorated = TypeVar("Decorated", bound=Callable[..., Any])
 
 OUTPUT = "Output"
+# Set where only the headline is printed, since the page has the rest: what the source was taken as.
+HEADLINE = "certcal.headline"
 DRAWN = (*PAGE, *PICTURES, *NUMBERS)
 WRITTEN = (*PAGE, *NUMBERS)
 _KINDS = {
@@ -104,20 +106,28 @@ class Output:
             Further options of this result's report.
         """
         read = self._sources if sources is None else [Path(each) for each in sources]
-        for path in self.paths:
-            page = path.suffix.lower() in PAGE
-            told = {**self.page, **report, "provenance": _provenance(result, read)} if page else {}
-            result.save(path, force=self.force, **told)
-        if self.as_json:
-            click.echo(result.to_json(), nl=False)
-        else:
-            from certcal.report.terminal import make_console, render
-
-            made = result.report(**self.page, **report)
-            render(made, make_console(sys.stdout), full=self.full, diagrams=self.diagrams)
+        try:
+            for path in self.paths:
+                page = path.suffix.lower() in PAGE
+                told = {**self.page, **report, "provenance": _provenance(result, read)} if page else {}
+                result.save(path, force=self.force, **told)
+        finally:  # a full disk is no reason to lose numbers that took long to find
+            self._print(result, **report)
         for path in self.paths:
             tell(f"wrote {path}")
         log_if_asked(result, self.paths)
+
+    def _print(self, result: Result, **report: Any) -> None:
+        if self.as_json:
+            click.echo(result.to_json(), nl=False)
+            return
+        from certcal.report.terminal import make_console, render
+
+        made = result.report(**self.page, **report)
+        taken = click.get_current_context().meta.get(HEADLINE)
+        if taken is not None:
+            made = made.of(sections=(), appendix=(), description=f"{taken}: {made.description}")
+        render(made, make_console(sys.stdout), full=self.full, diagrams=self.diagrams)
 
 
 def _provenance(result: Result, sources: Sequence[Path]) -> Any:
@@ -141,6 +151,7 @@ def output_options(
     endings: Sequence[str] = WRITTEN,
     *,
     detail: bool = True,
+    limit: bool = True,
     mlflow: bool = True,
     what: str = "Also write",
     files: Mapping[str, str] | None = None,
@@ -153,6 +164,8 @@ def output_options(
         Kinds of files that it writes.
     detail
         Whether there is more to show than the terminal shows by default.
+    limit
+        Whether its headline has a number that a limit can be held against.
     mlflow
         Whether its numbers can be logged to MLflow.
     what
@@ -168,10 +181,11 @@ def output_options(
         decorators.append(option(OUTPUT, "--explain", is_flag=True, help="Show everything, definitions included."))
         decorators.append(option(OUTPUT, "--no-diagram", is_flag=True, help="Leave out diagrams."))
     if PAGE[0] in endings:
-        limit = Typed(Spec("", "number"))
-        text = "Limit of the headline's number; says whether it passes."
+        text = "Limit for the headline's number: says whether it passes."
+        if limit:
+            kind = Typed(Spec("", "number"))
+            decorators.append(option(OUTPUT, "--at-most", "limit_of_claim", type=kind, metavar="X", help=text))
         decorators += [
-            option(OUTPUT, "--limit", type=limit, metavar="X", help=text),
             option(OUTPUT, "--title", metavar="TEXT", help="Title of the page."),
             option(
                 OUTPUT,
@@ -211,7 +225,8 @@ def output_options(
     def decorate(command: Decorated) -> Decorated:
         @functools.wraps(command)
         def call(**given: Any) -> Any:
-            page = {name: given.pop(name) for name in ("title", "limit", "about") if name in given}
+            page = {name: given.pop(name) for name in ("title", "about") if name in given}
+            page["limit"] = given.pop("limit_of_claim", None)
             output = Output(
                 endings,
                 given.pop("as_json"),
@@ -219,7 +234,7 @@ def output_options(
                 given.pop("force"),
                 full=given.pop("explain", False),
                 diagrams=not given.pop("no_diagram", False),
-                page={name: value for name, value in page.items() if value},
+                page={name: value for name, value in page.items() if value not in (None, {})},
             )
             return command(output=output, **given)
 

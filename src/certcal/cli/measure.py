@@ -21,7 +21,7 @@ from certcal.verbs.measure import MeasureSettings
         ("certcal measure predictions.npz --bins 5,10,15,20", "several numbers of bins"),
         ("certcal measure predictions.csv --by hospital", "each group beside the whole"),
         ("certcal measure predictions.csv --bootstrap 1000 --method bca", "with intervals"),
-        ("certcal measure predictions.csv --bounds --limit 0.05", "with guarantees, held against a limit"),
+        ("certcal measure predictions.csv --bounds --at-most 0.05", "with guarantees, held against a limit"),
         ("certcal measure predictions.csv -o report.html -o numbers.json", "write a page and files as well"),
         ("certcal measure predictions.csv --json | jq '.measurements[0].value'", "for scripts"),
     ),

@@ -114,6 +114,33 @@ def file_ends(file: Path) -> tuple[bytes, bytes]:
     return head, tail
 
 
+def existing(source: str | os.PathLike[str], what: str) -> Path:
+    """The path of something that is there; otherwise an error with the nearest name beside it.
+
+    Parameters
+    ----------
+    source
+        The path as it was given.
+    what
+        What is looked for, such as "run or table".
+
+    Examples
+    --------
+    >>> existing("/nowhere/at/all", "run or table")
+    Traceback (most recent call last):
+        ...
+    certcal._checks.InputError: /nowhere/at/all: there is no such run or table; check the path
+    """
+    path = Path(source)
+    try:
+        there = path.exists()
+    except (OSError, ValueError):  # a name that is too long, or no name at all
+        there = False
+    if not there:
+        raise InputError(f"{source}: there is no such {what}; {nearest(path)}")
+    return path
+
+
 def nearest(file: Path) -> str:
     """A file of nearly that name beside it, as a question; advice without one.
 

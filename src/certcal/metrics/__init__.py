@@ -10,7 +10,7 @@ from certcal.metrics._bootstrap import bootstrap
 from certcal.metrics._classwise import classwise_ece, classwise_equal_mass_ece
 from certcal.metrics._cumulative import ks_error, kuiper_error
 from certcal.metrics._kde import kde_ece
-from certcal.metrics._measure import STUDY_BINS, Measurements, Metric, measure
+from certcal.metrics._measure import NAMES, STUDY_BINS, Measurements, Metric, check_names, measure
 from certcal.metrics._mmce import mmce
 from certcal.metrics._passes import Survey, check_bins, measure_stream, reliability_stream, survey_stream
 from certcal.metrics._reliability import Reliability, reliability
@@ -31,6 +31,7 @@ from certcal.metrics._streaming import StreamingCalibration
 from certcal.metrics._sweep import sweep_ece
 
 __all__ = [
+    "NAMES",
     "STUDY_BINS",
     "BrierDecomposition",
     "Measurements",
@@ -44,6 +45,7 @@ __all__ = [
     "brier_decomposition",
     "brier_score",
     "check_bins",
+    "check_names",
     "classwise_ece",
     "classwise_equal_mass_ece",
     "debiased_ece",

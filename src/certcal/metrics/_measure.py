@@ -36,6 +36,13 @@ class Metric(Protocol):
         ...
 
 
+# Every built-in row, in the order of the table.
+NAMES = (
+    *("accuracy", "mean_confidence", "ece", "equal_mass_ece", "mce", "lp_ece", "debiased_ece"),
+    *("harmonic_calibration_score", "brier_reliability", "brier_resolution", "brier_uncertainty", "brier_within_bin"),
+    *("classwise_ece", "classwise_equal_mass_ece", "sweep_ece", "ks_error", "kuiper_error", "smooth_ece", "kde_ece"),
+    *("mmce", "top_label_brier_score", "top_label_nll", "auroc", "brier_score", "nll"),
+)
 # The bin counts of the benchmark study (Tao et al. 2024, section 3).
 STUDY_BINS = (5, 10, 15, 20, 25, 50, 100, 200, 500)
 
@@ -185,15 +192,32 @@ def measure(
     return Measurements(tuple(found), len(predictions), predictions.kind)
 
 
+def check_names(metrics: Iterable[Any]) -> None:
+    """Refuse names that no metric has, with the nearest that one has.
+
+    Examples
+    --------
+    >>> check_names(["smoth_ece"])
+    Traceback (most recent call last):
+        ...
+    certcal._checks.InputError: metrics: there is no 'smoth_ece'; did you mean 'smooth_ece'?
+    """
+    for name in metrics:
+        if not callable(name) and name not in NAMES:
+            near = get_close_matches(str(name), NAMES, n=1)
+            remedy = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(NAMES)}"
+            raise InputError(f"there is no {name!r}", argument="metrics", remedy=remedy)
+
+
 def _chosen(metrics: Any, rows: list[Row], predictions: Predictions) -> list[Row]:
     """The rows of the names that are wanted, in the order of the table, and then metrics of one's own."""
     wanted: list[Any] = [metrics] if isinstance(metrics, str) or callable(metrics) else list(metrics)
+    check_names(wanted)
     known = list(dict.fromkeys(row[0] for row in rows))
     for name in wanted:
         if not callable(name) and name not in known:
-            near = get_close_matches(str(name), known, n=1)
-            remedy = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(known)}"
-            raise InputError(f"there is no {name!r} for these predictions", argument="metrics", remedy=remedy)
+            reason = f"these predictions have no {name}"
+            raise InputError(reason, argument="metrics", remedy=f"there are {', '.join(known)}")
     named = [row for row in rows if row[0] in wanted]
     return [*named, *(_own(cast("Metric", each), predictions) for each in wanted if callable(each))]
 

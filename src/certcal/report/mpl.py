@@ -13,7 +13,7 @@ import math
 import os
 import textwrap
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from importlib import import_module
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -55,10 +55,11 @@ MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
 LINES = ("-", (0, (5, 2)), (0, (1, 1.5)), (0, (5, 2, 1, 2)), (0, (8, 2)), (0, (3, 1, 1, 1, 1, 1)), (0, (2, 2)), "-.")
 HATCHES = ("", "////", "..", "\\\\\\\\", "xx", "---", "o", "++")
 
+_PAPER = (1.0, 1.0, 1.0, 0.7)
 _FILLS: dict[str, dict[str, Any]] = {
     "accuracy": {"facecolor": BLUE, "edgecolor": "white", "alpha": 0.85},
-    "over": {"facecolor": (0.9, 0.62, 0.0, 0.25), "edgecolor": ORANGE, "hatch": "////"},
-    "under": {"facecolor": (0.8, 0.47, 0.65, 0.25), "edgecolor": PURPLE, "hatch": "\\\\\\\\"},
+    "over": {"facecolor": _PAPER, "edgecolor": ORANGE, "hatch": "////"},
+    "under": {"facecolor": _PAPER, "edgecolor": PURPLE, "hatch": "\\\\\\\\"},
     "count": {"facecolor": GREY, "edgecolor": "white"},
     "plus": {"facecolor": BLUE, "edgecolor": "black"},
     "minus": {"facecolor": ORANGE, "edgecolor": "black", "hatch": "////"},
@@ -77,7 +78,6 @@ _STROKES: dict[str, dict[str, Any]] = {
     "strict": {"color": "0.25", "linewidth": 1.1},
     "weak": {"color": "0.25", "linewidth": 1.1, "linestyle": (0, (4, 2))},
 }
-_INK: dict[str, Any] = {"color": "black", "marker": "o", "linestyle": "-"}
 
 _MOST_CHARTS, _MOST_WRITTEN, _MOST_NAMED = 24, 20, 120
 _LONGEST, _LONGEST_TICK, _LONGEST_LEFT = 60, 24, 20
@@ -86,17 +86,8 @@ _PIXEL, _LETTER, _ROW = 1 / 90, 0.07, 0.19
 _WIDTHS, _WIDEST = {"small": 3.9, "normal": 4.7, "medium": 6.2, "wide": 9.2}, 6.5
 # A box of a graph, in its widths and rows, and letters in it.
 _BOX_WIDE, _BOX_HIGH, _BOX_LETTERS, _BOX_INCHES = 0.88, 0.44, 13, 1.15
-# Where words can stand beside their point, best first: offset in points, and what of the text is nearest to the point.
-_SIDES = (
-    (6, 0, "left", "center"),
-    (4, 4, "left", "bottom"),
-    (4, -4, "left", "top"),
-    (0, 6, "center", "bottom"),
-    (0, -6, "center", "top"),
-    (-6, 0, "right", "center"),
-    (-4, 4, "right", "bottom"),
-    (-4, -4, "right", "top"),
-)
+# Where words can stand beside their point, best first, in points.
+_SIDES = ((6, 0), (4, 4), (4, -4), (0, 6), (0, -6), (-6, 0), (-4, 4), (-4, -4))
 
 _Entry: TypeAlias = "tuple[str, str, Look]"
 
@@ -157,9 +148,9 @@ def draw(charts: Sequence[Chart], ax: Any = None) -> Any:
                 part = figure.add_subfigure(grid[row, :] if alone[place] else grid[row, column])
             drawn += _draw_chart(part, charts[place])
             if not common:
-                _add_legend(part, entries[place], own_width[place])
+                _add_legend(part, entries[place], _columns(entries[place], own_width[place]))
     if common:
-        _add_legend(figure, entries[0], width)
+        _add_legend(figure, entries[0], _columns(entries[0], width))
     _place_words(figure, drawn)
     return figure
 
@@ -174,9 +165,8 @@ def _draw_into(charts: list[Chart], ax: Any) -> Any:
         raise InputError(f"a chart of {len(heights)} panels cannot be drawn into one axes; draw it without ax")
     panel = charts[0].panels[heights.index(max(heights))]
     _draw_panel(ax, panel, title=charts[0].title, clip=True)
-    if entries := _entries(Chart("", "", [panel])):
-        handles, names = _handles(entries)
-        legend(ax, handles, names, columns=1, loc="best", frameon=True, framealpha=0.9, edgecolor="none")
+    look = {"loc": "best", "frameon": True, "framealpha": 0.9, "edgecolor": "none"}
+    _add_legend(ax, _entries(Chart("", "", [panel])), 1, **look)
     _place_words(ax.figure, [(ax, panel)])
     return ax.figure
 
@@ -209,24 +199,14 @@ def _panel_inches(panel: Any) -> tuple[float, float]:
 def _draw_chart(part: Any, chart: Chart) -> list[tuple[Any, Any]]:
     """The panels of a chart below each other; returns each with its axes."""
     panels = list(chart.panels) or [Panel(Axis(0, 1, (), ""), Axis(0, 1, (), ""), ())]
+    shared = all(isinstance(panel, Panel) for panel in panels)
     ratios = [_panel_inches(panel)[1] for panel in panels]
-    axes: list[Any] = part.subplots(len(panels), 1, squeeze=False, height_ratios=ratios)[:, 0].tolist()
-    for place, (ax, panel) in enumerate(zip(axes, panels, strict=True)):
-        title = chart.title if place == 0 else ""
-        if not isinstance(panel, Panel):
-            _draw_panel(ax, panel, title=title)
-            continue
-        above, below = panels[place - 1] if place else None, panels[place + 1] if place + 1 < len(panels) else None
-        if isinstance(above, Panel) and _same_places(above.x, panel.x):
-            ax.sharex(axes[place - 1])
-        numbers = not (isinstance(below, Panel) and _same_places(panel.x, below.x))
-        _draw_panel(ax, panel, title=title, numbers=numbers)
+    axes: list[Any] = part.subplots(len(panels), squeeze=False, sharex=shared, height_ratios=ratios)[:, 0].tolist()
+    for ax, panel in zip(axes, panels, strict=True):
+        title = chart.title if ax is axes[0] else ""
+        _draw_panel(ax, panel, title=title, numbers=not shared or ax is axes[-1])
     part.align_ylabels(axes)
     return list(zip(axes, panels, strict=True))
-
-
-def _same_places(one: Axis, other: Axis) -> bool:
-    return (one.low, one.high, one.ticks, one.log) == (other.low, other.high, other.ticks, other.log)
 
 
 def _draw_panel(ax: Any, panel: Any, *, title: str = "", numbers: bool = True, clip: bool = False) -> None:
@@ -240,7 +220,7 @@ def _draw_panel(ax: Any, panel: Any, *, title: str = "", numbers: bool = True, c
         _set_axis(ax, "y", panel.y)
         # The order of marks is the order in which they cover each other.
         found = [
-            _MARKS[type(mark)](ax, mark, panel, {"zorder": 2 + place / 100, "clip_on": clip})
+            _MARKS[type(mark)](ax, mark, panel, {"zorder": 2 + place / 100, "clip_on": clip, "in_layout": False})
             for place, mark in enumerate(panel.marks)
         ]
         signs = [y for mark in panel.marks if isinstance(mark, Words) and mark.look == "sign" for y in mark.y]
@@ -289,9 +269,11 @@ def _at(values: Any, axis: Axis) -> Any:
     return np.clip(np.where(np.isfinite(given), given, np.nan), axis.low, axis.high)
 
 
-def _whole(*arrays: Any) -> Any:
-    """Which places have a value in every array."""
-    return np.logical_and.reduce([np.isfinite(each) for each in arrays])
+def _kept(panel: Panel, x: Sequence[Any], y: Sequence[Any], *others: Any) -> list[Any]:
+    """Places across and up, and what belongs to them, without those that miss one."""
+    found = [*(_at(each, panel.x) for each in x), *(_at(each, panel.y) for each in y)]
+    whole = np.isfinite(found).all(axis=0)
+    return [np.asarray(each)[whole] for each in (*found, *others)]
 
 
 def _stroke(look: Look) -> dict[str, Any]:
@@ -311,14 +293,14 @@ def _fill(look: Look) -> dict[str, Any]:
     return {"linewidth": 0.6, **_FILLS.get(look, {"facecolor": "0.8", "edgecolor": "0.3", "hatch": "--"})}
 
 
-def _marker(look: Look) -> dict[str, Any]:
-    chosen = style(look) if isinstance(look, int) else _INK
-    return {"color": chosen["color"], "marker": chosen["marker"], "linestyle": "none"}
+def _marked(look: Look) -> dict[str, Any]:
+    """Colour, dash and marker of a line."""
+    return {**_stroke(look), "marker": style(look)["marker"] if isinstance(look, int) else "o", "markersize": 4.5}
 
 
 def _line(ax: Any, mark: Line, panel: Panel, options: dict[str, Any]) -> bool:
     x, y = _at(mark.x, panel.x), _at(mark.y, panel.y)
-    whole = _whole(x, y)
+    whole = np.isfinite(x) & np.isfinite(y)
     marked = np.flatnonzero(whole)
     if not mark.markers:  # a point without neighbours would not be seen
         joined = whole[1:] & whole[:-1]
@@ -330,76 +312,71 @@ def _line(ax: Any, mark: Line, panel: Panel, options: dict[str, Any]) -> bool:
         x, y = np.append(x, panel.x.high), np.append(y, y[-1])
     elif mark.steps == "pre" and whole.any():
         x, y, marked = np.append(panel.x.low, x), np.append(y[0], y), marked + 1
-    look = {**_stroke(mark.look), "marker": _marker(mark.look)["marker"], "markersize": 4.5}
     drawstyle = f"steps-{mark.steps}" if mark.steps else "default"
-    ax.plot(x, y, drawstyle=drawstyle, markevery=marked.tolist(), **look, **options)
+    ax.plot(x, y, drawstyle=drawstyle, markevery=marked.tolist(), **_marked(mark.look), **options)
     return bool(whole.any())
 
 
 def _band(ax: Any, mark: Band, panel: Panel, options: dict[str, Any]) -> bool:
     x, low, high = _at(mark.x, panel.x), _at(mark.low, panel.y), _at(mark.high, panel.y)
-    whole = _whole(x, low, high)
-    colour = _stroke(mark.look)["color"]
-    ax.fill_between(x, low, high, where=whole, facecolor=colour, alpha=0.18, linewidth=0, **options)
+    whole = np.isfinite([x, low, high]).all(axis=0)
+    ax.fill_between(x, low, high, where=whole, facecolor=_stroke(mark.look)["color"], alpha=0.18, lw=0, **options)
     return bool(whole.any())
 
 
 def _bars(ax: Any, mark: Bars, panel: Panel, options: dict[str, Any]) -> bool:
-    sides = _at(mark.left, panel.x), _at(mark.right, panel.x), _at(mark.start, panel.y), _at(mark.end, panel.y)
-    whole = _whole(*sides)
-    left, right, start, end = (side[whole] for side in sides)
+    left, right, start, end = _kept(panel, [mark.left, mark.right], [mark.start, mark.end])
     look = {**_fill(mark.look), **({"linewidth": 0} if left.size > 60 else {})}
     ax.bar(left, end - start, right - left, bottom=start, align="edge", **look, **options)
     return left.size > 0
 
 
 def _points(ax: Any, mark: Points, panel: Panel, options: dict[str, Any]) -> bool:
-    x, y = _at(mark.x, panel.x), _at(mark.y, panel.y)
-    whole = _whole(x, y)
-    x, y = x[whole], y[whole]
+    x, y, *shades = _kept(panel, [mark.x], [mark.y], *([] if mark.shade is None else [mark.shade]))
     size = max(1.8, min(4.0, 80 / math.sqrt(max(1, x.size))))
-    shade = None if mark.shade is None else np.asarray(mark.shade, dtype=float)[whole]
-    if shade is None or not np.isfinite(shade).any():
-        ax.plot(x, y, **_marker(mark.look), markersize=size, **options)
+    if not shades or not np.isfinite(shades[0]).any():
+        ax.plot(x, y, **{**_marked(mark.look), "linestyle": "none", "markersize": size}, **options)
         return x.size > 0
     scale = import_module("matplotlib").colormaps["cividis_r"].with_extremes(bad="0.75")
-    known = np.ma.masked_invalid(shade)
-    made = ax.scatter(x, y, s=size**2, c=known, cmap=scale, linewidths=0, plotnonfinite=True, **options)
-    bar = ax.figure.colorbar(made, ax=ax)
-    bar.set_label(_wrapped(mark.shade_label, _room(ax)[1]), fontsize="small", parse_math=False)
-    bar.ax.tick_params(labelsize="small")
-    bar.outline.set_visible(False)
+    shade = np.ma.masked_invalid(shades[0])
+    made = ax.scatter(x, y, s=size**2, c=shade, cmap=scale, linewidths=0, plotnonfinite=True, **options)
+    _scale(ax, made, _wrapped(mark.shade_label, _room(ax)[1]))
     return True
 
 
+def _scale(ax: Any, made: Any, label: str = "") -> None:
+    """A colour scale as high as its axes and part of them, so that the axes of a figure are its panels."""
+    bar = ax.figure.colorbar(made, cax=ax.inset_axes((1.03, 0, 0.04, 1)))
+    bar.set_label(label, fontsize="small", parse_math=False)
+    bar.ax.tick_params(labelsize="small")
+
+
 def _whiskers(ax: Any, mark: Whiskers, panel: Panel, options: dict[str, Any]) -> bool:
-    x, low, high = _at(mark.x, panel.x), _at(mark.low, panel.y), _at(mark.high, panel.y)
-    whole = _whole(x, low, high)
-    ax.vlines(x[whole], low[whole], high[whole], **_stroke("whisker"), **options)
-    return bool(whole.any())
+    x, low, high = _kept(panel, [mark.x], [mark.low, mark.high])
+    ax.vlines(x, low, high, **_stroke("whisker"), **options)
+    return x.size > 0
 
 
 def _segments(ax: Any, mark: Segments, panel: Panel, options: dict[str, Any]) -> bool:
-    ends = np.asarray(mark.ends, dtype=float).reshape(-1, 2, 2)
-    placed = np.stack([_at(ends[:, :, 0], panel.x), _at(ends[:, :, 1], panel.y)], axis=2)
-    whole = np.isfinite(placed).all(axis=(1, 2))
-    lines = import_module("matplotlib.collections").LineCollection(placed[whole], **_stroke(mark.look), **options)
+    first, start, last, stop = np.asarray(mark.ends, dtype=float).reshape(-1, 4).T
+    first, last, start, stop = _kept(panel, [first, last], [start, stop])
+    ends = np.stack([first, start, last, stop], axis=1).reshape(-1, 2, 2)
+    lines = import_module("matplotlib.collections").LineCollection(ends, **_stroke(mark.look), **options)
     ax.add_collection(lines, autolim=False)
-    return isinstance(mark.look, int) and bool(whole.any())
+    return isinstance(mark.look, int) and first.size > 0
 
 
 def _words(ax: Any, mark: Words, panel: Panel, options: dict[str, Any]) -> bool:
-    signs = mark.look == "sign"
-    for x, y, text in [] if mark.beside else _said(mark, panel):
-        look = {"va": "bottom" if signs else "center", "fontweight": "bold" if signs else "normal"}
-        offset = (0, 2) if signs else (0, 0)
-        _write(ax, text, (x, y), offset, ha="center", zorder=options["zorder"], **look)
-    return bool(_said(mark, panel))
+    said = _said(mark, panel)
+    look = {"va": "bottom", "fontweight": "bold"} if mark.look == "sign" else {"va": "center"}
+    for x, y, text in [] if mark.beside else said:
+        _write(ax, text, (x, y), (0, 2 if mark.look == "sign" else 0), ha="center", zorder=options["zorder"], **look)
+    return bool(said)
 
 
 def _said(mark: Words, panel: Panel) -> list[tuple[float, float, str]]:
-    places = zip(_at(mark.x, panel.x).tolist(), _at(mark.y, panel.y).tolist(), mark.texts, strict=True)
-    return [(x, y, text) for x, y, text in places if text and not (math.isnan(x) or math.isnan(y))]
+    x, y, texts = _kept(panel, [mark.x], [mark.y], np.array(mark.texts, dtype=object))
+    return [each for each in zip(x.tolist(), y.tolist(), texts.tolist(), strict=True) if each[2]]
 
 
 def _write(ax: Any, text: str, place: tuple[float, float], offset: tuple[float, float], **look: Any) -> Any:
@@ -410,34 +387,28 @@ def _write(ax: Any, text: str, place: tuple[float, float], offset: tuple[float, 
 
 def _place_words(figure: Any, drawn: Sequence[tuple[Any, Any]]) -> None:
     """Put words beside their points, now that the axes have their places; what would cover another is left out."""
-    marked = [
-        (ax, panel, [mark for mark in panel.marks if isinstance(mark, Words) and mark.beside])
+    waiting = [
+        (ax, [each for mark in panel.marks if isinstance(mark, Words) and mark.beside for each in _said(mark, panel)])
         for ax, panel in drawn
         if isinstance(panel, Panel)
     ]
-    if not any(marks for _, _, marks in marked):
+    if not any(said for _, said in waiting):
         return
-    boxes: Any = import_module("matplotlib.transforms").Bbox
+    around: Any = import_module("matplotlib.transforms").Bbox.from_bounds
     with _missing_glyphs_ignored():
-        figure.get_figure(root=True).draw_without_rendering()
-        for ax, panel, marks in marked:
+        figure.canvas.figure.draw_without_rendering()  # of the whole, where this is a part
+        for ax, said in waiting:
             inside = ax.get_window_extent()
-            said = [each for mark in marks for each in _said(mark, panel)]
-            points = [ax.transData.transform((x, y)) for x, y, _ in said]
-            taken = [boxes.from_bounds(x - 3, y - 3, 6, 6) for x, y in points]
+            taken = [around(x - 3, y - 3, 6, 6) for x, y in (ax.transData.transform(each[:2]) for each in said)]
             for x, y, text in said:
                 made = _write(ax, text, (x, y), (0, 0), zorder=4)
                 made.set_in_layout(False)
-                for across, up, side, height in _SIDES:
-                    made.set(position=(across, up), ha=side, va=height)
+                for across, up in _SIDES:
+                    side = ("center", "left", "right")[(across > 0) - (across < 0)]
+                    made.set(position=(across, up), ha=side, va=("center", "bottom", "top")[(up > 0) - (up < 0)])
                     box = made.get_window_extent()
-                    free = not any(box.overlaps(other) for other in taken)
-                    if (
-                        free
-                        and inside.x0 <= box.x0
-                        and box.x1 <= inside.x1
-                        and inside.y0 <= box.y0 <= box.y1 <= inside.y1
-                    ):
+                    fits = inside.contains(box.x0, box.y0) and inside.contains(box.x1, box.y1)
+                    if fits and not box.count_overlaps(taken):
                         taken.append(box)
                         break
                 else:
@@ -445,21 +416,14 @@ def _place_words(figure: Any, drawn: Sequence[tuple[Any, Any]]) -> None:
 
 
 def _boxes(ax: Any, mark: Boxes, panel: Panel, options: dict[str, Any]) -> bool:
-    values = np.stack([_at(each, panel.y) for each in (mark.low, mark.first, mark.median, mark.third, mark.high)])
-    whole = np.flatnonzero(np.isfinite(values).all(axis=0))
+    middles = np.arange(len(mark.median)) + 0.5
+    x, *values = _kept(panel, [middles], [mark.low, mark.first, mark.median, mark.third, mark.high])
     names = ("whislo", "q1", "med", "q3", "whishi")
-    ax.bxp(
-        [dict(zip(names, values[:, place].tolist(), strict=True)) for place in whole],
-        positions=(whole + 0.5).tolist(),
-        widths=0.6,
-        showfliers=False,
-        patch_artist=True,
-        boxprops=_fill("box"),
-        medianprops={"color": "black", "linewidth": 1.6},
-        manage_ticks=False,
-        zorder=options["zorder"],
-    )
-    return whole.size > 0
+    stats = [dict(zip(names, each, strict=True)) for each in np.transpose(values).tolist()]
+    line = {"color": "black", "linewidth": 1.6}
+    look = {"patch_artist": True, "boxprops": _fill("box"), "medianprops": line, "zorder": options["zorder"]}
+    ax.bxp(stats, positions=x.tolist(), widths=0.6, showfliers=False, manage_ticks=False, **look)
+    return x.size > 0
 
 
 def _cursor(ax: Any, mark: Cursor, panel: Panel, options: dict[str, Any]) -> bool:
@@ -505,9 +469,8 @@ def _stack(ax: Any, stack: Stack) -> None:
             letters = max(_LONGEST_TICK, int(_room(ax)[0] / _LETTER))
             made = _write(ax, "", (stack.axis.low, place - 0.25), (0, 2), va="bottom")
             made.set_text(shortened(name, letters))
-    ax.set_yticks(range(len(stack.names)), labels=["" if above else name for name in map(shortened, stack.names)])
-    for label in ax.get_yticklabels():
-        label.set_parse_math(False)
+    names = ["" if above else shortened(name) for name in stack.names]
+    ax.set_yticks(range(len(names)), labels=names, parse_math=False)
     ax.tick_params(axis="y", length=0)
     ax.set_ylim(max(1, len(stack.names)) - 0.5, -0.8 if above else -0.5)
     if not order:
@@ -542,8 +505,7 @@ def _heatmap(ax: Any, heatmap: Heatmap) -> None:
     for axis, turn in ((ax.xaxis, 90 if any(len(name) > 5 for name in names) else 0), (ax.yaxis, 0)):
         axis.set_ticks(places, labels=[names[each] for each in places], parse_math=False, rotation=turn, fontsize=size)
     ax.tick_params(length=0)
-    bar = ax.figure.colorbar(image, ax=ax, shrink=0.7, ticks=(-1, -0.5, 0, 0.5, 1))
-    bar.ax.tick_params(labelsize="small")
+    _scale(ax, image)
     return None
 
 
@@ -601,41 +563,38 @@ def _entries(chart: Chart) -> list[_Entry]:
     return found
 
 
-def _handles(entries: Sequence[_Entry]) -> tuple[list[Any], list[str]]:
-    """Samples of marks and what they mean."""
-    return [_sample(kind, look) for _, kind, look in entries], [shortened(label) for label, _, _ in entries]
-
-
 def _sample(kind: str, look: Look) -> Any:
+    """A mark as a legend shows it."""
     patch: Any = import_module("matplotlib.patches").Patch
     line: Any = import_module("matplotlib.lines").Line2D
     if kind == "area":
         return patch(**_fill(look))
     if kind == "band":
         return patch(facecolor=_stroke(look)["color"], alpha=0.3, linewidth=0)
-    if kind == "points":
-        return line([], [], **_marker(look), markersize=4)
     if kind == "whiskers":
         return line([], [], color="black", linestyle="none", marker="|", markersize=9, markeredgewidth=1.2)
-    marked = {"marker": _marker(look)["marker"], "markersize": 4.5} if kind == "marked" else {}
-    return line([], [], **_stroke(look), **marked)
+    if kind == "stroke":
+        return line([], [], **_stroke(look))
+    return line([], [], **{**_marked(look), **({"linestyle": "none"} if kind == "points" else {})})
 
 
-def _columns(entries: Sequence[_Entry], width: float) -> tuple[int, int]:
-    """Columns and rows of a legend as wide as this."""
-    longest = max((len(shortened(label)) for label, _, _ in entries), default=0)
-    most = max(1, int(width / (longest * _LETTER + 0.55)))
-    rows = math.ceil(len(entries) / most)
-    return math.ceil(len(entries) / max(1, rows)), rows
+def _columns(entries: Sequence[_Entry], width: float) -> int:
+    """As many columns of a legend as there is room for."""
+    sizes = [len(shortened(label)) * _LETTER + 0.6 for label, _, _ in entries]
+    rows = 1
+    while rows < len(sizes) and sum(max(sizes[at : at + rows]) for at in range(0, len(sizes), rows)) > width:
+        rows += 1
+    return max(1, math.ceil(len(sizes) / rows))
 
 
 def _legend_height(entries: Sequence[_Entry], width: float) -> float:
-    return _columns(entries, width)[1] * _ROW + 0.1 if entries else 0.0
+    return math.ceil(len(entries) / _columns(entries, width)) * _ROW + 0.1
 
 
-def _add_legend(part: Any, entries: Sequence[_Entry], width: float) -> None:
+def _add_legend(place: Any, entries: Sequence[_Entry], columns: int, **options: Any) -> None:
     if entries:
-        legend(part, *_handles(entries), columns=_columns(entries, width)[0])
+        names = [shortened(label) for label, _, _ in entries]
+        legend(place, [_sample(kind, look) for _, kind, look in entries], names, columns=columns, **options)
 
 
 def new_figure(**options: Any) -> Any:
@@ -682,7 +641,7 @@ def save(figure: Any, path: str | os.PathLike[str], *, force: bool = False, dpi:
 
 
 def rendered(figure: Any, kind: str, dpi: int = 200) -> bytes:
-    """A figure as the bytes of a file; the same figure gives the same bytes."""
+    """A figure as the bytes of a file; figures that are made alike give the same bytes."""
     buffer = io.BytesIO()
     # Without dates and random names.
     metadata = {"svg": {"Date": None}, "pdf": {"CreationDate": None}}.get(kind)
@@ -693,7 +652,7 @@ def rendered(figure: Any, kind: str, dpi: int = 200) -> bytes:
 
 
 @contextlib.contextmanager
-def _missing_glyphs_ignored() -> Iterator[None]:
+def _missing_glyphs_ignored() -> Generator[None]:
     """A box is shown instead."""
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="Glyph .* missing from")

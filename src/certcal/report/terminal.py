@@ -80,7 +80,6 @@ def make_console(file: IO[str], width: int | None = None, *, plain: bool = False
         width=width,
         height=None if width is None else 25,  # with only one of both, dumb terminals are taken to have 80 columns
         color_system=None if plain else "auto",
-        force_terminal=False if plain else None,
         force_jupyter=False,
         highlight=False,
         markup=False,
@@ -183,9 +182,11 @@ class _Page:
         known = [name for name in document.ABOUT if name in report.about]
         parts += self.dim("; ".join(f"{name}: {report.about[name]}" for name in dict.fromkeys([*known, *report.about])))
         sections = [document.Section("", report.headline)]
-        sections += [section for section in report.sections if self.full or section.brief]
         if self.full:
-            sections += [*report.appendix, *([_origin(report.provenance)] if report.provenance is not None else [])]
+            origin = [_origin(report.provenance)] if report.provenance is not None else []
+            sections += [*report.sections, *report.appendix, *origin]
+        else:  # tables of the appendix that are short enough for a terminal come first: numbers before pictures
+            sections += [section for section in (*report.appendix, *report.sections) if section.brief]
         for section in sections:
             if blocks := self.blocks(section.blocks, section.title):
                 parts += [_BLANK, *self.bold(section.title), *blocks]
@@ -231,7 +232,7 @@ class _Page:
                 drawn = self.blocks(block.charts, title)
                 return [*drawn, *self.dim(block.note)] if drawn else []
             case document.Beside():
-                return self.blocks((block.chart, *block.blocks), title)
+                return self.blocks((block.chart, *(block.blocks if self.full else ())), title)
             case document.Choice():
                 chosen = self.blocks(block.frames[block.start], title)
                 return [*self.bold(f"{block.label}: {block.names[block.start]}"), *chosen] if chosen else []
@@ -288,9 +289,8 @@ class _Page:
             grid.add_column(Text(text), width=size, justify="right", vertical="bottom", overflow="fold")
         for name, (_, length, mark, _), texts in zip(names[1:], bars.rows, rows[1:], strict=True):
             bar = _bar(length, mark, room, self.signs)
-            grid.add_row(
-                Text(self.clipped(name, named)), bar, *map(Text, texts[: len(sizes)]), style="" if bar else "dim"
-            )
+            shown = map(Text, (self.clipped(name, named), *texts[: len(sizes)]))
+            grid.add_row(next(shown), bar, *shown, style="" if bar else "dim")
         grid.add_row("", _scale(room), style="dim")
         return [grid, *self.left_out(bars.head[2 + len(sizes) :]), *self.dim(bars.note)]
 

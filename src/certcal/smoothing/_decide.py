@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from certcal._checks import InputError, failure_probability, positive, same_length, to_numpy, whole_number
-from certcal.smoothing._decisions import Decisions, Setting
+from certcal.smoothing._decisions import Decisions, DecisionSetting
 from certcal.smoothing._sequential import UNDECIDED, looks, verdicts
 
 if TYPE_CHECKING:
@@ -137,12 +137,12 @@ def _setting(
     seed: int,
     noise: str,
     block: int,
-) -> Setting:
+) -> DecisionSetting:
     """The arguments, checked."""
     if radius != 0:
         radius = positive(radius, "radius")
     alpha = failure_probability(alpha, "alpha")
-    return Setting(
+    return DecisionSetting(
         radius=float(radius),
         sigma=positive(sigma, "sigma"),
         noise=noise,

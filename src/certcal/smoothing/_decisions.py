@@ -32,7 +32,7 @@ _KEY = b"certcal"
 
 
 @dataclass(frozen=True)
-class Setting:
+class DecisionSetting:
     """How decisions were reached.
 
     Attributes
@@ -77,7 +77,7 @@ class Decisions:
         Counting draws used, those for the class, and those without a valid output (which count against it).
     """
 
-    setting: Setting
+    setting: DecisionSetting
     index: NDArray[np.int64]
     label: NDArray[np.int64]
     predicted: NDArray[np.int64]
@@ -214,7 +214,7 @@ def _checked(file: Path, about: Any, columns: dict[str, Any]) -> Decisions:
     if top.take("format") != FORMAT or top.take("version") != VERSION:
         raise InputError(f"{file}: holds no decisions of version {VERSION}; decide anew with this version")
     part = top.part("setting")
-    setting: dict[str, Any] = {each.name: part.take(each.name) for each in fields(Setting)}
+    setting: dict[str, Any] = {each.name: part.take(each.name) for each in fields(DecisionSetting)}
     for name in ("sigma", "radius", "alpha", "alpha_below"):
         setting[name] = part.number(name, -1.0 if name == "radius" else 0.0)
     if setting["radius"] < 0:
@@ -237,7 +237,7 @@ def _checked(file: Path, about: Any, columns: dict[str, Any]) -> Decisions:
         (arrays["votes"] < 0) | (arrays["invalid"] < 0) | (arrays["votes"] + arrays["invalid"] > arrays["draws"])
     ):
         raise InputError(f"{file}: has more votes than draws; restore it or decide anew")
-    decisions = Decisions(Setting(**setting), verdict=np.array(columns["verdict"], dtype="<U9"), **arrays)
+    decisions = Decisions(DecisionSetting(**setting), verdict=np.array(columns["verdict"], dtype="<U9"), **arrays)
     _follow(file, decisions)
     return decisions
 

@@ -51,7 +51,7 @@ class BoundSettings(Settings):
         super().__post_init__()
         if self.perturb is not None and (self.lipschitz is not None or self.classwise):
             other = "lipschitz" if self.lipschitz is not None else "classwise"
-            raise InputError(f"perturb and {other} exclude each other", argument="perturb", remedy="leave one out")
+            raise InputError(f"it cannot be combined with {other}", argument="perturb", remedy="leave one out")
 
     @property
     def conventions(self) -> dict[str, Any]:

@@ -11,15 +11,8 @@ from certcal.report.figures._admm import admm_assignments, admm_constraints, adm
 from certcal.report.figures._bias import gradient_norm_boxes
 from certcal.report.figures._bounds import bound_terms
 from certcal.report.figures._canvas import BLUE, FORMATS, GREY, ORANGE, new_figure, save
-from certcal.report.figures._families import (
-    accuracy_panels,
-    certified_calibration_panels,
-    dominance_graphs,
-    p_a_panels,
-)
 from certcal.report.figures._radius import radius_curves
 from certcal.report.figures._reliability import reliability_diagram, reliability_panels, worst_case_diagram
-from certcal.report.figures._robustness import certified_accuracy_curves, pa_distribution
 from certcal.report.figures._sign_runs import sign_runs
 from certcal.report.figures._study import boxes, correlation_matrix, lines, scatter
 from certcal.report.figures._widths import interval_widths
@@ -29,22 +22,16 @@ __all__ = [
     "FORMATS",
     "GREY",
     "ORANGE",
-    "accuracy_panels",
     "admm_assignments",
     "admm_constraints",
     "admm_convergence",
     "bound_terms",
     "boxes",
-    "certified_accuracy_curves",
-    "certified_calibration_panels",
     "correlation_matrix",
-    "dominance_graphs",
     "gradient_norm_boxes",
     "interval_widths",
     "lines",
     "new_figure",
-    "p_a_panels",
-    "pa_distribution",
     "radius_curves",
     "reliability_diagram",
     "reliability_panels",

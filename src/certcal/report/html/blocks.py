@@ -41,30 +41,17 @@ _MOST_ASSUMPTIONS, _MOST_LETTERS = 2, 200
 
 
 class Writer:
-    """Writes blocks, and numbers what has to be told apart on a page.
-
-    Parameters
-    ----------
-    blocks
-        All of the page; the tables and charts that follow a choice start where that choice does.
-    """
+    """Writes blocks, and numbers what has to be told apart on a page."""
 
     def __init__(self, blocks: Iterable[Block]) -> None:
+        # Tables that follow a choice start where that choice does, wherever on the page it is.
         self._starts = {choice.key: choice.start for choice in _choices(blocks)}
         self._figures, self._tables = count(1), count(1)
         self._sliders: set[str] = set()
         self._level = 3
 
     def blocks(self, blocks: Sequence[Block], level: int | None = None) -> Raw:
-        """Blocks in their order; claims that follow each other stand side by side where there is room.
-
-        Parameters
-        ----------
-        blocks
-            What is written.
-        level
-            Of headings inside.
-        """
+        """Blocks in their order, with headings of a level; neighbouring claims stand side by side."""
         self._level = self._level if level is None else level
         made: list[Child] = []
         for is_claim, members in groupby(blocks, lambda block: isinstance(block, Claim)):
@@ -107,16 +94,16 @@ class Writer:
         relation = next((each for each in _RELATIONS if claim.value.startswith(each)), "")
         rests = claim.assumptions
         folded = len(rests) > _MOST_ASSUMPTIONS or sum(map(len, rests)) > _MOST_LETTERS
-        listed = element("ul", [element("li", shown(each, 600)) for each in rests], class_="listing")
-        parts = [
-            ("assumptions", listed if rests and folded else None),
-            ("terms", self._table(claim.terms) if claim.terms is not None else None),
-            ("settings", _facts(Facts(list(claim.settings.items()))) if claim.settings else None),
-        ]
-        names = [name for name, part in parts if part is not None]
+        listed = join(element("p", "Assumptions", class_="caption"), _listing(Listing(rests))) if rests else None
+        parts = {
+            "assumptions": listed if folded else None,
+            "terms": self._table(claim.terms) if claim.terms is not None else None,
+            "settings": _facts(Facts(list(claim.settings.items()), "Settings")) if claim.settings else None,
+        }
+        names = [name for name, part in parts.items() if part is not None]
         return element(
             "div",
-            element("p", element("span", shown(claim.kind, 40), class_=f"badge {kind}"), class_="kinds"),
+            element("p", element("span", shown(claim.kind, 24), class_=f"badge {kind}"), class_="kinds"),
             element(
                 "p",
                 element("span", relation.strip()) if relation else None,
@@ -128,8 +115,8 @@ class Writer:
             element("p", shown(claim.sentence, SENTENCE), class_="sentence"),
             element("p", shown(claim.probability, SENTENCE)) if claim.probability else None,
             note(shown(claim.meaning, SENTENCE)) if claim.meaning else None,
-            (element("p", "Assumptions", class_="caption"), listed) if rests and not folded else None,
-            details(_enumerated(names), [part for _, part in parts]) if names else None,
+            None if folded else listed,
+            details(_enumerated(names), parts.values()) if names else None,
             class_=f"card {kind}",
         )
 

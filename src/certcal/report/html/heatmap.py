@@ -20,7 +20,7 @@ from certcal.report.html.svg import WIDTHS, coordinate, picture
 _MOST_WRITTEN, _MOST_DRAWN = 20, 160
 _MOST_MEDIUM = 45
 _STEPS = 10
-_MARGIN, _GAP, _LABEL = 206, 15, 29
+_GAP, _LABEL = 15, 29
 _NUMBERED = re.compile(r"[\s_,]{0,9}\d{1,9}(\s*bins)?$")
 
 
@@ -104,28 +104,29 @@ def _table(
 def _picture(key: str, title: str, description: str, names: Sequence[str], values: Sequence[Sequence[float]]) -> Raw:
     count = len(values)
     size = "medium" if count <= _MOST_MEDIUM else "wide"
-    cell = (WIDTHS[size] - _MARGIN - 10) / count
     blocks = _blocks(names)
+    margin = round(22 + 7.2 * min(_LABEL, max(len(name) for name, _, _ in blocks)))
+    cell = (WIDTHS[size] - margin - 10) / count
     side = coordinate(count * cell)
-    borders = [coordinate(_MARGIN + stop * cell) for _, _, stop in blocks[:-1]]
+    borders = [coordinate(margin + stop * cell) for _, _, stop in blocks[:-1]]
     return picture(
         key,
         title,
         f"{clipped(description, 800)} The table below has every number.",
-        _labels(blocks, cell),
+        _labels(blocks, cell, margin),
         element(
             "g",
             [element("path", class_=f"cell {kind}", d=path) for kind, path in _runs(values).items()],
-            transform=f"translate({_MARGIN} {coordinate(_MARGIN + cell / 2)}) scale({cell:.5g})",
+            transform=f"translate({margin} {coordinate(margin + cell / 2)}) scale({cell:.5g})",
         ),
         element(
             "path",
             class_="border",
-            d="".join(f"M{place} {_MARGIN}v{side}M{_MARGIN} {place}h{side}" for place in borders),
+            d="".join(f"M{place} {margin}v{side}M{margin} {place}h{side}" for place in borders),
         ),
-        element("rect", x=_MARGIN, y=_MARGIN, width=side, height=side, class_="sensor", data_cells=key),
+        element("rect", x=margin, y=margin, width=side, height=side, class_="sensor", data_cells=key),
         width=WIDTHS[size],
-        height=_MARGIN + count * cell + 4,
+        height=margin + count * cell + 4,
         size=size,
     )
 
@@ -161,11 +162,11 @@ def _blocks(names: Sequence[str]) -> list[tuple[str, int, int]]:
     return found
 
 
-def _labels(blocks: Sequence[tuple[str, int, int]], cell: float) -> list[Raw]:
+def _labels(blocks: Sequence[tuple[str, int, int]], cell: float, margin: int) -> list[Raw]:
     """Names of the blocks to the left and above, moved apart where they would cover each other."""
-    middles = [_MARGIN + cell * (start + stop) / 2 for _, start, stop in blocks]
-    places = _apart(middles, _GAP, _MARGIN + 4, _MARGIN + cell * blocks[-1][2] - 4)
-    edge = _MARGIN - 2
+    middles = [margin + cell * (start + stop) / 2 for _, start, stop in blocks]
+    places = _apart(middles, _GAP, margin + 4, margin + cell * blocks[-1][2] - 4)
+    edge = margin - 2
     made: list[Raw] = []
     for (name, _, _), middle, place in zip(blocks, middles, places, strict=False):
         text = cut(name, _LABEL)

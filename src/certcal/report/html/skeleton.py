@@ -14,6 +14,7 @@ from typing import Any
 
 import certcal
 from certcal._html import Child, Raw, definition_list, element, join, table, visible
+from certcal._json import for_json
 from certcal.report.document import ABOUT, Report, Section, Verdict
 from certcal.report.html.blocks import Writer
 from certcal.report.html.markup import SENTENCE, clipped, details, note, scrolling, shown, unbroken
@@ -102,12 +103,12 @@ def _content(report: Report, missing: str) -> Raw:
     every = (Section("", report.headline), *report.sections, *report.appendix)
     writer = Writer(block for section in every for block in section.blocks)
     addresses = _addresses(report.sections)
-    contents = [(address, shown(each.title, 80)) for address, each in zip(addresses, report.sections, strict=True)]
+    contents = [(address, shown(each.title)) for address, each in zip(addresses, report.sections, strict=True)]
     contents += [("appendix", "Appendix")] * bool(report.appendix) + [("reproducibility", "Reproducibility")]
     return join(
         element(
             "header",
-            element("h1", shown(report.title, 400)),
+            element("h1", shown(report.title)),
             _verdict(report.verdict) if report.verdict is not None else None,
             class_="page-header",
         ),
@@ -267,7 +268,7 @@ def _kept(report: Report) -> tuple[str, str]:
 
 def _embedded(data: Mapping[str, Any]) -> str:
     """JSON that can stand inside a script element: no character of it means anything to HTML."""
-    text = json.dumps(data, allow_nan=False, separators=(",", ":"))
+    text = json.dumps(for_json(data), allow_nan=False, separators=(",", ":"))
     return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
 
 

@@ -35,8 +35,8 @@ from certcal.report.numbers import brief
 
 # Width of a picture by the size of its chart.
 WIDTHS = {"small": 320, "normal": 420, "medium": 660, "wide": 1000}
-# Width of a letter, as large as it is on a phone, and height of a line.
-LETTER, _LINE = 7.4, 14.0
+# Width of a letter, as large as it is on a phone, of a wide one, and height of a line.
+LETTER, _WIDEST, _LINE = 7.4, 8.4, 14.0
 # A series is a colour, a dash (of the style sheet) and a marker that belong together.
 _SERIES = ("blue", "orange", "green", "purple", "sky", "grey", "black", "olive")
 _MARKERS = ("circle", "square", "triangle", "diamond", "cross", "circle", "turned", "slab")
@@ -99,19 +99,7 @@ def coordinate(value: float) -> str:
 def picture(
     key: str, title: str, description: str, *marks: Child, height: float, width: float = 420, size: str = "normal"
 ) -> Raw:
-    """Marks as one picture with a name and a text that stands for it where it cannot be seen.
-
-    Parameters
-    ----------
-    key
-        Unique on the page; title and description are found by it.
-    title, description
-        What the picture is, and what it shows.
-    marks
-        Markup.
-    height, width, size
-        In units of the picture; "medium" and "wide" pictures keep their width on a phone.
-    """
+    """Marks as one picture with a name and a text that stands for it; the key is unique on the page."""
     return element(
         "svg",
         element("title", clipped(title), id=f"{key}-title"),
@@ -134,10 +122,12 @@ def panels_picture(key: str, title: str, description: str, panels: Sequence[Pane
     for panel in panels:
         signed = any(isinstance(mark, Words) and mark.look == "sign" for mark in panel.marks)
         top = bottom + 22 + 8 * signed + 20 * bool(panel.title)
-        height = panel.height * (0.8 if size == "small" else 1.0)
+        height = panel.height * (0.8 if size == "small" and panel.height > 100 else 1.0)
         frame = Frame(panel.x, panel.y, left, top, width - left - 16, height)
         drawn += [
-            _text(cut(panel.title, width / LETTER), left, top - 8 - 8 * signed, "total") if panel.title else None,
+            _text(cut(panel.title, (width - left) / _WIDEST), left, top - 8 - 8 * signed, "total")
+            if panel.title
+            else None,
             _axes(frame),
             [_mark(mark, frame, panel.marks) for mark in panel.marks],
         ]
@@ -189,7 +179,13 @@ def _axes(frame: Frame) -> Raw:
         _path("grid", (f"M{coordinate(frame.left)} {coordinate(frame.up(y))}H{right}" for y, _ in frame.y.ticks)),
         _path("axis", [f"M{coordinate(frame.left)} {coordinate(frame.bottom)}H{right}{ticks}"]),
         [_text(cut(text, 12), frame.left - 7, frame.up(place) + 4, "end") for place, text in frame.y.ticks],
-        _text(cut(frame.y.label, (frame.height + 24) / 6.2), 12, frame.top + frame.height / 2, "middle name", turn=True)
+        _text(
+            cut(frame.y.label, max(13, frame.height / _WIDEST)),
+            12,
+            frame.top + frame.height / 2,
+            "middle name",
+            turn=True,
+        )
         if frame.y.label
         else None,
     )
@@ -210,7 +206,7 @@ def _x_axis(frame: Frame) -> tuple[Raw, float]:
     ]
     if not frame.x.label:
         return join(texts), room
-    name = cut(frame.x.label, frame.width / 6.2)
+    name = cut(frame.x.label, frame.width / _WIDEST)
     return join(texts, _text(name, frame.left + frame.width / 2, frame.bottom + room + 17, "middle name")), room + 22
 
 
@@ -241,7 +237,7 @@ def _mark(mark: Mark, frame: Frame, beside: Sequence[Mark]) -> Child:
         case Points():
             return _points(mark, frame)
         case Whiskers():
-            return _whiskers(frame, mark.x, mark.low, mark.high)
+            return _segments(frame, zip(mark.x, mark.low, mark.x, mark.high, strict=True), "whisker")
         case Segments():
             return _segments(frame, mark.ends, _stroke(mark.look))
         case Words():
@@ -252,7 +248,7 @@ def _mark(mark: Mark, frame: Frame, beside: Sequence[Mark]) -> Child:
             return [
                 element(
                     "g",
-                    _whiskers(frame, [x], [frame.y.low], [frame.y.high], "cursor"),
+                    _segments(frame, [(x, frame.y.low, x, frame.y.high)], "cursor"),
                     data_of=mark.choice,
                     data_frame=place,
                     hidden=place != mark.start,
@@ -269,7 +265,9 @@ def _line(mark: Line, frame: Frame) -> Raw:
     for run in runs:
         (x, y), *rest = [(coordinate(x), coordinate(y)) for x, y in run]
         step = {"post": "H{0}V{1}", "pre": "V{1}H{0}"}.get(mark.steps, "L{0} {1}")
-        pieces += [f"M{x} {y}", *(step.format(*point) for point in rest)] if rest else []
+        start = f"M{coordinate(frame.left)} {y}H{x}" if mark.steps == "pre" and run is runs[0] else f"M{x} {y}"
+        end = f"H{coordinate(frame.left + frame.width)}" if mark.steps == "post" and run is runs[-1] else ""
+        pieces += [start, *(step.format(*point) for point in rest), end] if rest or mark.steps else []
     # A point between two gaps has no line, and would not be seen without a marker.
     marked = [point for run in runs for point in run if mark.markers or len(run) == 1]
     dots = (_marker(_shape(mark.look), x, y) for x, y in marked)
@@ -302,17 +300,6 @@ def _bars(frame: Frame, left: Values, right: Values, start: Values, end: Values,
     return _path(kind, pieces)
 
 
-def _whiskers(frame: Frame, x: Values, low: Values, high: Values, kind: str = "whisker") -> Raw:
-    return _path(
-        kind,
-        (
-            f"M{coordinate(frame.across(place))} {coordinate(frame.up(start))}V{coordinate(frame.up(end))}"
-            for place, start, end in zip(x, low, high, strict=True)
-            if all(map(math.isfinite, (place, start, end)))
-        ),
-    )
-
-
 def _segments(frame: Frame, ends: Iterable[tuple[float, float, float, float]], kind: str) -> Raw:
     return _path(
         kind,
@@ -329,7 +316,7 @@ def _boxes(mark: Boxes, frame: Frame) -> Raw:
     middles = [place + 0.5 for place in range(len(mark.median))]
     left, right = [middle - 0.3 for middle in middles], [middle + 0.3 for middle in middles]
     return join(
-        _whiskers(frame, middles, mark.low, mark.high),
+        _segments(frame, zip(middles, mark.low, middles, mark.high, strict=True), "whisker"),
         _bars(frame, left, right, mark.first, mark.third, "box"),
         _segments(frame, zip(left, mark.median, right, mark.median, strict=True), "median"),
     )
@@ -372,15 +359,11 @@ def _shades(values: Values) -> list[int]:
     ]
 
 
-def _kind_of_words(mark: Words) -> str:
-    return mark.look if mark.look in _WORDS else "label"
-
-
 def _words(mark: Words, frame: Frame) -> list[Raw]:
-    above = 6 if mark.look in ("sign", "idle") else -4
-    kind = f"middle {_kind_of_words(mark)}"
+    above, most = (6, 2) if mark.look in ("sign", "idle") else (-4, 20)
+    kind = f"middle {mark.look if mark.look in _WORDS else 'label'}"
     return [
-        _text(cut(text, 40), frame.across(x), frame.up(y) - above, kind)
+        _text(cut(text, most), frame.across(x), frame.up(y) - above, kind)
         for x, y, text in zip(mark.x, mark.y, mark.texts, strict=True)
         if text and math.isfinite(x) and math.isfinite(y)
     ]
@@ -395,6 +378,7 @@ def _beside(mark: Words, frame: Frame, marks: Sequence[Mark]) -> list[Raw]:
     marked = [each for each in marks if isinstance(each, Points) or (isinstance(each, Line) and each.markers)]
     taken = [(x - 4, y - 4, x + 4, y + 4) for each in marked for run in frame.runs(each.x, each.y) for x, y in run]
     made: list[Raw] = []
+    kind = mark.look if mark.look in _WORDS else "label"
     for value, height, full in zip(mark.x, mark.y, mark.texts, strict=True):
         if not (full and math.isfinite(value) and math.isfinite(height)):
             continue
@@ -407,7 +391,7 @@ def _beside(mark: Words, frame: Frame, marks: Sequence[Mark]) -> list[Raw]:
             inside = inside and frame.top - 6 < box[1] and box[3] < frame.bottom
             if inside and not any(_covers(box, other) for other in taken):
                 taken.append(box)
-                made.append(_text(text, x + dx, y + dy, f"{anchor} {_kind_of_words(mark)}".strip()))
+                made.append(_text(text, x + dx, y + dy, f"{anchor} {kind}".strip()))
                 break
     return made
 
@@ -428,7 +412,7 @@ def stack_picture(key: str, title: str, description: str, stack: Stack) -> Raw:
         y, start = top + place * line, 0.0
         said = cut(total, 24)
         marks += [
-            _text(cut(name, (width - 34) / LETTER - len(said)), 10, y + 14),
+            _text(cut(name, (width - 34) / _WIDEST - len(said)), 10, y + 14),
             _text(said, width - 14, y + 14, "end total"),
         ]
         for term, value in parts.items():

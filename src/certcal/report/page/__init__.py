@@ -16,11 +16,8 @@ from certcal.report.provenance import Provenance
 
 if TYPE_CHECKING:
     from certcal.report.results import (
-        AttackedResults,
         BoundedResults,
         CertifiedResults,
-        ComparedResults,
-        FamilyResults,
         MeasuredResults,
         StudiedResults,
     )
@@ -29,13 +26,7 @@ __all__ = ["Page", "Provenance", "page"]
 
 
 def page(
-    results: MeasuredResults
-    | BoundedResults
-    | CertifiedResults
-    | ComparedResults
-    | FamilyResults
-    | AttackedResults
-    | StudiedResults,
+    results: MeasuredResults | BoundedResults | CertifiedResults | StudiedResults,
     provenance: Provenance | None = None,
     *,
     title: str | None = None,
@@ -77,11 +68,8 @@ def page(
     Page('How calibrated are the confidences?')
     """
     from certcal.report.results import (
-        AttackedResults,
         BoundedResults,
         CertifiedResults,
-        ComparedResults,
-        FamilyResults,
         MeasuredResults,
         StudiedResults,
     )
@@ -94,18 +82,6 @@ def page(
         from certcal.report.page._bounds_page import bounds_page
 
         return bounds_page(results, provenance, title=title)
-    if isinstance(results, ComparedResults):
-        from certcal.report.page._comparison_page import comparison_page
-
-        return comparison_page(results, provenance, title=title)
-    if isinstance(results, FamilyResults):
-        from certcal.report.page._families_page import families_page
-
-        return families_page(results, provenance, title=title)
-    if isinstance(results, AttackedResults):
-        from certcal.report.page._attack_page import attack_page
-
-        return attack_page(results, provenance, title=title)
     if isinstance(results, StudiedResults):
         from certcal.report.page._study_page import study_page
 

@@ -11,6 +11,7 @@ from dataclasses import replace
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from certcal._checks import InputError
 from certcal.report.document import Report, verdict
 from certcal.report.provenance import Provenance
 
@@ -40,11 +41,13 @@ def report(
     """
     made: Report = import_module(result.view).view(result, **options)
     claims = result.claims()
+    if limit is not None and not (claims and hasattr(claims[0], "value")):
+        raise InputError("this answer has no number that a limit can be held against", argument="limit")
     return replace(
         made,
         title=made.title if title is None else title,
         about=dict(about or {}),
-        verdict=None if limit is None or not claims else verdict(claims[0], limit),
+        verdict=None if limit is None else verdict(claims[0], limit),
         provenance=Provenance.here(seeds=result.seeds) if provenance is None else provenance,
         data=made.data or result.to_dict(),
     )

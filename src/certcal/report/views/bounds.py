@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from certcal.claims import Bound, short_text
 from certcal.report.charts import MOST_SERIES, Chart, Stack, covering
-from certcal.report.document import Block, Claim, Column, Figures, Report, Section, Table, Text
+from certcal.report.document import Block, Claim, Column, Figures, Listing, Report, Section, Table
 from certcal.report.explained import CALIBRATION_ERROR
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ def view(found: Bounds) -> Report:
         "How large can the true calibration error be?",
         [bound_claim(first)],
         [Section("Bounds for the population", bound_blocks(found.bounds), brief=True)],
-        [],
+        [Section("Claims in full", [Listing([claim.sentence for claim in found.claims()])])],
         found.source,
         found.description,
         notes,
@@ -63,48 +63,29 @@ def bound_name(method: str) -> str:
 def bound_claim(bound: Bound, over: str = "in the population") -> Claim:
     """The claim of a bound, for a headline."""
     name = bound.name[:1].upper() + bound.name[1:]
-    return Claim.of(bound, f"{name}", over=over, meaning=CALIBRATION_ERROR)
+    over = "" if over in bound.name or "of the population" in bound.name else over
+    return Claim.of(bound, name, over=over, meaning=CALIBRATION_ERROR)
 
 
-def bound_blocks(bounds: Mapping[str, Bound], *, claims: bool = True) -> list[Block]:
-    """Bounds with what they assume, and bars of what the upper ones add up to.
+def bound_blocks(bounds: Mapping[str, Bound]) -> list[Block]:
+    """Bounds beside each other, bars of what the upper ones add up to, and the claims that follow the first.
 
     Parameters
     ----------
     bounds
-        By method, or by name.
-    claims
-        Whether every bound after the first is claimed on its own, with its probability and assumptions.
+        By method, or by name; the first one is the headline's.
     """
-    terms = list(dict.fromkeys(term for bound in bounds.values() for term in bound.terms))
-    columns = [Column("method"), Column("quantity", priority=9), Column("bound")]
-    columns += [Column(term, "bound", priority=place + 1) for place, term in enumerate(terms)]
-    rows = [
-        [
-            bound_name(method),
-            bound.name,
-            f"{'≤' if bound.side == 'upper' else '≥'} {bound.text}",
-            *(_term(bound, term) for term in terms),
+    made: list[Block] = []
+    if len(bounds) > 1:
+        rows = [
+            (bound_name(method), bound.name, f"{'≤' if bound.side == 'upper' else '≥'} {bound.text}")
+            for method, bound in bounds.items()
         ]
-        for method, bound in bounds.items()
-    ]
-    named = {bound_name(method): bound for method, bound in bounds.items()}
-    made: list[Block] = [Table(columns, rows, "Bounds and their terms", fit="split")]
-    pictures = terms_charts(named)
+        made.append(Table((Column("method"), Column("quantity"), Column("bound")), rows))
+    pictures = terms_charts({bound_name(method): bound for method, bound in bounds.items()})
     if pictures:
         made.append(Figures(pictures))
-    if claims:
-        made += [bound_claim(bound, f"({bound_name(method)})") for method, bound in list(bounds.items())[1:]]
-    else:
-        rest = list(bounds.values())[1:]
-        made += [Text(f"{each.sentence[:1].upper()}{each.sentence[1:]}") for each in rest]
-    return made
-
-
-def _term(bound: Bound, term: str) -> str:
-    from certcal.claims import round_outward
-
-    return round_outward(bound.terms[term], bound.side) if term in bound.terms else ""
+    return made + [bound_claim(bound) for bound in list(bounds.values())[1:]]
 
 
 def terms_charts(bounds: Mapping[str, Bound], title: str = "Terms of the bounds") -> list[Chart]:

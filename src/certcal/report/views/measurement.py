@@ -53,7 +53,7 @@ def view(found: Measurement) -> Report:
         Section("Reliability diagram", [_beside(diagram)], brief=True),
     ]
     if found.bounds:
-        blocks = bound_blocks({bound.name: bound for bound in found.bounds}, claims=False)
+        blocks = bound_blocks({bound.name: bound for bound in found.bounds})
         sections.append(Section("Bounds for the population", blocks, brief=True))
     if found.groups:
         sections.append(Section("Groups", _groups(found), brief=True))
@@ -67,6 +67,7 @@ def view(found: Measurement) -> Report:
         sections,
         [
             Section("Metrics", [_metrics(whole)], brief=True),
+            *([Section("Metrics per group", _group_intervals(found))] if _group_intervals(found) else []),
             Section("Definitions", [definitions]),
             Section("Claims in full", [Listing([claim.sentence for claim in found.claims()], 1000)]),
         ],
@@ -142,7 +143,7 @@ def _groups(found: Measurement) -> list[Block]:
     undrawn = len(found.groups) - len(drawn)
     note = f"Diagrams of the first {len(drawn)} of {len(found.groups):,} groups." if undrawn else ""
     quiet = [replace(each, bars=None) for each in figures]
-    return [_comparison(found), Figures(quiet, note), *_group_intervals(found)]
+    return [_comparison(found), Figures(quiet, note)]
 
 
 def _telling(found: Measurement) -> list[Estimate]:

@@ -10,22 +10,24 @@ from certcal.smoothing.robustness._average import (
     trivial_average_radius,
 )
 from certcal.smoothing.robustness._binomial import smallest_votes, vote_radii
+from certcal.smoothing.robustness._budgets import DEFAULT_BUDGETS, Budget, SettingTable
 from certcal.smoothing.robustness._calibration import CertifiedCalibration
 from certcal.smoothing.robustness._chance import Chance, chance
 from certcal.smoothing.robustness._compare import Compared, Comparison, compare
 from certcal.smoothing.robustness._distribution import ConvertedAccuracy, PaCurve, PaDistribution
 from certcal.smoothing.robustness._dominance import Dominance, Stretch, dominance, dominance_table
-from certcal.smoothing.robustness._families import Families, Family, compare_families
+from certcal.smoothing.robustness._families import FamilyComparison, RunFamily, compare_families
 from certcal.smoothing.robustness._graph import DominanceGraph
 from certcal.smoothing.robustness._points import PaPoints, from_curve
-from certcal.smoothing.robustness._settings import Setting, SettingTable
-from certcal.smoothing.robustness._votes import VoteRecord
+from certcal.smoothing.robustness._votes import VoteRecord, named
 
 __all__ = [
+    "DEFAULT_BUDGETS",
     "WARNING",
     "AccuracyCurve",
     "AverageCertifiedRadius",
     "BestCurve",
+    "Budget",
     "CertifiedCalibration",
     "Chance",
     "Compared",
@@ -33,12 +35,11 @@ __all__ = [
     "ConvertedAccuracy",
     "Dominance",
     "DominanceGraph",
-    "Families",
-    "Family",
+    "FamilyComparison",
     "PaCurve",
     "PaDistribution",
     "PaPoints",
-    "Setting",
+    "RunFamily",
     "SettingTable",
     "Stretch",
     "VoteRecord",
@@ -51,6 +52,7 @@ __all__ = [
     "dominance",
     "dominance_table",
     "from_curve",
+    "named",
     "smallest_votes",
     "trivial_average_radius",
     "vote_radii",

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from certcal._checks import InputError, failure_probability
-from certcal._html import element, table
 from certcal.claims import short_text
+from certcal.result import Result
 from certcal.smoothing.robustness._accuracy import (
     AccuracyCurve,
     BestCurve,
@@ -31,7 +31,6 @@ from certcal.smoothing.robustness._votes import VoteRecord, as_record
 
 QUANTILES = (0.1, 0.25, 0.5, 0.75, 0.9)
 _MOST_RADII = 12
-_MOST_TOLD = 20
 
 
 @dataclass(frozen=True, eq=False)
@@ -87,9 +86,9 @@ class Compared:
         }
 
 
-@dataclass(frozen=True, eq=False)
-class Comparison:
-    """Runs and logs beside each other.
+@dataclass(frozen=True, eq=False, repr=False)
+class Comparison(Result):
+    """Runs and logs beside each other. Made by :func:`certcal.compare`.
 
     Attributes
     ----------
@@ -101,6 +100,8 @@ class Comparison:
         One verdict per pair.
     notes
         What limits the comparison.
+    origins
+        File or folder of each run; empty for runs that were in memory.
 
     Examples
     --------
@@ -111,36 +112,61 @@ class Comparison:
     ([('0.5000', '0.5000'), ('1.0000', '0.0000')], (('even',), ('trivial',)), 'neither')
     """
 
+    view: ClassVar[str] = "certcal.report.views.comparison"
+
     runs: tuple[Compared, ...]
     best: BestCurve
     dominance: tuple[Dominance, ...]
     notes: tuple[str, ...] = ()
+    origins: tuple[str, ...] = ()
 
-    def _repr_html_(self) -> str:
-        shown = range(len(self.best.at)) if len(self.best.at) <= _MOST_RADII else range(_MOST_RADII)
-        header = ["run", "sigma", "samples", "abstained", *(short_text(self.best.at[i], "lower") for i in shown)]
-        rows = [
-            (run.name, f"{run.sigma:g}", f"{run.n:,}", f"{run.n_abstained:,}", *(run.curve.texts[i] for i in shown))
-            for run in self.runs
-        ]
-        rest = len(self.best.at) - len(shown)
-        caption = f"Certified accuracy, at least, by radius{f' ({rest} more radii are not shown)' if rest else ''}"
-        told = [*(pair.sentence for pair in self.dominance), *self.notes]
-        more = len(told) - _MOST_TOLD
-        told = [*told[:_MOST_TOLD], f"… and {more} more"] if more > 0 else told
-        listed = element("ul", [element("li", sentence) for sentence in told]) if told else None
-        return element("div", table(header, rows, caption, numeric=range(1, len(header))), listed)
+    def __repr__(self) -> str:
+        return f"<Comparison of {', '.join(run.name for run in self.runs)} at {counted_radii(self.best.at)}>"
+
+    @property
+    def sources(self) -> Sequence[str]:
+        """Files and folders that were read."""
+        return tuple(filter(None, self.origins))
+
+    def origin(self, place: int) -> str:
+        """File or folder of a run by its place; empty when it was in memory."""
+        return self.origins[place] if self.origins else ""
+
+    def claims(self) -> Sequence[Dominance]:
+        """Every verdict."""
+        return self.dominance
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON."""
         return {
+            "runs": [{"source": self.origin(i)} | run.to_dict() for i, run in enumerate(self.runs)],
             "type": "comparison",
             "at": list(self.best.at),
-            "runs": [run.to_dict() for run in self.runs],
             "best": self.best.to_dict(),
             "dominance": [pair.to_dict() for pair in self.dominance],
             "notes": list(self.notes),
         }
+
+    def columns(self) -> Mapping[str, Sequence[Any]]:
+        """One line per run and radius, with all digits."""
+        lines = [(place, run, i) for place, run in enumerate(self.runs) for i in range(len(run.curve.at))]
+        return {
+            "run": [run.name for _, run, _ in lines],
+            "source": [self.origin(place) for place, _, _ in lines],
+            "sigma": [run.sigma for _, run, _ in lines],
+            "alpha": [run.alpha for _, run, _ in lines],
+            "radius": [run.curve.at[i] for _, run, i in lines],
+            "certified": [run.curve.certified[i] for _, run, i in lines],
+            "n": [run.curve.n for _, run, _ in lines],
+            "value": [run.curve.values[i] for _, run, i in lines],
+            "text": [run.curve.texts[i] for _, run, i in lines],
+            "certified_as_printed": [run.printed.certified[i] for _, run, i in lines],
+        }
+
+
+def counted_radii(at: Sequence[float]) -> str:
+    """So many radii."""
+    return f"{len(at):,} {'radius' if len(at) == 1 else 'radii'}"
 
 
 def compare(sources: Any, at: Any = None, *, alpha: float = 0.001) -> Comparison:

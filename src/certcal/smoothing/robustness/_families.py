@@ -2,27 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from itertools import combinations, pairwise
-from typing import Any, NamedTuple, cast
+from typing import Any, ClassVar, NamedTuple, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from certcal._checks import InputError, failure_probability
-from certcal._html import element, table
-from certcal.claims import short_text
+from certcal.result import Result
 from certcal.smoothing._counts import Counts
 from certcal.smoothing.robustness._accuracy import AccuracyCurve, BestCurve, best_accuracy
+from certcal.smoothing.robustness._budgets import DEFAULT_BUDGETS, SettingTable, check_settings, setting_tables
 from certcal.smoothing.robustness._calibration import CertifiedCalibration, certified_calibration, default_radii
 from certcal.smoothing.robustness._chance import Chance, chance
 from certcal.smoothing.robustness._compare import Compared, common_setting, compared_runs, notes_of
 from certcal.smoothing.robustness._graph import DominanceGraph, graph_of_best, graph_of_shares
-from certcal.smoothing.robustness._settings import DEFAULT, SettingTable, check_settings, setting_tables
 from certcal.smoothing.robustness._votes import VoteRecord, as_record, named
 
 LEVEL = 0.05
+_WHERE = ("draws", "alpha", "radius", "p", "other")
+COLUMNS = ("family", "sigma", "quantity", "samples", *_WHERE, "value", "upper", "text")
+# Where the curve P(p_A >= p) is written.
+AT_P = (0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99, 1.0)
 _ONE_NETWORK = (
     "Every family has one network per sigma here: what another training of the same method would give is not in any of "
     "the statements."
@@ -35,7 +38,7 @@ _OTHER_DRAWS = (
 
 
 @dataclass(frozen=True, eq=False)
-class Family:
+class RunFamily:
     """One method at several noise levels.
 
     Attributes
@@ -62,9 +65,9 @@ class Family:
         return {"name": self.name, "runs": [run.to_dict() for run in self.runs], "best": self.best.to_dict()}
 
 
-@dataclass(frozen=True, eq=False)
-class Families:
-    """Families of runs beside each other. Made by :func:`compare_families`.
+@dataclass(frozen=True, eq=False, repr=False)
+class FamilyComparison(Result):
+    """Families of runs beside each other. Made by :func:`certcal.compare`.
 
     Attributes
     ----------
@@ -83,15 +86,20 @@ class Families:
         What is certified of confidences; of runs only, not of logs.
     notes
         What limits the comparison.
+    origins
+        File or folder of each run by the run's name, for those that were read from one.
     """
 
-    families: tuple[Family, ...]
+    view: ClassVar[str] = "certcal.report.views.families"
+
+    families: tuple[RunFamily, ...]
     at: tuple[float, ...]
     best: BestCurve
     settings: tuple[SettingTable, ...]
     graphs: tuple[DominanceGraph, ...]
     calibration: tuple[CertifiedCalibration, ...]
     notes: tuple[str, ...]
+    origins: Mapping[str, str] = field(default_factory=dict[str, str])
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -120,21 +128,31 @@ class Families:
         return tuple(sentence[:1].upper() + sentence[1:] for group in told for sentence in group if sentence)
 
     def __repr__(self) -> str:
-        return f"Families({', '.join(self.names)}; sigma {', '.join(f'{sigma:g}' for sigma in self.sigmas)})"
+        return f"<FamilyComparison of {', '.join(self.names)} at sigma {', '.join(f'{s:g}' for s in self.sigmas)}>"
 
-    def _repr_html_(self) -> str:
-        header = ["family", "sigma", "average radius", *(short_text(radius, "lower") for radius in self.at)]
-        rows = [
-            (name, f"{sigma:g}", f"{run.average.value:.4f}", *run.curve.texts)
-            for sigma in self.sigmas
-            for name, run in self.at_sigma(sigma)
-        ]
-        shown = table(header, rows, "Certified accuracy, at least, by radius", numeric=range(1, len(header)))
-        return element("div", shown, element("ul", [element("li", each) for each in (*self.sentences, *self.notes)]))
+    @property
+    def runs(self) -> tuple[tuple[str, str, Compared], ...]:
+        """Family, file or folder (empty when it was in memory), and run."""
+        return tuple(
+            (family.name, self.origins.get(run.name, ""), run) for family in self.families for run in family.runs
+        )
+
+    @property
+    def sources(self) -> Sequence[str]:
+        """Files and folders that were read."""
+        return tuple(dict.fromkeys(source for _, source, _ in self.runs if source))
+
+    def claims(self) -> Sequence[DominanceGraph]:
+        """Every graph."""
+        return self.graphs
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON."""
         return {
+            "sources": [
+                {"family": name, "sigma": run.sigma, "run": run.name, "source": source}
+                for name, source, run in self.runs
+            ],
             "type": "comparison of families",
             "at": list(self.at),
             "families": [family.to_dict() for family in self.families],
@@ -146,16 +164,54 @@ class Families:
             "notes": list(self.notes),
         }
 
+    def columns(self) -> Mapping[str, Sequence[Any]]:
+        """One line per number, with all digits: what it is, of whom, and where."""
+        rows = list(self._rows())
+        return {name: [row.get(name) for row in rows] for name in COLUMNS}
+
+    def _rows(self) -> Iterator[dict[str, Any]]:
+        for name, _, run in self.runs:
+            yield from _of_run(name, run)
+        for family in self.families:
+            for radius, value, text in zip(self.at, family.best.values, family.best.texts, strict=True):
+                best = {"quantity": "best_certified_accuracy", "samples": "all"}
+                yield {"family": family.name, **best, "radius": radius, "value": value, "text": text}
+        for table in self.settings:
+            for name, values in table.rows:
+                for i, radius in enumerate(values.at.tolist()):
+                    yield {
+                        "family": name,
+                        "sigma": table.sigma,
+                        "quantity": "converted_certified_accuracy",
+                        "samples": "all",
+                        **table.setting.to_dict(),
+                        "radius": radius,
+                        "p": float(values.p[i]),
+                        "value": float(values.lower[i]),
+                        "upper": float(values.upper[i]),
+                    }
+        for one in self.calibration:
+            yield from _of_calibration(one)
+        for graph in self.graphs:
+            where = {} if graph.sigma is None else {"sigma": graph.sigma}
+            for quantity, edges in (
+                ("better_than", graph.edges),
+                ("strictly_better_than", graph.strict_edges),
+                ("better_than_beyond_chance", graph.firm_edges),
+            ):
+                for better, worse in edges:
+                    yield {"family": better, **where, "quantity": quantity, "other": worse}
+
 
 def compare_families(
     sources: Mapping[str, Sequence[Any]],
     at: Any = None,
     *,
     alpha: float = 0.001,
-    settings: Sequence[Any] = DEFAULT,
+    settings: Sequence[Any] = DEFAULT_BUDGETS,
     calibration_at: Sequence[float] | None = None,
     level: float = LEVEL,
-) -> Families:
+) -> FamilyComparison:
     """Compare training methods, each by its runs at several noise levels, on the same samples.
 
     Parameters
@@ -195,7 +251,7 @@ def compare_families(
     families = tuple(_family(name, held) for name in dict.fromkeys(one.family for one in members))
     best = best_accuracy([_best_of(family, len(records[0])) for family in families])
     by_sigma = {sigma: [one for one in held if one.run.sigma == sigma] for sigma in sorted({r.sigma for r in runs})}
-    return Families(
+    return FamilyComparison(
         families,
         best.at,
         best,
@@ -273,19 +329,19 @@ def _labels(record: VoteRecord) -> dict[int, int]:
     return dict(zip(record.index.tolist(), record.label.tolist(), strict=True))
 
 
-def _family(name: str, held: Sequence[Held]) -> Family:
+def _family(name: str, held: Sequence[Held]) -> RunFamily:
     runs = tuple(one.run for one in held if one.family == name)
-    return Family(name, runs, best_accuracy([run.curve for run in runs]))
+    return RunFamily(name, runs, best_accuracy([run.curve for run in runs]))
 
 
-def _best_of(family: Family, n: int) -> AccuracyCurve:
+def _best_of(family: RunFamily, n: int) -> AccuracyCurve:
     """A family's best over σ as a curve of its own; all runs are about the same n samples."""
     counts = zip(*(run.curve.certified for run in family.runs), strict=True)
     return AccuracyCurve(family.name, family.best.at, tuple(max(several) for several in counts), n)
 
 
 def _graphs(
-    families: Sequence[Family], by_sigma: Mapping[float, Sequence[Held]], level: float
+    families: Sequence[RunFamily], by_sigma: Mapping[float, Sequence[Held]], level: float
 ) -> tuple[DominanceGraph, ...]:
     graphs: list[DominanceGraph] = []
     for several in by_sigma.values():
@@ -345,3 +401,31 @@ def _notes(runs: Sequence[Compared], records: Sequence[VoteRecord], members: Seq
             notes.append(_OTHER_DRAWS)
         notes.append(_ONE_NETWORK)
     return tuple(notes)
+
+
+def _of_run(name: str, run: Compared) -> Iterator[dict[str, Any]]:
+    about = {"family": name, "sigma": run.sigma, "samples": "all", "draws": run.draws[0], "alpha": run.alpha}
+    for radius, value, text in zip(run.curve.at, run.curve.values, run.curve.texts, strict=True):
+        yield {**about, "quantity": "certified_accuracy", "radius": radius, "value": value, "text": text}
+    printed = {"text": "as printed"} if run.average.as_printed else {}
+    yield {**about, "quantity": "average_certified_radius", "value": run.average.value, **printed}
+    lower, upper = run.distribution.survival(AT_P)
+    for p, low, high in zip(AT_P, lower.tolist(), upper.tolist(), strict=True):
+        yield {**about, "quantity": "share_with_p_a_at_least", "p": p, "value": low, "upper": high}
+
+
+def _of_calibration(one: CertifiedCalibration) -> Iterator[dict[str, Any]]:
+    about = {"family": one.family, "sigma": one.sigma, "alpha": one.alpha}
+    for radius, summary in zip(one.radii, one.summaries, strict=True):
+        here = {**about, "radius": radius}
+        yield {**here, "quantity": "certified_samples", "samples": "all", "value": summary.n_certified}
+        for metric in ("calibration_error", "brier_score"):
+            ranges = summary[metric]
+            for samples, worst in (("certified", ranges.worst), ("all", ranges.worst_all)):
+                if worst is not None:
+                    worded = {"quantity": f"certified_{metric}", "samples": samples, "text": worst.text}
+                    yield {**here, **worded, "value": worst.value}
+        skill = summary.skill
+        if skill.value == skill.value:  # not undefined
+            worded = {"quantity": "certified_skill", "samples": "certified", "text": skill.text}
+            yield {**here, **worded, "value": skill.value}

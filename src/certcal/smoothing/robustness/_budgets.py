@@ -11,16 +11,16 @@ from certcal.claims import short_text
 from certcal.smoothing.robustness._compare import Compared
 from certcal.smoothing.robustness._distribution import MOST_DRAWS, ConvertedAccuracy
 
-DEFAULT = ((100, 0.01), (1_000, 0.001), (100_000, 0.001))
+DEFAULT_BUDGETS = ((100, 0.01), (1_000, 0.001), (100_000, 0.001))
 
 
 @dataclass(frozen=True)
-class Setting:
+class Budget:
     """A budget and a level: draws per sample, and the probability that a sample's radius may fail.
 
     Examples
     --------
-    >>> Setting(100, 0.01).text
+    >>> Budget(100, 0.01).text
     'N = 100, alpha = 0.01'
     """
 
@@ -68,7 +68,7 @@ class SettingTable:
     ([0.6667, 0.3333], ((True, False),))
     """
 
-    setting: Setting
+    setting: Budget
     sigma: float
     rows: tuple[tuple[str, ConvertedAccuracy], ...]
     own_draws: tuple[int, ...] = ()
@@ -108,28 +108,28 @@ class SettingTable:
         }
 
 
-def check_settings(settings: Iterable[Any]) -> tuple[Setting, ...]:
+def check_settings(settings: Iterable[Any]) -> tuple[Budget, ...]:
     """Draws and levels, each once, in the order given.
 
     Parameters
     ----------
     settings
-        Pairs of draws and alpha, or Settings.
+        Pairs of draws and alpha, or Budgets.
     """
     if isinstance(settings, str) or not isinstance(settings, Iterable):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise InputError(f"settings is {settings!r}; pass pairs of draws and alpha such as [(1000, 0.001)]")
-    found: list[Setting] = []
+    found: list[Budget] = []
     for i, each in enumerate(settings):
-        pair: Any = (each.draws, each.alpha) if isinstance(each, Setting) else each
+        pair: Any = (each.draws, each.alpha) if isinstance(each, Budget) else each
         if not isinstance(pair, tuple | list) or len(cast("Sequence[Any]", pair)) != 2:
             raise InputError(f"settings[{i}] is {each!r}; pass pairs of draws and alpha such as (1000, 0.001)")
         draws = whole_number(pair[0], 1, MOST_DRAWS, f"settings[{i}] draws", "pass the number of draws per sample")
-        found.append(Setting(draws, failure_probability(pair[1], f"settings[{i}] alpha")))
+        found.append(Budget(draws, failure_probability(pair[1], f"settings[{i}] alpha")))
     return tuple(dict.fromkeys(found))
 
 
 def setting_tables(
-    runs: dict[float, Sequence[tuple[str, Compared]]], settings: Iterable[Any] = DEFAULT
+    runs: dict[float, Sequence[tuple[str, Compared]]], settings: Iterable[Any] = DEFAULT_BUDGETS
 ) -> tuple[SettingTable, ...]:
     """One table per setting and σ.
 

@@ -1,0 +1,117 @@
+"""Distributions of p_A as charts and texts: the share of samples whose true class gets at least a share p of votes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from statistics import NormalDist
+from typing import TYPE_CHECKING, NamedTuple
+
+from certcal.report.charts import Axis, Band, Chart, Line, Mark, Panel, Segments, Words, ticks, unit
+from certcal.report.numbers import number
+
+if TYPE_CHECKING:
+    from certcal.smoothing.robustness import PaDistribution
+
+P_A = (
+    "p_A is the probability that noise leaves the true class on top, estimated by its share of votes, and 0 where "
+    "another class was chosen."
+)
+QUANTILES, SHARES = (0.1, 0.25, 0.5, 0.75, 0.9), (0.5, 0.9, 0.99)
+# Probabilities that are marked on the scale of radii, where there is room.
+_MARKED = (0.5, 0.7, 0.9, 0.99, 0.999, 0.9999, 0.99999)
+# Of steps that no picture can tell apart, the last is drawn: this many places on an axis.
+_PLACES, _MOST_STEPS = 800, 100_000
+_APART = 0.1
+
+
+class PaLine(NamedTuple):
+    """One line of a chart: its look, its name, and the distribution."""
+
+    look: int
+    name: str
+    distribution: PaDistribution
+
+
+def p_a_chart(title: str, lines: Sequence[PaLine], *, draws: int | None = None, caption: str = "") -> Chart:
+    """The share of samples with p_A of at least p, from one half on, as falling staircases.
+
+    Parameters
+    ----------
+    title, caption
+        As for :class:`~certcal.report.charts.Chart`.
+    lines
+        What is drawn; where a log leaves votes open, a band shows between which curves the share lies.
+    draws
+        Draw by the radius that p stands for, sigma times the normal quantile of p, as far as so many draws reach; by p
+        itself when it is not given. All lines then have the same sigma.
+
+    Examples
+    --------
+    >>> from certcal.smoothing.robustness import PaDistribution, VoteRecord
+    >>> seen = PaDistribution.of(VoteRecord.of([100, 90, 55, 80], 100, [1, 1, 1, 0], sigma=1.0))
+    >>> made = p_a_chart("Votes", [PaLine(0, "run", seen)])
+    >>> made.panels[0].marks[0].y
+    [0.75, 0.75, 0.5, 0.25]
+    """
+    up = unit("share with p_A ≥ p")
+    if draws is None:
+        across, marks, scale = Axis(0.5, 1.0, ticks(0.5, 1), "p"), list[Mark](), _same
+    else:
+        across, marks, scale = _by_radius(lines[0].distribution.sigma, draws)
+    for line in lines:
+        marks += _staircase(line, across, scale)
+    said = " ".join(f"{line.name}: {_described(line.distribution)}." for line in lines)
+    return Chart(title, said, [Panel(across, up, marks, 240)], caption)
+
+
+def share_text(seen: PaDistribution, p: float) -> str:
+    """The share of samples with p_A of at least p; a range where a log leaves votes open.
+
+    Examples
+    --------
+    >>> from certcal.smoothing.robustness import PaDistribution, VoteRecord
+    >>> share_text(PaDistribution.of(VoteRecord.of([100, 90, 55], 100, [1, 1, 1], sigma=1.0)), 0.9)
+    '0.6667'
+    """
+    low, high = (number(float(each)) for each in seen.survival(p))
+    return low if low == high else f"{low} – {high}"
+
+
+def _same(p: float) -> float:
+    return p
+
+
+def _by_radius(sigma: float, draws: int) -> tuple[Axis, list[Mark], Callable[[float], float]]:
+    quantile = NormalDist().inv_cdf
+    end = sigma * quantile(1 - 0.5 / max(2, draws))  # one vote less than all lies well inside
+
+    def radius(p: float) -> float:
+        return sigma * quantile(p) if p < 1 else end
+
+    axis = Axis(0.0, end, ticks(0, end), "radius if p_A were known exactly")
+    kept: list[float] = []
+    for p in _MARKED:
+        if radius(p) < end and (not kept or axis.at(radius(p)) - axis.at(radius(kept[-1])) > _APART):
+            kept.append(p)
+    at = [radius(p) for p in kept]
+    marks: list[Mark] = [Segments([(x, 0.0, x, 1.0) for x in at], "lead")]
+    marks.append(Words(at, [1.0] * len(at), [f"{p:g}" for p in kept], "sign"))
+    return axis, marks, radius
+
+
+def _staircase(line: PaLine, across: Axis, scale: Callable[[float], float]) -> list[Mark]:
+    found = line.distribution.curve(_MOST_STEPS)
+    x = [scale(p) for p in found.p.tolist()]
+    places = [round(_PLACES * across.at(value)) for value in x]
+    kept = [step for step, place in enumerate(places) if step in (0, len(x) - 1) or place != places[step + 1]]
+    at, lower, upper = ([values[step] for step in kept] for values in (x, found.lower.tolist(), found.upper.tolist()))
+    marks: list[Mark] = []
+    if lower != upper:  # a share holds from the place before its own
+        twice = [value for value in at for _ in (0, 1)][1:-1]
+        ends = [[share for share in shares[1:] for _ in (0, 1)] for shares in (lower, upper)]
+        marks.append(Band(twice, ends[0], ends[1], line.look))
+    return [*marks, Line(at, lower, line.look, line.name, "pre", markers=False)]
+
+
+def _described(seen: PaDistribution) -> str:
+    return ", ".join(f"{share_text(seen, p)} with p_A of at least {p:g}" for p in SHARES)

@@ -1,0 +1,87 @@
+"""Two measurements, or two results of bounds, side by side: the words and the layout of a ChangeComparison."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from certcal.claims import Estimate
+from certcal.report.document import (
+    Cell,
+    Claim,
+    Column,
+    Report,
+    Section,
+    Strong,
+    Table,
+    kind_of,
+    relation_of,
+    text_of,
+)
+from certcal.report.names import label
+from certcal.report.numbers import interval, number
+from certcal.report.views.bounds import bound_name
+
+if TYPE_CHECKING:
+    from certcal.verbs.compare import Change, ChangeComparison
+
+_LIMITS = {
+    "estimates": "Differences of estimates, without a test of significance.",
+    "bounds": "Differences of bounds, which are no bounds on the difference.",
+}
+_INTERVALS = (
+    "In bold: the intervals do not overlap. For independent samples that is a cautious sign of a difference, one "
+    "number at a time."
+)
+_OVERLAP = {True: " The intervals overlap.", False: " The intervals do not overlap.", None: ""}
+
+
+def view(found: ChangeComparison) -> Report:
+    """The report of two results side by side."""
+    tested = any(row.overlap is not None for row in found.rows)
+    spread = [Column("interval", "interval", priority=1)] if tested else []
+    columns = [Column("metric" if found.kind == "estimates" else "method"), Column("bins", priority=2)]
+    columns += [
+        Column("old", "estimate"),
+        *spread,
+        Column("new", "estimate"),
+        *spread,
+        Column("difference", "estimate"),
+    ]
+    notes = [_INTERVALS if tested else _LIMITS[found.kind]]
+    if found.unmatched:
+        notes.append(f"Only in one of them: {', '.join(_label(found, name) for name in found.unmatched)}.")
+    return Report(
+        "What changed?",
+        [_headline(found)],
+        [Section("All numbers", [Table(columns, [_row(found, row, tested) for row in found.rows])], brief=True)],
+        [],
+        f"{found.old} → {found.new}",
+        notes=notes,
+    )
+
+
+def _label(found: ChangeComparison, name: str) -> str:
+    return label(name) if found.kind == "estimates" else bound_name(name)
+
+
+def _headline(found: ChangeComparison) -> Claim:
+    row = next((row for row in found.rows if row.name == "ece"), next(iter(found.rows), None))
+    if row is None:
+        return Claim("Estimate", "The two have no number in common.")
+    name = label(row.name).split(" (")[0] if found.kind == "estimates" else row.new.name
+    old, new = (f"{relation_of(each)} {text_of(each)}".strip() for each in (row.old, row.new))
+    sentence = f"{name[:1].upper()}{name[1:]} was {old} and is {new}: a difference of {_signed(row)}."
+    return Claim(kind_of(row.new), sentence, _signed(row), f"{_LIMITS[found.kind]}{_OVERLAP[row.overlap]}")
+
+
+def _signed(row: Change) -> str:
+    text = number(row.difference).replace("-", "−")
+    return f"+{text}" if row.difference > 0 else text
+
+
+def _row(found: ChangeComparison, row: Change, tested: bool) -> list[Cell]:
+    made: list[Cell] = [_label(found, row.name), str(row.old.settings.get("bins", ""))]
+    for each in (row.old, row.new):
+        made.append(text_of(each))
+        made += [interval(each) if isinstance(each, Estimate) else ""] if tested else []
+    return [*made, Strong(_signed(row)) if row.overlap is False else _signed(row)]
