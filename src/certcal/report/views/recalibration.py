@@ -69,7 +69,7 @@ def view(found: CertifiedRecalibration) -> Report:
     bins, closed = found.conventions["bins"], found.conventions["closed"]
     notes = [
         *found.notes,
-        f"The split is drawn with seed {found.conventions['seed']}. Clean numbers are estimates without a perturbation. "
+        f"The split is drawn with seed {found.conventions['seed']}. Clean numbers are estimates without an attack. "
         f"ECE has {bins} bins, closed on the {closed}. Certified numbers are over the certified held-out samples, and "
         "rounded in the safe direction.",
     ]
@@ -326,7 +326,8 @@ def front_chart(found: CertifiedRecalibration) -> Chart | None:
     said = _front_in_words(identity, chosen)
     caption = (
         "Lower is better under attack, further left is better without one. Certified scores are over certified "
-        f"samples{weighted}. {said} The dotted line is that step. The points count: the maps were not fitted to those samples."
+        f"samples{weighted}. {said} The dotted line is that step. The points count: the maps were not fitted to those "
+        "samples."
     )
     if found.method == "isotonic":
         caption += (
