@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import inspect
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, fields
 from difflib import get_close_matches
 from typing import Any, ClassVar, TypeVar, cast
@@ -27,7 +27,7 @@ class Spec:
     kind
         "whole", "number", "positive", "share" (between 0 and 1), "failure" (a probability of failing), "level" (of an
         interval), "size" (bytes), "distance" (above 0; on the command line also k/255), "box" (two numbers, or
-        "auto"), "flag", "word", "text" or "file".
+        "auto"), "flag", "word", "name" (a text without commas), "text" or "file".
     many
         Whether several values may be given.
     ordered
@@ -100,7 +100,7 @@ class Settings:
                 continue
             if spec.many:
                 values = (
-                    [value] if isinstance(value, str) or not isinstance(value, Sequence) else list(cast("Any", value))
+                    [value] if isinstance(value, str) or not isinstance(value, Iterable) else list(cast("Any", value))
                 )
                 value = tuple(_checked(each.name, one, spec) for one in values)
             else:
@@ -236,6 +236,7 @@ _KINDS: dict[str, Callable[[Any, Spec], Any]] = {
     "flag": _flag,
     "word": _word,
     "box": _box,
+    "name": lambda value, _: value,
     "text": lambda value, _: value,
     "file": lambda value, _: value,
 }

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from certcal import InputError
 from certcal.metrics import STUDY_BINS
-from certcal.study import Measurement, StudyTable
+from certcal.study import MeasuredColumn, StudyTable
 from certcal.study._battery import BINNED, UNBINNED
 from certcal.study._overview import overview
 
@@ -66,18 +66,18 @@ def test_columns_that_make_no_table_are_refused(columns, sentence):
 
 @given(st.sampled_from(["pre", "post"]), st.sampled_from(BINNED), st.integers(1, 10**6))
 def test_names_of_binned_measurements_say_what_they_are(stage, metric, bins):
-    assert Measurement.parse(f"{stage}_{metric}_{bins}") == Measurement(stage, metric, bins)
-    assert str(Measurement(stage, metric, bins)) == f"{stage}_{metric}_{bins}"
+    assert MeasuredColumn.parse(f"{stage}_{metric}_{bins}") == MeasuredColumn(stage, metric, bins)
+    assert str(MeasuredColumn(stage, metric, bins)) == f"{stage}_{metric}_{bins}"
 
 
 @pytest.mark.parametrize("metric", UNBINNED)
 def test_names_of_other_measurements_say_what_they_are(metric):
-    assert Measurement.parse(f"post_{metric}") == Measurement("post", metric)
+    assert MeasuredColumn.parse(f"post_{metric}") == MeasuredColumn("post", metric)
 
 
 @pytest.mark.parametrize("name", ["accuracy", "ece_15", "pre_ece", "pre_ece_x", "pre_", "mid_ece_15", "pre_nll_15", ""])
 def test_other_names_are_no_measurements(name):
-    assert Measurement.parse(name) is None
+    assert MeasuredColumn.parse(name) is None
 
 
 def test_columns_are_told_apart_by_their_names():

@@ -15,11 +15,10 @@ from certcal.report.results import (
     BoundedResults,
     CertifiedResults,
     MeasuredResults,
-    SearchedResults,
-    StudiedResults,
 )
+from certcal.result import Result
 
-Results: TypeAlias = MeasuredResults | CertifiedResults | BoundedResults | SearchedResults | StudiedResults
+Results: TypeAlias = MeasuredResults | CertifiedResults | BoundedResults | Result
 
 PAGE, INTERVALS = ".html", ".parquet"
 PICTURES = (".png", ".svg", ".pdf")
@@ -98,7 +97,10 @@ def write_outputs(
     """
     for path in paths:
         ending = path.suffix.lower()
-        if ending in (others or {}):
+        if isinstance(results, Result):
+            page = {"provenance": _provenance(results, sources), **page_options} if ending == PAGE else {}
+            results.save(path, force=force, **page)
+        elif ending in (others or {}):
             write_bytes(path, (others or {})[ending](), force=force)
         elif ending in PICTURES:
             _draw(results, path, force=force)
@@ -115,13 +117,18 @@ def announce(paths: Iterable[Path]) -> None:
         tell(f"wrote {path}")
 
 
-def _page(results: Any, sources: Iterable[str | Path], **page_options: Any) -> bytes:
+def _provenance(results: Any, sources: Iterable[str | Path]) -> Any:
     from certcal.cli._provenance import provenance
+
+    return provenance(results, sources)
+
+
+def _page(results: Any, sources: Iterable[str | Path], **page_options: Any) -> bytes:
     from certcal.report.page import page
 
     if isinstance(results, CertifiedResults) and results.review is not None:
         page_options["review"] = results.review
-    made = page(results, provenance(results, sources), **page_options)
+    made = page(results, _provenance(results, sources), **page_options)
     return made.html.encode(errors="backslashreplace")
 
 

@@ -14,7 +14,6 @@ from certcal.report.page import Provenance
 from certcal.report.results import (
     CertifiedResults,
     MeasuredResults,
-    StudiedResults,
 )
 
 Input = tuple[str, int, str]
@@ -47,8 +46,6 @@ def _seeds(results: Any) -> dict[str, int]:
         return {"bootstrap": results.conventions["seed"]}
     if isinstance(results, CertifiedResults) and "run" in results.about:
         return {"noise of the run": results.about["run"]["seed"]}
-    if isinstance(results, StudiedResults) and "seed" in results.review.settings:
-        return {"bootstrap over models": results.review.settings["seed"]}
     return {}
 
 

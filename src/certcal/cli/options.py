@@ -106,7 +106,7 @@ def _option(section: str, name: str, spec: Spec, default: Any) -> Callable[[Any]
         default=default,
         metavar=metavar if spec.kind != "word" else spec.metavar,
         help=text,
-        shell_complete=complete_metrics if name == "metrics" else None,
+        shell_complete=complete_metrics if name == "metrics" else complete_columns if spec.kind == "name" else None,
     )
 
 
@@ -120,7 +120,7 @@ def joined(spec: Spec, default: Any = ()) -> Callable[..., tuple[Any, ...] | Non
         if spec.ordered:
             return tuple(flat)  # pyright: ignore
         unique: list[Any] = list(dict.fromkeys(flat))  # pyright: ignore
-        return tuple(sorted(unique) if spec.kind in ("whole", "number", "positive", "distance") else unique)
+        return tuple(sorted(unique) if spec.kind in ("whole", "number", "positive", "distance") else unique) or default
 
     return join
 
@@ -147,8 +147,10 @@ class Typed(click.ParamType[Any]):
         if kind == "word" and text.lower() not in self.spec.choices:
             hint = nearest(text.lower(), self.spec.choices, f"there are {', '.join(self.spec.choices)}")
             self.fail(f"there is no {text!r}{hint}", param, ctx)
-        if kind in ("text", "file", "word"):
-            return text.lower() if kind == "word" else value
+        if kind == "name" and not text:
+            self.fail("a name is empty; put commas between names", param, ctx)
+        if kind in ("name", "text", "file", "word"):
+            return text.lower() if kind == "word" else text if kind == "name" else value
         if kind == "size":
             return self._size(value, param, ctx)
         if kind == "distance":

@@ -14,7 +14,6 @@ from certcal.report.figures._canvas import BLUE, FORMATS, GREY, ORANGE, new_figu
 from certcal.report.figures._radius import radius_curves
 from certcal.report.figures._reliability import reliability_diagram, reliability_panels, worst_case_diagram
 from certcal.report.figures._sign_runs import sign_runs
-from certcal.report.figures._study import boxes, correlation_matrix, lines, scatter
 from certcal.report.figures._widths import interval_widths
 
 __all__ = [
@@ -26,17 +25,13 @@ __all__ = [
     "admm_constraints",
     "admm_convergence",
     "bound_terms",
-    "boxes",
-    "correlation_matrix",
     "gradient_norm_boxes",
     "interval_widths",
-    "lines",
     "new_figure",
     "radius_curves",
     "reliability_diagram",
     "reliability_panels",
     "save",
-    "scatter",
     "sign_runs",
     "worst_case_diagram",
 ]

@@ -1,7 +1,7 @@
 """Pages that a colleague can read and a reviewer can check: one HTML file each, complete in itself.
 
-``page(results)`` makes one of what ``measure``, ``bound``, ``certify``, ``compare``, ``recalibrate``, ``attack`` or
-``study review`` found. All numbers on a page are texts that the claims themselves print, and the whole JSON is inside
+``page(results)`` makes one of what ``measure``, ``bound``, ``certify``, ``compare``, ``recalibrate`` or ``attack``
+found. All numbers on a page are texts that the claims themselves print, and the whole JSON is inside
 it.
 """
 
@@ -19,14 +19,13 @@ if TYPE_CHECKING:
         BoundedResults,
         CertifiedResults,
         MeasuredResults,
-        StudiedResults,
     )
 
 __all__ = ["Page", "Provenance", "page"]
 
 
 def page(
-    results: MeasuredResults | BoundedResults | CertifiedResults | StudiedResults,
+    results: MeasuredResults | BoundedResults | CertifiedResults,
     provenance: Provenance | None = None,
     *,
     title: str | None = None,
@@ -40,7 +39,7 @@ def page(
     ----------
     results
         Of measuring or bounding a table, of certifying or recalibrating a table of intervals or a run, of comparing
-        runs or families of them, of attacking a model, or of reviewing a population of models.
+        runs or families of them, or of attacking a model.
     provenance
         How the results came about; ``Provenance.here()`` knows date and versions.
     title
@@ -71,7 +70,6 @@ def page(
         BoundedResults,
         CertifiedResults,
         MeasuredResults,
-        StudiedResults,
     )
 
     if isinstance(results, MeasuredResults):
@@ -82,10 +80,6 @@ def page(
         from certcal.report.page._bounds_page import bounds_page
 
         return bounds_page(results, provenance, title=title)
-    if isinstance(results, StudiedResults):
-        from certcal.report.page._study_page import study_page
-
-        return study_page(results, provenance, title=title)
     if isinstance(results, CertifiedResults):  # pyright: ignore[reportUnnecessaryIsInstance]
         behind = results.review if review is None else review
         if behind is not None:

@@ -4,8 +4,6 @@ from certcal.report.results._bounded import BoundedResults
 from certcal.report.results._certified import CertifiedResults, Line, Method
 from certcal.report.results._json import BRACKETS, as_text, for_json
 from certcal.report.results._measured import MeasuredResults, Part
-from certcal.report.results._searched import SearchedResults
-from certcal.report.results._studied import StudiedResults, leading
 
 __all__ = [
     "BRACKETS",
@@ -15,9 +13,6 @@ __all__ = [
     "MeasuredResults",
     "Method",
     "Part",
-    "SearchedResults",
-    "StudiedResults",
     "as_text",
     "for_json",
-    "leading",
 ]

@@ -39,6 +39,8 @@ def report(
     options
         Of its view.
     """
+    if limit is not None and not result.limited:
+        raise InputError("this answer has no single number to hold against a limit", argument="limit")
     made: Report = import_module(result.view).view(result, **options)
     claims = result.claims()
     if limit is not None and not (claims and hasattr(claims[0], "value")):
