@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from certcal.report.page import page
 
 from certcal.cli import cli
 from certcal.cli._boundary import run
 from certcal.models import wrap
-from certcal.report.page import page
 from certcal.smoothing import Run, sample
 from tests.report.attacked import attack_result
 from tests.report.compared_families import rich

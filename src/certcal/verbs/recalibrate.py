@@ -517,6 +517,7 @@ def _of_certified(
 ) -> Recalibration:
     loaded = load_certified(given, columns, settings, progress)
     samples, weights, method = loaded.samples, _weights(loaded.samples, settings), settings.method
+    levels: list[float | None]
     levels, wanted = _levels(samples, settings)
     name = "isotonic" if method is None else method if isinstance(method, str) else type(method).__name__
     common: dict[str, Any] = {
@@ -537,7 +538,7 @@ def _of_certified(
     constant = tuple(float(c.mean()) if c.size else None for _, c in parts.worst)
     judging: dict[str, Any] = {each: getattr(settings, each) for each in ("bins", "closed", "delta")}
     judging["assumptions"] = (ORDER,)
-    maps = _maps(fit, parts, method, levels, weights)
+    maps: list[Any] = list(_maps(fit, parts, method, levels, weights))
     lines = [judge(rest, None, constant, name=IDENTITY, **judging)]
     for level, each in zip(levels, maps, strict=True):
         words = name if level is None else f"{name}, λ = {level:g}"

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import csv
+import io
 import json
 from dataclasses import replace
 
 import numpy as np
 import pytest
 
-from certcal import InputError
-from certcal.calibrators import CertifiedIsotonic, CertifiedSamples, TemperatureScaling, certified_path, recalibrate
+from certcal import InputError, recalibrate
+from certcal.calibrators import CertifiedIsotonic, CertifiedSamples, TemperatureScaling, certified_path
 from certcal.calibrators._points import Parts
 from certcal.claims import ORDER
 from certcal.smoothing import Counts
@@ -59,16 +61,16 @@ def test_no_sample_is_in_both_parts_and_the_numbers_are_said():
     np.testing.assert_array_equal(found.after.index, rest.index)
     assert (found.n_fit, found.n_held_out) == (180, 420)
     assert found.notes[0].startswith("Maps were fitted to 180 samples and judged on 420 others")
-    assert found.settings["fraction"] == 0.3
+    assert found.conventions["fraction"] == 0.3
 
 
 def test_lines_are_the_identity_and_each_tradeoff_once_ascending():
     found = recalibrate(made(), tradeoff=0.3, tradeoffs=[1, 0, 0.3, 0])
     assert [line.name for line in found.lines] == ["as it is", *(f"isotonic, λ = {k:g}" for k in (0, 0.3, 1))]
     assert found.chosen.tradeoff == 0.3
-    assert found.chosen.calibrator is found.calibrator
+    assert found.chosen.calibrator is found.map
     assert found.identity.calibrator is None
-    np.testing.assert_array_equal(found.after.lower, found.before.mapped(found.calibrator).lower)
+    np.testing.assert_array_equal(found.after.lower, found.before.mapped(found.map).lower)
 
 
 @pytest.mark.parametrize("method", ["isotonic", "temperature", "beta"])
@@ -114,7 +116,7 @@ def test_the_constant_of_the_gain_is_the_accuracy_of_the_certified_samples_of_th
 def test_bounds_that_are_looked_at_together_are_said_to_fail_each_on_its_own():
     assert "best of the 10 (maps times radii)" in recalibrate(made(columns=2), delta=0.1).notes[1]
     alone = recalibrate(made(), tradeoffs=[0.5])
-    assert len(alone.notes) == 1
+    assert not any("of its own" in note for note in alone.notes)
 
 
 def test_bounds_on_held_out_samples_assume_an_order_that_does_not_depend_on_outcomes():
@@ -130,8 +132,31 @@ def test_bounds_on_held_out_samples_assume_an_order_that_does_not_depend_on_outc
 def test_the_level_of_bounds_is_printed_rounded_up():
     found = recalibrate(made(), delta=0.05000004)
     assert "may fail with probability 0.0500001 of its own" in found.notes[1]
-    assert "except with probability 0.0500001 each" in found._repr_html_()
-    assert "each except with probability 0.0500001" in found.chosen.at[0].summary._repr_html_()
+    assert "may fail with probability 0.0500001 each" in " ".join(str(found).split())
+
+
+def test_csv_has_a_line_per_map_radius_and_claim():
+    found = recalibrate(made(columns=2, radii=[0.05, 0.1]), tradeoffs=(0, 1))
+    rows = list(csv.DictReader(io.StringIO(found.to_csv())))
+    chosen = [row for row in rows if row["chosen"] == "1"]
+    assert {row["map"] for row in chosen} == {"isotonic, λ = 0.5"}
+    (gain,) = [row for row in chosen if (row["radius"], row["claim"]) == ("0.1", "gain_over_constant")]
+    bound = found.chosen.at[1].gain
+    assert (float(gain["value"]), gain["text"], gain["sentence"]) == (bound.value, bound.text, bound.sentence)
+    assert {row["claim"] for row in rows if row["radius"] == ""} == {"brier_score", "ece", "auroc"}
+    assert len(rows) == len(found.lines) * (3 + 2 * (1 + len(list(found.chosen.at[0].summary.claims()))))
+
+
+def test_the_constant_is_the_best_one_of_the_fit_and_is_scored_on_the_others():
+    samples = made(columns=2, certified=np.random.default_rng(5).random((600, 2)) < 0.7)
+    found = recalibrate(samples, radius_weight=(1, 3))
+    fit, rest = samples.split()
+    shares = (0.25, 0.75)
+    constant = sum(w * np.mean(fit.correct[fit.certified[:, k]].astype(float)) for k, w in enumerate(shares))
+    worst = [np.mean((rest.correct[rest.certified[:, k]].astype(float) - constant) ** 2) for k in range(2)]
+    clean = np.mean((rest.correct.astype(float) - constant) ** 2)
+    assert found.constant.held_out == pytest.approx((clean, np.dot(shares, worst)), abs=1e-12)
+    assert found.constant.fitted == (None, None)
 
 
 def test_results_are_plain_values():
@@ -150,10 +175,9 @@ def test_without_clean_confidences_the_certified_score_alone_is_fitted():
     assert [line.tradeoff for line in found.lines] == [None, 1.0]
     assert found.front[1].fitted[0] is None
     assert found.front[1].held_out[0] is None
-    with pytest.raises(
-        InputError, match=r"tradeoff is 0.5, and confidences .* are not known; pass them, or tradeoff=1"
-    ):
-        recalibrate(made(confidence=False), tradeoff=0.5)
+    for options in ({"tradeoff": 0.5}, {"tradeoffs": [0.5, 1]}):
+        with pytest.raises(InputError, match=r"0.5 also fits .* not known; name their column, or give 1"):
+            recalibrate(made(confidence=False), **options)
 
 
 def test_nothing_certified_leaves_the_clean_map_and_no_gain():
@@ -163,7 +187,8 @@ def test_nothing_certified_leaves_the_clean_map_and_no_gain():
     assert found.chosen.at[0].gain is None
     assert found.chosen.at[0].summary.n_certified == 0
     assert found.front[1].fitted[1] is None
-    with pytest.raises(InputError, match="no sample to fit to is certified"):
+    assert found.constant is None
+    with pytest.raises(InputError, match="no sample is certified at radius 1"):
         recalibrate(samples, tradeoff=0.5)
 
 
@@ -192,20 +217,25 @@ def test_few_samples_one_class_and_intervals_that_say_nothing_are_fitted_and_not
     nothing = CertifiedSamples.from_intervals(np.zeros(40), np.ones(40), np.arange(40) % 2, z)
     wide = recalibrate(nothing, method=method, tradeoff=1)
     assert "Every certified interval of the fit is [0, 1]" in " ".join(wide.notes)
-    assert np.ptp(wide.calibrator.transform([0, 0.5, 1])) < 1e-9
+    assert np.ptp(wide.map.transform([0, 0.5, 1])) < 1e-9
     assert json.dumps(wide.to_dict())
 
 
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"method": "spline"}, "method is 'spline'; pass one of 'isotonic', 'temperature', 'beta'"),
-        ({"tradeoff": 2}, "tradeoff is 2; pass a number from 0"),
-        ({"tradeoffs": [0.1, "x"]}, "tradeoff is 'x'"),
-        ({"fraction": 1.0}, "fraction is 1.0; pass the share"),
-        ({"seed": -1}, "seed is -1"),
-        ({"delta": 0}, "delta is 0"),
-        ({"radius_weight": [1, 1]}, "lengths differ: radii has 1, radius_weight has 2; pass one entry per radius"),
+        ({"method": "spline"}, "method: 'spline' is not one of"),
+        ({"method": "platt"}, "method: platt is for a table of predictions; choose one of isotonic, temperature, beta"),
+        ({"tradeoff": 2}, "tradeoff: 2 is not"),
+        ({"tradeoffs": [0.1, "x"]}, "tradeoffs: 'x' is not a number"),
+        ({"fraction": 1.0}, "fraction: 1 is not between 0 and 1"),
+        ({"seed": -1}, "seed: -1 is not"),
+        ({"delta": 0}, "delta: 0 is not between 0 and 1"),
+        ({"radius_weight": [1, 1]}, r"radius_weight: 2 weights for 1 radii \(1\); give one for each"),
+        ({"radius_weight": [0]}, "radius_weight: all weights are 0"),
+        ({"radii": [0.5]}, "radii: it is for a run or a table of intervals, and arrays is certified already"),
+        ({"map_bins": 4}, "map_bins: it is for a table of predictions"),
+        ({"columns": {"weight": "w"}}, "weight: it is for a table of predictions"),
     ],
 )
 def test_bad_arguments_are_refused_in_one_sentence(options, message):
@@ -213,12 +243,10 @@ def test_bad_arguments_are_refused_in_one_sentence(options, message):
         recalibrate(made(20), **options)
 
 
-def test_something_else_than_certified_samples_is_refused_with_a_remedy():
-    with pytest.raises(InputError, match=r"samples is a str; pass CertifiedSamples.from_run\(run, radii\)"):
-        recalibrate("run")
+def test_something_else_than_runs_and_maps_is_refused_with_a_remedy():
     with pytest.raises(InputError, match="run is a str; pass what open_run of "):
         CertifiedSamples.from_run("run", [0.5])
-    with pytest.raises(InputError, match="calibrator is a TemperatureScaling, which is no map of confidences"):
+    with pytest.raises(InputError, match="calibrator is a TemperatureScaling, which has no predict and intervals"):
         made(20).mapped(TemperatureScaling())
 
 
@@ -230,8 +258,7 @@ def test_one_number_will_do_where_several_may_be_given():
 def test_the_name_of_a_recalibration_is_short():
     found = recalibrate(made(40), tradeoffs=[])
     assert repr(found) == (
-        f"Recalibration(source='arrays', method='isotonic', tradeoff=0.5, radii={', '.join(found.radii)}, n_fit=20, "
-        "n_held_out=20)"
+        "<CertifiedRecalibration of arrays: CertifiedIsotonic(tradeoff=0.5), fitted to 20, judged on 20>"
     )
     assert repr(found.chosen).startswith("Judged(name='isotonic, λ = 0.5', calibrator=CertifiedIsotonic(), radii=")
 
