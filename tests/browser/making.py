@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from certcal.report.page import page
 
 from certcal.cli import cli
 from certcal.cli._boundary import run
@@ -77,9 +76,9 @@ def make(folder: Path) -> dict[str, Path]:
     gallery().save(made[GALLERY])
     gallery(HOSTILE).save(made[HOSTILE_GALLERY])
     attack_result(source=HOSTILE).save(made[ATTACK])
-    page(recalibrated_run(source=HOSTILE)).save(made[RECALIBRATION])
+    recalibrated_run(source=HOSTILE).save(made[RECALIBRATION])
     studied(source=HOSTILE).save(made[STUDY])
-    page(rich()).save(made[FAMILIES])
+    rich().save(made[FAMILIES])
     report(made["table"], table, "--bootstrap", 0)
     report(made["groups"], table, "--by", "hospital", "--bootstrap", 20)
     report(made["intervals"], intervals, "--by", "group")
