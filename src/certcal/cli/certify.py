@@ -55,7 +55,6 @@ def certify(
 
     path = existing(source, "run or table")
     columns = {**taken(options, ROLES), "radius": radius_column}
-    options["radii"] = options["radii"] or None
     settings = collected(CertifySettings, options)
     if not path.is_dir():
         output.endings = DRAWN
