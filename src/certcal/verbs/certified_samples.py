@@ -189,9 +189,9 @@ def _kind(table: Table, given: Mapping[str, Any]) -> str:
     if not scores and {"lower", "upper", "certified"} & set(given):
         return "intervals"
     if "model" in names and not {"confidence", *scores} & set(given):
-        from certcal.study import Measurement
+        from certcal.study import MeasuredColumn
 
-        if any(Measurement.parse(name) for name in table.names):
+        if any(MeasuredColumn.parse(name) for name in table.names):
             raise InputError(f"{table.path}: the table of a study holds no confidences; give a run or a table of them")
     return "predictions"
 
