@@ -77,9 +77,7 @@ def test_maps_of_scores_need_scores(method):
 def test_bins_of_the_map_reach_it_and_are_for_binned_maps_only():
     fitted = fit_predictions(SCORES, "histogram", map_bins=4)
     assert fitted.get_params()["bins"] == 4
-    with pytest.raises(
-        InputError, match="map_bins: it is for the methods histogram and equal-mass"
-    ):
+    with pytest.raises(InputError, match="map_bins: it is for the methods histogram and equal-mass"):
         fit_predictions(SCORES, "platt", map_bins=4)
 
 

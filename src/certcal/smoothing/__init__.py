@@ -16,6 +16,7 @@ from certcal.smoothing._run import Run, State, open_run
 from certcal.smoothing._sample import sample
 from certcal.smoothing._sampler import Sampler, SamplingError, Selection, Tally
 from certcal.smoothing._telling import TellingSample
+from certcal.smoothing._usable import usable_counts
 from certcal.smoothing._widths import Widths
 
 __all__ = [
@@ -47,4 +48,5 @@ __all__ = [
     "review",
     "robustness",
     "sample",
+    "usable_counts",
 ]
