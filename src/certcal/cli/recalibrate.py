@@ -107,7 +107,7 @@ def apply(map_file: str, source: str, output: Output, **options: Any) -> None:
     output.check(map_file, source)
     with Waiting() as waiting:
         done = apply_map(map_file, source, columns=columns, progress=waiting, settings=settings)
-    output.emit(done, written=output.paths)
+    output.emit(done, files=output.paths)
 
 
 def _certificate(source: str, options: dict[str, Any]) -> dict[str, Any]:

@@ -15,9 +15,18 @@ from certcal._progress import Progress
 from certcal._settings import Settings, setting
 from certcal._text import counted
 from certcal.claims import short_text
-from certcal.data import NOISE_NAMES, OPTIONS, IntervalOrigin, Table, fingerprint_of, open_table, read_intervals
-from certcal.data._interval_layout import SAMPLE_OPTIONS
-from certcal.data._roles import LOWER, UPPER
+from certcal.data import (
+    LOWER,
+    NOISE_NAMES,
+    OPTIONS,
+    SAMPLE_OPTIONS,
+    UPPER,
+    IntervalOrigin,
+    Table,
+    fingerprint_of,
+    open_table,
+    read_intervals,
+)
 from certcal.predictions import Predictions
 from certcal.smoothing import CONFIDENCES
 
