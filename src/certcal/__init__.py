@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from certcal.verbs.attack import Attack, attack
     from certcal.verbs.bound import Bounds, bound
     from certcal.verbs.measure import Measurement, measure
+    from certcal.verbs.train import Training, train
 
 __version__ = "0.1.0"
 
@@ -47,6 +48,7 @@ __all__ = [
     "Measurements",
     "Predictions",
     "Result",
+    "Training",
     "attack",
     "binning",
     "bound",
@@ -61,6 +63,7 @@ __all__ = [
     "report",
     "smoothing",
     "study",
+    "train",
     "worst_case",
 ]
 
@@ -74,9 +77,11 @@ _HOMES = {
     "Measurements": "certcal.metrics",
     "Predictions": "certcal.predictions",
     "Result": "certcal.result",
+    "Training": "certcal.verbs.train",
     "attack": "certcal.verbs.attack",
     "bound": "certcal.verbs.bound",
     "measure": "certcal.verbs.measure",
+    "train": "certcal.verbs.train",
 }
 _ROOMS = frozenset(
     {

@@ -8,7 +8,6 @@ so that a grey print can be read. Names from outside are drawn letter by letter,
 from __future__ import annotations
 
 from certcal.report.figures._admm import admm_assignments, admm_constraints, admm_convergence
-from certcal.report.figures._bias import gradient_norm_boxes
 from certcal.report.figures._bounds import bound_terms
 from certcal.report.figures._canvas import BLUE, FORMATS, GREY, ORANGE, new_figure, save
 from certcal.report.figures._families import (
@@ -40,7 +39,6 @@ __all__ = [
     "certified_calibration_panels",
     "correlation_matrix",
     "dominance_graphs",
-    "gradient_norm_boxes",
     "interval_widths",
     "lines",
     "new_figure",
