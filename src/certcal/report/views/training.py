@@ -49,17 +49,16 @@ def view(found: Training) -> Report:
     claim = found.claims()[0]
     on = claim.settings["on"]
     what = "Accuracy after the last epoch"
-    sections = [Section("Result", [Facts(_facts(found))], brief=True), Section("Log", [*_curves(found)])]
+    sections = [Section("Result", [Facts(_facts(found))], brief=True), Section("Log", [Figures(_curves(found))])]
     if found.bias is not None:
         sections.append(Section("Gradient norms of training samples", _bias(found.bias), brief=True))
     return Report(
-        "What came of the training?",
+        "How accurate and calibrated is the trained network?",
         [Claim.of(claim, what, over=f"on {counted(claim.n, 'sample')} ({on})", settings=False)],
         sections,
         [Section("Epochs", [_epochs(found)]), Section("Recipe", [Facts(list(_recipe(found).items()))])],
         str(found.trained.folder) if found.trained.folder is not None else found.source,
         found.source,
-        ["Estimates on these samples, not guarantees."],
     )
 
 
@@ -218,14 +217,12 @@ def _boxes(found: GradientNorms, title: str, axis: Axis, note: str) -> Chart:
     quantiles = [
         tuple(max(each, axis.low) for each in box.quantiles) if box.quantiles else (math.nan,) * 5 for box in bins
     ]
-    across = named(
-        [f"{box.low:g}–{box.high:g}" for box in bins], "p_A, share of noisy copies with the true label (hard, easy)"
-    )
+    across = named([f"{box.low:g}–{box.high:g}" for box in bins], "p_A, share of noisy copies with the true label")
     middle = len(bins) / 2
     marks = [
         Segments([(middle, axis.low, middle, axis.high)], "ideal"),
         Boxes(*zip(*quantiles, strict=True)),
-        Words([middle - 0.9, middle + 0.9], [axis.high] * 2, ["hard", "easy"]),
+        Words([middle - 0.7, middle + 0.7], [axis.low * (axis.high / axis.low) ** 0.92] * 2, ["hard", "easy"]),
     ]
     columns = [Column("p_A"), Column("samples", "count"), *(Column(f"{share} %") for share in (5, 25, 50, 75, 95))]
     rows = [
