@@ -43,6 +43,7 @@ if TYPE_CHECKING:
         Recalibration,
         recalibrate,
     )
+    from certcal.verbs.train import Training, train
 
 __version__ = "0.1.0"
 
@@ -65,6 +66,7 @@ __all__ = [
     "Predictions",
     "Recalibration",
     "Result",
+    "Training",
     "apply_map",
     "attack",
     "binning",
@@ -83,6 +85,7 @@ __all__ = [
     "report",
     "smoothing",
     "study",
+    "train",
     "worst_case",
 ]
 
@@ -105,12 +108,14 @@ _HOMES = {
     "Recalibration": "certcal.verbs.recalibrate",
     "Result": "certcal.result",
     "apply_map": "certcal.verbs.apply_map",
+    "Training": "certcal.verbs.train",
     "attack": "certcal.verbs.attack",
     "bound": "certcal.verbs.bound",
     "certify": "certcal.verbs.certify",
     "compare": "certcal.verbs.compare",
     "measure": "certcal.verbs.measure",
     "recalibrate": "certcal.verbs.recalibrate",
+    "train": "certcal.verbs.train",
 }
 _ROOMS = frozenset(
     {

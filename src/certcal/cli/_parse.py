@@ -6,7 +6,7 @@ import math
 import re
 from collections.abc import Callable, Iterable, Sequence
 from difflib import get_close_matches
-from typing import Any, Literal
+from typing import Any
 
 import click
 
@@ -240,64 +240,6 @@ def parse_radii(ctx: click.Context | None, param: click.Parameter | None, values
     (0.0, 0.25, 0.5)
     """
     return tuple(sorted({parse_radius(ctx, param, part) for value in values for part in value.split(",")}))
-
-
-def parse_epsilons(
-    ctx: click.Context | None, param: click.Parameter | None, values: Sequence[str]
-) -> tuple[tuple[str, float], ...]:
-    """Turn ``8/255``, ``0.5,1`` and repetitions of these into distances, each as it was written and as a number.
-
-    Examples
-    --------
-    >>> parse_epsilons(None, None, ["2/255, 8 / 255"])
-    (('2/255', 0.00784313725490196), ('8/255', 0.03137254901960784))
-    """
-    texts = ["".join(part.split()) for value in values for part in value.split(",")]
-    found = {parse_epsilon(ctx, param, text): text for text in reversed(texts)}
-    return tuple((text, number) for number, text in sorted(found.items()))
-
-
-def parse_epsilon(ctx: click.Context | None, param: click.Parameter | None, value: str) -> float:
-    """Turn ``8/255`` or ``0.5`` into a distance.
-
-    Examples
-    --------
-    >>> parse_epsilon(None, None, "51/255")
-    0.2
-    """
-    text = value.strip()
-    match = re.fullmatch(r"([0-9.]{1,20})\s*/\s*([0-9.]{1,20})", text)
-    try:
-        distance = float(match[1]) / float(match[2]) if match else float(text)
-    except (ValueError, ZeroDivisionError):
-        distance = math.nan
-    if not 0 < distance < math.inf:
-        raise click.BadParameter(f"{text!r} is not a distance above 0, such as 0.5 or 8/255", ctx, param)
-    return distance
-
-
-def parse_box(
-    ctx: click.Context | None, param: click.Parameter | None, value: str
-) -> tuple[float, float] | Literal["auto"] | None:
-    """Turn ``0,1`` into the smallest and the largest value of an input, and ``none`` into None.
-
-    Examples
-    --------
-    >>> parse_box(None, None, "0,1"), parse_box(None, None, "none"), parse_box(None, None, "auto")
-    ((0.0, 1.0), None, 'auto')
-    """
-    text = value.strip().lower()
-    if text in ("none", "auto"):
-        return None if text == "none" else "auto"
-    try:
-        low, high = map(float, text.split(","))
-    except ValueError:
-        low = high = math.nan
-    if not (low < high and math.isfinite(low) and math.isfinite(high)):
-        raise click.BadParameter(
-            f"{value!r} is no box; give the smallest and the largest value, such as 0,1, or none", ctx, param
-        )
-    return low, high
 
 
 def parse_words(words: Sequence[str]) -> Callable[..., tuple[str, ...]]:

@@ -156,6 +156,19 @@ def _about(ctx: click.Context, param: click.Parameter, values: Iterable[str]) ->
     return found
 
 
+explain_option = option(OUTPUT, "--explain", is_flag=True, help="Show everything, definitions included.")
+json_option = option(OUTPUT, "--json", "as_json", is_flag=True, help="Print JSON with all digits.")
+quiet_option = option(
+    OUTPUT,
+    "-q",
+    "--quiet",
+    is_flag=True,
+    expose_value=False,
+    callback=be_quiet,
+    help="Print nothing but errors on standard error.",
+)
+
+
 def output_options(
     endings: Sequence[str] = WRITTEN,
     *,
@@ -193,7 +206,7 @@ def output_options(
     listed = " or ".join(filter(None, (", ".join(kinds[:-1]), kinds[-1])))
     decorators: list[Callable[[Any], Any]] = []
     if detail:
-        decorators.append(option(OUTPUT, "--explain", is_flag=True, help="Show everything, definitions included."))
+        decorators.append(explain_option)
         decorators.append(option(OUTPUT, "--no-diagram", is_flag=True, help="Leave out diagrams."))
     if PAGE[0] in endings:
         text = "Limit for the headline's number: says whether it passes."
@@ -212,7 +225,7 @@ def output_options(
             ),
         ]
     decorators += [
-        option(OUTPUT, "--json", "as_json", is_flag=True, help="Print JSON with all digits."),
+        json_option,
         option(
             OUTPUT,
             "-o",
@@ -225,15 +238,7 @@ def output_options(
             help=f"{what} {listed}{'; repeatable' if required is None else ''}.",
         ),
         option(OUTPUT, "--force", is_flag=True, help=force),
-        option(
-            OUTPUT,
-            "-q",
-            "--quiet",
-            is_flag=True,
-            expose_value=False,
-            callback=be_quiet,
-            help="Print nothing but errors on standard error.",
-        ),
+        quiet_option,
     ]
     if mlflow:
         decorators.append(mlflow_option)

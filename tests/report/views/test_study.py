@@ -10,7 +10,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from tests.report.page.parsed import assert_sound, data_of
+from tests.report.parsed import assert_sound, data_of
 
 from certcal import InputError
 from certcal.report.charts import Band, Boxes, Heatmap, Line, Points, Segments
