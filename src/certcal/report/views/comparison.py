@@ -52,7 +52,7 @@ def view(found: Comparison) -> Report:
         _headline(found),
         sections,
         [],
-        ", ".join(dict.fromkeys(found.sources)),
+        listed_sources(found.sources),
         f"{len(found.runs):,} {'runs or logs' if several else 'run or log'}, compared at {radii}",
         [*(f"{run.name}: {each}" for run in found.runs for each in run.notes), *found.notes],
         smaller=[lambda: _without_steps(found)],
@@ -137,6 +137,18 @@ SETTING = (
 def top_tenth(average: AverageCertifiedRadius) -> str:
     """How much of an average the tenth with the largest radii makes up."""
     return "undefined" if average.top_tenth != average.top_tenth else f"{100 * average.top_tenth:.1f} %"
+
+
+def listed_sources(sources: Sequence[str]) -> str:
+    """The first few of many sources.
+
+    Examples
+    --------
+    >>> listed_sources(["a", "b"]), listed_sources(list("abcdef"))
+    ('a, b', 'a, b, c and 3 more')
+    """
+    known = list(dict.fromkeys(sources))
+    return ", ".join(known) if len(known) <= 4 else f"{', '.join(known[:3])} and {len(known) - 3:,} more"
 
 
 def slim(run: Mapping[str, Any]) -> dict[str, Any]:
@@ -242,7 +254,7 @@ def _average(runs: Sequence[Compared]) -> Table:
     columns = (
         Column("run"),
         Column("average radius", "estimate"),
-        Column("from the top tenth"),
+        Column("from the top tenth", "estimate"),
         Column("of one constant class", "estimate"),
     )
     rows = [[run.name, run.average.value, top_tenth(run.average), run.average.trivial] for run in runs]
