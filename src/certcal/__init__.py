@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from certcal.predictions import Predictions
     from certcal.result import Result
     from certcal.smoothing.robustness import Comparison, FamilyComparison
+    from certcal.verbs.attack import Attack, attack
     from certcal.verbs.bound import Bounds, bound
     from certcal.verbs.compare import ChangeComparison, compare
     from certcal.verbs.measure import Measurement, measure
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 __all__ = [
+    "Attack",
     "Bound",
     "Bounds",
     "Certificate",
@@ -50,6 +52,7 @@ __all__ = [
     "Measurements",
     "Predictions",
     "Result",
+    "attack",
     "binning",
     "bound",
     "bounds",
@@ -68,6 +71,7 @@ __all__ = [
 ]
 
 _HOMES = {
+    "Attack": "certcal.verbs.attack",
     "Bound": "certcal.claims",
     "Bounds": "certcal.verbs.bound",
     "Certificate": "certcal.claims",
@@ -79,6 +83,7 @@ _HOMES = {
     "Measurements": "certcal.metrics",
     "Predictions": "certcal.predictions",
     "Result": "certcal.result",
+    "attack": "certcal.verbs.attack",
     "bound": "certcal.verbs.bound",
     "compare": "certcal.verbs.compare",
     "measure": "certcal.verbs.measure",

@@ -26,7 +26,8 @@ class Spec:
         A phrase for people, such as "Number of bins".
     kind
         "whole", "number", "positive", "share" (between 0 and 1), "failure" (a probability of failing), "level" (of an
-        interval), "size" (bytes), "flag", "word", "text" or "file".
+        interval), "size" (bytes), "distance" (above 0; on the command line also k/255), "box" (two numbers, or
+        "auto"), "flag", "word", "text" or "file".
     many
         Whether several values may be given.
     ordered
@@ -208,6 +209,18 @@ def _word(value: Any, spec: Spec) -> Any:
     raise _RefusedError(f"{value!r} is not one of {', '.join(map(repr, spec.choices))}{hint}")
 
 
+def _box(value: Any, spec: Spec) -> Any:
+    if isinstance(value, str) and value == "auto":
+        return value
+    try:
+        low, high = map(float, value)
+    except (TypeError, ValueError, OverflowError):
+        low = high = math.nan
+    if not (low < high and math.isfinite(low) and math.isfinite(high)):
+        raise _RefusedError(f"{value!r} is no box; give the smallest and the largest value, such as 0 and 1")
+    return low, high
+
+
 _KINDS: dict[str, Callable[[Any, Spec], Any]] = {
     "whole": _whole,
     "number": _number,
@@ -216,8 +229,10 @@ _KINDS: dict[str, Callable[[Any, Spec], Any]] = {
     "failure": _failure,
     "level": _level,
     "size": _whole,
+    "distance": _positive,
     "flag": _flag,
     "word": _word,
+    "box": _box,
     "text": lambda value, _: value,
     "file": lambda value, _: value,
 }

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from certcal import InputError
-from certcal.attacks import Attacked, Ball, Target, ace
+from certcal.attacks import Ace, Attacked, Ball, Target
 from certcal.attacks._ball import Norm
 from certcal.attacks._climb import Schedule, climb
 from certcal.attacks._kept import cross_entropy, verified
@@ -22,6 +22,7 @@ from certcal.metrics import ece, equal_mass_ece
 from certcal.models.networks import MLP
 from tests.attacks.conftest import Trained
 from tests.attacks.naive import one_ace
+from tests.attacks.running import ace
 
 FOUR = [(1, "true"), (-1, "true"), (1, "predicted"), (-1, "predicted")]
 BOXES: list[tuple[float, float] | None] = [(0.0, 1.0), None, (-0.3, 1.7)]
@@ -213,7 +214,7 @@ def test_the_final_check_gives_clean_inputs_back_where_labels_changed_or_the_obj
     )  # fmt: skip
     clean = about.predict(about.inputs)
     other = np.roll(inputs, 1, axis=0)
-    found = verified("swapped", about, clean, other, about.labels, np.ones(100, np.int64), eta=1, omega="true")
+    found = verified(Ace(), about, clean, other, {"eta": 1, "omega": "true"})
     kept = labels_of(trained.network, other) == labels_of(trained.network, inputs)
     assert not kept.all()
     assert found.changed == 0
@@ -270,7 +271,7 @@ def test_the_label_of_a_smoothed_classifier_is_that_of_the_average_over_its_nois
         trained.network, inputs, labels, outputs=None, epsilon=0.4, norm="l2", box=(0, 1), sigma=0.4, draws=5, seed=3,
         batch=500,
     )  # fmt: skip
-    noise = about.target(slice(0, 50)).noise
+    noise = about.attacked(slice(0, 50), torch.zeros(50)).noise
     assert noise is not None
     assert noise.shape == (5, 50, 1, 8, 8)
     assert noise.std().item() == pytest.approx(0.4, rel=0.02)

@@ -5,12 +5,13 @@ import pytest
 import torch
 from torch import Tensor
 
-from certcal.attacks import Ball, Target, pgd
+from certcal.attacks import Ball, Target
 from certcal.attacks._ascent import ascend
 from certcal.attacks._ball import Norm
 from certcal.models.networks import MLP
 from tests.attacks.conftest import Trained
 from tests.attacks.naive import one_pgd
+from tests.attacks.running import pgd
 
 
 def test_the_first_of_the_best_points_on_the_way_is_kept() -> None:

@@ -7,12 +7,13 @@ import pytest
 import torch
 
 from certcal import InputError
-from certcal.attacks import Ball, Target, ace, one_step_ace
+from certcal.attacks import Ball, Target
 from certcal.attacks._ball import Norm
 from certcal.attacks._one_step import shortened
 from certcal.metrics import top_label_brier_score
 from tests.attacks.conftest import Trained
 from tests.attacks.naive import one_shortened
+from tests.attacks.running import ace, one_step_ace
 from tests.attacks.test_ace import labels_of, random_network
 
 

@@ -10,13 +10,12 @@ import torch
 from torch import Tensor, nn
 
 from certcal import InputError
-from certcal.attacks import ace, attack_table, one_step_ace, pgd
+from tests.attacks.running import ace, one_step_ace, pgd
 
 EVERY: dict[str, tuple[Any, dict[str, Any]]] = {
     "ace": (ace, {"epsilon": 0.1, "steps": 2}),
     "one_step_ace": (one_step_ace, {"epsilon": 0.1}),
     "pgd": (pgd, {"epsilon": 0.1, "steps": 2}),
-    "attack_table": (attack_table, {"epsilons": 0.1, "steps": 2, "attacks": ("+1,y", "one-step")}),
 }
 INPUTS, LABELS = np.array([[0.75, 0.25], [0.25, 0.5], [0.5, 0.25]], np.float32), [0, 1, 1]
 

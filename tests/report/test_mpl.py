@@ -399,7 +399,7 @@ def test_of_a_chart_with_a_main_panel_that_one_goes_into_a_given_axes():
 
 
 def test_words_find_their_place_in_given_axes_as_well():
-    ax = Figure().subplots()
+    ax = Figure().subfigures(1, 2)[0].subplots()
     gallery.front().figure(ax)
     assert {"λ = 0", "λ = 4", "centred"} <= {text.get_text() for text in ax.texts}
 

@@ -16,8 +16,8 @@ import certcal
 from certcal._text import printable
 from certcal.claims import Estimate, Interval
 from certcal.metrics import reliability
-from certcal.report.names import NAMES, in_sections
 from certcal.report._old_terminal import ReliabilityDiagram, comparison, interval, metrics_table, number
+from certcal.report.names import NAMES, in_sections
 
 RNG = np.random.default_rng(2)
 CONFIDENCE = RNG.random(500)

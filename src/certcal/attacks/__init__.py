@@ -4,18 +4,18 @@ from __future__ import annotations
 
 try:
     from certcal.attacks._acce import AcceAdversary
-    from certcal.attacks._ace import ace
+    from certcal.attacks._ace import Ace
     from certcal.attacks._attacked import Attacked
     from certcal.attacks._ball import Ball
     from certcal.attacks._brier import BrierAdversary
     from certcal.attacks._ece import EceAdversary
     from certcal.attacks._exact import ExactAdversary
-    from certcal.attacks._one_step import one_step_ace
-    from certcal.attacks._pgd import pgd
-    from certcal.attacks._protocol import Adversary, Found
+    from certcal.attacks._one_step import OneStepAce
+    from certcal.attacks._perturb import perturb, perturb_each
+    from certcal.attacks._pgd import Pgd
+    from certcal.attacks._protocol import Adversary, AttackedModel, AttackMethod, Found
     from certcal.attacks._smoothadv import SmoothAdv
     from certcal.attacks._sphere import sphere_attack
-    from certcal.attacks._table import ACE_ATTACKS, ATTACKS, AttackRow, AttackTable, attack_table
     from certcal.attacks._target import Target
 except ModuleNotFoundError as error:
     if error.name != "torch":
@@ -25,23 +25,22 @@ except ModuleNotFoundError as error:
     ) from error
 
 __all__ = [
-    "ACE_ATTACKS",
-    "ATTACKS",
     "AcceAdversary",
+    "Ace",
     "Adversary",
-    "AttackRow",
-    "AttackTable",
+    "AttackMethod",
     "Attacked",
+    "AttackedModel",
     "Ball",
     "BrierAdversary",
     "EceAdversary",
     "ExactAdversary",
     "Found",
+    "OneStepAce",
+    "Pgd",
     "SmoothAdv",
     "Target",
-    "ace",
-    "attack_table",
-    "one_step_ace",
-    "pgd",
+    "perturb",
+    "perturb_each",
     "sphere_attack",
 ]

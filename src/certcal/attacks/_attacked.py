@@ -138,13 +138,15 @@ class Attacked:
 
 
 def attacked(
-    name: str, subject: Subject, inputs: Floats, clean: Predictions, found: Predictions, **more: Any
+    name: str, subject: Subject, inputs: Floats, clean: Predictions, found: Predictions, more: Mapping[str, Any]
 ) -> Attacked:
     """The result of an attack."""
     inputs.flags.writeable = False
     change = (inputs.astype(np.float64) - subject.inputs).reshape(len(inputs), -1)
     lengths = np.abs(change).max(axis=1) if subject.ball.norm == "linf" else np.sqrt(np.square(change).sum(axis=1))
-    return Attacked(name, inputs, subject.labels, clean, found, lengths, subject.settings | more)
+    shared = subject.settings
+    own = {key: value for key, value in more.items() if key not in shared}
+    return Attacked(name, inputs, subject.labels, clean, found, lengths, shared | own)
 
 
 def of_what(settings: Mapping[str, Any]) -> str:

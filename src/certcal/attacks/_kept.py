@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -9,6 +10,7 @@ from numpy.typing import NDArray
 
 from certcal._checks import InputError
 from certcal.attacks._attacked import Attacked, attacked, predicted
+from certcal.attacks._protocol import AttackMethod
 from certcal.attacks._subject import Floats, Subject
 from certcal.predictions import Predictions
 
@@ -18,33 +20,12 @@ MARGIN = 1e-4
 
 
 def verified(
-    name: str,
-    subject: Subject,
-    clean: Predictions,
-    found: Floats,
-    classes: NDArray[np.int64],
-    signs: NDArray[np.int64],
-    **more: Any,
+    method: AttackMethod, subject: Subject, clean: Predictions, found: Floats, more: Mapping[str, Any]
 ) -> Attacked:
-    """The result of an attack that keeps labels, after the final float32 inputs went through the model once more.
+    """The result of an attack, after the final float32 inputs went through the model once more.
 
     A sample whose label is not that of its clean input, or whose objective is below that of its clean input, gets its
-    clean input back; then all is predicted and compared again.
-
-    Parameters
-    ----------
-    name
-        Of the attack.
-    subject
-        What is attacked.
-    clean
-        Predictions of the clean inputs.
-    found
-        Final inputs.
-    classes, signs
-        What was climbed, per sample: the sign times the cross entropy of the class.
-    more
-        Settings of the attack.
+    clean input back; then all is predicted and compared again. An attack that does not keep labels is taken as it is.
 
     Raises
     ------
@@ -52,18 +33,24 @@ def verified(
         When the model gives clean inputs other labels than a moment ago, so that nothing can be verified.
     """
     after = subject.predict(found)
-    back = _labels_differ(clean, after)
-    back |= signs * cross_entropy(after, classes) < signs * cross_entropy(clean, classes)
+    objective = getattr(method, "objective", None)
+    back = np.zeros(len(found), bool)
+    keeps = getattr(method, "keeps_labels", True)
+    if keeps:
+        back |= _labels_differ(clean, after)
+    if objective is not None:
+        kept = predicted(clean)
+        back |= objective(after, kept) < objective(clean, kept)
     if back.any():
         found = np.where(back.reshape(-1, *(1,) * (found.ndim - 1)), subject.inputs, found)
         after = subject.predict(found)
-        wrong = np.flatnonzero(_labels_differ(clean, after))
+        wrong = np.flatnonzero(keeps & _labels_differ(clean, after))
         if wrong.size:
             raise InputError(
                 f"{subject.model.description} does not give inputs[{wrong[0]}] the same label twice; attack a model "
                 "that always answers the same"
             )
-    return attacked(name, subject, found, clean, after, **more)
+    return attacked(method.name, subject, found, clean, after, more)
 
 
 def _labels_differ(clean: Predictions, after: Predictions) -> NDArray[np.bool_]:

@@ -2,54 +2,35 @@
 
 from __future__ import annotations
 
-from typing import Any
+from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from certcal._checks import share, whole_number
-from certcal.attacks._attacked import Attacked, predicted
-from certcal.attacks._ball import Ball, Norm
-from certcal.attacks._kept import MARGIN, verified
+from certcal.attacks._ball import Ball
+from certcal.attacks._kept import MARGIN, cross_entropy
 from certcal.attacks._odds import lead, odds_against
-from certcal.attacks._subject import Box, Progress, Subject, known, subject
+from certcal.attacks._protocol import AttackedModel
 from certcal.attacks._target import Target
-from certcal.models._protocol import Outputs
-from certcal.models._torch_threads import torch_threads
 from certcal.predictions import Predictions
 
 
-def one_step_ace(
-    model: object,
-    inputs: Any,
-    labels: Any,
-    *,
-    epsilon: float,
-    norm: Norm = "linf",
-    decay: float = 0.5,
-    attempts: int = 15,
-    box: Box = (0.0, 1.0),
-    sigma: float | None = None,
-    draws: int = 16,
-    seed: int = 0,
-    outputs: Outputs | None = None,
-    batch: int = 500,
-    threads: int = 1,
-    progress: Progress | None = None,
-) -> Attacked:
+@dataclass(frozen=True)
+class OneStepAce:
     """Move every input once along the gradient of its confidence: down where the prediction is right, up where not.
 
     The attack of Galil & El-Yaniv (*Disrupting deep uncertainty estimation without harming accuracy*, NeurIPS 2021)
     with the softmax confidence as what is attacked. One gradient is taken, at the clean input; a step that would change
     the label is made shorter, again and again, until the label stays. It wants what the (+1, y)-ACE attack of
-    :func:`ace` wants for predictions that are right, and what (-1, ŷ) wants for those that are wrong; it is cheaper and
-    weaker than both.
+    :class:`Ace` wants for predictions that are right, and what (-1, ŷ) wants for those that are wrong; it is cheaper
+    and weaker than both.
 
-    Parameters
+    Attributes
     ----------
-    model, inputs, labels, epsilon, norm, box, sigma, draws, seed, outputs, batch, threads, progress
-        As for :func:`ace`.
     decay
         What the length of a step that changes the label is multiplied with.
     attempts
@@ -57,46 +38,35 @@ def one_step_ace(
 
     Examples
     --------
-    >>> from certcal.models.networks import MLP
-    >>> rng = np.random.default_rng(0)
-    >>> inputs, labels = rng.random((8, 4)), rng.integers(0, 3, 8)
-    >>> one_step_ace(MLP(4, hidden=(16,), classes=3).eval(), inputs, labels, epsilon=0.1).changed
-    0
+    >>> OneStepAce(decay=0.7).name
+    'one-step ACE'
     """
-    with torch_threads(threads):
-        found = subject(
-            model,
-            inputs,
-            labels,
-            outputs=outputs,
-            epsilon=epsilon,
-            norm=norm,
-            box=box,
-            sigma=sigma,
-            draws=draws,
-            seed=seed,
-            batch=batch,
-        )
-        return attack(found, found.predict(found.inputs), decay, attempts, progress)
 
+    key: ClassVar[str] = "one-step"
+    aim: ClassVar[str] = "right down, wrong up"
 
-def attack(
-    subject: Subject, clean: Predictions, decay: float = 0.5, attempts: int = 15, progress: Progress | None = None
-) -> Attacked:
-    """As :func:`one_step_ace`, when the clean predictions are known."""
-    rate = share(decay, "decay", "pass a number between 0 and 1, such as 0.5")
-    tries = whole_number(attempts, 1, 1000, "attempts", "pass how many step lengths are tried, from 1 to 1000")
-    kept = predicted(clean)
-    signs = np.where(kept == subject.labels, 1, -1)
-    inputs = np.array(subject.inputs)
-    for part in subject.parts():
-        start = subject.clean(part)
-        label, sign = known(start, kept[part], signs[part])
-        moved = shortened(subject.target(part), start, label, sign, subject.ball, rate, tries)
-        inputs[part] = moved.cpu().numpy()
-        if progress is not None:
-            progress(part.stop, len(inputs))
-    return verified("one-step ACE", subject, clean, inputs, kept, signs, steps=1, decay=rate, attempts=tries)
+    decay: float = 0.5
+    attempts: int = 15
+
+    def __post_init__(self) -> None:
+        rate = share(self.decay, "decay", "pass a number between 0 and 1, such as 0.5")
+        remedy = "pass how many step lengths are tried, from 1 to 1000"
+        object.__setattr__(self, "decay", rate)
+        object.__setattr__(self, "attempts", whole_number(self.attempts, 1, 1000, "attempts", remedy))
+
+    @property
+    def name(self) -> str:
+        """What it is called."""
+        return "one-step ACE"
+
+    def run(self, model: AttackedModel, inputs: Tensor, labels: Tensor, epsilon: float) -> Tensor:
+        """Perturbed inputs; see :class:`AttackMethod`."""
+        signs = torch.where(model.predicted == labels, 1, -1)
+        return shortened(model, inputs, model.predicted, signs, model.ball(epsilon), self.decay, self.attempts)
+
+    def objective(self, predictions: Predictions, predicted: NDArray[np.int64]) -> NDArray[np.float64]:
+        """The cross entropy of the predicted class where it is right, minus that where it is wrong."""
+        return np.where(predicted == predictions.labels, 1, -1) * cross_entropy(predictions, predicted)
 
 
 def shortened(

@@ -15,7 +15,7 @@ from torch import Tensor
 from certcal._checks import InputError, positive, whole_number
 from certcal._checks import labels as class_labels
 from certcal.attacks._ball import Ball, Norm
-from certcal.attacks._target import Target
+from certcal.attacks._protocol import AttackedModel
 from certcal.data import Inputs
 from certcal.models import Differentiable, Model, differentiable, load, wrap
 from certcal.models._protocol import Outputs
@@ -71,14 +71,21 @@ class Subject:
         n = self.labels.size
         return (slice(start, min(start + size, n)) for start in range(0, n, size))
 
-    def within(self, ball: Ball) -> Subject:
-        """The same with another ball."""
-        return replace(self, ball=ball)
+    def within(self, epsilon: float) -> Subject:
+        """The same within another distance."""
+        return replace(self, ball=_ball(epsilon, self.ball.norm, self.ball.box))
 
-    def target(self, part: slice) -> Target:
-        """What is attacked, for some of the samples, with their noise."""
+    def attacked(self, part: slice, predicted: Tensor) -> AttackedModel:
+        """What an attack is given for some of the samples, whose labels are to stay: with their noise."""
         noise = self._noise(part)
-        return Target(self.network.module, self.network.outputs, None if noise is None else self._tensor(noise))
+        return AttackedModel(
+            self.network.module,
+            self.network.outputs,
+            None if noise is None else self._tensor(noise),
+            self.ball.norm,
+            self.ball.box,
+            predicted,
+        )
 
     def clean(self, part: slice) -> Tensor:
         """Clean inputs of some of the samples."""
@@ -141,12 +148,9 @@ def subject(
     seed: int,
     batch: int,
 ) -> Subject:
-    """Check everything that all attacks are told; for the parameters see :func:`certcal.attacks.ace`."""
+    """Check everything that all attacks are told; for the parameters see :func:`certcal.attacks.perturb`."""
     box = single_precision(box)
-    try:
-        ball = Ball(float(epsilon), norm, box)
-    except (TypeError, OverflowError):
-        raise InputError(f"epsilon is {epsilon!r}; pass a distance, at least 0") from None
+    ball = _ball(epsilon, norm, box)
     data = Inputs.from_arrays(inputs, labels)
     if box is not None:
         check_box(data.inputs, box)
@@ -162,6 +166,15 @@ def subject(
         whole_number(seed, 0, 2**63 - 1, "seed", "pass a whole number, at least 0"),
         whole_number(batch, 1, 1 << 24, "batch", "pass how many inputs the network gets at a time, at least 1"),
     )
+
+
+def _ball(epsilon: Any, norm: Norm, box: Box) -> Ball:
+    try:
+        return Ball(float(epsilon), norm, box)
+    except (TypeError, ValueError, OverflowError) as error:
+        if isinstance(error, InputError):
+            raise
+        raise InputError(f"epsilon is {epsilon!r}; pass a distance, at least 0") from None
 
 
 def known(like: Tensor, *arrays: NDArray[Any]) -> list[Tensor]:
@@ -188,5 +201,5 @@ def check_box(inputs: Floats, box: tuple[float, float]) -> None:
         place = tuple(map(int, np.argwhere(outside)[0]))
         raise InputError(
             f"inputs[{', '.join(map(str, place))}] is {inputs[place]:.9g}, outside the box from {box[0]:g} to "
-            f"{box[1]:g}; pass box=(smallest, largest) of valid inputs, or box=None (in the terminal --box)"
+            f"{box[1]:g}; pass box=(smallest, largest) of valid inputs, or box=None"
         )

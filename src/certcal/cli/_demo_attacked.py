@@ -107,17 +107,17 @@ def demo_attack(network: EmbeddedNetwork, review: Review) -> DemoAttack | None:
 
 
 def _attacked(network: EmbeddedNetwork, review: Review) -> DemoAttack:
-    from certcal.attacks import ace
+    from certcal.attacks import Ace, perturb
 
     one = review.at()
-    found = ace(
+    found = perturb(
         wrap(network.classifier),
         network.test.inputs,
         network.test.labels,
+        Ace(steps=STEPS),
         epsilon=float(one.radius),
         norm="l2",
         box=None,
-        steps=STEPS,
         sigma=network.sigma,
         draws=DRAWS,
         batch=BATCH,

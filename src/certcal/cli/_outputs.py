@@ -12,7 +12,6 @@ from certcal._files import refuse_overwriting, write_bytes
 from certcal.claims import Bound
 from certcal.cli._progress import tell
 from certcal.report.results import (
-    AttackedResults,
     BoundedResults,
     CertifiedResults,
     MeasuredResults,
@@ -26,7 +25,6 @@ Results: TypeAlias = (
     MeasuredResults
     | CertifiedResults
     | BoundedResults
-    | AttackedResults
     | RecalibratedResults
     | RecalibratedPredictions
     | SearchedResults
@@ -155,8 +153,6 @@ def _draw(results: Results, path: Path, *, force: bool) -> None:
 
     if isinstance(results, BoundedResults):
         figure = figures.bound_terms(_drawable(results))
-    elif isinstance(results, AttackedResults):
-        figure = figures.reliability_panels(dict(list(results.diagrams.items())[:_MOST_PANELS]))
     elif isinstance(results, MeasuredResults) and results.parts:
         panels = {f"{part.name} ({part.n:,})": part.reliability for part in (results.whole, *results.parts)}
         figure = figures.reliability_panels(dict(list(panels.items())[:_MOST_PANELS]))

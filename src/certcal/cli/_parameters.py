@@ -118,44 +118,6 @@ recalibrated_column_options = options(
 )
 
 
-def model_options(section: str) -> Callable[[Decorated], Decorated]:
-    """A model and the inputs that it is tried on."""
-    return options(
-        option(
-            section,
-            "--model",
-            required=True,
-            metavar="MODEL",
-            type=click.Path(),
-            help="A file (.onnx .safetensors), or module:name.",
-        ),
-        option(
-            section,
-            "--weights",
-            metavar="FILE",
-            type=click.Path(),
-            help="Weights (.safetensors) of a torch network that is given as module:name.",
-        ),
-        option(
-            section,
-            "--outputs",
-            "kind",
-            type=Choice(["logits", "probabilities"]),
-            metavar="KIND",
-            help="What the model returns, logits or probabilities, unless its file says so.",
-        ),
-        option(
-            section,
-            "--data",
-            required=True,
-            metavar="DATA",
-            type=click.Path(),
-            help="npz with inputs and labels, any table with a label, a folder of images (idx, CIFAR, one folder per "
-            "class), digits or fashion-mnist.",
-        ),
-    )
-
-
 def closed_option(section: str) -> Callable[[Decorated], Decorated]:
     """Which end of a bin belongs to it."""
     text = "Bins are [a, b) or (a, b]. Default: left."

@@ -12,7 +12,6 @@ import click
 
 from certcal.report.page import Provenance
 from certcal.report.results import (
-    AttackedResults,
     CertifiedResults,
     MeasuredResults,
     RecalibratedResults,
@@ -52,8 +51,6 @@ def _seeds(results: Any) -> dict[str, int]:
     if isinstance(results, RecalibratedResults):
         noise = {"noise of the run": results.about["run"]["seed"]} if "run" in results.about else {}
         return {"split of the samples": results.found.settings["seed"], **noise}
-    if isinstance(results, AttackedResults) and results.conventions["sigma"] is not None:
-        return {"noise of the smoothed classifier": results.conventions["seed"]}
     if isinstance(results, StudiedResults) and "seed" in results.review.settings:
         return {"bootstrap over models": results.review.settings["seed"]}
     return {}

@@ -96,75 +96,20 @@ def loaded(
     waiting
         Where progress shows.
     """
-    from certcal.data import Inputs
+    from certcal.data import open_inputs
     from certcal.models import load
 
     waiting.stage("reading")
-    samples = model_inputs(data, part)
-    if limit is not None and limit > len(samples):
-        raise InputError(f"--limit is {limit}, but {data} holds {len(samples)} samples; give at most that")
-    if limit is not None and limit < len(samples):
-        samples = Inputs.from_arrays(samples.inputs[:limit], samples.labels[:limit], samples.class_names)
+    samples = open_inputs(data, part=part, limit=limit).inputs
     waiting.stage("loading the model")
-    return load(model_file(model), kind, weights=weights), samples
-
-
-def model_file(model: str) -> str:
-    """The model as it was given; a folder is refused with the name of the model in it, if there is one.
-
-    Examples
-    --------
-    >>> model_file("package.module:name")
-    'package.module:name'
-    >>> model_file("/")
-    Traceback (most recent call last):
-        ...
-    certcal._checks.InputError: --model /: this is a folder; give a file (.onnx .safetensors) or module:name
-    """
-    folder = Path(model)
-    if ":" in model or not folder.is_dir():
-        return model
-    remedies = {
-        "model.safetensors": f"the model in it, {folder / 'model.safetensors'}",
-        "weights.safetensors": f"the network as module:name and --weights {folder / 'weights.safetensors'}",
-    }
-    inside = (remedy for name, remedy in remedies.items() if (folder / name).is_file())
-    remedy = next(inside, "a file (.onnx .safetensors) or module:name")
-    raise InputError(f"--model {model}: this is a folder; give {remedy}")
+    return load(model, kind, weights=weights), samples
 
 
 def model_inputs(data: str, part: Any = None) -> Inputs:
-    """Inputs by name, from a file or from a folder: of data in two parts the one to test on, unless told otherwise.
+    """Inputs by name, from a file or from a folder: of data in two parts the one to test on, unless told otherwise."""
+    from certcal.data import open_inputs
 
-    Examples
-    --------
-    >>> len(model_inputs("digits")), len(model_inputs("digits", "train"))
-    (899, 898)
-    """
-    from certcal.data import read_inputs, read_split
-
-    part = part_of(data, part)
-    if data in NAMED:
-        split = read_split(data)
-        assert split.test is not None
-        return split.train if part == "train" else split.test
-    return read_inputs(data, part=part)
-
-
-def part_of(data: str, part: Any = None) -> Any:
-    """Which part of the data is read, "train" or "test"; None for data that are not divided.
-
-    Examples
-    --------
-    >>> part_of("digits"), part_of("digits", "train")
-    ('test', 'train')
-    """
-    from certcal.data._input_files import input_parts
-
-    if part is not None:
-        return part
-    there = ("train", "test") if data in NAMED else input_parts(Path(data))
-    return next((name for name in ("test", "train") if name in there), None)
+    return open_inputs(data, part=part).inputs
 
 
 def existing_files(*names: str) -> list[str]:

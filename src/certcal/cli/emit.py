@@ -23,6 +23,8 @@ from certcal.result import NUMBERS, PAGE, PICTURES, Result
 Decorated = TypeVar("Decorated", bound=Callable[..., Any])
 
 OUTPUT = "Output"
+# Set where only the headline is printed, since the page has the rest: what the source was taken as.
+HEADLINE = "certcal.headline"
 DRAWN = (*PAGE, *PICTURES, *NUMBERS)
 WRITTEN = (*PAGE, *NUMBERS)
 _KINDS = {
@@ -104,20 +106,28 @@ class Output:
             Further options of this result's report.
         """
         read = self._sources if sources is None else [Path(each) for each in sources]
-        for path in self.paths:
-            page = path.suffix.lower() in PAGE
-            told = {**self.page, **report, "provenance": _provenance(result, read)} if page else {}
-            result.save(path, force=self.force, **told)
-        if self.as_json:
-            click.echo(result.to_json(), nl=False)
-        else:
-            from certcal.report.terminal import make_console, render
-
-            made = result.report(**self.page, **report)
-            render(made, make_console(sys.stdout), full=self.full, diagrams=self.diagrams)
+        try:
+            for path in self.paths:
+                page = path.suffix.lower() in PAGE
+                told = {**self.page, **report, "provenance": _provenance(result, read)} if page else {}
+                result.save(path, force=self.force, **told)
+        finally:  # a full disk is no reason to lose numbers that took long to find
+            self._print(result, **report)
         for path in self.paths:
             tell(f"wrote {path}")
         log_if_asked(result, self.paths)
+
+    def _print(self, result: Result, **report: Any) -> None:
+        if self.as_json:
+            click.echo(result.to_json(), nl=False)
+            return
+        from certcal.report.terminal import make_console, render
+
+        made = result.report(**self.page, **report)
+        taken = click.get_current_context().meta.get(HEADLINE)
+        if taken is not None:
+            made = made.of(sections=(), appendix=(), description=f"{taken}: {made.description}")
+        render(made, make_console(sys.stdout), full=self.full, diagrams=self.diagrams)
 
 
 def _provenance(result: Result, sources: Sequence[Path]) -> Any:

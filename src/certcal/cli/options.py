@@ -18,8 +18,19 @@ from certcal.cli._parse import Choice, nearest
 Decorated = TypeVar("Decorated", bound=Callable[..., Any])
 Made = TypeVar("Made", bound=Settings)
 
-_METAVARS = {"whole": "N", "number": "X", "positive": "X", "share": "P", "failure": "P", "level": "P", "size": "SIZE"}
+_METAVARS = {
+    "box": "LOW,HIGH",
+    "distance": "E",
+    "whole": "N",
+    "number": "X",
+    "positive": "X",
+    "share": "P",
+    "failure": "P",
+    "level": "P",
+    "size": "SIZE",
+}
 _EXAMPLES = {"share": "0.95", "level": "0.95", "failure": "0.05", "positive": "0.5", "number": "0.5"}
+_DISTANCE = re.compile(r"([0-9.]{1,20})\s*/\s*([0-9.]{1,20})")
 
 
 def option(section: str, *names: str, **settings: Any) -> Callable[[Decorated], Decorated]:
@@ -64,7 +75,8 @@ def settings_options(
         if each.name in skip or (only is not None and each.name not in only):
             continue
         default = (defaults or {}).get(each.name, each.default)
-        made.append(_option(section, each.name, each.metadata["spec"], default))
+        heading = next((name for name, members in cls.sections.items() if each.name in members), section)
+        made.append(_option(heading, each.name, each.metadata["spec"], default))
     return options(*made)
 
 
@@ -80,7 +92,7 @@ def _option(section: str, name: str, spec: Spec, default: Any) -> Callable[[Any]
         return option(section, flag, name, is_flag=True, default=default, help=spec.help)
     shown = ", ".join(map(str, default)) if isinstance(default, tuple) else default  # pyright: ignore
     said = f" Default: {shown:g}." if isinstance(shown, float) else f" Default: {shown}."
-    text = f"{spec.help}{'' if shown in (None, '') else said}"
+    text = f"{spec.help}{'' if shown in (None, '', 'auto') else said}"
     metavar = spec.metavar or _METAVARS.get(spec.kind)
     if spec.many and metavar and spec.kind != "text":
         metavar = f"{metavar}[,{metavar}...]"
@@ -90,7 +102,7 @@ def _option(section: str, name: str, spec: Spec, default: Any) -> Callable[[Any]
         name,
         type=Choice(spec.choices) if spec.kind == "word" and not spec.many else Typed(spec),
         multiple=spec.many,
-        callback=_joined(spec) if spec.many else None,
+        callback=joined(spec) if spec.many else None,
         default=default,
         metavar=metavar if spec.kind != "word" else spec.metavar,
         help=text,
@@ -98,7 +110,7 @@ def _option(section: str, name: str, spec: Spec, default: Any) -> Callable[[Any]
     )
 
 
-def _joined(spec: Spec) -> Callable[..., tuple[Any, ...]]:
+def joined(spec: Spec) -> Callable[..., tuple[Any, ...]]:
     """Values that were given with commas or one by one: each once, numbers smallest first."""
 
     def join(ctx: click.Context, param: click.Parameter, values: Iterable[Any]) -> tuple[Any, ...]:
@@ -106,7 +118,7 @@ def _joined(spec: Spec) -> Callable[..., tuple[Any, ...]]:
         if spec.ordered:
             return tuple(flat)  # pyright: ignore
         unique: list[Any] = list(dict.fromkeys(flat))  # pyright: ignore
-        return tuple(sorted(unique) if spec.kind in ("whole", "number", "positive") else unique)
+        return tuple(sorted(unique) if spec.kind in ("whole", "number", "positive", "distance") else unique)
 
     return join
 
@@ -137,6 +149,10 @@ class Typed(click.ParamType[Any]):
             return text.lower() if kind == "word" else value
         if kind == "size":
             return self._size(value, param, ctx)
+        if kind == "distance":
+            return self._distance(text, param, ctx)
+        if kind == "box":
+            return self._box(text, param, ctx)
         if kind == "whole":
             if not re.fullmatch(r"[-+]?[0-9]{1,30}", text):
                 self.fail(f"{text!r} is not a whole number{self._reach()}", param, ctx)
@@ -158,6 +174,29 @@ class Typed(click.ParamType[Any]):
             what = "a number between 0 and 1" if share else "a number"
             self.fail(f"{text!r} is not {what}, such as {_EXAMPLES[self.spec.kind]}", param, ctx)
         return number
+
+    def _distance(self, text: str, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        match = _DISTANCE.fullmatch(text)
+        try:
+            distance = float(match[1]) / float(match[2]) if match else float(text)
+        except (ValueError, ZeroDivisionError):
+            distance = math.nan
+        if not 0 < distance < math.inf:
+            self.fail(f"{text!r} is not a distance above 0, such as 0.5 or 8/255", param, ctx)
+        return distance
+
+    def _box(
+        self, text: str, param: click.Parameter | None, ctx: click.Context | None
+    ) -> tuple[float, float] | str | None:
+        if text.lower() in ("none", "auto"):
+            return None if text.lower() == "none" else "auto"
+        try:
+            low, high = map(float, text.split(","))
+        except ValueError:
+            low = high = math.nan
+        if not (low < high and math.isfinite(low) and math.isfinite(high)):
+            self.fail(f"{text!r} is no box; give the smallest and the largest value, such as 0,1, or none", param, ctx)
+        return low, high
 
     def _size(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> int:
         match = re.fullmatch(r"([0-9]{1,9}(?:\.[0-9]{1,9})?)\s*([kmgt]?)(i?)b?", value.strip().lower())
@@ -216,6 +255,31 @@ def column_options(
     )
 
 
+def model_options(section: str) -> Callable[[Decorated], Decorated]:
+    """A model, and the inputs that it is tried on."""
+    outputs = "Outputs of the model, logits or probabilities, unless its file says so."
+    return options(
+        option(
+            section,
+            "--model",
+            required=True,
+            metavar="MODEL",
+            type=click.Path(),
+            help="File (.onnx .safetensors), or module:name.",
+        ),
+        option(
+            section,
+            "--weights",
+            metavar="FILE",
+            type=click.Path(),
+            help="Weights (.safetensors) of a torch network that is given as module:name.",
+        ),
+        option(section, "--outputs", "kind", type=Choice(["logits", "probabilities"]), metavar="KIND", help=outputs),
+        option(section, "--data", required=True, metavar="DATA", type=click.Path(), help=DATA),
+    )
+
+
+DATA = "digits, fashion-mnist, a folder of images (idx, CIFAR, one folder per class), npz, or a table with labels."
 score_column_options = column_options(*_PREDICTED)
 prediction_column_options = column_options(*_PREDICTED, "weight", by="Measure")
 

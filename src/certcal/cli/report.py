@@ -1,41 +1,82 @@
-"""``certcal report``: a page about a table, a run or several runs."""
+"""``certcal report``: a page about a table, a run, several runs or a study, by the command that answers for it."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 import click
 
 from certcal._checks import InputError
-from certcal.cli._commands import ExampleCommand
-from certcal.cli._parameters import (
-    CERTIFYING,
-    MEASURING,
-    OUTPUT,
-    RUN,
-    alpha_option,
-    bin_counts_option,
-    bootstrap_option,
-    closed_option,
-    delta_option,
-    familywise_options,
-    files_option,
-    force_option,
-    json_option,
-    memory_option,
-    option,
-    quiet_option,
-    radius_option,
-    report_column_options,
-    resampling_options,
-)
-from certcal.cli.compare import log_options
-from certcal.cli.emit import WRITTEN, Output
+from certcal.cli._commands import ExampleCommand, SectionedOption
+from certcal.cli._sources import existing, plain_names
+from certcal.cli.compare import family_names
+from certcal.cli.emit import HEADLINE, OUTPUT
+from certcal.cli.options import option
+
+# What a source can be, and the command that answers for it.
+_KINDS = {
+    "measure": "a table of predictions",
+    "certify": "a run or a table of intervals",
+    "compare": "runs or logs to compare",
+    "review": "a table of a study",
+}
+_LOG = {"idx", "predict", "radius"}
+_CERTIFIED = {"lower", "upper", "certified"}
+
+
+@cache
+def _commands() -> dict[str, click.Command]:
+    from certcal.cli.certify import certify
+    from certcal.cli.compare import compare
+    from certcal.cli.measure import measure
+    from certcal.cli.study_review import review
+
+    return {"measure": measure, "certify": certify, "compare": compare, "review": review}
+
+
+class _AnyCommand(ExampleCommand):
+    """A command that takes the options of several others and hands them on as they were written."""
+
+    def get_params(self, ctx: click.Context) -> list[click.Parameter]:
+        """Its own options, and those of the commands that it may call, each once."""
+        found = super().get_params(ctx)
+        known = {name for each in found for name in each.opts}
+        added: list[click.Parameter] = []
+        for command in _commands().values():
+            for each in command.params:
+                if isinstance(each, SectionedOption) and not known & set(each.opts):
+                    known |= set(each.opts)
+                    added.append(_passed_on(each))
+        return [*found, *added]
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Parse with all options; what stands before the options of this command are its sources."""
+        self.params = [each for each in self.get_params(ctx) if each not in self.get_help_names_options(ctx)]
+        return super().parse_args(ctx, args)
+
+    def get_help_names_options(self, ctx: click.Context) -> list[click.Parameter]:
+        """The option that shows the help, which click adds by itself."""
+        helping = self.get_help_option(ctx)
+        return [] if helping is None else [helping]
+
+
+def _passed_on(other: SectionedOption) -> SectionedOption:
+    """An option of another command whose value stays a text."""
+    value: dict[str, Any] = {"is_flag": True} if other.is_flag else {"multiple": True, "metavar": other.metavar}
+    return SectionedOption(
+        [*other.opts, other.name or ""],
+        section=other.section,
+        help=other.help,
+        shell_complete=other._custom_shell_complete,  # pyright: ignore[reportPrivateUsage]
+        **value,
+    )
 
 
 @click.command(
-    cls=ExampleCommand,
+    cls=_AnyCommand,
     examples=(
         ("certcal report predictions.csv", "a table of predictions: writes predictions.html"),
         ("certcal report predictions.csv --by hospital -o review.html", "with each group, under a name of its own"),
@@ -48,89 +89,119 @@ from certcal.cli.emit import WRITTEN, Output
     ),
 )
 @click.argument("sources", metavar="SOURCE...", nargs=-1, required=True, type=click.Path())
-@bin_counts_option(MEASURING)
-@closed_option(MEASURING)
-@bootstrap_option(None, "N resamples. Default: 200 for tables of up to a million rows, else 0.")
-@resampling_options
-@memory_option
-@radius_option
-@delta_option(CERTIFYING)
-@alpha_option
-@familywise_options
-@option(
-    RUN,
-    "--data",
-    metavar="DATA",
-    type=click.Path(),
-    help="What the run was drawn around, to show the images that matter most.",
-)
-@report_column_options
-@log_options
-@option(OUTPUT, "--title", metavar="TEXT", help="Title of the page. Default: what it is about.")
 @option(OUTPUT, "--open", "open_it", is_flag=True, help="Open the page in a browser.")
-@json_option
-@files_option("The page (.html). Default: named after SOURCE, here. Numbers beside it (.json .csv)")
-@force_option()
-@quiet_option
 @click.pass_context
-def report(
-    ctx: click.Context,
-    sources: tuple[str, ...],
-    as_json: bool,
-    outputs: tuple[str, ...],
-    force: bool,
-    title: str | None,
-    open_it: bool,
-    **options: Any,
-) -> None:
+def report(ctx: click.Context, sources: tuple[str, ...], open_it: bool, **options: Any) -> None:
     """Write a page about SOURCE that a colleague can read and a reviewer can check.
 
-    SOURCE is a table of predictions or of certified intervals (its columns tell which), the folder of a run, or several
-    runs and published logs, which are compared; NAME=SOURCE puts each into a family, as certcal compare does. The page
-    is one file that needs no network: the claim in a sentence with what it rests on, figures, tables, how each number
-    was computed, and the command that makes it again.
+    SOURCE is a table of predictions or of certified intervals, the folder of a run, several runs and published logs
+    (NAME=SOURCE puts each into a family), or the table of a study. Its columns tell which. The page is what certcal
+    measure, certify, compare or study review write with -o; their options are taken here, too. Tables of predictions
+    get bounds, and intervals up to a million rows, unless told otherwise.
     """
-    from certcal.cli._outputs import NUMBERS, PAGE, announce, check_outputs, write_outputs
-    from certcal.cli._reporting import KINDS, default_name, kind_of, paths_of, reported, show_reported, unused
-
-    given = [name for name in options if _is_given(ctx, name)]
-    kind = kind_of(sources, given)
-    unused(kind, sources, given)
-    if not any(Path(name).suffix.lower() == PAGE for name in outputs):
-        outputs = (default_name(sources), *outputs)
-    if kind in ("comparison", "families"):
-        _compare(sources, options, Output(WRITTEN, as_json, outputs, force, page={"title": title} if title else {}))
-        if open_it:
-            _open(next(Path(name) for name in outputs if name.lower().endswith(PAGE)))
-        return
-    files = paths_of(sources)
-    paths = check_outputs(outputs, NUMBERS, force=force, sources=files)
-    found = reported(kind, sources, options)
-    read = [*files, *([options["data"]] if options["data"] else [])]
-    titled = {} if title is None else {"title": title}
-    write_outputs(found.results, paths, force=force, sources=read, **titled, **found.page_options)
-    if as_json:
-        click.echo(found.results.to_json(), nl=False)
-    else:
-        show_reported(found.results, KINDS[kind], found.notes)
-    announce(paths)
+    given = {name: value for name, value in options.items() if value}
+    kind = _kind_of(sources, given)
+    command = _commands()[kind]
+    words = [*sources, *_written(ctx, command, kind, sources, given)]
+    page = next((name for name in given.get("outputs", ()) if name.lower().endswith(".html")), None)
+    if page is None:
+        page = _default_name(sources)
+        words += ["-o", page]
+    ctx.meta[HEADLINE] = f"taken as {_KINDS[kind]}"
+    with command.make_context(ctx.info_name, words, parent=ctx.parent) as inner:
+        if kind == "measure":
+            for name in ("bootstrap", "bounds"):  # as many as can be had
+                if name not in given:
+                    inner.params[name] = None
+        command.invoke(inner)
     if open_it:
-        _open(next(path for path in paths if path.suffix.lower() == PAGE))
+        _open(Path(page))
 
 
-def _compare(sources: tuple[str, ...], options: dict[str, Any], output: Output) -> None:
-    from certcal.cli._parse import parse_radii
-    from certcal.cli.compare import show
-    from certcal.verbs.compare import CompareSettings
+def _kind_of(sources: Sequence[str], given: Iterable[str]) -> str:
+    """Tell by folders, columns and options which command answers."""
+    from certcal.data import open_table
+    from certcal.smoothing import open_run
 
-    if options["alpha"] == 0:
-        raise InputError("--alpha is 0, and certificates from noise may fail; give a probability such as 0.001")
-    radii = () if options["radius"] is None else parse_radii(None, None, [options["radius"]])
-    show(sources, output, CompareSettings(radii, options["alpha"], sigma=options["sigma"], n=options["n"]))
+    families = family_names(sources)
+    paths = [existing(each, "table, run or log") for each in (sources if families is None else dict(families).values())]
+    if families is not None or len(paths) > 1:
+        _refuse_tables(paths)
+        return "compare"
+    if paths[0].is_dir():
+        open_run(paths[0])  # or else it is some other folder
+        return "certify"
+    options = set(given)
+    names = plain_names(open_table(paths[0]).names)
+    if names >= _LOG or options & {"sigmas", "draws"}:
+        return "compare"
+    if options & _CERTIFIED:
+        return "certify"
+    if _is_study(names):
+        return "review"
+    if options & {"confidence", "probabilities", "logits"}:
+        return "measure"
+    from certcal.data import LOWER, UPPER
+
+    return "certify" if names & set(LOWER) and names & set(UPPER) else "measure"
 
 
-def _is_given(ctx: click.Context, name: str) -> bool:
-    return ctx.get_parameter_source(name) is not click.core.ParameterSource.DEFAULT
+def _is_study(names: Iterable[str]) -> bool:
+    """Whether columns are those of a study: all that every one has, or models and measurements."""
+    from certcal.study import KEYS, STATE, Measured
+
+    known = set(names)
+    return known >= {*KEYS, *STATE} or ("model" in known and any(Measured.parse(name) for name in known))
+
+
+def _refuse_tables(paths: Iterable[Path]) -> None:
+    """Tables where runs and logs are compared; what cannot be read as a table may be a log all the same."""
+    from certcal.data import open_table
+
+    for path in paths:
+        if path.is_file():
+            try:
+                names = plain_names(open_table(path).names)
+            except InputError:
+                continue
+            if not names & _LOG:
+                raise InputError(f"{path}: this is a table, and only runs and logs are compared; report on each alone")
+
+
+def _written(
+    ctx: click.Context, command: click.Command, kind: str, sources: Sequence[str], given: dict[str, Any]
+) -> list[str]:
+    """The options as they were written, for a command that knows them; others are refused."""
+    known = {each.name for each in command.params}
+    words: list[str] = []
+    for each in ctx.command.params:
+        if each.name not in given or each.name in ("sources", "open_it"):
+            continue
+        flag = max(each.opts, key=len)
+        if each.name not in known:
+            owners = [name for name, other in _commands().items() if each.name in {own.name for own in other.params}]
+            whose = " or ".join(_KINDS[name] for name in owners)
+            what = f"{sources[0]} is {_KINDS[kind]}" if len(sources) == 1 else f"these are {_KINDS[kind]}"
+            raise InputError(f"{flag} is for {whose}, and {what}; leave it out")
+        values: Any = given[each.name]
+        words += [flag] if values is True else [word for value in values for word in (flag, value)]
+    return words
+
+
+def _default_name(sources: Sequence[str]) -> str:
+    """The page's file when none is given: in the working folder, named after the source.
+
+    Examples
+    --------
+    >>> _default_name(["data/scores.csv.gz"]), _default_name(["a", "b"]), _default_name(["gaussian=a"])
+    ('scores.html', 'comparison.html', 'comparison.html')
+    """
+    if len(sources) > 1 or family_names(sources) is not None:
+        return "comparison.html"
+    path = Path(sources[0])
+    name = path.name or path.resolve().name
+    stem = name if path.is_dir() else name.split(".")[0]
+    return f"{stem or 'report'}.html"
 
 
 def _open(path: Path) -> None:

@@ -11,8 +11,9 @@ import click
 from certcal.cli._boundary import INTERRUPTED
 from certcal.cli._commands import ExampleCommand
 from certcal.cli._engine_options import chosen_engine, engine_options
-from certcal.cli._parameters import OUTPUT, json_option, model_options, number, option, quiet_option
+from certcal.cli._parameters import OUTPUT, json_option, number, option, quiet_option
 from certcal.cli._parse import optional, parse_failure, parse_positive, parse_radius
+from certcal.cli.options import model_options
 
 if TYPE_CHECKING:
     from certcal.cli._progress import Waiting

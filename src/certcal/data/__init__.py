@@ -18,7 +18,7 @@ from certcal.data._open import existing, open_table
 from certcal.data._pieces import DoesNotFit, natural_order
 from certcal.data._read import LoadedTable, PredictionStream, load_table, read_predictions
 from certcal.data._scores import LoadedScores, load_scores
-from certcal.data._sources import read_split
+from certcal.data._sources import OpenedInputs, first_of, open_inputs, read_split
 from certcal.data._split import Parts, Split
 from certcal.data._table import Chunks, Column, Table, physical_memory
 from certcal.data._trained import Embedded, EmbeddedNetwork, naive_bayes, noisy_network
@@ -40,6 +40,7 @@ __all__ = [
     "Layout",
     "LoadedScores",
     "LoadedTable",
+    "OpenedInputs",
     "Overrides",
     "Parts",
     "PredictionStream",
@@ -50,12 +51,14 @@ __all__ = [
     "embedded_network",
     "existing",
     "fashion_mnist",
+    "first_of",
     "intervals_as_parquet",
     "load_scores",
     "load_table",
     "naive_bayes",
     "natural_order",
     "noisy_network",
+    "open_inputs",
     "open_table",
     "physical_memory",
     "read_idx",

@@ -108,7 +108,7 @@ def _shape(table: IntervalTable) -> tuple[int, int]:
     if several and table.sample_codes is None:
         raise InputError(
             f"{table.path}: there are rows at {len(table.radii)} radii and no column says which are of the same "
-            "sample; name one with --sample, or choose one radius with --radius"
+            "sample; name one as sample, or choose one radius"
         )
     return (len(table) if table.sample_codes is None else len(table.sample_names)), max(1, len(table.radii))
 
@@ -126,7 +126,7 @@ def _refuse_gaps(table: IntervalTable, at: tuple[NDArray[np.int64], NDArray[np.i
     where = f" at radius {table.radii[radius]}" if table.radii else ""
     who = f"{table.path}: sample {_name(table, sample)} has {counts[sample, radius] or 'no'} "
     if counts[sample, radius] > 1:
-        raise InputError(f"{who}rows{where}; give one row per sample and radius, or name another column with --sample")
+        raise InputError(f"{who}rows{where}; give one row per sample and radius, or name another column as sample")
     raise InputError(f"{who}row{where}; add one, with certified = 0 if nothing is certified there")
 
 

@@ -158,8 +158,8 @@ def given_family(table: Sequence[Column], given: Any, role: str, missing: Callab
     if len(words) == 1:
         if kinds[words[0]] not in ("list", "unknown"):
             raise InputError(
-                f"--{role} {words[0]}: this column holds one number per sample, not one per class; "
-                "give all the columns separated by commas, or give a binary score with --confidence"
+                f"{role} {words[0]}: this column holds one number per sample, not one per class; "
+                "give all the columns separated by commas, or name a binary score as confidence"
             )
         return Family((words[0],), is_list=True, is_ordered=True)
     return Family(tuple(words), _without_common_prefix(words), is_ordered=True)

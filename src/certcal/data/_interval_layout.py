@@ -114,7 +114,7 @@ def resolve_interval_columns(
     >>> resolve_interval_columns(["lowr", "upper", "correct"])
     Traceback (most recent call last):
         ...
-    certcal._checks.InputError: no column of lower ends was found; give it with --lower; did you mean 'lowr'?
+    certcal._checks.InputError: no column of lower ends was found; name it as lower; did you mean 'lowr'?
     The columns are 'lowr', 'upper', 'correct'
     """
     table = [column if isinstance(column, Column) else Column(column) for column in columns]
@@ -161,7 +161,7 @@ class _IntervalResolver(Resolver):
         if found:
             raise InputError(
                 f"no columns of lower and upper ends were found, only confidences ({found[0]}); use certcal measure "
-                "(in Python read_predictions) for those, or give the ends with --lower and --upper"
+                "(in Python read_predictions) for those, or name the ends as lower and upper"
             )
 
     def _needed(self, role: str, names: Sequence[str], what: str) -> str:
@@ -185,7 +185,7 @@ class _IntervalResolver(Resolver):
         prediction, label = self.optional("prediction", PREDICTION), self.optional("label", LABEL)
         if prediction is None or label is None:
             raise InputError(
-                "no column says which predictions are correct; give it with --correct, or give both --prediction and "
-                f"--label{self.listing(*CORRECT)}"
+                "no column says which predictions are correct; name it as correct, or name both prediction and "
+                f"label{self.listing(*CORRECT)}"
             )
         return None, prediction, label

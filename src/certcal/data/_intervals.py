@@ -253,7 +253,7 @@ def _piece(batch: Any, layout: IntervalLayout, first_row: int, classes: Codes, n
             index = int(np.argmax(bad))
             raise InputError(
                 f"column {layout.radius!r}, row {first_row + index + 1} is {piece['radius'][index]:.9g}, "
-                "no radius; use finite numbers from 0, or name another column with --radius"
+                "no radius; use finite numbers from 0, or name another column as radius"
             )
     if layout.alpha is not None:
         piece["alpha"] = _values.numbers(column(layout.alpha), layout.alpha, first_row)
@@ -262,7 +262,7 @@ def _piece(batch: Any, layout: IntervalLayout, first_row: int, classes: Codes, n
             index = int(np.argmax(bad))
             raise InputError(
                 f"column {layout.alpha!r}, row {first_row + index + 1} is {piece['alpha'][index]:.9g}, no probability "
-                "from 0 to below 1 with which the row's interval may fail; rename the column, or give --alpha"
+                "from 0 to below 1 with which the row's interval may fail; rename the column, or give alpha"
             )
     return piece
 
@@ -293,7 +293,7 @@ def _ends(array: Any, column: str, first_row: int) -> NDArray[Any]:
 def _confidences(array: Any, column: str, first_row: int) -> NDArray[Any]:
     """Confidences without a perturbation, in [0, 1]."""
     missing = "fill it in, or rename the column if it holds something else"
-    outside = "name the column of confidences with --confidence, or rename it if it holds something else"
+    outside = "name the column of confidences (confidence), or rename it if it holds something else"
     return _in_unit_interval(array, column, first_row, "confidences", missing, outside)
 
 
@@ -315,8 +315,8 @@ def _zero_or_one(array: Any, column: str, first_row: int, role: str) -> NDArray[
     from certcal.data._values import outcomes
 
     remedy = {
-        "correct": "for classes give --prediction and --label",
-        "certified": "mark certified rows with 1 and the others with 0, or name another column with --certified",
+        "correct": "for classes name the columns of prediction and label",
+        "certified": "mark certified rows with 1 and the others with 0, or name another column as certified",
     }[role]
     try:
         values = outcomes(array, column, first_row)
@@ -331,7 +331,7 @@ def _zero_or_one(array: Any, column: str, first_row: int, role: str) -> NDArray[
     return values.astype(np.uint8)
 
 
-_CLASS_REMEDY = "if it is a class, give the predicted class with --prediction to compare with"
+_CLASS_REMEDY = "if it is a class, name the column of the predicted class (prediction) to compare with"
 
 
 def _radii(values: NDArray[Any] | None, column: str | None) -> tuple[tuple[str, ...], NDArray[np.int64] | None]:
@@ -342,6 +342,6 @@ def _radii(values: NDArray[Any] | None, column: str | None) -> tuple[tuple[str, 
     if distinct.size > MAX_RADII:
         raise InputError(
             f"column {column!r} has {distinct.size} distinct values; it must hold the radius that a row's interval is "
-            "for, not each sample's own certified radius; name another with --radius, or rename it"
+            "for, not each sample's own certified radius; name another as radius, or rename it"
         )
     return tuple(np.format_float_positional(value, trim="-") for value in distinct), codes.astype(np.int64)

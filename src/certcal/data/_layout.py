@@ -167,7 +167,7 @@ class Resolver:
     def layout(self) -> Layout:
         kinds = [role for role in ("probabilities", "logits", "confidence") if role in self.given]
         if len(kinds) > 1:
-            raise InputError(f"--{kinds[0]} and --{kinds[1]} were both given; give one of them")
+            raise InputError(f"{kinds[0]} and {kinds[1]} were both given; give one of them")
         if kinds and kinds[0] != "confidence":
             self._refuse_with(kinds[0], "correct", "prediction")
             return self._by_class(kinds[0], given_family(self.table, self.given[kinds[0]], kinds[0], self._missing))
@@ -182,7 +182,7 @@ class Resolver:
             first, second = families.values()
             raise InputError(
                 f"there are both probabilities ({first.description}) and logits ({second.description}); "
-                f"choose with --probabilities or --logits{self.listing()}"
+                f"name the columns as probabilities or logits{self.listing()}"
             )
         if families and (label or not self._find(TOP_CONFIDENCE, SCORE)):
             (kind, family), *_ = families.items()
@@ -196,7 +196,7 @@ class Resolver:
         elif label is None:
             raise InputError(
                 f"there are {kind} ({family.description}) but no column of true classes; "
-                f"give it with --label{self.listing(*LABEL)}"
+                f"name it as label{self.listing(*LABEL)}"
             )
         return Layout(kind, label=label, family=family, weight=self.optional("weight", WEIGHT))
 
@@ -210,11 +210,11 @@ class Resolver:
             if lower and upper:
                 raise InputError(
                     f"no column of confidences was found, only ends of intervals ({lower[0]!r}, {upper[0]!r}); "
-                    "use certcal certify (in Python read_intervals) for those, or give a column with --confidence"
+                    "use certcal certify (in Python read_intervals) for those, or name a column as confidence"
                 )
             raise InputError(
                 "no column of confidences was found; "
-                "give it with --confidence, or class probabilities with --probabilities"
+                "name it as confidence, or class probabilities as probabilities"
                 f"{self.listing(*TOP_CONFIDENCE, *SCORE)}"
             )
         weight = self.optional("weight", WEIGHT)
@@ -236,7 +236,7 @@ class Resolver:
         if label is None:
             raise InputError(
                 f"confidences are in {confidence!r}, but no column says which predictions are correct; "
-                f"give it with --correct, or give --prediction and --label{self.listing(*CORRECT, *LABEL)}"
+                f"name it as correct, or name prediction and label{self.listing(*CORRECT, *LABEL)}"
             )
         if "prediction" in self.given:
             return Layout(
@@ -249,7 +249,7 @@ class Resolver:
             raise InputError(
                 f"{confidence!r} may be the confidence of the class in {prediction!r} "
                 f"or the probability that {label!r} is 1; "
-                f"say so with --prediction {prediction} or with --correct {label}"
+                f"name {prediction} as prediction, or {label} as correct"
             )
         return Layout("confidence", confidence=confidence, prediction=prediction, label=label, weight=weight)
 
@@ -263,7 +263,7 @@ class Resolver:
             found["confidence"] = repr(confidences[0])
         if len(found) > 1:
             there = " and ".join(f"{kind} ({columns})" for kind, columns in found.items())
-            options = " or ".join(f"--{kind}" for kind in found)
+            options = " or ".join(found)
             raise InputError(f"there are {there}, and no labels; choose with {options}{self.listing(*LABEL)}")
 
     def optional(self, role: str, names: Sequence[str]) -> str | None:
@@ -282,8 +282,8 @@ class Resolver:
     def _refuse_with(self, role: str, *others: str) -> None:
         for other in others:
             if other in self.given:
-                remedy = "--label" if role != "correct" else "only one of them"
-                raise InputError(f"--{other} does not go with --{role}; give {remedy}")
+                remedy = "label" if role != "correct" else "only one of them"
+                raise InputError(f"{other} does not go with {role}; give {remedy}")
 
     def _find(self, *ranks: Sequence[str]) -> list[str]:
         """Columns of the first rank that has any."""

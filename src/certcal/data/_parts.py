@@ -34,7 +34,7 @@ def chosen(readers: Readers, part: Part | None, source: Path) -> Inputs:
     Traceback (most recent call last):
         ...
     certcal._checks.InputError: here: there is no part to test on, only one to train on; ask for
-    part='train' (in the terminal --part train), or for none
+    part='train', or for none
     """
     if part in readers:
         return readers[part]()
@@ -43,15 +43,11 @@ def chosen(readers: Readers, part: Part | None, source: Path) -> Inputs:
         return readers[there[0]]()
     if part is None:
         raise InputError(
-            f"{source}: it holds a part to train on and one to test on; ask for part='train' or part='test' (in the "
-            "terminal --part)"
+            f"{source}: it holds a part to train on and one to test on; ask for part='train' or part='test'"
         )
     if not there:
-        raise InputError(
-            f"{source}: it is not divided into parts to train and to test on; leave part (in the terminal --part) out"
-        )
+        raise InputError(f"{source}: it is not divided into parts to train and to test on; leave part out")
     only = there[0]
     raise InputError(
-        f"{source}: there is no part to {part} on, only one to {only} on; ask for part='{only}' (in the terminal "
-        f"--part {only}), or for none"
+        f"{source}: there is no part to {part} on, only one to {only} on; ask for part='{only}', or for none"
     )

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 Arrays = dict[str, NDArray[Any]]
 
-# Groups of --by: more distinct values than this is an identifier, not a group.
+# Groups: more distinct values than this is an identifier, not a group.
 MAX_GROUPS = 1000
 MISSING_GROUP = "(missing)"
 
@@ -44,6 +44,8 @@ def in_file(path: Path) -> Generator[None, None, None]:
     except InputError as error:
         text = str(error)
         kind = DoesNotFit if isinstance(error, DoesNotFit) else InputError
+        if error.argument is not None:  # an argument is wrong, not the file
+            raise
         raise kind(text if text.startswith(f"{path}: ") else f"{path}: {text}") from None
 
 
@@ -109,9 +111,7 @@ def gather(
     for part in parts:
         taken += sum(array.nbytes for array in part.values())
         if most is not None and taken > most:
-            raise DoesNotFit(
-                f"the table takes more than {most / 1e6:.0f} MB; read it in pieces (PredictionStream, measure --memory)"
-            )
+            raise DoesNotFit(f"the table takes more than {most / 1e6:.0f} MB; read it in pieces (PredictionStream)")
         for name, array in part.items():
             growing.setdefault(name, _Growing(rows)).append(array)
         advance(next(iter(part.values())).shape[0])

@@ -206,7 +206,7 @@ class PredictionStream:
         table = self.table
         if table.rows is not None:
             check_memory(
-                table.path, self.bytes_in_memory() // 2, "read it in pieces (PredictionStream, measure --memory)"
+                table.path, self.bytes_in_memory() // 2, "read it in pieces (PredictionStream, or memory of measure)"
             )
         # An npz archive is in memory as a whole anyway: one piece, no copy.
         size = max(table.rows or 1, 1) if table.path.name.lower().endswith(".npz") else self.size
@@ -289,10 +289,10 @@ def in_the_file(text: str, layout: Layout, first_row: int) -> str:
         name = {"labels": layout.label, "sample_weight": layout.weight}.get(role, getattr(layout, role, None))
         place = f"column {name!r}, row {row}"
     rest = text[match.end() :]
-    for python, option in (("Predictions.from_logits", "--logits"), ("from_logits", "--logits")):
+    for python, option in (("Predictions.from_logits", "the role logits"), ("from_logits", "the role logits")):
         rest = rest.replace(python, option)
     return place + rest.replace(
-        "for class labels use Predictions.from_probabilities", "for classes give --prediction and --label"
+        "for class labels use Predictions.from_probabilities", "for classes name the columns of prediction and label"
     )
 
 
@@ -303,4 +303,4 @@ def _require(columns: tuple[Column, ...], by: str) -> None:
 
         near = get_close_matches(by, [name for name in names[:1000] if len(name) <= 100], n=1)
         hint = f"; did you mean {near[0]!r}?" if near else f"; the columns are {', '.join(map(repr, names[:20]))}"
-        raise InputError(f"--by: there is no column {by!r}{hint}")
+        raise InputError(f"there is no column {by!r}{hint}", argument="by")

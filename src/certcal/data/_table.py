@@ -170,7 +170,7 @@ def check_memory(path: Path, needed: int, advice: str, *, limit: int | None = No
     if limit is not None and needed > max(limit, LEAST_MEMORY):
         raise InputError(
             f"{path}: reading a piece of it needs {needed / 1e6:.0f} MB, more than the "
-            f"{max(limit, LEAST_MEMORY) / 1e6:.0f} MB that it may take; {advice}, or allow more (measure --memory)"
+            f"{max(limit, LEAST_MEMORY) / 1e6:.0f} MB that it may take; {advice}, or allow more memory"
         )
 
 

@@ -151,7 +151,7 @@ def list_matrix(array: Any, column: str, first_row: int) -> NDArray[Any]:
     if column_kind(array.type) != "list":
         raise InputError(
             f"column {column!r} holds one value per row, not a list with one number per class; "
-            "give all the columns separated by commas, or give a binary score with --confidence"
+            "give all the columns separated by commas, or name a binary score as confidence"
         )
     refuse_missing(array, column, first_row)
     lengths = to_numpy(compute.list_value_length(array))
@@ -182,7 +182,7 @@ def outcomes(array: Any, column: str, first_row: int) -> NDArray[Any]:
             row = first_row + int(np.argmax(positions == index)) + 1
             raise InputError(
                 f"column {column!r}, row {row} is {str(value)[:80]!r}, neither 0/1 nor true/false; "
-                "if it is a class, give the predicted class with --prediction to compare with"
+                "if it is a class, name the column of the predicted class (prediction) to compare with"
             )
         table[index] = word in _TRUE
     return table[positions]

@@ -202,7 +202,7 @@ def survey_stream(
                 if code not in groups and len(groups) == MOST_GROUPS:
                     raise InputError(
                         f"there are more than {MOST_GROUPS} groups, the most for a table that is read in pieces; "
-                        "choose another column, or read the table into memory (measure --memory)"
+                        "choose another column, or read the table into memory"
                     )
                 part = groups.setdefault(code, Part(request))
                 if some is not None:
@@ -226,15 +226,14 @@ def check_bins(counts: tuple[int, ...], classes: int | None, memory: int, *, wei
     Traceback (most recent call last):
         ...
     certcal._checks.InputError: sums in 1000000 bins take about 0.7 GB, and memory is 0.3 GB; ask for fewer bins or
-    groups, or allow more memory (measure --memory)
+    groups, or allow more memory
     """
     per_bin, per_class = (_WEIGHED_BIN, _WEIGHED_CLASS_BIN) if weighted else (_BIN, _CLASS_BIN)
     needed = parts * (_PART + sum(counts) * (per_bin + per_class * (classes or 0)))
     if needed > max(memory, LEAST_MEMORY):
         raise InputError(
             f"sums in {max(counts)} bins take about {needed / 1e9:.1f} GB, and memory is "
-            f"{max(memory, LEAST_MEMORY) / 1e9:.1f} GB; ask for fewer bins or groups, or allow more memory "
-            "(measure --memory)"
+            f"{max(memory, LEAST_MEMORY) / 1e9:.1f} GB; ask for fewer bins or groups, or allow more memory"
         )
 
 
@@ -246,7 +245,7 @@ def _check_kept(parts: list[Part], memory: int) -> None:
     if kept * _KEPT > max(memory, LEAST_MEMORY):
         raise InputError(
             f"{kept} distinct confidences lie so close together that equal-mass bins and KS need them all, and memory "
-            f"is {max(memory, LEAST_MEMORY) / 1e9:.1f} GB; allow more (measure --memory), or round the confidences"
+            f"is {max(memory, LEAST_MEMORY) / 1e9:.1f} GB; allow more, or round the confidences"
         )
 
 

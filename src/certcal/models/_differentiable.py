@@ -83,5 +83,5 @@ def _of_model(model: Model) -> Differentiable:
         return Differentiable(watched(perceptron(model.estimator, about), about), "logits", about)
     raise InputError(
         f"{about} gives no gradients; pass the torch module it was made from, or load that by its name, "
-        "'package.module:name', with its weights (in the terminal --model and --weights)"
+        "'package.module:name', with its weights"
     )

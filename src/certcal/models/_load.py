@@ -56,6 +56,8 @@ def load(
     text = os.fspath(path_or_name)
     path = Path(text)
     suffix = path.suffix.lower()
+    if text and ":" not in text and path.is_dir():
+        raise InputError(f"{text}: this is a folder", argument="model", remedy=f"give {_inside(path)}")
     if weights is not None:
         from certcal.models._weights import load_named_network
 
@@ -74,7 +76,7 @@ def load(
         raise InputError(
             f"{path}: .pt2 files are not loaded, for they run torch's native operators on whatever they say; export "
             "the model as ONNX, or, for gradients, name the network as 'package.module:name' and give its weights as "
-            ".safetensors (weights=, in the terminal --weights)"
+            ".safetensors (weights)"
         )
     if suffix == ".safetensors":
         from certcal.models._weights import load_network
@@ -87,6 +89,15 @@ def load(
         "export the model with certcal.models.export_onnx, or load it yourself and pass it to certcal.models.wrap",
     )
     raise InputError(f"{text!r} is no model; give a file, {FORMATS}, or a name, 'package.module:name'")
+
+
+def _inside(folder: Path) -> str:
+    """What to give instead of the folder of a training."""
+    if (folder / "model.safetensors").is_file():
+        return f"the model in it, {folder / 'model.safetensors'}"
+    if (folder / "weights.safetensors").is_file():
+        return f"the network as module:name, with the weights {folder / 'weights.safetensors'}"
+    return f"a file, {FORMATS}, or a name, 'package.module:name'"
 
 
 def _refuse_pickle(path: Path, remedy: str) -> None:

@@ -105,8 +105,7 @@ def declared(outputs: Any, known: Any, what: str) -> Outputs:
     found: Outputs | None = known if outputs is None else outputs
     if found is None:
         raise InputError(
-            f"outputs is needed for {what}: pass outputs='probabilities' or outputs='logits' (in the terminal "
-            "--outputs); it is never guessed"
+            f"outputs is needed for {what}: pass outputs='probabilities' or outputs='logits'; it is never guessed"
         )
     if outputs is not None and known is not None and outputs != known:
         raise InputError(f"outputs is {outputs!r}, but {what} declares that it returns {known}; leave outputs out")

@@ -41,8 +41,8 @@ def wrap(model: object, outputs: Outputs | None = None) -> Model:
     >>> wrap(sign)
     Traceback (most recent call last):
         ...
-    certcal._checks.InputError: outputs is needed for a callable: pass outputs='probabilities' or outputs='logits'
-    (in the terminal --outputs); it is never guessed
+    certcal._checks.InputError: outputs is needed for a callable: pass outputs='probabilities' or outputs='logits';
+    it is never guessed
     """
     return adapt(model, outputs)
 
@@ -50,7 +50,7 @@ def wrap(model: object, outputs: Outputs | None = None) -> Model:
 def adapt(model: object, outputs: Outputs | None, name: str | None = None) -> Model:
     """As :func:`wrap`, for an object that was found under a name and can be found there again."""
     if isinstance(model, type):
-        weights = "" if name is None else ", or weights for the network that it makes (in the terminal --weights)"
+        weights = "" if name is None else ", or weights for the network that it makes"
         raise InputError(f"{name or model.__name__} is a class; pass an object or function made from it{weights}")
     if isinstance(model, Model):
         declared(outputs, model.outputs, "the model")

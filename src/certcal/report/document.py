@@ -378,8 +378,8 @@ def verdict(claim: Any, limit: float) -> Verdict:
 
     Examples
     --------
-    >>> verdict(Bound("ece", 0.04, "upper", 0.05, 1000, ()), 0.05)
-    Verdict(passed=True, text='Pass: at most 0.0400 is within the limit of 0.05.')
+    >>> verdict(Bound("ece", 0.03125, "upper", 0.05, 1000, ()), 0.05)
+    Verdict(passed=True, text='Pass: at most 0.0313 is within the limit of 0.05.')
     >>> verdict(Estimate("ece", 0.08, 1000), 0.05).text
     'Fail: 0.0800 (an estimate) exceeds the limit of 0.05.'
     """

@@ -345,7 +345,7 @@ def _points(ax: Any, mark: Points, panel: Panel, options: dict[str, Any]) -> boo
 
 
 def _scale(ax: Any, made: Any, label: str = "") -> None:
-    """A colour scale as high as its axes; as axes of its own it would move a little whenever the figure is drawn."""
+    """A colour scale as high as its axes and part of them, so that the axes of a figure are its panels."""
     bar = ax.figure.colorbar(made, cax=ax.inset_axes((1.03, 0, 0.04, 1)))
     bar.set_label(label, fontsize="small", parse_math=False)
     bar.ax.tick_params(labelsize="small")
@@ -396,7 +396,7 @@ def _place_words(figure: Any, drawn: Sequence[tuple[Any, Any]]) -> None:
         return
     around: Any = import_module("matplotlib.transforms").Bbox.from_bounds
     with _missing_glyphs_ignored():
-        figure.get_figure(root=True).draw_without_rendering()
+        figure.canvas.figure.draw_without_rendering()  # of the whole, where this is a part
         for ax, said in waiting:
             inside = ax.get_window_extent()
             taken = [around(x - 3, y - 3, 6, 6) for x, y in (ax.transData.transform(each[:2]) for each in said)]

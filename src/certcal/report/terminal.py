@@ -80,7 +80,6 @@ def make_console(file: IO[str], width: int | None = None, *, plain: bool = False
         width=width,
         height=None if width is None else 25,  # with only one of both, dumb terminals are taken to have 80 columns
         color_system=None if plain else "auto",
-        force_terminal=False if plain else None,
         force_jupyter=False,
         highlight=False,
         markup=False,
@@ -290,9 +289,8 @@ class _Page:
             grid.add_column(Text(text), width=size, justify="right", vertical="bottom", overflow="fold")
         for name, (_, length, mark, _), texts in zip(names[1:], bars.rows, rows[1:], strict=True):
             bar = _bar(length, mark, room, self.signs)
-            grid.add_row(
-                Text(self.clipped(name, named)), bar, *map(Text, texts[: len(sizes)]), style="" if bar else "dim"
-            )
+            shown = map(Text, (self.clipped(name, named), *texts[: len(sizes)]))
+            grid.add_row(next(shown), bar, *shown, style="" if bar else "dim")
         grid.add_row("", _scale(room), style="dim")
         return [grid, *self.left_out(bars.head[2 + len(sizes) :]), *self.dim(bars.note)]
 

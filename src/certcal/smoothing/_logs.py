@@ -210,7 +210,7 @@ def _settle(
     if claimed is None:
         raise InputError(
             f"{found} every radius with {printed.n} draws and sigma = {printed.sigma:g}; give the alpha it was "
-            "certified with (alpha=, --alpha), and check sigma and n"
+            "certified with (alpha), and check sigma and n"
         )
     place = int(np.argmax(np.greater(*printed.votes(claimed))))
     raise InputError(

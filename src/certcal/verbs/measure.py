@@ -52,7 +52,9 @@ class MeasureSettings(Settings):
     method: str = setting("percentile", "Kind of bootstrap interval.", "word", choices=("percentile", "bca"))
     level: float = setting(0.95, "Confidence level of the bootstrap intervals.", "level")
     seed: int = setting(0, "Random seed of the bootstrap.", "whole", least=0, most=2**63 - 1)
-    bounds: bool = setting(False, "Also bound the true calibration error, as the verb bound does.", "flag")
+    bounds: bool | None = setting(
+        False, "Also bound the true calibration error, as the verb bound does.", "flag", optional=True
+    )
     delta: float = setting(0.05, "Failure probability of each bound.", "failure")
 
     def __post_init__(self) -> None:
@@ -354,7 +356,8 @@ def _measured(
     """Measure what is in memory."""
     for_groups = settings.bootstrap is not None  # unasked, the metrics of groups are not resampled: it takes its time
     settings = settings.resampled(len(predictions))
-    if settings.bounds and predictions.sample_weight is not None:
+    weighted = predictions.sample_weight is not None
+    if settings.bounds and weighted:
         raise InputError("bounds need samples of equal weight", argument="bounds", remedy="leave the weights out")
     progress.stage("measuring", 1 + len(groups))
     parts: list[MeasuredGroup] = []
@@ -364,7 +367,7 @@ def _measured(
     found = Measurement(
         source, about, description, parts[0], by, parts[1:], {**settings.conventions, "streamed": False}
     )
-    if not settings.bounds:
+    if settings.bounds is False or weighted:
         return found
     from certcal.verbs.bound import plain_bounds
 

@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from certcal.report.explained import CERTIFIED
 from certcal.report.page import page
 from certcal.report.page._curves import BETWEEN
-from certcal.report.explained import CERTIFIED
 from certcal.report.page._intervals_page import NAMES
 from certcal.report.results import CertifiedResults, Line, Method
 from certcal.worst_case import certify

@@ -11,11 +11,11 @@ import certcal
 from certcal.binning import BinTable, equal_width_edges
 from certcal.claims import Bound, Estimate
 from certcal.metrics import Reliability, reliability
+from certcal.report.explained import CALIBRATION_ERROR, METRICS
 from certcal.report.names import NAMES, label
 from certcal.report.numbers import INTERVALS, interval, number
 from certcal.report.page import Provenance, page
 from certcal.report.page._diagrams import counts_of
-from certcal.report.explained import CALIBRATION_ERROR, METRICS
 from certcal.report.results import MeasuredResults, Part
 from tests.report.page.parsed import Node, assert_sound, classes, data_of, parsed
 from tests.report.page.test_skeleton import HOSTILE

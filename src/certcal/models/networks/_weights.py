@@ -124,7 +124,7 @@ def network_from_bytes(data: bytes, path: Path) -> Network:
     if text is None:
         raise InputError(
             f"{path}: it does not say which network its weights belong to; name the network, 'package.module:name', "
-            "and give the file as its weights (in the terminal --model and --weights), or write it with "
+            "and give the file as its weights, or write it with "
             "certcal.models.networks.save_weights"
         )
     network = _built(text, path)

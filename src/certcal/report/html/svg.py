@@ -265,7 +265,9 @@ def _line(mark: Line, frame: Frame) -> Raw:
     for run in runs:
         (x, y), *rest = [(coordinate(x), coordinate(y)) for x, y in run]
         step = {"post": "H{0}V{1}", "pre": "V{1}H{0}"}.get(mark.steps, "L{0} {1}")
-        pieces += [f"M{x} {y}", *(step.format(*point) for point in rest)] if rest else []
+        start = f"M{coordinate(frame.left)} {y}H{x}" if mark.steps == "pre" and run is runs[0] else f"M{x} {y}"
+        end = f"H{coordinate(frame.left + frame.width)}" if mark.steps == "post" and run is runs[-1] else ""
+        pieces += [start, *(step.format(*point) for point in rest), end] if rest or mark.steps else []
     # A point between two gaps has no line, and would not be seen without a marker.
     marked = [point for run in runs for point in run if mark.markers or len(run) == 1]
     dots = (_marker(_shape(mark.look), x, y) for x, y in marked)

@@ -16,7 +16,6 @@ from certcal.report.provenance import Provenance
 
 if TYPE_CHECKING:
     from certcal.report.results import (
-        AttackedResults,
         BoundedResults,
         CertifiedResults,
         MeasuredResults,
@@ -28,12 +27,7 @@ __all__ = ["Page", "Provenance", "page"]
 
 
 def page(
-    results: MeasuredResults
-    | BoundedResults
-    | CertifiedResults
-    | RecalibratedResults
-    | AttackedResults
-    | StudiedResults,
+    results: MeasuredResults | BoundedResults | CertifiedResults | RecalibratedResults | StudiedResults,
     provenance: Provenance | None = None,
     *,
     title: str | None = None,
@@ -75,7 +69,6 @@ def page(
     Page('How calibrated are the confidences?')
     """
     from certcal.report.results import (
-        AttackedResults,
         BoundedResults,
         CertifiedResults,
         MeasuredResults,
@@ -91,10 +84,6 @@ def page(
         from certcal.report.page._bounds_page import bounds_page
 
         return bounds_page(results, provenance, title=title)
-    if isinstance(results, AttackedResults):
-        from certcal.report.page._attack_page import attack_page
-
-        return attack_page(results, provenance, title=title)
     if isinstance(results, RecalibratedResults):
         from certcal.report.page._recalibration_page import recalibration_page
 

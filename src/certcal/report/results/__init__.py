@@ -1,6 +1,5 @@
 """What commands have found: everything that is printed, written as JSON or CSV, or put on a page."""
 
-from certcal.report.results._attacked import AttackedResults, AttackLine, estimate_of
 from certcal.report.results._bounded import BoundedResults
 from certcal.report.results._certified import CertifiedResults, Line, Method
 from certcal.report.results._json import BRACKETS, as_text, for_json
@@ -11,8 +10,6 @@ from certcal.report.results._studied import StudiedResults, leading
 
 __all__ = [
     "BRACKETS",
-    "AttackLine",
-    "AttackedResults",
     "BoundedResults",
     "CertifiedResults",
     "Line",
@@ -24,7 +21,6 @@ __all__ = [
     "SearchedResults",
     "StudiedResults",
     "as_text",
-    "estimate_of",
     "for_json",
     "leading",
 ]

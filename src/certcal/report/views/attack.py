@@ -1,0 +1,204 @@
+"""What attacks have reached: the words and the layout of an Attack."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from certcal._text import counted, distance_text
+from certcal.claims import round_outward
+from certcal.report.charts import Chart
+from certcal.report.document import (
+    Block,
+    Cell,
+    Claim,
+    Column,
+    Facts,
+    Figures,
+    Heading,
+    KeyNumber,
+    KeyNumbers,
+    Listing,
+    Report,
+    Section,
+    Table,
+    Text,
+)
+from certcal.report.explained import METRICS
+from certcal.report.names import label
+from certcal.report.numbers import bins_text, number
+from certcal.report.reliability import reliability_chart, shared_counts
+from certcal.verbs.attack import NORMS
+
+if TYPE_CHECKING:
+    from certcal.verbs.attack import Attack, AttackRow
+
+MOST_DRAWN = 24
+_COLUMNS = {
+    "equal_mass_ece": ("AdaECE", 0),
+    "ece": ("ECE", 0),
+    "mean_confidence": ("confidence", 1),
+    "accuracy": ("accuracy", 2),
+    "top_label_brier_score": ("Brier score", 4),
+    "nll": ("log loss", 5),
+}
+_LOWER = (
+    "AdaECE is the ECE with bins that hold equally many samples. An attack shows what is possible: the worst case "
+    "within the same distance is at least this. Only a certificate says what no perturbation can exceed."
+)
+_SAME = (
+    "In a calibrated model every bar ends on the diagonal. The predictions are the same in all diagrams: only the "
+    "confidences have moved."
+)
+_NORMS = {"linf": "no pixel or feature changes by more than ε", "l2": "the Euclidean length of a change is at most ε"}
+
+
+def view(found: Attack) -> Report:
+    """The report of attacks."""
+    strongest = found.strongest
+    reached, *more = found.sentences
+    raised = strongest["equal_mass_ece"].value > found.clean["equal_mass_ece"].value
+    value = f"at least {round_outward(strongest['equal_mass_ece'].value, 'lower')}" if raised else ""
+    claim = Claim.of(found.claims()[0], "AdaECE", meaning=_LOWER, settings=False)
+    box, conventions = found.conventions["box"], found.conventions
+    limits = "values unlimited" if box is None else f"values from {box[0]:g} to {box[1]:g}"
+    draws = counted(conventions["draws"], "draw") if conventions["sigma"] is not None else ""
+    smoothed = f"; smoothed, σ = {conventions['sigma']:g}, {draws}" if draws else ""
+    samples = counted(found.n, "training sample" if found.about.get("part") == "train" else "sample")
+    notes = ["y is the true class, ŷ the predicted one. Estimates on these samples, not guarantees."]
+    if draws:
+        notes.append("The attack is on the mean over the draws, which stay the same.")
+    return Report(
+        "How far can an attack move the confidences?",
+        [replace(claim, sentence=reached, value=value), Text(" ".join(more))],
+        [
+            Section("Key numbers", [_key_numbers(found)]),
+            Section("Attacks", [_attacks(found)], brief=True),
+            Section("Reliability diagrams", [_diagrams(found)], brief=True),
+        ],
+        [
+            Section("Attacker", [Listing(_attacker(found)), _settings(found)]),
+            Section("All metrics", _metrics(found)),
+        ],
+        found.source,
+        f"{samples} of shape {'×'.join(map(str, found.shape))}, {limits}{smoothed}",
+        notes,
+        smaller=[lambda: _without_bins(found)],
+    )
+
+
+def charts(found: Attack) -> Sequence[Chart]:
+    """The reliability diagrams without an attack and under the strongest."""
+    rows = (found.clean, found.strongest)
+    axis = shared_counts([row.measured.reliability.table for row in rows])
+    return [reliability_chart(row.measured.reliability, _title(found, row), axis=axis) for row in rows]
+
+
+def _within(found: Attack, row: AttackRow) -> str:
+    return f"ε = {distance_text(row.epsilon)} ({NORMS[found.conventions['norm']]})"
+
+
+def _title(found: Attack, row: AttackRow) -> str:
+    return row.name if row.attacked is None else f"{row.name}, {_within(found, row)}"
+
+
+def _key_numbers(found: Attack) -> KeyNumbers:
+    clean, strongest = found.clean, found.strongest
+    before, after = (row["equal_mass_ece"] for row in (clean, strongest))
+    kept = "before and after every attack" if not found.changed else "before"
+    numbers = [
+        KeyNumber("samples", f"{found.n:,}", (f"{counted(strongest.moved, 'input')} perturbed",)),
+        KeyNumber("accuracy", number(clean["accuracy"].value), (kept,)),
+        KeyNumber("labels changed", f"{found.changed:,}", ("checked on the final inputs",)),
+        KeyNumber("AdaECE before", number(before.value), (f"{bins_text(before)} bins",)),
+        KeyNumber("AdaECE after", number(after.value), (strongest.name, f"ε = {distance_text(strongest.epsilon)}")),
+    ]
+    return KeyNumbers(numbers, "Estimates on these samples; the worst case on them is at least as large.")
+
+
+def _attacks(found: Attack) -> Table:
+    columns = [Column("attack"), Column("confidence in", priority=3)]
+    columns += [Column(head, "estimate", priority=priority) for head, priority in _COLUMNS.values()]
+    rows: list[Sequence[Cell] | Heading] = [_line(found.clean)]
+    for epsilon in found.epsilons:
+        members = [row for row in found if row.epsilon == epsilon]
+        rows += [Heading(f"Within {_within(found, members[0])}"), *map(_line, members)]
+    return Table(columns, rows, f"Attacks on {counted(found.n, 'sample')}")
+
+
+def _line(row: AttackRow) -> list[Cell]:
+    return [row.name, row.aim, *(float(row[name].value) for name in _COLUMNS)]
+
+
+def _diagrams(found: Attack) -> Block:
+    """Without an attack and under each; a terminal shows the first and the strongest."""
+    first = [found.clean, found.strongest]
+    others = [row for row in found if row is not found.strongest]
+    drawn = [*first, *others[: MOST_DRAWN - 2]]
+    axis = shared_counts([row.measured.reliability.table for row in drawn])
+    made = [reliability_chart(row.measured.reliability, _title(found, row), size="small", axis=axis) for row in drawn]
+    made[2:] = [replace(each, bars=None) for each in made[2:]]
+    undrawn = len(found) + 1 - len(drawn)
+    more = (
+        f" {counted(undrawn, 'further diagram')} would not be looked at; the JSON has the numbers." if undrawn else ""
+    )
+    return Figures(made, f"{_SAME}{more}")
+
+
+def _attacker(found: Attack) -> list[str]:
+    """What the attacker may do and does."""
+    given = found.conventions
+    box = given["box"]
+    stays = "Values may become anything." if box is None else f"Values stay from {box[0]:g} to {box[1]:g}."
+    said = [
+        f"The attacker adds a perturbation to every input: {_NORMS[given['norm']]}. {stays}",
+        "A perturbation that would change the predicted label is not made, and the labels of the final inputs are "
+        "computed once more, by the model's ordinary prediction in single precision.",
+    ]
+    names = {row.attack for row in found}
+    if any(name.startswith(("plus-", "minus-")) for name in names):
+        said.append(
+            "An (η, ω)-ACE attack climbs η times the cross entropy of the model's answer against ω, the true class y "
+            f"or the predicted class ŷ, in at most {given['steps']} steps along the gradient. With η = +1 it lowers "
+            "the confidence in that class, with η = −1 it raises it."
+        )
+    if "one-step" in names:
+        said.append(
+            "The one-step attack lowers the confidence of right predictions and raises that of wrong ones, by a single "
+            "step along the sign of the gradient that is shortened until the label stays."
+        )
+    if given["sigma"] is not None:
+        said.append(
+            f"The smoothed classifier is attacked: its probabilities are the mean over {given['draws']:,} draws of "
+            f"Gaussian noise of standard deviation {given['sigma']:g} around each input. The draws stay the same "
+            f"during an attack and for its verification (seed {given['seed']}), so the attack is on this estimate."
+        )
+    return said
+
+
+def _settings(found: Attack) -> Facts:
+    given = {"model": found.about["model"], "data": found.about["data"], **found.conventions}
+    return Facts([(name, str(value)) for name, value in given.items() if value is not None], "Settings")
+
+
+def _metrics(found: Attack) -> list[Block]:
+    """Every estimate without an attack and under the strongest, and what it is."""
+    strongest = found.strongest
+    columns = [Column("metric"), Column("bins"), Column("unattacked", "estimate"), Column(strongest.name, "estimate")]
+    pairs = zip(found.clean.measured.rows, strongest.measured.rows, strict=True)
+    rows = [[label(one.name), bins_text(one), float(one.value), float(other.value)] for one, other in pairs]
+    explained = [(label(row.name), METRICS[row.name]) for row in strongest.measured.rows if row.name in METRICS]
+    return [
+        Table(columns, rows, f"Without an attack and within {_within(found, strongest)}"),
+        Text(replace(strongest["equal_mass_ece"], name="AdaECE").sentence, "note"),
+        Table((Column("metric"), Column("definition")), explained),
+    ]
+
+
+def _without_bins(found: Attack) -> tuple[str, Mapping[str, Any]]:
+    whole = found.to_dict()
+    bare = [{key: value for key, value in each.items() if key != "reliability"} for each in whole["attacks"]]
+    clean = {key: value for key, value in whole["clean"].items() if key != "reliability"}
+    said = "The bins are too many to be kept in this page; the JSON inside it leaves them out."
+    return said, {**whole, "attacks": bare, "clean": clean}

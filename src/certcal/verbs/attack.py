@@ -1,0 +1,567 @@
+"""How far can an attack move the confidences while every prediction stays? Attacks on a model, measured."""
+
+from __future__ import annotations
+
+import io
+import os
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import certcal
+from certcal._checks import InputError
+from certcal._files import refuse_overwriting, write_bytes
+from certcal._progress import SILENT, Progress
+from certcal._settings import Settings, setting, takes
+from certcal._text import counted, distance_text
+from certcal.claims import Estimate, round_outward
+from certcal.data import open_inputs, physical_memory
+from certcal.result import Result
+from certcal.verbs.measure import MeasuredGroup
+
+if TYPE_CHECKING:
+    from certcal.attacks import Attacked, AttackMethod
+    from certcal.data import Inputs
+
+# The attacks that have names: η and ω of (η, ω)-ACE, and None for the one-step attack.
+ATTACKS: Mapping[str, tuple[int, str] | None] = {
+    "minus-true": (-1, "true"),
+    "plus-true": (1, "true"),
+    "minus-predicted": (-1, "predicted"),
+    "plus-predicted": (1, "predicted"),
+    "one-step": None,
+}
+USUAL = tuple(ATTACKS)[:4]
+NORMS = {"linf": "ℓ∞", "l2": "ℓ2"}
+_CLEAN = "clean"
+_METRICS = ("accuracy", "mean_confidence", "ece", "equal_mass_ece", "top_label_brier_score", "brier_score", "nll")
+_DRAWS = 16
+
+
+@dataclass(frozen=True)
+class AttackSettings(Settings):
+    """What an attacker may do, and how long it tries."""
+
+    norm: str = setting(
+        "linf",
+        "Norm of a perturbation: its largest change of a value, or its Euclidean length.",
+        "word",
+        choices=("linf", "l2"),
+    )
+    steps: int = setting(100, "Largest number of gradient steps.", "whole", least=1, most=1_000_000)
+    box: tuple[float, float] | str | None = setting(
+        "auto",
+        "Smallest and largest value of an input, or none. Default: 0,1 where all values are pixels k/255, otherwise "
+        "none.",
+        "box",
+        optional=True,
+    )
+    seed: int = setting(0, "Random seed of the smoothing noise.", "whole", least=0, most=2**63 - 1)
+    batch: int = setting(500, "Number of inputs per call of the model.", "whole", least=1, most=1 << 24)
+    threads: int = setting(
+        1, "Number of torch threads; more than one may change the last digits.", "whole", least=1, most=4096
+    )
+    bins: int = setting(15, "Number of bins of the calibration error.", "whole", least=1, most=10_000)
+    sigma: float | None = setting(
+        None, "Attack the smoothed classifier with Gaussian noise of this standard deviation.", "positive"
+    )
+    draws: int | None = setting(
+        None,
+        f"Noise samples per input for the smoothed classifier. Default: {_DRAWS}.",
+        "whole",
+        least=1,
+        most=1 << 20,
+    )
+
+    sections: ClassVar[dict[str, tuple[str, ...]]] = {"Attacking the smoothed classifier": ("sigma", "draws")}
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.draws is not None and self.sigma is None:
+            raise InputError("it is for the smoothed classifier", argument="draws", remedy="give sigma as well")
+
+
+@dataclass(frozen=True, eq=False)
+class AttackRow:
+    """What was measured under one attack within one distance, or without any.
+
+    Attributes
+    ----------
+    attack
+        Its short name, such as "plus-true"; empty for the clean inputs.
+    aim
+        What it does to which confidence, in a few words.
+    epsilon
+        The largest distance that was allowed; 0 for the clean inputs.
+    measured
+        The measurements, each an :class:`~certcal.claims.Estimate`, and the reliability diagram.
+    attacked
+        Perturbed inputs and predictions; None for the clean inputs.
+    """
+
+    attack: str
+    aim: str
+    epsilon: float
+    measured: MeasuredGroup
+    attacked: Attacked | None = None
+
+    @property
+    def name(self) -> str:
+        """The attack's name in full, or "unattacked"."""
+        return self.measured.name
+
+    def __getitem__(self, metric: str) -> Estimate:
+        return next(row for row in self.measured.rows if row.name == metric)
+
+    @property
+    def changed(self) -> int:
+        """How many predicted labels differ from those of the clean inputs: 0 for attacks that keep them."""
+        return 0 if self.attacked is None else self.attacked.changed
+
+    @property
+    def moved(self) -> int:
+        """How many inputs were perturbed at all."""
+        return 0 if self.attacked is None else self.attacked.moved
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Attack(Result):
+    """A model's calibration without an attack and under several, each within one or more distances.
+
+    All numbers are estimates on these samples. Those under an attack are reached, so the worst case is at least as bad;
+    what no perturbation can exceed is for certificates to say. ``a["plus-true"]`` is the row of that attack; when there
+    are several distances, ``a["plus-true", 8 / 255]``.
+
+    Attributes
+    ----------
+    source
+        What was attacked.
+    about
+        Further facts for machines: model, data, part, number of samples.
+    shape
+        Of one input.
+    clean
+        Without an attack.
+    rows
+        The attacks in the order asked for, within the smallest distance, then within the next.
+    conventions
+        Norm, box, steps, noise and bins.
+
+    Examples
+    --------
+    >>> import certcal
+    >>> import numpy as np
+    >>> from certcal.models.networks import MLP
+    >>> rng = np.random.default_rng(0)
+    >>> data = rng.random((50, 4)), rng.integers(0, 3, 50)
+    >>> a = certcal.attack(MLP(4, hidden=(16,), classes=3).eval(), data, epsilon=[0.05, 0.1], steps=5)
+    >>> len(a), a["plus-true", 0.1].changed
+    (8, 0)
+    >>> a["plus-true", 0.1]["nll"].value > a["plus-true", 0.05]["nll"].value > a.clean["nll"].value
+    True
+    """
+
+    view: ClassVar[str] = "certcal.report.views.attack"
+
+    source: str
+    about: Mapping[str, Any]
+    shape: tuple[int, ...]
+    clean: AttackRow
+    rows: tuple[AttackRow, ...]
+    conventions: Mapping[str, Any]
+
+    @property
+    def n(self) -> int:
+        """Number of samples."""
+        return self.clean.measured.n
+
+    def __iter__(self) -> Iterator[AttackRow]:
+        return iter(self.rows)
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def __getitem__(self, key: str | tuple[str, float]) -> AttackRow:
+        attack, epsilon = key if isinstance(key, tuple) else (key, None)
+        found = [row for row in self.rows if row.attack == attack and epsilon in (None, row.epsilon)]
+        if len(found) == 1:
+            return found[0]
+        known = ", ".join(f"({row.attack!r}, {row.epsilon:g})" for row in self.rows)
+        raise KeyError(f"{key!r} names {len(found) or 'no'} rows; there are {known}")
+
+    def __repr__(self) -> str:
+        before, after = (row["equal_mass_ece"].value for row in (self.clean, self.strongest))
+        reached = f"AdaECE {before:.4f} becomes {after:.4f} under {self.strongest.name}"
+        return f"<Attack on {self.source}: {counted(self.n, 'sample')}, {reached}>"
+
+    @property
+    def epsilons(self) -> tuple[float, ...]:
+        """The distances, smallest first."""
+        return tuple(dict.fromkeys(row.epsilon for row in self.rows))
+
+    @property
+    def strongest(self) -> AttackRow:
+        """The attack after which the AdaECE, the ECE with equal-mass bins, is largest."""
+        return max(self.rows, key=lambda row: row["equal_mass_ece"].value)
+
+    @property
+    def changed(self) -> int:
+        """The largest number of predicted labels that an attack changed."""
+        return max(row.changed for row in self.rows)
+
+    @property
+    def sentences(self) -> tuple[str, str, str]:
+        """What was found, what stayed, and what that does not say."""
+        strongest = self.strongest
+        before, after = (row["equal_mass_ece"].value for row in (self.clean, strongest))
+        plain = [_number(row["ece"].value) for row in (self.clean, strongest)]
+        within = f"within ε = {distance_text(strongest.epsilon)} ({NORMS[self.conventions['norm']]})"
+        these = "this sample" if self.n == 1 else f"these {counted(self.n, 'sample')}"
+        noise = (
+            f" of the mean over {self.conventions['draws']} fixed draws of noise" if self.conventions["sigma"] else ""
+        )
+        start = f"On {these} the AdaECE{noise} is {before:.4f} (ECE {plain[0]})"
+        if after > before:
+            reached = f"{start}; {strongest.name} {within} makes it at least "
+            reached += f"{round_outward(after, 'lower')} (ECE {plain[1]})."
+        else:
+            reached = f"{start}, and no attack raised it, which does not prove that none can."
+        accuracy = _number(self.clean["accuracy"].value)
+        kept = f"No predicted label changed (verified), so the accuracy stays {accuracy}."
+        if self.changed:
+            kept = f"Up to {counted(self.changed, 'predicted label')} changed."
+        return reached, kept, "Attacks show what is possible, not the worst case."
+
+    @property
+    def seeds(self) -> Mapping[str, int]:
+        """Of the noise."""
+        smoothed = self.conventions["sigma"] is not None
+        return {"noise of the smoothed classifier": self.conventions["seed"]} if smoothed else {}
+
+    @property
+    def sources(self) -> Sequence[str]:
+        """The files."""
+        return (self.source,)
+
+    def claims(self) -> Sequence[Estimate]:
+        """The strongest attack's AdaECE, then every other estimate; each says under which attack it holds."""
+        first = self._claim(self.strongest, self.strongest["equal_mass_ece"])
+        every = [self._claim(row, each) for row in (self.clean, *self.rows) for each in row.measured.rows]
+        return (first, *(each for each in every if each != first))
+
+    def _claim(self, row: AttackRow, measured: Estimate) -> Estimate:
+        if row.attacked is None:
+            return measured
+        under = {"attack": row.name, "norm": self.conventions["norm"], "epsilon": row.epsilon}
+        return replace(measured, settings={**measured.settings, **under})
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values for JSON."""
+        return {
+            "certcal": certcal.__version__,
+            "source": self.source,
+            **self.about,
+            "conventions": dict(self.conventions),
+            "claims": list(self.sentences),
+            "clean": self.clean.measured.to_dict(),
+            "attacks": [
+                {
+                    "attack": row.attack,
+                    "name": row.name,
+                    "epsilon": row.epsilon,
+                    "moved": row.moved,
+                    "labels_changed": row.changed,
+                    **row.measured.to_dict(),
+                }
+                for row in self.rows
+            ],
+        }
+
+    def columns(self) -> Mapping[str, Sequence[Any]]:
+        """One line per attack and metric, with all digits; without an attack where there is none."""
+        lines = [(row, each) for row in (self.clean, *self.rows) for each in row.measured.rows]
+        norm = self.conventions["norm"]
+        return {
+            "attack": [row.attack or None for row, _ in lines],
+            "norm": [norm if row.attack else None for row, _ in lines],
+            "epsilon": [row.epsilon if row.attack else None for row, _ in lines],
+            "metric": [each.name for _, each in lines],
+            "bins": [each.settings.get("bins") for _, each in lines],
+            "value": [float(each.value) for _, each in lines],
+            "n": [each.n for _, each in lines],
+        }
+
+    def save_predictions(
+        self, folder: str | os.PathLike[str], *, inputs: bool = False, force: bool = False
+    ) -> list[Path]:
+        """Write predictions before and after every attack as tables that :func:`certcal.measure` reads.
+
+        Parameters
+        ----------
+        folder
+            Where to; made if it is not there.
+        inputs
+            Also write the perturbed inputs with their labels (.npz), which :func:`certcal.data.read_inputs` reads.
+        force
+            Replace existing files.
+
+        Returns
+        -------
+        list of Path
+            What was written.
+        """
+        pairs = [(row.attack, row.epsilon) for row in self.rows]
+        paths = saved_paths(folder, pairs, inputs=inputs)
+        refuse_saving(folder, paths, force=force)
+        Path(folder).mkdir(exist_ok=True)
+        content = {f"{_CLEAN}.parquet": _table(self.rows[0].attacked, clean=True)}
+        for row in self.rows:
+            assert row.attacked is not None
+            name = _saved_name(row.attack, row.epsilon)
+            content[f"{name}.parquet"] = _table(row.attacked)
+            if inputs:
+                content[f"{name}.npz"] = _archive(row.attacked)
+        for path in paths:
+            write_bytes(path, content[path.name], force=force)
+        return paths
+
+
+def _number(value: float) -> str:
+    """Four decimals, or two digits of what they would not show."""
+    return f"{value:.1e}" if 1e-13 < abs(value) < 0.5e-4 else f"{value:.4f}"
+
+
+def saved_paths(
+    folder: str | os.PathLike[str], attacks: Iterable[tuple[str, float]], *, inputs: bool = False
+) -> list[Path]:
+    """Files that :meth:`Attack.save_predictions` writes, for attacks by name and distance.
+
+    Examples
+    --------
+    >>> [path.name for path in saved_paths("found", [("plus-true", 8 / 255)], inputs=True)]
+    ['clean.parquet', 'plus-true-8-255.parquet', 'plus-true-8-255.npz']
+    """
+    endings = (".parquet", ".npz") if inputs else (".parquet",)
+    names = [f"{_saved_name(attack, epsilon)}{ending}" for attack, epsilon in attacks for ending in endings]
+    return [Path(folder) / name for name in (f"{_CLEAN}.parquet", *names)]
+
+
+def refuse_saving(folder: str | os.PathLike[str], paths: Iterable[Path], *, force: bool = False) -> None:
+    """Raise if predictions could not be saved, before anything is attacked."""
+    place = Path(folder)
+    if place.exists() and not place.is_dir():
+        raise InputError(f"{place} is a file; give a folder", argument="save")
+    if not place.exists():
+        refuse_overwriting(place)  # the folder around it must be there
+        return
+    for path in paths:
+        refuse_overwriting(path, force=force)
+
+
+def _saved_name(attack: str, epsilon: float) -> str:
+    return f"{attack}-{distance_text(epsilon).replace('/', '-')}"
+
+
+def _table(found: Attacked | None, *, clean: bool = False) -> bytes:
+    from certcal.data import intervals_as_parquet
+
+    assert found is not None
+    probabilities = found.clean_probabilities if clean else found.probabilities
+    columns: dict[str, Any] = {"label": found.labels}
+    columns |= {f"prob_{k}": column for k, column in enumerate(probabilities.T)}
+    return intervals_as_parquet(columns)
+
+
+def _archive(found: Attacked) -> bytes:
+    import numpy as np
+
+    stream = io.BytesIO()
+    np.savez(stream, inputs=found.inputs, labels=found.labels)
+    return stream.getvalue()
+
+
+@takes(AttackSettings)
+def attack(
+    model: object,
+    data: Any,
+    *,
+    epsilon: float | Sequence[float],
+    attacks: str | AttackMethod | Sequence[str | AttackMethod] = USUAL,
+    outputs: str | None = None,
+    weights: str | os.PathLike[str] | None = None,
+    part: str | None = None,
+    limit: int | None = None,
+    source: str | None = None,
+    progress: Progress = SILENT,
+    settings: AttackSettings,
+) -> Attack:
+    """Move the confidences of a model as far as attacks can while every predicted label stays, and measure them.
+
+    Keywords beside those below are the fields of :class:`AttackSettings`: norm, steps, box, seed, batch, threads, bins,
+    sigma, draws.
+
+    Parameters
+    ----------
+    model
+        A classifier that gives gradients: a torch module in evaluation mode, a .safetensors file, "module:name".
+    data
+        Inputs with labels: :class:`certcal.data.Inputs`, a pair of arrays, "digits", "fashion-mnist", a file or folder.
+    epsilon
+        How far an input may be moved; one distance or several.
+    attacks
+        Names ("minus-true", "plus-true", "minus-predicted", "plus-predicted", "one-step") and any
+        :class:`certcal.attacks.AttackMethod`, also one of your own.
+    outputs
+        What the model returns, "logits" or "probabilities", unless it says so itself.
+    weights
+        Weights (.safetensors) of a network that is given as "module:name".
+    part
+        Of data in two parts "train" or "test"; by default the latter.
+    limit
+        Only the first so many samples.
+    source
+        What is attacked, in a few words.
+    progress
+        Where to report how far the work is.
+    settings
+        All settings at once.
+
+    Examples
+    --------
+    An attack of your own; whatever it returns is checked and verified like the built-in ones.
+
+    >>> import certcal
+    >>> from certcal.models.networks import MLP
+    >>> class Fade:
+    ...     name = "fade"
+    ...
+    ...     def run(self, model, inputs, labels, epsilon):
+    ...         return model.ball(epsilon).seal(inputs, inputs - epsilon)
+    >>> data = [[0.5, 0.9], [0.7, 0.1]], [1, 0]
+    >>> found = certcal.attack(MLP(2, hidden=(4,), classes=2).eval(), data, epsilon=0.1, attacks=[Fade(), "one-step"])
+    >>> [row.name for row in found]
+    ['fade', 'one-step ACE']
+    """
+    from certcal.attacks import perturb_each
+    from certcal.models import load, wrap
+
+    distances = _distances(epsilon)
+    methods = _methods(attacks, settings.steps)
+    progress.stage("reading")
+    opened = open_inputs(data, part=part, limit=limit)
+    inputs = opened.inputs
+    progress.stage("loading the model")
+    named = isinstance(model, str | os.PathLike)
+    network = load(os.fspath(model), outputs, weights=weights) if named else wrap(model, outputs)  # pyright: ignore
+    _check_memory(inputs, len(methods) * len(distances))
+    box: Any = inputs.box if settings.box == "auto" else settings.box
+    draws = settings.draws or _DRAWS
+    done = 0
+    order = [f"{getattr(method, 'name', '')}, ε = {distance_text(each)}" for each in distances for method in methods]
+
+    def tell(finished: int, total: int) -> None:
+        nonlocal done
+        progress.advance(finished - done)
+        progress.say(order[min(finished // len(inputs), len(order) - 1)])
+        done = finished
+
+    progress.stage(order[0], len(inputs) * len(order))
+    found = perturb_each(
+        network,
+        inputs.inputs,
+        inputs.labels,
+        methods,
+        epsilons=distances,
+        norm=settings.norm,  # pyright: ignore[reportArgumentType]
+        box=box,
+        sigma=settings.sigma,
+        draws=draws,
+        seed=settings.seed,
+        batch=settings.batch,
+        threads=settings.threads,
+        progress=tell,
+    )
+    keys = [_key(method) for method in methods] * len(distances)
+    aims = [str(getattr(method, "aim", "")) for method in methods] * len(distances)
+    clean = _measured("unattacked", found[0].clean_predictions, settings.bins)
+    return Attack(
+        source or f"{model if named else network.description} on {opened.name}",
+        {"model": network.description, "data": opened.name, "part": opened.part, "n": len(inputs)},
+        tuple(inputs.inputs.shape[1:]),
+        AttackRow("", "", 0.0, clean),
+        tuple(
+            AttackRow(key, aim, each.epsilon, _measured(each.name, each.predictions, settings.bins), each)
+            for key, aim, each in zip(keys, aims, found, strict=True)
+        ),
+        {
+            "norm": settings.norm,
+            "box": None if box is None else list(box),
+            "steps": settings.steps,
+            "sigma": settings.sigma,
+            "draws": None if settings.sigma is None else draws,
+            "seed": settings.seed,
+            "bins": settings.bins,
+            "closed": "left",
+        },
+    )
+
+
+def _distances(epsilon: Any) -> list[float]:
+    several: Any = [epsilon] if isinstance(epsilon, str) or not hasattr(epsilon, "__iter__") else epsilon
+    try:
+        found = sorted({float(each) for each in several})
+    except (TypeError, ValueError, OverflowError):
+        found = []
+    if isinstance(epsilon, str) or not found or not found[0] >= 0:
+        raise InputError(f"{epsilon!r} is not a distance", argument="epsilon", remedy="pass one or several, as numbers")
+    return found
+
+
+def _methods(attacks: Any, steps: int) -> list[AttackMethod]:
+    """The attacks, each once."""
+    from certcal.attacks import Ace, OneStepAce
+
+    given: list[Any] = list(attacks) if isinstance(attacks, list | tuple) else [attacks]  # pyright: ignore
+    found: dict[str, AttackMethod] = {}
+    for each in given:
+        method = each
+        if isinstance(each, str):
+            if each not in ATTACKS:
+                raise InputError(f"{each!r} is not one of {', '.join(ATTACKS)}", argument="attacks")
+            which = ATTACKS[each]
+            method = OneStepAce() if which is None else Ace(which[0], which[1], steps)  # pyright: ignore
+        elif _key(method) in found:
+            raise InputError(f"two are called {_key(method)!r}", argument="attacks", remedy="give each its own name")
+        found[_key(method)] = method
+    if not found:
+        raise InputError("there is none", argument="attacks", remedy="pass at least one")
+    return list(found.values())
+
+
+def _key(method: Any) -> str:
+    """An attack's name in commands, tables and files."""
+    name = getattr(method, "key", None) or getattr(method, "name", type(method).__name__)
+    return re.sub(r"[^\w+.]+", "-", str(name).lower()).strip("-") or "attack"
+
+
+def _measured(name: str, predictions: Any, bins: int) -> MeasuredGroup:
+    from certcal.metrics import measure, reliability
+
+    rows = measure(predictions, bins=bins, metrics=_METRICS).rows
+    return MeasuredGroup(
+        name, len(predictions), rows, reliability(predictions.confidence, predictions.correct, bins=bins)
+    )
+
+
+def _check_memory(inputs: Inputs, attacks: int) -> None:
+    """Refuse more perturbed inputs than can be kept: those of all attacks are."""
+    memory = physical_memory()
+    needed = attacks * inputs.inputs.nbytes
+    if memory is not None and needed > memory:
+        raise InputError(
+            f"the perturbed inputs of {counted(attacks, 'attack')} take {needed / 2**30:.1f} GiB and this machine has "
+            f"{memory / 2**30:.1f} GiB",
+            remedy="ask for fewer attacks, distances or samples at a time",
+        )

@@ -1,0 +1,268 @@
+"""``certcal.attack``: attacks by name and of one's own, measured, saved and shown."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+import certcal
+from certcal import InputError
+from certcal.attacks import Ace, AttackMethod, OneStepAce, Pgd
+from certcal.claims import Estimate
+from certcal.data import read_inputs
+from certcal.metrics import ece, equal_mass_ece, nll
+from certcal.report.document import Heading
+from certcal.report.numbers import number
+from certcal.verbs.attack import ATTACKS, Attack
+from tests.attacks.conftest import Trained
+from tests.attacks.running import ace
+from tests.report.attacked import attack_result
+
+
+@pytest.fixture(scope="module")
+def found(trained: Trained) -> Attack:
+    data = trained.inputs[:200], trained.labels[:200]
+    return certcal.attack(trained.network, data, epsilon=(0.1, 0.05), attacks=tuple(ATTACKS), steps=15)
+
+
+def value(row: Any, name: str) -> float:
+    return row[name].value
+
+
+def test_there_is_a_row_for_every_attack_and_distance_smallest_first(found: Attack) -> None:
+    assert [(row.attack, row.epsilon) for row in found] == [(a, e) for e in (0.05, 0.1) for a in ATTACKS]
+    assert found.epsilons == (0.05, 0.1)
+    assert (found.clean.attack, found.clean.epsilon, len(found), found.n) == ("", 0, 10, 200)
+
+
+def test_every_name_stands_for_the_attack_that_is_called_so() -> None:
+    made = [OneStepAce() if which is None else Ace(*which) for which in ATTACKS.values()]
+    assert [each.key for each in made] == list(ATTACKS)
+    assert all(isinstance(each, AttackMethod) for each in (*made, Pgd()))
+
+
+def test_no_attack_changes_a_label_or_the_accuracy(found: Attack) -> None:
+    assert all(row.changed == 0 for row in found)
+    assert {value(row, "accuracy") for row in found} == {value(found.clean, "accuracy")}
+    clean = found.rows[0].attacked.clean_predictions
+    assert all(np.array_equal(row.attacked.predictions.correct, clean.correct) for row in found)
+
+
+def test_rows_are_what_the_attacks_find_alone_and_what_the_metrics_say(found: Attack, trained: Trained) -> None:
+    alone = ace(trained.network, trained.inputs[:200], trained.labels[:200], eta=-1, epsilon=0.1, steps=15, box=None)
+    row = found["minus-true", 0.1]
+    assert np.array_equal(alone.inputs, row.attacked.inputs)
+    after = alone.predictions
+    assert value(row, "ece") == ece(after.confidence, after.correct, 15)
+    assert value(row, "equal_mass_ece") == equal_mass_ece(after.confidence, after.correct, 15)
+    assert value(row, "nll") == nll(after.logits, after.labels, from_logits=True)
+    assert value(row, "mean_confidence") == pytest.approx(after.confidence.mean(dtype=np.float64))
+    assert row.measured.reliability.ece == value(row, "ece")
+
+
+def test_attacks_do_to_likelihood_and_confidence_what_they_say(found: Attack) -> None:
+    clean = found.clean
+    for epsilon in found.epsilons:
+        losses = [value(row, "nll") for row in (found["plus-true", epsilon], clean, found["minus-true", epsilon])]
+        assert losses == sorted(losses, reverse=True)
+        up, down = found["minus-predicted", epsilon], found["plus-predicted", epsilon]
+        assert value(down, "mean_confidence") < value(clean, "mean_confidence") < value(up, "mean_confidence")
+        assert value(found["one-step", epsilon], "top_label_brier_score") > value(clean, "top_label_brier_score")
+    assert value(found["plus-true", 0.1], "nll") > value(found["plus-true", 0.05], "nll")
+    assert value(found["plus-true", 0.1], "equal_mass_ece") > 4 * value(clean, "equal_mass_ece")
+
+
+def test_claims_are_estimates_that_name_their_attack_and_the_sentence_says_at_least(found: Attack) -> None:
+    first, *rest = found.claims()
+    assert found.strongest is found["plus-true", 0.1]
+    assert first.value == max(value(row, "equal_mass_ece") for row in found)
+    assert first.settings["epsilon"] == 0.1
+    assert "(+1, y)-ACE" in first.sentence
+    assert all(isinstance(each, Estimate) for each in (first, *rest))
+    assert len(rest) == 11 * 7 - 1
+    assert "at least" in found.sentences[0]
+    assert "not the worst case" in found.sentences[2]
+    assert "(+1, y)-ACE" in repr(found)
+
+
+def test_numbers_of_a_smoothed_classifier_say_that_they_are_of_the_draws(trained: Trained, found: Attack) -> None:
+    data = trained.inputs[:20], trained.labels[:20]
+    options: Any = {"epsilon": 0.05, "attacks": "plus-true", "steps": 2, "sigma": 0.25, "draws": 3, "seed": 5}
+    smoothed = certcal.attack(trained.network, data, **options)
+    for sentence in (smoothed.sentences[0], smoothed["plus-true"].attacked.sentence):
+        assert "of the mean over 3 fixed draws of noise" in sentence
+    assert "draws" not in found.sentences[0]
+    assert (smoothed.seeds, found.seeds) == ({"noise of the smoothed classifier": 5}, {})
+
+
+def test_an_attack_that_gains_nothing_says_that_this_proves_nothing(trained: Trained) -> None:
+    nothing = certcal.attack(trained.network, (trained.inputs[:20], trained.labels[:20]), epsilon=0.0, steps=1)
+    assert "no attack raised it" in nothing.sentences[0]
+
+
+def test_a_row_that_is_not_there_or_not_the_only_one_is_named(found: Attack) -> None:
+    with pytest.raises(KeyError, match="names 2 rows"):
+        found["plus-true"]
+    with pytest.raises(KeyError, match="names no rows"):
+        found["plus-true", 0.2]
+
+
+def test_json_and_table_hold_every_number(found: Attack) -> None:
+    document = json.loads(found.to_json())
+    assert (document["n"], document["conventions"]["box"], len(document["attacks"])) == (200, None, 10)
+    table = found.to_arrow().to_pylist()
+    assert [line["value"] for line in table] == [
+        each.value for row in (found.clean, *found) for each in row.measured.rows
+    ]
+    assert table[0]["attack"] is None
+    assert {line["attack"] for line in table[7:]} == set(ATTACKS)
+
+
+def test_saved_predictions_and_inputs_are_read_back(tmp_path: Any) -> None:
+    made = attack_result(attacks=["plus-true"])
+    written = made.save_predictions(tmp_path / "kept", inputs=True)
+    assert [path.name for path in written] == [
+        "clean.parquet",
+        *(f"plus-true-{k}-255.{ending}" for k in (2, 32) for ending in ("parquet", "npz")),
+    ]
+    again = certcal.measure(tmp_path / "kept" / "plus-true-32-255.parquet", metrics="ece")
+    assert again["ece"].value == made["plus-true", 32 / 255]["ece"].value
+    moved = read_inputs(tmp_path / "kept" / "plus-true-32-255.npz")
+    assert np.array_equal(moved.inputs, made["plus-true", 32 / 255].attacked.inputs)
+    with pytest.raises(InputError, match="is not overwritten"):
+        made.save_predictions(tmp_path / "kept")
+    assert len(made.save_predictions(tmp_path / "kept", force=True)) == 3
+
+
+def test_the_report_holds_every_number_of_every_attack_and_the_strongest_is_drawn() -> None:
+    made = attack_result()
+    report = made.report()
+    claim = report.headline[0]
+    assert claim.sentence == made.sentences[0]
+    (table,) = next(section.blocks for section in report.sections if section.title == "Attacks")
+    lines = [line for line in table.texts() if not isinstance(line, Heading)]
+    names = ("equal_mass_ece", "ece", "mean_confidence", "accuracy", "top_label_brier_score", "nll")
+    for line, row in zip(lines, (made.clean, *made), strict=True):
+        assert [line[0], *line[2:]] == [row.name, *(number(value(row, name)) for name in names)]
+    assert [line.text for line in table.texts() if isinstance(line, Heading)] == [
+        "Within ε = 2/255 (ℓ∞)",
+        "Within ε = 32/255 (ℓ∞)",
+    ]
+    drawn = report.charts()
+    assert [chart.title for chart in drawn[:2]] == ["unattacked", f"{made.strongest.name}, ε = 32/255 (ℓ∞)"]
+    assert (len(drawn), sum(chart.bars is not None for chart in drawn)) == (9, 2)
+    assert "No predicted label changed (verified)" in str(made)
+
+
+# --- attacks of one's own ------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Entropy:
+    """Raises the entropy by sign steps."""
+
+    steps: int = 4
+    name: str = "entropy"
+
+    def run(self, model: Any, inputs: Any, labels: Any, epsilon: float) -> Any:
+        moved = inputs
+        for _ in range(self.steps):
+            at = moved.detach().requires_grad_(True)
+            logarithms = model(at)
+            (gradient,) = torch.autograd.grad(-(logarithms.exp() * logarithms).sum(), at)
+            moved = model.ball(epsilon).project(inputs, moved + epsilon / 2 * gradient.sign())
+        return moved
+
+
+class Returning:
+    """Returns what a function makes of the clean inputs."""
+
+    name = "returning"
+
+    def __init__(self, make: Any) -> None:
+        self.make = make
+
+    def run(self, model: Any, inputs: Any, labels: Any, epsilon: float) -> Any:
+        return self.make(inputs)
+
+
+def run_own(trained: Trained, *attacks: Any, **more: Any) -> Attack:
+    data = trained.inputs[:40], trained.labels[:40]
+    return certcal.attack(trained.network, data, **{"epsilon": 0.05, "attacks": attacks, "box": (0, 1), **more})
+
+
+@pytest.mark.parametrize("norm", ["linf", "l2"])
+def test_an_attack_of_ones_own_runs_beside_the_built_in_ones(trained: Trained, norm: str) -> None:
+    found = run_own(trained, Entropy(), "plus-predicted", norm=norm, steps=4, epsilon=[0.05, 0.1])
+    row = found["entropy", 0.1]
+    assert (row.attacked.lengths <= 0.1).all()
+    assert (row.attacked.inputs.min() >= 0, row.attacked.inputs.max() <= 1) == (True, True)
+    assert row.changed == 0
+    assert value(row, "mean_confidence") < value(found.clean, "mean_confidence")
+    assert row.attacked.settings["steps"] == 4
+    assert [each.attack for each in found] == ["entropy", "plus-predicted"] * 2
+
+
+def test_a_sample_whose_label_an_attack_changes_gets_its_clean_input_back(trained: Trained) -> None:
+    swapped = run_own(trained, Returning(lambda inputs: inputs.flip(0)), epsilon=1.0, batch=40)
+    row = swapped["returning"]
+    back = row.attacked.lengths == 0
+    assert row.changed == 0
+    assert 0 < back.sum() < 40
+    assert np.array_equal(row.attacked.inputs[back], trained.inputs[:40][back])
+
+
+def test_an_attack_that_says_so_may_change_labels_and_that_is_counted(trained: Trained) -> None:
+    found = run_own(trained, Pgd(10), epsilon=0.5, norm="l2")
+    assert found["pgd"].changed > 0
+    assert value(found["pgd"], "accuracy") < value(found.clean, "accuracy")
+    assert f"{found.changed} predicted labels changed" in found.sentences[1]
+
+
+def test_what_rounding_puts_outside_is_brought_back(trained: Trained) -> None:
+    for epsilon in (0.05, 0.3):
+        plain = Returning(lambda inputs, epsilon=epsilon: (inputs + epsilon * (0.5 - inputs).sign()).clamp(0, 1))
+        lengths = run_own(trained, plain, epsilon=epsilon)["returning"].attacked.lengths
+        assert (0.99 * epsilon < lengths.max(), (lengths <= epsilon).all()) == (True, True)
+
+
+@pytest.mark.parametrize(
+    ("make", "complaint"),
+    [
+        (lambda inputs: inputs + 0.06, r"returning moved inputs\[0\] by 0.06.* further than epsilon, 0.05"),
+        (lambda inputs: inputs - 0.04, r"returning took inputs\[0\] 0.04 outside the box from 0 to 1"),
+        (lambda inputs: inputs * torch.nan, r"returning returned inputs\[0\] with values that are not finite"),
+        (lambda inputs: inputs[:, :, 1:], r"returning returned inputs of shape \(40, 1, 7, 8\) for \(40, 1, 8, 8\)"),
+        (lambda inputs: None, "returning returned a NoneType; return a tensor"),
+    ],
+)
+def test_an_attack_that_returns_what_it_may_not_is_refused(trained: Trained, make: Any, complaint: str) -> None:
+    with pytest.raises(InputError, match=complaint):
+        run_own(trained, Returning(make))
+
+
+@pytest.mark.parametrize(
+    ("options", "complaint"),
+    [
+        ({"epsilon": ()}, "epsilon: "),
+        ({"epsilon": (0.1, -0.1)}, "epsilon: "),
+        ({"epsilon": "8/255"}, "epsilon: '8/255' is not a distance"),
+        ({"attacks": ()}, "attacks: there is none"),
+        ({"attacks": "+1"}, r"attacks: '\+1' is not one of minus-true"),
+        ({"attacks": [Entropy]}, "an attack is the class Entropy; pass an object with a name and run"),
+        ({"attacks": [3]}, "an attack is of type int"),
+        ({"attacks": [Entropy(1), Entropy(2)]}, "attacks: two are called 'entropy'"),
+        ({"bins": 0}, "bins: 0 is not in the range"),
+        ({"box": (1, 0)}, "box: "),
+        ({"draws": 3}, "draws: it is for the smoothed classifier; give sigma as well"),
+        ({"epsilons": 0.1}, "unexpected argument 'epsilons'"),
+    ],
+)
+def test_bad_input_is_one_sentence(trained: Trained, options: dict[str, Any], complaint: str) -> None:
+    with pytest.raises(InputError, match=complaint):
+        run_own(trained, "one-step", **options)
