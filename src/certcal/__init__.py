@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from certcal.verbs.bound import Bounds, bound
     from certcal.verbs.compare import ChangeComparison, compare
     from certcal.verbs.measure import Measurement, measure
+    from certcal.verbs.sample import RunSummary, decide, sample, summarize
 
 __version__ = "0.1.0"
 
@@ -52,6 +53,7 @@ __all__ = [
     "Measurements",
     "Predictions",
     "Result",
+    "RunSummary",
     "attack",
     "binning",
     "bound",
@@ -60,13 +62,16 @@ __all__ = [
     "claims",
     "compare",
     "data",
+    "decide",
     "engines",
     "measure",
     "metrics",
     "models",
     "report",
+    "sample",
     "smoothing",
     "study",
+    "summarize",
     "worst_case",
 ]
 
@@ -83,10 +88,14 @@ _HOMES = {
     "Measurements": "certcal.metrics",
     "Predictions": "certcal.predictions",
     "Result": "certcal.result",
+    "RunSummary": "certcal.verbs.sample",
     "attack": "certcal.verbs.attack",
     "bound": "certcal.verbs.bound",
     "compare": "certcal.verbs.compare",
+    "decide": "certcal.verbs.sample",
     "measure": "certcal.verbs.measure",
+    "sample": "certcal.verbs.sample",
+    "summarize": "certcal.verbs.sample",
 }
 _ROOMS = frozenset(
     {

@@ -147,6 +147,18 @@ def _about(ctx: click.Context, param: click.Parameter, values: Iterable[str]) ->
     return found
 
 
+json_option = option(OUTPUT, "--json", "as_json", is_flag=True, help="Print JSON with all digits.")
+quiet_option = option(
+    OUTPUT,
+    "-q",
+    "--quiet",
+    is_flag=True,
+    expose_value=False,
+    callback=be_quiet,
+    help="Print nothing but errors on standard error.",
+)
+
+
 def output_options(
     endings: Sequence[str] = WRITTEN,
     *,
@@ -197,7 +209,7 @@ def output_options(
             ),
         ]
     decorators += [
-        option(OUTPUT, "--json", "as_json", is_flag=True, help="Print JSON with all digits."),
+        json_option,
         option(
             OUTPUT,
             "-o",
@@ -209,15 +221,7 @@ def output_options(
             help=f"{what} {listed}; repeatable.",
         ),
         option(OUTPUT, "--force", is_flag=True, help="Replace existing files."),
-        option(
-            OUTPUT,
-            "-q",
-            "--quiet",
-            is_flag=True,
-            expose_value=False,
-            callback=be_quiet,
-            help="Print nothing but errors on standard error.",
-        ),
+        quiet_option,
     ]
     if mlflow:
         decorators.append(mlflow_option)

@@ -11,6 +11,7 @@ from certcal.smoothing._failures import Failures
 from certcal.smoothing._grid import default_thresholds
 from certcal.smoothing._logs import CertificationLog, LogWarning, read_log
 from certcal.smoothing._manifest import Manifest
+from certcal.smoothing._overview import Overview, overview
 from certcal.smoothing._review import Review, Reviewed, review
 from certcal.smoothing._run import Run, State, open_run
 from certcal.smoothing._sample import sample
@@ -28,6 +29,7 @@ __all__ = [
     "Failures",
     "LogWarning",
     "Manifest",
+    "Overview",
     "Review",
     "Reviewed",
     "Run",
@@ -42,6 +44,7 @@ __all__ = [
     "decide",
     "default_thresholds",
     "open_run",
+    "overview",
     "read_decisions",
     "read_log",
     "review",

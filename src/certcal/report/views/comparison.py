@@ -168,7 +168,7 @@ def _without_steps(found: Comparison) -> tuple[str, Mapping[str, Any]]:
 _VERDICTS = {
     "first": "{first} dominates {second}{where}.",
     "second": "{second} dominates {first}{where}.",
-    "neither": "Neither {first} nor {second} dominates the other: which is ahead depends on {axis}.",
+    "neither": "Neither {first} nor {second} dominates: {axis}.",
     "equal": "{first} and {second} have the same distribution of p_A.",
     "unclear": "The logs do not tell whether {first} or {second} dominates.",
 }
@@ -181,7 +181,7 @@ def _headline(found: Comparison) -> list[Block]:
     for pair in found.dominance[:3]:
         in_p = pair.axis == "p_A"
         where = " at every radius, number of noise samples and alpha" if in_p else " at every radius, in this setting"
-        axis = "the radius, the number of noise samples and alpha" if in_p else "the radius"
+        axis = pair.where if len(pair.stretches) == 2 else "their curves cross several times"
         said.append(_VERDICTS[pair.verdict].format(first=pair.first, second=pair.second, where=where, axis=axis))
     rest = len(found.dominance) - len(said)
     more = [Text(f"{rest:,} further {'pairs are' if rest > 1 else 'pair is'} below.", "note")] if rest else []

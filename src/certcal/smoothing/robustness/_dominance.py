@@ -107,16 +107,17 @@ class Dominance:
         if self.verdict == NEITHER:
             return (
                 f"neither {self.first} nor {self.second} is better {always}: by {curve} on these samples, "
-                f"{self._spelled()}"
+                f"{self.where}"
             )
-        surely = f"surely {self._spelled()}" if self.stretches else "they are nowhere surely apart"
+        surely = f"surely {self.where}" if self.stretches else "they are nowhere surely apart"
         return (
             f"whether {self.first} or {self.second} is better {always} cannot be told from what the logs print: by "
             f"{curve} on these samples, {surely}"
         )
 
-    def _spelled(self) -> str:
-        """The stretches in words."""
+    @property
+    def where(self) -> str:
+        """Which curve is higher where, in words."""
         symbol = "p" if self.axis == "p_A" else "radii"
         text = " and ".join(
             f"{each.ahead} {'is higher ' if i == 0 else ''}for {symbol} from {each.start:.4g} to {each.stop:.4g}"
