@@ -106,8 +106,7 @@ class Dominance:
             return f"{self.first} and {self.second} have the same {what} on these samples"
         if self.verdict == NEITHER:
             return (
-                f"neither {self.first} nor {self.second} is better {always}: by {curve} on these samples, "
-                f"{self.where}"
+                f"neither {self.first} nor {self.second} is better {always}: by {curve} on these samples, {self.where}"
             )
         surely = f"surely {self.where}" if self.stretches else "they are nowhere surely apart"
         return (
