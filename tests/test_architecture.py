@@ -16,16 +16,19 @@ SOURCE = Path(__file__).parent.parent / "src" / "certcal"
 
 # Groups of rooms, top to bottom: a room may use any room of a lower group. Private modules (`_name`) are the lowest.
 GROUPS = (
-    ("cli", "report", "study"),
+    ("cli", "report", "verbs", "study"),
     ("training", "attacks", "interop", "calibrators", "smoothing", "torchmetrics"),
     ("worst_case", "bounds", "metrics", "models", "data", "engines"),
-    ("claims", "predictions", "binning"),
+    ("result", "claims", "predictions", "binning"),
 )
 # Arrows between rooms of one group. They have no cycle.
 SIDEWAYS = {
     ("cli", "report"),
+    ("cli", "verbs"),
     ("cli", "study"),
+    ("report", "verbs"),
     ("report", "study"),
+    ("verbs", "study"),
     ("training", "attacks"),
     ("interop", "calibrators"),
     ("interop", "torchmetrics"),
@@ -38,7 +41,8 @@ SIDEWAYS = {
 NUMERICS = {"worst_case", "bounds", "metrics", "claims", "predictions", "binning"}
 
 # Rooms that may be imported for nothing: what they need beyond numpy loads when it is used.
-LIGHT = NUMERICS | {"data", "engines", "models", "report", "calibrators", "smoothing", "study", "interop"}
+LIGHT = NUMERICS | {"data", "engines", "models", "report", "calibrators", "smoothing", "study", "interop", "result"}
+LIGHT |= {"verbs"}
 
 # What an import by a name that is not written down counts as.
 COMPUTED = "a module by a computed name"
@@ -47,7 +51,7 @@ COMPUTED = "a module by a computed name"
 LIBRARIES = {
     "numba": {"_kernels"},
     "llvmlite": {"_kernels"},
-    "pyarrow": {"data", "smoothing", "study"},
+    "pyarrow": {"data", "smoothing", "study", "result"},
     "rich": {"cli", "report"},
     "click": {"cli"},
     "torch": {"attacks", "training", "models", "torchmetrics", "interop", "worst_case/baselines"},
@@ -70,7 +74,7 @@ LIBRARIES = {
     "polars": set[str](),
     "pickle": set[str](),
     "joblib": set[str](),
-    COMPUTED: {"cli", "models"},
+    COMPUTED: {"cli", "models", "report", "result"},  # a result finds its view by name, which is the one way up
 }
 
 # Numerics neither print nor touch files: these calls and modules have no place in them.
@@ -143,6 +147,17 @@ def rooms_used(found: Import, rooms: set[str]) -> Iterator[str]:
     yield from (name if name in rooms else "" for name in found.names or ("",))
 
 
+def hidden_from(found: Import, room: str) -> Iterator[str]:
+    """Private modules of other rooms that an import reaches; private modules beside the rooms are for all."""
+    parts = found.target.split(".")
+    if parts[0] != "certcal" or len(parts) < 2 or parts[1] == room or parts[1].startswith("_"):
+        return
+    for path in [parts[2:], *([*parts[2:], name] for name in found.names)]:
+        if any(part.startswith("_") for part in path):
+            yield ".".join(["certcal", parts[1], *path])
+            return
+
+
 def may_use(room: str, other: str) -> bool:
     """Whether an arrow from one room to another goes down (or sideways where that is agreed)."""
     if room == other or (room, other) in SIDEWAYS:
@@ -180,6 +195,7 @@ def violations(root: Path) -> list[str]:
                 found.append(f"{each.where} imports {library}, which {room} may not")
             if room in NUMERICS and library in FORBIDDEN_MODULES:
                 found.append(f"{each.where} imports {library}; numerics neither print nor touch files")
+            found += [f"{each.where} uses {hidden}, which is private" for hidden in hidden_from(each, room)]
             found += [
                 f"{each.where} uses {other or 'certcal'}; arrows go down only"
                 for other in rooms_used(each, rooms)
@@ -249,6 +265,16 @@ def test_sideways_arrows_stay_within_a_group_and_have_no_cycle() -> None:
         ("predictions.py", "import numpy as np\nnp.load('x')", "predictions.py:2 calls .load()"),
         ("bounds/dkw.py", "import pathlib", "bounds/dkw.py:1 imports pathlib; numerics neither print nor touch files"),
         ("cellar/x.py", "", "cellar is in no group; give it a place in GROUPS"),
+        (
+            "cli/main.py",
+            "from certcal.report._text import shown",
+            "cli/main.py:1 uses certcal.report._text, which is private",
+        ),
+        (
+            "cli/main.py",
+            "def f():\n    from certcal.report import _text",
+            "cli/main.py:2 uses certcal.report._text, which is private",
+        ),
     ],
 )
 def test_a_breach_is_found_and_named(tmp_path: Path, file: str, text: str, complaint: str) -> None:

@@ -31,10 +31,18 @@ if TYPE_CHECKING:
     from certcal.predictions import Predictions
     from certcal.result import Result
     from certcal.smoothing.robustness import Comparison, FamilyComparison
+    from certcal.verbs.apply_map import MappedTable, apply_map
     from certcal.verbs.attack import Attack, attack
     from certcal.verbs.bound import Bounds, bound
+    from certcal.verbs.certify import Certification, certify
     from certcal.verbs.compare import ChangeComparison, compare
     from certcal.verbs.measure import Measurement, measure
+    from certcal.verbs.recalibrate import (
+        CertifiedRecalibration,
+        PredictionRecalibration,
+        Recalibration,
+        recalibrate,
+    )
     from certcal.verbs.sample import RunSummary, decide, sample, summarize
 
 __version__ = "0.1.0"
@@ -44,21 +52,28 @@ __all__ = [
     "Bound",
     "Bounds",
     "Certificate",
+    "Certification",
+    "CertifiedRecalibration",
     "ChangeComparison",
     "Comparison",
     "Estimate",
     "FamilyComparison",
     "InputError",
+    "MappedTable",
     "Measurement",
     "Measurements",
+    "PredictionRecalibration",
     "Predictions",
+    "Recalibration",
     "Result",
     "RunSummary",
+    "apply_map",
     "attack",
     "binning",
     "bound",
     "bounds",
     "calibrators",
+    "certify",
     "claims",
     "compare",
     "data",
@@ -67,6 +82,7 @@ __all__ = [
     "measure",
     "metrics",
     "models",
+    "recalibrate",
     "report",
     "sample",
     "smoothing",
@@ -80,20 +96,28 @@ _HOMES = {
     "Bound": "certcal.claims",
     "Bounds": "certcal.verbs.bound",
     "Certificate": "certcal.claims",
+    "Certification": "certcal.verbs.certify",
+    "CertifiedRecalibration": "certcal.verbs.recalibrate",
     "ChangeComparison": "certcal.verbs.compare",
     "Comparison": "certcal.smoothing.robustness",
     "Estimate": "certcal.claims",
     "FamilyComparison": "certcal.smoothing.robustness",
+    "MappedTable": "certcal.verbs.apply_map",
     "Measurement": "certcal.verbs.measure",
     "Measurements": "certcal.metrics",
+    "PredictionRecalibration": "certcal.verbs.recalibrate",
     "Predictions": "certcal.predictions",
+    "Recalibration": "certcal.verbs.recalibrate",
     "Result": "certcal.result",
     "RunSummary": "certcal.verbs.sample",
+    "apply_map": "certcal.verbs.apply_map",
     "attack": "certcal.verbs.attack",
     "bound": "certcal.verbs.bound",
+    "certify": "certcal.verbs.certify",
     "compare": "certcal.verbs.compare",
     "decide": "certcal.verbs.sample",
     "measure": "certcal.verbs.measure",
+    "recalibrate": "certcal.verbs.recalibrate",
     "sample": "certcal.verbs.sample",
     "summarize": "certcal.verbs.sample",
 }

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import inspect
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, fields
 from difflib import get_close_matches
 from typing import Any, ClassVar, TypeVar, cast
@@ -27,7 +27,7 @@ class Spec:
     kind
         "whole", "number", "positive", "share" (between 0 and 1), "failure" (a probability of failing), "level" (of an
         interval), "size" (bytes), "distance" (above 0; on the command line also k/255), "box" (two numbers, or
-        "auto"), "flag", "word", "text" or "file".
+        "auto"), "flag", "word", "name" (a text without commas), "text" or "file".
     many
         Whether several values may be given.
     ordered
@@ -36,6 +36,8 @@ class Spec:
         Ends of a number's range.
     choices
         Words that are allowed.
+    own
+        Whether an object of the user's own is taken in place of a word.
     zero
         Whether 0 is allowed beside the range.
     optional
@@ -53,6 +55,7 @@ class Spec:
     least: float = -math.inf
     most: float = math.inf
     choices: tuple[str, ...] = ()
+    own: bool = False
     zero: bool = False
     optional: bool = False
     metavar: str | None = None
@@ -97,7 +100,7 @@ class Settings:
                 continue
             if spec.many:
                 values = (
-                    [value] if isinstance(value, str) or not isinstance(value, Sequence) else list(cast("Any", value))
+                    [value] if isinstance(value, str) or not isinstance(value, Iterable) else list(cast("Any", value))
                 )
                 value = tuple(check_setting(each.name, one, spec) for one in values)
             else:
@@ -201,7 +204,7 @@ def _flag(value: Any, spec: Spec) -> bool:
 
 
 def _word(value: Any, spec: Spec) -> Any:
-    if value in spec.choices:
+    if (spec.own and not isinstance(value, str)) or value in spec.choices:
         return value
     if not isinstance(value, str):
         raise _RefusedError(f"{value!r} is not one of {', '.join(spec.choices)}")
@@ -234,6 +237,7 @@ _KINDS: dict[str, Callable[[Any, Spec], Any]] = {
     "flag": _flag,
     "word": _word,
     "box": _box,
+    "name": lambda value, _: value,
     "text": lambda value, _: value,
     "file": lambda value, _: value,
 }

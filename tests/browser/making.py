@@ -9,17 +9,17 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from certcal.report.page import page
 
 from certcal.cli import cli
 from certcal.cli._boundary import run
 from certcal.models import wrap
-from certcal.report.page import page
 from certcal.smoothing import Run, sample
 from tests.report.attacked import attack_result
 from tests.report.compared_families import rich
 from tests.report.gallery import gallery
 from tests.report.recalibrated import recalibrated_run
-from tests.report.studied import studied_results
+from tests.report.studied import review as studied
 
 # Would set a mark if any of it became markup or script; a file's name has no slash.
 FILE_NAME = "<img src=x onerror=window.hacked=1>\"'&"
@@ -78,7 +78,7 @@ def make(folder: Path) -> dict[str, Path]:
     gallery(HOSTILE).save(made[HOSTILE_GALLERY])
     attack_result(source=HOSTILE).save(made[ATTACK])
     page(recalibrated_run(source=HOSTILE)).save(made[RECALIBRATION])
-    page(studied_results(source=HOSTILE)).save(made[STUDY])
+    studied(source=HOSTILE).save(made[STUDY])
     page(rich()).save(made[FAMILIES])
     report(made["table"], table, "--bootstrap", 0)
     report(made["groups"], table, "--by", "hospital", "--bootstrap", 20)

@@ -1,15 +1,13 @@
-"""Results of recalibrations as ``certcal recalibrate fit`` would find them, of made-up samples."""
+"""Made-up certified samples to recalibrate."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 
-from certcal.calibrators import CertifiedSamples, Recalibration, recalibrate
-from certcal.report.results import RecalibratedResults
+from certcal.calibrators import CertifiedSamples
 from certcal.smoothing import Counts
 
 
@@ -40,26 +38,3 @@ def run_samples(n: int = 80, radii: Sequence[float] = (0.125, 0.25)) -> Certifie
         correct=rng.random(n) < mean,
     )
     return replace(CertifiedSamples.from_counts(counts, radii), source="a run", fingerprint="ab" * 32)
-
-
-def results_of(found: Recalibration, **changes: Any) -> RecalibratedResults:
-    """What a command would hand to a page."""
-    settings: dict[str, Any] = {
-        "source": found.source,
-        "description": f"{found.n_fit + found.n_held_out} samples",
-        "found": found,
-        "claims": ["It went down."],
-        "notes": "Notes for all numbers.",
-        "about": {},
-    }
-    return RecalibratedResults(**{**settings, **changes})
-
-
-def recalibrated_results(source: str = "intervals.csv", **changes: Any) -> RecalibratedResults:
-    """Two radii and five trade-offs."""
-    return results_of(recalibrate(interval_samples()), source=source, **changes)
-
-
-def recalibrated_run(source: str = "a run", **changes: Any) -> RecalibratedResults:
-    """A run at two radii, so that there are certificates that may fail."""
-    return results_of(recalibrate(run_samples(200)), source=source, **changes)

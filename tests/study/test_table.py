@@ -12,9 +12,8 @@ from hypothesis import strategies as st
 
 from certcal import InputError
 from certcal.metrics import STUDY_BINS
-from certcal.study import Measurement, StudyTable
+from certcal.study import MeasuredColumn, StudyTable, overview
 from certcal.study._battery import BINNED, UNBINNED
-from certcal.study._overview import overview
 
 
 def table(**more):
@@ -66,18 +65,18 @@ def test_columns_that_make_no_table_are_refused(columns, sentence):
 
 @given(st.sampled_from(["pre", "post"]), st.sampled_from(BINNED), st.integers(1, 10**6))
 def test_names_of_binned_measurements_say_what_they_are(stage, metric, bins):
-    assert Measurement.parse(f"{stage}_{metric}_{bins}") == Measurement(stage, metric, bins)
-    assert str(Measurement(stage, metric, bins)) == f"{stage}_{metric}_{bins}"
+    assert MeasuredColumn.parse(f"{stage}_{metric}_{bins}") == MeasuredColumn(stage, metric, bins)
+    assert str(MeasuredColumn(stage, metric, bins)) == f"{stage}_{metric}_{bins}"
 
 
 @pytest.mark.parametrize("metric", UNBINNED)
 def test_names_of_other_measurements_say_what_they_are(metric):
-    assert Measurement.parse(f"post_{metric}") == Measurement("post", metric)
+    assert MeasuredColumn.parse(f"post_{metric}") == MeasuredColumn("post", metric)
 
 
 @pytest.mark.parametrize("name", ["accuracy", "ece_15", "pre_ece", "pre_ece_x", "pre_", "mid_ece_15", "pre_nll_15", ""])
 def test_other_names_are_no_measurements(name):
-    assert Measurement.parse(name) is None
+    assert MeasuredColumn.parse(name) is None
 
 
 def test_columns_are_told_apart_by_their_names():
@@ -211,7 +210,7 @@ def test_a_table_shows_what_is_in_it():
 
 
 def test_the_overview_has_the_medians_of_what_did_not_fail():
-    easy, hard = overview(table())
+    easy, hard = overview(table()).medians
     assert (easy.data, easy.models, easy.failed, easy.bins) == ("easy", 2, 0, 15)
     assert easy.accuracy == pytest.approx(0.85)
     assert easy.before == pytest.approx(0.15)
@@ -221,12 +220,12 @@ def test_the_overview_has_the_medians_of_what_did_not_fail():
 
 def test_the_overview_takes_the_number_of_bins_nearest_to_fifteen():
     columns = {f"pre_ece_{bins}": [bins / 1000] for bins in STUDY_BINS if bins != 15}
-    (line,) = overview(StudyTable.of({"model": ["a"], **columns}))
+    (line,) = overview(StudyTable.of({"model": ["a"], **columns})).medians
     assert (line.bins, line.before) == (10, 0.01)
 
 
 def test_a_table_without_measurements_has_an_overview():
-    (line,) = overview(StudyTable.of({"model": ["a"]}))
+    (line,) = overview(StudyTable.of({"model": ["a"]})).medians
     assert line.bins is None
     assert np.isnan([line.accuracy, line.before, line.after]).all()
 

@@ -13,14 +13,14 @@ from certcal.calibrators._equal_mass import EqualMassBinning
 from certcal.calibrators._files import FittedOn, Saved, load, save
 from certcal.calibrators._histogram import HistogramBinning
 from certcal.calibrators._isotonic import IsotonicCalibration
-from certcal.calibrators._judged import Judged, JudgedAt, gain_over, judge
+from certcal.calibrators._judged import FrontPoint, Judged, JudgedAt, gain_over, judge
 from certcal.calibrators._matrix import MatrixScaling
 from certcal.calibrators._one_vs_rest import OneVsRest
 from certcal.calibrators._outcomes import OutcomeMap
 from certcal.calibrators._path import certified_path
 from certcal.calibrators._platt import PlattScaling
-from certcal.calibrators._predictions import PredictionRecalibration, recalibrate_predictions
-from certcal.calibrators._recalibrate import FrontPoint, Recalibration, recalibrate
+from certcal.calibrators._predictions import fit_predictions, recalibrated
+from certcal.calibrators._protocols import ConfidenceCalibrator, IntervalCalibrator, ScoreCalibrator
 from certcal.calibrators._samples import CertifiedSamples
 from certcal.calibrators._temperature import TemperatureScaling, fit_temperature
 from certcal.calibrators._top_label import TopLabel
@@ -35,12 +35,14 @@ __all__ = [
     "CertifiedSamples",
     "CertifiedTemperature",
     "Chain",
+    "ConfidenceCalibrator",
     "ConfidenceChain",
     "ConfidenceMap",
     "EqualMassBinning",
     "FittedOn",
     "FrontPoint",
     "HistogramBinning",
+    "IntervalCalibrator",
     "IsotonicCalibration",
     "Judged",
     "JudgedAt",
@@ -49,19 +51,18 @@ __all__ = [
     "OneVsRest",
     "OutcomeMap",
     "PlattScaling",
-    "PredictionRecalibration",
-    "Recalibration",
     "Saved",
+    "ScoreCalibrator",
     "ScoreMap",
     "TemperatureScaling",
     "TopLabel",
     "VectorScaling",
     "certified_path",
+    "fit_predictions",
     "fit_temperature",
     "gain_over",
     "judge",
     "load",
-    "recalibrate",
-    "recalibrate_predictions",
+    "recalibrated",
     "save",
 ]

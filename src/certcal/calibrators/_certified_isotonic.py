@@ -27,7 +27,7 @@ class CertifiedIsotonic(CertifiedMap):
     violators minimises it exactly. It determines g at these places only; between them g is a straight line. So at
     λ = 0 other maps with the same clean Brier score may have a smaller certified one, and at λ = 1 the other way round.
     About other samples nothing is claimed by the fit: judge the map on samples that it was not fitted to
-    (:func:`certcal.calibrators.recalibrate` does).
+    (:func:`certcal.recalibrate` does).
 
     Parameters
     ----------

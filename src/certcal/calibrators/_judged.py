@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 
 from certcal.bounds import betting, clopper_pearson
 from certcal.bounds._shared import NOT_USED_BEFORE
-from certcal.calibrators._base import ConfidenceMap
+from certcal.calibrators._certified_map import CertifiedMap
+from certcal.calibrators._points import Parts
 from certcal.calibrators._samples import CertifiedSamples
 from certcal.claims import Bound, Estimate, Frozen, move_outward
 from certcal.metrics import auroc, ece, top_label_brier_score
@@ -82,7 +83,7 @@ class Judged:
     name: str
     method: str | None
     tradeoff: float | None
-    calibrator: ConfidenceMap | None
+    calibrator: Any
     clean: Mapping[str, Estimate] = field(default_factory=dict[str, Estimate])
     at: tuple[JudgedAt, ...] = ()
 
@@ -104,9 +105,59 @@ class Judged:
         }
 
 
+@dataclass(frozen=True)
+class FrontPoint:
+    """Clean and certified Brier score of one map: on the samples it was fitted to, and on the others.
+
+    Attributes
+    ----------
+    name, tradeoff
+        Of the map.
+    fitted, held_out
+        (clean, certified) Brier score; clean is None when those confidences are not known, certified when nothing is
+        certified. With several radii the certified one is their weighted mean, over those where something is certified.
+    """
+
+    name: str
+    tradeoff: float | None
+    fitted: tuple[float | None, float | None]
+    held_out: tuple[float | None, float | None]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values for JSON."""
+        return {**vars(self), "fitted": list(self.fitted), "held_out": list(self.held_out)}
+
+
+def brier_pair(samples: CertifiedSamples, calibrator: Any, parts: Parts) -> tuple[float | None, float | None]:
+    """Clean and certified Brier score of a map; the certified one is the mean over radii by their shares.
+
+    Parameters
+    ----------
+    samples
+        Before the map.
+    calibrator
+        The map; None for the identity.
+    parts
+        Of the samples.
+    """
+    if calibrator is not None and not isinstance(calibrator, CertifiedMap):  # may turn the order of confidences round
+        mapped = samples.mapped(calibrator)
+        c = mapped.correct.astype(np.float64)
+        worst = (c[:, None] - np.where(c[:, None] == 1, mapped.lower, mapped.upper)) ** 2
+        scores = [float(worst[kept, k].mean()) if kept.any() else 0.0 for k, kept in enumerate(mapped.certified.T)]
+        clean = None if mapped.confidence is None else float(np.mean((c - mapped.confidence) ** 2))
+        return clean, float(np.dot(parts.share, scores)) if parts.share.any() else None
+
+    def score(level: float) -> float:
+        points = parts.at(level)
+        return points.score(points.x if calibrator is None else calibrator.transform(points.x))
+
+    return None if parts.clean is None else score(0.0), score(1.0) if parts.share.any() else None
+
+
 def judge(
     samples: CertifiedSamples,
-    calibrator: ConfidenceMap | None,
+    calibrator: Any,
     constant: tuple[float | None, ...],
     *,
     name: str,
@@ -119,8 +170,8 @@ def judge(
 ) -> Judged:
     """Judge a map on samples that it was not fitted to.
 
-    That they are others cannot be seen from the samples, so it is not checked; :func:`certcal.calibrators.recalibrate`
-    splits them.
+    That they are others cannot be seen from the samples, so it is not checked; :func:`certcal.recalibrate` splits
+    them.
 
     Parameters
     ----------

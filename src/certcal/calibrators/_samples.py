@@ -12,11 +12,11 @@ from numpy.typing import NDArray
 
 from certcal._checks import InputError, confidences, correctness, failure_probability, same_length, to_numpy
 from certcal.calibrators._described import described
+from certcal.calibrators._protocols import IntervalCalibrator, interval_of, predicted
 from certcal.calibrators._split import split_positions
 from certcal.worst_case import certify
 
 if TYPE_CHECKING:
-    from certcal.calibrators._base import ConfidenceMap
     from certcal.smoothing import Certificates, Counts, Run
     from certcal.worst_case import CertifiedSummary
 
@@ -226,29 +226,27 @@ class CertifiedSamples:
         fit, rest = split_positions(len(self), fraction, seed)
         return self.select(fit), self.select(rest)
 
-    def mapped(self, calibrator: ConfidenceMap | None) -> CertifiedSamples:
+    def mapped(self, calibrator: IntervalCalibrator | None) -> CertifiedSamples:
         """The same samples after a map: intervals and confidences go through it. None is the identity.
 
         What is not certified keeps [0, 1].
         """
-        from certcal.calibrators._base import ConfidenceMap
-
         if calibrator is None:
             return self
-        if not isinstance(calibrator, ConfidenceMap):  # pyright: ignore[reportUnnecessaryIsInstance]
+        if not isinstance(calibrator, IntervalCalibrator):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise InputError(
-                f"calibrator is a {type(calibrator).__name__}, which is no map of confidences; certificates are about "
-                "one confidence per sample"
+                f"calibrator is a {type(calibrator).__name__}, which has no predict and intervals; certificates are "
+                "about one confidence per sample and the interval that holds it"
             )
         low, high = np.zeros_like(self.lower), np.ones_like(self.upper)
         made: list[Certificates] = []
         for k in range(len(self.radii)):
             kept = self.certified[:, k]
             if kept.any():
-                low[kept, k], high[kept, k] = calibrator.intervals(self.lower[kept, k], self.upper[kept, k])
+                low[kept, k], high[kept, k] = interval_of(calibrator, self.lower[kept, k], self.upper[kept, k])
             if self.certificates:
                 made.append(self.certificates[k].recalibrated(low[:, k], high[:, k], described(calibrator)))
-        confidence = None if self.confidence is None else calibrator.transform(self.confidence)
+        confidence = None if self.confidence is None else predicted(calibrator, self.confidence)
         return replace(self, confidence=confidence, lower=low, upper=high, certificates=tuple(made))
 
     def summary(self, radius: int, bins: int = 15, closed: str = "left", delta: float = 0.05) -> CertifiedSummary:

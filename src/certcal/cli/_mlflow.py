@@ -6,9 +6,8 @@ import io
 import logging
 import re
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from contextlib import redirect_stdout
-from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -39,17 +38,6 @@ mlflow_option = option(
     callback=_remember,
     help="Also log numbers, settings and files to MLflow, where MLFLOW_TRACKING_URI and its like say.",
 )
-
-
-@dataclass(frozen=True)
-class Facts:
-    """What there is to say about files that are themselves the result."""
-
-    document: Mapping[str, Any]
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain values for JSON."""
-        return dict(self.document)
 
 
 def is_mlflow_asked() -> bool:

@@ -242,47 +242,6 @@ def parse_radii(ctx: click.Context | None, param: click.Parameter | None, values
     return tuple(sorted({parse_radius(ctx, param, part) for value in values for part in value.split(",")}))
 
 
-def parse_radius_texts(ctx: click.Context | None, param: click.Parameter | None, value: str) -> tuple[str, ...]:
-    """Turn ``.5,.25`` into different radii as texts, in the order in which they are given.
-
-    Examples
-    --------
-    >>> parse_radius_texts(None, None, ".5,0.25,1.0")
-    ('0.5', '0.25', '1')
-    """
-    found = [repr(parse_radius(ctx, param, part)).removesuffix(".0") for part in value.split(",")]
-    if len(set(found)) < len(found):
-        raise click.BadParameter(f"{value!r} names a radius twice; give each once", ctx, param)
-    return tuple(found)
-
-
-def parse_numbers(least: float, most: float, example: str) -> Callable[..., tuple[float, ...]]:
-    """A parser of numbers in a range, with commas between them.
-
-    Examples
-    --------
-    >>> parse_numbers(0, 1, "0,0.5,1")(None, None, "0.5, 1")
-    (0.5, 1.0)
-    """
-
-    def parse(ctx: click.Context | None, param: click.Parameter | None, value: str) -> tuple[float, ...]:
-        found: list[float] = []
-        for part in value.split(","):
-            try:
-                number = float(part)
-            except ValueError:
-                number = math.nan
-            if not (least <= number <= most and math.isfinite(number)):
-                reach = f"of at least {least:g}" if most == math.inf else f"from {least:g} to {most:g}"
-                raise click.BadParameter(
-                    f"{part.strip()!r} is not a number {reach}; give some, such as {example}", ctx, param
-                )
-            found.append(number)
-        return tuple(found)
-
-    return parse
-
-
 def parse_epsilons(
     ctx: click.Context | None, param: click.Parameter | None, values: Sequence[str]
 ) -> tuple[tuple[str, float], ...]:

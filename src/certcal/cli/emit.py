@@ -93,7 +93,14 @@ class Output:
         if len({path.resolve() for path in self.paths}) < len(self.paths):
             raise InputError("-o names the same file twice; give each file once")
 
-    def emit(self, result: Result, *, sources: Iterable[str | Path] | None = None, **report: Any) -> None:
+    def emit(
+        self,
+        result: Result,
+        *,
+        sources: Iterable[str | Path] | None = None,
+        written: Iterable[str | Path] = (),
+        **report: Any,
+    ) -> None:
         """Write the files, print the result, say what was written, and log to MLflow if that was asked.
 
         Parameters
@@ -102,6 +109,8 @@ class Output:
             What the verb returned.
         sources
             What was read, for what a page says of its origin; by default what :meth:`check` was told.
+        written
+            Files that the verb itself has written, which MLflow gets, too.
         report
             Further options of this result's report.
         """
@@ -115,7 +124,7 @@ class Output:
             self._print(result, **report)
         for path in self.paths:
             tell(f"wrote {path}")
-        log_if_asked(result, self.paths)
+        log_if_asked(result, [*map(Path, written), *self.paths])
 
     def _print(self, result: Result, **report: Any) -> None:
         if self.as_json:
@@ -167,6 +176,8 @@ def output_options(
     mlflow: bool = True,
     what: str = "Also write",
     files: Mapping[str, str] | None = None,
+    required: str | None = None,
+    force: str = "Replace existing files.",
 ) -> Callable[[Decorated], Decorated]:
     """Options of what a command writes and prints; its function gets them as one argument, ``output``.
 
@@ -184,6 +195,10 @@ def output_options(
         How the help of ``-o`` begins.
     files
         What kinds of files are called in the help, where they have other names than usual.
+    required
+        What stands in the help for the one file that has to be given; None where files are optional, and many.
+    force
+        What --force does.
     """
     named = {**_KINDS, **(files or {})}
     kinds = [text for ending, text in named.items() if ending in endings]
@@ -215,12 +230,13 @@ def output_options(
             "-o",
             "--output",
             "outputs",
-            multiple=True,
-            metavar="FILE",
+            multiple=required is None,
+            required=required is not None,
+            metavar=required or "FILE",
             type=click.Path(),
-            help=f"{what} {listed}; repeatable.",
+            help=f"{what} {listed}{'; repeatable' if required is None else ''}.",
         ),
-        option(OUTPUT, "--force", is_flag=True, help="Replace existing files."),
+        option(OUTPUT, "--force", is_flag=True, help=force),
         quiet_option,
     ]
     if mlflow:
@@ -231,10 +247,11 @@ def output_options(
         def call(**given: Any) -> Any:
             page = {name: given.pop(name) for name in ("title", "about") if name in given}
             page["limit"] = given.pop("limit_of_claim", None)
+            named = given.pop("outputs")
             output = Output(
                 endings,
                 given.pop("as_json"),
-                given.pop("outputs"),
+                named if required is None else (named,),
                 given.pop("force"),
                 full=given.pop("explain", False),
                 diagrams=not given.pop("no_diagram", False),

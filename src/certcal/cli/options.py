@@ -103,11 +103,11 @@ def _option(section: str, name: str, spec: Spec, default: Any) -> Callable[[Any]
         name,
         type=Choice(spec.choices) if spec.kind == "word" and not spec.many else Typed(spec),
         multiple=spec.many,
-        callback=joined(spec) if spec.many else None,
+        callback=joined(spec, default) if spec.many else None,
         default=default,
         metavar=metavar if spec.kind != "word" else spec.metavar,
         help=text,
-        shell_complete=complete_metrics if name == "metrics" else None,
+        shell_complete=complete_metrics if name == "metrics" else complete_columns if spec.kind == "name" else None,
     )
 
 
@@ -125,15 +125,17 @@ def checked(section: str, flag: str, spec: Spec, name: str | None = None, **more
     return option(section, *names, type=Typed(spec), callback=check, metavar=metavar, help=spec.help, **more)
 
 
-def joined(spec: Spec) -> Callable[..., tuple[Any, ...]]:
-    """Values that were given with commas or one by one: each once, numbers smallest first."""
+def joined(spec: Spec, default: Any = ()) -> Callable[..., tuple[Any, ...] | None]:
+    """Values that were given with commas or one by one: each once, numbers smallest first, unless they are ordered."""
 
-    def join(ctx: click.Context, param: click.Parameter, values: Iterable[Any]) -> tuple[Any, ...]:
+    def join(ctx: click.Context, param: click.Parameter, values: Iterable[Any]) -> tuple[Any, ...] | None:
         flat = [one for value in values for one in (value if isinstance(value, tuple) else (value,))]  # pyright: ignore
+        if default is None and not flat:
+            return None
         if spec.ordered:
             return tuple(flat)  # pyright: ignore
         unique: list[Any] = list(dict.fromkeys(flat))  # pyright: ignore
-        return tuple(sorted(unique) if spec.kind in ("whole", "number", "positive", "distance") else unique)
+        return tuple(sorted(unique) if spec.kind in ("whole", "number", "positive", "distance") else unique) or default
 
     return join
 
@@ -160,8 +162,10 @@ class Typed(click.ParamType[Any]):
         if kind == "word" and text.lower() not in self.spec.choices:
             hint = nearest(text.lower(), self.spec.choices, f"there are {', '.join(self.spec.choices)}")
             self.fail(f"there is no {text!r}{hint}", param, ctx)
-        if kind in ("text", "file", "word"):
-            return text.lower() if kind == "word" else value
+        if kind == "name" and not text:
+            self.fail("a name is empty; put commas between names", param, ctx)
+        if kind in ("name", "text", "file", "word"):
+            return text.lower() if kind == "word" else text if kind == "name" else value
         if kind == "size":
             return self._size(value, param, ctx)
         if kind == "distance":

@@ -2,35 +2,26 @@
 
 from __future__ import annotations
 
-import math
-from functools import partial
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import click
 
 from certcal.cli._commands import ExampleCommand, Examples, LazyGroup
-from certcal.cli._parameters import (
-    CERTIFYING,
-    FITTING,
-    MOST_SEED,
-    OUTPUT,
-    alpha_option,
-    bin_count_option,
-    chosen_radii_option,
-    closed_option,
-    delta_option,
-    familywise_options,
-    file_options,
-    number,
-    option,
-    recalibrated_column_options,
+from certcal.cli.emit import DRAWN, Output, output_options
+from certcal.cli.options import collected, column_options, settings_options, taken
+from certcal.verbs.apply_map import ENDINGS, ApplySettings
+from certcal.verbs.recalibrate import CertifyingSettings, FittingSettings, RecalibrateSettings
+
+FITTING, CERTIFYING = "Fitting and judging", "Certifying"
+_ROLES = (
+    *("confidence", "correct", "prediction", "label", "probabilities", "logits", "weight"),
+    *("lower", "upper", "certified", "radius_column", "sample"),
 )
-from certcal.cli._parse import MOST_BINS, Choice, optional, parse_numbers, parse_share
-
-if TYPE_CHECKING:
-    from certcal.cli._recalibrating import Fitted
-
-_METHODS = ("isotonic", "temperature", "beta", "platt", "histogram", "equal-mass", "vector", "matrix")
+_columns = column_options(
+    *_ROLES,
+    texts={"confidence": "Confidences, those of intervals without a perturbation; for a run, the kind of certificate."},
+)
 _FIT: Examples = (
     ("certcal recalibrate fit run -o map.json", "a run of certcal sample, at half of sigma"),
     ("certcal recalibrate fit run --radius .25,.5 --tradeoff 1 -o map.json", "for the worst case alone"),
@@ -44,13 +35,6 @@ _APPLY: Examples = (
     ("certcal recalibrate apply map.json predictions.csv -o after.csv", "then: certcal measure after.csv"),
     ("certcal recalibrate apply map.json unlabelled.csv -o after.parquet", "scores alone: nothing to measure"),
 )
-
-
-def _one_tradeoff(ctx: click.Context | None, param: click.Parameter | None, value: str) -> float:
-    found = parse_numbers(0, 1, "0.5")(ctx, param, value)
-    if len(found) != 1:
-        raise click.BadParameter(f"{value!r} is several; give one, and others to compare with --tradeoffs", ctx, param)
-    return found[0]
 
 
 @click.group(
@@ -67,58 +51,11 @@ def recalibrate() -> None:
 
 @click.command(cls=ExampleCommand, examples=_FIT)
 @click.argument("source", metavar="RUN_OR_TABLE", type=click.Path())
-@option(
-    FITTING,
-    "--method",
-    type=Choice(_METHODS),
-    metavar="METHOD",
-    help="For certified samples isotonic, temperature or beta; for predictions also platt, histogram, equal-mass, "
-    "vector or matrix. Default: isotonic for certified samples, temperature for logits and probabilities, platt "
-    "for confidences.",
-)
-@option(
-    FITTING,
-    "--tradeoff",
-    callback=optional(_one_tradeoff),
-    metavar="L",
-    help="From 0 (without a perturbation) to 1 (the worst case). Default: 0.5; 1 without clean confidences.",
-)
-@option(
-    FITTING,
-    "--tradeoffs",
-    callback=optional(parse_numbers(0, 1, "0,0.5,1")),
-    metavar="L[,L...]",
-    help="Others to compare it with. Default: 0,0.25,0.5,0.75,1.",
-)
-@option(
-    FITTING,
-    "--fraction",
-    callback=partial(parse_share, example="0.5"),
-    default="0.5",
-    metavar="P",
-    help="Share of the samples to fit to. Default: 0.5.",
-)
-@number(FITTING, "--seed", least=0, most=MOST_SEED, default="0", metavar="N", help="Of the split. Default: 0.")
-@option(FITTING, "--fit-on-all", is_flag=True, help="Fit to all samples; then nothing is said about the map.")
-@number(FITTING, "--map-bins", least=1, most=MOST_BINS, metavar="N", help="Bins of a map: histogram or equal-mass.")
-@bin_count_option(FITTING)
-@closed_option(FITTING)
-@chosen_radii_option
-@option(
-    CERTIFYING,
-    "--radius-weight",
-    "radius_weights",
-    callback=optional(parse_numbers(0, math.inf, "1,2")),
-    metavar="W[,W...]",
-    help="Weights of the radii in the fit, in their order. Default: equal.",
-)
-@delta_option(CERTIFYING)
-@alpha_option
-@familywise_options
-@recalibrated_column_options
-@file_options("Also write the map (.json), a page (.html) or the numbers (.csv)")
-@click.pass_context
-def fit(ctx: click.Context, source: str, as_json: bool, outputs: tuple[str, ...], force: bool, **options: Any) -> None:
+@settings_options(FittingSettings, FITTING)
+@settings_options(CertifyingSettings, CERTIFYING, skip=("confidence",))
+@_columns
+@output_options(DRAWN, mlflow=False, files={".json": "the map (.json)", ".csv": "numbers (.csv)"})
+def fit(source: str, output: Output, **options: Any) -> None:
     """Fit a map to one part of the samples, and judge it on the others.
 
     A run or a table of intervals: a map that never turns the order of two confidences round keeps certificates, so it
@@ -126,45 +63,27 @@ def fit(ctx: click.Context, source: str, as_json: bool, outputs: tuple[str, ...]
     calibrators that people expect. Which it is, the columns tell. What is printed is about samples that the map was not
     fitted to.
     """
-    from certcal.cli._outputs import announce, check_outputs
-    from certcal.cli._recalibrated_sources import refuse_unused, source_kind
-    from certcal.cli._recalibrating import fitted, written
-    from certcal.cli._show_recalibrated import show_fitted, to_json
+    from certcal.cli._progress import Waiting
+    from certcal.verbs.recalibrate import recalibrate as verb
 
-    given = [name for name in options if ctx.get_parameter_source(name) is not click.core.ParameterSource.DEFAULT]
-    path, kind = source_kind(source, given)
-    refuse_unused(kind, source, given)
-    endings = (".json", *(() if options["fit_on_all"] else (".csv",) if kind == "predictions" else (".html", ".csv")))
-    paths = check_outputs(outputs, endings, force=force, sources=[path])
-    found: Fitted = fitted(kind, path, options)
-    written(found, paths, force=force, sources=[path])
-    if as_json:
-        click.echo(to_json(found, source), nl=False)
-    else:
-        show_fitted(found, source)
-    announce(paths)
+    columns = _certificate(source, options)
+    settings = collected(RecalibrateSettings, options)
+    if settings.fit_on_all:
+        output.endings = (".json",)
+    output.check(source)
+    with Waiting() as waiting:
+        found = verb(source, columns=columns, progress=waiting, settings=settings)
+    output.emit(found)
 
 
 @click.command(cls=ExampleCommand, examples=_APPLY)
 @click.argument("map_file", metavar="MAP", type=click.Path())
 @click.argument("source", metavar="RUN_OR_TABLE", type=click.Path())
-@chosen_radii_option
-@alpha_option
-@familywise_options
-@recalibrated_column_options
-@option(OUTPUT, "--all", "everything", is_flag=True, help="Also write samples that the map was fitted to.")
-@file_options("The table to write (.parquet .csv)")
-@click.pass_context
-def apply(
-    ctx: click.Context,
-    map_file: str,
-    source: str,
-    everything: bool,
-    as_json: bool,
-    outputs: tuple[str, ...],
-    force: bool,
-    **options: Any,
-) -> None:
+@settings_options(ApplySettings, CERTIFYING, skip=("confidence", "everything"))
+@_columns
+@settings_options(ApplySettings, "Output", only=("everything",))
+@output_options(ENDINGS, detail=False, mlflow=False, what="Write", files={".parquet": "the table (.parquet .csv)"})
+def apply(map_file: str, source: str, output: Output, **options: Any) -> None:
     """Apply the map in the file MAP to a run, to a table of intervals or to a table of predictions.
 
     What is written is a table of intervals for certcal certify, or a table of predictions for certcal measure. Samples
@@ -174,28 +93,29 @@ def apply(
     there are such, or else with row, from 0; which of them the map was fitted to cannot be told.
     """
     from certcal._checks import InputError
-    from certcal._files import write_bytes
-    from certcal.cli._applying import ENDINGS, applied
-    from certcal.cli._outputs import announce, check_outputs
-    from certcal.cli._recalibrated_sources import refuse_unused, source_kind
-    from certcal.cli._show_recalibrated import show_applied
+    from certcal.cli._progress import Waiting
+    from certcal.cli._sources import existing
+    from certcal.verbs.apply_map import apply_map
+
+    existing(map_file, "map")
+    if not map_file.lower().endswith(".json") and source.lower().endswith(".json"):
+        raise InputError(f"{source} looks like a map, and {map_file} does not; give the map first, then what it is for")
+    columns = _certificate(source, options)
+    settings = collected(ApplySettings, options)
+    if not output.files:
+        raise InputError("-o FILE is missing; say where the table goes, such as -o after.parquet")
+    output.check(map_file, source)
+    with Waiting() as waiting:
+        done = apply_map(map_file, source, columns=columns, progress=waiting, settings=settings)
+    output.emit(done, written=output.paths)
+
+
+def _certificate(source: str, options: dict[str, Any]) -> dict[str, Any]:
+    """Columns by role; of a run, ``--confidence`` is not a column but the kind of certificate."""
     from certcal.cli._sources import existing
 
-    mapping = existing(map_file, "map")
-    if mapping.suffix.lower() != ".json" and source.lower().endswith(".json"):
-        raise InputError(f"{source} looks like a map, and {map_file} does not; give the map first, then what it is for")
-    given = [name for name in options if ctx.get_parameter_source(name) is not click.core.ParameterSource.DEFAULT]
-    path, kind = source_kind(source, given)
-    refuse_unused(kind, source, given)
-    if not outputs:
-        raise InputError("-o FILE is missing; say where the table goes, such as -o after.parquet")
-    paths = check_outputs(outputs, ENDINGS, force=force, sources=[mapping, path])
-    endings = [each.suffix.lower() for each in paths]
-    done = applied(mapping, kind, path, options, everything=everything, endings=endings)
-    for each in paths:
-        write_bytes(each, done.content(each.suffix.lower()), force=force)
-    if as_json:
-        click.echo(done.to_json(), nl=False)
-    else:
-        show_applied(done, paths[0])
-    announce(paths)
+    existing(source, "run or table")
+    columns = {{"radius_column": "radius"}.get(role, role): name for role, name in taken(options, _ROLES).items()}
+    if Path(source).is_dir() and columns["confidence"] is not None:
+        options["confidence"] = columns.pop("confidence")
+    return columns

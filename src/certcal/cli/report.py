@@ -32,7 +32,7 @@ def _commands() -> dict[str, click.Command]:
     from certcal.cli.certify import certify
     from certcal.cli.compare import compare
     from certcal.cli.measure import measure
-    from certcal.cli.study_review import review
+    from certcal.cli.study import review
 
     return {"measure": measure, "certify": certify, "compare": compare, "review": review}
 
@@ -148,10 +148,10 @@ def _kind_of(sources: Sequence[str], given: Iterable[str]) -> str:
 
 def _is_study(names: Iterable[str]) -> bool:
     """Whether columns are those of a study: all that every one has, or models and measurements."""
-    from certcal.study import KEYS, STATE, Measured
+    from certcal.study import KEYS, STATE, MeasuredColumn
 
     known = set(names)
-    return known >= {*KEYS, *STATE} or ("model" in known and any(Measured.parse(name) for name in known))
+    return known >= {*KEYS, *STATE} or ("model" in known and any(MeasuredColumn.parse(name) for name in known))
 
 
 def _refuse_tables(paths: Iterable[Path]) -> None:

@@ -2,18 +2,35 @@
 
 from __future__ import annotations
 
+import shlex
+from pathlib import Path
+from typing import Any
+
 import click
 
-from certcal.cli._commands import LazyGroup
+from certcal.cli._boundary import INTERRUPTED
+from certcal.cli._commands import ExampleCommand, LazyGroup
+from certcal.cli._engine_options import chosen_engine, engine_options
+from certcal.cli._progress import Waiting, tell
+from certcal.cli.emit import WRITTEN, Output, output_options
+from certcal.cli.options import collected, column_options, option, settings_options, taken
+from certcal.study import StudyConvertSettings, StudyMeasureSettings, StudyReviewSettings, StudySearchSettings
+
+SOME_FAILED = 1
+_ROLES = ("probabilities", "logits", "label", "weight")
+_GIVEN = ("robustness", "sizes", "architecture")
+_SEARCHED = ("data", "split", "space", "column")
+_JUDGED = ("judge_data", "judge_split")
+_TABLE: Any = {"required": "TABLE", "what": "Write", "files": {".parquet": "the table (.parquet)"}}
 
 
 @click.group(
     cls=LazyGroup,
     commands_from={
-        "measure": ("certcal.cli.study_measure", "Measure many models into one table, before and after scaling."),
-        "review": ("certcal.cli.study_review", "Answer the benchmark study's seven questions for a table."),
-        "search": ("certcal.cli.study_search", "Search a table for an architecture, by accuracy or calibration."),
-        "convert": ("certcal.cli.study_convert", "Make a table of published results."),
+        "measure": ("certcal.cli.study", "Measure many models into one table, before and after scaling."),
+        "review": ("certcal.cli.study", "Answer the benchmark study's seven questions for a table."),
+        "search": ("certcal.cli.study", "Search a table for an architecture, by accuracy or calibration."),
+        "convert": ("certcal.cli.study", "Make a table of published results."),
     },
     examples=(
         ("certcal study measure predictions/ -o study.parquet", "predictions/DATA/MODEL.npz, one file per model"),
@@ -24,3 +41,172 @@ from certcal.cli._commands import LazyGroup
 )
 def study() -> None:
     """Measure many models, and ask what they say about calibration and about its metrics."""
+
+
+@click.command(
+    cls=ExampleCommand,
+    examples=(
+        ("certcal study measure predictions -o study.parquet", "a folder: predictions/DATA/MODEL.npz"),
+        ("certcal study measure predictions -o study.parquet --layout model/data", "the other way round"),
+        ("certcal study measure models.csv -o study.parquet", "a manifest, with columns of your own"),
+        ("certcal study measure models.csv -o study.parquet --workers 8", "on eight processes"),
+        ("certcal study measure models.csv -o study.parquet --engine ray", "on Ray; see --address"),
+    ),
+)
+@click.argument("source", type=click.Path())
+@column_options(*_ROLES)
+@settings_options(StudyMeasureSettings, "Measuring")
+@engine_options("Running")
+@output_options((".parquet",), detail=False, force="Measure everything anew, then replace the table.", **_TABLE)
+def measure(
+    source: str,
+    output: Output,
+    workers: int | None,
+    engine: str,
+    address: str | None,
+    gpus: float | None,
+    **options: Any,
+) -> None:
+    """Measure every model in SOURCE before and after temperature scaling, into one TABLE.
+
+    SOURCE is a folder of prediction files, or a manifest (CSV, Parquet, JSON lines): a column 'predictions' of paths,
+    a column 'model', perhaps 'data', 'split' and 'ood:NAME', and any columns of your own. Files hold logits or
+    probabilities with labels. The same command continues after an interruption, adds new models, and measures files
+    that have changed.
+
+    Exit code: 0 when every row was measured, 1 when some failed (the table says why), 2 for input that is wrong.
+    """
+    from certcal import study as room
+    from certcal.cli._sources import existing
+
+    place = chosen_engine(engine, address, workers, gpus)
+    existing(source, "folder or manifest")
+    columns, settings = taken(options, _ROLES), collected(StudyMeasureSettings, options)
+    (out,), notes = output.files, list[str]()
+    try:
+        with Waiting(counted="files") as waiting:
+            table = room.measure(
+                source,
+                out=out,
+                columns=columns,
+                engine=place,
+                force=output.force,
+                progress=waiting,
+                tell=notes.append,
+                settings=settings,
+            )
+    except KeyboardInterrupt:  # after the bar has gone, so that the sentence has a line of its own
+        kept = room.unfinished(out)
+        said = f"what was measured is kept in {kept}, the same command resumes" if kept else "nothing was measured"
+        click.echo(f"certcal: interrupted; {said}", err=True)
+        raise click.exceptions.Exit(INTERRUPTED) from None
+    found = room.overview(table, source=out, notes=notes)
+    output.emit(found, written=[out])
+    failed = len(found.failures)
+    if failed < len(table) and not output.as_json:
+        page = str(Path(out).with_suffix(".html"))
+        click.echo(f"\nNext: {shlex.join(['certcal', 'study', 'review', out, '-o', page])}")
+    for note in notes:
+        tell(note)
+    if failed:
+        raise click.exceptions.Exit(SOME_FAILED)
+
+
+@click.command(
+    cls=ExampleCommand,
+    examples=(
+        ("certcal study review study.parquet", "the seven questions, answered for these models"),
+        ("certcal study review study.parquet -o study.html", "with all figures and matrices, as a page"),
+        ("certcal study review study.parquet --metric ks_error --top 100,500", "another metric; the best 100 and 500"),
+        ("certcal study review study.parquet --robustness fgsm,pgd --size params,flops", "what the columns are"),
+        ("certcal study review study.parquet --json | jq '.answers[2].answer'", "for scripts"),
+    ),
+)
+@click.argument("table", type=click.Path())
+@settings_options(StudyReviewSettings, "Reviewing", skip=_GIVEN)
+@settings_options(StudyReviewSettings, "Columns that came with the models", only=_GIVEN)
+@output_options(WRITTEN, limit=False)
+def review(table: str, output: Output, **options: Any) -> None:
+    """Answer the benchmark study's seven questions for the models of a table.
+
+    TABLE is what 'certcal study measure' or 'certcal study convert' wrote. Does calibration carry over to other data
+    sets? Does robustness stand for it? Do the metrics agree? Does temperature scaling treat all models alike? What has
+    accuracy to do with it, the number of bins, the architecture? Every number comes with an interval from resampling
+    the models.
+    """
+    from certcal.study import review as verb
+
+    settings = collected(StudyReviewSettings, options)
+    output.check(table)
+    with Waiting() as waiting:
+        found = verb(table, progress=waiting, settings=settings)
+    output.emit(found)
+
+
+@click.command(
+    cls=ExampleCommand,
+    examples=(
+        ("certcal study search study.parquet --data cifar10", "accuracy and HCS with beta 1, 2, 3; all methods"),
+        ("certcal study search study.parquet --data cifar10 --objective ece,mmce", "for calibration alone"),
+        ("certcal study search study.parquet --data cifar10 --objective min:params", "for a column of your own"),
+        ("certcal study search study.parquet --data cifar10 --split early --judge-split test", "judged by others"),
+        ("certcal study search study.parquet --space table --budget 50 -o found.csv", "models of any kind, at random"),
+    ),
+)
+@click.argument("table", type=click.Path())
+@settings_options(StudySearchSettings, "Table", only=_SEARCHED)
+@settings_options(StudySearchSettings, "Searching", skip=(*_SEARCHED, *_JUDGED))
+@option("Judging by other measurements", "--judge", metavar="TABLE", type=click.Path(), help="Table of the judge.")
+@settings_options(StudySearchSettings, "Judging by other measurements", only=_JUDGED)
+@output_options(WRITTEN, limit=False)
+def search(table: str, judge: str | None, output: Output, **options: Any) -> None:
+    """Search TABLE for an architecture, as if each look into it were a training.
+
+    Each objective is searched for by each method several times, and the accuracy, ECE, harmonic calibration scores,
+    MMCE and KS error of what is found are shown beside the best that exists. A budget counts distinct architectures.
+    Searching and judging by the same measurements is optimistic; the options for judging choose others.
+    """
+    from certcal.study import search as verb
+
+    settings = collected(StudySearchSettings, options)
+    output.check(*(path for path in (table, judge) if path is not None))
+    with Waiting() as waiting:
+        found = verb(table, judge=judge, progress=waiting, settings=settings)
+    output.emit(found)
+
+
+@click.command(
+    cls=ExampleCommand,
+    examples=(
+        ("certcal study convert cifar10_tss.csv -o tss.parquet --data cifar10", "columns such as acc and pre_ECE_15"),
+        ("certcal study convert a.csv b.csv -o both.parquet --data cifar10 --data cifar100", "several data sets"),
+        ("certcal study convert small.csv -o small.parquet --scale percent", "where it cannot be told"),
+        ("certcal study convert NATS-tss-v1_0-3ffb9-simple -o nats.parquet", "accuracies and sizes of NATS-Bench"),
+    ),
+)
+@click.argument("file_or_folder", nargs=-1, required=True, type=click.Path())
+@settings_options(StudyConvertSettings, "Published tables", skip=("seeds",))
+@settings_options(StudyConvertSettings, "NATS-Bench", only=("seeds",))
+@output_options((".parquet",), detail=False, mlflow=False, **_TABLE)
+def convert(file_or_folder: tuple[str, ...], output: Output, **options: Any) -> None:
+    """Make the table of a study of published tables (CSV, Parquet) or of NATS-Bench's files.
+
+    Published tables have a column 'arch' or 'model', 'acc', and measurements such as pre_ECE_15 and post_KSCE.
+    NATS-Bench's files are those of a folder that ends in -simple; nothing in them is run. They hold no calibration.
+
+    Exit code: 0 when everything was read, 1 when some files of NATS-Bench failed (the table says why), 2 for input
+    that is wrong.
+    """
+    from certcal import study as room
+    from certcal.cli._sources import existing
+
+    settings = collected(StudyConvertSettings, options)
+    output.check(*file_or_folder)
+    for path in file_or_folder:
+        existing(path, "file or folder")
+    with Waiting(counted="files") as waiting:
+        table = room.convert(file_or_folder, progress=waiting, settings=settings)
+    found = room.overview(table, source=output.files[0])
+    output.emit(found)
+    if found.failures:
+        raise click.exceptions.Exit(SOME_FAILED)

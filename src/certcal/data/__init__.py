@@ -4,6 +4,7 @@ Importing this loads NumPy only; pyarrow and scikit-learn load when a file is op
 for.
 """
 
+from certcal.data._aligned import fingerprint_of
 from certcal.data._embedded import digits_images, embedded, embedded_network
 from certcal.data._families import Family
 from certcal.data._fashion import fashion_mnist
@@ -17,6 +18,7 @@ from certcal.data._layout import OPTIONS, Layout, Overrides, resolve_columns
 from certcal.data._open import existing, open_table
 from certcal.data._pieces import DoesNotFit, natural_order
 from certcal.data._read import LoadedTable, PredictionStream, load_table, read_predictions
+from certcal.data._roles import LOWER, UPPER
 from certcal.data._scores import LoadedScores, load_scores
 from certcal.data._sources import OpenedInputs, first_of, open_inputs, read_split
 from certcal.data._split import Parts, Split
@@ -24,8 +26,10 @@ from certcal.data._table import Chunks, Column, Table, physical_memory
 from certcal.data._trained import Embedded, EmbeddedNetwork, naive_bayes, noisy_network
 
 __all__ = [
+    "LOWER",
     "NOISE_NAMES",
     "OPTIONS",
+    "UPPER",
     "Chunks",
     "Column",
     "DoesNotFit",
@@ -51,6 +55,7 @@ __all__ = [
     "embedded_network",
     "existing",
     "fashion_mnist",
+    "fingerprint_of",
     "first_of",
     "intervals_as_parquet",
     "load_scores",

@@ -35,14 +35,12 @@ def columns_as_bytes(columns: Mapping[str, Any], ending: str, metadata: Mapping[
     """
     from certcal.data._pyarrow import pa
 
-    table = pa.table(
-        {name: values if isinstance(values, pa.ChunkedArray) else _column(values) for name, values in columns.items()}
-    )
+    table = columns_as_table(columns, metadata)
     stream = io.BytesIO()
     if ending == ".parquet":
         from certcal.data._parquet import parquet
 
-        parquet.write_table(table.replace_schema_metadata(dict(metadata)) if metadata else table, stream)
+        parquet.write_table(table, stream)
     elif ending == ".csv":
         names = [_heading(name) for name in table.column_names]
         plain = pa.table([_plain(column) for column in table.columns], names=names)
@@ -50,6 +48,16 @@ def columns_as_bytes(columns: Mapping[str, Any], ending: str, metadata: Mapping[
     else:
         raise InputError(f"files called {ending} are not written; choose .parquet or .csv")
     return stream.getvalue()
+
+
+def columns_as_table(columns: Mapping[str, Any], metadata: Mapping[str, str] | None = None) -> Any:
+    """The same as a pyarrow Table."""
+    from certcal.data._pyarrow import pa
+
+    table = pa.table(
+        {name: values if isinstance(values, pa.ChunkedArray) else _column(values) for name, values in columns.items()}
+    )
+    return table.replace_schema_metadata(dict(metadata)) if metadata else table
 
 
 def _column(values: NDArray[Any] | Sequence[str]) -> Any:

@@ -216,7 +216,9 @@ def _conventions(document: Any) -> dict[str, Mapping[str, Any]]:
     entry = cast("Mapping[str, Any]", document)
     if entry.get("type") in KINDS:
         return {}
-    facts = {key: entry[key] for key in ("source", "kind", "classes", "n", "by") if key in entry}
+    names = ("source", "table", "kind", "classes", "n", "by", "models", "failed")
+    facts = {key: entry[key] for key in names if key in entry}
+    facts |= {"rows": entry["rows"]} if isinstance(entry.get("rows"), int) else {}
     blocks = {key: entry[key] for key in ("conventions", "settings") if isinstance(entry.get(key), Mapping)}
     return {"facts": facts, **blocks}
 

@@ -79,6 +79,23 @@ SHORT = {
 NAMES = tuple(name for _, members in SECTIONS for name in members)
 _OTHER = "Other"
 
+# What certified numbers are called.
+CERTIFIED_NAMES = {
+    "certified_accuracy": "certified accuracy",
+    "certified_skill": "certified skill",
+    "certified_best_skill": "certified skill of the best monotone map",
+    "certified_miscalibration": "certified miscalibration",
+    "certified_resolution": "certified resolution",
+    "certified_uncertainty": "uncertainty",
+    "brier_score": "Brier score",
+    "nll": "log loss",
+    "calibration_error": "calibration error (ECE)",
+    "mce": "largest gap of a bin (MCE)",
+    "ks_error": "Kolmogorov–Smirnov error",
+    "population_bound": "calibration error of the population",
+    "claimed_calibration_error": "calibration error, claimed",
+}
+
 
 def label(name: str) -> str:
     """What a metric is called for people.

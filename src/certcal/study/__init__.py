@@ -3,51 +3,85 @@
 from __future__ import annotations
 
 from certcal.study._battery import Battery, battery
+from certcal.study._benchmark import Benchmark, Objective
+from certcal.study._convert import StudyConvertSettings, convert
 from certcal.study._entries import Entry
-from certcal.study._findings import Answer, Box, Boxes, Finding, Lines, Matrix, Points, StudyReview, Table
+from certcal.study._findings import Answer, Box, Boxes, Finding, Lines, Matrix, Points, Table
 from certcal.study._joining import Joined, join, stack
-from certcal.study._measure import measure
+from certcal.study._measure import StudyMeasureSettings, measure
 from certcal.study._nats_files import read_architectures, read_nats_bench
+from certcal.study._overview import DatasetMedians, StudyOverview, overview
+from certcal.study._parts import unfinished
 from certcal.study._published import read_calibration_table
 from certcal.study._ranks import correlations, kendall, kendall_matrix, kendall_resampled, spearman, spearman_matrix
-from certcal.study._review import review
+from certcal.study._review import StudyReview, StudyReviewSettings, review
+from certcal.study._search import (
+    Searched,
+    SearchRow,
+    StudySearch,
+    StudySearchSettings,
+    local_search,
+    random_search,
+    regularised_evolution,
+    search,
+)
 from certcal.study._spaces import Cell, SizeSpace, Space, TopologySpace
 from certcal.study._synthetic import SYNTHETIC, Synthetic
-from certcal.study._table import Measurement, StudyTable
+from certcal.study._table import KEYS, STATE, MeasuredColumn, StudyTable
 
 __all__ = [
+    "KEYS",
+    "STATE",
     "SYNTHETIC",
     "Answer",
     "Battery",
+    "Benchmark",
     "Box",
     "Boxes",
     "Cell",
+    "DatasetMedians",
     "Entry",
     "Finding",
     "Joined",
     "Lines",
     "Matrix",
-    "Measurement",
+    "MeasuredColumn",
+    "Objective",
     "Points",
+    "SearchRow",
+    "Searched",
     "SizeSpace",
     "Space",
+    "StudyConvertSettings",
+    "StudyMeasureSettings",
+    "StudyOverview",
     "StudyReview",
+    "StudyReviewSettings",
+    "StudySearch",
+    "StudySearchSettings",
     "StudyTable",
     "Synthetic",
     "Table",
     "TopologySpace",
     "battery",
+    "convert",
     "correlations",
     "join",
     "kendall",
     "kendall_matrix",
     "kendall_resampled",
+    "local_search",
     "measure",
+    "overview",
+    "random_search",
     "read_architectures",
     "read_calibration_table",
     "read_nats_bench",
+    "regularised_evolution",
     "review",
+    "search",
     "spearman",
     "spearman_matrix",
     "stack",
+    "unfinished",
 ]

@@ -13,7 +13,7 @@ from certcal._checks import InputError
 from certcal.metrics import harmonic_score
 from certcal.study._battery import BINNED, UNBINNED
 from certcal.study._spaces import Cell, SizeSpace, Space, TopologySpace
-from certcal.study._table import Measurement, Stage, StudyTable
+from certcal.study._table import MeasuredColumn, Stage, StudyTable
 
 Floats = NDArray[np.float64]
 SPACES = ("topology", "size", "table")
@@ -49,7 +49,7 @@ class Objective:
             return cls(f"hcs_{beta:g}", True)
         if text == "accuracy" or text.startswith("auroc_"):
             return cls(text, True)
-        if text in (*BINNED, *UNBINNED) or Measurement.parse(text) is not None:
+        if text in (*BINNED, *UNBINNED) or MeasuredColumn.parse(text) is not None:
             return cls(text, False)
         raise InputError(
             f"objective {text!r} is not accuracy, hcs_1 or a measurement; for a column of the table say which way is "
@@ -174,7 +174,7 @@ class Benchmark:
 
     def column_of(self, metric: str) -> str:
         """The column of a metric, at the benchmark's stage and number of bins."""
-        return str(Measurement(self.stage, metric, self.bins if metric in BINNED else None))
+        return str(MeasuredColumn(self.stage, metric, self.bins if metric in BINNED else None))
 
     def values(self, objective: str | Objective) -> Floats:
         """The objective of every architecture, in the order of :attr:`names`; NaN where it was not measured."""
@@ -214,7 +214,7 @@ def _only(what: str, value: str | None, known: list[str]) -> str:
             raise InputError("no row of the table was measured; measure some models first")
         things = "data sets" if what == "data" else "splits"
         listed = ", ".join(map(repr, known))
-        raise InputError(f"the table has {len(known)} {things} ({listed}); choose one by {what}= (--{what})")
+        raise InputError(f"the table has {len(known)} {things} ({listed}); choose one", argument=what)
     return known[0]
 
 
@@ -236,4 +236,5 @@ def _space(space: Any, names: list[str]) -> Space | None:
         return SizeSpace(sorted(widths - {0}))
     if space == "table":
         return None
-    raise InputError(f"space is {space!r}; use 'auto', {', '.join(map(repr, SPACES))} or a space of your own")
+    known = ", ".join(map(repr, ("auto", *SPACES)))
+    raise InputError(f"{space!r} is not one of {known}, nor a space of your own", argument="space")

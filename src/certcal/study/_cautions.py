@@ -7,9 +7,10 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from certcal.study._population import Population, Sheet
+from certcal._text import counted
+from certcal.study._population import SMALLEST_TOP, Population, Sheet
 from certcal.study._resampling import FEWEST, chance, enough
-from certcal.study._words import counted, listed, size
+from certcal.study._words import listed, size
 
 Floats = NDArray[np.float64]
 
@@ -122,6 +123,14 @@ def tied(population: Population) -> tuple[str, ...]:
         f"The most accurate models are not all more accurate than the rest ({listed(found)}): the order of the table "
         "decides between equals.",
     )
+
+
+def unasked(population: Population) -> tuple[str, ...]:
+    """Parts of the models that were asked for and cannot be reviewed."""
+    wanted, models = population.wanted or (), len(population.models)
+    found = [f"the top {top:,} (fewer than {SMALLEST_TOP} models are too few)" for top in wanted if top < SMALLEST_TOP]
+    found += [f"the top {top:,} (there are only {counted(models, 'model')})" for top in wanted if top > models]
+    return (f"Not reviewed: {listed(found)}.",) if found else ()
 
 
 def uneven(population: Population) -> tuple[str, ...]:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+import math
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+
+from certcal._text import counted
+from certcal.claims import round_outward
 
 Floats = NDArray[np.float64]
 
@@ -38,6 +41,23 @@ class Finding:
     high: float
     n: int
     note: str = ""
+
+    @property
+    def sentence(self) -> str:
+        """What is claimed: an estimate over models.
+
+        Examples
+        --------
+        >>> Finding("digits and fashion", 0.41678, 0.30999, 0.52001, 300).sentence
+        'digits and fashion is 0.417 (0.309 to 0.521) over 300 models; an estimate, not a guarantee.'
+        """
+        if math.isnan(self.value):
+            return f"{self.name} is undefined{f': {self.note}' if self.note else ''}."
+        known = math.isfinite(self.low) and math.isfinite(self.high)
+        ends = (round_outward(self.low, "lower", 3), round_outward(self.high, "upper", 3)) if known else ()
+        between = f" ({' to '.join(ends)})" if ends else ""
+        over = counted(self.n, "model")
+        return f"{self.name} is {self.value:.3f}{between} over {over}; an estimate, not a guarantee."
 
 
 @dataclass(frozen=True, eq=False)
@@ -150,48 +170,14 @@ class Answer:
     published: str = ""
 
 
-@dataclass(frozen=True, eq=False)
-class StudyReview:
-    """What a population of models says about calibration and how it is measured.
-
-    Attributes
-    ----------
-    answers
-        To the seven questions, in their order.
-    charts
-        What belongs to no question: the whole matrices, the ranking by harmonic calibration score.
-    models, datasets, split, failed
-        What was reviewed, and how many rows had failed.
-    settings
-        Metric, bins, resamples, level and seed of the review.
-    cautions
-        What concerns every answer: few models, duplicates, few test samples, what the intervals leave out.
-    """
-
-    answers: tuple[Answer, ...]
-    charts: tuple[Chart, ...]
-    models: int
-    datasets: tuple[str, ...]
-    split: str
-    failed: int
-    settings: dict[str, Any]
-    cautions: tuple[str, ...] = ()
-
-    def __iter__(self) -> Iterator[Answer]:
-        return iter(self.answers)
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain values for JSON; numbers that do not exist are null."""
-        return _plain(asdict(self))
-
-
-def _plain(value: Any) -> Any:
+def plain_values(value: Any) -> Any:
+    """What JSON knows: lists for tuples and arrays, None for numbers that do not exist."""
     if isinstance(value, dict):
-        return {name: _plain(each) for name, each in value.items()}  # pyright: ignore[reportUnknownVariableType]
+        return {name: plain_values(each) for name, each in value.items()}  # pyright: ignore[reportUnknownVariableType]
     if isinstance(value, (tuple, list)):
-        return [_plain(each) for each in value]  # pyright: ignore[reportUnknownVariableType]
+        return [plain_values(each) for each in value]  # pyright: ignore[reportUnknownVariableType]
     if isinstance(value, np.ndarray):
-        return _plain(value.tolist())  # pyright: ignore[reportUnknownMemberType]
+        return plain_values(value.tolist())  # pyright: ignore[reportUnknownMemberType]
     if isinstance(value, float):
         return value if np.isfinite(value) else None
     return value

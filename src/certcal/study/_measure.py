@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import closing, nullcontext
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -13,35 +14,52 @@ import numpy as np
 from certcal import _checks
 from certcal._checks import InputError
 from certcal._durable import write_durably
+from certcal._progress import SILENT, Progress
+from certcal._settings import Settings, setting, takes
 from certcal.engines import Engine, InProcess, LocalProcesses, held
 from certcal.metrics import STUDY_BINS
 from certcal.study._battery import BINNED, UNBINNED
 from certcal.study._entries import Entry, Key, Source, open_source
 from certcal.study._parts import Parts, parts_folder, sole_writer
 from certcal.study._running import rows
-from certcal.study._table import AUROC, OK, ORIGIN, SIZES, STATE, SUMMARY, Measurement, StudyTable
+from certcal.study._table import AUROC, OK, ORIGIN, SIZES, STATE, SUMMARY, MeasuredColumn, StudyTable
 from certcal.study._work import Measuring, Work
 
-Progress = Callable[[int, int | None], None]
-
-_MOST_SEED = 2**63 - 1
 _ROLES = ("probabilities", "logits", "label", "weight")
 
 
+@dataclass(frozen=True)
+class StudyMeasureSettings(Settings):
+    """How many models are measured.
+
+    Examples
+    --------
+    >>> StudyMeasureSettings(bins=[15, 5]).bins, StudyMeasureSettings().validation
+    ((15, 5), 0.2)
+    """
+
+    layout: str = setting(
+        "data/model", "Parts of a file's path in a folder: data, model, split.", "text", metavar="PARTS"
+    )
+    bins: tuple[int, ...] = setting(
+        STUDY_BINS, "Numbers of bins; repeatable.", "whole", many=True, least=1, most=10_000_000
+    )
+    validation: float = setting(0.2, "Share of the samples on which the temperature is fitted.", "share")
+    seed: int = setting(0, "Random seed of that split.", "whole", least=0, most=2**63 - 1)
+
+
+@takes(StudyMeasureSettings)
 def measure(
     source: str | os.PathLike[str] | Iterable[Entry],
     *,
     out: str | os.PathLike[str] | None = None,
-    layout: str = "data/model",
-    bins: int | Sequence[int] = STUDY_BINS,
-    validation: float = 0.2,
-    seed: int = 0,
     columns: Mapping[str, str] | None = None,
     workers: int = 1,
     engine: Engine | None = None,
     force: bool = False,
-    progress: Progress | None = None,
+    progress: Progress = SILENT,
     tell: Callable[[str], None] | None = None,
+    settings: StudyMeasureSettings,
 ) -> StudyTable:
     """Measure many models before and after temperature scaling: one row per model, data set and split.
 
@@ -52,6 +70,8 @@ def measure(
     missing: new entries, files that have changed, rows that had failed. Entries that are no longer in the source leave
     the table. Other settings than those of the table are refused.
 
+    Keywords beside those below are the fields of :class:`StudyMeasureSettings`: layout, bins, validation, seed.
+
     Parameters
     ----------
     source
@@ -60,10 +80,6 @@ def measure(
         iterator is taken one after the other.
     out
         The table's file (.parquet). None to keep it in memory.
-    layout
-        Of a folder: what the parts of a file's path are.
-    bins, validation, seed
-        As of :func:`battery`.
     columns
         Columns of the prediction files by role, where their names do not say it; see
         :func:`certcal.data.resolve_columns`.
@@ -74,9 +90,11 @@ def measure(
     force
         Measure everything anew. A table that was there is replaced when the new one is complete, not before.
     progress
-        Called with the entries that are finished and their number, None while only the end will tell.
+        Where to report how far the work is.
     tell
         Called with sentences that are good to know, such as how many rows have left the table.
+    settings
+        All settings at once.
 
     Examples
     --------
@@ -92,9 +110,9 @@ def measure(
     (np.True_, [3.0, nan])
     """
     task = Measuring(
-        tuple(sorted(_checks.bin_counts(bins))),
-        _checks.share(validation, "validation", "pass a share between 0 and 1, such as 0.2"),
-        _checks.whole_number(seed, 0, _MOST_SEED, "seed", "pass a whole number from 0 to 2**63 - 1"),
+        tuple(sorted(_checks.bin_counts(settings.bins))),
+        settings.validation,
+        settings.seed,
         {role: name for role, name in (columns or {}).items() if name},
     )
     for role in task.columns:
@@ -104,6 +122,8 @@ def measure(
         raise InputError(f"engine is {engine!r}; pass an engine of certcal.engines, such as RayCluster()")
     place = engine if engine is not None else InProcess() if workers == 1 else LocalProcesses(workers)
     study = _Study(task, place, progress, tell or (lambda sentence: None))
+    layout = settings.layout
+    progress.stage("looking at the files")
     if out is None:
         table = study.table(open_source(source, layout), Parts(None, study.settings))
         study.tell_of_differences(table)
@@ -147,9 +167,8 @@ def _place(out: str | os.PathLike[str], source: Any) -> Path:
 class _Study:
     """Settings, and where the work is done."""
 
-    def __init__(self, task: Measuring, engine: Engine, progress: Progress | None, tell: Callable[[str], None]) -> None:
-        self.task, self.engine, self.tell = task, engine, tell
-        self.progress: Progress = progress or (lambda finished, total: None)
+    def __init__(self, task: Measuring, engine: Engine, progress: Progress, tell: Callable[[str], None]) -> None:
+        self.task, self.engine, self.progress, self.tell = task, engine, progress, tell
         self.settings: dict[str, Any] = {"bins": [*task.bins], "validation": task.validation, "seed": task.seed}
         if task.columns:
             self.settings["columns"] = dict(task.columns)
@@ -159,8 +178,8 @@ class _Study:
         """Columns that every table has, in order."""
         names = [*SIZES, *SUMMARY]
         for stage in ("pre", "post"):
-            names += [str(Measurement(stage, metric, count)) for metric in BINNED for count in self.task.bins]
-            names += [str(Measurement(stage, metric)) for metric in UNBINNED]
+            names += [str(MeasuredColumn(stage, metric, count)) for metric in BINNED for count in self.task.bins]
+            names += [str(MeasuredColumn(stage, metric)) for metric in UNBINNED]
         return names
 
     def refuse_others(self, path: Path, *, force: bool) -> StudyTable | None:
@@ -175,7 +194,7 @@ class _Study:
             if then != now:
                 raise InputError(
                     f"{path} was measured with {name} = {_shown(then)}, and {_shown(now)} is asked for; "
-                    "choose another name, or measure everything anew with --force (force=True)"
+                    "choose another name, or force to measure everything anew"
                 )
         return table
 
@@ -198,13 +217,15 @@ class _Study:
         waiting: set[int] = set()
         pieces = missing() if source.total is None else iter(list(missing()))
         busy = bool(waiting) or source.total is None  # without work no engine need be started
-        self.progress(len(keys) - len(waiting), source.total)
+        finished = len(keys) - len(waiting)
+        self.progress.stage("measuring", source.total, finished)
         try:
             with held(self.engine) if busy else nullcontext(), closing(rows(self.engine, self.task, pieces)) as results:
                 for work, row in results:
                     waiting.remove(work.number)
                     parts.add(work.key, work.origin, row)
-                    self.progress(len(keys) - len(waiting), source.total)
+                    before, finished = finished, len(keys) - len(waiting)
+                    self.progress.advance(finished - before)
         finally:
             parts.flush()
         measured = parts.gather(keys, [*self.measured, *(f"{AUROC}{name}" for name in others), *ORIGIN, *STATE])

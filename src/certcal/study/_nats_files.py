@@ -5,7 +5,7 @@ from __future__ import annotations
 import bz2
 import os
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import fmean, stdev
@@ -13,6 +13,7 @@ from typing import Any
 
 from certcal._checks import InputError
 from certcal._durable import open_regular
+from certcal._progress import SILENT, Progress
 from certcal.study._plain_pickle import plain_value
 from certcal.study._table import FAILED, OK, StudyTable
 
@@ -50,7 +51,7 @@ def read_nats_bench(
     *,
     data: str | None = None,
     seeds: str = "mean",
-    progress: Callable[[int, int], None] | None = None,
+    progress: Progress = SILENT,
 ) -> StudyTable:
     """Accuracies, losses and sizes of NATS-Bench's architectures.
 
@@ -72,7 +73,7 @@ def read_nats_bench(
         "mean" for the mean over the seeds of training (``seeds`` is their number, ``accuracy_spread`` the standard
         deviation), "each" for a row per seed, whose split ends in "#777".
     progress
-        Called with the number of files read and their number.
+        Where to report how far the work is.
 
     Examples
     --------
@@ -103,15 +104,15 @@ def read_nats_bench(
             add({hp: result.state_dict() for hp, result in results.items()})
     else:
         files = _files(source)
-        for number, file in enumerate(files, start=1):
+        progress.stage("reading", len(files))
+        for file in files:
             try:
                 add(_value(file))
             except InputError as error:
                 if len(files) == 1:
                     raise InputError(f"{file}: {error}") from None
                 broken[file] = f"{file}: {error}"
-            if progress is not None:
-                progress(number, len(files))
+            progress.advance(1)
     if not columns["model"]:
         if known:
             raise InputError(f"data is {data!r}; the files have results on {', '.join(sorted(known))}")

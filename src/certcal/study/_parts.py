@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import json
+import os
 import re
 import time
 from collections.abc import Generator, Iterator, Mapping, Sequence
@@ -131,6 +132,18 @@ def beside(out: Path) -> Path:
     'study.parquet.parts'
     """
     return out.with_name(f"{out.name}.parts")
+
+
+def unfinished(out: str | os.PathLike[str]) -> Path | None:
+    """The folder beside a table that keeps what an interrupted :func:`measure` has finished; None when there is none.
+
+    Examples
+    --------
+    >>> unfinished("nowhere/study.parquet") is None
+    True
+    """
+    place = beside(Path(out))
+    return place if place.is_dir() else None
 
 
 @contextlib.contextmanager

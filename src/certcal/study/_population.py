@@ -5,16 +5,19 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from certcal._checks import InputError
-from certcal.study._battery import BINNED, UNBINNED
+from certcal.study._battery import BINNED
 from certcal.study._findings import Finding
 from certcal.study._resampling import Resampling
-from certcal.study._table import OK, Measurement, Stage, StudyTable
+from certcal.study._table import OK, MeasuredColumn, Stage, StudyTable
+
+if TYPE_CHECKING:
+    from certcal.study._review import StudyReviewSettings
 
 Floats = NDArray[np.float64]
 
@@ -83,7 +86,7 @@ class Sheet:
 
     def measured(self, metric: str, bins: int | None, stage: Stage = "pre") -> str:
         """The name of a measurement's column."""
-        return str(Measurement(stage, metric, bins if metric in BINNED else None))
+        return str(MeasuredColumn(stage, metric, bins if metric in BINNED else None))
 
     def bins(self, metric: str, stage: Stage) -> list[int]:
         """Bin counts at which a metric was measured, ascending."""
@@ -179,29 +182,15 @@ def _which(top: int, n: int) -> str:
     return f"top {top:,}" if top < n else "all models"
 
 
-def populate(
-    table: StudyTable,
-    metric: str,
-    bins: int,
-    split: str | None,
-    resampling: Resampling,
-    beta: float,
-    tops: tuple[int, ...] | None,
-    robustness: Sequence[str] | None,
-    sizes: Sequence[str] | None,
-    architecture: Sequence[str] | None,
-) -> tuple[Population, str]:
+def populate(table: StudyTable, asked: StudyReviewSettings) -> tuple[Population, str]:
     """The rows of a split that did not fail, by data set; and the split."""
-    if not isinstance(table, StudyTable):  # pyright: ignore[reportUnnecessaryIsInstance]
-        raise InputError(f"table is {table!r}; pass a StudyTable, such as StudyTable.read(path)")
-    if metric not in LABELS:
-        raise InputError(f"metric is {metric!r}; use one of {', '.join((*BINNED, *UNBINNED))}")
-    column = str(Measurement("pre", metric, bins if metric in BINNED else None))
+    metric, bins, split = asked.metric, asked.bins, asked.split
+    column = str(MeasuredColumn("pre", metric, bins if metric in BINNED else None))
     if column not in table:
         raise InputError(f"the table has no column {column!r}; {_remedy(table, metric)}")
-    _check(table, robustness, "robustness", numeric=True)
-    _check(table, sizes, "sizes", numeric=True)
-    _check(table, architecture, "architecture", numeric=False)
+    table.numbers([*(asked.robustness or ()), *(asked.sizes or ())])
+    for name in asked.architecture or ():
+        table[name]
     split = _only_split(table) if split is None else split
     if split not in table.splits:
         raise InputError(f"split is {split!r}; the table has {', '.join(map(repr, table.splits)) or 'no rows'}")
@@ -210,18 +199,19 @@ def populate(
         raise InputError(f"no row of split {split!r} was measured; measure some models first")
     names = table["data"][kept]
     sheets = tuple(Sheet.of(name, table, kept[names == name]) for name in dict.fromkeys(names.tolist()))
-    robust = (*(robustness or ()), *(name for name in table.columns if name.startswith("auroc_")))
+    robust = (*(asked.robustness or ()), *(name for name in table.columns if name.startswith("auroc_")))
     given = [name for name in table.given if name not in robust]
+    sizes, design = asked.sizes, asked.architecture
     population = Population(
         sheets,
         metric,
         bins,
-        resampling,
-        beta,
-        tops,
+        Resampling(asked.resamples, asked.level, asked.seed),
+        asked.hcs_beta,
+        asked.tops,
         tuple(dict.fromkeys(robust)),
-        tuple(sizes if sizes is not None else (name for name in given if _varies(table[name][kept]))),
-        tuple(architecture if architecture is not None else (name for name in given if _is_choice(table[name][kept]))),
+        tuple(name for name in given if _varies(table[name][kept])) if sizes is None else sizes,
+        tuple(name for name in given if _is_choice(table[name][kept])) if design is None else design,
     )
     return population, split
 
@@ -242,16 +232,6 @@ def _remedy(table: StudyTable, metric: str) -> str:
     if not names:
         return "it has no calibration errors before temperature scaling at all: measure the models first"
     return f"before temperature scaling it has {names}: pass metric, one of them, or measure the models first"
-
-
-def _check(table: StudyTable, names: Sequence[str] | None, argument: str, *, numeric: bool) -> None:
-    if isinstance(names, str):
-        raise InputError(f"{argument} is {names!r}; pass a list of columns")
-    for name in names or ():
-        if numeric:
-            table.numbers([name])
-        else:
-            table[name]
 
 
 def _varies(values: NDArray[Any]) -> bool:

@@ -8,12 +8,13 @@ from math import comb
 import numpy as np
 from numpy.typing import NDArray
 
+from certcal._text import counted
 from certcal.study._boxes import box, brackets
 from certcal.study._cautions import few
 from certcal.study._findings import Answer, Boxes, Chart, Finding, Table
 from certcal.study._population import Population, Sheet
 from certcal.study._ranking import harmonic_scores
-from certcal.study._words import counted, excludes_zero, first, go, percent, signed, told
+from certcal.study._words import excludes_zero, first, go, percent, signed, told
 
 Floats = NDArray[np.float64]
 

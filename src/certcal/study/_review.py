@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, fields
+from typing import Any, ClassVar
 
-import numpy as np
-
-from certcal._checks import InputError, confidence_level, positive, whole_number
+from certcal._progress import SILENT, Progress
+from certcal._settings import Settings, setting, takes
+from certcal._text import counted
+from certcal.result import Result
 from certcal.study import _cautions
-from certcal.study._findings import Answer, Chart, StudyReview
+from certcal.study._battery import BINNED, UNBINNED
+from certcal.study._findings import Answer, Chart, Finding, plain_values
 from certcal.study._population import Population, Sheet, populate
 from certcal.study._questions_accuracy import accuracy
 from certcal.study._questions_architecture import architecture as designs
@@ -18,28 +23,166 @@ from certcal.study._questions_metrics import agreement
 from certcal.study._questions_robustness import robustness as robust
 from certcal.study._questions_scaling import scaling
 from certcal.study._ranking import ranking
-from certcal.study._resampling import Resampling
-from certcal.study._table import OK, StudyTable
+from certcal.study._table import OK, StudyTable, opened
 
 _QUESTIONS = (across_datasets, robust, agreement, scaling, accuracy, bin_counts, designs)
 # Data sets whose whole matrices are computed, and columns of one.
 _MATRICES, _COLUMNS = 6, 300
 
 
+@dataclass(frozen=True)
+class StudyReviewSettings(Settings):
+    """What a review asks of the models of a table.
+
+    Examples
+    --------
+    >>> StudyReviewSettings(tops=100).tops
+    (100,)
+    """
+
+    metric: str = setting(
+        "ece", "Metric by which models are ordered.", "word", choices=(*BINNED, *UNBINNED), metavar="NAME"
+    )
+    bins: int = setting(15, "Number of bins of that metric.", "whole", least=1, most=10_000_000)
+    split: str | None = setting(None, "Split of the table. Default: its only one, or test.", "text", metavar="NAME")
+    tops: tuple[int, ...] | None = setting(
+        None,
+        "Also review only the N most accurate models. Default: a tenth, a quarter and a half of them.",
+        "whole",
+        many=True,
+        least=2,
+        most=10**9,
+        flag="--top",
+    )
+    hcs_beta: float = setting(
+        1.0, "Weight of calibration in the harmonic calibration score.", "positive", flag="--beta", metavar="B"
+    )
+    resamples: int = setting(200, "Number of bootstrap resamples of the models.", "whole", least=20, most=100_000)
+    level: float = setting(0.95, "Confidence level of the intervals.", "level")
+    seed: int = setting(0, "Random seed of the bootstrap.", "whole", least=0, most=2**63 - 1)
+    robustness: tuple[str, ...] | None = setting(
+        None,
+        "Robustness, such as accuracy under attack. Default: only the AUROC on other data.",
+        "name",
+        many=True,
+        metavar="COLUMN",
+    )
+    sizes: tuple[str, ...] | None = setting(
+        None,
+        "Sizes, such as parameters, width or depth. Default: all columns of numbers.",
+        "name",
+        many=True,
+        metavar="COLUMN",
+        flag="--size",
+    )
+    architecture: tuple[str, ...] | None = setting(
+        None,
+        "Design choices, such as an operation. Default: all columns of text with few values.",
+        "name",
+        many=True,
+        metavar="COLUMN",
+    )
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class StudyReview(Result):
+    """What a population of models says about calibration and how it is measured.
+
+    Attributes
+    ----------
+    answers
+        To the seven questions, in their order.
+    charts
+        What belongs to no question: the whole matrices, the ranking by harmonic calibration score.
+    models, datasets, split, failed
+        What was reviewed, and how many rows had failed.
+    settings
+        Metric, bins, resamples, level and seed of the review.
+    cautions
+        What concerns every answer: few models, duplicates, few test samples, what the intervals leave out.
+    source
+        Name of the file, or what was reviewed.
+
+    Examples
+    --------
+    >>> answer = Answer(1, "Does it transfer?", "Hardly.", (Finding("a and b", 0.25, 0.125, 0.5, 9),))
+    >>> found = StudyReview((answer,), (), 9, ("a", "b"), "test", 0, {"level": 0.95})
+    >>> found
+    <StudyReview of table: 9 models on 2 data sets, 1 of 1 question answered>
+    >>> print(found.to_csv(), end="")
+    question,finding,value,low,high,models,note
+    1,a and b,0.25,0.125,0.5,9,
+    """
+
+    view: ClassVar[str] = "certcal.report.views.study"
+
+    answers: tuple[Answer, ...]
+    charts: tuple[Chart, ...]
+    models: int
+    datasets: tuple[str, ...]
+    split: str
+    failed: int
+    settings: Mapping[str, Any]
+    cautions: tuple[str, ...] = ()
+    source: str = "table"
+
+    def __iter__(self) -> Iterator[Answer]:
+        return iter(self.answers)
+
+    def __repr__(self) -> str:
+        asked, answered = len(self.answers), sum(bool(each.findings) for each in self.answers)
+        reviewed = f"{counted(self.models, 'model')} on {counted(len(self.datasets), 'data set')}"
+        return f"<StudyReview of {self.source}: {reviewed}, {answered} of {counted(asked, 'question')} answered>"
+
+    @property
+    def description(self) -> str:
+        """What was reviewed, in a line for people."""
+        named = f" ({', '.join(self.datasets)})" if self.datasets else ""
+        split = f", split {self.split!r}" if self.split else ""
+        failed = f"; {counted(self.failed, 'row')} failed and left out" if self.failed else ""
+        return f"{counted(self.models, 'model')} on {counted(len(self.datasets), 'data set')}{named}{split}{failed}"
+
+    @property
+    def seeds(self) -> Mapping[str, int]:
+        """Of the bootstrap."""
+        return {"bootstrap over models": self.settings["seed"]} if "seed" in self.settings else {}
+
+    @property
+    def sources(self) -> Sequence[str]:
+        """The file."""
+        return (self.source,)
+
+    def claims(self) -> Sequence[Finding]:
+        """The numbers of all answers, each an estimate over models with its sentence."""
+        return tuple(found for answer in self.answers for found in answer.findings)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values for JSON; numbers that do not exist are null."""
+        whole = {each.name: getattr(self, each.name) for each in fields(self) if each.name != "source"}
+        whole |= {name: [asdict(each) for each in getattr(self, name)] for name in ("answers", "charts")}
+        document = {"type": "study_review", "source": self.source}
+        return {**document, **plain_values(whole)}
+
+    def columns(self) -> Mapping[str, Sequence[Any]]:
+        """One line per finding, with all digits."""
+        lines = [(answer.number, found) for answer in self.answers for found in answer.findings]
+        numbers = {name: [float(getattr(each, name)) for _, each in lines] for name in ("value", "low", "high")}
+        return {
+            "question": [number for number, _ in lines],
+            "finding": [each.name for _, each in lines],
+            **numbers,
+            "models": [each.n for _, each in lines],
+            "note": [each.note for _, each in lines],
+        }
+
+
+@takes(StudyReviewSettings)
 def review(
-    table: StudyTable,
+    table: StudyTable | str | os.PathLike[str],
     *,
-    metric: str = "ece",
-    bins: int = 15,
-    split: str | None = None,
-    tops: Sequence[int] | None = None,
-    sizes: Sequence[str] | None = None,
-    robustness: Sequence[str] | None = None,
-    architecture: Sequence[str] | None = None,
-    resamples: int = 200,
-    level: float = 0.95,
-    seed: int = 0,
-    hcs_beta: float = 1.0,
+    source: str | None = None,
+    progress: Progress = SILENT,
+    settings: StudyReviewSettings,
 ) -> StudyReview:
     """Answer the seven questions of Tao et al. (2024) for the models of a table.
 
@@ -48,27 +191,23 @@ def review(
     covered are the sampling error of each measurement, models that are copies of one another, and that there are many
     intervals. Rows that failed are left out.
 
+    Keywords beside those below are the fields of :class:`StudyReviewSettings`. ``metric`` and ``bins`` say what the
+    answers are about. ``tops`` are numbers of most accurate models to look at beside all, in populations of at least
+    5,000 by default those of the benchmark study, 1,000 to 5,000. Columns of ``robustness`` are joined by all columns
+    whose names begin with ``auroc_``; ``architecture`` takes by default texts with at most twelve different values. A
+    larger ``hcs_beta`` prefers calibration over accuracy.
+
     Parameters
     ----------
     table
-        From :func:`certcal.study.measure`, or made of columns with :meth:`StudyTable.of`.
-    metric, bins
-        The metric that the answers are about, and its number of bins.
-    split
-        Which rows; None for the only split, or "test".
-    tops
-        Numbers of most accurate models to look at beside all; None for a tenth, a quarter and a half, or the study's
-        1,000 to 5,000 in populations of at least 5,000.
-    sizes
-        Columns of numbers that describe the models; None for all that came with them.
-    robustness
-        Columns of robustness, such as the accuracy on corrupted inputs; ``auroc_`` columns are always among them.
-    architecture
-        Columns of text that describe the models; None for those with at most twelve different values.
-    resamples, level, seed
-        Of the intervals.
-    hcs_beta
-        β of the harmonic calibration score; a larger one prefers calibration over accuracy.
+        From :func:`certcal.study.measure` or :func:`certcal.study.convert`, made of columns with
+        :meth:`StudyTable.of`, or the name of its file.
+    source
+        What is reviewed, in a few words; by default the file's name.
+    progress
+        Where to report how far the work is.
+    settings
+        All settings at once.
 
     Examples
     --------
@@ -86,51 +225,34 @@ def review(
     >>> print(found.answers[4].answer.split(" (")[0])
     On data, more accurate models have a smaller ECE among all 60 models
     """
-    how = Resampling(
-        whole_number(resamples, 20, 100_000, "resamples", "pass a number from 20 to 100,000"),
-        confidence_level(level),
-        whole_number(seed, 0, 2**63 - 1, "seed", "pass a whole number of at least 0"),
-    )
-    count = whole_number(bins, 1, 10_000_000, "bins", "pass a number of bins that the table has")
-    wanted = None if tops is None else _tops(tops)
-    population, chosen = populate(
-        table, metric, count, split, how, positive(hcs_beta, "hcs_beta"), wanted, robustness, sizes, architecture
-    )
-    rows = table["split"] == chosen
+    progress.stage("reading")
+    whole, name = opened(table)
+    progress.stage("reviewing")
+    population, split = populate(whole, settings)
+    rows = whole["split"] == split
     return StudyReview(
-        tuple(_answer(population)),
+        tuple(question(population) for question in _QUESTIONS),
         tuple(_charts(population)),
         len(population.models),
         tuple(sheet.name for sheet in population.sheets),
-        chosen,
-        int((rows & (table["status"] != OK)).sum()),
+        split,
+        int((rows & (whole["status"] != OK)).sum()),
         {
-            "metric": metric,
-            "bins": count,
-            "split": chosen,
-            "tops": None if wanted is None else list(wanted),
+            "metric": settings.metric,
+            "bins": settings.bins,
+            "split": split,
+            "tops": None if settings.tops is None else list(settings.tops),
             "sizes": list(population.sizes),
             "robustness": list(population.robustness),
             "architecture": list(population.architecture),
-            "resamples": how.resamples,
-            "level": how.level,
-            "seed": how.seed,
-            "hcs_beta": population.beta,
+            "resamples": settings.resamples,
+            "level": settings.level,
+            "seed": settings.seed,
+            "hcs_beta": settings.hcs_beta,
         },
         tuple(_general(population)),
+        name if source is None else source,
     )
-
-
-def _tops(tops: Sequence[int]) -> tuple[int, ...]:
-    if isinstance(tops, str) or not isinstance(tops, Sequence | np.ndarray) or not len(tops):  # pyright: ignore[reportUnnecessaryIsInstance]
-        raise InputError(f"tops is {tops!r}; pass numbers of models, such as [100, 1000]")
-    remedy = "pass numbers of models of at least 1"
-    return tuple(whole_number(top, 1, 2**40, f"tops[{k}]", remedy) for k, top in enumerate(tops))
-
-
-def _answer(population: Population) -> Iterator[Answer]:
-    for question in _QUESTIONS:
-        yield question(population)
 
 
 def _general(population: Population) -> Iterator[str]:
@@ -139,6 +261,7 @@ def _general(population: Population) -> Iterator[str]:
     yield from _cautions.noisy(population)
     yield from _cautions.tied(population)
     yield from _cautions.uneven(population)
+    yield from _cautions.unasked(population)
 
 
 def _charts(population: Population) -> Iterator[Chart]:

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from certcal._checks import InputError
-from certcal.study._table import AUROC, Measurement
+from certcal.study._table import AUROC, MeasuredColumn
 
 Scale = Literal["share", "percent"]
 Floats = NDArray[np.float64]
@@ -31,7 +31,7 @@ def to_shares(columns: dict[str, Any], scale: Scale | None, accuracy_scale: Scal
     >>> to_shares(columns, None, None), columns["pre_ece_15"].round(3).tolist()
     ({'accuracy': 'percent', 'errors': 'percent'}, [0.042, 0.009])
     """
-    metrics = {name: found.metric for name in columns if (found := Measurement.parse(name)) is not None}
+    metrics = {name: found.metric for name in columns if (found := MeasuredColumn.parse(name)) is not None}
     areas = [name for name in columns if name.startswith(AUROC)]
     accuracy = ["accuracy"] if "accuracy" in columns else []
     errors = [name for name, metric in metrics.items() if metric not in _FREE]
@@ -47,7 +47,7 @@ def to_shares(columns: dict[str, Any], scale: Scale | None, accuracy_scale: Scal
         for name in names:
             values = columns[name] / 100 if of == "percent" else columns[name]
             if metrics.get(name) not in _UNBOUNDED:
-                why = f"outside 0 to 1 when read as {of}; give the right scale, 'share' or 'percent' (--scale)"
+                why = f"outside 0 to 1 when read as {of}; give the right scale, 'share' or 'percent'"
                 _refuse(name, values, (values < 0) | (values > 1 + _ROUNDING), why)
                 values = np.minimum(values, 1.0)
             columns[name] = values
@@ -68,8 +68,8 @@ def _of_accuracies(most: float, scale: Scale | None, accuracy_scale: Scale | Non
         return accuracy_scale
     if scale == "percent" and most <= 1:
         raise InputError(
-            f"accuracies are up to {most:g}, which are hardly per cent; give accuracy_scale='share' (--accuracy-scale) "
-            "if only the errors are, or scale='share' (--scale)"
+            f"accuracies are up to {most:g}, which are hardly per cent; give accuracy_scale='share' "
+            "if only the errors are, or scale='share'"
         )
     return scale or ("percent" if most > 1 + _ROUNDING else "share")
 
@@ -83,7 +83,7 @@ def _of_errors(worst: tuple[float, str], scale: Scale | None, most: float, of_ac
         if not np.isnan(most) and of_accuracies == "share" and not said:
             raise InputError(
                 f"accuracies are up to {most:g} and errors up to {largest:g} ({name}), so the ones seem to be shares "
-                "and the others per cent; give scale= (--scale) of the errors and accuracy_scale= (--accuracy-scale)"
+                "and the others per cent; give scale= of the errors and accuracy_scale="
             )
         return "percent"
     if not np.isnan(most) and of_accuracies == "share":
@@ -91,8 +91,8 @@ def _of_errors(worst: tuple[float, str], scale: Scale | None, most: float, of_ac
     beside = "" if np.isnan(most) else f", beside accuracies in per cent (up to {most:g})"
     raise InputError(
         f"no calibration error is above 1 (the largest is {largest:g}, {name}){beside}, so they may be shares or per "
-        "cent; give scale='share' or 'percent' (--scale)"
-        + (" of the errors, and accuracy_scale='percent' (--accuracy-scale) if they differ" if beside else "")
+        "cent; give scale='share' or 'percent'"
+        + (" of the errors, and accuracy_scale='percent' if they differ" if beside else "")
     )
 
 

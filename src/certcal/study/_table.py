@@ -34,14 +34,14 @@ _MOST_NAMED = 20
 
 
 @dataclass(frozen=True)
-class Measurement:
+class MeasuredColumn:
     """What a column of measurements holds: a metric before or after temperature scaling, and its number of bins.
 
     Examples
     --------
-    >>> Measurement.parse("post_equal_mass_ece_15")
-    Measurement(stage='post', metric='equal_mass_ece', bins=15)
-    >>> str(Measurement("pre", "ks_error")), Measurement.parse("accuracy")
+    >>> MeasuredColumn.parse("post_equal_mass_ece_15")
+    MeasuredColumn(stage='post', metric='equal_mass_ece', bins=15)
+    >>> str(MeasuredColumn("pre", "ks_error")), MeasuredColumn.parse("accuracy")
     ('pre_ks_error', None)
     """
 
@@ -53,7 +53,7 @@ class Measurement:
         return f"{self.stage}_{self.metric}" + ("" if self.bins is None else f"_{self.bins}")
 
     @classmethod
-    def parse(cls, name: str) -> Measurement | None:
+    def parse(cls, name: str) -> MeasuredColumn | None:
         """What a column's name says, or None if it is not the name of a measurement."""
         from certcal.study._battery import BINNED, UNBINNED
 
@@ -74,7 +74,7 @@ def is_own(name: str) -> bool:
     >>> is_own("accuracy"), is_own("pre_ece_15"), is_own("auroc_svhn"), is_own("depth")
     (True, True, True, False)
     """
-    return name in _OWN or name.startswith(AUROC) or Measurement.parse(name) is not None
+    return name in _OWN or name.startswith(AUROC) or MeasuredColumn.parse(name) is not None
 
 
 @dataclass(frozen=True, eq=False)
@@ -150,9 +150,9 @@ class StudyTable:
         return list(dict.fromkeys(self["split"].tolist()))
 
     @property
-    def measurements(self) -> list[Measurement]:
+    def measurements(self) -> list[MeasuredColumn]:
         """What was measured, in the order of the columns."""
-        return [found for name in self.columns if (found := Measurement.parse(name)) is not None]
+        return [found for name in self.columns if (found := MeasuredColumn.parse(name)) is not None]
 
     @property
     def given(self) -> list[str]:
@@ -225,6 +225,8 @@ class StudyTable:
         from certcal.data import open_table
 
         file = Path(path)
+        if file.is_dir():
+            raise InputError(f"{file}: this is a folder; measure its predictions first, with certcal study measure")
         table = open_table(file)
         if not file.name.endswith((".parquet", ".pq")) or "model" not in table.names:
             raise InputError(
@@ -252,7 +254,7 @@ class StudyTable:
     def _has(self) -> str:
         """The names of the columns in a sentence: those that came with the models first, of measurements the number."""
         measured = len(self.measurements)
-        others = [*self.given, *(name for name in self.columns if is_own(name) and Measurement.parse(name) is None)]
+        others = [*self.given, *(name for name in self.columns if is_own(name) and MeasuredColumn.parse(name) is None)]
         more = f" and {len(others) - _MOST_NAMED:,} more" if len(others) > _MOST_NAMED else ""
         such = f"{measured:,} measurements such as" if measured > 1 else "1 measurement,"
         end = f", and {such} {self.measurements[0]}" if measured else ""
@@ -262,6 +264,15 @@ class StudyTable:
         failed = int(np.count_nonzero(self["status"] != OK))
         counts = [("rows", len(self)), ("models", len(self.models)), ("data sets", len(self.datasets))]
         return [*counts, ("measurements", len(self.measurements)), *([("failed", failed)] if failed else [])]
+
+
+def opened(source: StudyTable | str | os.PathLike[str]) -> tuple[StudyTable, str]:
+    """A table, read if it is the name of a file, and what it is called."""
+    if isinstance(source, StudyTable):
+        return source, "table"
+    if not isinstance(source, str | os.PathLike):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise InputError(f"table is {source!r}; pass a StudyTable or the name of its file")
+    return StudyTable.read(source), str(source)
 
 
 def _text(name: str, values: NDArray[Any]) -> Any:

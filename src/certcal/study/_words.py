@@ -6,6 +6,7 @@ import math
 from bisect import bisect
 from collections.abc import Iterable, Sequence
 
+from certcal._text import counted
 from certcal.claims import round_outward
 from certcal.study._findings import Finding
 
@@ -138,17 +139,6 @@ def go(names: Sequence[str]) -> str:
     ('goes', 'go')
     """
     return "goes" if len(names) == 1 else "go"
-
-
-def counted(n: int, word: str) -> str:
-    """A number of things.
-
-    Examples
-    --------
-    >>> counted(1, "model"), counted(1200, "model")
-    ('1 model', '1,200 models')
-    """
-    return f"{n:,} {word}" + ("" if n == 1 else "s")
 
 
 def overview(findings: Sequence[Finding], subject: str) -> str:

@@ -6,16 +6,16 @@ from typing import Any
 
 import numpy as np
 import pytest
-
-from certcal.report.explained import CERTIFIED
 from certcal.report.page import page
 from certcal.report.page._curves import BETWEEN
 from certcal.report.page._intervals_page import NAMES
 from certcal.report.results import CertifiedResults, Line, Method
-from certcal.worst_case import certify
-from tests.report.page.parsed import Node, assert_sound, classes, data_of, parsed
 from tests.report.page.test_skeleton import HOSTILE
 from tests.report.page.test_table_page import lines, section
+
+from certcal.report.explained import CERTIFIED
+from certcal.worst_case import certify
+from tests.report.parsed import Node, assert_sound, classes, data_of, parsed
 
 CONVENTIONS = {"bins": 6, "closed": "left", "delta": 0.05, "alpha": 0.001}
 

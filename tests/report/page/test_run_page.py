@@ -10,15 +10,15 @@ from typing import Any
 
 import numpy as np
 import pytest
-
-from certcal import InputError
 from certcal.cli._certified_run import Request, certify_run
-from certcal.models import wrap
 from certcal.report.page import Page, Provenance, page
 from certcal.report.page._curves import BETWEEN
 from certcal.report.results import CertifiedResults
+
+from certcal import InputError
+from certcal.models import wrap
 from certcal.smoothing import CONFIDENCES, Run, open_run
-from tests.report.page.reading import Reader, embedded, flat
+from tests.report.reading import Reader, embedded, flat
 from tests.smoothing.drawing import X, draw, model
 
 HOSTILE = "<script>alert(1)</script>\"'><img src=x onerror=alert(2)>\u202e"

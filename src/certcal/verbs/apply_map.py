@@ -1,0 +1,393 @@
+"""What do other samples look like after a map? A table of intervals or predictions, without the samples of the fit."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Generator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, ClassVar, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+import certcal
+from certcal._checks import InputError
+from certcal._files import write_bytes
+from certcal._progress import SILENT, Progress
+from certcal._settings import setting, takes
+from certcal._text import counted
+from certcal.calibrators import CertifiedSamples, FittedOn, IntervalCalibrator, Saved, ScoreCalibrator, load
+from certcal.calibrators._described import described
+from certcal.calibrators._predictions import mapped, recalibrated
+from certcal.data import IntervalOrigin, Layout, LoadedScores, load_scores
+from certcal.data._columns import columns_as_bytes, columns_as_table
+from certcal.data._interval_files import METADATA
+from certcal.predictions import Predictions
+from certcal.result import Result
+from certcal.verbs.certified_samples import (
+    UNKNOWN,
+    CertifiedSource,
+    CertifyingSettings,
+    Source,
+    load_certified,
+    source_of,
+)
+from certcal.verbs.recalibrate import Recalibration, class_names, prediction_fingerprint
+
+ENDINGS = (".parquet", ".csv")
+_LONGEST = 2000  # characters that a file keeps of the maps that its confidences went through
+_RECALIBRATION = "certcal.recalibration"
+
+
+@dataclass(frozen=True)
+class ApplySettings(CertifyingSettings):
+    """How samples are certified before the map is applied, and which of them are kept."""
+
+    everything: bool = setting(False, "Also write samples that the map was fitted to.", "flag", flag="--all")
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class MappedTable(Result):
+    """Samples after a map, as a table that :func:`certcal.measure` or certification reads.
+
+    Attributes
+    ----------
+    source, description
+        What the map was applied to.
+    map
+        The map, in words.
+    table
+        Columns by name.
+    metadata
+        What a Parquet file keeps besides.
+    written, left_out
+        Numbers of samples.
+    notes
+        What was done, one sentence each.
+    reader
+        The verb that reads the table, "certify" or "measure"; None where nothing can be measured.
+    after
+        The samples: :class:`~certcal.Predictions` or :class:`~certcal.calibrators.CertifiedSamples`; None without
+        labels.
+    """
+
+    view: ClassVar[str] = "certcal.report.views.mapped_table"
+
+    source: str
+    description: str
+    map: str
+    table: Mapping[str, Any]
+    metadata: Mapping[str, str]
+    written: int
+    left_out: int
+    notes: tuple[str, ...]
+    reader: str | None
+    after: Predictions | CertifiedSamples | None
+
+    def __repr__(self) -> str:
+        return f"<MappedTable of {self.source}: {counted(self.written, 'sample')} after {self.map}>"
+
+    @property
+    def sources(self) -> Sequence[str]:
+        """The file or folder."""
+        return (self.source,)
+
+    def claims(self) -> Sequence[Any]:
+        """Nothing: measure or certify the table."""
+        return ()
+
+    def to_dict(self) -> dict[str, Any]:
+        """What was done, as plain values for JSON."""
+        names = ("source", "map", "written", "left_out")
+        facts = {name: getattr(self, name) for name in names}
+        return {"certcal": certcal.__version__, **facts, "columns": list(self.table), "notes": list(self.notes)}
+
+    def columns(self) -> Mapping[str, Sequence[Any]]:
+        """The table."""
+        return {name: values.to_pylist() for name, values in zip(self.table, self.to_arrow().columns, strict=True)}
+
+    def to_arrow(self) -> Any:
+        """The table as a pyarrow Table that also says which map it went through."""
+        return columns_as_table(self.table, self.metadata)
+
+    def to_csv(self) -> str:
+        """The table as CSV; it cannot say which map it went through."""
+        return columns_as_bytes(self.table, ".csv").decode()
+
+    def save(self, path: str | os.PathLike[str], *, force: bool = False, **options: Any) -> Path:
+        """Write the table: .parquet or .csv.
+
+        Parameters
+        ----------
+        path
+            Where to; its ending decides the form.
+        force
+            Replace an existing file.
+        options
+            None.
+        """
+        target = Path(path)
+        write_bytes(target, columns_as_bytes(self.table, target.suffix.lower(), self.metadata), force=force)
+        return target
+
+
+@takes(ApplySettings)
+def apply_map(
+    map: Any,
+    data: Any,
+    *,
+    columns: Mapping[str, Any] | None = None,
+    progress: Progress = SILENT,
+    settings: ApplySettings,
+) -> MappedTable:
+    """Apply a map to a run, to intervals or to predictions, without the samples of its fit if they are known.
+
+    Predictions need no labels. Without them all rows are kept, in their order, with the columns id or sample if there
+    are such, or else with row, from 0; which of them the map was fitted to cannot be told. Keywords beside those below
+    are the fields of :class:`ApplySettings`: everything, radii, alpha, familywise, drawn_only, confidence.
+
+    Parameters
+    ----------
+    map
+        A file that :meth:`certcal.Recalibration.save` wrote, a :class:`certcal.Recalibration`, or a fitted calibrator.
+    data, columns
+        As for :func:`certcal.recalibrate`.
+    progress
+        Where to report how far the work is.
+    settings
+        All settings at once.
+
+    Examples
+    --------
+    >>> import certcal
+    >>> from certcal.calibrators import PlattScaling
+    >>> fitted = PlattScaling().fit([0.6, 0.7, 0.8, 0.9], [0, 1, 0, 1])
+    >>> done = certcal.apply_map(fitted, {"confidence": [0.5, 0.9]})
+    >>> list(done.table), done.written
+    (['row', 'confidence'], 2)
+    """
+    saved, name = _map(map)
+    given = source_of(data, columns, settings)
+    if given.kind == "predictions":
+        return _predictions(name, saved, given, columns, progress, everything=settings.everything)
+    calibrator: Any = saved.calibrator
+    if not isinstance(calibrator, IntervalCalibrator) or isinstance(calibrator, ScoreCalibrator):
+        raise InputError(
+            f"{name}: {type(calibrator).__name__} is no map of one confidence that certificates can go through, and "
+            f"{given.name} is {given.words}; fit a map to it"
+        )
+    source = load_certified(given, columns, settings, progress)
+    progress.stage("applying")
+    return _certified(name, saved, source, everything=settings.everything)
+
+
+def _map(given: Any) -> tuple[Saved, str]:
+    """A fitted calibrator with what it was fitted to, and how to speak of it."""
+    if isinstance(given, str | os.PathLike):
+        path = Path(cast("Any", given))
+        return load(path), str(path)
+    if isinstance(given, Recalibration):
+        return Saved(given.map, given.fitted_on), "the map"
+    return given if isinstance(given, Saved) else Saved(given, None), "the map"
+
+
+def _certified(name: str, saved: Saved, source: CertifiedSource, *, everything: bool) -> MappedTable:
+    samples, calibrator = source.samples, saved.calibrator
+    known = (samples.fingerprint, len(samples), source.run)
+    rows = _Rows.of(name, saved.fitted_on, known, samples.source, everything=everything)
+    after = samples.select(rows.positions).mapped(calibrator)  # pyright: ignore[reportArgumentType]
+    said = f"{described(calibrator)}, {rows.fitted_to}"
+    origin = source.origin or IntervalOrigin("", "")
+    before = "" if origin.recalibration is None else f"{origin.recalibration}; then "
+    origin = IntervalOrigin(origin.confidence, origin.noise, origin.assumptions, (before + said)[-_LONGEST:])
+    names = None if source.names is None else [source.names[int(row)] for row in rows.positions]
+    radii = after.radii
+    at = "" if UNKNOWN in radii else f" at {'radius' if len(radii) == 1 else 'radii'} {', '.join(radii)}"
+    return MappedTable(
+        samples.source,
+        source.description,
+        described(calibrator),
+        _interval_columns(after, rows.positions, names),
+        {METADATA: origin.text},
+        len(after),
+        rows.left_out,
+        (f"{described(calibrator)} was applied to {counted(len(after), 'sample')}{at}.", rows.sentence),
+        "certify",
+        after,
+    )
+
+
+def _interval_columns(
+    samples: CertifiedSamples, rows: NDArray[np.int64], names: Sequence[str] | None
+) -> dict[str, Any]:
+    """A row per radius and sample, those of a radius together."""
+    n, count = samples.lower.shape
+    columns: dict[str, Any] = {}
+    if UNKNOWN not in samples.radii:
+        columns["radius"] = np.repeat([float(radius) for radius in samples.radii], n)
+    columns["sample"] = np.tile(rows, count) if names is None else _named(names) * count
+    for name in ("lower", "upper", "certified"):
+        columns[name] = getattr(samples, name).T.reshape(-1)
+    columns["correct"] = np.tile(samples.correct.astype(np.bool_), count)
+    if any(samples.alpha):
+        columns["alpha"] = np.repeat(np.array(samples.alpha), n)
+    if samples.confidence is not None:
+        columns["confidence"] = np.tile(samples.confidence, count)
+    return columns
+
+
+def _named(names: Sequence[str]) -> list[Any]:
+    """Names of samples as numbers, if all of them are."""
+    return [int(name) for name in names] if all(name.isdecimal() and len(name) < 19 for name in names) else list(names)
+
+
+def _predictions(
+    name: str,
+    saved: Saved,
+    given: Source,
+    columns: Mapping[str, Any] | None,
+    progress: Progress,
+    *,
+    everything: bool,
+) -> MappedTable:
+    calibrator = saved.calibrator
+    progress.stage("reading")
+    loaded = None if isinstance(given.data, Predictions) else load_scores(given.data, columns)
+    layout = None if loaded is None else loaded.layout
+    _check_classes(name, saved, given.name, layout)
+    progress.stage("applying")
+    if isinstance(loaded, LoadedScores):
+        return _unlabelled(name, saved, given.name, loaded)
+    before: Predictions = given.data if loaded is None else loaded.predictions
+    n = len(before)
+    known = (prediction_fingerprint(before), n, None)
+    rows = _Rows.of(name, saved.fitted_on, known, given.name, everything=everything)
+    with _fitting(name, given.name):
+        after = recalibrated(calibrator, before.select(rows.positions))
+    return MappedTable(
+        given.name,
+        counted(n, "sample") + ("" if layout is None else f"; {layout.description}"),
+        described(calibrator),
+        _prediction_columns(layout, after, rows.positions),
+        {_RECALIBRATION: f"{described(calibrator)}, {rows.fitted_to}"},
+        len(after),
+        rows.left_out,
+        (f"{described(calibrator)} was applied to {counted(len(after), 'sample')}.", rows.sentence),
+        "measure",
+        after,
+    )
+
+
+def _unlabelled(name: str, saved: Saved, source: str, loaded: LoadedScores) -> MappedTable:
+    """Scores alone. Fingerprints are of labels too, so samples of the fit cannot be told apart here."""
+    calibrator, n = saved.calibrator, len(loaded)
+    with _fitting(name, source):
+        after = mapped(calibrator, loaded)
+    rows = _Rows.of(name, saved.fitted_on, (None, n, None), source, everything=True)
+    columns: dict[str, Any] = dict(loaded.identifiers) or {"row": rows.positions}
+    columns |= {"confidence": after} if after.ndim == 1 else _probability_columns(loaded.layout, after)
+    if loaded.sample_weight is not None:
+        columns["sample_weight"] = loaded.sample_weight
+    role = "correct" if loaded.kind == "confidence" else "label"
+    nothing = f"No column says what was true, so nothing can be measured; if one does, name it as the column {role!r}."
+    return MappedTable(
+        source,
+        f"{counted(n, 'sample')}; {loaded.layout.description}",
+        described(calibrator),
+        columns,
+        {_RECALIBRATION: f"{described(calibrator)}, {rows.fitted_to}"},
+        n,
+        0,
+        (f"{described(calibrator)} was applied to {counted(n, 'sample')}.", nothing, rows.sentence),
+        None,
+        None,
+    )
+
+
+@contextmanager
+def _fitting(name: str, source: str) -> Generator[None, None, None]:
+    """Say of which map and table it is that they do not fit."""
+    try:
+        yield
+    except InputError as error:
+        raise InputError(f"{name} does not fit {source}: {error}") from None
+
+
+def _check_classes(name: str, saved: Saved, source: str, layout: Layout | None) -> None:
+    """Refuse scores whose columns are other classes, or the same in another order."""
+    fitted = None if saved.fitted_on is None else saved.fitted_on.classes
+    given = None if layout is None else class_names(layout)
+    if not isinstance(saved.calibrator, ScoreCalibrator) or fitted is None or given is None or fitted == tuple(given):
+        return
+    pairs = zip(fitted, given, strict=False)
+    place = next((k for k, (a, b) in enumerate(pairs) if a != b), min(len(fitted), len(given)))
+    there = [repr(names[place]) if place < len(names) else "none" for names in (fitted, given)]
+    raise InputError(
+        f"{name} does not fit {source}: the map's class number {place} is {there[0]}, and that of the columns is "
+        f"{there[1]}; name the columns of probabilities or logits in the map's order"
+    )
+
+
+def _probability_columns(layout: Layout | None, probabilities: NDArray[Any]) -> dict[str, Any]:
+    names = (None if layout is None else class_names(layout)) or [str(k) for k in range(probabilities.shape[1])]
+    return {f"prob_{name}": column for name, column in zip(names, probabilities.T, strict=True)}
+
+
+def _prediction_columns(layout: Layout | None, after: Predictions, rows: NDArray[np.int64]) -> dict[str, Any]:
+    columns: dict[str, Any] = {"sample": rows}
+    if after.probabilities is None or after.labels is None:
+        columns |= {"confidence": after.confidence, "correct": after.correct.astype(np.bool_)}
+    else:
+        names = None if layout is None else class_names(layout)
+        columns["label"] = after.labels if names is None else [names[int(label)] for label in after.labels]
+        columns |= _probability_columns(layout, after.probabilities)
+    if after.sample_weight is not None:
+        columns["sample_weight"] = after.sample_weight
+    return columns
+
+
+@dataclass(frozen=True, eq=False)
+class _Rows:
+    """Which samples are written, in words too."""
+
+    positions: NDArray[np.int64]
+    left_out: int
+    fitted_to: str
+    sentence: str
+
+    @staticmethod
+    def of(
+        name: str,
+        fitted_on: FittedOn | None,
+        known: tuple[str | None, int, str | None],
+        source: str,
+        *,
+        everything: bool,
+    ) -> _Rows:
+        """Decide by the samples' fingerprint, their number, and the name of the run they are the first of."""
+        fingerprint, n, run = known
+        every = np.arange(n, dtype=np.int64)
+        if fitted_on is None:
+            unknown = f"{name} does not say what it was fitted to, so all are kept; make sure that it was not these."
+            return _Rows(every, 0, "fitted to samples that are not known", unknown[:1].upper() + unknown[1:])
+        fit = fitted_on.among(fingerprint, n, run)
+        if fit is None:
+            some, told = f"fitted to samples of {fitted_on.source}", fitted_on.fingerprint and fingerprint
+            why = "These have another fingerprint" if told else "Whether these are among them cannot be told"
+            sentence = f"The map was {some}. {why}, so all are kept; make sure that it was fitted to none of them."
+            return _Rows(every, 0, some, sentence)
+        rest = np.setdiff1d(every, fit, assume_unique=True)
+        if everything:
+            some = f"fitted to {fit.size:,} of these {n:,} samples" if n > 1 else "fitted to this sample"
+            sentence = f"The map was {some}: what they say of it flatters it."
+            return _Rows(every, 0, f"{some}, so that no bound on the population holds", sentence)
+        if not rest.size:
+            raise InputError(
+                f"{name} was fitted to all {n:,} samples of {source}, so none is left to judge it on",
+                argument="everything",
+                remedy="give other samples, or ask for all of them",
+            )
+        sentence = f"{counted(fit.size, 'sample')} that it was fitted to {'is' if fit.size == 1 else 'are'} left out."
+        return _Rows(rest, fit.size, f"fitted to {counted(fit.size, 'other sample')} of {fitted_on.source}", sentence)

@@ -1,0 +1,339 @@
+"""What maps are fitted to and applied to: a run, a table of intervals, predictions, or any of these in memory."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast
+
+import numpy as np
+
+from certcal._checks import InputError
+from certcal._progress import Progress
+from certcal._settings import Settings, setting
+from certcal._text import counted
+from certcal.claims import short_text
+from certcal.data import NOISE_NAMES, OPTIONS, IntervalOrigin, Table, fingerprint_of, open_table, read_intervals
+from certcal.data._interval_layout import SAMPLE_OPTIONS
+from certcal.data._roles import LOWER, UPPER
+from certcal.predictions import Predictions
+from certcal.smoothing import CONFIDENCES
+
+if TYPE_CHECKING:
+    from certcal.calibrators import CertifiedSamples
+    from certcal.smoothing import Certificates, Counts, Manifest
+
+ALPHA_OF_RUNS = 0.001
+UNKNOWN = ""  # the radius of a table without a column of radii
+KINDS = {
+    "predictions": "a table of predictions",
+    "intervals": "a table of intervals",
+    "run": "a run",
+    "samples": "certified already",
+}
+_COLUMNS = {
+    "predictions": OPTIONS,
+    "intervals": tuple(role for role in SAMPLE_OPTIONS if role != "by"),
+    "run": (),
+    "samples": (),
+}
+_FOR = {
+    **dict.fromkeys(("radii", "alpha"), ("run", "intervals")),
+    **dict.fromkeys(("radius_weight", "tradeoff", "tradeoffs", "delta"), ("run", "intervals", "samples")),
+    **dict.fromkeys(("familywise", "drawn_only", "confidence"), ("run",)),
+    "map_bins": ("predictions",),
+}
+
+
+@dataclass(frozen=True)
+class CertifyingSettings(Settings):
+    """At which radii samples are certified, and how."""
+
+    radii: tuple[float, ...] | None = setting(
+        None,
+        "Radii. Default: half of sigma for a run, all radii of a table.",
+        "number",
+        many=True,
+        ordered=True,
+        least=0,
+        metavar="R",
+        flag="--radius",
+    )
+    alpha: float | None = setting(
+        None,
+        "Failure probability of each sample's interval. Default: 0.001 for a run; for a table its column alpha, or 0. "
+        "Samples on which the verifier abstained must stay in the table, with certified = 0.",
+        "failure",
+        zero=True,
+    )
+    familywise: bool = setting(False, "Let alpha be the probability that any certificate of the run fails.", "flag")
+    drawn_only: bool = setting(False, "Use the samples that are drawn if the run is not complete.", "flag")
+    confidence: Any = setting(  # noqa: RUF009
+        "tight", "Kind of certificate of a run.", "word", choices=CONFIDENCES, own=True
+    )
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.radii is not None and len(set(self.radii)) < len(self.radii):
+            raise InputError("the same radius is given twice", argument="radii", remedy="give each once")
+
+
+@dataclass(frozen=True, eq=False)
+class Source:
+    """Samples and where they come from.
+
+    Attributes
+    ----------
+    kind
+        "run", "intervals", "predictions" or "samples".
+    name
+        Of the file or folder, or what is in memory.
+    data
+        What was given: a path, or an open run, table or samples.
+    """
+
+    kind: str
+    name: str
+    data: Any
+
+    @property
+    def words(self) -> str:
+        """What it is."""
+        return KINDS[self.kind]
+
+
+@dataclass(frozen=True, eq=False)
+class CertifiedSource:
+    """Certified samples of a run or of a table of intervals.
+
+    Attributes
+    ----------
+    samples
+        At the radii that were asked for.
+    description, about
+        In a line for people, and for machines.
+    note
+        With which probability the intervals may fail, in a sentence.
+    origin
+        What the intervals rest on; None when it is not known.
+    names
+        What the samples are called, or None.
+    run
+        Name of the run whose first samples these are, or None.
+    """
+
+    samples: CertifiedSamples
+    description: str
+    about: Mapping[str, Any]
+    note: str
+    origin: IntervalOrigin | None = None
+    names: tuple[str, ...] | None = None
+    run: str | None = None
+
+
+def source_of(data: Any, columns: Mapping[str, Any] | None, settings: Settings) -> Source:
+    """What is given, told by folders, columns and types, never by values; settings for something else are refused.
+
+    Parameters
+    ----------
+    data
+        A file, a folder, or something in memory.
+    columns
+        Columns by role.
+    settings
+        Those that are not at their defaults must be for such a source.
+    """
+    from certcal.calibrators import CertifiedSamples
+    from certcal.smoothing import Counts, Run
+
+    path = Path(cast("Any", data)) if isinstance(data, str | os.PathLike) else None
+    given = {role: value for role, value in (columns or {}).items() if value is not None}
+    if isinstance(data, Predictions):
+        source = Source("predictions", "predictions", data)
+    elif isinstance(data, CertifiedSamples):
+        source = Source("samples", data.source, data)
+    elif isinstance(data, Run):
+        source = Source("run", str(data.path), data)
+    elif isinstance(data, Counts):
+        source = Source("run", "counts", data)
+    elif path is not None and path.is_dir():
+        source = Source("run", str(path), path)
+    else:
+        table = open_table(cast("Any", data))
+        source = Source(_kind(table, given), str(table.path), data)
+    for role in given:
+        if role not in _COLUMNS[source.kind]:
+            whose = [KINDS[kind] for kind, roles in _COLUMNS.items() if role in roles]
+            _refuse("radius_column" if role == "radius" else role, whose, source)
+    for each in fields(settings):
+        kinds = _FOR.get(each.name, (source.kind,))
+        if source.kind not in kinds and getattr(settings, each.name) != each.default:
+            _refuse(each.name, [KINDS[kind] for kind in kinds if kind != "samples"], source)
+    return source
+
+
+def _refuse(argument: str, whose: Sequence[str], source: Source) -> None:
+    said = f"it is for {' or '.join(whose)}" if whose else "there is no such role"
+    raise InputError(f"{said}, and {source.name} is {source.words}", argument=argument, remedy="leave it out")
+
+
+def _kind(table: Table, given: Mapping[str, Any]) -> str:
+    names = {name.strip().lower().replace("-", "_").replace(" ", "_") for name in table.names}
+    scores = {"probabilities", "logits"} & set(given)
+    if names & set(LOWER) and names & set(UPPER) and not scores:
+        return "intervals"
+    if names >= {"idx", "predict", "radius"}:
+        raise InputError(f"{table.path}: a log of certified radii holds no confidences; give a run or a table of them")
+    if not scores and {"lower", "upper", "certified"} & set(given):
+        return "intervals"
+    if "model" in names and not {"confidence", *scores} & set(given):
+        from certcal.study import Measurement
+
+        if any(Measurement.parse(name) for name in table.names):
+            raise InputError(f"{table.path}: the table of a study holds no confidences; give a run or a table of them")
+    return "predictions"
+
+
+def load_certified(
+    source: Source, columns: Mapping[str, Any] | None, settings: CertifyingSettings, progress: Progress
+) -> CertifiedSource:
+    """Samples of a run, a table of intervals or memory, certified.
+
+    Parameters
+    ----------
+    source
+        From :func:`source_of`.
+    columns
+        Columns of a table of intervals by role.
+    settings
+        At which radii, and how.
+    progress
+        Where to report how far the work is.
+    """
+    if source.kind == "samples":
+        samples: CertifiedSamples = source.data
+        return CertifiedSource(samples, counted(len(samples), "sample"), {}, _note(samples.alpha))
+    progress.stage("reading")
+    return _of_run(source, settings, progress) if source.kind == "run" else _of_table(source, columns, settings)
+
+
+def _of_run(source: Source, settings: CertifyingSettings, progress: Progress) -> CertifiedSource:
+    from certcal.calibrators import CertifiedSamples
+    from certcal.smoothing import Counts, Run, open_run, usable_counts
+
+    alpha = ALPHA_OF_RUNS if settings.alpha is None else settings.alpha
+    if alpha == 0:
+        reason = "it is 0, and certificates from noise may fail"
+        raise InputError(reason, argument="alpha", remedy="give a probability such as 0.001")
+    run = None if isinstance(source.data, Counts) else source.data
+    run = run if run is None or isinstance(run, Run) else open_run(run)
+    counts: Counts = source.data if run is None else usable_counts(run, drawn_only=settings.drawn_only)
+    progress.stage("certifying")
+    made = CertifiedSamples.from_counts(
+        counts,
+        settings.radii or [float(f"{counts.sigma / 2:.6g}")],
+        alpha=alpha,
+        confidence=settings.confidence,
+        familywise=settings.familywise,
+    )
+    manifest = None if run is None else run.manifest
+    made = replace(made, source=source.name, fingerprint=samples_of(manifest, counts))
+    one, level = made.certificates[0], short_text(alpha, "upper")
+    if settings.familywise:
+        note = f"All {len(made):,} certificates hold together except with probability {level} over the noise."
+    else:
+        note = (
+            f"Each certificate may fail with probability {level} over the noise. The claim counts those that do; the "
+            "other numbers on these samples hold where the certificates do."
+        )
+    origin = IntervalOrigin(one.confidence, one.noise, one.assumptions)
+    name = None if manifest is None else manifest.run
+    about = {"run": about_run(manifest, counts, one)}
+    return CertifiedSource(made, describe_run(manifest, counts, one), about, note, origin, run=name)
+
+
+def _of_table(source: Source, columns: Mapping[str, Any] | None, settings: CertifyingSettings) -> CertifiedSource:
+    from certcal.calibrators import CertifiedSamples
+
+    table = read_intervals(source.data, columns, alpha=settings.alpha is None, samples=True)
+    alpha = (table.alpha or 0.0) if settings.alpha is None else settings.alpha
+    chosen = chosen_radii(source.name, table.radii, None if settings.radii is None else sorted(settings.radii))
+    if len(chosen) == 1 and table.sample_codes is None:  # rows of one radius are of different samples
+        table, chosen = table.at_radius(chosen[0]), [0]
+    rows = table.by_sample()
+    made = CertifiedSamples.from_intervals(
+        rows.lower[:, chosen],
+        rows.upper[:, chosen],
+        rows.correct,
+        rows.confidence,
+        certified=rows.certified[:, chosen],
+        radii=[rows.radii[k] for k in chosen] if rows.radii else None,
+        alpha=alpha,
+        source=source.name,
+        fingerprint=rows.fingerprint,
+    )
+    made = made if rows.radii else replace(made, radii=(UNKNOWN,))
+    note = _note((alpha,))
+    note += "" if table.origin is None else f" The intervals are {table.origin.sentence}."
+    origin = {} if table.origin is None else {"certificates": table.origin.to_dict()}
+    about = {"columns": table.layout.to_dict(), **origin}
+    whence = "" if table.origin is None else f"; {table.origin.description}"
+    description = f"{counted(len(made), 'sample')}; {table.layout.description}{whence}"
+    return CertifiedSource(made, description, about, note, table.origin, rows.names, rows.run)
+
+
+def _note(alpha: Sequence[float]) -> str:
+    if not any(alpha):
+        return "The intervals are taken as certain; if each may fail with some probability, say which: alpha."
+    level = f"{float(short_text(max(alpha), 'upper')):g}"
+    return f"Each interval may fail with probability {level}; numbers on these samples hold where the intervals do."
+
+
+def chosen_radii(name: str, there: Sequence[str], asked: Sequence[float] | None) -> list[int]:
+    """Places of the radii that were asked for."""
+    if asked is None:
+        return list(range(max(1, len(there))))
+    if not there:
+        raise InputError(f"{name} has no column of radii", argument="radii", remedy="leave it out, or name the column")
+    known = {float(radius): place for place, radius in enumerate(there)}
+    for radius in asked:
+        if radius not in known:
+            raise InputError(f"{name} has no rows at radius {radius:g}; there are {', '.join(there)}", argument="radii")
+    return [known[radius] for radius in asked]
+
+
+def about_run(manifest: Manifest | None, counts: Counts, one: Certificates) -> dict[str, Any]:
+    """What was drawn and what came of it, for machines."""
+    m = manifest
+    drawn = {"sigma": counts.sigma, "noise": counts.noise, "draws": int(counts.draws.min())}
+    if m is not None:
+        drawn |= {"draws_that_chose": m.n0, "seed": m.seed}
+        drawn |= {"model": m.model.description, "samples_of_the_run": m.samples}
+    return {
+        **drawn,
+        "abstained": one.n_abstained,
+        "abstention_rate": one.n_abstained / one.n,
+        "invalid_outputs": int(counts.invalid.sum()),
+    }
+
+
+def describe_run(manifest: Manifest | None, counts: Counts, one: Certificates, *, several: bool = False) -> str:
+    """The same in a line for people; ``several`` kinds of certificates are not named."""
+    n, away = len(counts), one.n_abstained
+    whole = "" if manifest is None or n == manifest.samples else f" of {manifest.samples:,}"
+    noise = NOISE_NAMES[counts.noise]
+    level = f"alpha {short_text(one.alpha, 'upper')} {'in all' if one.familywise else 'each'}"
+    kind = "certificates compared" if several else f"{one.confidence} certificates"
+    return (
+        f"{n:,}{whole} samples, {away:,} abstained ({away / n:.1%}); {noise}, sigma {counts.sigma:g}, "
+        f"{int(counts.draws.min()):,} draws each; {kind}, {level}"
+    )
+
+
+def samples_of(manifest: Manifest | None, counts: Counts) -> str | None:
+    """The fingerprint of a run's samples; of a part of them another one, which also says which they are."""
+    if manifest is None or len(counts) == manifest.samples:
+        return None if manifest is None else manifest.data.inputs
+    return fingerprint_of(np.frombuffer(manifest.data.inputs.encode(), np.uint8), counts.index)
