@@ -43,6 +43,7 @@ if TYPE_CHECKING:
         Recalibration,
         recalibrate,
     )
+    from certcal.verbs.sample import RunSummary, decide, sample, summarize
     from certcal.verbs.train import Training, train
 
 __version__ = "0.1.0"
@@ -66,6 +67,7 @@ __all__ = [
     "Predictions",
     "Recalibration",
     "Result",
+    "RunSummary",
     "Training",
     "apply_map",
     "attack",
@@ -77,14 +79,17 @@ __all__ = [
     "claims",
     "compare",
     "data",
+    "decide",
     "engines",
     "measure",
     "metrics",
     "models",
     "recalibrate",
     "report",
+    "sample",
     "smoothing",
     "study",
+    "summarize",
     "train",
     "worst_case",
 ]
@@ -107,15 +112,19 @@ _HOMES = {
     "Predictions": "certcal.predictions",
     "Recalibration": "certcal.verbs.recalibrate",
     "Result": "certcal.result",
+    "RunSummary": "certcal.verbs.sample",
     "apply_map": "certcal.verbs.apply_map",
     "Training": "certcal.verbs.train",
     "attack": "certcal.verbs.attack",
     "bound": "certcal.verbs.bound",
     "certify": "certcal.verbs.certify",
     "compare": "certcal.verbs.compare",
+    "decide": "certcal.verbs.sample",
     "measure": "certcal.verbs.measure",
     "recalibrate": "certcal.verbs.recalibrate",
     "train": "certcal.verbs.train",
+    "sample": "certcal.verbs.sample",
+    "summarize": "certcal.verbs.sample",
 }
 _ROOMS = frozenset(
     {

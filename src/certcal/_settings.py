@@ -102,9 +102,9 @@ class Settings:
                 values = (
                     [value] if isinstance(value, str) or not isinstance(value, Iterable) else list(cast("Any", value))
                 )
-                value = tuple(_checked(each.name, one, spec) for one in values)
+                value = tuple(check_setting(each.name, one, spec) for one in values)
             else:
-                value = _checked(each.name, value, spec)
+                value = check_setting(each.name, value, spec)
             object.__setattr__(self, each.name, value)
 
     @classmethod
@@ -119,7 +119,8 @@ class Settings:
         return cls(**given)
 
 
-def _checked(name: str, value: Any, spec: Spec) -> Any:
+def check_setting(name: str, value: Any, spec: Spec) -> Any:
+    """A value that a setting may have, or an error that names the setting."""
     check = _KINDS[spec.kind]
     try:
         return check(value, spec)

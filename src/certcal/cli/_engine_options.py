@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
 from typing import TYPE_CHECKING
 
 import click
 
-from certcal.cli._parameters import Decorated, number, option, options
-from certcal.cli._parse import Choice, optional, parse_positive
+from certcal._settings import Spec
+from certcal.cli._parse import Choice
+from certcal.cli.options import Decorated, checked, option, options
 
 if TYPE_CHECKING:
     from certcal.engines import Engine
@@ -19,36 +19,15 @@ MOST_WORKERS = 1024
 
 def engine_options(section: str) -> Callable[[Decorated], Decorated]:
     """Options that :func:`chosen_engine` takes, under a heading of the help."""
+    workers = "Number of processes. Default: 1; with --engine ray all that fit."
+    engine = "Where to run: here, or ray for a Ray cluster. Default: here."
+    address = "Address of the Ray cluster, host:port or auto. Default: a new one on this machine."
+    gpus = "GPUs of each Ray worker, such as 1 or 0.5. Default: 0."
     return options(
-        number(
-            section,
-            "--workers",
-            least=1,
-            most=MOST_WORKERS,
-            metavar="N",
-            help="Processes. Default: 1; with --engine ray all that fit.",
-        ),
-        option(
-            section,
-            "--engine",
-            type=Choice(["here", "ray"]),
-            default="here",
-            metavar="E",
-            help="here, or ray for a Ray cluster. Default: here.",
-        ),
-        option(
-            section,
-            "--address",
-            metavar="A",
-            help="Of the Ray cluster, host:port or auto. Default: one is started here.",
-        ),
-        option(
-            section,
-            "--gpus",
-            callback=optional(partial(parse_positive, zero=True)),
-            metavar="G",
-            help="GPUs of each Ray worker, such as 1 or 0.5. Default: 0.",
-        ),
+        checked(section, "--workers", Spec(workers, "whole", least=1, most=MOST_WORKERS)),
+        option(section, "--engine", type=Choice(["here", "ray"]), default="here", metavar="E", help=engine),
+        option(section, "--address", metavar="A", help=address),
+        checked(section, "--gpus", Spec(gpus, "positive", zero=True, metavar="G")),
     )
 
 

@@ -10,7 +10,8 @@ from typing import Any, TypeVar
 
 import click
 
-from certcal._settings import Settings, Spec
+from certcal._checks import InputError
+from certcal._settings import Settings, Spec, check_setting
 from certcal.cli._commands import SectionedOption
 from certcal.cli._completing import complete_columns, complete_metrics
 from certcal.cli._parse import Choice, nearest
@@ -108,6 +109,20 @@ def _option(section: str, name: str, spec: Spec, default: Any) -> Callable[[Any]
         help=text,
         shell_complete=complete_metrics if name == "metrics" else complete_columns if spec.kind == "name" else None,
     )
+
+
+def checked(section: str, flag: str, spec: Spec, name: str | None = None, **more: Any) -> Callable[[Any], Any]:
+    """An option of one value that belongs to no settings, and is checked as a setting would be."""
+
+    def check(ctx: click.Context, param: click.Parameter, value: Any) -> Any:
+        try:
+            return None if value is None else check_setting(flag, value, spec)
+        except InputError as error:
+            raise click.BadParameter(error.reason, ctx, param) from None
+
+    metavar = spec.metavar or _METAVARS.get(spec.kind)
+    names = (flag,) if name is None else (flag, name)
+    return option(section, *names, type=Typed(spec), callback=check, metavar=metavar, help=spec.help, **more)
 
 
 def joined(spec: Spec, default: Any = ()) -> Callable[..., tuple[Any, ...] | None]:

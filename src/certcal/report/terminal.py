@@ -109,8 +109,7 @@ def render(report: document.Report, console: Console, *, full: bool = False, dia
     """
     page = _Page(console.width, ascii_only=console.options.ascii_only, full=full, diagrams=diagrams)
     for part in page.report(report):
-        whole = isinstance(part, Text) and part.no_wrap  # a command that is broken into lines cannot be copied
-        console.print(part, no_wrap=whole or None, overflow="ignore" if whole else None, crop=not whole)
+        console.print(part, soft_wrap=isinstance(part, Text) and part.no_wrap)  # what is to be copied stays in one line
 
 
 def as_text(report: document.Report, *, width: int = 100, full: bool = False, ascii_only: bool = False) -> str:
@@ -208,8 +207,7 @@ class _Page:
     def block(self, block: document.Block, title: str) -> list[RenderableType]:
         match block:
             case document.Text(text, "code"):
-                lines = [f"  {self.line(line).plain}" for line in text.split("\n")]
-                return [Text(line, no_wrap=True, overflow="ignore") for line in lines]
+                return [Text(f"  {self.clean(line)}", no_wrap=True) for line in text.split("\n")]
             case document.Text(text, "warning"):
                 return self.aligned([("!", text)], "bold yellow", "yellow", gap=1)
             case document.Text(text, look):
