@@ -136,9 +136,9 @@ def counted_from_one(name: str, value: Any, most: int = 10**9) -> int | None:
     >>> counted_from_one("limit", 0)
     Traceback (most recent call last):
         ...
-    certcal._checks.InputError: limit: 0 is not from 1 to 1000000000
+    certcal._checks.InputError: limit: 0 is not a whole number from 1 to 1000000000
     """
-    return None if value is None else _checked(name, value, Spec("", "whole", least=1, most=most))
+    return None if value is None else check_setting(name, value, Spec("", "whole", least=1, most=most))
 
 
 class _RefusedError(Exception):

@@ -12,7 +12,7 @@ import numpy as np
 
 from certcal import recalibrate
 from certcal.cli import cli
-from certcal.cli._boundary import run
+from certcal.cli.errors import run
 from certcal.models import wrap
 from certcal.smoothing import Run, sample
 from tests.report.attacked import attack_result

@@ -13,7 +13,7 @@ import pytest
 
 import certcal
 from certcal import InputError
-from certcal.cli._progress import APART_SECONDS, Waiting
+from certcal.cli.progress import APART_SECONDS, Waiting
 from certcal.data import Inputs, Parts, first_of, read_split
 from certcal.models.networks import MLP, by_name
 from certcal.report.charts import Boxes

@@ -9,14 +9,25 @@ from typing import Any
 import click
 
 from certcal._checks import InputError
-from certcal._settings import spec_of
-from certcal.cli._commands import ExampleCommand
-from certcal.cli._parse import each, parse_setting
+from certcal._settings import Spec, spec_of
+from certcal.cli.app import ExampleCommand
 from certcal.cli.emit import DRAWN, Output, output_options
-from certcal.cli.options import collected, option, settings_options
+from certcal.cli.options import Typed, collected, option, settings_options
 from certcal.verbs.compare import CompareSettings
 
 _COMPARING = "Comparing"
+
+
+def _budgets(ctx: click.Context, param: click.Parameter, values: Sequence[str]) -> tuple[tuple[int, float], ...]:
+    """Turn ``100,0.01`` into a number of draws and a level."""
+    draws, level = Typed(Spec("", "whole", least=1)), Typed(Spec("", "failure"))
+    found: list[tuple[int, float]] = []
+    for value in values:
+        parts = value.split(",")
+        if len(parts) != 2:
+            raise click.BadParameter(f"{value!r} is not draws and alpha, such as 100,0.01", ctx, param)
+        found.append((draws.convert(parts[0], param, ctx), level.convert(parts[1], param, ctx)))
+    return tuple(found)
 
 
 @click.command(
@@ -38,7 +49,7 @@ _COMPARING = "Comparing"
     _COMPARING,
     "--setting",
     "budgets",
-    callback=each(parse_setting),
+    callback=_budgets,
     multiple=True,
     metavar="N,ALPHA",
     help=spec_of(CompareSettings, "budgets").help,
@@ -56,7 +67,7 @@ def compare(run_or_log: tuple[str, ...], output: Output, **options: Any) -> None
     each sigma and by their best over sigma: certified accuracy, the distribution of p_A, other sampling budgets, which
     method dominates which, and what is certified of the confidences.
     """
-    from certcal.cli._progress import Waiting
+    from certcal.cli.progress import Waiting
     from certcal.verbs.compare import compare as verb
 
     families = family_names(run_or_log)

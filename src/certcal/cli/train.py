@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 import warnings
-from collections.abc import Generator, Mapping
+from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
@@ -16,11 +16,10 @@ from certcal._checks import InputError
 from certcal._settings import Spec
 from certcal._text import distance_text, printable
 from certcal._training_methods import ALIASES, METHODS
-from certcal.cli._commands import ExampleCommand
-from certcal.cli._parse import Choice, parse_pairs
-from certcal.cli._progress import Waiting, tell
+from certcal.cli.app import ExampleCommand
 from certcal.cli.emit import OUTPUT, Output, explain_option, json_option, quiet_option
-from certcal.cli.options import DATA, Typed, collected, option, settings_options
+from certcal.cli.options import DATA, Choice, Typed, collected, option, settings_options
+from certcal.cli.progress import Waiting, tell
 from certcal.verbs.train import TrainSettings
 
 if TYPE_CHECKING:
@@ -38,6 +37,38 @@ class _Command(ExampleCommand):
         with formatter.section("Methods, by what they train on"):
             formatter.write_dl(list(METHODS.items()))
         super().format_options(ctx, formatter)
+
+
+def _pairs(ctx: click.Context | None, param: click.Parameter | None, values: Sequence[str]) -> dict[str, Any]:
+    """Turn ``momentum=0.8``, ``milestones=4,8`` and ``loss=draws`` into values by name.
+
+    Examples
+    --------
+    >>> _pairs(None, None, ["momentum=0.8", "milestones=4,8", "loss=draws", "weight-decay=5e-4", "seed=3"])
+    {'momentum': 0.8, 'milestones': (4, 8), 'loss': 'draws', 'weight_decay': 0.0005, 'seed': 3}
+    """
+    found: dict[str, Any] = {}
+    for text in values:
+        name, equals, value = text.partition("=")
+        if not (equals and name.strip() and value.strip()):
+            raise click.BadParameter(f"{text!r} is not NAME=VALUE, such as momentum=0.8", ctx, param)
+        key = name.strip().lower().replace("-", "_")
+        if key in found:
+            raise click.BadParameter(f"{key} is given twice; give it once", ctx, param)
+        parts = [_plain(part) for part in value.strip().rstrip(",").split(",")]
+        found[key] = tuple(parts) if "," in value or key == "milestones" else parts[0]
+    return found
+
+
+def _plain(text: str) -> int | float | str:
+    """A whole number, a number, or a word."""
+    word = text.strip()
+    for kind in (int, float):
+        try:
+            return kind(word)
+        except ValueError:
+            continue
+    return word
 
 
 @click.command(
@@ -97,7 +128,7 @@ class _Command(ExampleCommand):
     _LEARNING,
     "--set",
     "others",
-    callback=parse_pairs,
+    callback=_pairs,
     multiple=True,
     metavar="NAME=VALUE",
     help="Any other hyperparameter of the recipe or constant of the method, such as momentum=0.8, milestones=4,8 or "
@@ -145,8 +176,8 @@ def train(
     sample, certcal attack and --from (of a network of your own weights.safetensors, for --weights and --from), and
     metrics.jsonl, a line per epoch.
     """
-    from certcal.cli._boundary import INTERRUPTED
-    from certcal.cli._sources import existing_files, needing_torch, refuse_inside
+    from certcal.cli.errors import INTERRUPTED
+    from certcal.cli.sources import existing_files, needing_torch, refuse_inside
     from certcal.verbs.train import train as verb
 
     needing_torch("training and attacks")
