@@ -8,9 +8,9 @@ import json
 
 import numpy as np
 import pytest
+from certcal.study.search import Benchmark, compare
 
 from certcal.study import SizeSpace, StudyTable
-from certcal.study.search import Benchmark, compare
 
 NAMES = list(SizeSpace([1, 2, 3]))
 

@@ -9,11 +9,11 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from certcal.report.page._study_matrix import cell_text, matrix_figure, shade
 
 from certcal.report.numbers import between, brief
 from certcal.report.page import Provenance, _study_charts, _study_page, page
 from certcal.report.page._axes import covering
-from certcal.report.page._study_matrix import cell_text, matrix_figure, shade
 from certcal.report.page._svg import WIDTH, Frame
 from certcal.report.results import StudiedResults
 from certcal.study import Boxes, Finding, Lines, Points, StudyReview, Table
