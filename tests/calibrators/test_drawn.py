@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from certcal.calibrators._drawn import confidence_counts, constant_point, map_points
 from hypothesis import given
 from hypothesis import strategies as st
 
 from certcal.calibrators import CertifiedIsotonic, CertifiedSamples, recalibrate
 from certcal.calibrators._curve import MonotoneCurve
-from certcal.calibrators._drawn import confidence_counts, constant_point, map_points
 from tests.report.recalibrated import interval_samples
 
 

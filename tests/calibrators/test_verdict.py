@@ -6,9 +6,9 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from certcal.calibrators._verdict import verdict
 
 from certcal.calibrators import CertifiedSamples, recalibrate
-from certcal.calibrators._verdict import verdict
 
 
 def samples(lower, upper, correct, n=200, **options):

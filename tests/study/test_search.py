@@ -6,10 +6,6 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-
-from certcal import InputError
-from certcal.metrics import harmonic_score
-from certcal.study import Cell, SizeSpace, StudyTable, TopologySpace
 from certcal.study.search import (
     METHODS,
     Benchmark,
@@ -19,6 +15,10 @@ from certcal.study.search import (
     random_search,
     regularised_evolution,
 )
+
+from certcal import InputError
+from certcal.metrics import harmonic_score
+from certcal.study import Cell, SizeSpace, StudyTable, TopologySpace
 
 SIZES = list(SizeSpace([1, 2, 3]))
 
