@@ -43,6 +43,8 @@ if TYPE_CHECKING:
         Recalibration,
         recalibrate,
     )
+    from certcal.verbs.sample import RunSummary, decide, sample, summarize
+    from certcal.verbs.train import Training, train
 
 __version__ = "0.1.0"
 
@@ -65,6 +67,8 @@ __all__ = [
     "Predictions",
     "Recalibration",
     "Result",
+    "RunSummary",
+    "Training",
     "apply_map",
     "attack",
     "binning",
@@ -75,14 +79,18 @@ __all__ = [
     "claims",
     "compare",
     "data",
+    "decide",
     "engines",
     "measure",
     "metrics",
     "models",
     "recalibrate",
     "report",
+    "sample",
     "smoothing",
     "study",
+    "summarize",
+    "train",
     "worst_case",
 ]
 
@@ -92,11 +100,11 @@ _HOMES = {
     "Bounds": "certcal.verbs.bound",
     "Certificate": "certcal.claims",
     "Certification": "certcal.verbs.certify",
+    "CertifiedRecalibration": "certcal.verbs.recalibrate",
     "ChangeComparison": "certcal.verbs.compare",
     "Comparison": "certcal.smoothing.robustness",
     "Estimate": "certcal.claims",
     "FamilyComparison": "certcal.smoothing.robustness",
-    "CertifiedRecalibration": "certcal.verbs.recalibrate",
     "MappedTable": "certcal.verbs.apply_map",
     "Measurement": "certcal.verbs.measure",
     "Measurements": "certcal.metrics",
@@ -104,13 +112,19 @@ _HOMES = {
     "Predictions": "certcal.predictions",
     "Recalibration": "certcal.verbs.recalibrate",
     "Result": "certcal.result",
-    "attack": "certcal.verbs.attack",
+    "RunSummary": "certcal.verbs.sample",
     "apply_map": "certcal.verbs.apply_map",
+    "Training": "certcal.verbs.train",
+    "attack": "certcal.verbs.attack",
     "bound": "certcal.verbs.bound",
     "certify": "certcal.verbs.certify",
     "compare": "certcal.verbs.compare",
+    "decide": "certcal.verbs.sample",
     "measure": "certcal.verbs.measure",
     "recalibrate": "certcal.verbs.recalibrate",
+    "train": "certcal.verbs.train",
+    "sample": "certcal.verbs.sample",
+    "summarize": "certcal.verbs.sample",
 }
 _ROOMS = frozenset(
     {

@@ -73,12 +73,15 @@ class Column:
         "upper" or "lower" for what holds on one side.
     priority
         0 is always shown; of the others the largest is the first that a narrow terminal leaves out.
+    wrap
+        Whether the texts of a first column go on below in a narrow terminal instead of being shortened.
     """
 
     head: str
     kind: str = "text"
     side: str | None = None
     priority: int = 0
+    wrap: bool = False
 
     @property
     def title(self) -> str:

@@ -19,6 +19,7 @@ from certcal.smoothing._grid import default_thresholds
 from certcal.smoothing._influence import InfluentialSample, influential_samples
 from certcal.smoothing._logs import CertificationLog, LogWarning, read_log
 from certcal.smoothing._manifest import Manifest
+from certcal.smoothing._overview import Overview, overview
 from certcal.smoothing._run import Run, State, open_run
 from certcal.smoothing._sample import sample
 from certcal.smoothing._sampler import Sampler, SamplingError, Selection, Tally
@@ -37,6 +38,7 @@ __all__ = [
     "InfluentialSample",
     "LogWarning",
     "Manifest",
+    "Overview",
     "Run",
     "Sampler",
     "SamplingError",
@@ -52,6 +54,7 @@ __all__ = [
     "influential_samples",
     "kind_name",
     "open_run",
+    "overview",
     "read_decisions",
     "read_log",
     "robustness",
