@@ -10,12 +10,10 @@ import numpy as np
 import pytest
 
 import certcal
-from certcal.calibrators import CertifiedSamples, recalibrate
+from certcal.calibrators import CertifiedSamples
 from certcal.claims import Bound, Certificate, Estimate, Interval, Ledger
 from certcal.metrics import reliability
-from certcal.smoothing import Counts, Decisions, Run, certificates
-from certcal.smoothing._decisions import Setting
-from certcal.smoothing.robustness import VoteRecord, compare
+from certcal.smoothing import Counts, Run, certificates
 from certcal.worst_case import calibration_error, certify
 from tests.test_html import Seen
 
@@ -26,10 +24,6 @@ RNG = np.random.default_rng(2)
 SHARES = RNG.beta(20, 2, (6, 400))
 COUNTS = Counts.from_confidences(SHARES, np.linspace(0.01, 0.99, 99), votes=[400, 400, 399, 390, 210, 200], sigma=0.5)
 LEDGER = Ledger(0.001).split(prediction=1, band=2)
-
-
-def records(names: tuple[str, ...]) -> list[VoteRecord]:
-    return [VoteRecord.of([100, 90 - i], 100, [1, 1], sigma=1.0, name=name) for i, name in enumerate(names)]
 
 
 def run(name: str) -> Run:
@@ -47,15 +41,7 @@ def run(name: str) -> Run:
     return Run(Path("runs") / "a", manifest)
 
 
-def decisions(name: str) -> Decisions:
-    setting = Setting(0.5, 0.25, "gaussian", 0.001, 0.001, 1000, 10, 100, 0, name)
-    index = np.arange(3)
-    verdict = np.array(["above", "below", "undecided"])
-    return Decisions(setting, index, index, index, verdict, np.array([100, 200, 1000]), index, 0 * index)
-
-
 INTERVALS = CertifiedSamples.from_intervals([0.1, 0.5] * 50, [0.4, 0.9] * 50, [0, 1] * 50, [0.2, 0.7] * 50, radii=[0.5])
-RECALIBRATION = recalibrate(INTERVALS)
 
 RESULTS: dict[str, tuple[Any, list[str]]] = {
     "estimate": (
@@ -99,29 +85,7 @@ RESULTS: dict[str, tuple[Any, list[str]]] = {
         ["Certificates", "0.666666", "6", "without a certified prediction", "2", "tight", "0.001", "Gaussian"],
     ),
     "familywise certificates": (certificates(COUNTS, 9.0, familywise=True), ["any certificate fails", "undefined"]),
-    "recalibration": (
-        RECALIBRATION,
-        [
-            "At radius 0.5, the recalibrated confidences carry information",
-            "Fitted to 50 samples, judged on 50 others",
-            "isotonic, λ = 0.5 (chosen)",
-            "radius 0.5: Brier score ≤",
-            f"{RECALIBRATION.identity.clean['brier_score'].value:.4f}",
-            RECALIBRATION.identity.at[0].summary["brier_score"].worst.text,  # pyright: ignore[reportOptionalMemberAccess]
-        ],
-    ),
-    "empty recalibration": (
-        recalibrate(
-            CertifiedSamples.from_intervals([0.1] * 4, [0.2] * 4, [1] * 4, [0.1] * 4, certified=[0] * 4), tradeoff=0
-        ),
-        ["undefined", "judged on 2 others"],
-    ),
     "run": (run(HOSTILE), ["runs/a", "1,200", "1,000, and 100 to choose", "sigma 0.25, seed 7", VISIBLE]),
-    "decisions": (decisions(HOSTILE), ["1 of these 3 samples", "undecided", "1,000", "at radius 0.5", VISIBLE]),
-    "comparison": (
-        compare(records(("even", HOSTILE)), at=[0.5, 2 / 3]),
-        ["even", VISIBLE, "0.666666", "1.0000", "dominates", "with up to 0.002"],
-    ),
 }
 
 
@@ -156,10 +120,3 @@ def test_a_claim_shows_the_sentence_that_it_makes(name: str) -> None:
     result = RESULTS[name][0]
     start = result.sentence.split("\x1b")[0].split("<script>")[0]
     assert start in text_of(markup_of(result))
-
-
-def test_long_comparisons_are_cut_and_say_so() -> None:
-    names = tuple(f"run {i}" for i in range(8))
-    shown = text_of(markup_of(compare(records(names), at=np.arange(40) / 10)))
-    assert "28 more radii are not shown" in shown
-    assert "… and 9 more" in shown

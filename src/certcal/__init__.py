@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from certcal.verbs.apply_map import MappedTable, apply_map
     from certcal.verbs.attack import Attack, attack
     from certcal.verbs.bound import Bounds, bound
+    from certcal.verbs.certify import Certification, certify
     from certcal.verbs.compare import ChangeComparison, compare
     from certcal.verbs.measure import Measurement, measure
     from certcal.verbs.recalibrate import (
@@ -42,6 +43,8 @@ if TYPE_CHECKING:
         Recalibration,
         recalibrate,
     )
+    from certcal.verbs.sample import RunSummary, decide, sample, summarize
+    from certcal.verbs.train import Training, train
 
 __version__ = "0.1.0"
 
@@ -50,6 +53,7 @@ __all__ = [
     "Bound",
     "Bounds",
     "Certificate",
+    "Certification",
     "CertifiedRecalibration",
     "ChangeComparison",
     "Comparison",
@@ -63,23 +67,30 @@ __all__ = [
     "Predictions",
     "Recalibration",
     "Result",
+    "RunSummary",
+    "Training",
     "apply_map",
     "attack",
     "binning",
     "bound",
     "bounds",
     "calibrators",
+    "certify",
     "claims",
     "compare",
     "data",
+    "decide",
     "engines",
     "measure",
     "metrics",
     "models",
     "recalibrate",
     "report",
+    "sample",
     "smoothing",
     "study",
+    "summarize",
+    "train",
     "worst_case",
 ]
 
@@ -88,11 +99,12 @@ _HOMES = {
     "Bound": "certcal.claims",
     "Bounds": "certcal.verbs.bound",
     "Certificate": "certcal.claims",
+    "Certification": "certcal.verbs.certify",
+    "CertifiedRecalibration": "certcal.verbs.recalibrate",
     "ChangeComparison": "certcal.verbs.compare",
     "Comparison": "certcal.smoothing.robustness",
     "Estimate": "certcal.claims",
     "FamilyComparison": "certcal.smoothing.robustness",
-    "CertifiedRecalibration": "certcal.verbs.recalibrate",
     "MappedTable": "certcal.verbs.apply_map",
     "Measurement": "certcal.verbs.measure",
     "Measurements": "certcal.metrics",
@@ -100,12 +112,19 @@ _HOMES = {
     "Predictions": "certcal.predictions",
     "Recalibration": "certcal.verbs.recalibrate",
     "Result": "certcal.result",
-    "attack": "certcal.verbs.attack",
+    "RunSummary": "certcal.verbs.sample",
     "apply_map": "certcal.verbs.apply_map",
+    "Training": "certcal.verbs.train",
+    "attack": "certcal.verbs.attack",
     "bound": "certcal.verbs.bound",
+    "certify": "certcal.verbs.certify",
     "compare": "certcal.verbs.compare",
+    "decide": "certcal.verbs.sample",
     "measure": "certcal.verbs.measure",
     "recalibrate": "certcal.verbs.recalibrate",
+    "train": "certcal.verbs.train",
+    "sample": "certcal.verbs.sample",
+    "summarize": "certcal.verbs.sample",
 }
 _ROOMS = frozenset(
     {

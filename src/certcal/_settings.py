@@ -102,9 +102,9 @@ class Settings:
                 values = (
                     [value] if isinstance(value, str) or not isinstance(value, Iterable) else list(cast("Any", value))
                 )
-                value = tuple(_checked(each.name, one, spec) for one in values)
+                value = tuple(check_setting(each.name, one, spec) for one in values)
             else:
-                value = _checked(each.name, value, spec)
+                value = check_setting(each.name, value, spec)
             object.__setattr__(self, each.name, value)
 
     @classmethod
@@ -119,12 +119,26 @@ class Settings:
         return cls(**given)
 
 
-def _checked(name: str, value: Any, spec: Spec) -> Any:
+def check_setting(name: str, value: Any, spec: Spec) -> Any:
+    """A value that a setting may have, or an error that names the setting."""
     check = _KINDS[spec.kind]
     try:
         return check(value, spec)
     except _RefusedError as refused:
         raise InputError(str(refused), argument=name) from None
+
+
+def counted_from_one(name: str, value: Any, most: int = 10**9) -> int | None:
+    """A number of things that is no setting, such as a limit of samples: a whole number from 1, or None.
+
+    Examples
+    --------
+    >>> counted_from_one("limit", 0)
+    Traceback (most recent call last):
+        ...
+    certcal._checks.InputError: limit: 0 is not a whole number from 1 to 1000000000
+    """
+    return None if value is None else check_setting(name, value, Spec("", "whole", least=1, most=most))
 
 
 class _RefusedError(Exception):

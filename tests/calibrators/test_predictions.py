@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import csv
+import io
+
 import numpy as np
 import pytest
 
-from certcal import InputError, Predictions, measure
+from certcal import InputError, Predictions, measure, recalibrate
 from certcal.calibrators import CertifiedIsotonic, ConfidenceMap, ScoreMap, TopLabel
 from certcal.calibrators._described import described
 from certcal.calibrators._predictions import (
@@ -14,7 +17,6 @@ from certcal.calibrators._predictions import (
     SCORE_METHODS,
     default_method,
     fit_predictions,
-    recalibrate_predictions,
     recalibrated,
 )
 from certcal.calibrators._split import split_positions
@@ -30,7 +32,7 @@ SCORES = Predictions.from_confidence(BY_CLASS.confidence, BY_CLASS.correct)
 
 @pytest.mark.parametrize("method", METHODS)
 def test_every_method_repairs_overconfident_logits_on_samples_that_it_was_not_fitted_to(method):
-    found = recalibrate_predictions(BY_CLASS, method=method)
+    found = recalibrate(BY_CLASS, method=method)
     fit, rest = (BY_CLASS.select(rows) for rows in split_positions(N))
     assert (found.n_fit, found.n_held_out) == (len(fit), len(rest)) == (400, 400)
     assert found.before["ece"].value == measure(rest)["ece"].value
@@ -38,7 +40,7 @@ def test_every_method_repairs_overconfident_logits_on_samples_that_it_was_not_fi
     assert found.after["ece"].value == measure(after)["ece"].value
     assert found.after["ece"].value < found.before["ece"].value / 1.5
     assert found.after["top_label_brier_score"].value < found.before["top_label_brier_score"].value
-    assert isinstance(found.calibrator, ScoreMap if method in SCORE_METHODS else ConfidenceMap)
+    assert isinstance(found.map, ScoreMap if method in SCORE_METHODS else ConfidenceMap)
     split, *others = found.notes
     assert split == "The map was fitted to 400 samples and measured on 400 others; no sample is in both parts."
     infinite = np.isinf(found.after["top_label_nll"].value)  # an isotonic map has 0 and 1
@@ -47,14 +49,14 @@ def test_every_method_repairs_overconfident_logits_on_samples_that_it_was_not_fi
 
 @pytest.mark.parametrize("method", ["temperature", *CONFIDENCE_METHODS])
 def test_maps_of_one_confidence_and_temperatures_change_no_prediction(method):
-    found = recalibrate_predictions(BY_CLASS, method=method)
+    found = recalibrate(BY_CLASS, method=method)
     assert found.after["accuracy"].value == found.before["accuracy"].value
 
 
 def test_without_a_method_scores_get_a_temperature_and_confidences_platt_scaling():
-    assert recalibrate_predictions(BY_CLASS).method == default_method(BY_CLASS) == "temperature"
-    assert recalibrate_predictions(SCORES).method == default_method(SCORES) == "platt"
-    assert described(recalibrate_predictions(SCORES).calibrator) == "PlattScaling(targets='platt')"
+    assert recalibrate(BY_CLASS).method == default_method(BY_CLASS) == "temperature"
+    assert recalibrate(SCORES).method == default_method(SCORES) == "platt"
+    assert described(recalibrate(SCORES).map) == "PlattScaling(targets='platt')"
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -63,31 +65,31 @@ def test_without_a_method_the_log_loss_stays_finite(seed):
     z, correct = np.linspace(0, 1, 40), np.arange(40) > 19
     correct[[0, 39]] = True, False
     given = Predictions.from_confidence(z, correct)
-    assert np.isfinite(recalibrate_predictions(given, seed=seed).after["top_label_nll"].value)
+    assert np.isfinite(recalibrate(given, seed=seed).after["top_label_nll"].value)
 
 
 @pytest.mark.parametrize("method", SCORE_METHODS)
 def test_maps_of_scores_need_scores(method):
-    with pytest.raises(InputError, match=f"method {method} needs logits or probabilities of all classes"):
-        recalibrate_predictions(SCORES, method=method)
+    with pytest.raises(InputError, match=f"method: {method} needs logits or probabilities of all classes"):
+        recalibrate(SCORES, method=method)
 
 
 def test_bins_of_the_map_reach_it_and_are_for_binned_maps_only():
     fitted = fit_predictions(SCORES, "histogram", map_bins=4)
     assert fitted.get_params()["bins"] == 4
-    with pytest.raises(InputError, match="map_bins is for the methods histogram and equal-mass, and method is platt"):
+    with pytest.raises(InputError, match="map_bins: it is for the methods histogram and equal-mass"):
         fit_predictions(SCORES, "platt", map_bins=4)
 
 
 def test_weights_reach_the_fit_and_the_measurement():
     weight = np.where(np.arange(N) % 2, 1.0, 0.0)
     weighted = Predictions.from_confidence(SCORES.confidence, SCORES.correct, weight)
-    found = recalibrate_predictions(weighted, method="platt")
+    found = recalibrate(weighted, method="platt")
     fit, rest = (weighted.select(rows) for rows in split_positions(N))
     kept = fit.select(fit.sample_weight > 0)
     alone = fit_predictions(Predictions.from_confidence(kept.confidence, kept.correct), "platt")
     np.testing.assert_allclose(
-        found.calibrator.transform(rest.confidence), alone.transform(rest.confidence), rtol=0, atol=1e-9
+        found.map.transform(rest.confidence), alone.transform(rest.confidence), rtol=0, atol=1e-9
     )
     assert found.before["ece"].value == measure(rest)["ece"].value
 
@@ -118,12 +120,17 @@ def test_maps_of_the_top_label_give_probabilities_of_all_classes():
     ],
 )
 def test_notes_say_when_there_is_little_to_learn(correct, note):
-    found = recalibrate_predictions(Predictions.from_confidence(np.linspace(0.3, 0.9, 12), correct), method="platt")
+    found = recalibrate(Predictions.from_confidence(np.linspace(0.3, 0.9, 12), correct), method="platt")
     assert note in found.notes
 
 
 def test_all_that_was_found_is_plain_values():
-    document = recalibrate_predictions(SCORES, method="beta", bins=7, seed=3).to_dict()
+    found = recalibrate(SCORES, method="beta", bins=7, seed=3)
+    document = found.to_dict()
     assert (document["method"], document["n_fit"]) == ("beta", 400)
-    assert document["settings"] == {"bins": 7, "closed": "left", "fraction": 0.5, "seed": 3}
+    given = {"bins": 7, "closed": "left", "fraction": 0.5, "seed": 3}
+    assert document["conventions"] == {**given, "bins_are": "[a, b), the last one closed"}
+    rows = list(csv.DictReader(io.StringIO(found.to_csv())))
+    (after,) = [row for row in rows if (row["map"], row["metric"]) == ("beta", "ece")]
+    assert (float(after["value"]), after["bins"], after["n"]) == (found.after["ece"].value, "7", "400")
     assert [row["name"] for row in document["after"]["rows"]] == [row["name"] for row in document["before"]["rows"]]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from certcal.cli._engine_options import chosen_engine
+from certcal.cli.engine import chosen_engine
 from certcal.engines import LocalProcesses, RayCluster
 from tests.engines.ray_for_tests import use_loopback
 from tests.smoothing.drawing import HERE, X, Y
@@ -33,7 +33,7 @@ def test_the_engine_is_the_one_that_is_asked_for():
     [
         (["--address", "head:6379"], "--address is for --engine ray; add that, or leave it out"),
         (["--gpus", "1"], "--gpus is for --engine ray; add that, or leave it out"),
-        (["--engine", "ray", "--gpus", "-1"], "--gpus: '-1' is not a number from 0"),
+        (["--engine", "ray", "--gpus", "-1"], "--gpus: -1 is not a number from 0"),
         (["--engine", "rey"], "did you mean 'ray'?"),
         (["--engine", "ray", "--workers", "0"], "--workers"),
         (["--engine", "ray", "--address", "6379"], "address is '6379'; pass 'host:port'"),

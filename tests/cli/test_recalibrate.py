@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from certcal import measure
+from certcal import recalibrate as library
 from certcal.calibrators import (
     CertifiedIsotonic,
     CertifiedSamples,
@@ -18,7 +19,6 @@ from certcal.calibrators import (
     load,
     save,
 )
-from certcal.calibrators import recalibrate as library
 from certcal.calibrators._split import split_positions
 from certcal.claims import ORDER
 from certcal.data import load_table, open_table, read_intervals, read_predictions
@@ -94,15 +94,15 @@ def test_a_table_of_radii_is_what_the_library_makes_of_it(certcal_command, folde
 def test_the_table_marks_the_map_and_says_what_was_held_out(certcal_command, folder):
     ran = certcal_command("recalibrate", "fit", folder / "radii.csv", "--radius", "0.05", "--tradeoff", "0.25")
     assert (ran.code, ran.err) == (0, "")
-    (marked,) = [line for line in ran.out.splitlines() if line.startswith("> ")]
-    assert marked.startswith("> isotonic, λ = 0.25")
+    marked = [line for line in ran.out.splitlines() if "◂" in line]
+    assert [line.split(" ◂")[0].strip() for line in marked] == ["isotonic, λ = 0.25"] * 2  # clean, and worst case
     text = flat(ran.out)
     assert "Maps were fitted to 60 samples and judged on 60 others; no sample is in both parts." in text
     assert "The split is drawn with seed 0." in text
     assert "may fail with probability 0.05 of its own" in text
     assert "The intervals are taken as certain" in text
-    assert "R 0.05" in ran.out
-    assert "R 0.1" not in ran.out
+    assert "Within radius 0.05" in ran.out
+    assert "adius 0.1" not in ran.out
     assert max(map(len, ran.out.splitlines())) <= 80
 
 
@@ -124,12 +124,12 @@ def test_other_families_of_maps_can_be_asked_for(certcal_command, folder, tmp_pa
 def test_without_clean_confidences_the_worst_case_alone_is_fitted_to(certcal_command, folder):
     ran = certcal_command("recalibrate", "fit", folder / "plain.csv")
     assert ran.code == 0
-    assert "> isotonic, λ = 1" in ran.out
-    assert "clean" not in ran.out.partition("What is claimed")[0]
-    assert "At radius" not in ran.out
+    assert "isotonic, λ = 1 ◂" in ran.out
+    assert "clean" not in ran.out
+    assert "adius" not in ran.out
     refused = certcal_command("recalibrate", "fit", folder / "plain.csv", "--tradeoff", ".5")
     assert refused.code == 2
-    assert "name it with --confidence, or give --tradeoff 1" in refused.err
+    assert "--tradeoff: 0.5 also fits to confidences without a perturbation" in refused.err
 
 
 def test_what_is_said_of_the_held_out_samples_is_what_certify_says_of_the_applied_map(
@@ -197,9 +197,10 @@ def test_a_run_is_certified_at_half_of_sigma_and_claims_count_failing_certificat
     ran = certcal_command("recalibrate", "fit", run, "--tradeoffs", "0")
     assert (ran.code, ran.err) == (0, "")
     text = flat(ran.out)
-    assert "At radius 0.25, on" in text
-    assert "After the map, calibration error of the smoothed classifier, recalibrated by CertifiedIsotonic(" in text
-    assert "except with probability at most 0.001" in text
+    assert "within radius 0.25 on" in text
+    assert "Fails with probability at most 0.001 over the noise." in text
+    document = json.loads(certcal_command("recalibrate", "fit", run, "--tradeoffs", "0", "--json").out)
+    assert "recalibrated by CertifiedIsotonic(tradeoff=0.5)" in document["claims"][0]
     together = certcal_command("recalibrate", "fit", run, "--familywise", "--confidence", "cdf")
     assert "All 24 certificates hold together except with probability 0.001" in flat(together.out)
     assert "cdf certificates" in flat(together.out)
@@ -217,7 +218,7 @@ def test_fitting_to_all_samples_says_so_and_claims_nothing(certcal_command, fold
     refused = certcal_command("recalibrate", "apply", mapping, folder / "radii.csv", "-o", tmp_path / "x.csv")
     assert refused.code == 2
     assert "was fitted to all 120 samples of" in refused.err
-    assert "--all to write them all the same" in refused.err
+    assert "--all: " in refused.err
     page = certcal_command("recalibrate", "fit", folder / "radii.csv", "--fit-on-all", "-o", tmp_path / "x.html")
     assert (page.code, "choose one of the endings .json" in page.err) == (2, True)
     document = json.loads(certcal_command("recalibrate", "fit", folder / "scores.csv", "--fit-on-all", "--json").out)
@@ -256,8 +257,9 @@ def test_the_terminal_shows_predictions_before_and_after(certcal_command, folder
     ran = certcal_command("recalibrate", "fit", folder / "logits.npz", "--method", "platt")
     assert (ran.code, ran.err) == (0, "")
     text = flat(ran.out)
-    assert "as it is platt" in text
-    assert "On 60 samples that the map was not fitted to, accuracy stays" in text
+    assert "as it is" in text
+    assert "platt" in text
+    assert "Estimates on 60 held-out samples" in text
     assert "Estimates from the held-out samples, not guarantees." in text
     assert max(map(len, ran.out.splitlines())) <= 80
 
@@ -339,10 +341,10 @@ def test_a_radius_without_certificates_leaves_the_clean_numbers_and_a_word_about
     far = [line.replace("0.1,", "9,", 1).split(",") for line in none if line.startswith("0.1,")]
     lines = [*none, *(",".join([*cells[:5], "0", cells[6]]) for cells in far)]
     (folder / "far.csv").write_text("\n".join(lines))
-    claims = json.loads(certcal_command("recalibrate", "fit", folder / "far.csv", "--json").out)["claims"]
-    assert claims[0] == "At radius 9, none of 60 held-out samples is certified. The table has the smaller radii."
-    assert claims[1].startswith("Without a perturbation, on all 60: Brier score from ")
-    assert claims[1].endswith(" These are estimates.")
+    said = flat(certcal_command("recalibrate", "fit", folder / "far.csv").out)
+    assert "is at most 1.0000 within radius 9 on all 60 held-out samples: none is certified." in said
+    assert "Without a perturbation (estimates) Brier score 0." in said
+    assert "Radius 0.05, weight 0.5" in said
 
 
 def saved(path, calibrator):
@@ -357,7 +359,7 @@ def vector():
 @pytest.mark.parametrize(
     ("make", "source", "message"),
     [
-        (vector, "radii.csv", "VectorScaling is a map of the scores of all classes, and"),
+        (vector, "radii.csv", "VectorScaling is no map of one confidence that certificates can go through, and"),
         (vector, "logits.npz", "does not fit"),
         (vector, "named.csv", "takes logits, and these predictions are probabilities; give it logits, or fit another"),
         (
@@ -380,29 +382,33 @@ def test_a_map_that_does_not_fit_the_source_is_refused(certcal_command, folder, 
     [
         ("nowhere.csv", (), "there is no such run or table"),
         ("radii.csv", ("--radius", "7"), "has no rows at radius 7; there are 0.05, 0.1"),
-        ("radii.csv", ("--radius", ".1,x"), "'x' is not a radius"),
-        ("radii.csv", ("--radius", ".1,0.10"), "names a radius twice"),
+        ("radii.csv", ("--radius", ".1,x"), "--radius: 'x' is not a number"),
+        ("radii.csv", ("--radius", ".1,0.10"), "--radius: the same radius is given twice"),
         ("radii.csv", ("--radius-weight", "1"), "1 weight for 2 radii (0.05, 0.1); give one for each"),
-        ("radii.csv", ("--radius-weight", "1,-1"), "'-1' is not a number of at least 0; give some, such as 1,2"),
+        ("radii.csv", ("--radius-weight", "1,-1"), "--radius-weight: -1 is not a number from 0"),
         ("radii.csv", ("--radius-weight", "0,0"), "--radius-weight: all weights are 0; give at least one above 0"),
-        ("radii.csv", ("--radius-weight", "1,1e300"), "--radius-weight: 1e+300 is too large; give ordinary numbers"),
-        ("radii.csv", ("--method", "platt"), "--method platt is for a table of predictions"),
+        ("radii.csv", ("--radius-weight", "1,1e300"), "--radius-weight: 1e+300 is not a number from 0"),
+        ("radii.csv", ("--method", "platt"), "--method: platt is for a table of predictions"),
         ("radii.csv", ("--method", "isotone"), "did you mean 'isotonic'?"),
-        ("radii.csv", ("--tradeoff", "0,1"), "'0,1' is several; give one, and others to compare with --tradeoffs"),
-        ("radii.csv", ("--tradeoff", "2"), "'2' is not a number from 0 to 1"),
-        ("radii.csv", ("--tradeoffs", "0,no"), "'no' is not a number from 0 to 1; give some, such as 0,0.5,1"),
+        ("radii.csv", ("--tradeoff", "0,1"), "--tradeoff: '0,1' is not a number"),
+        ("radii.csv", ("--tradeoff", "2"), "--tradeoff: 2 is not a number from 0 to 1"),
+        ("radii.csv", ("--tradeoffs", "0,no"), "--tradeoffs: 'no' is not a number"),
         ("radii.csv", ("--fraction", "0.001"), "120 samples cannot be split into parts of 0 and 120"),
-        ("radii.csv", ("--weight", "confidence"), "--weight is for a table of predictions, and"),
-        ("radii.csv", ("--familywise",), "--familywise is for a run, and"),
-        ("radii.csv", ("--map-bins", "3"), "--map-bins is for a table of predictions"),
-        ("radii.csv", ("-o", "x.txt"), "choose one of the endings .json, .html, .csv"),
+        ("radii.csv", ("--weight", "confidence"), "--weight: it is for a table of predictions, and"),
+        ("radii.csv", ("--familywise",), "--familywise: it is for a run, and"),
+        ("radii.csv", ("--map-bins", "3"), "--map-bins: it is for a table of predictions"),
+        ("radii.csv", ("-o", "x.txt"), "choose one of the endings .html, .png, .svg, .pdf, .json, .csv"),
         ("plain.csv", ("--radius", ".1"), "has no column of radii"),
-        ("plain.csv", ("--tradeoffs", "0,1"), "--tradeoffs 0 also fits to confidences without a perturbation, and"),
-        ("scores.csv", ("--radius", ".1"), "--radius is for a run or a table of intervals"),
-        ("scores.csv", ("--tradeoff", ".1"), "--tradeoff is for a run or a table of intervals"),
-        ("scores.csv", ("--method", "vector"), "--method vector needs logits or probabilities of all classes, and"),
-        ("scores.csv", ("--map-bins", "3"), "--map-bins is for --method histogram or equal-mass, and the method is"),
-        ("scores.csv", ("-o", "x.html"), "choose one of the endings .json, .csv"),
+        ("plain.csv", ("--tradeoffs", "0,1"), "--tradeoffs: 0 also fits to confidences without a perturbation, and"),
+        ("scores.csv", ("--radius", ".1"), "--radius: it is for a run or a table of intervals"),
+        ("scores.csv", ("--tradeoff", ".1"), "--tradeoff: it is for a run or a table of intervals"),
+        ("scores.csv", ("--method", "vector"), "--method: vector needs logits or probabilities of all classes, and"),
+        (
+            "scores.csv",
+            ("--map-bins", "3"),
+            "--map-bins: it is for the methods histogram and",
+        ),
+        ("scores.csv", ("-o", "x.html", "--fit-on-all"), "choose one of the endings .json"),
     ],
 )
 def test_what_cannot_be_done_is_one_sentence(certcal_command, folder, source, options, message):
@@ -417,12 +423,12 @@ def test_what_cannot_be_done_is_one_sentence(certcal_command, folder, source, op
     ("options", "message"),
     [
         (("--confidence", "all"), "--confidence: 'all' is not one of 'tight'"),
-        (("--alpha", "0"), "--alpha is 0, and certificates from noise may fail"),
+        (("--alpha", "0"), "--alpha: it is 0, and certificates from noise may fail"),
         (
             ("--radius", "50"),
-            "no sample is certified at radius 50, so there is no worst case to fit to; give a smaller --radius",
+            "no sample is certified at radius 50, so there is no worst case to fit to; give a smaller radius",
         ),
-        (("--lower", "lower"), "--lower is for a table of intervals, and"),
+        (("--lower", "lower"), "--lower: it is for a table of intervals, and"),
     ],
 )
 def test_what_cannot_be_done_with_a_run_is_one_sentence(certcal_command, run, options, message):
@@ -434,7 +440,7 @@ def test_what_cannot_be_done_with_a_run_is_one_sentence(certcal_command, run, op
 def test_a_log_of_radii_has_no_confidences(certcal_command, tmp_path):
     (tmp_path / "log.tsv").write_text("idx\tlabel\tpredict\tradius\tcorrect\ttime\n0\t1\t1\t0.5\t1\t0:00\n")
     ran = certcal_command("recalibrate", "fit", tmp_path / "log.tsv")
-    assert (ran.code, "this is a log of certified radii" in ran.err) == (2, True)
+    assert (ran.code, "a log of certified radii holds no confidences" in ran.err) == (2, True)
 
 
 def test_applying_needs_a_map_and_a_place(certcal_command, folder, tmp_path):
@@ -459,7 +465,7 @@ def test_an_infinite_log_loss_is_explained_and_the_next_command_can_be_copied(ce
     isotonic = ("--method", "isotonic")
     texts = [flat(certcal_command("recalibrate", "fit", table, *isotonic, "--seed", seed).out) for seed in range(4)]
     told = ["The log loss is infinite where a map makes a confidence 0 or 1" in text for text in texts]
-    assert told == ["to inf" in text for text in texts]
+    assert told == [" inf " in text for text in texts]
     assert any(told)
     certcal_command("recalibrate", "fit", table, "-o", tmp_path / "map.json")
     done = certcal_command("recalibrate", "apply", tmp_path / "map.json", table, "-o", tmp_path / "after it.csv")
@@ -502,7 +508,9 @@ def test_scores_without_labels_are_mapped_and_it_is_said_that_nothing_can_be_mea
     assert "TemperatureScaling" in after.metadata["certcal.recalibration"]
     said = flat(ran.out)
     assert "5 samples; logits 'logit_0' … 'logit_2', no labels" in said
-    assert "No column says what was true, so nothing can be measured; if one does, name it with --label." in said
+    assert (
+        "No column says what was true, so nothing can be measured; if one does, name it as the column 'label'." in said
+    )
     assert "so all are kept; make sure that it was not these." in said
     assert said.endswith("CSV does not record which map this was; Parquet does.")
     assert "certcal measure" not in said
@@ -545,7 +553,7 @@ def test_samples_of_the_fit_cannot_be_told_without_labels(certcal_command, folde
         ("confidences", "confidence\n", (), "the table has no rows"),
         ("confidences", "confidence,correct\n.5,1\n.6,\n", (), "column 'correct', row 2"),
         ("confidences", "confidence\n.5\n", ("--correct", "right"), "--correct: there is no column 'right'"),
-        ("logits", "logit_0,logit_1,logit_2,conf\n1,2,3,.5\n", (), "no labels; choose with --logits or --confidence"),
+        ("logits", "logit_0,logit_1,logit_2,conf\n1,2,3,.5\n", (), "no labels; choose with logits or confidence"),
     ],
 )
 def test_scores_without_labels_are_checked_as_those_with_labels(
@@ -576,7 +584,7 @@ def test_one_of_several_radii_needs_no_names_of_samples(certcal_command, folder,
     for several in ((), ("--radius", "0.05,0.1")):
         refused = certcal_command("recalibrate", "fit", bare, *several)
         assert refused.code == 2
-        assert "name one with --sample, or choose one radius with --radius" in refused.err
+        assert "name one as sample, or choose one radius" in refused.err
     missing = certcal_command("recalibrate", "fit", bare, "--radius", "7")
     assert "has no rows at radius 7; there are 0.05, 0.1" in missing.err
 

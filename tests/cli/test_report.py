@@ -15,7 +15,7 @@ import pytest
 
 from certcal.bounds import bounded_variation
 from certcal.cli import _measuring
-from certcal.cli._provenance import described
+from certcal.cli.provenance import described
 from certcal.data import load_table
 from certcal.smoothing import open_run
 from tests.smoothing.drawing import X, draw, model

@@ -46,10 +46,10 @@ def test_what_was_drawn_is_shown(sampled, tmp_path):
     for words in (
         "24 samples of shape 4, 3 classes",
         "noise Gaussian, sigma 0.5, seed 7",
-        "draws per sample 20 choose the class, 400 count",
+        "noise samples per input 20 for class selection, 400 for estimation",
         f"{HERE}:linear (Python callable), logits, fingerprint",
         "data.npz",
-        "draws all 10,080 of 10,080",
+        "All 10,080 of 10,080 noise samples are there",
         "of samples, at alpha 0.001",
         "invalid outputs 0",
     ):
@@ -63,9 +63,14 @@ def test_answers_that_are_no_predictions_are_reported_with_what_may_be_behind_th
     invalid = int(open_run(tmp_path / "gaps").counts().invalid.sum())
     share = invalid / (400 * len(Y))
     assert 0 < share < 1
-    assert f"invalid outputs {invalid:,}, {share:.1%} of the draws, counted against the class: NaN or infinite" in out
+    assert (
+        f"invalid outputs {invalid:,}, {share:.1%} of the noise samples, counted against the class: NaN or infinite"
+        in out
+    )
     out = " ".join(sampled("sums", "--outputs", "probabilities", model="too_sure").out.split())
-    assert "of the draws, counted against the class: NaN, below 0, or not adding up to 1; are they logits?" in out
+    assert (
+        "of the noise samples, counted against the class: NaN, below 0, or not adding up to 1; are they logits?" in out
+    )
 
 
 def test_a_model_whose_every_answer_is_invalid_is_refused_before_anything_is_drawn(sampled, tmp_path):
@@ -106,8 +111,8 @@ def test_more_draws_and_more_samples_are_added(sampled, tmp_path):
         (["--sigma", "0.25"], "the run was drawn with sigma = 0.5, and 0.25 is asked for"),
         (["--limit", "3"], "the run is for 24 samples, and 3 are given"),
         (["--exact-noise"], "the run was drawn with noise = gaussian, and exact is asked for"),
-        (["--limit", "25"], "--limit is 25, but "),
-        (["--sigma", "0"], "--sigma: '0' is not a number above 0"),
+        (["--limit", "25"], "--limit: it is 25, but "),
+        (["--sigma", "0"], "--sigma: 0 is not a number above 0"),
         (["-n", "many"], "many"),
         (["--model", "nothing.onnx"], "nothing.onnx: there is no such file"),
         (["--data", "nothing.npz"], "nothing.npz: there is no such file"),
@@ -164,7 +169,7 @@ def test_an_interrupt_says_how_to_resume_and_the_command_shown_does_it(data, tmp
     )
     shown = certcal_command("runs", "show", tmp_path / "run")
     assert shown.code == 0
-    resume = shown.out.strip().splitlines()[-1]
+    resume = shown.out.splitlines()[-1].strip()
     assert resume.startswith("certcal sample --model=")
     calls.write_text("1000000")
     again = subprocess.run(
@@ -182,7 +187,7 @@ def test_a_damaged_shard_is_shown_with_the_command_that_draws_it_again(sampled, 
     ran = certcal_command("runs", "show", run.path)
     assert ran.code == 0
     assert f"Damaged: {unit.name}: it cannot be read" in " ".join(ran.out.split())
-    assert "What is missing is drawn by" in ran.out
+    assert "What is missing is sampled by" in ran.out
     seen = json.loads(certcal_command("runs", "show", run.path, "--json").out)
     assert seen["complete"] is False
     assert seen["damaged_shards"][0]["shard"] == unit.name
@@ -198,7 +203,7 @@ def test_a_run_of_objects_is_resumed_from_python(certcal_command, tmp_path):
     run = draw(tmp_path / "run", model=wrap(linear, outputs="logits"))
     (run.path / run.manifest.units()[0].name).unlink()
     ran = certcal_command("runs", "show", run.path)
-    assert "certcal.smoothing.sample, called again with the same model and data" in ran.out
+    assert "certcal.sample, called again with the same model and data" in ran.out
     assert json.loads(certcal_command("runs", "show", run.path, "--json").out)["resume"] is None
 
 

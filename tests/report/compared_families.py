@@ -9,9 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from certcal.report.results import FamilyResults
 from certcal.smoothing import Counts
-from certcal.smoothing.robustness import VoteRecord, compare_families
+from certcal.smoothing.robustness import FamilyComparison, VoteRecord, compare_families
 
 SEVEN = ("gaussian", "smoothadv", "macer", "consistency", "smoothmix", "cat-rs", "acr")
 # A name that would like to be markup or a formula.
@@ -46,22 +45,20 @@ def counts(place: int, sigma: float, draws: int = 400) -> Counts:
     return replace(made, label=labels, predicted=np.where(2 * seen > draws, labels, (labels + 1) % 10))
 
 
-def results_of(sources: Mapping[str, Sequence[Any]], **options: Any) -> FamilyResults:
+def results_of(sources: Mapping[str, Sequence[Any]], **options: Any) -> FamilyComparison:
     """What a comparison of families finds, as if every run had a folder."""
     found = compare_families(sources, **options)
-    return FamilyResults(
-        tuple((family.name, f"runs/{run.name}") for family in found.families for run in family.runs), found
-    )
+    return replace(found, origins={run.name: f"runs/{run.name}" for _, _, run in found.runs})
 
 
 @cache
-def seven() -> FamilyResults:
+def seven() -> FamilyComparison:
     """All seven methods at three noise levels, of votes alone."""
     return results_of({name: [record(place, sigma) for sigma in SIGMAS] for place, name in enumerate(SEVEN)})
 
 
 @cache
-def with_confidences() -> FamilyResults:
+def with_confidences() -> FamilyComparison:
     """Families at two noise levels, with what is certified of their confidences; the last has one of them only."""
     sources = {
         "gaussian": [counts(0, sigma) for sigma in SIGMAS[:2]],
@@ -71,7 +68,7 @@ def with_confidences() -> FamilyResults:
     return results_of(sources, calibration_at=(0.0, 0.125, 40.0))
 
 
-def rich() -> FamilyResults:
+def rich() -> FamilyComparison:
     """As much as a page can hold: all seven methods, and for two of them what is certified of their confidences."""
-    known = [each for each in with_confidences().families.calibration if each.family in SEVEN]
-    return replace(seven(), families=replace(seven().families, calibration=tuple(known)))
+    known = [each for each in with_confidences().calibration if each.family in SEVEN]
+    return replace(seven(), calibration=tuple(known))

@@ -17,8 +17,8 @@ from scipy.stats import binom
 from certcal import InputError
 from certcal.smoothing import Counts, certificates
 from certcal.smoothing.robustness import (
+    Budget,
     PaDistribution,
-    Setting,
     VoteRecord,
     best_accuracy,
     chance,
@@ -131,7 +131,7 @@ def test_what_average_radius_ranks_and_the_curves_do_not_is_named():
         "ranks sharp > plain > worst, but the curves put 1 of 3 pairs in that order and 2 in none" in one.contradiction
     )
     assert "sharp and plain; sharp and worst" in one.contradiction
-    assert "nobody is better than plain or sharp" in one.sentence
+    assert "undominated: plain and sharp" in one.sentence
     ordered = compare_families({"a": [record([40] * 5)], "b": [record([30] * 5)]}, at=[0]).graphs[0]
     assert ordered.contradiction is None
 
@@ -149,9 +149,7 @@ def test_what_is_beyond_chance_shares_its_level_among_all_pairs():
     assert found.level == pytest.approx(0.03)
     assert set(found.firm_edges) <= set(found.edges)
     assert ("high", "low") in found.firm_edges
-    assert (
-        "beyond the chance of which 300 samples were drawn (wrong with probability at most 0.03" in found.beyond_chance
-    )
+    assert "beyond the sampling error of 300 samples (wrong with probability at most 0.03" in found.beyond_chance
 
 
 def test_what_is_beyond_chance_is_said_of_shares_of_votes_where_it_would_be_false_of_p_a():
@@ -168,7 +166,7 @@ def test_what_is_beyond_chance_is_said_of_shares_of_votes_where_it_would_be_fals
     found = compare_families(records, at=[0]).graphs[0]
     assert found.firm_edges == (("A", "B"),)
     assert found.beyond_chance == (
-        "by P(share of 100 votes >= p) rather than p_A, and beyond the chance of which 5,000 samples were drawn (wrong "
+        "by P(share of 100 votes >= p) rather than p_A, and beyond the sampling error of 5,000 samples (wrong "
         "with probability at most 0.05 for this pair): A is better than B."
     )
     (pair,) = found.chances
@@ -188,7 +186,7 @@ def test_what_is_beyond_chance_is_told_pair_by_pair_where_there_are_few():
     equal = compare_families({"a": [record([40] * 50)], "b": [record([40] * 50)]}, at=[0]).graphs[0]
     assert equal.beyond_chance.endswith("for this pair): nothing, neither from p = 0.5 on nor around 0.9.")
     single = compare_families({"a": [record([40])], "b": [record([30])]}, at=[0], level=0.03333).graphs[0]
-    assert "of which sample was drawn (wrong with probability at most 0.03333 for this pair)" in single.beyond_chance
+    assert "of 1 sample (wrong with probability at most 0.03333 for this pair)" in single.beyond_chance
 
 
 def test_equal_networks_with_other_numbers_of_draws_are_not_told_apart():
@@ -213,7 +211,7 @@ def test_what_logs_leave_open_is_not_taken_for_an_answer():
     assert "put 0 of 1 pair in that order and leave 1 open." in found.contradiction
     three = compare_families({"a": [whole], "log": [log], "low": [record([30, 25, 21])]}, at=[0]).graphs[0]
     assert three.edges == (("a", "low"),)
-    assert "nobody is surely better than a or log; 2 pairs cannot be told" in three.sentence
+    assert "not surely dominated: a and log; 2 pairs cannot be told" in three.sentence
 
 
 def test_families_without_a_common_noise_level_are_compared_at_every_radius():
@@ -294,10 +292,10 @@ def test_what_is_beyond_chance_pairs_samples_by_their_numbers():
 def test_the_setting_of_the_run_itself_gives_its_own_certified_accuracy():
     found = compare_families(families_of(8), settings=[(N, 0.001), (N, 0.001), (7 * N, 0.01)])
     assert [(each.setting, each.sigma) for each in found.settings] == [
-        (Setting(N, 0.001), 0.25),
-        (Setting(N, 0.001), 1.0),
-        (Setting(7 * N, 0.01), 0.25),
-        (Setting(7 * N, 0.01), 1.0),
+        (Budget(N, 0.001), 0.25),
+        (Budget(N, 0.001), 1.0),
+        (Budget(7 * N, 0.01), 0.25),
+        (Budget(7 * N, 0.01), 1.0),
     ]
     for table in found.settings[:2]:
         runs = dict(found.at_sigma(table.sigma))
@@ -367,8 +365,7 @@ def test_everything_is_plain_for_json():
     assert [family["name"] for family in document["families"]] == ["a", "b"]
     assert document["graphs"][0]["edges"] == [list(edge) for edge in found.graphs[0].edges]
     assert document["sentences"] == list(found.sentences)
-    assert repr(found) == "Families(a, b; sigma 0.5)"
-    assert "Certified accuracy" in found._repr_html_()
+    assert repr(found) == "<FamilyComparison of a, b at sigma 0.5>"
 
 
 def test_verdicts_of_a_graph_are_those_of_dominance():

@@ -180,7 +180,10 @@ def save(
     """
     place = Path(path)
     if not isinstance(calibrator, Calibrator):  # pyright: ignore[reportUnnecessaryIsInstance]
-        raise InputError(f"calibrator is a {type(calibrator).__name__}; pass one of certcal.calibrators, fitted")
+        raise InputError(
+            f"a {type(calibrator).__name__} cannot be written as JSON; pass a calibrator of certcal.calibrators or a "
+            "subclass, or keep it in a way of your own"
+        )
     if not calibrator.__sklearn_is_fitted__():
         raise InputError(f"this {type(calibrator).__name__} is not fitted, so there is nothing to save; call fit first")
     document: dict[str, Any] = {

@@ -9,15 +9,25 @@ from typing import Any
 import click
 
 from certcal._checks import InputError
-from certcal._settings import spec_of
-from certcal.cli._commands import ExampleCommand
-from certcal.cli._parse import each, parse_setting
+from certcal._settings import Spec, spec_of
+from certcal.cli.app import ExampleCommand
 from certcal.cli.emit import DRAWN, Output, output_options
-from certcal.cli.options import collected, option, settings_options
+from certcal.cli.options import Typed, collected, option, settings_options
 from certcal.verbs.compare import CompareSettings
 
-_COMPARING, LOGS = "Comparing", "Published logs (a run knows these itself)"
-log_options = settings_options(CompareSettings, LOGS, only=CompareSettings.sections["logs"])
+_COMPARING = "Comparing"
+
+
+def _budgets(ctx: click.Context, param: click.Parameter, values: Sequence[str]) -> tuple[tuple[int, float], ...]:
+    """Turn ``100,0.01`` into a number of draws and a level."""
+    draws, level = Typed(Spec("", "whole", least=1)), Typed(Spec("", "failure"))
+    found: list[tuple[int, float]] = []
+    for value in values:
+        parts = value.split(",")
+        if len(parts) != 2:
+            raise click.BadParameter(f"{value!r} is not draws and alpha, such as 100,0.01", ctx, param)
+        found.append((draws.convert(parts[0], param, ctx), level.convert(parts[1], param, ctx)))
+    return tuple(found)
 
 
 @click.command(
@@ -39,12 +49,12 @@ log_options = settings_options(CompareSettings, LOGS, only=CompareSettings.secti
     _COMPARING,
     "--setting",
     "budgets",
-    callback=each(parse_setting),
+    callback=_budgets,
     multiple=True,
     metavar="N,ALPHA",
     help=spec_of(CompareSettings, "budgets").help,
 )
-@log_options
+@settings_options(CompareSettings, _COMPARING, only=("sigma", "n"))
 @output_options(DRAWN, limit=False, mlflow=False)
 def compare(run_or_log: tuple[str, ...], output: Output, **options: Any) -> None:
     """Compare the certified robustness of runs and published logs.
@@ -57,22 +67,17 @@ def compare(run_or_log: tuple[str, ...], output: Output, **options: Any) -> None
     each sigma and by their best over sigma: certified accuracy, the distribution of p_A, other sampling budgets, which
     method dominates which, and what is certified of the confidences.
     """
-    show(run_or_log, output, collected(CompareSettings, options))
-
-
-def show(sources: Sequence[str], output: Output, settings: CompareSettings) -> None:
-    """Compare runs, logs or families, and hand over what was found."""
-    from certcal.cli._progress import Waiting
+    from certcal.cli.progress import Waiting
     from certcal.verbs.compare import compare as verb
 
-    families = family_names(sources)
-    paths = sources if families is None else [path for _, path in families]
-    output.check(*paths)
+    families = family_names(run_or_log)
+    output.check(*(run_or_log if families is None else [path for _, path in families]))
     named: dict[str, list[str]] = {}
     for name, path in families or ():
         named.setdefault(name, []).append(path)
+    settings = collected(CompareSettings, options)
     with Waiting() as waiting:
-        found = verb(*([named] if named else paths), settings=settings, progress=waiting)
+        found = verb(*([named] if named else run_or_log), settings=settings, progress=waiting)
     output.emit(found)
 
 

@@ -4,14 +4,16 @@ Importing this loads NumPy only; pyarrow and scikit-learn load when a file is op
 for.
 """
 
+from certcal.data._aligned import fingerprint_of
+from certcal.data._columns import columns_as_bytes, columns_as_table
 from certcal.data._embedded import digits_images, embedded, embedded_network
 from certcal.data._families import Family
 from certcal.data._fashion import fashion_mnist
 from certcal.data._idx import read_idx
 from certcal.data._input_files import read_inputs
 from certcal.data._inputs import Inputs
-from certcal.data._interval_files import NOISE_NAMES, IntervalOrigin, intervals_as_parquet
-from certcal.data._interval_layout import IntervalLayout, resolve_interval_columns
+from certcal.data._interval_files import METADATA, NOISE_NAMES, IntervalOrigin, intervals_as_parquet
+from certcal.data._interval_layout import SAMPLE_OPTIONS, IntervalLayout, resolve_interval_columns
 from certcal.data._intervals import IntervalPart, IntervalTable, read_intervals
 from certcal.data._layout import OPTIONS, Layout, Overrides, resolve_columns
 from certcal.data._open import existing, open_table
@@ -26,8 +28,10 @@ from certcal.data._trained import Embedded, EmbeddedNetwork, naive_bayes, noisy_
 
 __all__ = [
     "LOWER",
+    "METADATA",
     "NOISE_NAMES",
     "OPTIONS",
+    "SAMPLE_OPTIONS",
     "UPPER",
     "Chunks",
     "Column",
@@ -49,11 +53,14 @@ __all__ = [
     "PredictionStream",
     "Split",
     "Table",
+    "columns_as_bytes",
+    "columns_as_table",
     "digits_images",
     "embedded",
     "embedded_network",
     "existing",
     "fashion_mnist",
+    "fingerprint_of",
     "first_of",
     "intervals_as_parquet",
     "load_scores",

@@ -441,6 +441,20 @@ class Choice:
     frames: Sequence[Sequence[Block]]
 
 
+def frames_of(count: int, start: int, most: int = 41) -> list[int]:
+    """Which of many states get a frame of a :class:`Choice`: evenly spread, always the first, the last and ``start``.
+
+    Examples
+    --------
+    >>> frames_of(4, 1), frames_of(1000, 10, most=5)
+    ([0, 1, 2, 3], [0, 10, 333, 666, 999])
+    """
+    if count <= most:
+        return list(range(count))
+    spread = {round(place * (count - 1) / (most - 2)) for place in range(most - 1)}
+    return sorted({int(place) for place in spread} | {start})
+
+
 @dataclass(frozen=True)
 class Details:
     """Blocks that open on demand; on paper they are open."""

@@ -11,7 +11,6 @@ from typing import IO, NamedTuple, NoReturn
 from rich import box
 from rich.cells import cell_len, set_cell_size
 from rich.console import Console, RenderableType
-from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
@@ -110,7 +109,7 @@ def render(report: document.Report, console: Console, *, full: bool = False, dia
     """
     page = _Page(console.width, ascii_only=console.options.ascii_only, full=full, diagrams=diagrams)
     for part in page.report(report):
-        console.print(part)
+        console.print(part, soft_wrap=isinstance(part, Text) and part.no_wrap)  # what is to be copied stays in one line
 
 
 def as_text(report: document.Report, *, width: int = 100, full: bool = False, ascii_only: bool = False) -> str:
@@ -208,7 +207,7 @@ class _Page:
     def block(self, block: document.Block, title: str) -> list[RenderableType]:
         match block:
             case document.Text(text, "code"):
-                return [Padding(self.line(line), (0, 0, 0, 2)) for line in text.split("\n")]
+                return [Text(f"  {self.clean(line)}", no_wrap=True) for line in text.split("\n")]
             case document.Text(text, "warning"):
                 return self.aligned([("!", text)], "bold yellow", "yellow", gap=1)
             case document.Text(text, look):

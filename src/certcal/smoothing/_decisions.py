@@ -5,17 +5,19 @@ from __future__ import annotations
 import io
 import json
 import os
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, ClassVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from certcal._checks import InputError
 from certcal._durable import open_regular
-from certcal._html import element, table
+from certcal._files import write_bytes
 from certcal.claims import short_text
+from certcal.result import Result
 from certcal.smoothing._assumptions import BATCH, NOISE, fixed
 from certcal.smoothing._fields import Fields
 from certcal.smoothing._manifest import MOST_DRAWS, MOST_SEED
@@ -61,8 +63,8 @@ class DecisionSetting:
     model: str
 
 
-@dataclass(frozen=True, eq=False)
-class Decisions:
+@dataclass(frozen=True, eq=False, repr=False)
+class Decisions(Result):
     """For each sample whether its certified radius is above r, decided with as few draws as that took.
 
     Attributes
@@ -75,7 +77,11 @@ class Decisions:
         "above" (certified at r), "below" (this class cannot be certified at r), "undecided" (the budget ended).
     draws, votes, invalid
         Counting draws used, those for the class, and those without a valid output (which count against it).
+    source
+        What was decided about, if it has a name.
     """
+
+    view: ClassVar[str] = "certcal.report.views.decisions"
 
     setting: DecisionSetting
     index: NDArray[np.int64]
@@ -85,22 +91,24 @@ class Decisions:
     draws: NDArray[np.int64]
     votes: NDArray[np.int64]
     invalid: NDArray[np.int64]
+    source: str = ""
 
     def __len__(self) -> int:
         return self.index.size
 
     def __repr__(self) -> str:
         counts = ", ".join(f"{name}={self.count(name)}" for name in (ABOVE, BELOW, UNDECIDED))
-        return f"Decisions(n={len(self)}, radius={self.setting.radius:g}, {counts}, draws={int(self.draws.sum())})"
+        return f"<Decisions n={len(self)}, radius={self.setting.radius:g}, {counts}, draws={int(self.draws.sum())}>"
 
-    def _repr_html_(self) -> str:
-        rows = [
-            (verdict, f"{self.count(verdict):,}", f"{int(self.draws[self.verdict == verdict].sum()):,}")
-            for verdict in (ABOVE, BELOW, UNDECIDED)
-        ]
-        caption = f"Decisions at radius {short_text(self.setting.radius, 'lower')} about {self.setting.model}"
-        counted = table(["verdict", "samples", "draws"], rows, caption, numeric=(1, 2))
-        return element("div", element("p", self.sentence), counted)
+    @property
+    def seeds(self) -> Mapping[str, int]:
+        """Of the noise."""
+        return {"noise": self.setting.seed}
+
+    @property
+    def sources(self) -> Sequence[str]:
+        """The data."""
+        return (self.source,) if self.source else ()
 
     @property
     def correct(self) -> NDArray[np.bool_]:
@@ -117,11 +125,20 @@ class Decisions:
         return int(np.count_nonzero(self.verdict == verdict))
 
     @property
+    def assumptions(self) -> tuple[str, ...]:
+        """What the claim rests on."""
+        return NOISE[self.setting.noise], BATCH, fixed("the seed, the radius and the budget")
+
+    def claims(self) -> Sequence[Decisions]:
+        """The decisions themselves, whose sentence is the claim."""
+        return (self,)
+
+    @property
     def sentence(self) -> str:
         """What is claimed."""
         right = int(np.count_nonzero(self.certified & self.correct))
         s = self.setting
-        assumed = " and ".join((NOISE[s.noise], BATCH, fixed("the seed, the radius and the budget")))
+        assumed = " and ".join(self.assumptions)
         radius, level = short_text(s.radius, "lower"), short_text(s.alpha, "upper")
         return (
             f"{right} of these {len(self)} samples are predicted correctly under every perturbation of norm up to "
@@ -141,6 +158,28 @@ class Decisions:
             **{name: getattr(self, name).tolist() for name in COLUMNS},
         }
 
+    def columns(self) -> Mapping[str, Sequence[Any]]:
+        """One line per sample."""
+        return {"verdict": self.verdict.tolist(), **{name: getattr(self, name).tolist() for name in COLUMNS}}
+
+    def save(self, path: str | os.PathLike[str], *, force: bool = False, **options: Any) -> Path:
+        """Write the decisions as :meth:`certcal.Result.save` does, and also as .parquet.
+
+        Parameters
+        ----------
+        path
+            Where to; its ending decides the form.
+        force
+            Replace an existing file.
+        options
+            Of :meth:`certcal.Result.report`, for a page.
+        """
+        target = Path(path)
+        if target.suffix.lower() not in FORMS:
+            return super().save(target, force=force, **options)
+        write_bytes(target, self.to_bytes(target.suffix.lower()), force=force)
+        return target
+
     def to_bytes(self, form: str = ".json") -> bytes:
         """The whole as a JSON or Parquet file, to be written in one piece; :func:`read_decisions` reads it.
 
@@ -152,7 +191,7 @@ class Decisions:
         if form not in FORMS:
             raise InputError(f"decisions cannot be written as {form!r}; choose one of {', '.join(FORMS)}")
         if form == ".json":
-            return (json.dumps(self.to_dict(), indent=1, allow_nan=False) + "\n").encode()
+            return self.to_json().encode()
         from certcal.data._parquet import parquet
         from certcal.data._pyarrow import from_numpy, pa
 
@@ -232,7 +271,7 @@ def _checked(file: Path, about: Any, columns: dict[str, Any]) -> Decisions:
     words = set(_list(columns["verdict"])) <= {ABOVE, BELOW, UNDECIDED} if whole and len(sizes) == 1 else False
     if not words:
         raise InputError(f"{file}: its columns are damaged; restore it or decide anew")
-    arrays = {name: np.array(columns[name], np.int64) for name in COLUMNS}
+    arrays: dict[str, Any] = {name: np.array(columns[name], np.int64) for name in COLUMNS}
     if np.any(
         (arrays["votes"] < 0) | (arrays["invalid"] < 0) | (arrays["votes"] + arrays["invalid"] > arrays["draws"])
     ):

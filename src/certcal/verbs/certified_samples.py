@@ -15,10 +15,18 @@ from certcal._progress import Progress
 from certcal._settings import Settings, setting
 from certcal._text import counted
 from certcal.claims import short_text
-from certcal.data import NOISE_NAMES, OPTIONS, IntervalOrigin, Table, open_table, read_intervals
-from certcal.data._aligned import fingerprint_of
-from certcal.data._interval_layout import SAMPLE_OPTIONS
-from certcal.data._roles import LOWER, UPPER
+from certcal.data import (
+    LOWER,
+    NOISE_NAMES,
+    OPTIONS,
+    SAMPLE_OPTIONS,
+    UPPER,
+    IntervalOrigin,
+    Table,
+    fingerprint_of,
+    open_table,
+    read_intervals,
+)
 from certcal.predictions import Predictions
 from certcal.smoothing import CONFIDENCES
 
@@ -222,8 +230,7 @@ def load_certified(
 
 def _of_run(source: Source, settings: CertifyingSettings, progress: Progress) -> CertifiedSource:
     from certcal.calibrators import CertifiedSamples
-    from certcal.smoothing import Counts, Run, open_run
-    from certcal.smoothing._usable import usable_counts
+    from certcal.smoothing import Counts, Run, open_run, usable_counts
 
     alpha = ALPHA_OF_RUNS if settings.alpha is None else settings.alpha
     if alpha == 0:
@@ -261,7 +268,7 @@ def _of_table(source: Source, columns: Mapping[str, Any] | None, settings: Certi
 
     table = read_intervals(source.data, columns, alpha=settings.alpha is None, samples=True)
     alpha = (table.alpha or 0.0) if settings.alpha is None else settings.alpha
-    chosen = _chosen(source.name, table.radii, None if settings.radii is None else sorted(settings.radii))
+    chosen = chosen_radii(source.name, table.radii, None if settings.radii is None else sorted(settings.radii))
     if len(chosen) == 1 and table.sample_codes is None:  # rows of one radius are of different samples
         table, chosen = table.at_radius(chosen[0]), [0]
     rows = table.by_sample()
@@ -293,7 +300,7 @@ def _note(alpha: Sequence[float]) -> str:
     return f"Each interval may fail with probability {level}; numbers on these samples hold where the intervals do."
 
 
-def _chosen(name: str, there: Sequence[str], asked: Sequence[float] | None) -> list[int]:
+def chosen_radii(name: str, there: Sequence[str], asked: Sequence[float] | None) -> list[int]:
     """Places of the radii that were asked for."""
     if asked is None:
         return list(range(max(1, len(there))))

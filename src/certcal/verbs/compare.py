@@ -80,7 +80,7 @@ class CompareSettings(Settings):
         flag="-n",
     )
 
-    sections: ClassVar[dict[str, tuple[str, ...]]] = {"logs": ("sigma", "n")}
+    sections: ClassVar[dict[str, tuple[str, ...]]] = {"Published logs (a run knows these itself)": ("sigma", "n")}
 
 
 @dataclass(frozen=True)

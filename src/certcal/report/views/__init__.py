@@ -41,7 +41,7 @@ def report(
     """
     made: Report = import_module(result.view).view(result, **options)
     claims = result.claims()
-    if limit is not None and not (claims and hasattr(claims[0], "to_dict")):
+    if limit is not None and not (claims and hasattr(claims[0], "value") and hasattr(claims[0], "to_dict")):
         raise InputError("this answer has no number that a limit can be held against", argument="limit")
     return replace(
         made,

@@ -52,7 +52,7 @@ def view(found: Comparison) -> Report:
         _headline(found),
         sections,
         [],
-        ", ".join(dict.fromkeys(found.sources)),
+        listed_sources(found.sources),
         f"{len(found.runs):,} {'runs or logs' if several else 'run or log'}, compared at {radii}",
         [*(f"{run.name}: {each}" for run in found.runs for each in run.notes), *found.notes],
         smaller=[lambda: _without_steps(found)],
@@ -139,6 +139,18 @@ def top_tenth(average: AverageCertifiedRadius) -> str:
     return "undefined" if average.top_tenth != average.top_tenth else f"{100 * average.top_tenth:.1f} %"
 
 
+def listed_sources(sources: Sequence[str]) -> str:
+    """The first few of many sources.
+
+    Examples
+    --------
+    >>> listed_sources(["a", "b"]), listed_sources(list("abcdef"))
+    ('a, b', 'a, b, c and 3 more')
+    """
+    known = list(dict.fromkeys(sources))
+    return ", ".join(known) if len(known) <= 4 else f"{', '.join(known[:3])} and {len(known) - 3:,} more"
+
+
 def slim(run: Mapping[str, Any]) -> dict[str, Any]:
     """The numbers of a run without the steps of its distribution, which grow with the samples."""
     kept = {key: value for key, value in run["distribution"].items() if key not in ("p", "lower", "upper")}
@@ -156,7 +168,7 @@ def _without_steps(found: Comparison) -> tuple[str, Mapping[str, Any]]:
 _VERDICTS = {
     "first": "{first} dominates {second}{where}.",
     "second": "{second} dominates {first}{where}.",
-    "neither": "Neither {first} nor {second} dominates the other: which is ahead depends on {axis}.",
+    "neither": "Neither {first} nor {second} dominates: {axis}.",
     "equal": "{first} and {second} have the same distribution of p_A.",
     "unclear": "The logs do not tell whether {first} or {second} dominates.",
 }
@@ -169,7 +181,7 @@ def _headline(found: Comparison) -> list[Block]:
     for pair in found.dominance[:3]:
         in_p = pair.axis == "p_A"
         where = " at every radius, number of noise samples and alpha" if in_p else " at every radius, in this setting"
-        axis = "the radius, the number of noise samples and alpha" if in_p else "the radius"
+        axis = pair.where if len(pair.stretches) == 2 else "their curves cross several times"
         said.append(_VERDICTS[pair.verdict].format(first=pair.first, second=pair.second, where=where, axis=axis))
     rest = len(found.dominance) - len(said)
     more = [Text(f"{rest:,} further {'pairs are' if rest > 1 else 'pair is'} below.", "note")] if rest else []
@@ -242,7 +254,7 @@ def _average(runs: Sequence[Compared]) -> Table:
     columns = (
         Column("run"),
         Column("average radius", "estimate"),
-        Column("from the top tenth"),
+        Column("from the top tenth", "estimate"),
         Column("of one constant class", "estimate"),
     )
     rows = [[run.name, run.average.value, top_tenth(run.average), run.average.trivial] for run in runs]

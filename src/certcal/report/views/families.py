@@ -40,6 +40,7 @@ from certcal.report.views.comparison import (
     capital,
     curve_charts,
     grouped,
+    listed_sources,
     setting_cells,
     slim,
     top_tenth,
@@ -117,7 +118,7 @@ def view(found: FamilyComparison) -> Report:
         _headline(found),
         sections,
         appendix,
-        ", ".join(found.sources),
+        listed_sources(found.sources),
         f"{counted(len(found.families), 'method')}, {runs:,} {'run or log' if runs == 1 else 'runs or logs'} at sigma "
         f"{levels}",
         found.notes,
@@ -160,10 +161,11 @@ def dominance_charts(found: FamilyComparison) -> list[Chart]:
     return [_graph(graph) for graph in found.graphs]
 
 
-def calibration_charts(found: FamilyComparison) -> list[Chart]:
-    """What is certified of confidences, by radius: four quantities at each noise level."""
-    made: list[Chart] = []
+def calibration_charts(found: FamilyComparison) -> list[list[Chart]]:
+    """What is certified of confidences, by radius: per quantity a chart at each noise level."""
+    groups: list[list[Chart]] = []
     for title, _, _, of in _QUANTITIES:
+        made: list[Chart] = []
         values = [_value(of(summary)) for each in found.calibration for summary in each.summaries]
         for sigma in found.sigmas:
             own = [each for each in found.calibration if each.sigma == sigma]
@@ -179,7 +181,8 @@ def calibration_charts(found: FamilyComparison) -> list[Chart]:
             if own:
                 axis = _axis(title, values)
                 made += curve_charts(f"{title}, sigma {sigma:g}", own[0].radii, lines, axis, size="small")
-    return made
+        groups.append(made)
+    return groups
 
 
 def _members(found: FamilyComparison, sigma: float) -> list[tuple[int, str, Compared]]:
@@ -197,24 +200,34 @@ def _headline(found: FamilyComparison) -> list[Block]:
         run = found.families[0].runs[0]
         sentence = f"{run.name}: {run.curve.sentences[len(found.at) // 2]}"
         return [Claim("Certificate", sentence, "", CERTIFICATE)]
-    said = [_verdict(graph) for graph in found.graphs[:3]]
-    rest = len(found.graphs) - len(said)
-    more = [Text(f"{counted(rest, 'further comparison')} below.", "note")] if rest else []
-    return [Claim("Estimate", said[0], "", ESTIMATE), *map(Text, said[1:]), *more]
+    where: dict[str, list[DominanceGraph]] = {}
+    for graph in found.graphs:
+        where.setdefault(_verdict(graph), []).append(graph)
+    said = [capital(f"{_places(graphs)}, {verdict}") for verdict, graphs in where.items()]
+    rest = len(said) - 3
+    more = [Text(f"{counted(rest, 'further comparison')} below.", "note")] if rest > 0 else []
+    return [Claim("Estimate", said[0], "", ESTIMATE), *map(Text, said[1:3]), *more]
+
+
+def _places(graphs: Sequence[DominanceGraph]) -> str:
+    """At which noise levels something holds."""
+    sigmas = [f"{graph.sigma:g}" for graph in graphs if graph.sigma is not None]
+    said = [f"at sigma {', '.join(sigmas)}"] if sigmas else []
+    said += ["with the best sigma at each radius"] if len(sigmas) < len(graphs) else []
+    return " and ".join(said)
 
 
 def _verdict(graph: DominanceGraph) -> str:
-    """Who is undominated, in a sentence."""
-    where = "With the best sigma at each radius" if graph.sigma is None else f"At sigma {graph.sigma:g}"
-    surely = " provably" if any(pair.verdict == "unclear" for pair in graph.pairs) else ""
+    """Who is undominated, as the end of a sentence."""
+    surely = " surely" if any(pair.verdict == "unclear" for pair in graph.pairs) else ""
     if not graph.edges:
-        return f"{where}, no method{surely} dominates another."
+        return f"no method{surely} dominates another."
     if len(graph.names) == 2:
         better, worse = graph.edges[0]
-        return f"{where}, {better} dominates {worse}."
+        return f"{better} dominates {worse}."
     top = graph.undominated
     listed = ", ".join(top[:4]) + (f" and {len(top) - 4} more" if len(top) > 4 else "")
-    return f"{where}, {len(top)} of {len(graph.names)} methods {'are' if len(top) > 1 else 'is'} undominated: {listed}."
+    return f"{len(top)} of {len(graph.names)} methods {'are' if len(top) > 1 else 'is'} undominated: {listed}."
 
 
 def _where(graph: DominanceGraph) -> str:
@@ -222,7 +235,7 @@ def _where(graph: DominanceGraph) -> str:
 
 
 def _dominance(found: FamilyComparison) -> list[Block]:
-    made: list[Block] = [Text(_DOMINANCE)]
+    made: list[Block] = [Details("What an arrow means", [Text(_DOMINANCE)])]
     for graph, chart in zip(found.graphs, dominance_charts(found), strict=True):
         made.append(Beside(chart, [_matrix(graph)]))
         made += [Text(capital(each)) for each in (graph.contradiction, graph.beyond_chance) if each]
@@ -339,7 +352,7 @@ def _average(found: FamilyComparison) -> list[Block]:
     columns = [
         Column("method"),
         Column("average radius", "estimate"),
-        Column("from the top tenth", priority=2),
+        Column("from the top tenth", "estimate", priority=2),
         Column("of one constant class", "estimate", priority=3),
         *(Column(f"share with p_A ≥ {p:g}", "estimate", priority=1) for p in SHARES),
         Column("dominates"),
@@ -391,7 +404,8 @@ def _calibration(found: FamilyComparison) -> list[Block]:
     columns += [Column(head, "bound", side) for _, head, side, _ in _QUANTITIES]
     return [
         Text(_CALIBRATION),
-        Figures(calibration_charts(found), " ".join(notes)),
+        *map(Figures, calibration_charts(found)),
+        *(Text(each, "note") for each in notes),
         Table(columns, rows, "Certified calibration by radius, rounded to the safe side"),
     ]
 

@@ -69,8 +69,9 @@ def view(found: CertifiedRecalibration) -> Report:
     bins, closed = found.conventions["bins"], found.conventions["closed"]
     notes = [
         *found.notes,
-        f"Clean numbers are estimates without a perturbation. ECE has {bins} bins, closed on the {closed}. Certified "
-        "numbers are over the certified held-out samples, and rounded in the safe direction.",
+        f"The split is drawn with seed {found.conventions['seed']}. Clean numbers are estimates without an attack. "
+        f"ECE has {bins} bins, closed on the {closed}. Certified numbers are over the certified held-out samples, and "
+        "rounded in the safe direction.",
     ]
     return Report(
         "Which confidences survive an attack after recalibration?",
@@ -96,7 +97,7 @@ def charts(found: CertifiedRecalibration) -> Sequence[Chart]:
     held_out = None
     if found.before.confidence is not None:
         held_out = bin_table(found.before.confidence, found.before.correct, equal_width_edges(50))
-    drawn = {_name(line): line.calibrator for line in (found.chosen, *beside)}
+    drawn = {line.name: line.calibrator for line in (found.chosen, *beside)}
     front = front_chart(found)
     return [map_chart(drawn, held_out), *([] if front is None else [front])]
 
@@ -104,11 +105,6 @@ def charts(found: CertifiedRecalibration) -> Sequence[Chart]:
 def within(radius: str) -> str:
     """Where a worst case is taken, in words; tables may have intervals without a radius."""
     return f"within radius {radius}" if radius else "inside the given intervals"
-
-
-def _name(line: Judged | FrontPoint) -> str:
-    """What a map is called; its λ stays on one line."""
-    return line.name.replace("λ = ", "λ\u00a0=\u00a0")
 
 
 def _capital(text: str) -> str:
@@ -188,10 +184,10 @@ def _before_and_after(found: CertifiedRecalibration) -> Table:
     rows: list[Sequence[Cell] | Heading] = [Heading(_capital(within(last.radius)) + largest)]
     for name, *pair in (
         ("certified Brier score ≤", *(_worst_of(at, "brier_score") for at in (first, last))),
-        ("calibration error ≤", *(_worst_of(at, "calibration_error") for at in (first, last))),
-        ("calibration error, failing certificates counted ≤", first.claim, last.claim),
+        ("ECE ≤", *(_worst_of(at, "calibration_error") for at in (first, last))),
+        ("ECE with failing certificates ≤", first.claim, last.claim),
         ("certified skill ≥", first.summary.skill, last.summary.skill),
-        ("certified accuracy ≥ (no map changes it)", first.summary.accuracy, last.summary.accuracy),
+        ("certified accuracy ≥ (unchanged)", first.summary.accuracy, last.summary.accuracy),
     ):
         if pair[1] is not None:
             rows.append([name, *pair])
@@ -200,7 +196,7 @@ def _before_and_after(found: CertifiedRecalibration) -> Table:
         for key, name in _CLEAN.items():
             rows.append([name, *(float(line.clean[key].value) for line in (found.identity, found.chosen))])
     columns = (Column("held-out samples"), Column("as it is", "estimate"), Column("after the map", "estimate"))
-    return Table(columns, rows, f"{_capital(_name(found.chosen))}, on {counted(found.n_held_out, 'held-out sample')}")
+    return Table(columns, rows, f"{_capital(found.chosen.name)}, on {counted(found.n_held_out, 'held-out sample')}")
 
 
 @dataclass(frozen=True, eq=False)
@@ -311,9 +307,9 @@ def front_chart(found: CertifiedRecalibration) -> Chart | None:
     marked = [*maps, identity, *([] if constant is None else [constant])]
     everything = [*(point.fitted for point in maps), *(point.held_out for point in marked)]
     chosen = found.front[found.lines.index(found.chosen)]
-    weighted = " (weighted over radii)" if len(found.radii) > 1 else ""
+    weighted = ", their mean over radii by weight" if len(found.radii) > 1 else ""
     across = _near([clean for clean, _ in everything], "Brier score without a perturbation")
-    up = _near([worst for _, worst in everything], f"certified Brier score{weighted}")
+    up = _near([worst for _, worst in everything], "certified Brier score")
     fitted = f"{found.method} on the {counted(found.n_fit, 'sample')} of the fit"
     labelled = list(dict.fromkeys([chosen, identity, *marked[len(maps) + 1 :], maps[0], maps[-1], *maps]))
     short = {constant: "constant"}
@@ -330,7 +326,8 @@ def front_chart(found: CertifiedRecalibration) -> Chart | None:
     said = _front_in_words(identity, chosen)
     caption = (
         "Lower is better under attack, further left is better without one. Certified scores are over certified "
-        f"samples. {said} The dotted line is that step. The points count: the maps were not fitted to those samples."
+        f"samples{weighted}. {said} The dotted line is that step. The points count: the maps were not fitted to those "
+        "samples."
     )
     if found.method == "isotonic":
         caption += (
@@ -340,14 +337,14 @@ def front_chart(found: CertifiedRecalibration) -> Chart | None:
     heads = [Column("map")]
     for part in ("fit", "held out"):
         heads += [Column(f"{part}: clean", "estimate"), Column(f"{part}: certified", "bound", "upper")]
-    rows = [[_name(point), *point.fitted, *point.held_out] for point in (identity, *maps, *marked[len(maps) + 1 :])]
+    rows = [[point.name, *point.fitted, *point.held_out] for point in (identity, *maps, *marked[len(maps) + 1 :])]
     title = "Clean against certified Brier score"
     return Chart(title, said, [Panel(across, up, marks, 290)], caption, Table(heads, rows, "Brier scores of each map"))
 
 
 def _front_in_words(identity: FrontPoint, chosen: FrontPoint) -> str:
     clean, worst = Column("", "estimate").text, Column("", "bound", "upper").text
-    name = _name(chosen) if chosen.tradeoff is None else f"λ\u00a0=\u00a0{chosen.tradeoff:g}"
+    name = chosen.name if chosen.tradeoff is None else f"λ = {chosen.tradeoff:g}"
     return (
         f"On held-out samples {name} takes the certified Brier score from {worst(identity.held_out[1])} to "
         f"{worst(chosen.held_out[1])}, and the clean one from {clean(identity.held_out[0])} to "
@@ -401,7 +398,7 @@ def _state(found: CertifiedRecalibration, pair: tuple[JudgedAt, JudgedAt], axis:
         f"{after.summary.n:,} held-out samples are certified."
     )
     drawn: list[Chart] = []
-    for title, at in (("Worst case as it is", before), (f"Worst case after {_name(found.chosen)}", after)):
+    for title, at in (("Worst case as it is", before), (f"Worst case after {found.chosen.name}", after)):
         worst = at.summary["calibration_error"].worst
         if worst is None or worst.attain is None or worst.bins is None:
             continue
@@ -452,12 +449,10 @@ def _all_maps(found: CertifiedRecalibration) -> list[Block]:
     said = (
         f"Numbers about the population may fail with probability {delta} each, so choose the trade-off before looking."
     )
-    if len(found.radii) == 1:
-        caption = f"Held-out samples, clean and in the worst case {within(found.radii[0])}"
-        return [_maps_table(found, shown, [*without, *certified], caption, said, several=False)]
-    clean, worst = "Without a perturbation: estimates on held-out samples", "In the worst case, on held-out samples"
-    tables: list[Block] = [_maps_table(found, shown, without, clean, "", several=False)] if without else []
-    return [*tables, _maps_table(found, shown, certified, worst, said, several=True)]
+    where = f" {within(found.radii[0])}" if len(found.radii) == 1 else ""
+    clean, worst = "Without a perturbation: estimates on held-out samples", f"Worst case on held-out samples{where}"
+    tables: list[Block] = [_maps_table(found, shown, without, clean, 1)] if without else []
+    return [*tables, _maps_table(found, shown, certified, worst, len(found.radii), said)]
 
 
 def _maps_table(
@@ -465,18 +460,17 @@ def _maps_table(
     shown: Sequence[Judged],
     columns: Sequence[tuple[Column, _Text]],
     caption: str,
-    note: str,
-    *,
-    several: bool,
+    radii: int,
+    note: str = "",
 ) -> Table:
     """Maps as rows, the one that was asked for marked; with several radii, a group of rows for each."""
     rows: list[Sequence[Cell] | Heading] = []
-    for place in range(len(found.radii) if several else 1):
-        if several:
+    for place in range(radii):
+        if radii > 1:
             rows.append(Heading(f"Radius {found.radii[place]}, weight {found.radius_weight[place]:.3g}"))
         for line in shown:
             mark = " ◂" if line is found.chosen else ""
-            rows.append([f"{_name(line)}{mark}", *(text(line, line.at[place]) for _, text in columns)])
+            rows.append([f"{line.name}{mark}", *(text(line, line.at[place]) for _, text in columns)])
     rest = len(found.lines) - len(shown)
     more = f"{counted(rest, 'further map')} {'is' if rest == 1 else 'are'} in the JSON only." if rest else ""
     return Table(
@@ -488,7 +482,7 @@ def _population(found: CertifiedRecalibration) -> list[Block]:
     first, last = found.identity.at[-1].summary, found.chosen.at[-1].summary
     bounds = {
         "as it is": first.population or first.population_all,
-        f"after {_name(found.chosen)}": last.population or last.population_all,
+        f"after {found.chosen.name}": last.population or last.population_all,
     }
     after = list(bounds.values())[1]
     made: list[Block] = [
@@ -497,7 +491,10 @@ def _population(found: CertifiedRecalibration) -> list[Block]:
     gain = found.chosen.at[-1].gain
     if gain is not None:
         made.append(Claim.of(gain, f"The {gain.name}".rstrip(","), over=within(found.radii[-1]), settings=False))
-    return [*made, Figures(terms_charts(bounds)), Text(_SKILL, "note")]
+    terms = list(after.terms)
+    columns = [Column("population"), *(Column(name, "bound", "upper") for name in ("calibration error", *terms))]
+    rows = [[name, each, *(float(each.terms[term]) for term in terms)] for name, each in bounds.items()]
+    return [*made, Table(columns, rows, "Terms of the bounds"), Figures(terms_charts(bounds)), Text(_SKILL, "note")]
 
 
 def _computed(found: CertifiedRecalibration) -> list[Block]:
@@ -514,7 +511,7 @@ def _computed(found: CertifiedRecalibration) -> list[Block]:
         claims.append((CERTIFIED_NAMES["claimed_calibration_error"], last.claim, ()))
     if last.gain is not None:
         claims.append(("gain over one constant confidence", last.gain, (_GAIN,)))
-    where = f"Claims after {_name(found.chosen)}, {within(last.radius)}; all others are in the JSON."
+    where = f"Claims after {found.chosen.name}, {within(last.radius)}; all others are in the JSON."
     return [Text(_MAPPED), Text(where, "note"), *(_detail(*each) for each in claims)]
 
 

@@ -1,4 +1,4 @@
-"""What of two curves of shares of votes is beyond the chance of which samples were drawn.
+"""What of two curves of shares of votes is beyond sampling error.
 
 The same samples are in both runs, so the two shares of votes of a sample are a pair. At one p, count the pairs where
 only the first share reaches p, and those where only the second does. If P(share >= p) were no higher for the first,
@@ -69,7 +69,8 @@ class Chance:
     >>> found.verdict
     'open'
     >>> print(found.sentence)
-    by P(share of votes >= p), a is higher than b for p above 0.8 up to 0.99 beyond the chance of these 50 samples.
+    by P(share of votes >= p), a is higher than b for p above 0.8 up to 0.99 beyond the sampling error of these 50
+    samples.
     """
 
     first: str
@@ -101,8 +102,8 @@ class Chance:
 
     @property
     def sentence(self) -> str:
-        """What is beyond chance."""
-        beyond = f"beyond the chance of these {self.n:,} samples"
+        """What is beyond sampling error."""
+        beyond = f"beyond the sampling error of these {self.n:,} samples"
         if not self.stretches:
             nothing = f"nothing between {self.first} and {self.second} is {beyond}"
             return f"{self.measure}, {nothing}, neither at p = 0.5 nor at p = 0.9."
@@ -131,7 +132,7 @@ class Chance:
 def chance(
     first: str, second: str, values: Any, others: Any, *, level: float = 0.05, draws: int | None = None
 ) -> Chance:
-    """Where which of two curves P(share of votes >= p) is higher beyond the chance of the samples.
+    """Where which of two curves P(share of votes >= p) is higher beyond sampling error.
 
     Why it holds. Let p be fixed, b the number of samples whose first share alone reaches it, and c the same for the
     second. Given b + c, b is binomial with a probability that is at most 1/2 exactly if P(first >= p) <= P(second >=

@@ -106,17 +106,17 @@ class Dominance:
             return f"{self.first} and {self.second} have the same {what} on these samples"
         if self.verdict == NEITHER:
             return (
-                f"neither {self.first} nor {self.second} is better {always}: by {curve} on these samples, "
-                f"{self._spelled()}"
+                f"neither {self.first} nor {self.second} is better {always}: by {curve} on these samples, {self.where}"
             )
-        surely = f"surely {self._spelled()}" if self.stretches else "they are nowhere surely apart"
+        surely = f"surely {self.where}" if self.stretches else "they are nowhere surely apart"
         return (
             f"whether {self.first} or {self.second} is better {always} cannot be told from what the logs print: by "
             f"{curve} on these samples, {surely}"
         )
 
-    def _spelled(self) -> str:
-        """The stretches in words."""
+    @property
+    def where(self) -> str:
+        """Which curve is higher where, in words."""
         symbol = "p" if self.axis == "p_A" else "radii"
         text = " and ".join(
             f"{each.ahead} {'is higher ' if i == 0 else ''}for {symbol} from {each.start:.4g} to {each.stop:.4g}"

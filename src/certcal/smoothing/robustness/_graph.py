@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from certcal._checks import InputError
+from certcal._text import counted
 from certcal.claims import short_text
 from certcal.smoothing.robustness._chance import OPEN, Chance
 from certcal.smoothing.robustness._distribution import PaDistribution, steps
@@ -55,7 +56,7 @@ class DominanceGraph:
     averages
         Average certified radius of each, for what it hides; empty for the best over noise levels.
     chances
-        What of each pair's shares of votes, not of p_A itself, is beyond the chance of which samples were drawn, all
+        What of each pair's shares of votes, not of p_A itself, is beyond sampling error, all
         pairs together except with the sum of their levels; empty for the best over noise levels, which is not a matter
         of pairs of shares.
 
@@ -96,7 +97,7 @@ class DominanceGraph:
 
     @property
     def firm_edges(self) -> tuple[Edge, ...]:
-        """(better, worse) by P(share of votes >= p) at every p >= 1/2, beyond the chance of the samples."""
+        """(better, worse) by P(share of votes >= p) at every p >= 1/2, beyond sampling error."""
         kept = ((each.first, each.second, each.verdict) for each in self.chances)
         return tuple((a, b) if verdict == FIRST else (b, a) for a, b, verdict in kept if verdict in (FIRST, SECOND))
 
@@ -130,7 +131,7 @@ class DominanceGraph:
 
     @property
     def sentence(self) -> str:
-        """Who is better than whom, who is beaten by nobody, and what the average certified radius makes of it."""
+        """Who is better than whom, who is undominated, and what the average certified radius makes of it."""
         edges = self.reduced
         orders = [f"{a} is better than {b}" for a, b in edges]
         unclear = sum(pair.verdict == UNCLEAR for pair in self.pairs)
@@ -140,7 +141,7 @@ class DominanceGraph:
         implied = len(self.edges) - len(edges)
         text += f" ({implied} more {'pair follows' if implied == 1 else 'pairs follow'})" if implied else ""
         if edges:
-            text += f"; nobody is {surely}better than {_listed(list(self.undominated), 'or')}"
+            text += f"; {'not surely dominated' if unclear else 'undominated'}: {_listed(list(self.undominated))}"
         if unclear:
             text += f"; {unclear} {'pair' if unclear == 1 else 'pairs'} cannot be told from what the logs print"
         return f"{text}; an estimate, since shares of votes stand for p_A."
@@ -182,9 +183,10 @@ class DominanceGraph:
         told = "; ".join(parts) or "nothing, neither from p = 0.5 on nor around 0.9"
         many = "this pair" if len(self.chances) == 1 else f"all {len(self.chances)} pairs together"
         n = self.chances[0].n
-        drawn = f"{n:,} samples were drawn" if n > 1 else "sample was drawn"
         level = short_text(self.level * (1 - 1e-12), "upper")  # a sum of equal shares may be off by a rounding
-        beyond = f"beyond the chance of which {drawn} (wrong with probability at most {level} for {many})"
+        beyond = (
+            f"beyond the sampling error of {counted(n, 'sample')} (wrong with probability at most {level} for {many})"
+        )
         return f"{self.chances[0].measure} rather than p_A, and {beyond}: {told}."
 
     def to_dict(self) -> dict[str, Any]:
@@ -314,10 +316,10 @@ def _check_several(names: Sequence[str]) -> None:
             raise InputError(f"two methods are called {name!r}; give them different names")
 
 
-def _listed(texts: Sequence[str], last: str = "and") -> str:
+def _listed(texts: Sequence[str]) -> str:
     """Several texts as one, the first few spelled out."""
     shown = list(texts[:_SPELLED])
     more = len(texts) - len(shown)
     if more:
         return f"{', '.join(shown)} and {more} more"
-    return shown[0] if len(shown) == 1 else f"{', '.join(shown[:-1])} {last} {shown[-1]}"
+    return shown[0] if len(shown) == 1 else f"{', '.join(shown[:-1])} and {shown[-1]}"

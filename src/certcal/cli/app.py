@@ -1,0 +1,168 @@
+"""click commands that load when they run and show examples in their help."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from difflib import get_close_matches
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+import click
+
+if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
+
+Examples = Sequence[tuple[str, str]]
+DEBUG = "--debug"
+
+
+def nearest(word: str, words: Iterable[str], otherwise: str = "") -> str:
+    """The end of an error's sentence: the known word that was probably meant, or else something to say instead.
+
+    Examples
+    --------
+    >>> nearest("smoth_ece", ["ece", "smooth_ece"]), nearest("x", ["left", "right"], "give left or right")
+    ("; did you mean 'smooth_ece'?", '; give left or right')
+    """
+    near = get_close_matches(word, list(words), n=1)
+    return f"; did you mean {near[0]!r}?" if near else f"; {otherwise}" if otherwise else ""
+
+
+def _write_examples(formatter: click.HelpFormatter, examples: Examples) -> None:
+    """Commands to copy, each under what it does; commands are never re-wrapped."""
+    if examples:
+        formatter.write("\nExamples:\n")
+        for line, meaning in examples:
+            formatter.write(f"  # {meaning}\n  {line}\n")
+
+
+class SectionedOption(click.Option):
+    """An option that stands under a heading in the help.
+
+    Parameters
+    ----------
+    section
+        The heading.
+    """
+
+    def __init__(self, *args: Any, section: str = "Options", **options: Any) -> None:
+        super().__init__(*args, **options)
+        self.section = section
+
+
+def _takes_debug(command: click.Command) -> None:
+    """Let a command take the flag; what it does is done where the command is run."""
+    if not any(DEBUG in each.opts for each in command.params):
+        command.params.append(click.Option([DEBUG], is_flag=True, expose_value=False, hidden=True))
+
+
+class ExampleCommand(click.Command):
+    """A command whose help has its options under headings and ends with examples."""
+
+    def __init__(self, *args: Any, examples: Examples = (), **options: Any) -> None:
+        super().__init__(*args, **options)
+        self.examples = examples
+        _takes_debug(self)
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Parse, and say what the command takes when there is more."""
+        ctx.allow_extra_args = True
+        extra = super().parse_args(ctx, args)
+        if extra and not ctx.resilient_parsing:
+            takes = " ".join(self.collect_usage_pieces(ctx)[1:]) or "options only"
+            ctx.fail(f"unexpected argument {extra[0]!r}; {ctx.command_path} takes {takes}")
+        return extra
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run the command; an error of the library that names an argument names the option instead."""
+        from certcal._checks import InputError
+
+        try:
+            return super().invoke(ctx)
+        except InputError as error:
+            if error.argument is None:
+                raise
+            raise InputError(error.said(self._spelled(error.argument))) from error
+
+    def _spelled(self, argument: str) -> str:
+        """The option that sets an argument of a verb; the argument itself where there is none."""
+        for each in self.params:
+            if each.name == argument:
+                return max(each.opts, key=len) if isinstance(each, click.Option) else each.human_readable_name
+        return argument
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the options under their headings, all aligned."""
+        sections: dict[str, list[tuple[str, str]]] = {}
+        parameters = [parameter for parameter in self.get_params(ctx) if isinstance(parameter, click.Option)]
+        for parameter in sorted(parameters, key=lambda parameter: not isinstance(parameter, SectionedOption)):
+            record = parameter.get_help_record(ctx)
+            if record is not None:
+                text = f"{parameter.help or ''}{' Required.' if parameter.required else ''}"
+                sections.setdefault(getattr(parameter, "section", "Help"), []).append((record[0], text))
+        column = 2 + max(len(name) for rows in sections.values() for name, _ in rows)
+        for title, rows in sections.items():
+            with formatter.section(title):
+                formatter.write_dl([(f"{name:<{column - 2}}", text) for name, text in rows], col_max=column)
+
+    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the examples."""
+        _write_examples(formatter, self.examples)
+
+
+class LazyGroup(click.Group):
+    """A group that knows its commands' names and one-line helps, and imports a command when it is called.
+
+    Parameters
+    ----------
+    commands_from
+        For each command the module that holds it (under the command's own name) and its one-line help.
+    examples
+        Commands and what they do.
+    """
+
+    def __init__(
+        self, *args: Any, commands_from: Mapping[str, tuple[str, str]], examples: Examples = (), **options: Any
+    ) -> None:
+        super().__init__(*args, **options)
+        self.commands_from = commands_from
+        self.examples = examples
+        _takes_debug(self)
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Names in the order in which they are given."""
+        return list(self.commands_from)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """Import and return a command."""
+        if cmd_name not in self.commands_from:
+            return None
+        module, _ = self.commands_from[cmd_name]
+        return getattr(import_module(module), cmd_name)
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Find the command, or suggest the nearest."""
+        name = args[0]
+        if name not in self.commands_from and not name.startswith("-") and not ctx.resilient_parsing:
+            hint = nearest(name, self.commands_from, f"the commands are {', '.join(self.commands_from)}")
+            ctx.fail(f"there is no command {name!r}{hint}")
+        return super().resolve_command(ctx, args)
+
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+        """Commands for the tab key, without importing any of them, and the group's own options."""
+        from click.shell_completion import CompletionItem
+
+        known = self.commands_from.items()
+        found = [CompletionItem(name, help=text) for name, (_, text) in known if name.startswith(incomplete)]
+        return [*found, *click.Command.shell_complete(self, ctx, incomplete)]
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the one-line helps without importing anything."""
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, text) for name, (_, text) in self.commands_from.items()])
+
+    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the examples."""
+        _write_examples(formatter, self.examples)

@@ -1,0 +1,52 @@
+"""Where the work of a command runs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+import click
+
+from certcal._settings import Spec
+from certcal.cli.options import Choice, Decorated, checked, option, options
+
+if TYPE_CHECKING:
+    from certcal.engines import Engine
+
+MOST_WORKERS = 1024
+
+
+def engine_options(section: str) -> Callable[[Decorated], Decorated]:
+    """Options that :func:`chosen_engine` takes, under a heading of the help."""
+    workers = "Number of processes. Default: 1; with --engine ray all that fit."
+    engine = "Where to run: here, or ray for a Ray cluster. Default: here."
+    address = "Address of the Ray cluster, host:port or auto. Default: a new one on this machine."
+    gpus = "GPUs of each Ray worker, such as 1 or 0.5. Default: 0."
+    return options(
+        checked(section, "--workers", Spec(workers, "whole", least=1, most=MOST_WORKERS)),
+        option(section, "--engine", type=Choice(["here", "ray"]), default="here", metavar="E", help=engine),
+        option(section, "--address", metavar="A", help=address),
+        checked(section, "--gpus", Spec(gpus, "positive", zero=True, metavar="G")),
+    )
+
+
+def chosen_engine(engine: str, address: str | None, workers: int | None, gpus: float | None) -> Engine | None:
+    """The engine that was asked for; None for this process alone.
+
+    Examples
+    --------
+    >>> chosen_engine("here", None, 8, None).workers
+    8
+    >>> chosen_engine("here", "head:6379", None, None)
+    Traceback (most recent call last):
+        ...
+    click.exceptions.UsageError: --address is for --engine ray; add that, or leave it out
+    """
+    from certcal.engines import LocalProcesses, RayCluster
+
+    if engine == "ray":
+        return RayCluster(address, workers=workers, gpus=gpus or 0.0)
+    for name, value in (("--address", address), ("--gpus", gpus)):
+        if value is not None:
+            raise click.UsageError(f"{name} is for --engine ray; add that, or leave it out")
+    return None if workers is None or workers == 1 else LocalProcesses(workers)

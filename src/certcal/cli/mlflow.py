@@ -1,0 +1,83 @@
+"""``--mlflow``: what a command has found, in MLflow as well; where, MLflow's own environment says."""
+
+from __future__ import annotations
+
+import io
+import logging
+import re
+import sys
+from collections.abc import Iterable
+from contextlib import redirect_stdout
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import click
+
+from certcal._checks import InputError
+from certcal.cli.options import OUTPUT, option
+from certcal.cli.progress import Waiting, is_quiet, tell
+
+_ASKED = "certcal.mlflow"
+_SECRET = re.compile(r"//[^/@\s]*@")
+
+
+def _remember(ctx: click.Context, param: click.Parameter, value: bool) -> None:
+    """Refuse early what could not be done later, and remember what was asked."""
+    if value and find_spec("mlflow") is None:
+        raise InputError("--mlflow needs mlflow; run: pip install 'certcal[mlflow]'")
+    if value:
+        ctx.meta[_ASKED] = True
+
+
+mlflow_option = option(
+    OUTPUT,
+    "--mlflow",
+    is_flag=True,
+    expose_value=False,
+    callback=_remember,
+    help="Also log numbers, settings and files to MLflow, where MLFLOW_TRACKING_URI and its like say.",
+)
+
+
+def is_mlflow_asked() -> bool:
+    """Whether the command that is running has ``--mlflow``."""
+    ctx = click.get_current_context(silent=True)
+    return ctx is not None and _ASKED in ctx.meta
+
+
+def log_if_asked(results: Any, paths: Iterable[Path]) -> None:
+    """Log results and files to MLflow if the command that is running was told to; the last thing it does.
+
+    Parameters
+    ----------
+    results
+        What was found; printed and written already, so that nothing is lost when MLflow does not answer.
+    paths
+        Files that were written.
+    """
+    if not is_mlflow_asked():
+        return
+    prefix = "_".join(click.get_current_context().command_path.split()[1:]) + "/"
+    with Waiting() as waiting:
+        waiting.stage("logging to MLflow")
+        logged = _log(results, prefix, paths)
+    what = f"{len(logged.metrics)} numbers" if logged.metrics else "the table"
+    tell(f"logged {what} to MLflow: run {logged.run_id} of experiment {logged.experiment_id}")
+    if logged.left_out:
+        tell(f"infinite or undefined, and in results.json only: {', '.join(logged.left_out)}")
+
+
+def _log(results: Any, prefix: str, paths: Iterable[Path]) -> Any:
+    try:
+        # MLflow greets on standard output, which may be JSON, and tells about the tables of its database.
+        logging.getLogger("mlflow").setLevel(logging.ERROR if is_quiet() else logging.WARNING)
+        with redirect_stdout(io.StringIO() if is_quiet() else sys.stderr):
+            from certcal.interop.mlflow import log
+
+            return log(results, prefix=prefix, files=paths)
+    except (InputError, KeyboardInterrupt):
+        raise
+    except Exception as error:  # servers and stores fail in many ways, plugins in more
+        reason = _SECRET.sub("//", (str(error).strip() or type(error).__name__).splitlines()[0])
+        raise InputError(f"MLflow did not take the results, which are complete here ({reason})") from None

@@ -1,0 +1,206 @@
+"""Progress for people who wait: a bar on a terminal after two seconds, a rare plain line in a log."""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+import time
+from collections.abc import Callable
+from types import TracebackType
+from typing import TextIO
+
+import click
+
+from certcal._text import duration
+
+PATIENCE_SECONDS = 2.0
+# In a log a line for each tenth of the work, but none within the first of the last one, and some sign of life.
+APART_SECONDS, LIFE_SECONDS = 30.0, 600.0
+_TENTHS = 10
+# Terminals on which a bar could not be erased.
+_DUMB = ("dumb", "unknown")
+_QUIET = "certcal.quiet"
+
+
+def be_quiet(ctx: click.Context, param: click.Parameter, value: bool) -> None:
+    """Remember for the rest of the command that nobody wants to hear of progress."""
+    if value:
+        ctx.meta[_QUIET] = True
+
+
+def is_quiet() -> bool:
+    """Whether the command that is running was told to be.
+
+    Examples
+    --------
+    >>> is_quiet()
+    False
+    """
+    ctx = click.get_current_context(silent=True)
+    return ctx is not None and _QUIET in ctx.meta
+
+
+def tell(sentence: str) -> None:
+    """Say something on standard error that is good to know, unless told to be quiet."""
+    from certcal._text import printable
+
+    if not is_quiet():
+        click.echo(printable(sentence), err=True)  # names of files may hold anything
+
+
+class Waiting:
+    """Shows what is being done once it has taken a while.
+
+    On a terminal that is a bar, erased at the end. Where standard error is a file, a pipe or a terminal that cannot
+    erase, it is plain lines and few: work that is done within half a minute says nothing.
+
+    Parameters
+    ----------
+    stream
+        Where progress appears.
+    patience
+        Seconds before the bar does.
+    counted
+        What the steps are called, to show how many are done per second and how long the rest will take.
+    wordy
+        Whether there is much to say: then the bar is short, and the time that has passed is left out.
+    clock
+        Seconds.
+
+    Examples
+    --------
+    >>> with Waiting() as waiting:
+    ...     waiting.stage("reading", 100)
+    ...     waiting.advance(100)
+    """
+
+    def __init__(
+        self,
+        stream: TextIO | None = None,
+        patience: float = PATIENCE_SECONDS,
+        *,
+        counted: str | None = None,
+        wordy: bool = False,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._wordy = wordy
+        self._stream = sys.stderr if stream is None else stream
+        self._patience = patience
+        self._lock = threading.Lock()
+        self._done = False
+        self._counted = counted
+        self._clock = clock
+        self._begun, self._steps = clock(), 0
+        self._timer: threading.Timer | None = None
+        self._log: _Log | None = None
+
+    def __enter__(self) -> Waiting:
+        if is_quiet():
+            return self
+        if not self._stream.isatty() or os.environ.get("TERM", "").lower() in _DUMB:
+            self._log = _Log(self._stream, self._counted, self._clock)
+            return self
+        from rich.console import Console
+        from rich.progress import (
+            BarColumn,
+            Progress,
+            SpinnerColumn,
+            TextColumn,
+            TimeElapsedColumn,
+            TimeRemainingColumn,
+        )
+
+        rate = [TextColumn("{task.fields[rate]}", markup=False), TimeRemainingColumn(compact=True)]
+        self._bar = Progress(
+            SpinnerColumn(),
+            TextColumn("{task.description}", markup=False),
+            BarColumn(8 if self._wordy else 40),
+            *([] if self._wordy else [TimeElapsedColumn()]),
+            *(rate if self._counted else []),
+            console=Console(file=self._stream),
+            transient=True,
+            speed_estimate_period=300,  # steps may come in large pieces, seconds apart
+        )
+        self._task = self._bar.add_task("working", total=None, rate="")
+        self._timer = threading.Timer(self._patience, self._show)
+        self._timer.daemon = True
+        self._timer.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._timer is None:
+            return
+        self._timer.cancel()
+        with self._lock:
+            self._done = True
+            self._bar.stop()
+
+    def _show(self) -> None:
+        with self._lock:
+            if not self._done:
+                self._bar.start()
+
+    def stage(self, text: str, total: int | None = None, done: int = 0) -> None:
+        """Begin a part of the work, of ``total`` steps when that is known, some of which are done."""
+        if self._log is not None:
+            self._log.stage(text, total, done)
+        if self._timer is not None:
+            self._begun, self._steps = self._clock(), 0
+            self._bar.reset(self._task, description=text, total=total, completed=done, rate="")
+
+    def say(self, text: str) -> None:
+        """Say of the current part what it is doing now, without beginning it anew."""
+        if self._log is not None:
+            self._log.text = text
+        if self._timer is not None:
+            self._bar.update(self._task, description=text)
+
+    def advance(self, steps: int) -> None:
+        """Count steps of the current part."""
+        if self._log is not None:
+            self._log.advance(steps)
+        if self._timer is not None:
+            self._steps += steps
+            speed = self._steps / max(self._clock() - self._begun, 1e-9)
+            self._bar.update(self._task, advance=steps, rate=f"{speed:,.0f} {self._counted}/s, left")
+
+
+class _Log:
+    """Plain lines about the parts of the work whose size is known."""
+
+    def __init__(self, stream: TextIO, counted: str | None, clock: Callable[[], float]) -> None:
+        self._stream, self._clock = stream, clock
+        self._what = f" {counted}" if counted else ""
+        self._last = self._begun = clock()
+        self.text = "working"
+        self._total: int | None = None
+        self._finished: int = 0
+        self._steps: int = 0
+        self._tenth: int = 0
+
+    def stage(self, text: str, total: int | None, done: int) -> None:
+        self.text, self._total, self._finished, self._steps = text, total, done, 0
+        self._begun = self._clock()
+        self._tenth = _TENTHS * done // total if total else 0
+
+    def advance(self, steps: int) -> None:
+        self._finished += steps
+        self._steps += steps
+        if not self._total or self._finished >= self._total:
+            return
+        now = self._clock()
+        tenth = _TENTHS * self._finished // self._total
+        passed = now - self._last
+        if passed < APART_SECONDS or (tenth == self._tenth and passed < LIFE_SECONDS):
+            return
+        self._last, self._tenth = now, tenth
+        left = (self._total - self._finished) * (now - self._begun) / max(self._steps, 1)
+        line = f"{self.text}: {self._finished:,} of {self._total:,}{self._what}, about {duration(left)} left"
+        try:
+            self._stream.write(f"{line}\n")
+            self._stream.flush()
+        except (OSError, ValueError):  # the log is full or gone; the work goes on
+            self._total = None

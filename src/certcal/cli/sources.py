@@ -1,0 +1,80 @@
+"""What a command is given to read: there at all, and of the kind that its options are for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from certcal._checks import InputError
+from certcal.data import existing as existing
+
+if TYPE_CHECKING:
+    from certcal.data import Inputs
+
+NAMED = ("digits", "fashion-mnist")
+
+
+def refuse_run(source: str) -> None:
+    """A folder where a table is asked for.
+
+    Examples
+    --------
+    >>> refuse_run(".")
+    Traceback (most recent call last):
+        ...
+    certcal._checks.InputError: .: this is a folder; give one file, or a run to certcal certify or certcal report
+    """
+    if Path(source).is_dir():
+        raise InputError(f"{source}: this is a folder; give one file, or a run to certcal certify or certcal report")
+
+
+def plain_names(names: Iterable[str]) -> set[str]:
+    """Names of columns without what tells spellings apart.
+
+    Examples
+    --------
+    >>> sorted(plain_names(["Lower Bound", "upper-bound "]))
+    ['lower_bound', 'upper_bound']
+    """
+    return {name.strip().lower().replace("-", "_").replace(" ", "_") for name in names}
+
+
+def model_inputs(data: str, part: Any = None) -> Inputs:
+    """Inputs by name, from a file or from a folder: of data in two parts the one to test on, unless told otherwise."""
+    from certcal.data import open_inputs
+
+    return open_inputs(data, part=part).inputs
+
+
+def existing_files(*names: str) -> list[str]:
+    """Those of the names that are files or folders.
+
+    Examples
+    --------
+    >>> existing_files(".", "package.module:name")
+    ['.']
+    """
+    return [name for name in names if name not in NAMED and Path(name).exists()]
+
+
+def refuse_inside(option: str, output: str | Path, sources: Iterable[str | Path]) -> None:
+    """Refuse to write into a folder that is read: a run is no class of pictures.
+
+    Examples
+    --------
+    >>> refuse_inside("-o", "/usr/run", ["/usr"])
+    Traceback (most recent call last):
+        ...
+    certcal._checks.InputError: -o /usr/run: this is inside /usr, which is read; choose another folder
+    """
+    for source in map(Path, sources):
+        if source.is_dir() and Path(output).resolve().is_relative_to(source.resolve()):
+            raise InputError(f"{option} {output}: this is inside {source}, which is read; choose another folder")
+
+
+def needing_torch(what: str) -> None:
+    """Say how to get torch where it is missing, before anything is read."""
+    if find_spec("torch") is None:
+        raise InputError(f"{what} need torch; run: pip install 'certcal[torch]'")

@@ -1,0 +1,63 @@
+"""Sequential decisions about a radius: the words and the layout of Decisions."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from certcal.claims import short_text
+from certcal.report.document import Cell, Claim, Column, Facts, Report, Section, Table, Text
+
+if TYPE_CHECKING:
+    from certcal.smoothing import Decisions
+
+_ROWS = (("above", "R > {low}"), ("below", "R < {high}"), ("undecided", "UNDECIDED"))
+
+
+def view(found: Decisions) -> Report:
+    """The report of decisions."""
+    s = found.setting
+    radius, level = short_text(s.radius, "lower"), short_text(s.alpha, "upper")
+    right, n = int(np.count_nonzero(found.certified & found.correct)), len(found)
+    sentence = f"{right:,} of {n:,} samples are classified correctly under every perturbation of norm up to {radius}."
+    claim = Claim(
+        "Certificate",
+        sentence,
+        f"{right:,} of {n:,}",
+        f"Each of them fails with probability at most {level} over the noise.",
+        found.assumptions,
+    )
+    used, most = int(found.draws.sum()), s.budget * n
+    saved = f"{used:,} noise samples, {most / used:.1f} times fewer than {s.budget:,} for each input."
+    facts = [("model", s.model), ("sigma", f"{s.sigma:g}"), ("noise", s.noise), ("alpha", level)]
+    facts += [("alpha below", short_text(s.alpha_below, "upper")), ("budget", f"{s.budget:,}"), ("n0", f"{s.n0:,}")]
+    facts += [("looks at multiples of", f"{s.block:,}"), ("seed", str(s.seed))]
+    return Report(
+        f"Is the certified radius above {radius}?",
+        [claim],
+        [Section("Verdicts", [_verdicts(found), Text(saved, "note")], brief=True)],
+        [Section("Settings", [Facts(facts)])],
+        found.source,
+        f"{n:,} samples; sigma {s.sigma:g}, alpha {level}",
+        [f"Undecided samples count as not certified: they used up the budget of {s.budget} noise samples."],
+    )
+
+
+def _verdicts(found: Decisions) -> Table:
+    columns = (
+        Column("verdict"),
+        Column("samples", "count"),
+        Column("correct", "count"),
+        Column("median noise samples", "count"),
+        Column("noise samples", "count"),
+    )
+    texts = {side: short_text(found.setting.radius, end) for side, end in (("low", "lower"), ("high", "upper"))}
+    rows: list[list[Cell]] = []
+    for verdict, text in _ROWS:
+        chosen = found.verdict == verdict
+        draws = found.draws[chosen]
+        median = int(np.median(draws)) if draws.size else None
+        right = int(np.count_nonzero(found.correct & chosen))
+        rows.append([text.format(**texts), draws.size, right, median, int(draws.sum())])
+    return Table(columns, rows)

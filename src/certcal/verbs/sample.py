@@ -1,0 +1,312 @@
+"""Sample noise around every input of a model, once, into a folder; or only until one question is answered."""
+
+from __future__ import annotations
+
+import os
+import shlex
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from certcal._progress import SILENT, Progress
+from certcal._settings import Settings, setting, takes
+from certcal.data import open_inputs
+from certcal.result import Result
+
+if TYPE_CHECKING:
+    from certcal.data import OpenedInputs
+    from certcal.engines import Engine
+    from certcal.models import Model
+    from certcal.smoothing import Decisions, Overview, Run, State
+
+_MOST = 2**31 - 1
+
+
+@dataclass(frozen=True)
+class SampleSettings(Settings):
+    """How noise is sampled.
+
+    Examples
+    --------
+    >>> SampleSettings(n=1000).n, SampleSettings().n0
+    (1000, 100)
+    """
+
+    n: int = setting(100_000, "Noise samples for estimation (n).", "whole", least=1, most=_MOST, flag="-n")
+    n0: int = setting(100, "Noise samples for class selection (n0).", "whole", least=1, most=_MOST)
+    seed: int = setting(0, "Random seed of the noise.", "whole", least=0, most=2**64 - 1)
+    noise: str = setting(
+        "gaussian",
+        "Kind of noise; exact is discretised for inputs on k/255, without rounding error.",
+        "word",
+        choices=("gaussian", "exact"),
+    )
+    batch: int = setting(500, "Inputs per call of the model.", "whole", least=1, most=1 << 24)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class RunSummary(Result):
+    """A run on disk at a glance: what was sampled, with what, and how complete it is.
+
+    Attributes
+    ----------
+    run
+        The run.
+    state
+        Which of its shards are there.
+    overview
+        What the votes say; None while any are missing.
+    """
+
+    view: ClassVar[str] = "certcal.report.views.run"
+
+    run: Run
+    state: State
+    overview: Overview | None
+
+    def __repr__(self) -> str:
+        return f"<RunSummary of {self.run.path}: {self.state.finished:,} of {self.state.total:,} noise samples>"
+
+    @property
+    def seeds(self) -> Mapping[str, int]:
+        """Of the noise."""
+        return {"noise": self.run.manifest.seed}
+
+    @property
+    def sources(self) -> Sequence[str]:
+        """The folder."""
+        return (str(self.run.path),)
+
+    @property
+    def resume(self) -> str | None:
+        """The command that draws what is missing; None where nothing is, or where model and data have no names.
+
+        Every part is quoted for the shell: what a manifest says is never more than an argument.
+        """
+        m = self.run.manifest
+        if self.state.complete or m.model.source is None or m.data.source is None:
+            return None
+        weights = [] if m.model.weights is None else [f"--weights={m.model.weights}"]
+        words = ["certcal", "sample", f"--model={m.model.source}", *weights]
+        words += ["--outputs", m.model.outputs, f"--data={m.data.source}"]
+        words += ["--sigma", repr(m.sigma), "-n", str(m.n), "--n0", str(m.n0), "--seed", str(m.seed)]
+        words += ["--limit", str(m.samples)] + (["--exact-noise"] if m.noise == "exact" else [])
+        return shlex.join([*words, "-o", str(self.run.path)])
+
+    def claims(self) -> Sequence[Any]:
+        """None: a run claims nothing until it is certified."""
+        return ()
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values for JSON."""
+        return {
+            "path": str(self.run.path),
+            "complete": self.state.complete,
+            "finished_draws": self.state.finished,
+            "total_draws": self.state.total,
+            "missing_shards": [unit.name for unit in self.state.missing],
+            "damaged_shards": [{"shard": unit.name, "reason": reason} for unit, reason in self.state.damaged],
+            "set_aside": self.run.set_aside(),
+            "overview": None if self.overview is None else self.overview.to_dict(),
+            "resume": self.resume,
+            "manifest": self.run.manifest.to_dict(),
+        }
+
+    def columns(self) -> Mapping[str, Sequence[Any]]:
+        """One line with the size of the run and what its votes say."""
+        m = self.run.manifest
+        known = {} if self.overview is None else self.overview.to_dict()
+        facts = {"path": str(self.run.path), "sigma": m.sigma, "n": m.n, "n0": m.n0, "seed": m.seed}
+        facts |= {"samples": m.samples, "complete": self.state.complete, **known}
+        return {name: [value] for name, value in facts.items()}
+
+
+def summarize(run: Run | str | os.PathLike[str], *, progress: Progress = SILENT) -> RunSummary:
+    """Read and check every shard of a run.
+
+    Parameters
+    ----------
+    run
+        The run, or its folder.
+    progress
+        Where to report how far the work is.
+
+    Examples
+    --------
+    >>> import tempfile, certcal
+    >>> model = certcal.models.wrap(lambda batch: [[x, -x] for x in batch[:, 0]], outputs="logits")
+    >>> folder = tempfile.TemporaryDirectory()
+    >>> run = certcal.sample(model, ([[0.5], [-1.0]], [0, 1]), sigma=0.5, n=100, out=folder.name + "/run")
+    >>> certcal.summarize(run).overview.correct
+    1.0
+    >>> folder.cleanup()
+    """
+    from certcal.data import existing
+    from certcal.smoothing import Run, open_run, overview
+
+    opened = run if isinstance(run, Run) else open_run(existing(run, "run"))
+    progress.stage("checking")
+    state = opened.state()
+    return RunSummary(opened, state, overview(opened.counts()) if state.complete else None)
+
+
+@takes(SampleSettings)
+def sample(
+    model: object,
+    data: Any,
+    *,
+    sigma: float,
+    out: str | os.PathLike[str],
+    outputs: str | None = None,
+    weights: str | os.PathLike[str] | None = None,
+    part: str | None = None,
+    limit: int | None = None,
+    workers: int = 1,
+    engine: Engine | None = None,
+    progress: Progress = SILENT,
+    settings: SampleSettings,
+) -> Run:
+    """Sample noise around every input and count what the model says, into a folder that any certificate is made from.
+
+    This is the expensive part and is done once. Called again with the same arguments, it draws what is missing; with a
+    larger ``n`` or more samples it adds to the run; another model, other data or other noise is refused. Keywords
+    beside those below are the fields of :class:`SampleSettings`: n, n0, seed, noise, batch. See
+    :func:`certcal.smoothing.sample` for what does and does not change the result.
+
+    Parameters
+    ----------
+    model
+        A certcal model, a function or torch module, a file (.onnx .safetensors) or "module:name".
+    data
+        :class:`~certcal.data.Inputs`, a pair of inputs and labels, a file, a folder, "digits" or "fashion-mnist".
+    sigma
+        Standard deviation of the noise.
+    out
+        The folder of the run, new or begun before.
+    outputs, weights
+        As for :func:`certcal.models.load`.
+    part, limit
+        "train" or "test" of data in two parts, and how many samples, from the first.
+    workers, engine
+        Processes on this machine, or where the work runs instead; see :mod:`certcal.engines`.
+    progress
+        Where to report how far the work is.
+    settings
+        All settings at once.
+
+    Examples
+    --------
+    >>> import tempfile, certcal
+    >>> folder = tempfile.TemporaryDirectory()
+    >>> model = certcal.models.wrap(lambda batch: [[x, -x] for x in batch[:, 0]], outputs="logits")
+    >>> run = certcal.sample(model, ([[0.5], [-1.0]], [0, 1]), sigma=0.5, n=100, out=folder.name + "/run")
+    >>> run.counts().predicted.tolist()
+    [0, 1]
+    >>> folder.cleanup()
+    """
+    from certcal.smoothing import sample as draw
+
+    network, opened = _opened(model, data, outputs, weights, part, limit, progress)
+    progress.stage("trying the model")
+    return draw(
+        network,
+        opened.inputs.inputs,
+        opened.inputs.labels,
+        sigma=sigma,
+        n=settings.n,
+        n0=settings.n0,
+        seed=settings.seed,
+        noise=settings.noise,
+        batch=settings.batch,
+        out=out,
+        workers=workers,
+        engine=engine,
+        progress=_told(progress, "drawing"),
+        data_source=opened.name if isinstance(data, str | os.PathLike) else None,
+    )
+
+
+@takes(SampleSettings)
+def decide(
+    model: object,
+    data: Any,
+    *,
+    sigma: float,
+    radius: float,
+    alpha: float = 0.001,
+    outputs: str | None = None,
+    weights: str | os.PathLike[str] | None = None,
+    part: str | None = None,
+    limit: int | None = None,
+    progress: Progress = SILENT,
+    settings: SampleSettings,
+) -> Decisions:
+    """Sample each input only until it is clear whether its certified radius is above ``radius``, at most n times.
+
+    Keywords beside those below are the fields of :class:`SampleSettings`. The claim is that of
+    :func:`certcal.smoothing.decide`.
+
+    Parameters
+    ----------
+    model, data, sigma, outputs, weights, part, limit, progress
+        As for :func:`certcal.sample`.
+    radius
+        The radius in question.
+    alpha
+        Probability that a verdict on a sample is wrong.
+    settings
+        All settings at once.
+
+    Examples
+    --------
+    >>> import certcal
+    >>> model = certcal.models.wrap(lambda batch: [[x, -x] for x in batch[:, 0]], outputs="logits")
+    >>> certcal.decide(model, ([[1.0], [0.1]], [0, 0]), sigma=0.5, radius=0.5).verdict.tolist()
+    ['above', 'below']
+    """
+    from certcal.smoothing import decide as draw
+
+    network, opened = _opened(model, data, outputs, weights, part, limit, progress)
+    progress.stage("deciding", len(opened.inputs))
+    found = draw(
+        network,
+        opened.inputs.inputs,
+        opened.inputs.labels,
+        sigma=sigma,
+        radius=radius,
+        budget=settings.n,
+        alpha=alpha,
+        n0=settings.n0,
+        seed=settings.seed,
+        noise=settings.noise,
+        batch=settings.batch,
+        progress=_told(progress),
+    )
+    return replace(found, source=opened.name)
+
+
+def _opened(
+    model: object, data: Any, outputs: Any, weights: Any, part: Any, limit: int | None, progress: Progress
+) -> tuple[Model, OpenedInputs]:
+    """The model, and the inputs and labels."""
+    from certcal.models import load, wrap
+
+    progress.stage("reading")
+    opened = open_inputs(data, part=part, limit=limit)
+    progress.stage("loading the model")
+    named = isinstance(model, str | os.PathLike)
+    return load(os.fspath(model), outputs, weights=weights) if named else wrap(model, outputs), opened  # pyright: ignore
+
+
+def _told(progress: Progress, stage: str | None = None) -> Callable[[int, int], None]:
+    """Numbers of what is finished as steps; with a stage the first of them begins it."""
+    before: list[int] = [] if stage else [0]
+
+    def tell(finished: int, total: int) -> None:
+        if before:
+            progress.advance(finished - before[-1])
+        elif stage:
+            progress.stage(stage, total, finished)
+        before[:] = [finished]
+
+    return tell

@@ -1,0 +1,366 @@
+"""Views of comparisons: every number in a block is one that was found, every chart draws the results' own curves."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+import certcal
+from certcal.report.charts import Band, Chart, Line
+from certcal.report.document import Heading, Report, Strong, Table
+from certcal.report.p_a import PaLine, p_a_chart
+from certcal.report.views import families as views
+from certcal.smoothing.robustness import WARNING, Comparison, PaDistribution, VoteRecord
+from tests.report.compared_families import HOSTILE, SIGMAS, record, results_of, seven, with_confidences
+
+
+def votes(name: str, seed: int, *, sigma: float = 0.5, samples: int = 60, draws: int = 1000) -> VoteRecord:
+    rng = np.random.default_rng(seed)
+    drawn = rng.binomial(draws, rng.beta(6, 1 + seed % 3, samples))
+    right = rng.random(samples) < 0.85
+    return VoteRecord.of(drawn, draws, right, sigma=sigma, label=np.arange(samples) % 10, name=name)
+
+
+@pytest.fixture(scope="module")
+def three() -> Comparison:
+    return certcal.compare(votes("A", 1), votes("B", 2), votes("C", 3, sigma=1.0, draws=2000))
+
+
+def blocks_of(report: Report, title: str) -> list[Any]:
+    (section,) = [each for each in (*report.sections, *report.appendix) if each.title == title]
+    found: list[Any] = []
+    for block in section.blocks:
+        found += [block, *getattr(block, "blocks", ())]
+    return found
+
+
+def table_of(report: Report, title: str, place: int = 0) -> tuple[list[str], list[list[str]]]:
+    """Heads and rows of a section's table, without the rows that are headings."""
+    table: Table = [each for each in blocks_of(report, title) if isinstance(each, Table)][place]
+    rows = [row for row in table.texts() if not isinstance(row, Heading)]
+    return [column.head for column in table.columns], rows
+
+
+def lines_of(chart: Chart) -> list[Line]:
+    return [mark for mark in chart.panels[0].marks if isinstance(mark, Line)]  # type: ignore[union-attr]
+
+
+def words_of(report: Report) -> str:
+    return " ".join(report.to_text(width=200, full=True).split())
+
+
+# --- runs and logs ---------------------------------------------------------------------------------------------------
+
+
+def test_the_tables_of_runs_hold_what_was_found(three: Comparison) -> None:
+    report = three.report()
+    heads, rows = table_of(report, "Certified accuracy")
+    assert heads == ["radius", "A", "B", "C", "best", "of"]
+    assert [float(row[0]) for row in rows] == list(three.best.at)
+    assert [row[1:4] for row in rows] == [
+        list(each) for each in zip(*(run.curve.texts for run in three.runs), strict=True)
+    ]
+    assert [row[4] for row in rows] == list(three.best.texts)
+    assert [row[5] for row in rows] == ["all" if len(each) == 3 else ", ".join(each) for each in three.best.names]
+    cells = {row[0]: row[1:] for row in table_of(report, "Distribution of p_A")[1]}
+    averages = table_of(report, "Average certified radius")[1]
+    for place, run in enumerate(three.runs):
+        assert cells["share with p_A ≥ 0.9"][place] == f"{run.distribution.survival(0.9)[0]:.4f}"
+        assert cells["50% quantile"][place] == f"{run.distribution.quantile(0.5):.4f}"
+        assert averages[place][:2] == [run.name, f"{run.average.value:.4f}"]
+
+
+def test_every_verdict_note_and_warning_is_said_and_the_headline_is_an_estimate(three: Comparison) -> None:
+    report = three.report()
+    shown = words_of(report)
+    assert len(three.dominance) == 3
+    for sentence in (*(pair.sentence for pair in three.dominance), *three.notes, WARNING):
+        assert sentence[1:] in shown
+    assert (report.headline[0].kind, len(report.headline)) == ("Estimate", 3)
+
+
+def test_the_charts_of_runs_draw_their_curves(three: Comparison) -> None:
+    accuracy, p_a = three.report().charts()
+    for line, run in zip(lines_of(accuracy), three.runs, strict=True):
+        assert (list(line.x), list(line.y)) == (list(run.curve.at), list(run.curve.values))
+    for line, run in zip(lines_of(p_a), three.runs, strict=True):
+        np.testing.assert_array_equal(line.y, run.distribution.survival(np.array(line.x))[0])
+    assert len(three.plot().axes) >= 2
+
+
+def test_one_run_has_no_verdict_and_no_best_and_nothing_certified_is_drawn() -> None:
+    alone = certcal.compare(votes("A", 1), radii=[0.2, 2 / 3])
+    report = alone.report()
+    assert report.headline[0].kind == "Certificate"
+    assert "Dominance across all settings" not in [section.title for section in report.sections]
+    assert table_of(report, "Certified accuracy")[0] == ["radius", "A"]
+    assert "at radius 0.666666." in report.charts()[0].description
+    assert (
+        "nan" not in certcal.compare(votes("A", 1), radii=[50.0]).report().to_html().lower().split("<svg", 1)[1][:4000]
+    )
+
+
+def test_many_runs_are_drawn_in_groups_and_all_are_in_the_table() -> None:
+    many = certcal.compare(*(votes(f"R{i}", i, samples=12, draws=100) for i in range(27)), radii=[0.0, 0.2])
+    report = many.report()
+    assert [len(lines_of(chart)) for chart in report.charts()] == [8] * 6
+    notes = [getattr(block, "note", "") for block in blocks_of(report, "Certified accuracy")]
+    assert "3 further runs are in the tables only." in notes
+    assert len(table_of(report, "Certified accuracy")[0]) == 1 + 27 + 2
+    assert len(report.to_html()) < 6_000_000
+
+
+def test_a_page_without_room_leaves_the_steps_out_and_says_so(three: Comparison) -> None:
+    for result in (three, with_confidences()):
+        said, less = result.report().smaller[0]()
+        assert "steps" in said
+        kept = less["runs"][0] if "runs" in less else less["families"][0]["runs"][0]
+        assert "quantiles" in kept["distribution"]
+        assert "lower" not in kept["distribution"]
+
+
+def test_hostile_names_are_shown_and_not_run() -> None:
+    name = "<script>alert(1)</script>\u202e"
+    page = certcal.compare(votes(name, 1), votes("B", 2)).report().to_html()
+    assert name not in page
+    assert "&lt;script&gt;alert(1)" in page
+    assert "\u202e" not in page
+
+
+# --- families --------------------------------------------------------------------------------------------------------
+
+
+def test_the_numbers_in_the_page_are_those_that_json_prints() -> None:
+    page = seven().report().to_html()
+    text = page.partition('type="application/json"')[2].partition(">")[2].partition("</script>")[0]
+    document, printed = json.loads(text), json.loads(seven().to_json())
+    document.pop("provenance")
+    printed.pop("certcal")
+    assert document == printed
+
+
+def test_the_tables_of_families_hold_what_was_found() -> None:
+    found, report = seven(), seven().report()
+    runs = [(name, run) for sigma in SIGMAS for name, run in found.at_sigma(sigma)]
+    assert table_of(report, "Certified accuracy")[1] == [[name, *run.curve.texts] for name, run in runs]
+    heads, rows = table_of(report, "Distribution of p_A")
+    for row, (name, run) in zip(rows, runs, strict=True):
+        assert row == [name, *(f"{run.distribution.survival(float(p))[0]:.4f}" for p in heads[1:])]
+    _, rows = table_of(report, "Runs")
+    assert [(row[0], float(row[1]), row[-1]) for row in rows] == [
+        (name, run.sigma, f"runs/{run.name}") for name, _, run in found.runs
+    ]
+    for place, row in enumerate(table_of(report, "Best over sigma")[1]):
+        for cell, family in zip(row[1:], found.families, strict=False):
+            reached = family.best.names[place]
+            assert cell.startswith(family.best.texts[place])
+            assert cell.endswith("(any σ)") == (len(reached) == 3)
+        assert row[-1].startswith(found.best.texts[place])
+
+
+def test_the_average_radius_is_ranked_beside_what_it_hides() -> None:
+    found, rows = seven(), table_of(seven().report(), "Average certified radius")[1]
+    for place, (sigma, graph) in enumerate(zip(SIGMAS, found.graphs, strict=False)):
+        own = rows[7 * place : 7 * place + 7]
+        runs = dict(found.at_sigma(sigma))
+        assert [float(row[1]) for row in own] == sorted((float(row[1]) for row in own), reverse=True)
+        for name, average, *_, at_half, _, _, beaten in own:
+            assert average == f"{runs[name].average.value:.4f}"
+            assert at_half == f"{runs[name].distribution.survival(0.5)[0]:.4f}"
+            assert beaten == (", ".join(worse for one, worse in graph.edges if one == name) or "–")
+
+
+def test_a_graph_has_its_arrows_its_matrix_and_its_verdicts_in_words() -> None:
+    found, report = seven(), seven().report()
+    for graph, chart in zip(found.graphs, views.dominance_charts(found), strict=True):
+        (drawn,) = chart.panels
+        assert [edge[:2] for edge in drawn.edges] == list(graph.reduced)  # type: ignore[union-attr]
+        assert drawn.top == frozenset(graph.undominated)  # type: ignore[union-attr]
+    graph, edges = found.graphs[0], set(found.graphs[0].edges)
+    for name, (_, *row) in zip(graph.names, table_of(report, "Dominance across all settings")[1], strict=True):
+        for other, words in zip(graph.names, row, strict=True):
+            expected = "–" if name == other else "crosses"
+            assert words == ("better" if (name, other) in edges else "worse" if (other, name) in edges else expected)
+    shown = words_of(report)
+    for graph in found.graphs:
+        told = (graph.sentence, graph.contradiction, graph.beyond_chance, *(each.sentence for each in graph.chances))
+        told += tuple(pair.sentence for pair in graph.pairs)
+        assert [each for each in told if each and each[1:] not in shown] == []
+
+
+def test_what_is_beyond_sampling_error_stands_out() -> None:
+    strong = {name: [VoteRecord.of([k] * 200, 100, [1] * 200, sigma=1.0)] for name, k in (("a", 100), ("b", 40))}
+    found = results_of(strong, at=[0.0])
+    assert found.graphs[0].firm_edges == (("a", "b"),)
+    table = next(each for each in blocks_of(found.report(), "Dominance across all settings") if isinstance(each, Table))
+    assert table.rows[0][2] == Strong("better")  # type: ignore[index]
+    assert found.report().headline[0].sentence == "At sigma 1, a dominates b."
+
+
+def test_every_budget_has_a_value_for_every_family_as_far_as_anything_is_certified() -> None:
+    found = seven()
+    for place, sigma in enumerate(SIGMAS):
+        _, rows = table_of(found.report(), "Other sampling budgets", place)
+        expected = [each for table in found.settings if table.sigma == sigma for each in table.rows]
+        for row, (name, values) in zip(rows, expected, strict=True):
+            shown = [float(cell.lstrip("~")) for cell in row[1:]]
+            assert (row[0], shown) == (name, [round(float(value), 4) for value in values.lower[: len(shown)]])
+            assert not values.upper[len(shown) :].any()
+    notes = {each.note for each in found.settings if each.note}
+    assert notes
+    assert all(each in words_of(found.report()) for each in notes)
+
+
+def test_certified_calibration_is_as_printed_and_missing_where_nothing_is_certified() -> None:
+    found = with_confidences()
+    _, rows = table_of(found.report(), "Certified calibration")
+    by_sigma = [[each for each in found.calibration if each.sigma == sigma] for sigma in SIGMAS[:2]]
+    expected = [(each.family, each.summaries[i]) for own in by_sigma for i in range(3) for each in own]
+    for row, (name, summary) in zip(rows, expected, strict=True):
+        error = summary["calibration_error"]
+        worst = "–" if error.worst is None else error.worst.text
+        assert row[:4] == [name, f"{summary.n_certified} of {summary.n}", worst, error.worst_all.text]
+        assert row[5] == ("–" if math.isnan(summary.skill.value) else summary.skill.text)
+    assert [row[2] for row in rows[-2:]] == ["–", "–"]
+    assert [len(group) for group in views.calibration_charts(found)] == [2] * 4
+    titles = [section.title for section in seven().report().sections]
+    assert "Certified calibration" not in titles
+
+
+def test_lines_keep_their_look_from_chart_to_chart() -> None:
+    first, second, best = views.accuracy_charts(with_confidences())
+    assert [[(line.look, line.label) for line in lines_of(each)] for each in (first, second)] == [
+        [(0, "gaussian"), (1, "smoothadv"), (2, HOSTILE)],
+        [(0, "gaussian"), (1, "smoothadv")],
+    ]
+    assert len(lines_of(best)) == 3
+
+
+def test_one_family_alone_says_what_is_certified_instead_of_a_verdict() -> None:
+    report = results_of({"a": [record(0, 0.25), record(0, 0.5)]}, at=[0.0, 0.25, 0.5]).report()
+    (claim,) = report.headline
+    assert claim.kind == "Certificate"  # type: ignore[union-attr]
+    assert "a 0.25: " in claim.sentence  # type: ignore[union-attr]
+    assert "norm up to 0.25" in claim.sentence  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize("width", [60, 80, 120])
+def test_seven_families_fit_the_terminal(width: int) -> None:
+    text = seven().report().to_text(width=width)
+    assert max(map(len, text.splitlines())) <= width
+    numbers = {text for _, _, run in seven().runs for text in run.curve.texts}
+    assert [each for each in numbers if each not in text] == []
+
+
+# --- the distribution of p_A -----------------------------------------------------------------------------------------
+
+
+def test_the_staircase_by_radius_falls_where_that_of_p_falls() -> None:
+    for line, by_radius, (_, run) in zip(
+        lines_of(views.p_a_charts(seven())[1]),
+        lines_of(views.p_a_charts(seven(), by_radius=True)[1]),
+        seven().at_sigma(0.5),
+        strict=True,
+    ):
+        for drawn in (line, by_radius):
+            assert list(drawn.y) == sorted(drawn.y, reverse=True)
+            assert drawn.y[0] == run.distribution.survival(0.5)[0]
+            assert drawn.steps == "pre"
+        assert set(by_radius.y) <= {*run.distribution.curve(10_000).lower.tolist()}
+
+
+def test_votes_that_a_log_leaves_open_are_drawn_as_a_band() -> None:
+    exact = PaDistribution("x", 1.0, np.array([0.5, 0.9]), np.array([0.5, 0.9]))
+    vague = PaDistribution("y", 1.0, np.array([0.5, 0.9]), np.array([0.6, 0.9]))
+
+    def bands(seen: PaDistribution) -> Sequence[Any]:
+        return [mark for mark in p_a_chart("", [PaLine(0, "x", seen)]).panels[0].marks if isinstance(mark, Band)]  # type: ignore[union-attr]
+
+    assert bands(exact) == []
+    (band,) = bands(vague)
+    assert list(band.x) == [0.5, 0.6, 0.6, 0.9, 0.9, 1.0]
+    assert (list(band.low), list(band.high)) == ([0.5, 0.5, 0.5, 0.5, 0, 0], [1, 1, 0.5, 0.5, 0, 0])
+
+
+# --- two measurements ------------------------------------------------------------------------------------------------
+
+OLD, NEW = ({"confidence": [0.9, top] * 20, "correct": [1, 0] * 20} for top in (0.8, 0.6))
+
+
+def test_two_measurements_stand_side_by_side_with_their_differences() -> None:
+    old, new = certcal.measure(OLD, source="old"), certcal.measure(NEW, source="new")
+    found = certcal.compare(old, new)
+    assert [row.name for row in found.rows] == [row.name for row in old.rows]
+    for row in found.rows:
+        assert (row.old, row.new, row.overlap) == (old[row.name], new[row.name], None)
+        assert row.difference == new[row.name].value - old[row.name].value or math.isnan(row.difference)
+    assert "−0.1000" in found.report().headline[0].sentence
+    assert "without a test of significance" in words_of(found.report())
+    assert found.to_pandas().shape == (len(old.rows), 6)
+    assert json.loads(found.to_json())["rows"][0]["intervals_overlap"] is None
+
+
+def test_intervals_that_do_not_overlap_stand_out_and_one_interval_alone_says_nothing() -> None:
+    options: dict[str, Any] = {"metrics": ["mean_confidence", "accuracy"], "bootstrap": 50}
+    old, new = certcal.measure(OLD, **options), certcal.measure(NEW, **options)
+    found = certcal.compare(old, new)
+    assert (found["mean_confidence"].overlap, found["accuracy"].overlap) == (False, True)
+    table = next(block for block in found.report().sections[0].blocks if isinstance(block, Table))
+    assert [isinstance(row[-1], Strong) for row in table.rows] == [row.overlap is False for row in found.rows]  # type: ignore[index]
+    plain = certcal.measure(NEW, metrics=["mean_confidence"])
+    assert [row.overlap for row in certcal.compare(old, plain).rows] == [None]
+    assert certcal.compare(old, plain).unmatched == ("accuracy",)
+
+
+def test_two_bounds_stand_side_by_side() -> None:
+    old, new = certcal.bound(OLD), certcal.bound(NEW)
+    found = certcal.compare(old, new)
+    assert [(row.name, row.difference) for row in found.rows] == [
+        (name, new[name].value - old[name].value) for name in old.bounds
+    ]
+    assert "no bounds on the difference" in words_of(found.report())
+
+
+# --- what is compared ------------------------------------------------------------------------------------------------
+
+
+def test_families_come_by_keyword_or_in_a_mapping_and_keep_their_origin() -> None:
+    one, two = record(0, 0.5), record(1, 0.5)
+    by_keyword, mapped = (
+        certcal.compare(a=one, b=[two], radii=[0.0]),
+        certcal.compare({"a": one, "b": two}, radii=[0.0]),
+    )
+    assert by_keyword.to_dict() == mapped.to_dict()
+    assert by_keyword.sources == ()
+    assert replace(mapped, origins={"a 0.5": "x"}).to_dict()["sources"][0]["source"] == "x"
+    assert repr(mapped) == "<FamilyComparison of a, b at sigma 0.5>"
+
+
+@pytest.mark.parametrize(
+    ("sources", "options", "text"),
+    [
+        ((), {}, "there is nothing to compare"),
+        ((record(0, 0.5),), {"a": record(1, 0.5)}, "name all of them, or none"),
+        ((record(0, 0.5),), {"budgets": [(100, 0.01)]}, "budgets: other budgets are for families"),
+        ((record(0, 0.5),), {"sigma": 0.5}, "sigma: it is for logs, and runs know their own"),
+        ((record(0, 0.5), 3), {}, "source 2 is int"),
+        ((record(0, 0.5),), {"radii": [-1.0]}, "radii: -1 is not"),
+        ((certcal.measure(OLD),), {}, "in pairs of one kind"),
+        ((certcal.measure(OLD), certcal.bound(OLD)), {}, "in pairs of one kind"),
+        ((certcal.measure(OLD), certcal.measure(NEW)), {"alpha": 0.1}, "without settings"),
+    ],
+)
+def test_what_cannot_be_compared_is_refused_in_a_sentence(sources: Any, options: Any, text: str) -> None:
+    with pytest.raises(certcal.InputError, match=text):
+        certcal.compare(*sources, **options)
+
+
+def test_a_comparison_has_no_number_to_hold_against_a_limit(three: Comparison) -> None:
+    with pytest.raises(certcal.InputError, match="no number"):
+        three.report(limit=0.1)
