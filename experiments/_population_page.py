@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -14,9 +14,8 @@ from _population_train import AGAIN, EARLY
 from _running import markdown
 
 from certcal.claims import round_outward
-from certcal.study import Answer, Boxes, Finding, Lines, Matrix, Points, StudyTable
+from certcal.study import Answer, Finding, Lines, StudySearch, StudyTable, Table
 from certcal.study._resampling import Resampling
-from certcal.study.search import SearchComparison
 
 SHOWN = {"accuracy": "Acc", "ece": "ECE", "hcs_1": "HCS₁", "hcs_2": "HCS₂", "hcs_3": "HCS₃", "mmce": "MMCE"}
 SHOWN |= {"ks_error": "KSCE"}
@@ -126,7 +125,7 @@ def _repeats(table: StudyTable, data: str, column: str, first: str, second: str,
     return f"{interval(found)} of {found.n}"
 
 
-def searched(data: str, found: SearchComparison) -> str:
+def searched(data: str, found: StudySearch) -> str:
     """Table 1's layout, in per cent: mean over the searches, standard deviation in brackets."""
     rows: list[list[str]] = []
     best = {row.objective: row for row in found.oracle}
@@ -157,7 +156,7 @@ def spent(populations: Sequence[Population]) -> str:
     )
 
 
-def page(populations: Sequence[Population], searches: dict[str, SearchComparison]) -> str:
+def page(populations: Sequence[Population], searches: dict[str, StudySearch]) -> str:
     """All tables."""
     parts = ["### The networks", markdown(SIZES, [row for each in populations for row in sizes(each)])]
     parts += [spent(populations), "### How far the order of the networks repeats itself", rank_noise(populations)]
@@ -188,27 +187,21 @@ def draw(population: Population, folder: Path, shown: str) -> None:
     """The charts of the questions, those of one data set where there is one for each."""
     import matplotlib as mpl
 
-    from certcal.report import figures
+    from certcal.report.views.study import chart as declared
 
     mpl.rcParams["svg.hashsalt"] = "certcal"
-    drawn: dict[type, Callable[..., Any]] = {
-        Matrix: figures.correlation_matrix,
-        Boxes: figures.boxes,
-        Points: figures.scatter,
-        Lines: figures.lines,
-    }
     folder.mkdir(parents=True, exist_ok=True)
     for answer in population.reviewed:
         most = FIGURES.get((population.space, answer.number), 0)
         charts = [
             chart
             for chart in answer.charts
-            if type(chart) in drawn and (answer.number == 1 or chart.title.startswith(f"{shown}: "))
+            if not isinstance(chart, Table) and (answer.number == 1 or chart.title.startswith(f"{shown}: "))
         ]
         for number, chart in enumerate(charts[:most], start=1):
             name = f"population-{population.space}-{answer.number}-{number}.svg"
             made = _without_metrics(chart) if isinstance(chart, Lines) else chart
-            drawn[type(chart)](made).savefig(folder / name, metadata={"Date": None})
+            declared(made).figure().savefig(folder / name, metadata={"Date": None})
 
 
 def _without_metrics(chart: Lines) -> Lines:

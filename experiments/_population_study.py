@@ -13,8 +13,8 @@ from _population_train import AGAIN, EARLY, Job, record_of
 
 from certcal import Predictions
 from certcal.engines import Engine
-from certcal.study import Entry, StudyReview, StudyTable, measure, review
-from certcal.study.search import Benchmark, SearchComparison, compare
+from certcal.study import Benchmark, Entry, StudyReview, StudySearch, StudyTable, measure, review
+from certcal.study import search as search_table
 
 ROBUST = ("noise_accuracy", "blur_accuracy", "fgsm_accuracy", "pgd_accuracy")
 EDGES = tuple(f"edge_{1 + edge}" for edge in range(6))
@@ -101,9 +101,9 @@ def study(space: str, jobs: Sequence[Job], out: Path, engine: Engine, resamples:
     return Population(space, table, halves, reviewed, review(table, split=EARLY, **settings), records)
 
 
-def search(population: Population, data: str, budget: int, repeats: int) -> SearchComparison:
+def search(population: Population, data: str, budget: int, repeats: int) -> StudySearch:
     """Table 1's searches: on one half of the test images, judged on the other."""
     table = population.halves
     where = Benchmark(table, space=population.space, data=data, split=FIRST)
     judge = Benchmark(table, space=population.space, data=data, split=SECOND)
-    return compare(where, OBJECTIVES, budget=budget, repeats=repeats, judge=judge)
+    return search_table(where, objectives=OBJECTIVES, budget=budget, repeats=repeats, judge=judge)

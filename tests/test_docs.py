@@ -209,7 +209,7 @@ def test_the_pages_hold_blocks_of_both_kinds() -> None:
     "room",
     [
         *("", ".metrics", ".worst_case", ".data", ".calibrators", ".models", ".models.networks", ".torchmetrics"),
-        *(".study", ".study.search", ".engines"),
+        *(".study", ".engines"),
     ],
 )
 def test_the_reference_lists_every_public_name(room: str) -> None:

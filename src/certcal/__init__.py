@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from certcal.verbs.apply_map import MappedTable, apply_map
     from certcal.verbs.attack import Attack, attack
     from certcal.verbs.bound import Bounds, bound
+    from certcal.verbs.certify import Certification, certify
     from certcal.verbs.compare import ChangeComparison, compare
     from certcal.verbs.measure import Measurement, measure
     from certcal.verbs.recalibrate import (
@@ -50,6 +51,7 @@ __all__ = [
     "Bound",
     "Bounds",
     "Certificate",
+    "Certification",
     "CertifiedRecalibration",
     "ChangeComparison",
     "Comparison",
@@ -69,6 +71,7 @@ __all__ = [
     "bound",
     "bounds",
     "calibrators",
+    "certify",
     "claims",
     "compare",
     "data",
@@ -88,6 +91,7 @@ _HOMES = {
     "Bound": "certcal.claims",
     "Bounds": "certcal.verbs.bound",
     "Certificate": "certcal.claims",
+    "Certification": "certcal.verbs.certify",
     "CertifiedRecalibration": "certcal.verbs.recalibrate",
     "ChangeComparison": "certcal.verbs.compare",
     "Comparison": "certcal.smoothing.robustness",
@@ -103,6 +107,7 @@ _HOMES = {
     "apply_map": "certcal.verbs.apply_map",
     "attack": "certcal.verbs.attack",
     "bound": "certcal.verbs.bound",
+    "certify": "certcal.verbs.certify",
     "compare": "certcal.verbs.compare",
     "measure": "certcal.verbs.measure",
     "recalibrate": "certcal.verbs.recalibrate",

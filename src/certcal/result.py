@@ -33,8 +33,6 @@ class Result(ABC):
 
     # Module with a function ``view(result, **options) -> Report``: the words and the layout of this answer.
     view: ClassVar[str]
-    # Whether its first claim is a number that can be held against a limit.
-    limited: ClassVar[bool] = True
 
     @abstractmethod
     def claims(self) -> Sequence[Any]:

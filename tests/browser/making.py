@@ -14,13 +14,12 @@ from certcal import recalibrate
 from certcal.cli import cli
 from certcal.cli._boundary import run
 from certcal.models import wrap
-from certcal.report.page import page
 from certcal.smoothing import Run, sample
 from tests.report.attacked import attack_result
 from tests.report.compared_families import rich
 from tests.report.gallery import gallery
 from tests.report.recalibrated import run_samples
-from tests.report.studied import studied_results
+from tests.report.studied import review as studied
 
 # Would set a mark if any of it became markup or script; a file's name has no slash.
 FILE_NAME = "<img src=x onerror=window.hacked=1>\"'&"
@@ -79,8 +78,8 @@ def make(folder: Path) -> dict[str, Path]:
     gallery(HOSTILE).save(made[HOSTILE_GALLERY])
     attack_result(source=HOSTILE).save(made[ATTACK])
     recalibrate(run_samples(200), source=HOSTILE).save(made[RECALIBRATION])
-    page(studied_results(source=HOSTILE)).save(made[STUDY])
-    page(rich()).save(made[FAMILIES])
+    studied(source=HOSTILE).save(made[STUDY])
+    rich().save(made[FAMILIES])
     report(made["table"], table, "--bootstrap", 0)
     report(made["groups"], table, "--by", "hospital", "--bootstrap", 20)
     report(made["intervals"], intervals, "--by", "group")

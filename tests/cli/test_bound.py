@@ -13,7 +13,7 @@ import certcal
 from certcal import bounds
 from certcal.claims import round_outward
 from certcal.data import load_table
-from tests.report.page.parsed import assert_sound, data_of
+from tests.report.parsed import assert_sound, data_of
 
 
 def flat(text):

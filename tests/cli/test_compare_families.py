@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 from certcal.cli._compared import family_names
 from certcal.cli._show_families import _packed, show_families
+from certcal.report.results import FamilyResults
 
 from certcal.models import wrap
-from certcal.report.results import FamilyResults
 from certcal.smoothing import open_run, read_log, sample
 from certcal.smoothing.robustness import VoteRecord, compare_families, vote_radii
 

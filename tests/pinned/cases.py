@@ -62,7 +62,7 @@ CASES = (
     # Intervals.
     Case("certify-intervals", "certify one-radius.csv"),
     Case("certify-radii", "certify radii.csv"),
-    Case("certify-groups", "certify radii.csv --radius radius --by site", ("json", "csv")),
+    Case("certify-groups", "certify radii.csv --radius-column radius --by site", ("json", "csv")),
     Case("certify-failing", "certify failing.csv"),
     Case("certify-alpha", "certify one-radius.csv --alpha 0.01 --delta 0.1 --bins 5 --closed right"),
     Case("certify-rivals", "certify one-radius.csv --bins 5 --compare", ("json",), rtol=TORCH),

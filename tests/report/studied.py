@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 
 from certcal.metrics import STUDY_BINS
-from certcal.report.results import StudiedResults
 from certcal.study import Answer, Box, Boxes, Finding, Lines, Matrix, Points, StudyReview, Table
 from certcal.study._battery import BINNED, UNBINNED
 
@@ -80,7 +79,7 @@ def ranking(rows: int = 20) -> Table:
     return Table("Ranking by harmonic calibration score", ("rank", "model", "accuracy", "ECE"), tuple(made))
 
 
-def review(*, name: str = "", columns: int = 24) -> StudyReview:
+def review(*, name: str = "", columns: int = 24, source: str = "study.parquet") -> StudyReview:
     """Seven answers with every kind of chart; the second question has none. ``name`` stands for all names."""
 
     def findings(*words: str) -> tuple[Finding, ...]:
@@ -111,11 +110,5 @@ def review(*, name: str = "", columns: int = 24) -> StudyReview:
     ]
     whole = matrix([name or "a name of its own", *measurement_names()[: columns - 1]])
     settings = {"metric": "ece", "bins": 15, "resamples": 200, "level": 0.95, "seed": 0, "tops": (100, 300)}
-    return StudyReview(
-        tuple(answers), (whole, ranking()), 300, datasets, "test", 2, settings, (name or "Two rows failed.",)
-    )
-
-
-def studied_results(source: str = "study.parquet", **options: Any) -> StudiedResults:
-    """What a command would hand to a page."""
-    return StudiedResults(source, review(**options))
+    cautions = (name or "Two rows failed.",)
+    return StudyReview(tuple(answers), (whole, ranking()), 300, datasets, "test", 2, settings, cautions, source)

@@ -54,7 +54,7 @@ from certcal.report.document import (
 )
 from certcal.report.provenance import Provenance
 from tests.report.gallery import CHOICE, RADII, START, gallery
-from tests.report.page.parsed import Node, assert_sound, classes, data_of, parsed
+from tests.report.parsed import Node, assert_sound, classes, data_of, parsed
 
 HOSTILE = "</script></title><script>alert(1)</script><img src=x onerror=alert(1)>\"'&"
 

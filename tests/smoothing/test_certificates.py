@@ -17,7 +17,7 @@ from scipy import stats
 from certcal import InputError, worst_case
 from certcal.smoothing import CONFIDENCES, Counts, certificates, default_thresholds
 from certcal.smoothing import _bands as bands
-from certcal.smoothing._certificates import certified_radii
+from certcal.smoothing._certificates import KINDS, certified_radii
 from certcal.smoothing._failures import failing
 from certcal.smoothing._tables import LowerLimits, lower_limits
 from tests.smoothing import naive_certificates as naive
@@ -465,3 +465,40 @@ def test_requests_about_failures_are_checked() -> None:
         found.failures(samples="some")
     with pytest.raises(InputError, match="delta is 2"):
         found.failures(2)
+
+
+def test_a_kind_of_ones_own_goes_where_a_built_in_goes() -> None:
+    counts = counts_of(np.random.default_rng(3).beta(30, 1, (6, 2000)), votes=[2000, 1990, 1000, 2000, 1950, 2000])
+    asked: list[tuple[int, float, float]] = []
+
+    def mine(part: Counts, radius: float, alpha: float) -> Any:
+        asked.append((len(part), radius, alpha))
+        return KINDS["standard"](part, radius, alpha)
+
+    own, built_in = certificates(counts, 0.3, 0.01, mine), certificates(counts, 0.3, 0.01, "standard")
+    assert asked == [(5, 0.3, 0.0075)]  # the sample that abstains is not asked for; the votes keep a quarter of alpha
+    assert (own.confidence, own.ledger) == ("mine", built_in.ledger)
+    np.testing.assert_array_equal(own.lower, built_in.lower)
+    np.testing.assert_array_equal(own.upper, built_in.upper)
+    assert own.claim().value == built_in.claim().value
+
+
+@pytest.mark.parametrize(
+    ("ends", "message"),
+    [
+        (lambda n: (np.full(n, -0.1), np.ones(n)), r"bad gives sample 0 -0.1 to 1, which is no interval inside"),
+        (lambda n: (np.zeros(n), np.array([1.0, 1.5])), r"bad gives sample 3 0 to 1.5, which is no interval inside"),
+        (lambda n: (np.array([0, np.nan]), np.ones(n)), r"bad gives sample 3 nan to 1, which is no interval inside"),
+        (lambda n: (np.array([0.1, 0.9]), np.full(n, 0.5)), r"sample 3 0.9 to 0.5, which has its lower end above"),
+        (lambda n: (np.zeros(n + 1), np.ones(n)), r"the lower ends of bad have shape \(3,\) for 2 samples"),
+        (lambda n: np.zeros(n), "bad returned ndarray; return lower and upper ends"),
+    ],
+)
+def test_what_a_kind_returns_is_checked_and_the_sample_named(ends: Any, message: str) -> None:
+    counts = counts_of(np.full((4, 500), 0.9), votes=[500, 250, 240, 500])
+
+    def bad(part: Counts, radius: float, alpha: float) -> Any:
+        return ends(len(part))
+
+    with pytest.raises(InputError, match=message):
+        certificates(counts, 0.1, confidence=bad)

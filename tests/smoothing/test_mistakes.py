@@ -13,10 +13,10 @@ from scipy import stats
 from certcal.claims import Ledger
 from certcal.smoothing import CONFIDENCES, Counts, certificates
 from certcal.smoothing import _bands as bands
-from certcal.smoothing import _certificates as module
 from certcal.smoothing import _tables as tables
 from certcal.smoothing import _tangent as tangents
 from certcal.smoothing._bands import Side
+from certcal.smoothing._certificates import BandKind
 from tests.smoothing.naive_certificates import ALPHA, ENDS, ROWS, HalfSpaces, allowed, failures
 
 
@@ -74,11 +74,11 @@ def shrunk(share: float, end: str) -> Callable[[Any], Any]:
         return bands.shift(survival, r) @ side.widths
 
     def change(ends: Callable[..., np.ndarray]) -> Callable[..., np.ndarray]:
-        def moved(counts: Counts, certified: Any, flip: bool, confidence: str, r: float, level: float) -> np.ndarray:
-            bound = ends(counts, certified, flip, confidence, r, level)
+        def moved(kind: Any, counts: Counts, r: float, level: float, flip: bool) -> np.ndarray:
+            bound = ends(kind, counts, r, level, flip)
             if flip != (end == "upper"):
                 return bound
-            return bound + share * (seen(counts, Side.of(counts.thresholds, flip), confidence, r) - bound)
+            return bound + share * (seen(counts, Side.of(counts.thresholds, flip), kind.name, r) - bound)
 
         return moved
 
@@ -106,7 +106,7 @@ def test_an_end_with_a_part_of_its_width_or_none_fails_more_often_than_alpha_all
     close = Close.at(end)
     assert close.failing(end, confidence, n) <= allowed(0.375 * ALPHA)
     other = ENDS[1 - ENDS.index(end)]
-    monkeypatch.setattr(module, "_ends", shrunk(1.0 if whole else share, end)(module._ends))
+    monkeypatch.setattr(BandKind, "_lower", shrunk(1.0 if whole else share, end)(BandKind._lower))
     assert close.failing(end, confidence, n) > allowed(0.375 * ALPHA)
     assert close.failing(other, confidence, n) <= allowed(0.375 * ALPHA)
 
@@ -121,7 +121,7 @@ def test_an_end_without_width_is_seen_among_random_linear_classifiers(
     grid = np.linspace(0.1, 0.9, 9)
     truth = HalfSpaces.random(rng, ROWS, grid, end)
     counts = truth.counts(5000, grid, rng)
-    monkeypatch.setattr(module, "_ends", shrunk(1.0, end)(module._ends))
+    monkeypatch.setattr(BandKind, "_lower", shrunk(1.0, end)(BandKind._lower))
     found = certificates(counts, 0.0, ALPHA, confidence)
     assert failures(found, truth.worst(0.0))[ENDS.index(end)] > allowed(0.375 * ALPHA)
 
@@ -202,7 +202,12 @@ def test_a_mistake_makes_more_certificates_fail_than_alpha_allows(
 def test_an_end_that_spends_all_of_alpha_would_be_seen(end: str, monkeypatch: pytest.MonkeyPatch) -> None:
     close = Close.at(end)
     assert close.failing(end, "tight", 4000) <= allowed(0.375 * ALPHA)
-    monkeypatch.setattr(module, "SHARES", {"prediction": 0.001, "lower": 0.001, "upper": 0.001, end: 1})
+    lower = BandKind._lower
+
+    def spending(kind: Any, counts: Counts, r: float, level: float, flip: bool) -> np.ndarray:
+        return lower(kind, counts, r, ALPHA if flip == (end == "upper") else level, flip)
+
+    monkeypatch.setattr(BandKind, "_lower", spending)
     assert close.failing(end, "tight", 4000) > allowed(0.375 * ALPHA)
 
 

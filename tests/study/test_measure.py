@@ -18,7 +18,7 @@ from certcal._threads import thread_count
 from certcal.engines import EngineError, LocalProcesses
 from certcal.study import Entry, StudyTable, battery, measure
 from certcal.study import _parts as parts
-from tests.study.zoo import SMALL, Deadly, FarAway, Poison, Recorder, arrays, predictions, save, touch, zoo
+from tests.study.zoo import SMALL, Counted, Deadly, FarAway, Poison, Recorder, arrays, predictions, save, touch, zoo
 
 ROOT = Path(__file__).parents[2]
 
@@ -133,10 +133,10 @@ def test_every_entry_is_measured_on_one_thread(monkeypatch):
 @pytest.mark.parametrize(
     ("settings", "sentence"),
     [
-        ({"bins": 0}, "bins"),
+        ({"bins": 0}, "bins: 0 is not"),
         ({"bins": []}, "bins is empty"),
-        ({"validation": 1}, "validation is 1; pass a share between 0 and 1"),
-        ({"seed": -1}, "seed is -1"),
+        ({"validation": 1}, "validation: 1 is not between 0 and 1"),
+        ({"seed": -1}, "seed: -1 is not"),
         ({"workers": 0}, "workers is 0"),
         ({"columns": {"labels": "y"}}, "columns has the role 'labels'; the roles are probabilities, logits, label"),
         ({"engine": "ray"}, "engine is 'ray'; pass an engine of certcal.engines"),
@@ -183,7 +183,7 @@ def test_a_file_without_classes_is_not_told_to_give_confidences(tmp_path):
     assert "there are no logits or probabilities of two classes or more" in one
     assert "--confidence" not in one
     assert one.endswith("the columns are 'logits', 'labels'")
-    assert "no column of true classes; give it with --label" in bare
+    assert "no column of true classes; name it as label" in bare
 
 
 def test_if_everything_fails_there_is_still_a_table(out, tmp_path):
@@ -252,7 +252,7 @@ def test_an_iterator_is_taken_one_entry_at_a_time():
             yield Entry(f"m{number}", predictions(number))
 
     seen = []
-    measure(entries(), progress=lambda finished, total: seen.append((finished, total, len(taken))), **SMALL)
+    measure(entries(), progress=Counted(lambda done, total: seen.append((done, total, len(taken)))), **SMALL)
     assert seen == [(0, None, 0), (1, None, 1), (2, None, 2), (3, None, 3), (4, None, 4)]
 
 
@@ -260,7 +260,7 @@ def test_progress_counts_what_is_there_already(source, out):
     measure(source, out=out, **SMALL)
     save(source / "hard" / "new.npz", 7)
     seen = []
-    measure(source, out=out, progress=lambda *numbers: seen.append(numbers), **SMALL)
+    measure(source, out=out, progress=Counted(lambda *numbers: seen.append(numbers)), **SMALL)
     assert seen == [(6, 7), (7, 7)]
 
 
@@ -324,11 +324,11 @@ KILLED = f"""
 import os, sys
 sys.path.insert(0, {str(ROOT)!r})
 from certcal.study import _parts, measure
-from tests.study.zoo import SMALL
+from tests.study.zoo import SMALL, Counted
 _parts.FLUSH_ROWS = 1
 
 def main():
-    measure(sys.argv[1], out=sys.argv[2], progress=lambda *n: os.write(1, f"{{n}}\\n".encode()), **SMALL)
+    measure(sys.argv[1], out=sys.argv[2], progress=Counted(lambda *n: os.write(1, f"{{n}}\\n".encode())), **SMALL)
 
 if __name__ == "__main__":
     main()

@@ -19,6 +19,7 @@ from certcal.study import _nats_files as nats_files
 from certcal.study import _plain_pickle as plain_pickle
 from certcal.study import read_architectures, read_nats_bench
 from certcal.study._plain_pickle import plain_value
+from tests.study.zoo import Counted
 
 ARCHITECTURE = "|nor_conv_3x3~0|+|none~0|skip_connect~1|+|none~0|none~1|nor_conv_1x1~2|"
 OTHER = "|none~0|+|none~0|skip_connect~1|+|none~0|none~1|nor_conv_1x1~2|"
@@ -132,9 +133,9 @@ def test_sizes_that_differ_between_seeds_are_those_of_the_seed_that_the_api_trus
 def test_files_can_be_given_one_by_one_and_progress_is_told(folder):
     told = []
     files = [folder / "000123.pickle.pbz2", str(folder / "000007.pickle.pbz2")]
-    table = read_nats_bench(files, progress=lambda done, total: told.append((done, total)))
+    table = read_nats_bench(files, progress=Counted(lambda *numbers: told.append(numbers)))
     assert table.models == [ARCHITECTURE, OTHER]
-    assert told == [(1, 2), (2, 2)]
+    assert told == [(0, 2), (1, 2), (2, 2)]
 
 
 def test_an_architecture_that_is_given_twice_is_refused(folder):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -199,17 +200,16 @@ def test_the_split_is_the_only_one_or_test_or_the_one_that_is_named() -> None:
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        ({"metric": "accuracy"}, "metric is 'accuracy'; use one of ece"),
+        ({"metric": "accuracy"}, "metric: 'accuracy' is not one of 'ece'"),
         ({"bins": 20}, "measured at 5, 15, 100 bins"),
         ({"robustness": ["depht"]}, "did you mean 'depth'"),
-        ({"robustness": "depth"}, "robustness is 'depth'; pass a list"),
         ({"sizes": ["edge"]}, "'edge' holds text"),
-        ({"tops": []}, "tops is"),
-        ({"tops": [0]}, r"tops\[0\] is 0"),
-        ({"resamples": 3}, "resamples is 3"),
-        ({"level": 95}, "level is 95"),
-        ({"seed": -1}, "seed is -1"),
-        ({"hcs_beta": 0}, "hcs_beta is 0"),
+        ({"tops": [0]}, "tops: 0 is not"),
+        ({"resamples": 3}, "resamples: 3 is not"),
+        ({"level": 95}, "level: 95 is not between 0 and 1"),
+        ({"seed": -1}, "seed: -1 is not"),
+        ({"hcs_beta": 0}, "hcs_beta: 0 is not a number above 0"),
+        ({"bin": 5}, "unexpected argument 'bin'; did you mean 'bins'"),
     ],
 )
 def test_what_cannot_be_used_is_named_with_a_remedy(options: dict[str, Any], words: str) -> None:
@@ -251,6 +251,26 @@ def test_scores_of_numbers_that_are_no_shares_are_not_ranked() -> None:
     assert [row[1:3] for row in ranking.rows] == [("a", pytest.approx(0.9)), ("c", 0.0)]
 
 
-def test_the_name_of_a_file_in_place_of_a_table_is_answered_with_how_to_read_it() -> None:
-    with pytest.raises(InputError, match=r"table is 'study.parquet'; pass a StudyTable, such as StudyTable.read"):
-        review("study.parquet")  # pyright: ignore[reportArgumentType]
+def test_a_table_is_reviewed_by_the_name_of_its_file_as_well(tmp_path: Path) -> None:
+    table = population(30)
+    table.write(tmp_path / "study.parquet")
+    found = review(tmp_path / "study.parquet", resamples=20)
+    assert found.source == str(tmp_path / "study.parquet")
+    assert found.to_csv() == review(table, resamples=20).to_csv()
+    with pytest.raises(InputError, match="this is a folder; measure its predictions first"):
+        review(tmp_path)
+    with pytest.raises(InputError, match="pass a StudyTable or the name of its file"):
+        review(7)
+
+
+def test_one_column_may_be_given_as_a_text() -> None:
+    found = review(population(30, depth=lambda rng, e, k: k % 3), sizes="depth", resamples=20)
+    assert found.settings["sizes"] == ["depth"]
+
+
+def test_parts_of_the_models_that_cannot_be_reviewed_are_told() -> None:
+    cautions = review(population(30), tops=[5, 10, 1_000_000], resamples=20).cautions
+    assert cautions[-1] == (
+        "Not reviewed: the top 5 (fewer than 10 models are too few) and the top 1,000,000 (there are only 30 models)."
+    )
+    assert not any("Not reviewed" in each for each in review(population(30), tops=[10], resamples=20).cautions)

@@ -6,19 +6,23 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from certcal.study.search import (
-    METHODS,
-    Benchmark,
-    Objective,
-    compare,
-    local_search,
-    random_search,
-    regularised_evolution,
-)
 
 from certcal import InputError
 from certcal.metrics import harmonic_score
-from certcal.study import Cell, SizeSpace, StudyTable, TopologySpace
+from certcal.study import (
+    Benchmark,
+    Cell,
+    Objective,
+    SizeSpace,
+    StudyTable,
+    TopologySpace,
+    local_search,
+    random_search,
+    regularised_evolution,
+    search,
+)
+
+METHODS = {"evolution": regularised_evolution, "local": local_search, "random": random_search}
 
 SIZES = list(SizeSpace([1, 2, 3]))
 
@@ -143,7 +147,7 @@ def test_evolution_of_a_sample_of_all_rivals_breeds_from_the_best(smooth):
 
 
 def test_structure_helps_where_neighbours_are_alike(smooth):
-    means = {row.method: row.regret for row in compare(smooth, ["accuracy"], budget=40, repeats=30).rows}
+    means = {row.method: row.regret for row in search(smooth, objectives=["accuracy"], budget=40, repeats=30).rows}
     assert means["local"] < means["random"]
     assert means["evolution"] < means["random"]
 
@@ -253,9 +257,9 @@ def test_the_data_set_and_the_split_have_to_be_chosen_where_there_are_several():
     table = StudyTable.of(
         {"model": names, "data": ["a", "a", "b"], "split": ["x", "y", "x"], "accuracy": [0.1, 0.2, 0.3]}
     )
-    with pytest.raises(InputError, match=r"2 data sets \('a', 'b'\); choose one by data="):
+    with pytest.raises(InputError, match=r"data: the table has 2 data sets \('a', 'b'\); choose one"):
         Benchmark(table)
-    with pytest.raises(InputError, match=r"2 splits \('x', 'y'\); choose one by split="):
+    with pytest.raises(InputError, match=r"split: the table has 2 splits \('x', 'y'\); choose one"):
         Benchmark(table, data="a")
     assert Benchmark(table, data="b").values("accuracy").tolist() == [0.3]
     assert Benchmark(table, data="a", split="y").values("accuracy").tolist() == [0.2]
@@ -266,7 +270,7 @@ def test_the_data_set_and_the_split_have_to_be_chosen_where_there_are_several():
 @pytest.mark.parametrize(
     ("options", "complaint"),
     [
-        ({"space": "cells"}, "space is 'cells'; use 'auto', 'topology'"),
+        ({"space": "cells"}, "space: 'cells' is not one of 'auto', 'topology'"),
         ({"space": "topology"}, "the table has no architecture of the space"),
         ({"stage": "after"}, "stage is 'after'; use 'pre' or 'post'"),
         ({"metric": "acc"}, "metric is 'acc'; use one of ece"),
@@ -282,9 +286,9 @@ def test_a_benchmark_that_cannot_be_is_refused(options, complaint):
 
 def test_what_cannot_be_searched_is_refused(smooth):
     plain = Benchmark(StudyTable.of({"model": ["a", "b"], "accuracy": [0.5, 0.6]}))
-    for search in (local_search, regularised_evolution):
+    for method in (local_search, regularised_evolution):
         with pytest.raises(InputError, match="has no neighbours; use random search"):
-            search(plain, "accuracy", 2)
+            method(plain, "accuracy", 2)
     with pytest.raises(InputError, match="budget is 0; allow at least 1"):
         random_search(smooth, "accuracy", 0)
     with pytest.raises(InputError, match="seed is -1"):
@@ -295,18 +299,18 @@ def test_what_cannot_be_searched_is_refused(smooth):
     with pytest.raises(InputError, match="'accuracy' was measured for no architecture"):
         random_search(empty, "accuracy", 1)
     for bad, complaint in (
-        ({"methods": ["annealing"]}, "method 'annealing' is not one of evolution, local, random"),
-        ({"repeats": 0}, "repeats is 0"),
+        ({"methods": ["annealing"]}, "methods: 'annealing' is not one of 'evolution', 'local', 'random'"),
+        ({"repeats": 0}, "repeats: 0 is not"),
         ({"objectives": []}, "0 objectives"),
     ):
         with pytest.raises(InputError, match=complaint):
-            compare(smooth, **bad)
+            search(smooth, **bad)
     with pytest.raises(InputError, match="'local' needs neighbours"):
-        compare(plain, ["accuracy"], ["local"])
+        search(plain, objectives=["accuracy"], methods=["local"])
 
 
 def test_a_comparison_is_the_mean_and_spread_of_its_searches(rough):
-    found = compare(rough, ["ece", "hcs_3"], ["local", "random"], budget=20, repeats=7, seed=11)
+    found = search(rough, objectives=["ece", "hcs_3"], methods=["local", "random"], budget=20, repeats=7, seed=11)
     assert [(row.objective, row.method) for row in found.rows] == [
         (objective, method) for objective in ("ece", "hcs_3") for method in ("local", "random")
     ]
@@ -329,7 +333,7 @@ def test_a_comparison_is_the_mean_and_spread_of_its_searches(rough):
 
 
 def test_no_search_beats_the_best_that_exists(rough):
-    found = compare(rough, budget=30, repeats=5)
+    found = search(rough, budget=30, repeats=5)
     for row in found.rows:
         best = next(each for each in found.oracle if each.objective == row.objective)
         assert row.mean[row.objective] <= best.mean[row.objective]
@@ -344,8 +348,8 @@ def test_judging_by_the_numbers_that_chose_is_said_to_be_optimistic_and_is():
         Benchmark(StudyTable.of({"model": SIZES, "split": [split] * len(SIZES), "accuracy": values}))
         for split, values in zip(("one", "two"), draws, strict=True)
     )
-    alone = compare(searched, ["accuracy"], ["random"], budget=100, repeats=30)
-    judged = compare(searched, ["accuracy"], ["random"], budget=100, repeats=30, judge=judge)
+    alone = search(searched, objectives=["accuracy"], methods=["random"], budget=100, repeats=30)
+    judged = search(searched, objectives=["accuracy"], methods=["random"], budget=100, repeats=30, judge=judge)
     assert any("optimistic" in note for note in alone.notes)
     assert not any("optimistic" in note for note in judged.notes)
     assert alone.rows[0].mean["accuracy"] > 0.6  # more than two standard deviations above the truth
@@ -361,17 +365,17 @@ def test_judging_by_the_numbers_that_chose_is_said_to_be_optimistic_and_is():
 def test_architectures_that_the_judge_does_not_know_are_left_out_and_counted():
     searched = Benchmark(sizes())
     judge = Benchmark(sizes(SIZES[:-1]))
-    found = compare(searched, ["accuracy"], ["random"], budget=243, repeats=2, judge=judge)
+    found = search(searched, objectives=["accuracy"], methods=["random"], budget=243, repeats=2, judge=judge)
     assert np.isnan(found.rows[0].mean["accuracy"])
     assert any("1 of the found architectures are not in the judge's table" in note for note in found.notes)
 
 
 def test_notes_say_what_limits_the_comparison():
-    few = compare(Benchmark(sizes(SIZES[::7])), ["accuracy"], budget=50, repeats=2)
+    few = search(Benchmark(sizes(SIZES[::7])), objectives=["accuracy"], budget=50, repeats=2)
     assert any("covers all 35 architectures" in note for note in few.notes)
     assert any(note.startswith("Of the 10 neighbours of an architecture") for note in few.notes)
     table = StudyTable.of({"model": SIZES, "accuracy": np.linspace(0, 1, 243)})
-    bare = compare(Benchmark(table), ["accuracy"], budget=5, repeats=1)
+    bare = search(Benchmark(table), objectives=["accuracy"], budget=5, repeats=1)
     assert "The table does not have ece, hcs_1, hcs_2, hcs_3, mmce, ks_error." in bare.notes
     assert np.isnan(bare.rows[0].spread["accuracy"])
 
@@ -379,11 +383,11 @@ def test_notes_say_what_limits_the_comparison():
 def test_a_table_with_none_of_the_numbers_to_show_is_refused():
     table = StudyTable.of({"model": ["a", "b"], "params": [1, 2]})
     with pytest.raises(InputError, match="none of the numbers to show"):
-        compare(Benchmark(table), ["min:params"])
+        search(Benchmark(table), objectives=["min:params"])
 
 
 def test_the_plain_form_holds_everything(rough):
-    found = compare(rough, ["accuracy"], ["random"], budget=5, repeats=2)
+    found = search(rough, objectives=["accuracy"], methods=["random"], budget=5, repeats=2)
     plain = found.to_dict()
     assert plain["rows"][0]["mean"] == found.rows[0].mean
     assert plain["best"][0]["method"] == "best"
@@ -423,9 +427,15 @@ def test_evolution_is_the_one_that_is_spelled_out(rough, population, sample):
 
 def test_a_judge_with_the_same_numbers_is_still_optimistic(rough):
     same = Benchmark(sizes(noise=0.3), stage="post")
-    assert any("optimistic" in note for note in compare(rough, ["ece"], ["random"], repeats=1, judge=same).notes)
+    assert any(
+        "optimistic" in note
+        for note in search(rough, objectives=["ece"], methods=["random"], repeats=1, judge=same).notes
+    )
     other = Benchmark(sizes(noise=0.3, seed=1))
-    assert not any("optimistic" in note for note in compare(rough, ["ece"], ["random"], repeats=1, judge=other).notes)
+    assert not any(
+        "optimistic" in note
+        for note in search(rough, objectives=["ece"], methods=["random"], repeats=1, judge=other).notes
+    )
 
 
 def test_the_harmonic_score_needs_a_calibration_error_that_is_a_share():

@@ -12,9 +12,8 @@ from hypothesis import strategies as st
 
 from certcal import InputError
 from certcal.metrics import STUDY_BINS
-from certcal.study import MeasuredColumn, StudyTable
+from certcal.study import MeasuredColumn, StudyTable, overview
 from certcal.study._battery import BINNED, UNBINNED
-from certcal.study._overview import overview
 
 
 def table(**more):
@@ -211,7 +210,7 @@ def test_a_table_shows_what_is_in_it():
 
 
 def test_the_overview_has_the_medians_of_what_did_not_fail():
-    easy, hard = overview(table())
+    easy, hard = overview(table()).medians
     assert (easy.data, easy.models, easy.failed, easy.bins) == ("easy", 2, 0, 15)
     assert easy.accuracy == pytest.approx(0.85)
     assert easy.before == pytest.approx(0.15)
@@ -221,12 +220,12 @@ def test_the_overview_has_the_medians_of_what_did_not_fail():
 
 def test_the_overview_takes_the_number_of_bins_nearest_to_fifteen():
     columns = {f"pre_ece_{bins}": [bins / 1000] for bins in STUDY_BINS if bins != 15}
-    (line,) = overview(StudyTable.of({"model": ["a"], **columns}))
+    (line,) = overview(StudyTable.of({"model": ["a"], **columns})).medians
     assert (line.bins, line.before) == (10, 0.01)
 
 
 def test_a_table_without_measurements_has_an_overview():
-    (line,) = overview(StudyTable.of({"model": ["a"]}))
+    (line,) = overview(StudyTable.of({"model": ["a"]})).medians
     assert line.bins is None
     assert np.isnan([line.accuracy, line.before, line.after]).all()
 

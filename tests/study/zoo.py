@@ -14,6 +14,25 @@ from certcal.engines import EngineError
 SMALL = {"bins": [5, 15]}
 
 
+class Counted:
+    """Progress that tells how much is done, and of how much."""
+
+    def __init__(self, told):
+        self.told, self.done, self.total = told, 0, None
+
+    def stage(self, text, total=None, done=0):
+        self.done, self.total = done, total
+        if text != "looking at the files":
+            self.told(done, total)
+
+    def say(self, text):
+        """Nothing."""
+
+    def advance(self, steps):
+        self.done += steps
+        self.told(self.done, self.total)
+
+
 def arrays(seed, n=60, classes=3):
     """Logits of an overconfident model, and labels."""
     rng = np.random.default_rng(seed)

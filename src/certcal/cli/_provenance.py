@@ -6,15 +6,11 @@ import hashlib
 import os
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
 
 import click
 
-from certcal.report.page import Provenance
-from certcal.report.results import (
-    CertifiedResults,
-    MeasuredResults,
-)
+from certcal.report.provenance import Provenance
+from certcal.result import Result
 
 Input = tuple[str, int, str]
 
@@ -24,29 +20,19 @@ _RUNS = (
 )
 
 
-def provenance(results: Any, sources: Iterable[str | Path]) -> Provenance:
+def provenance(result: Result, sources: Iterable[str | Path]) -> Provenance:
     """Provenance of what the running command has found.
 
     Parameters
     ----------
-    results
+    result
         What was found, with the seeds behind it.
     sources
         Files and folders of runs that were read.
     """
     paths = [Path(source) for source in dict.fromkeys(map(str, sources))]
     notes = [_RUNS] if any(path.is_dir() for path in paths) else []
-    return Provenance.here(typed(), seeds=_seeds(results), inputs=[described(path) for path in paths], notes=notes)
-
-
-def _seeds(results: Any) -> dict[str, int]:
-    if hasattr(results, "seeds"):
-        return dict(results.seeds)
-    if isinstance(results, MeasuredResults) and results.conventions.get("bootstrap"):
-        return {"bootstrap": results.conventions["seed"]}
-    if isinstance(results, CertifiedResults) and "run" in results.about:
-        return {"noise of the run": results.about["run"]["seed"]}
-    return {}
+    return Provenance.here(typed(), seeds=result.seeds, inputs=[described(path) for path in paths], notes=notes)
 
 
 def typed() -> tuple[str, ...] | None:

@@ -11,10 +11,10 @@ from rich.table import Table
 from rich.text import Text
 
 from certcal import __version__
+from certcal._json import for_json
 from certcal._text import printable
 from certcal.claims import short_text
 from certcal.cli._show import Output
-from certcal.report.results import for_json
 from certcal.smoothing import Manifest, Run, State
 from certcal.smoothing._overview import Overview, overview
 

@@ -12,10 +12,10 @@ from rich.table import Table
 from rich.text import Text
 
 from certcal import __version__
+from certcal._json import as_text, for_json
 from certcal._text import counted, printable
 from certcal.cli._progress import duration
 from certcal.cli._show import Output
-from certcal.report.results import as_text, for_json
 
 if TYPE_CHECKING:
     from certcal.cli._training import Asked

@@ -58,28 +58,6 @@ def plain_names(names: Iterable[str]) -> set[str]:
     return {name.strip().lower().replace("-", "_").replace(" ", "_") for name in names}
 
 
-def refuse_number(radius: str | None, source: str) -> None:
-    """A radius where the name of a column is asked for.
-
-    Examples
-    --------
-    >>> refuse_number("eps", "intervals.csv")
-    >>> refuse_number("0.5", "intervals.csv")
-    Traceback (most recent call last):
-        ...
-    certcal._checks.InputError: --radius 0.5: intervals.csv is a table, of which --radius names the column of radii,
-    and all of them are certified; leave it out, or give a run
-    """
-    try:
-        float((radius or "").split(",")[0])
-    except ValueError:
-        return
-    raise InputError(
-        f"--radius {radius}: {source} is a table, of which --radius names the column of radii, and all of them are "
-        "certified; leave it out, or give a run"
-    )
-
-
 def loaded(
     model: str, weights: str | None, kind: Any, data: str, part: Any, limit: int | None, waiting: Waiting
 ) -> tuple[Model, Inputs]:

@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
 from certcal.cli._commands import ExampleCommand
-from certcal.cli._mlflow import log_if_asked, mlflow_option
-from certcal.cli._parameters import certifying_options, interval_column_options, number_output_options, run_options
+from certcal.cli.emit import DRAWN, Output, output_options
+from certcal.cli.options import collected, column_options, option, settings_options, taken
+from certcal.verbs.certify import INTERVALS, Certification, CertifySettings
 
-if TYPE_CHECKING:
-    from certcal.report.results import CertifiedResults
-
-_ALPHA_OF_RUNS = 0.001
+ROLES = ("lower", "upper", "correct", "prediction", "label", "certified")
+OF_RUNS = ("confidence", "familywise", "drawn_only")
+_RUN = "Certificates from a run"
 
 
 @click.command(
@@ -35,26 +33,13 @@ _ALPHA_OF_RUNS = 0.001
     ),
 )
 @click.argument("source", metavar="RUN_OR_TABLE", type=click.Path())
-@certifying_options
-@run_options
-@interval_column_options
-@number_output_options
-@mlflow_option
+@settings_options(CertifySettings, "Certifying", skip=OF_RUNS)
+@settings_options(CertifySettings, _RUN, only=OF_RUNS)
+@option(_RUN, "--data", metavar="DATA", type=click.Path(), help="Inputs of the run, to show the most influential ones.")
+@column_options(*ROLES, "radius_column", by="Certify", texts={"correct": "0/1: is the prediction right?"})
+@output_options((*DRAWN, INTERVALS))
 def certify(
-    source: str,
-    radius: str | None,
-    bins: int,
-    closed: str,
-    delta: float,
-    alpha: float | None,
-    compare: bool,
-    confidence: str | None,
-    familywise: bool,
-    drawn_only: bool,
-    as_json: bool,
-    outputs: tuple[str, ...],
-    force: bool,
-    **columns: str | None,
+    source: str, by: str | None, radius_column: str | None, data: str | None, output: Output, **options: Any
 ) -> None:
     """Certify the calibration of a smoothed classifier, or of any confidence intervals.
 
@@ -63,64 +48,38 @@ def certify(
     prediction is correct; any verifier's output will do, as Parquet, CSV, TSV, npz or Arrow. What is printed holds for
     every choice of confidences inside the intervals: it is computed exactly, and rounded in the safe direction.
     """
-    from certcal.cli._outputs import INTERVALS, NUMBERS, announce, check_outputs, write_outputs
-    from certcal.cli._sources import existing, only_for, refuse_number
+    from certcal._checks import InputError
+    from certcal.cli._progress import Waiting
+    from certcal.cli._sources import existing
+    from certcal.verbs.certify import certify as verb
 
     path = existing(source, "run or table")
-    settings: dict[str, Any] = {"bins": bins, "closed": closed, "delta": delta}
-    if path.is_dir():
-        only_for("tables of intervals", source, "a run", columns)
-        paths = check_outputs(outputs, (*NUMBERS, INTERVALS), force=force, sources=[path])
-        options = {"confidence": confidence or "tight", "familywise": familywise, "drawn_only": drawn_only}
-        level = _ALPHA_OF_RUNS if alpha is None else alpha
-        results, others = _from_run(path, radius, level, options, settings, compare=compare, paths=paths)
-    else:
-        given = {"confidence": confidence, "familywise": familywise or None, "drawn_only": drawn_only or None}
-        only_for("runs of certcal sample", source, "no folder", given)
-        paths = check_outputs(outputs, NUMBERS, force=force, sources=[path])
-        from certcal.cli._certified_table import certify_table
-
-        refuse_number(radius, source)
-        settings["alpha"] = alpha
-        results, others = certify_table(path, {**columns, "radius": radius}, settings, compare=compare), {}
-    write_outputs(results, paths, force=force, sources=[path], others=others)
-    if as_json:
-        click.echo(results.to_json(), nl=False)
-    else:
-        from certcal.cli._show_certified import show_certified
-
-        show_certified(results)
-    announce(paths)
-    log_if_asked(results, paths)
+    columns = {**taken(options, ROLES), "radius": radius_column}
+    settings = collected(CertifySettings, options)
+    if not path.is_dir():
+        output.endings = DRAWN
+    output.check(path)
+    tables = [each for each in output.paths if each.suffix.lower() == INTERVALS]
+    if tables and len(settings.confidence) > 1:
+        raise InputError(f"-o {tables[0]} needs one kind of certificate; choose it with --confidence")
+    with Waiting() as waiting:
+        found = verb(path, by=by, columns=columns, progress=waiting, settings=settings)
+    output.emit(found, sources=[path] if data is None else [path, data], **_images(found, data))
 
 
-def _from_run(
-    folder: Path,
-    radius: str | None,
-    alpha: float,
-    options: dict[str, Any],
-    settings: dict[str, Any],
-    *,
-    compare: bool,
-    paths: list[Path],
-) -> tuple[CertifiedResults, dict[str, Callable[[], bytes]]]:
-    """What is certified of a run, and the content of a file of intervals."""
+def _images(found: Certification, data: str | None) -> dict[str, Any]:
+    """The inputs of a run as an option of its report, once it is sure that they are."""
     from certcal._checks import InputError
-    from certcal.cli._certified_run import Request, certify_run, intervals_file, kinds_of, parse_radii
-    from certcal.cli._outputs import INTERVALS
+    from certcal.cli._sources import model_inputs
+    from certcal.smoothing import check_inputs
 
-    kinds = kinds_of(options.pop("confidence"))
-    tables = [path for path in paths if path.suffix.lower() == INTERVALS]
-    if alpha == 0:
-        raise InputError("--alpha is 0, and certificates from noise may fail; give a probability such as 0.001")
-    for word, wanted in (("--compare", compare), (f"-o {tables[0] if tables else ''}", bool(tables))):
-        if wanted and len(kinds) > 1:
-            raise InputError(f"{word} needs one kind of certificate; choose it with --confidence")
-    asked = Request(None if radius is None else parse_radii(radius), kinds, alpha, compare=compare, **options)
-    results, found = certify_run(folder, asked, settings)
-
-    def intervals() -> bytes:
-        assert results.review is not None
-        return intervals_file(found, results.review)
-
-    return results, {INTERVALS: intervals}
+    if data is None:
+        return {}
+    if found.manifest is None:
+        raise InputError(f"it is for runs, and {found.source} is a table", argument="data", remedy="leave it out")
+    inputs = model_inputs(data)
+    try:
+        check_inputs(found.manifest, inputs)
+    except InputError as error:
+        raise InputError(f"--data {data}: {error}") from None
+    return {"images": inputs}

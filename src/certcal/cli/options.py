@@ -115,12 +115,10 @@ def joined(spec: Spec, default: Any = ()) -> Callable[..., tuple[Any, ...] | Non
 
     def join(ctx: click.Context, param: click.Parameter, values: Iterable[Any]) -> tuple[Any, ...] | None:
         flat = [one for value in values for one in (value if isinstance(value, tuple) else (value,))]  # pyright: ignore
-        if default is None and not flat:
-            return None
-        if spec.ordered:
-            return tuple(flat)  # pyright: ignore
+        if spec.ordered or not flat:
+            return tuple(flat) or default  # pyright: ignore
         unique: list[Any] = list(dict.fromkeys(flat))  # pyright: ignore
-        return tuple(sorted(unique) if spec.kind in ("whole", "number", "positive", "distance") else unique) or default
+        return tuple(sorted(unique) if spec.kind in ("whole", "number", "positive", "distance") else unique)
 
     return join
 

@@ -1,5 +1,22 @@
-"""What people see: tables and diagrams in the terminal, figures for papers, pages for reviews. It computes no numbers.
+"""What people see: reports, charts, and three renderers of both. It computes no numbers.
 
-``certcal.report._old_terminal`` needs rich and ``certcal.report.figures`` matplotlib; ``certcal.report.page`` needs
-neither, and importing this package loads none of them.
+Terminals need rich and figures matplotlib; pages need neither, and importing this package loads none of them.
 """
+
+from certcal.report.views.worst_case import (
+    admm_assignments,
+    admm_constraints,
+    admm_convergence,
+    interval_widths,
+    sign_runs,
+    worst_case_charts,
+)
+
+__all__ = [
+    "admm_assignments",
+    "admm_constraints",
+    "admm_convergence",
+    "interval_widths",
+    "sign_runs",
+    "worst_case_charts",
+]

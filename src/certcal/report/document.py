@@ -73,12 +73,15 @@ class Column:
         "upper" or "lower" for what holds on one side.
     priority
         0 is always shown; of the others the largest is the first that a narrow terminal leaves out.
+    wrap
+        Whether the texts of a first column go on below in a narrow terminal instead of being shortened.
     """
 
     head: str
     kind: str = "text"
     side: str | None = None
     priority: int = 0
+    wrap: bool = False
 
     @property
     def title(self) -> str:
@@ -436,6 +439,20 @@ class Choice:
     names: Sequence[str]
     start: int
     frames: Sequence[Sequence[Block]]
+
+
+def frames_of(count: int, start: int, most: int = 41) -> list[int]:
+    """Which of many states get a frame of a :class:`Choice`: evenly spread, always the first, the last and ``start``.
+
+    Examples
+    --------
+    >>> frames_of(4, 1), frames_of(1000, 10, most=5)
+    ([0, 1, 2, 3], [0, 10, 333, 666, 999])
+    """
+    if count <= most:
+        return list(range(count))
+    spread = {round(place * (count - 1) / (most - 2)) for place in range(most - 1)}
+    return sorted({int(place) for place in spread} | {start})
 
 
 @dataclass(frozen=True)

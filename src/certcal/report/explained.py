@@ -64,8 +64,11 @@ CERTIFIED = {
     "of every bin the best place of each sample is known, and a dynamic program goes over all signs.",
     "mce": "The largest gap that any single bin can have, over all confidences inside the intervals.",
     "ks_error": "The largest Kolmogorov–Smirnov distance over all confidences inside the intervals, found exactly.",
-    "population_bound": "The worst case on these samples, plus what the chance of the draw can hide, plus what "
-    "intervals that fail can add.",
+    "population_bound": "The worst case on these samples, plus the sampling error, plus what intervals that fail can "
+    "add.",
+    "claimed_calibration_error": "The worst case on these samples, plus what failing certificates can add: each moves "
+    "two bins by at most one sample each, and the tail of a binomial distribution bounds how many fail. Nothing is "
+    "added when all certificates hold together (familywise).",
 }
 
 

@@ -317,7 +317,8 @@ class _Layout:
                 cells = max(cells + 2, *headings)
             least, most = max(1, cells, min(head, _HEAD)), max(1, cells, head)
             if not column.is_number:
-                least, most = (min(most, _WRAPPED), most) if i else (min(most, _SHORT_NAME), min(most, _NAME))
+                shortened = i == 0 and not column.wrap
+                least, most = (min(most, _SHORT_NAME), min(most, _NAME)) if shortened else (min(most, _WRAPPED), most)
             self.heads.append(words)
             self.least.append(least)
             self.most.append(most)
@@ -368,7 +369,7 @@ class _Layout:
                 above, indent = None, "  "
                 continue
             name = indent + row[0]
-            if not self.table.columns[0].is_number:
+            if not (self.table.columns[0].is_number or self.table.columns[0].wrap):
                 name = indent + self.page.clipped(row[0], widths[columns[0]] - len(indent))
             strong = ["bold" if isinstance(cells[i], document.Strong) else "" for i in columns]
             grid.add_row(*map(Text, ["" if row[0] == above else name, *(row[i] for i in columns[1:])], strong))

@@ -6,12 +6,12 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
-from certcal._checks import InputError, choice, failure_probability
+from certcal._checks import InputError, choice, failure_probability, to_numpy
 from certcal._html import table
 from certcal.claims import Certificate, Ledger, move_outward, round_outward, short_text
 from certcal.smoothing import _bands
@@ -24,11 +24,10 @@ from certcal.smoothing._tables import lower_limits
 from certcal.smoothing._tangent import tangent
 
 if TYPE_CHECKING:
+    from certcal.smoothing._widths import Widths
     from certcal.worst_case import CertifiedSummary, WorstCase
 
 Floats = NDArray[np.float64]
-
-CONFIDENCES = ("tight", "tangent", "bernstein", "cdf", "standard")
 
 # How a sample's α is shared between the prediction and the two ends of its confidence interval: fixed once, for all
 # radii and kinds. Everything depends on the logarithm of a share only; docs/certificates.md has the numbers.
@@ -37,6 +36,129 @@ SHARES = {"prediction": 2, "lower": 3, "upper": 3}
 _PER_SAMPLE = ("lower", "upper", "correct", "certified", "abstained", "radii")
 
 _CONFIDENCE = "mean probability of the predicted class under the noise"
+
+
+class CertificateKind(Protocol):
+    """How certified intervals are made from noise draws; built-in kinds and those of a user alike.
+
+    A kind is called with the counts of samples whose predictions are certified, the radius in the units of the input,
+    and the probability alpha with which it may be wrong about a sample. It returns lower and upper ends, one each per
+    sample: whatever the sample, with probability at least 1 - alpha over its draws the smoothed confidence
+    E f_A(x + γ + δ) lies between them for every perturbation γ with ‖γ‖₂ <= radius. Prediction and votes have shares of
+    their own and are not its business.
+
+    Two attributes are read where they are there. ``name`` is what the kind is called; by default that of the function
+    or class. ``all_radii`` says that the event with which it is wrong about a sample is the same at all radii, so that
+    its intervals hold at all of them at once; by default each radius has an event of its own.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from certcal.smoothing import Counts, certificates
+    >>> def vacuous(counts, radius, alpha):
+    ...     return np.zeros(len(counts)), np.ones(len(counts))
+    >>> counts = Counts.from_confidences([[0.9] * 100], [0.5], votes=[100], sigma=0.5)
+    >>> certificates(counts, 0.25, confidence=vacuous)
+    Certificates(n=1, radius=0.25, confidence='vacuous', certified=1, abstained=0)
+    """
+
+    def __call__(self, counts: Counts, radius: float, alpha: float, /) -> tuple[Any, Any]:
+        """Lower and upper ends of the confidences of all samples."""
+        ...
+
+
+class _Rows(NamedTuple):
+    """Samples with equally many draws, one side of their confidences, the radius over sigma and a level."""
+
+    histogram: NDArray[np.int64]
+    pilot: NDArray[np.int64]
+    side: Side
+    n: int
+    r: float
+    level: float
+
+
+@dataclass(frozen=True)
+class BandKind:
+    """A built-in kind: it bounds X and 1 - X from below, with half of alpha each.
+
+    Attributes
+    ----------
+    name
+        What it is called.
+    ends
+        Lower ends of some samples.
+    all_radii
+        Whether one event serves all radii.
+    by_pilot
+        Whether the samples must have equally many pilot draws, too.
+    """
+
+    name: str
+    ends: Callable[[_Rows], Floats]
+    all_radii: bool = True
+    by_pilot: bool = False
+
+    def __call__(self, counts: Counts, radius: float, alpha: float, /) -> tuple[Floats, Floats]:
+        """Lower and upper ends of the confidences of all samples."""
+        # Rounded to nearest: r is below 9 where a sample is certified, so that the half unit in its last place moves an
+        # end by less than 1e-15, and every kind gives 1e-12 away.
+        r = radius / counts.sigma
+        below, above = (self._lower(counts, r, alpha / 2, flip) for flip in (False, True))
+        return below, 1 - above
+
+    def _lower(self, counts: Counts, r: float, level: float, flip: bool) -> Floats:
+        side, out = Side.of(counts.thresholds, flip), np.zeros(len(counts))
+        for n, rows in _groups(counts, by_pilot=self.by_pilot):
+            out[rows] = self.ends(_Rows(counts.histogram[rows], counts.pilot[rows], side, n, r, level))
+        return out
+
+
+# The functions are looked up when they are called, so that tests can put mistakes in their place.
+KINDS: dict[str, CertificateKind] = {
+    kind.name: kind
+    for kind in (
+        BandKind("tight", lambda at: _bands.tight(at.histogram, at.side, at.n, at.r, at.level)),
+        BandKind(
+            "tangent",
+            lambda at: tangent(at.histogram, at.pilot, at.side, at.r, at.level),
+            all_radii=False,
+            by_pilot=True,
+        ),
+        BandKind("bernstein", lambda at: _bands.bernstein(at.histogram, at.side, at.n, at.r, at.level)),
+        BandKind("cdf", lambda at: _bands.cdf(at.histogram, at.side, at.n, at.r, at.level)),
+        BandKind("standard", lambda at: _bands.standard(at.histogram, at.side, at.n, at.r, at.level)),
+    )
+}
+CONFIDENCES = tuple(KINDS)
+
+
+def kind_of(confidence: str | CertificateKind) -> CertificateKind:
+    """The kind of a name, or the kind itself."""
+    return confidence if callable(confidence) else KINDS[choice(confidence, CONFIDENCES, "confidence")]
+
+
+def kind_name(confidence: str | CertificateKind) -> str:
+    """What a kind is called.
+
+    Examples
+    --------
+    >>> kind_name("tight"), kind_name(lambda counts, radius, alpha: (0, 1))
+    ('tight', '<lambda>')
+    """
+    kind = kind_of(confidence)
+    return str(getattr(kind, "name", None) or getattr(kind, "__name__", None) or type(kind).__name__)
+
+
+def holds_at_all_radii(confidence: str | CertificateKind) -> bool:
+    """Whether the intervals of a kind hold at all radii at once.
+
+    Examples
+    --------
+    >>> holds_at_all_radii("tight"), holds_at_all_radii("tangent")
+    (True, False)
+    """
+    return bool(getattr(kind_of(confidence), "all_radii", False))
 
 
 @dataclass(frozen=True, eq=False)
@@ -106,6 +228,12 @@ class Certificates:
     def mean_width(self) -> float | None:
         """Mean width of the certified samples' intervals; None when there are none."""
         return float(np.mean((self.upper - self.lower)[self.certified])) if self.n_certified else None
+
+    def widths(self) -> Widths | None:
+        """How wide the certified samples' intervals are; None when there are none."""
+        from certcal.smoothing._widths import widths_of
+
+        return widths_of(self)
 
     @property
     def assumptions(self) -> tuple[str, ...]:
@@ -237,7 +365,7 @@ def certificates(
     counts: Counts,
     radius: float,
     alpha: float = 0.001,
-    confidence: str = "tight",
+    confidence: str | CertificateKind = "tight",
     familywise: bool = False,
 ) -> Certificates:
     """Certify predictions and confidences of a smoothed classifier under perturbations of norm up to a radius.
@@ -269,7 +397,7 @@ def certificates(
     alpha
         Probability with which the certificate of a sample may fail.
     confidence
-        Kind of interval.
+        Kind of interval: a name, or a :class:`CertificateKind` of your own.
     familywise
         Share alpha among the samples, so that with probability at least 1 - alpha *no* certificate fails.
 
@@ -292,7 +420,7 @@ def certificates(
     """
     if not isinstance(counts, Counts):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise InputError(f"counts is {type(counts).__name__}; pass what a run's counts() returns")
-    choice(confidence, CONFIDENCES, "confidence")
+    kind = kind_of(confidence)
     failure_probability(alpha, "alpha")
     distance = check_radius(radius)
     ledger = Ledger(_part(alpha, len(counts)) if familywise else float(alpha)).split(**SHARES)
@@ -300,12 +428,14 @@ def certificates(
     radii = certified_radii(counts, spent["prediction"])
     abstained = np.isnan(radii)
     certified = ~abstained & (radii >= distance)
-    # Rounded to nearest: r is below 9 where a sample is certified, so that the half unit in its last place moves an end
-    # by less than 1e-15, and every kind gives 1e-12 away.
-    r = distance / counts.sigma
+    lower, upper = np.zeros(len(counts)), np.ones(len(counts))
+    if certified.any():
+        chosen = counts.select(certified)
+        found = kind(chosen, distance, spent["lower"] + spent["upper"])
+        lower[certified], upper[certified] = _checked_ends(found, chosen, kind_name(kind))
     return Certificates(
-        np.where(certified, _ends(counts, certified, False, confidence, r, spent["lower"]), 0.0),
-        np.where(certified, 1 - _ends(counts, certified, True, confidence, r, spent["upper"]), 1.0),
+        lower,
+        upper,
         counts.predicted == counts.label,
         certified,
         abstained,
@@ -313,11 +443,35 @@ def certificates(
         distance,
         float(alpha),
         ledger,
-        confidence,
+        kind_name(kind),
         bool(familywise),
         counts.noise,
         counts.earlier,
     )
+
+
+def _checked_ends(found: Any, counts: Counts, name: str) -> tuple[Floats, Floats]:
+    """The ends that a kind returned, once it is sure that they are intervals."""
+    if not isinstance(found, tuple) or len(cast("tuple[Any, ...]", found)) != 2:
+        kind = type(cast("Any", found)).__name__
+        raise InputError(f"{name} returned {kind}; return lower and upper ends", argument="confidence")
+    ends: list[Floats] = []
+    for which, each in zip(("lower", "upper"), cast("tuple[Any, Any]", found), strict=True):
+        array = to_numpy(each, f"the {which} ends of {name}").astype(np.float64)
+        if array.shape != (len(counts),):
+            reason = f"the {which} ends of {name} have shape {array.shape} for {len(counts)} samples"
+            raise InputError(reason, argument="confidence", remedy="return one per sample")
+        ends.append(array)
+    lower, upper = ends
+    for good, what in (
+        ((lower >= 0) & (lower <= 1) & (upper >= 0) & (upper <= 1), "is no interval inside [0, 1]"),
+        (lower <= upper, "has its lower end above its upper end"),
+    ):
+        if not good.all():
+            at = int(np.argmin(good))
+            reason = f"{name} gives sample {int(counts.index[at])} {lower[at]:g} to {upper[at]:g}, which {what}"
+            raise InputError(reason, argument="confidence")
+    return lower, upper
 
 
 def certified_radii(counts: Counts, level: float) -> Floats:
@@ -331,31 +485,10 @@ def certified_radii(counts: Counts, level: float) -> Floats:
     return radii
 
 
-def _ends(counts: Counts, certified: NDArray[np.bool_], flip: bool, confidence: str, r: float, level: float) -> Floats:
-    """Lower ends of the certified samples' intervals, for X or for 1 - X."""
-    side = Side.of(counts.thresholds, flip)
-    kinds: dict[str, Callable[..., Floats]] = {
-        "standard": _bands.standard,
-        "bernstein": _bands.bernstein,
-        "cdf": _bands.cdf,
-        "tight": _bands.tight,
-    }
-    out = np.zeros(len(counts))
-    for n, rows in _groups(counts, certified, by_pilot=confidence == "tangent"):
-        histogram = counts.histogram[rows]
-        if confidence == "tangent":
-            out[rows] = tangent(histogram, counts.pilot[rows], side, r, level)
-        else:
-            out[rows] = kinds[confidence](histogram, side, n, r, level)
-    return out
-
-
-def _groups(
-    counts: Counts, where: NDArray[np.bool_] | None = None, by_pilot: bool = False
-) -> list[tuple[int, NDArray[np.int64]]]:
+def _groups(counts: Counts, by_pilot: bool = False) -> list[tuple[int, NDArray[np.int64]]]:
     """Rows with equally many draws (and pilot draws): they share their tables."""
-    rows = np.arange(len(counts)) if where is None else np.flatnonzero(where)
-    keys = np.stack([counts.draws[rows], counts.pilot[rows].sum(axis=1) if by_pilot else 0 * rows], axis=1)
+    rows = np.arange(len(counts))
+    keys = np.stack([counts.draws, counts.pilot.sum(axis=1) if by_pilot else 0 * rows], axis=1)
     values, group = np.unique(keys, axis=0, return_inverse=True)
     return [(int(key[0]), rows[group.reshape(-1) == g]) for g, key in enumerate(values)]
 

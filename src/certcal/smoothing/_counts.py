@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -14,6 +14,7 @@ from certcal.smoothing._grid import check_thresholds
 Integers = NDArray[np.int64]
 
 NOISES = ("gaussian", "exact")
+_PER_SAMPLE = ("index", "label", "predicted", "draws", "votes", "invalid", "histogram", "pilot")
 
 
 @dataclass(frozen=True, eq=False)
@@ -96,8 +97,7 @@ class Counts:
                     f"{name} has {getattr(self, name).shape[1]} cells; {self.thresholds.size} thresholds make "
                     f"{self.thresholds.size + 1}"
                 )
-        names = ("index", "label", "predicted", "draws", "votes", "invalid", "histogram", "pilot")
-        same_length(**{name: getattr(self, name).shape[0] for name in names})
+        same_length(**{name: getattr(self, name).shape[0] for name in _PER_SAMPLE})
         _refuse(self.draws < 1, "draws", "has no draws; leave the sample out or draw for it")
         _refuse((self.votes < 0) | (self.votes > self.draws), "votes", "is outside 0 to its draws")
         _refuse(np.any(self.pilot < 0, axis=1), "pilot", "has a negative count")
@@ -107,6 +107,11 @@ class Counts:
 
     def __len__(self) -> int:
         return self.draws.size
+
+    def select(self, rows: Any) -> Counts:
+        """Those of the samples at positions, or where a mask is set; at least one."""
+        arrays = {name: getattr(self, name)[rows] for name in _PER_SAMPLE}
+        return replace(self, **arrays)
 
     def confidence_estimates(self) -> ConfidenceEstimates:
         """Smoothed confidence of every sample at its own input, without a perturbation: an estimate, not a guarantee.

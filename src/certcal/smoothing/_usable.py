@@ -17,7 +17,7 @@ from certcal.smoothing._units import Unit
 
 
 def usable_counts(
-    run: Run, *, drawn_only: bool = False, remedy: str = "use the samples that are drawn with drawn_only=True"
+    run: Run, *, drawn_only: bool = False, remedy: str = "set this to use the samples that are drawn"
 ) -> Counts:
     """The counts of a run, or of those of its first samples that are drawn completely.
 
@@ -48,8 +48,9 @@ def usable_counts(
         raise InputError(f"{run.path}: no sample is drawn completely; give the same sample command again to go on")
     damaged = f", and {len(state.damaged)} of its shards are damaged" if state.damaged else ""
     raise InputError(
-        f"{run.path}: the run is not complete, {state.finished:,} of {state.total:,} draws are there{damaged}; give "
-        f"the same sample command again to draw the rest, or {remedy}"
+        f"{run.path}: the run is not complete, {state.finished:,} of {state.total:,} draws are there{damaged}",
+        argument="drawn_only",
+        remedy=f"give the same sample command again to draw the rest, or {remedy}",
     )
 
 

@@ -10,7 +10,6 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-import certcal
 from certcal._files import refuse_overwriting
 from certcal._text import counted
 from certcal.result import Result
@@ -67,7 +66,6 @@ class StudyOverview(Result):
     """
 
     view: ClassVar[str] = "certcal.report.views.study_table"
-    limited: ClassVar[bool] = False
 
     table: StudyTable
     medians: Sequence[DatasetMedians]
@@ -102,7 +100,7 @@ class StudyOverview(Result):
         """Plain values for JSON; of published results the names of what they hold."""
         table, names = self.table, ("model", "data", "split", "reason")
         measured = {"bins", "validation", "seed"} <= table.settings.keys()
-        head = {"certcal": certcal.__version__, "type": "study_measure" if measured else "study_convert"}
+        head = {"type": "study_measure" if measured else "study_convert"}
         head |= {"table": self.source, "settings": dict(table.settings), "rows": len(table)}
         failures = [dict(zip(names, each, strict=True)) for each in self.failures]
         if measured:

@@ -7,7 +7,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
 from typing import Any, ClassVar
 
-import certcal
 from certcal._progress import SILENT, Progress
 from certcal._settings import Settings, setting, takes
 from certcal._text import counted
@@ -116,7 +115,6 @@ class StudyReview(Result):
     """
 
     view: ClassVar[str] = "certcal.report.views.study"
-    limited: ClassVar[bool] = False
 
     answers: tuple[Answer, ...]
     charts: tuple[Chart, ...]
@@ -162,7 +160,7 @@ class StudyReview(Result):
         """Plain values for JSON; numbers that do not exist are null."""
         whole = {each.name: getattr(self, each.name) for each in fields(self) if each.name != "source"}
         whole |= {name: [asdict(each) for each in getattr(self, name)] for name in ("answers", "charts")}
-        document = {"certcal": certcal.__version__, "type": "study_review", "source": self.source}
+        document = {"type": "study_review", "source": self.source}
         return {**document, **plain_values(whole)}
 
     def columns(self) -> Mapping[str, Sequence[Any]]:

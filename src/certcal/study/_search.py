@@ -15,7 +15,6 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-import certcal
 from certcal._checks import InputError, whole_number
 from certcal._progress import SILENT, Progress
 from certcal._settings import Settings, setting, takes
@@ -312,7 +311,6 @@ class StudySearch(Result):
     """
 
     view: ClassVar[str] = "certcal.report.views.study_search"
-    limited: ClassVar[bool] = False
 
     rows: tuple[SearchRow, ...]
     oracle: tuple[SearchRow, ...]
@@ -343,7 +341,6 @@ class StudySearch(Result):
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON; numbers that do not exist are NaN."""
         return {
-            "certcal": certcal.__version__,
             "type": "study_search",
             "source": self.source,
             "settings": dict(self.settings),

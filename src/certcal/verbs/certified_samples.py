@@ -268,7 +268,7 @@ def _of_table(source: Source, columns: Mapping[str, Any] | None, settings: Certi
 
     table = read_intervals(source.data, columns, alpha=settings.alpha is None, samples=True)
     alpha = (table.alpha or 0.0) if settings.alpha is None else settings.alpha
-    chosen = _chosen(source.name, table.radii, None if settings.radii is None else sorted(settings.radii))
+    chosen = chosen_radii(source.name, table.radii, None if settings.radii is None else sorted(settings.radii))
     if len(chosen) == 1 and table.sample_codes is None:  # rows of one radius are of different samples
         table, chosen = table.at_radius(chosen[0]), [0]
     rows = table.by_sample()
@@ -300,7 +300,7 @@ def _note(alpha: Sequence[float]) -> str:
     return f"Each interval may fail with probability {level}; numbers on these samples hold where the intervals do."
 
 
-def _chosen(name: str, there: Sequence[str], asked: Sequence[float] | None) -> list[int]:
+def chosen_radii(name: str, there: Sequence[str], asked: Sequence[float] | None) -> list[int]:
     """Places of the radii that were asked for."""
     if asked is None:
         return list(range(max(1, len(there))))

@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-
 from certcal.report.page import Page, Provenance, page
 from certcal.report.page._curves import BETWEEN
 from certcal.report.results import ComparedResults
+
 from certcal.smoothing.robustness import WARNING, VoteRecord, compare
-from tests.report.page.reading import Reader, embedded, flat
+from tests.report.reading import Reader, embedded, flat
 
 HOSTILE = "<script>alert(1)</script>\"'><img src=x onerror=alert(2)>\u202e"
 

@@ -8,13 +8,13 @@ import re
 from functools import cache
 
 import pytest
-
 from certcal.report.page import Page, Provenance, _families_drawn, page
 from certcal.report.results import FamilyResults
+
 from certcal.smoothing.robustness import WARNING, PaDistribution
 from tests.report.compared_families import SEVEN, SIGMAS, record, results_of, seven, with_confidences
-from tests.report.page.parsed import Node, assert_sound, classes, parsed
-from tests.report.page.reading import Reader, embedded, flat
+from tests.report.parsed import Node, assert_sound, classes, parsed
+from tests.report.reading import Reader, embedded, flat
 
 HOSTILE = "<script>alert(1)</script>\"'><img src=x onerror=alert(2)>\u202e"
 

@@ -33,13 +33,13 @@ def image(pixels: Any, alternative: str, *, size: int = 96) -> Raw:
     >>> image([[0, 255]], "two pixels").startswith('<img src="data:image/png;base64,')
     True
     """
-    values = _pixels(pixels)
-    address = "data:image/png;base64," + base64.b64encode(_png(values)).decode("ascii")
+    values = pixels_of(pixels)
+    address = "data:image/png;base64," + base64.b64encode(png_of(values)).decode("ascii")
     height = max(1, round(size * values.shape[0] / values.shape[1]))
     return element("img", src=address, alt=clipped(alternative, SENTENCE), width=size, height=height, class_="pixels")
 
 
-def _pixels(given: Any) -> np.ndarray[Any, np.dtype[np.uint8]]:
+def pixels_of(given: Any) -> np.ndarray[Any, np.dtype[np.uint8]]:
     """Grey or colour as bytes: the darkest is 0 and the brightest 255, unless they are bytes already."""
     array = np.asarray(given)
     if array.ndim == 3 and array.shape[0] in (1, 3) and array.shape[2] not in (1, 3):
@@ -59,7 +59,8 @@ def _pixels(given: Any) -> np.ndarray[Any, np.dtype[np.uint8]]:
     return np.round(np.clip(scaled, 0, 1) * 255).astype(np.uint8)
 
 
-def _png(array: np.ndarray[Any, np.dtype[np.uint8]]) -> bytes:
+def png_of(array: np.ndarray[Any, np.dtype[np.uint8]]) -> bytes:
+    """Pixels as a PNG file."""
     height, width = array.shape[:2]
     lines = np.zeros((height, 1 + array[0].size), np.uint8)  # each line begins with 0: unfiltered
     lines[:, 1:] = array.reshape(height, -1)

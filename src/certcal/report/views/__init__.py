@@ -39,11 +39,9 @@ def report(
     options
         Of its view.
     """
-    if limit is not None and not result.limited:
-        raise InputError("this answer has no single number to hold against a limit", argument="limit")
     made: Report = import_module(result.view).view(result, **options)
     claims = result.claims()
-    if limit is not None and not (claims and hasattr(claims[0], "value")):
+    if limit is not None and not (claims and hasattr(claims[0], "to_dict")):
         raise InputError("this answer has no number that a limit can be held against", argument="limit")
     return replace(
         made,

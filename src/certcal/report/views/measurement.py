@@ -66,7 +66,7 @@ def view(found: Measurement) -> Report:
         [_headline(found)],
         sections,
         [
-            Section("Metrics", [_metrics(whole)], brief=True),
+            Section("Metrics", [metrics_table(whole)], brief=True),
             *([Section("Metrics per group", _group_intervals(found))] if _group_intervals(found) else []),
             Section("Definitions", [definitions]),
             Section("Claims in full", [Listing([claim.sentence for claim in found.claims()], 1000)]),
@@ -123,7 +123,8 @@ def _beside(diagram: Chart) -> Block:
     return Beside(replace(diagram, numbers=None), [diagram.numbers])
 
 
-def _metrics(group: MeasuredGroup) -> Table:
+def metrics_table(group: MeasuredGroup) -> Table:
+    """Metrics under their headings, with intervals where there are some."""
     levels = [row.interval.level for row in group.rows if row.interval is not None]
     columns = [Column("metric"), Column("bins"), Column("value", "estimate")]
     if levels:

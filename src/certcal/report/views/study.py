@@ -39,8 +39,8 @@ from certcal.study import Table as Rows
 
 # What the questions are about, by their numbers.
 _SUBJECTS = ("Data sets", "Robustness", "Metrics", "Temperature scaling", "Accuracy", "Bins", "Architecture")
-# Numbers of an answer beside it; the others are in the appendix. Findings of nearly all models come first.
-_MOST_FINDINGS, _NEARLY = 6, 0.9
+# Findings of nearly as many models as the largest are as telling as that.
+_NEARLY = 0.9
 # Boxes of one picture, and those of a narrow one; columns of a matrix that stands beside others.
 _MOST_BOXES, _NARROW_BOXES, _NARROW_MATRIX = 60, 14, 8
 # Lines of one picture on a page.
@@ -65,13 +65,13 @@ def view(found: StudyReview) -> Report:
         f"Of the {asked} of the benchmark study, {how_many} can be answered with {counted(found.models, 'model')}.",
         probability=f"Intervals ({level}) show how a number would vary with other models of the kind.",
     )
-    sections = [Section("Overview", _overview(found, level))]
+    sections = [Section("Overview", _overview(found, level), brief=True)]
     sections += [Section(_subject(each), _answer(found, each, level), brief=True) for each in found]
     return Report(
         "What do these models say about calibration?",
         [claim, *(Text(f"Caution: {each}", "note") for each in found.cautions)],
         sections,
-        _appendix(found, level),
+        _appendix(found),
         found.source,
         found.description,
         _notes(found, level),
@@ -81,8 +81,8 @@ def view(found: StudyReview) -> Report:
 
 def charts(found: StudyReview) -> Sequence[drawn.Chart]:
     """The first chart of each answer; without any, the first matrix of all measurements."""
-    every = [[each for each in answer.charts if not isinstance(each, Rows)] for answer in found]
-    firsts = [chart(part) for some in every for part in _parts(some[0])[:1] if some] if any(every) else []
+    every = [[each for each in answer.charts if not isinstance(each, Rows)][:1] for answer in found]
+    firsts = [chart(_parts(each)[0]) for some in every for each in some]
     return firsts or [chart(each) for each in found.charts if isinstance(each, Matrix)][:1]
 
 
@@ -122,7 +122,8 @@ def _answer(found: StudyReview, answer: Answer, level: str) -> list[Block]:
     blocks: list[Block] = [Text(answer.question), *(Text(each) for each in _paragraphs(found, answer.answer))]
     blocks += [Text(f"Caution: {each}", "note") for each in cautions]
     if answer.findings:
-        blocks.append(_findings(leading(answer.findings, _MOST_FINDINGS), level))
+        table = _findings(answer.findings, level)
+        blocks.append(Details(f"Numbers behind the answer ({len(answer.findings):,})", [table]))
     return [*blocks, *_drawn(answer.charts)]
 
 
@@ -139,9 +140,9 @@ def _paragraphs(found: StudyReview, text: str) -> list[str]:
     return made
 
 
-def _findings(findings: Sequence[Finding], level: str, caption: str = "") -> Table:
+def _findings(findings: Sequence[Finding], level: str) -> Table:
     columns = (
-        Column("finding"),
+        Column("finding", wrap=True),
         Column("value", "brief"),
         Column(f"{level} interval", "interval"),
         Column("models", "count"),
@@ -150,15 +151,10 @@ def _findings(findings: Sequence[Finding], level: str, caption: str = "") -> Tab
         (f"{each.name} ({each.note})" if each.note else each.name, each.value, between(each.low, each.high), each.n)
         for each in findings
     ]
-    return Table(columns, rows, caption, most=10_000)
+    return Table(columns, rows, most=10_000)
 
 
-def _appendix(found: StudyReview, level: str) -> list[Section]:
-    every = [
-        _findings(each.findings, level, f"{_subject(each)}: all {len(each.findings):,} numbers")
-        for each in found
-        if len(each.findings) > _MOST_FINDINGS
-    ]
+def _appendix(found: StudyReview) -> list[Section]:
     published = [(_subject(each), each.published) for each in found if each.published]
     matrices = [each for each in found.charts if isinstance(each, Matrix)]
     others = [each for each in found.charts if not isinstance(each, Matrix)]
@@ -169,7 +165,6 @@ def _appendix(found: StudyReview, level: str) -> list[Section]:
         if value is not None
     ]
     parts: list[tuple[str, Sequence[Block]]] = [
-        ("All numbers", every),
         ("Findings of the benchmark study", [Facts(published)] if published else []),
         ("All measurements", [*_drawn([*others, *matrices[:1]]), *further]),
         ("Claims in full", [Listing([each.sentence for each in found.claims()], 1000)] if found.claims() else []),
@@ -296,12 +291,12 @@ def _boxes(given: Boxes) -> drawn.Chart:
     columns = [Column(given.across or "name"), Column("models", "count"), *(Column(head, "brief") for head in heads)]
     rows = [[box.name, box.n, *(getattr(box, name) for name in five)] for box in given.boxes]
     more = f"The first {_MOST_BOXES} of {len(given.boxes):,} are drawn" if len(boxes) < len(given.boxes) else ""
-    said = "Boxes hold the middle half of the models, with the median; whiskers reach to the last model within 1.5 "
+    said = "Boxes: middle half and median. Whiskers: last models within 1.5 box heights"
     return drawn.Chart(
         given.title,
         f"{counted(len(boxes), 'distribution')} side by side.",
         [Panel(across, axis, marks, 250)],
-        _said(f"{said}times its height", more, given.note),
+        _said(said, more, given.note),
         Table(columns, rows, given.title),
         "normal" if len(boxes) <= _NARROW_BOXES else "wide",
     )

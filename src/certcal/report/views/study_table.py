@@ -26,7 +26,7 @@ def view(found: StudyOverview) -> Report:
         [Text(f"{found.description}.")],
         sections,
         source=found.source,
-        notes=["Medians over models. Estimates from these samples, not guarantees.", *found.notes],
+        notes=["Estimates from these samples, not guarantees.", *found.notes],
     )
 
 
@@ -43,12 +43,9 @@ def charts(found: StudyOverview) -> Sequence[Chart]:
 def _medians(found: StudyOverview) -> Table:
     several = len({each.split for each in found.medians}) > 1
     bins = found.medians[0].bins if found.medians else None
-    columns = [Column("data set"), *([Column("split")] if several else [])]
-    columns += [Column("models", "count"), Column("failed", "count"), Column("accuracy", "estimate")]
-    columns += [
-        Column("ECE" if bins is None else f"ECE ({bins} bins)", "estimate"),
-        Column("after scaling", "estimate"),
-    ]
+    columns = [Column("data"), *([Column("split")] if several else []), Column("models", "count")]
+    columns += [Column("failed", "count")]
+    columns += [Column(head, "estimate") for head in ("accuracy", "ECE", "after scaling")]
     rows = [
         [
             each.data,
@@ -59,7 +56,7 @@ def _medians(found: StudyOverview) -> Table:
         ]
         for each in found.medians
     ]
-    return Table(columns, rows, most=1000)
+    return Table(columns, rows, f"Medians over models{'' if bins is None else f'; ECE with {bins} bins'}", most=1000)
 
 
 def _facts(found: StudyOverview) -> list[tuple[str, str]]:

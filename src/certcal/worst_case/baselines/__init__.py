@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from certcal.worst_case.baselines._admm import GRID, ONE_SIZE_FITS_ALL, AdmmSettings, admm, admm_grid
 from certcal.worst_case.baselines._brier import brier_confidences
+from certcal.worst_case.baselines._compare import ComparedMethod, compare, prepare
 from certcal.worst_case.baselines._dece import dece_ascent
 from certcal.worst_case.baselines._result import Baseline
 
@@ -16,8 +17,11 @@ __all__ = [
     "ONE_SIZE_FITS_ALL",
     "AdmmSettings",
     "Baseline",
+    "ComparedMethod",
     "admm",
     "admm_grid",
     "brier_confidences",
+    "compare",
     "dece_ascent",
+    "prepare",
 ]

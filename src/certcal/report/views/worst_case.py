@@ -1,0 +1,377 @@
+"""Charts about worst cases and certificates: where samples go, interval widths, and how ADMM converges.
+
+Each returns a :class:`~certcal.report.charts.Chart`; ``chart.figure()`` draws it with matplotlib.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any, cast
+
+import numpy as np
+
+from certcal._checks import InputError
+from certcal.claims import round_outward
+from certcal.report.charts import (
+    MOST_SERIES,
+    Axis,
+    Bars,
+    Boxes,
+    Chart,
+    Line,
+    Mark,
+    Panel,
+    Points,
+    Segments,
+    Words,
+    covering,
+    named,
+    unit,
+)
+from certcal.report.document import Column, Table
+from certcal.report.reliability import SIGNS, reliability_chart, shared_counts
+
+if TYPE_CHECKING:
+    from certcal.metrics import Reliability
+    from certcal.smoothing import Certificates, Widths
+    from certcal.worst_case import WorstCase
+    from certcal.worst_case.baselines import Baseline
+
+_MOST_SAMPLES, _MOST_BOXES = 60, 40
+_QUANTILES = ("5 %", "25 %", "median", "75 %", "95 %")
+# Parts of the Lagrangian below it and the two errors, and constraints.
+_TERMS = {
+    "box_term": "box constraint",
+    "sphere_term": "sphere constraint",
+    "confidence_term": "bounded confidence",
+    "unique_term": "unique assignment",
+    "valid_term": "valid assignment",
+}
+_CONSTRAINTS = {
+    "bounded": "bounded confidence",
+    "binary": "binary assignment",
+    "unique": "unique assignment",
+    "valid": "valid assignment",
+}
+
+
+def worst_case_charts(clean: Reliability, worst: WorstCase) -> list[Chart]:
+    """The reliability diagram of the clean confidences, and that of the worst ones inside their intervals.
+
+    Parameters
+    ----------
+    clean
+        From ``certcal.metrics.reliability``, of the same samples and bins.
+    worst
+        From ``certcal.worst_case.calibration_error``.
+
+    Examples
+    --------
+    >>> from certcal.metrics import reliability
+    >>> from certcal.worst_case import calibration_error
+    >>> worst = calibration_error([0.1, 0.5], [0.6, 0.9], [1, 0], bins=3)
+    >>> [each.caption.split(",")[0] for each in worst_case_charts(reliability([0.4, 0.7], [1, 0], bins=3), worst)]
+    ['ECE 0.6500', 'ECE at most 0.9000']
+    """
+    from certcal.metrics import Reliability
+
+    table = worst.bins
+    if table is None:
+        raise InputError(f"worst is a {worst.name}, which has no bins; pass a result of calibration_error")
+    if not np.array_equal(table.edges, clean.table.edges) or table.closed != clean.table.closed:
+        raise InputError("clean and worst have other bins; compute both with the same bins, edges and closed")
+    highest = worst.extreme == "highest"
+    axis = shared_counts([clean.table, table])
+    extreme = Reliability(table, worst.value, None, None, 0.95)
+    return [
+        reliability_chart(clean, "Clean", axis=axis),
+        reliability_chart(
+            extreme,
+            "Worst case" if highest else "Best case",
+            caption=SIGNS,
+            signs=worst.signs,
+            axis=axis,
+            relation="at most" if highest else "at least",
+        ),
+    ]
+
+
+def sign_runs(worst: WorstCase, lower: Any, upper: Any, correct: Any) -> Chart:
+    """Each sample's interval over bins marked with their sign, and the confidence it takes in the worst case.
+
+    Correct samples go to the first '+' bin they reach, incorrect ones to the last '−' bin.
+
+    Parameters
+    ----------
+    worst
+        From ``certcal.worst_case.calibration_error``.
+    lower, upper, correct
+        What it was computed from, up to 60 samples.
+
+    Examples
+    --------
+    >>> from certcal.worst_case import calibration_error
+    >>> samples = [0.1, 0.5], [0.6, 0.9], [1, 0]
+    >>> sign_runs(calibration_error(*samples, bins=3), *samples).panels[0].x.label
+    'confidence'
+    """
+    low, high, c = np.asarray(lower, np.float64), np.asarray(upper, np.float64), np.asarray(correct)
+    if worst.signs is None or worst.bins is None:
+        raise InputError("worst has no signs; pass a result of certcal.worst_case.calibration_error")
+    if low.size > _MOST_SAMPLES:
+        raise InputError(f"lower has {low.size} samples, too many to draw; pass at most {_MOST_SAMPLES}")
+    if not low.size == high.size == c.size == worst.witness.size:
+        raise InputError(
+            f"lengths differ: lower has {low.size}, upper {high.size}, correct {c.size} and the worst case "
+            f"{worst.witness.size}; pass what worst was computed from"
+        )
+    edges, n = worst.bins.edges.tolist(), low.size
+    middles = [(a + b) / 2 for a, b in pairwise(edges)]
+    rows = np.lexsort((low, c))
+    marks: list[Mark] = [
+        Segments([(edge, 0.0, edge, n + 0.5) for edge in edges], "zero"),
+        Words(middles, [n + 0.7] * len(middles), ["+" if sign > 0 else "−" for sign in worst.signs], "sign"),
+    ]
+    for right, look, label in ((1, 0, "correct: goes to the first + bin"), (0, 1, "wrong: goes to the last − bin")):
+        places = np.flatnonzero(c[rows] == right)
+        heights = (places + 0.5).tolist()
+        ends = zip(low[rows[places]], heights, high[rows[places]], heights, strict=True)
+        marks.append(Segments([cast("Any", tuple(map(float, each))) for each in ends], look))
+        marks.append(Points(worst.witness[rows[places]].tolist(), heights, look, label))
+    upright = Axis(0.0, n + 1.2, (), "samples")
+    said = f"{n} samples, {len(middles)} bins; the calibration error is at most {worst.text}."
+    return Chart("Signs and samples", said, [Panel(unit("confidence"), upright, marks, 60.0 + 14 * n)], SIGNS)
+
+
+def widths_chart(widths: Mapping[str, Widths], radius: str, kinds: Sequence[str] | None = None) -> Chart:
+    """The share of the certified samples whose interval is no wider than that, by kind of certificate.
+
+    Parameters
+    ----------
+    widths
+        By kind.
+    radius
+        As text.
+    kinds
+        All kinds, in the order of their looks.
+    """
+    order = list(widths) if kinds is None else list(kinds)
+    marks: list[Mark] = [
+        Line(
+            [0.0, *each.values.tolist()],
+            [0.0, *each.shares.tolist()],
+            order.index(kind) % MOST_SERIES,
+            kind,
+            "post",
+            markers=False,
+        )
+        for kind, each in widths.items()
+    ]
+    across = covering([float(each.values[-1]) for each in widths.values()], "width of the interval", most=1.0)
+    texts = [
+        [kind, *(round_outward(value, "upper") for value in (each.mean, *each.quantiles))]
+        for kind, each in widths.items()
+    ]
+    columns = [Column("certificate"), *(Column(head, "bound") for head in ("mean", *_QUANTILES))]
+    n = next(iter(widths.values())).n
+    return Chart(
+        f"Interval widths at radius {radius}",
+        " ".join(f"{kind}: median {round_outward(each.median, 'upper')}." for kind, each in widths.items()),
+        [Panel(across, unit("share of samples"), marks, 220)],
+        f"The share of the {n:,} certified samples whose interval is no wider. Curves further left are better.",
+        Table(columns, texts, f"Widths of the intervals at radius {radius}"),
+    )
+
+
+def interval_widths(certificates: Iterable[Certificates]) -> Chart:
+    """Boxes of the widths of certified intervals, one per kind of certificate and radius.
+
+    A box reaches from the first to the third quartile, the line in it is the median, and the whiskers end at the 5 %
+    and 95 % quantiles. Narrower is better; a width of 1 says nothing.
+
+    Parameters
+    ----------
+    certificates
+        Of different kinds or radii, such as ``certcal.smoothing.certificates`` makes; at most 40.
+
+    Examples
+    --------
+    >>> from certcal.smoothing import Counts, certificates
+    >>> x = np.random.default_rng(0).beta(50, 0.5, (2, 1000))
+    >>> counts = Counts.from_confidences(x, np.linspace(0.01, 0.99, 99), votes=[1000, 980], sigma=0.5)
+    >>> chart = interval_widths(certificates(counts, 0.25, confidence=kind) for kind in ("tight", "standard"))
+    >>> [text for _, text in chart.panels[0].x.ticks]
+    ['tight, R = 0.25', 'standard, R = 0.25']
+    """
+    several = [(one, one.widths()) for one in certificates]
+    known = [(one, widths) for one, widths in several if widths is not None]
+    if not 1 <= len(several) <= _MOST_BOXES:
+        raise InputError(f"{len(several)} certificates were given; draw from 1 to {_MOST_BOXES}")
+    names = [f"{one.confidence}, R = {one.radius:g}" for one, _ in several]
+    if len(set(names)) < len(names):
+        raise InputError("two certificates have the same kind and radius; pass each once")
+    nan = (float("nan"),) * 5
+    quantiles = [nan if widths is None else widths.quantiles for _, widths in several]
+    marks: list[Mark] = [Boxes(*map(list, zip(*quantiles, strict=True)))]
+    marks += [Words([i + 0.5], [0.5], ["none certified"]) for i, (_, widths) in enumerate(several) if widths is None]
+    texts = [
+        [name, *(("",) * 6 if each is None else (round_outward(v, "upper") for v in (each.mean, *each.quantiles)))]
+        for name, (_, each) in zip(names, several, strict=True)
+    ]
+    columns = [Column("certificate"), *(Column(head, "bound") for head in ("mean", *_QUANTILES))]
+    return Chart(
+        "Interval widths",
+        f"Widths of the intervals of {len(known)} certificates.",
+        [Panel(named(names), unit("width of the interval"), marks, 260)],
+        "Boxes: quartiles and median; whiskers: 5 % and 95 % quantiles.",
+        Table(columns, texts, "Widths of the intervals"),
+        size="wide" if len(names) > 6 else "normal",
+    )
+
+
+# --- ADMM: figures 9 to 11 of Emde et al. (2024) -------------------------------------------------------------------
+
+
+def admm_convergence(found: Baseline, *, run: int | None = None, exact: WorstCase | None = None) -> Chart:
+    """The parts of ADMM's Lagrangian over the steps, with the relaxed and the projected calibration error.
+
+    Parameters
+    ----------
+    found
+        From ``certcal.worst_case.baselines.admm(..., track=True)``.
+    run
+        Which of its runs; the one with the largest value by default.
+    exact
+        The worst case from ``certcal.worst_case.calibration_error``: a line that no step can cross.
+
+    Examples
+    --------
+    >>> from certcal.worst_case.baselines import Baseline
+    >>> curves = ["lagrangian", "relaxed", "projected", *_TERMS]
+    >>> found = Baseline("ADMM", 0.5, np.array([0.5]), (0.5,), {name: np.zeros((1, 3)) for name in curves})
+    >>> len(admm_convergence(found).panels)
+    7
+    """
+    history = _history(found, run, ("lagrangian", "relaxed", "projected", *_TERMS))
+    steps = _steps(len(history["lagrangian"]))
+    relaxed = history["relaxed"]
+    finite = relaxed[np.isfinite(relaxed)]
+    largest = float(finite.max()) if finite.size else 0.0
+    heights = [*relaxed.tolist(), *history["projected"].tolist(), *([] if exact is None else [exact.value])]
+    errors: list[Mark] = [
+        Line(_along(relaxed), _finite(np.minimum(relaxed, 1.0)), 1, "relaxed", markers=False),
+        Line(_along(relaxed), _finite(history["projected"]), 0, "projected: feasible at every step", markers=False),
+    ]
+    if exact is not None:
+        errors.append(Segments([(steps.low, exact.value, steps.high, exact.value)], "ideal", "exact worst case"))
+    panels = [
+        _panel(steps, history["lagrangian"], "Lagrangian"),
+        Panel(steps, covering(heights, "calibration error", most=1.0), errors, 160),
+        *(_panel(steps, history[name], label) for name, label in _TERMS.items()),
+    ]
+    # Errors of feasible points are at most 1; the relaxed one may be far above, and would press the others flat.
+    cut = f" The relaxed error goes up to {largest:.3g} and is cut at 1." if largest > 1 else ""
+    return Chart("Convergence of ADMM", _ended(history), panels, f"Terms of the Lagrangian by step.{cut}")
+
+
+def admm_constraints(found: Baseline, *, run: int | None = None) -> Chart:
+    """How far ADMM's steps are from each constraint, in the 1-norm and the maximum norm.
+
+    Parameters
+    ----------
+    found, run
+        As for :func:`admm_convergence`.
+
+    Examples
+    --------
+    >>> from certcal.worst_case.baselines import Baseline
+    >>> curves = [f"{name}_distance_{norm}" for name in _CONSTRAINTS for norm in ("sum", "max")]
+    >>> found = Baseline("ADMM", 0.5, np.array([0.5]), (0.5,), {name: np.zeros((1, 3)) for name in curves})
+    >>> len(admm_constraints(found).panels)
+    8
+    """
+    norms = {"sum": "1-norm", "max": "∞-norm"}
+    wanted = {f"{name}_distance_{norm}": (name, norm) for name in _CONSTRAINTS for norm in norms}
+    history = _history(found, run, tuple(wanted))
+    steps = _steps(len(next(iter(history.values()))))
+    panels = [
+        _panel(steps, history[key], f"{_CONSTRAINTS[name]}, {norms[norm]}", low=0.0)
+        for key, (name, norm) in wanted.items()
+    ]
+    met = [_CONSTRAINTS[name] for name in _CONSTRAINTS if not history[f"{name}_distance_sum"].any()]
+    said = f"Met at every step: {', '.join(met)}." if met else "Distance from each constraint by step."
+    return Chart("ADMM's distance from its constraints", _ended(history), panels, said)
+
+
+def admm_assignments(found: Baseline, *, run: int | None = None) -> Chart:
+    """ADMM's assignments of the first samples to the bins, before, during and after the steps.
+
+    Every sample has one bar per bin; lines separate samples. At the end each sample should have one bar of height 1.
+
+    Parameters
+    ----------
+    found, run
+        As for :func:`admm_convergence`.
+
+    Examples
+    --------
+    >>> from certcal.worst_case.baselines import Baseline
+    >>> history = {"assignment": np.full((1, 2, 3, 4), 0.25), "assignment_step": np.array([0, 9])}
+    >>> chart = admm_assignments(Baseline("ADMM", 0.5, np.array([0.5]), (0.5,), history))
+    >>> [panel.title for panel in chart.panels]
+    ['step 0', 'step 9']
+    """
+    history = _history(found, run, ("assignment",))
+    snapshots = history["assignment"]
+    steps = found.history["assignment_step"].tolist()
+    _, samples, bins = snapshots.shape
+    marked = tuple(((sample + 0.5) * bins, str(sample)) for sample in range(samples))
+    across = Axis(0.0, float(samples * bins), marked, f"assignment to each of the {bins} bins, sample by sample")
+    edges = [(float(sample * bins), 0.0, float(sample * bins), 1.0) for sample in range(1, samples)]
+    panels: list[Panel] = []
+    for step, entries in zip(steps, snapshots, strict=True):
+        heights = _finite(entries.reshape(-1))
+        left = [place + 0.1 for place in range(len(heights))]
+        marks: list[Mark] = [
+            Segments(edges, "zero"),
+            Bars(left, [place + 0.8 for place in left], [0.0] * len(left), heights, "accuracy"),
+        ]
+        panels.append(Panel(across, unit(""), marks, 90, f"step {step:,}"))
+    said = "At the end each sample should have one bar of height 1."
+    return Chart("ADMM's assignments", _ended(history), panels, said, size="wide")
+
+
+def _history(found: Baseline, run: int | None, names: tuple[str, ...]) -> dict[str, Any]:
+    """Rows of the history that belong to one run."""
+    missing = [name for name in names if name not in found.history]
+    if missing:
+        raise InputError(f"found has no {missing[0]!r} in its history; pass a result of admm(..., track=True)")
+    chosen = int(np.argmax(found.runs)) if run is None else run
+    if not 0 <= chosen < len(found.runs):
+        raise InputError(f"run is {run}; choose one from 0 to {len(found.runs) - 1}")
+    return {name: found.history[name][chosen] for name in names}
+
+
+def _steps(count: int) -> Axis:
+    return covering([float(max(count, 2))], "step")
+
+
+def _along(values: Any) -> list[float]:
+    return [float(step) for step in range(1, len(values) + 1)]
+
+
+def _finite(values: Any) -> list[float]:
+    return np.where(np.isfinite(values), values, np.nan).tolist()
+
+
+def _panel(steps: Axis, values: Any, label: str, low: float | None = None) -> Panel:
+    heights = _finite(values)
+    up = covering(heights, "", low=low)
+    zero: list[Mark] = [Segments([(steps.low, 0.0, steps.high, 0.0)], "zero")] if up.low < 0 < up.high else []
+    return Panel(steps, up, [*zero, Line(_along(values), heights, 0, markers=len(heights) == 1)], 80, label)
+
+
+def _ended(history: Mapping[str, Any]) -> str:
+    lost = not all(np.isfinite(values).all() for values in history.values())
+    return "Some values stopped being finite." if lost else "All values stay finite."

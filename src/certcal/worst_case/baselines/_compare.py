@@ -1,0 +1,106 @@
+"""The exact worst case beside the published approximations, with the time each takes."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from certcal._checks import InputError
+from certcal.claims import round_outward
+from certcal.worst_case._calibration import calibration_error
+from certcal.worst_case.baselines._admm import admm
+from certcal.worst_case.baselines._brier import brier_confidences
+from certcal.worst_case.baselines._dece import dece_ascent
+
+# Whether no confidences exceed the value, and what finds it.
+METHODS: dict[str, tuple[bool, Callable[..., Any]]] = {
+    "exact": (True, calibration_error),
+    "ADMM": (False, admm),
+    "dECE ascent": (False, dece_ascent),
+    "Brier confidences": (False, brier_confidences),
+}
+
+
+@dataclass(frozen=True)
+class ComparedMethod:
+    """What one way of finding the worst calibration error found, and how long it took.
+
+    Attributes
+    ----------
+    name
+        The method.
+    value
+        What it found.
+    text
+        The value, rounded up when no confidences exceed it and down when some reach it.
+    seconds
+        How long it took.
+    is_exact
+        Whether no confidences inside the intervals exceed the value.
+    """
+
+    name: str
+    value: float
+    text: str
+    seconds: float
+    is_exact: bool
+
+    @property
+    def sentence(self) -> str:
+        """What is known of the worst case by this method."""
+        if self.is_exact:
+            return f"no confidences inside the given intervals have a calibration error above {self.text}."
+        return f"some confidences inside the given intervals have a calibration error of at least {self.text}."
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values for JSON."""
+        side = "upper" if self.is_exact else "lower"
+        document = {"method": self.name, "value": self.value, "text": self.text, "side": side}
+        return {**document, "seconds": self.seconds, "sentence": self.sentence}
+
+
+def prepare() -> None:
+    """Load and compile what the methods need, so that their times are of the work alone.
+
+    Raises
+    ------
+    InputError
+        If torch is missing.
+    """
+    try:
+        for _, method in METHODS.values():
+            method([0.25], [0.75], [1], 2, **({"steps": 1} if method in (admm, dece_ascent) else {}))
+    except InputError as error:
+        raise InputError(str(error), argument="compare", remedy="or leave it out") from None
+
+
+def compare(
+    lower: Any, upper: Any, correct: Any, bins: int = 15, *, closed: str = "left", say: Callable[[str], object] = str
+) -> tuple[ComparedMethod, ...]:
+    """Every method on the same intervals: the exact worst case, and what the published ones reach.
+
+    Parameters
+    ----------
+    lower, upper, correct, bins, closed
+        As for :func:`certcal.worst_case.calibration_error`.
+    say
+        Called with the name of each method before it runs.
+
+    Examples
+    --------
+    >>> exact, *others = compare([0.1, 0.5], [0.6, 0.9], [1, 0], bins=3)
+    >>> exact.text, all(each.value <= exact.value for each in others)
+    ('0.9001', True)
+    """
+    found: list[ComparedMethod] = []
+    for name, (is_exact, method) in METHODS.items():
+        say(name)
+        start = time.perf_counter()
+        result = method(lower, upper, correct, bins, closed=closed)
+        seconds = time.perf_counter() - start
+        value = float(result.value)
+        text = result.text if is_exact else round_outward(value, "lower")
+        found.append(ComparedMethod(name, value, text, seconds, is_exact))
+    return tuple(found)
