@@ -84,6 +84,7 @@ def page(networks: Sequence[Network]) -> tuple[str, FamilyComparison]:
 def draw(networks: Sequence[Network], families: FamilyComparison, folder: Path) -> list[Path]:
     """The figures, as files."""
     from certcal.report.figures import gradient_norm_boxes
+
     from certcal.report.mpl import draw as drawn
     from certcal.report.mpl import save
     from certcal.report.views.families import accuracy_charts, dominance_charts, p_a_charts

@@ -184,9 +184,9 @@ def main() -> None:
 def _figure(table: AttackTable, path: Path) -> None:
     """Reliability diagrams without and under the attacks (Figures 6 and 7), at the largest distance."""
     import matplotlib as mpl
+    from certcal.report.figures import reliability_panels
 
     from certcal.metrics import reliability
-    from certcal.report.figures import reliability_panels
 
     mpl.rcParams["svg.hashsalt"] = "certcal"
     rows = [table.clean, *(table[attack, DISTANCES[-1] / 255] for attack in ACE_ATTACKS)]

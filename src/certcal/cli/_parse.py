@@ -55,21 +55,6 @@ def optional(parse: Callable[..., Any]) -> Callable[..., Any]:
     return parse_given
 
 
-def each(parse: Callable[..., Any]) -> Callable[..., tuple[Any, ...]]:
-    """The parser of an option that is repeated.
-
-    Examples
-    --------
-    >>> each(whole_number(1, 9))(None, None, ["3", "2"])
-    (3, 2)
-    """
-
-    def parse_each(ctx: click.Context | None, param: click.Parameter | None, values: Sequence[str]) -> tuple[Any, ...]:
-        return tuple(parse(ctx, param, value) for value in values)
-
-    return parse_each
-
-
 def parse_bins(ctx: click.Context | None, param: click.Parameter | None, values: Sequence[str]) -> tuple[int, ...]:
     """Turn ``15``, ``5,10,15`` and repetitions of these into numbers of bins, each once, smallest first.
 
@@ -184,20 +169,6 @@ def parse_level(ctx: click.Context | None, param: click.Parameter | None, value:
     if level > MOST_LEVEL:
         raise click.BadParameter(f"{value.strip()!r} is too close to 1; give at most {MOST_LEVEL}", ctx, param)
     return level
-
-
-def parse_setting(ctx: click.Context | None, param: click.Parameter | None, value: str) -> tuple[int, float]:
-    """Turn ``100,0.01`` into a number of draws and a level.
-
-    Examples
-    --------
-    >>> parse_setting(None, None, "100,0.01")
-    (100, 0.01)
-    """
-    parts = value.split(",")
-    if len(parts) != 2:
-        raise click.BadParameter(f"{value!r} is not draws and alpha, such as 100,0.01", ctx, param)
-    return whole_number(1, 2**53)(ctx, param, parts[0]), parse_failure(ctx, param, parts[1], example="0.01")
 
 
 def parse_size(ctx: click.Context | None, param: click.Parameter | None, value: str) -> int:
