@@ -76,8 +76,7 @@ class Result(ABC):
 
     def to_arrow(self) -> Any:
         """The table as a pyarrow Table."""
-        import pyarrow as pa
-
+        pa = import_module("pyarrow")
         return pa.table({name: pa.array(list(values), from_pandas=True) for name, values in self.columns().items()})
 
     def to_pandas(self) -> Any:

@@ -300,6 +300,7 @@ def _recalibrated(certified: Certification, settings: CertifySettings) -> Certif
 
     one = certified.at().certificates
     assert one is not None
+    assert certified.counts is not None
     if one.n_certified < _FEW:
         return None
     samples = CertifiedSamples.from_counts(
