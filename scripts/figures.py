@@ -11,8 +11,8 @@ import tempfile
 from pathlib import Path
 
 import numpy as np
-
 from certcal.report.figures import save, sign_runs
+
 from certcal.worst_case import calibration_error
 
 ROOT = Path(__file__).parent.parent
