@@ -36,10 +36,11 @@ def gradients_table(networks: Sequence[Network]) -> str:
         if network is None:
             continue
         found = gradients_of(network.job)
-        for what, easy, hard, ratio, interval in found.rows():
+        for what, way in found.ways.items():
+            ratio, interval = way.ratio, way.ratio_interval
             name = network.job.title + (f", {what}" if found.before is not None else "")
             within = "" if interval is None else f" [{interval[0]:.2f}, {interval[1]:.2f}]"
-            texts = [f"{each.mean:.2f} ({each.count})" if each.count else "–" for each in (easy, hard)]
+            texts = [f"{each.mean:.2f} ({each.count})" if each.count else "–" for each in (way.easy, way.hard)]
             rows.append([name, f"{network.average:.3f}", *texts, "–" if ratio is None else f"{ratio:.2f}{within}"])
     return markdown(["method", "ACR", "easy (images)", "hard (images)", "easy / hard [95 %]"], rows)
 
@@ -83,11 +84,10 @@ def page(networks: Sequence[Network]) -> tuple[str, FamilyComparison]:
 
 def draw(networks: Sequence[Network], families: FamilyComparison, folder: Path) -> list[Path]:
     """The figures, as files."""
-    from certcal.report.figures import gradient_norm_boxes
-
     from certcal.report.mpl import draw as drawn
     from certcal.report.mpl import save
     from certcal.report.views.families import accuracy_charts, dominance_charts, p_a_charts
+    from certcal.report.views.training import norm_charts
 
     figures: dict[str, Any] = {
         "acr-pa": drawn(p_a_charts(families)),
@@ -96,7 +96,7 @@ def draw(networks: Sequence[Network], families: FamilyComparison, folder: Path) 
     }
     recipe = of(networks, "acr", LOOKED_AT)
     if recipe is not None:
-        figures["acr-gradients"] = gradient_norm_boxes(gradients_of(recipe.job))
+        figures["acr-gradients"] = drawn(norm_charts(gradients_of(recipe.job)))
     folder.mkdir(parents=True, exist_ok=True)
     for name, figure in figures.items():
         save(figure, folder / f"{name}.svg", force=True)

@@ -20,14 +20,13 @@ import os
 import time
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from _running import RESULTS, processes, write_results
 
-from certcal.attacks import ACE_ATTACKS, ATTACKS, AttackTable, attack_table
+import certcal
 from certcal.data import Inputs, Parts, Split, fashion_mnist
-from certcal.models import load
+from certcal.verbs.attack import ATTACKS, USUAL, Attack, AttackRow
 
 # ℓ∞ distances, in 255ths: the paper's for CIFAR-10 is the last.
 DISTANCES = (2, 4, 8)
@@ -105,36 +104,36 @@ def trained(job: Job) -> tuple[str, float]:
     return job.folder.name, sum(line["seconds"] for line in found.history)
 
 
-def attacked(job: Job) -> tuple[AttackTable, float]:
+def attacked(job: Job) -> tuple[Attack, float]:
     """The attacks on a trained network, and how long they took."""
     test = images(job).test
     assert test is not None
     began = time.perf_counter()
-    table = attack_table(
-        load(job.folder / "model.safetensors"),
-        test.inputs,
-        test.labels,
-        epsilons=[each / 255 for each in DISTANCES],
-        attacks=ATTACKS,
+    table = certcal.attack(
+        job.folder / "model.safetensors",
+        test,
+        epsilon=[each / 255 for each in DISTANCES],
+        attacks=list(ATTACKS),
         steps=job.steps,
+        box=(0, 1),
     )
     return table, time.perf_counter() - began
 
 
-def rows_of(kind: str, table: AttackTable) -> list[str]:
+def rows_of(kind: str, table: Attack) -> list[str]:
     """Lines of the table, in per cent: AdaECE, then ECE in brackets."""
     clean = table.clean
-    accuracy = f"accuracy {100 * clean.accuracy:.2f}"
+    accuracy = f"accuracy {100 * clean['accuracy'].value:.2f}"
     lines = [f"| **{kind}** | unattacked, {accuracy} | {_cell(clean)} | {_cell(clean)} | {_cell(clean)} |"]
     for attack in ATTACKS:
         found = [table[attack, each / 255] for each in DISTANCES]
-        assert all(row.changed == 0 and row.accuracy == clean.accuracy for row in found)
+        assert all(row.changed == 0 and row["accuracy"].value == clean["accuracy"].value for row in found)
         lines.append(f"| | {found[0].name} | {' | '.join(map(_cell, found))} |")
     return lines
 
 
-def _cell(row: Any) -> str:
-    return f"{100 * row.adaptive_ece:.2f} ({100 * row.ece:.2f})"
+def _cell(row: AttackRow) -> str:
+    return f"{100 * row['equal_mass_ece'].value:.2f} ({100 * row['ece'].value:.2f})"
 
 
 def main() -> None:
@@ -173,7 +172,7 @@ def main() -> None:
     page = "\n\n".join([*blocks, f"Time, on one core each: {took}."])
     print(page)
     for job, (table, _) in zip(jobs, tables, strict=True):
-        print(f"{job.folder.name}: {table.sentence}")
+        print(f"{job.folder.name}: {' '.join(table.sentences)}")
     if options.write_docs:
         for job, (table, _) in zip(jobs, tables, strict=True):
             _figure(table, RESULTS / f"ace-{job.folder.name}.svg")
@@ -181,18 +180,16 @@ def main() -> None:
         write_results("ace", f"python experiments/ace.py --out nets{chosen} --write-docs", page, "torch", "numpy")
 
 
-def _figure(table: AttackTable, path: Path) -> None:
+def _figure(table: Attack, path: Path) -> None:
     """Reliability diagrams without and under the attacks (Figures 6 and 7), at the largest distance."""
     import matplotlib as mpl
-    from certcal.report.figures import reliability_panels
 
-    from certcal.metrics import reliability
+    from certcal.report.mpl import draw
+    from certcal.report.reliability import reliability_chart
 
     mpl.rcParams["svg.hashsalt"] = "certcal"
-    rows = [table.clean, *(table[attack, DISTANCES[-1] / 255] for attack in ACE_ATTACKS)]
-    figure = reliability_panels(
-        {row.name: reliability(row.predictions.confidence, row.predictions.correct) for row in rows}
-    )
+    rows = [table.clean, *(table[attack, DISTANCES[-1] / 255] for attack in USUAL)]
+    figure = draw([reliability_chart(row.measured.reliability, row.name) for row in rows])
     path.parent.mkdir(parents=True, exist_ok=True)
     figure.savefig(path, metadata={"Date": None})
 

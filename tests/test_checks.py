@@ -13,8 +13,8 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from certcal import InputError, Predictions, _checks, binning, bounds, measure, metrics, worst_case
-from certcal.calibrators import CertifiedSamples, HistogramBinning, recalibrate
+from certcal import InputError, Predictions, _checks, binning, bounds, measure, metrics, recalibrate, worst_case
+from certcal.calibrators import CertifiedSamples, HistogramBinning
 from certcal.metrics import StreamingCalibration, bootstrap
 
 NAN, INF = math.nan, math.inf

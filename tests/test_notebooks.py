@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import certcal
-from certcal.calibrators import CertifiedSamples, recalibrate
+from certcal.calibrators import CertifiedSamples
 from certcal.claims import Bound, Certificate, Estimate, Interval, Ledger
 from certcal.metrics import reliability
 from certcal.smoothing import Counts, Run, certificates
@@ -42,7 +42,6 @@ def run(name: str) -> Run:
 
 
 INTERVALS = CertifiedSamples.from_intervals([0.1, 0.5] * 50, [0.4, 0.9] * 50, [0, 1] * 50, [0.2, 0.7] * 50, radii=[0.5])
-RECALIBRATION = recalibrate(INTERVALS)
 
 RESULTS: dict[str, tuple[Any, list[str]]] = {
     "estimate": (
@@ -86,23 +85,6 @@ RESULTS: dict[str, tuple[Any, list[str]]] = {
         ["Certificates", "0.666666", "6", "without a certified prediction", "2", "tight", "0.001", "Gaussian"],
     ),
     "familywise certificates": (certificates(COUNTS, 9.0, familywise=True), ["any certificate fails", "undefined"]),
-    "recalibration": (
-        RECALIBRATION,
-        [
-            "At radius 0.5, the recalibrated confidences carry information",
-            "Fitted to 50 samples, judged on 50 others",
-            "isotonic, λ = 0.5 (chosen)",
-            "radius 0.5: Brier score ≤",
-            f"{RECALIBRATION.identity.clean['brier_score'].value:.4f}",
-            RECALIBRATION.identity.at[0].summary["brier_score"].worst.text,  # pyright: ignore[reportOptionalMemberAccess]
-        ],
-    ),
-    "empty recalibration": (
-        recalibrate(
-            CertifiedSamples.from_intervals([0.1] * 4, [0.2] * 4, [1] * 4, [0.1] * 4, certified=[0] * 4), tradeoff=0
-        ),
-        ["undefined", "judged on 2 others"],
-    ),
     "run": (run(HOSTILE), ["runs/a", "1,200", "1,000, and 100 to choose", "sigma 0.25, seed 7", VISIBLE]),
 }
 

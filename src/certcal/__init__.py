@@ -44,6 +44,7 @@ if TYPE_CHECKING:
         recalibrate,
     )
     from certcal.verbs.sample import RunSummary, decide, sample, summarize
+    from certcal.verbs.train import Training, train
 
 __version__ = "0.1.0"
 
@@ -67,6 +68,7 @@ __all__ = [
     "Recalibration",
     "Result",
     "RunSummary",
+    "Training",
     "apply_map",
     "attack",
     "binning",
@@ -88,6 +90,7 @@ __all__ = [
     "smoothing",
     "study",
     "summarize",
+    "train",
     "worst_case",
 ]
 
@@ -111,6 +114,7 @@ _HOMES = {
     "Result": "certcal.result",
     "RunSummary": "certcal.verbs.sample",
     "apply_map": "certcal.verbs.apply_map",
+    "Training": "certcal.verbs.train",
     "attack": "certcal.verbs.attack",
     "bound": "certcal.verbs.bound",
     "certify": "certcal.verbs.certify",
@@ -118,6 +122,7 @@ _HOMES = {
     "decide": "certcal.verbs.sample",
     "measure": "certcal.verbs.measure",
     "recalibrate": "certcal.verbs.recalibrate",
+    "train": "certcal.verbs.train",
     "sample": "certcal.verbs.sample",
     "summarize": "certcal.verbs.sample",
 }

@@ -128,6 +128,19 @@ def check_setting(name: str, value: Any, spec: Spec) -> Any:
         raise InputError(str(refused), argument=name) from None
 
 
+def counted_from_one(name: str, value: Any, most: int = 10**9) -> int | None:
+    """A number of things that is no setting, such as a limit of samples: a whole number from 1, or None.
+
+    Examples
+    --------
+    >>> counted_from_one("limit", 0)
+    Traceback (most recent call last):
+        ...
+    certcal._checks.InputError: limit: 0 is not a whole number from 1 to 1000000000
+    """
+    return None if value is None else check_setting(name, value, Spec("", "whole", least=1, most=most))
+
+
 class _RefusedError(Exception):
     """Why a value is not taken; the setting's name is added where it is known."""
 

@@ -37,3 +37,18 @@ def distance_text(distance: float) -> str:
     pixels = round(distance * 255) if distance < 1e9 else 0
     exact = [text for text in written if float(text) == distance]
     return min([*exact, *([f"{pixels}/255"] if pixels and pixels / 255 == distance else [])], key=len)
+
+
+def duration(seconds: float) -> str:
+    """A length of time in one or two words.
+
+    Examples
+    --------
+    >>> duration(0.2), duration(95), duration(7200), duration(400_000)
+    ('1 s', '2 min', '2.0 h', '4.6 days')
+    """
+    if seconds < 90:
+        return f"{max(1, round(seconds))} s"
+    if seconds < 5400:
+        return f"{round(seconds / 60)} min"
+    return f"{seconds / 3600:.1f} h" if seconds < 172_800 else f"{seconds / 86_400:.1f} days"

@@ -9,16 +9,16 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from certcal.report.page import page
 
+from certcal import recalibrate
 from certcal.cli import cli
-from certcal.cli._boundary import run
+from certcal.cli.errors import run
 from certcal.models import wrap
 from certcal.smoothing import Run, sample
 from tests.report.attacked import attack_result
 from tests.report.compared_families import rich
 from tests.report.gallery import gallery
-from tests.report.recalibrated import recalibrated_run
+from tests.report.recalibrated import run_samples
 from tests.report.studied import review as studied
 
 # Would set a mark if any of it became markup or script; a file's name has no slash.
@@ -77,9 +77,9 @@ def make(folder: Path) -> dict[str, Path]:
     gallery().save(made[GALLERY])
     gallery(HOSTILE).save(made[HOSTILE_GALLERY])
     attack_result(source=HOSTILE).save(made[ATTACK])
-    page(recalibrated_run(source=HOSTILE)).save(made[RECALIBRATION])
+    recalibrate(run_samples(200), source=HOSTILE).save(made[RECALIBRATION])
     studied(source=HOSTILE).save(made[STUDY])
-    page(rich()).save(made[FAMILIES])
+    rich().save(made[FAMILIES])
     report(made["table"], table, "--bootstrap", 0)
     report(made["groups"], table, "--by", "hospital", "--bootstrap", 20)
     report(made["intervals"], intervals, "--by", "group")

@@ -14,7 +14,8 @@ import numpy as np
 import pytest
 from scipy.stats import norm
 
-from certcal.calibrators import CertifiedSamples, certified_path, recalibrate
+from certcal import recalibrate
+from certcal.calibrators import CertifiedSamples, certified_path
 from certcal.metrics import ece, top_label_brier_score
 from certcal.smoothing import Counts
 
@@ -95,7 +96,7 @@ def test_the_attack_comes_near_to_the_certified_brier_score(arena):
     kept = found.before.certified[:, 1]
     worse = attacks(arena, found.before, RADII[1])[2]
     clean, attacked = (
-        top_label_brier_score(found.calibrator.transform(z)[kept], found.before.correct[kept])
+        top_label_brier_score(found.map.transform(z)[kept], found.before.correct[kept])
         for z in (arena.smoothed(0.0)[found.before.index], worse)
     )
     certified = found.chosen.at[1].summary["brier_score"].worst.value

@@ -173,7 +173,7 @@ def test_what_cannot_be_written_is_refused(tmp_path):
         save(PlattScaling().fit(Z, C), tmp_path / "nowhere" / "map.json")
     with pytest.raises(InputError, match="bins is 'many'; expected a whole number"):
         save(HistogramBinning().fit(Z, C).set_params(bins="many"), tmp_path / "map.json")
-    with pytest.raises(InputError, match=r"calibrator is a dict; pass one of certcal\.calibrators, fitted"):
+    with pytest.raises(InputError, match="a dict cannot be written as JSON; pass a calibrator of"):
         save({}, tmp_path / "map.json")
     assert os.listdir(tmp_path) == []
 

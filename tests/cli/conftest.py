@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from certcal.cli import cli
-from certcal.cli._boundary import run
+from certcal.cli.errors import run
 
 RNG = np.random.default_rng(8)
 N = 400

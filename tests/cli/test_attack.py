@@ -228,7 +228,7 @@ def test_mistakes_are_one_sentence_and_leave_nothing(attack, tmp_path, arguments
 
 
 def test_without_torch_the_command_says_how_to_get_it(attack, monkeypatch):
-    monkeypatch.setattr("certcal.cli._sources.find_spec", lambda name: None)
+    monkeypatch.setattr("certcal.cli.sources.find_spec", lambda name: None)
     ran = attack("--epsilon", "1")
     assert ran.code == 2
     assert "attacks need torch; run: pip install 'certcal[torch]'" in ran.err

@@ -9,8 +9,8 @@ import click
 import pytest
 
 from certcal import InputError
-from certcal.cli._boundary import run
-from certcal.cli._commands import ExampleCommand
+from certcal.cli.app import ExampleCommand
+from certcal.cli.errors import run
 
 
 def failing(error):

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from certcal.cli._completing import complete_columns
 from certcal.cli.measure import measure
+from certcal.cli.options import complete_columns
 
 # Files are the shell's own business: all that can be seen outside of a prompt is that it is asked for them.
 SCRIPT = """

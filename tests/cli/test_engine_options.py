@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from certcal.cli._engine_options import chosen_engine
+from certcal.cli.engine import chosen_engine
 from certcal.engines import LocalProcesses, RayCluster
 from tests.engines.ray_for_tests import use_loopback
 from tests.smoothing.drawing import HERE, X, Y

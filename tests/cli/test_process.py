@@ -73,7 +73,7 @@ def test_every_help_has_examples_that_name_the_command(command):
 )
 def test_help_loads_nothing_heavy(arguments):
     code = (
-        "import sys; from certcal.cli import cli; from certcal.cli._boundary import run;"
+        "import sys; from certcal.cli import cli; from certcal.cli.errors import run;"
         f"code = run(cli, {arguments!r});"
         "heavy = {'numba', 'scipy', 'pyarrow', 'matplotlib', 'pandas', 'torch', 'sklearn'} & set(sys.modules);"
         "sys.exit(repr(heavy) if heavy or code else 0)"
@@ -159,7 +159,7 @@ def test_an_interrupt_leaves_with_130_and_no_traceback():
 def on_a_terminal(loaded, arguments, environment, patience="2.0"):
     """What a command writes to a terminal, standard output and error together."""
     controller, terminal = pty.openpty()
-    patient = f"import certcal.cli._progress as p; p.Waiting.__init__.__defaults__ = (None, {patience});"
+    patient = f"import certcal.cli.progress as p; p.Waiting.__init__.__defaults__ = (None, {patience});"
     surroundings = {**os.environ, "TERM": "xterm-256color"} | environment
     loaded.start(called(*arguments, before=patient), terminal, terminal, surroundings)
     os.close(terminal)
@@ -181,7 +181,7 @@ def on_a_terminal(loaded, arguments, environment, patience="2.0"):
 
 
 def test_a_log_of_long_work_has_plain_lines_and_no_control_characters(scores, loaded):
-    often = "import certcal.cli._progress as p; p.APART_SECONDS = p.LIFE_SECONDS = 0.0;"
+    often = "import certcal.cli.progress as p; p.APART_SECONDS = p.LIFE_SECONDS = 0.0;"
     arguments = ["measure", scores, "--metric", "ece", "--by", "site"]
     code, out, err = loaded.run(called(*arguments, before=often), dict(os.environ))
     assert code == 0
@@ -218,6 +218,6 @@ def test_progress_appears_on_a_terminal_and_disappears(scores, loaded):
 
 
 def test_progress_never_appears_in_a_log(scores, loaded):
-    at_once = "import certcal.cli._progress as p; p.Waiting.__init__.__defaults__ = (None, 0.0);"
+    at_once = "import certcal.cli.progress as p; p.Waiting.__init__.__defaults__ = (None, 0.0);"
     code, _, err = loaded.run(called("measure", scores, "--metric", "ece", before=at_once), dict(os.environ))
     assert (code, err) == (0, "")

@@ -6,8 +6,8 @@ import io
 
 import click
 
-from certcal.cli._boundary import run
-from certcal.cli._progress import Waiting, be_quiet, tell
+from certcal.cli.errors import run
+from certcal.cli.progress import Waiting, be_quiet, tell
 
 
 class Terminal(io.StringIO):

@@ -194,7 +194,7 @@ def test_every_help_has_an_example_and_fits_a_terminal(certcal_command, command)
 
 
 def test_an_interrupt_is_told_after_the_bar_has_gone(measured, monkeypatch):
-    from certcal.cli._progress import Waiting
+    from certcal.cli.progress import Waiting
 
     end = Waiting.__exit__
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import json
 import re
 import shlex
@@ -15,10 +14,12 @@ import pytest
 import safetensors.torch
 import torch
 
-from certcal.cli import _show_trained, _training, train
-from certcal.cli._parse import parse_epsilon
-from certcal.cli._progress import APART_SECONDS, Waiting
-from certcal.data import Inputs, Parts, read_split
+from certcal import _training_methods
+from certcal._settings import Spec
+from certcal._text import distance_text
+from certcal.cli.options import Typed
+from certcal.cli.train import next_commands
+from certcal.data import read_split
 from certcal.smoothing import open_run
 from certcal.training import METHODS, Recipe, SelectionWarning, recipe
 
@@ -34,9 +35,9 @@ def training(certcal_command, tmp_path, monkeypatch):
 def test_training_ends_with_a_model_and_the_commands_that_come_next(training, certcal_command, tmp_path):
     ran = training("--method", "gaussian", "--sigma", "0.25", "--epochs", "2", "-o", "out")
     assert (ran.code, ran.err) == (0, "")
-    assert max(map(len, ran.out.partition("What to try next")[0].splitlines())) <= 80
+    assert max(map(len, ran.out.partition("Next steps")[0].splitlines())) <= 80
     assert {"model.safetensors", "metrics.jsonl", "recipe.json"} <= {path.name for path in (tmp_path / "out").iterdir()}
-    attack, sample, certify = ran.out.partition("What to try next\n")[2].splitlines()
+    attack, sample, certify = ran.out.partition("Next steps\n")[2].splitlines()
     assert certify == "certcal certify out-run"
     assert certcal_command(*shlex.split(attack)[1:], "--limit", 20, "--steps", 2, "--draws", 2).code == 0
     assert certcal_command(*shlex.split(sample)[1:], "--limit", 5, "-n", 100).code == 0
@@ -50,7 +51,7 @@ def test_a_network_of_ones_own_is_trained_attacked_and_sampled(training, certcal
     named = ("--model", "certcal_test_own_net:net")
     ran = training(*named, "--method", "gaussian", "--sigma", "0.25", "--epochs", "1", "-o", "out")
     assert ran.code == 0
-    attack, sample, certify = ran.out.partition("What to try next\n")[2].splitlines()
+    attack, sample, certify = ran.out.partition("Next steps\n")[2].splitlines()
     assert shlex.split(attack)[2:6] == [*named, "--weights", "out/weights.safetensors"]
     assert certcal_command(*shlex.split(attack)[1:], "--limit", 20, "--steps", 2, "--draws", 2).code == 0
     assert certcal_command(*shlex.split(sample)[1:], "--limit", 5, "-n", 100).code == 0
@@ -99,9 +100,9 @@ def test_the_folder_or_the_program_of_a_training_is_refused_with_the_name_of_its
     for start, what in (("first", "a folder"), ("first/model.pt2", "a .pt2 file, which is not loaded")):
         ran = training("--method", "gaussian", "--from", start, "-o", "second")
         assert ran.code == 2
-        assert f"--from {start}: this is {what}; give first/weights.safetensors" in ran.err
+        assert f"--from: {start} is {what}; give first/weights.safetensors" in ran.err
     ran = training("--method", "exact-act", "--batch", "200", "--limit", "100", "-o", "second")
-    assert "--batch is 200, but there are 100 samples to train on; give a smaller --batch" in ran.err
+    assert "--batch: it is 200, but there are 100 samples to train on; give a smaller one" in ran.err
     assert not (tmp_path / "second").exists()
 
 
@@ -113,19 +114,10 @@ def test_nothing_is_written_into_data_that_is_read(training, tmp_path):
     assert list((tmp_path / "images").iterdir()) == []
 
 
-def test_fewer_samples_have_as_many_classes_as_there_are_names():
-    data = Inputs.from_arrays(np.zeros((4, 2)), [0, 1, 2, 0], ("a", "b", "c"))
-    asked = SimpleNamespace(data="pictures", limit=2)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(_training, "read_split", lambda source: Parts("x", "x", data, None))
-        parts = _training._data(asked)
-    assert (len(parts.train), _training._classes(parts)) == (2, 3)
-
-
 def test_the_help_knows_every_method(certcal_command):
-    assert list(train.METHODS) == list(METHODS)
+    assert _training_methods.METHODS == METHODS
     text = " ".join(certcal_command("train", "--help").out.split())
-    for name, words in train.METHODS.items():
+    for name, words in METHODS.items():
         assert f"{name} {words}" in text
 
 
@@ -138,7 +130,8 @@ def easy_first(training):
 def test_a_method_that_discards_says_how_much_and_which_classes_are_lost(easy_first):
     ran = easy_first()
     assert ran.code == 0
-    shown = dict(line.split(maxsplit=1) for line in ran.out.splitlines()[3:10])
+    facts = ran.out.partition("Result\n")[2].partition("\n\n")[0]
+    shown = dict(line.split(maxsplit=1) for line in facts.splitlines())
     kept, discarded = (float(share) for share in re.findall(r"([\d.]+)%", shown["kept"]))
     assert kept + discarded == pytest.approx(100)
     (line,) = ran.err.splitlines()
@@ -174,30 +167,19 @@ def test_warnings_of_others_stay_what_they_are(easy_first, monkeypatch):
         assert easy_first().code == 130
 
 
-def test_many_lost_classes_are_counted():
-    last = {"kept": 0.25, "largest_weight": 1.0, "lost_classes": list(range(12))}
-    kept, lost = _show_trained._selected(last)
-    assert kept == ("kept", "25.0% of the training samples; 75.0% discarded")
-    assert lost == ("lost", "every sample of classes 0, 1, 2, 3, 4, 5, 6, 7, 8, 9 and 2 more")
-    assert _show_trained._selected({"kept": 1.0, "largest_weight": 2.5}) == [
-        ("kept", "100.0% of the training samples, drawn with weights up to 2.5; 0.0% discarded")
-    ]
-
-
 def test_gradients_of_easy_and_hard_samples_are_compared_when_asked_for(training):
     arguments = ("--method", "gaussian", "--sigma", "0.1", "--epochs", "4", "-o", "out")
     ran = training(*arguments, "--bias", "60")
     assert (ran.code, ran.err) == (0, "")
     found = json.loads(training(*arguments, "--bias", "60", "--json").out)["gradient_norms"]
-    heading, names, numbers, *rest = ran.out.partition("Gradient norms of training samples")[2].splitlines()
+    _, names, _, numbers, *rest = ran.out.partition("Gradient norms of training samples")[2].splitlines()
     easy, hard = found["easy"], found["hard"]
-    assert heading == ""
     assert names.split() == ["easy", f"({easy['count']})", "hard", f"({hard['count']})", "easy", "/", "hard"]
     assert easy["count"] + hard["count"] + found["even"] == 60
     assert numbers.split()[:3] == ["mean", "norm", f"{easy['mean']:.3g}"]
     assert f"{found['ratio']:.3g} ({found['ratio_interval'][0]:.3g} to {found['ratio_interval'][1]:.3g})" in numbers
     assert found["sentence"] in " ".join(line.strip() for line in rest)
-    assert max(map(len, ran.out.partition("What to try next")[0].splitlines())) <= 80
+    assert max(map(len, ran.out.partition("Next steps")[0].splitlines())) <= 80
     assert json.loads(training(*arguments, "--bias", "--json").out)["gradient_norms"]["n"] == 300
     assert "gradient_norms" not in json.loads(training(*arguments, "--json").out)
 
@@ -234,32 +216,14 @@ def test_an_interrupt_says_that_the_same_command_resumes(training, tmp_path, mon
     assert ran.err == "certcal: interrupted; what was learnt is kept in out, the same command resumes\n"
 
 
-def test_a_log_says_now_and_then_where_training_is():
-    class Clock:
-        now = 0.0
-
-        def __call__(self):
-            return self.now
-
-    stream, clock = io.StringIO(), Clock()
-    with Waiting(stream, counted="images", clock=clock) as waiting:
-        told = _training._Told(waiting, 1000)
-        for batch in range(1, 11):
-            clock.now += APART_SECONDS
-            told(SimpleNamespace(epoch=1, epochs=2, share=0.5 + batch / 20, loss=0.5, accuracy=0.75))
-    lines = stream.getvalue().splitlines()
-    assert lines[0] == "epoch 2/2, loss 0.500, accuracy 75%: 1,200 of 2,000 images, about 4 min left"
-    assert [line.partition(": ")[2].split()[0] for line in lines] == ["1,200", "1,400", "1,600", "1,800"]
-
-
 def test_commands_that_come_next_are_quoted_for_the_shell():
     trained = SimpleNamespace(
         file="my folder/model.safetensors",
         recipe=Recipe("smoothadv", sigma=0.5, epsilon=0.25),
-        history=[{"test_accuracy": 0.5}],
+        data="two words",
+        tested=9,
     )
-    asked = SimpleNamespace(data="two words", output="my folder/")
-    first, *_, last = _show_trained.next_commands(trained, asked)
+    first, *_, last = next_commands(trained, "my folder/")
     assert shlex.split(first)[:6] == [
         "certcal",
         "attack",
@@ -278,8 +242,8 @@ def test_data_without_a_test_part_are_not_what_to_certify_next(training, tmp_pat
     options = ("--method", "gaussian", "--sigma", "0.25", "--epochs", "1", "--limit", 100, "-o", "out")
     ran = training("--data", "all.npz", *options)
     assert ran.code == 0
-    head, *commands = ran.out[ran.out.index("What to try next") :].splitlines()
-    assert head == "What to try next, with inputs that it was not trained on as TEST"
+    head, *commands = ran.out[ran.out.index("Next steps") :].splitlines()
+    assert head == "Next steps, with inputs that it was not trained on as TEST"
     assert "all.npz" not in " ".join(commands)
     assert [shlex.split(command)[1:6:4] for command in commands[:2]] == [["attack", "TEST"], ["sample", "TEST"]]
 
@@ -297,8 +261,8 @@ def test_weights_in_a_pickle_are_told_how_to_become_others(training, tmp_path, o
 
 @pytest.mark.parametrize("distance", [8 / 255, 0.1, 1 / 3, 1e-7, 12.0, 255.0, 51 / 255])
 def test_a_distance_is_written_so_that_the_same_is_read(distance):
-    assert parse_epsilon(None, None, _show_trained.distance_text(distance)) == distance
-    assert len(_show_trained.distance_text(distance)) <= len(repr(distance))
+    assert Typed(Spec("", "distance")).convert(distance_text(distance), None, None) == distance
+    assert len(distance_text(distance)) <= len(repr(distance))
 
 
 @pytest.mark.parametrize(
@@ -307,11 +271,14 @@ def test_a_distance_is_written_so_that_the_same_is_read(distance):
         (("--method", "gausian"), "did you mean 'gaussian'?"),
         ((), "--method METHOD is missing"),
         (("--method", "standard", "--model", "lenet"), "lenet takes square images of at least 12 pixels"),
-        (("--method", "standard", "--sigma", "1"), "--sigma is not for standard training; leave it out, or take"),
-        (("--method", "gaussian", "--attack-steps", "1"), "--attack-steps is not for gaussian training; leave it out"),
-        (("--method", "macer", "--epsilon", "1"), "--epsilon is not for macer training; leave it out, or take another"),
-        (("--method", "acr", "--attack-steps", "3"), "--attack-steps is not for acr training; leave it out"),
-        (("--method", "smoothmix", "--norm", "l2"), "--norm is not for smoothmix training; leave it out"),
+        (("--method", "standard", "--sigma", "1"), "--sigma: it is not for standard training; leave it out, or take"),
+        (
+            ("--method", "gaussian", "--attack-steps", "1"),
+            "--attack-steps: it is not for gaussian training; leave it out",
+        ),
+        (("--method", "macer", "--epsilon", "1"), "--epsilon: it is not for macer training; leave it out"),
+        (("--method", "acr", "--attack-steps", "3"), "--attack-steps: it is not for acr training; leave it out"),
+        (("--method", "smoothmix", "--norm", "l2"), "--norm: it is not for smoothmix training; leave it out"),
         (("--method", "macer", "--set", "margin=3", "--set", "margin=4"), "margin is given twice; give it once"),
         (("--method", "macer", "--set", "discard_below=0.3"), "'discard_below' is a constant of acr only"),
         (("--method", "macer", "--set", "marging=3"), "'marging' is no part of a recipe; did you mean 'margin'?"),
@@ -324,17 +291,17 @@ def test_a_distance_is_written_so_that_the_same_is_read(distance):
         (("--method", "macer", "--preset", "mnist", "--sigma", "0.3"), "has constants for 0.25, 0.5, 1"),
         (("--method", "macer", "--set", "preset=mnist"), "--set preset=… has an option of its own; give --preset once"),
         (("--method", "acr", "--set", "discard_below=1"), "discard_below is 1"),
-        (("--method", "gaussian", "--bias", "0"), "--bias: '0' is not a whole number from 1"),
+        (("--method", "gaussian", "--bias", "0"), "--bias: 0 is not from 1 to 10000000"),
         (("--method", "exact-act", "--batch", "300", "--bias"), "exact-act attacks a whole batch together"),
-        (("--method", "standard", "--from", "."), "--from .: this is a folder; give a .safetensors file with the"),
+        (("--method", "standard", "--from", "."), "--from: . is a folder; give a .safetensors file with the"),
         (("--method", "standard", "--data", "nowhere"), "nowhere"),
-        (("--method", "standard", "--limit", "9999"), "--limit is 9999, but digits holds 898 samples to train on"),
-        (("--method", "standard", "--limit", "50"), "--batch is 100, but there are 50 samples to train on; give a"),
-        (("--method", "standard", "--workers", "2"), "a batch is in 1 piece; give --pieces 2 as well"),
+        (("--method", "standard", "--limit", "9999"), "--limit: it is 9999, but digits holds 898 samples to train on"),
+        (("--method", "standard", "--limit", "50"), "--batch: it is 100, but there are 50 samples to train on; give a"),
+        (("--method", "standard", "--workers", "2"), "a batch is in 1 piece; give 2 pieces as well"),
         (("--method", "standard", "--set", "momentum"), "--set: 'momentum' is not NAME=VALUE, such as momentum=0.8"),
         (("--method", "standard", "--set", "momentun=1"), "did you mean 'momentum'?"),
         (("--method", "standard", "--set", "batch=3"), "--set batch=… has an option of its own; give --batch once"),
-        (("--method", "at", "--sigma", "-1"), "--sigma: '-1' is not a number from 0, such as 0.5"),
+        (("--method", "at", "--sigma", "-1"), "--sigma: -1 is not a number from 0"),
         (("--method", "at", "--epsilon", "x"), "--epsilon: 'x' is not a distance above 0, such as 0.5 or 8/255"),
         (("--method", "standard", "--from", "no.safetensors"), "no.safetensors"),
         (("--method", "standard", "--events", "."), "--events .: this is not an empty folder; choose a new one"),

@@ -16,7 +16,7 @@ import pytest
 
 from certcal import InputError
 from certcal.cli import cli
-from certcal.cli._boundary import run as command
+from certcal.cli.errors import run as command
 from certcal.engines import EngineError, RayCluster
 from certcal.smoothing import open_run
 from tests.engines.ray_for_tests import ROOT, StallsOnce, node_killed_at, several_nodes, use_loopback

@@ -19,9 +19,7 @@ def names(folder):
 def test_an_existing_file_stays_unless_forced(tmp_path):
     path = tmp_path / "numbers.json"
     path.write_bytes(b"old")
-    with pytest.raises(
-        InputError, match=r"numbers\.json exists and is not overwritten; choose another name, or force it"
-    ):
+    with pytest.raises(InputError, match=r"numbers\.json exists and is not overwritten; .*force it"):
         write_bytes(path, b"new")
     assert path.read_bytes() == b"old"
     write_bytes(path, b"new", force=True)

@@ -121,7 +121,7 @@ def test_a_method_that_attacks_its_noise_has_norms_before_and_after():
     assert found.before.ratio == plain.ratio
     assert found.easy.mean > 1.05 * found.before.easy.mean
     assert found.ratio > found.before.ratio
-    assert [name for name, *_ in found.rows()] == ["before the attack", "as trained"]
+    assert list(found.ways) == ["before the attack", "as trained"]
     assert f"before its attack, {found.before.ratio:.3g} times" in found.sentence
 
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -15,6 +16,9 @@ NORMS: tuple[Norm, ...] = ("l2", "linf")
 
 # No distance and no step is longer: their squares are still far from the largest float32.
 LONGEST = 1e18
+
+# Beyond epsilon or the box by this much, relatively, is rounding in single precision.
+_ROUNDING = 1e-5
 
 # How often a point is drawn towards the clean one before the clean one itself is taken.
 _TRIES = 48
@@ -114,6 +118,47 @@ class Ball:
             over[rows] = self.lengths(clean[rows], found[rows]) > limit[rows]
         return torch.where(_per_sample(over, change), clean, found)
 
+    def checked(self, name: str, clean: Tensor, moved: Any, first: int = 0) -> Tensor:
+        """What an attack called ``name`` returned, if it is in ball and box; what rounding put outside is sealed.
+
+        Parameters
+        ----------
+        name, clean, moved
+            Whose inputs these are, where they were, and where they are now.
+        first
+            Number of the first input, for what is said about them.
+        """
+        if isinstance(moved, np.ndarray):
+            moved = torch.as_tensor(moved)
+        if not isinstance(moved, Tensor):
+            raise InputError(f"{name} returned a {type(moved).__name__}; return a tensor of the perturbed inputs")
+        if moved.shape != clean.shape:
+            raise InputError(
+                f"{name} returned inputs of shape {tuple(moved.shape)} for {tuple(clean.shape)}; return one per input"
+            )
+        moved = moved.detach().to(clean)
+        remedy = "end it with ball.seal(inputs, moved)"
+        if (place := _first(~moved.flatten(1).isfinite().all(1))) is not None:
+            raise InputError(f"{name} returned inputs[{first + place}] with values that are not finite; {remedy}")
+        lengths = self.lengths(clean, moved)
+        size = clean.flatten(1).abs().amax(1).double()
+        if (place := _first(lengths > self.epsilon + _ROUNDING * (self.epsilon + size))) is not None:
+            raise InputError(
+                f"{name} moved inputs[{first + place}] by {float(lengths[place]):.6g} ({self.norm}), further than "
+                f"epsilon, {self.epsilon:g}; {remedy}"
+            )
+        outside = lengths > self.epsilon
+        if self.box is not None:
+            low, high = self.box
+            beyond = torch.maximum(low - moved, moved - high).flatten(1).amax(1)
+            if (place := _first(beyond > _ROUNDING * max(abs(low), abs(high)))) is not None:
+                raise InputError(
+                    f"{name} took inputs[{first + place}] {float(beyond[place]):.6g} outside the box from {low:g} to "
+                    f"{high:g}; {remedy}"
+                )
+            outside |= beyond > 0
+        return moved.index_put((outside,), self.seal(clean[outside], moved[outside])) if outside.any() else moved
+
     def _rounded(self, clean: Tensor, moved: Tensor) -> Tensor:
         rounded = moved.to(clean.dtype)
         return rounded if self.box is None else self._inside(clean, rounded, *self.box)
@@ -127,6 +172,10 @@ class Ball:
     def _inside(self, clean: Tensor, moved: Tensor, low: float, high: float) -> Tensor:
         wide = moved.double()
         return torch.where((wide < low) | (wide > high), torch.nextafter(moved, clean), moved)
+
+
+def _first(wrong: Tensor) -> int | None:
+    return int(wrong.nonzero()[0]) if bool(wrong.any()) else None
 
 
 def _per_sample(values: Tensor, like: Tensor) -> Tensor:

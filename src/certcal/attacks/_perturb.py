@@ -8,21 +8,16 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-import torch
-from torch import Tensor
 
 from certcal._checks import InputError
 from certcal.attacks._attacked import Attacked, predicted
-from certcal.attacks._ball import Ball, Norm
+from certcal.attacks._ball import Norm
 from certcal.attacks._kept import verified
 from certcal.attacks._protocol import AttackMethod
 from certcal.attacks._subject import Box, Progress, Subject, known, subject
 from certcal.models._protocol import Outputs
 from certcal.models._torch_threads import torch_threads
 from certcal.predictions import Predictions
-
-# Beyond epsilon or the box by this much, relatively, is rounding in single precision; such inputs are brought back.
-_ROUNDING = 1e-5
 
 
 def perturb(model: object, inputs: Any, labels: Any, method: AttackMethod, *, epsilon: float, **rest: Any) -> Attacked:
@@ -161,7 +156,7 @@ def _run(method: AttackMethod, subject: Subject, clean: Predictions, progress: P
         start = subject.clean(part)
         truth, labels = known(start, subject.labels[part], kept[part])
         moved = method.run(subject.attacked(part, labels), start, truth, subject.ball.epsilon)
-        inputs[part] = _checked(method.name, start, moved, subject.ball, part.start).cpu().numpy()
+        inputs[part] = subject.ball.checked(method.name, start, moved, part.start).cpu().numpy()
         if progress is not None:
             progress(part.stop, len(inputs))
     return verified(method, subject, clean, inputs, _settings(method))
@@ -181,47 +176,3 @@ def _settings(method: AttackMethod) -> dict[str, Any]:
         return {}
     given = {each.name: getattr(method, each.name) for each in fields(method) if each.name != "name"}
     return {name: value for name, value in given.items() if isinstance(value, int | float | str)}
-
-
-def _checked(name: str, clean: Tensor, moved: Any, ball: Ball, first: int) -> Tensor:
-    """What an attack returned, if it is where it may be; what rounding has put outside is brought back."""
-    if isinstance(moved, np.ndarray):
-        moved = torch.as_tensor(moved)
-    if not isinstance(moved, Tensor):
-        raise InputError(f"{name} returned a {type(moved).__name__}; return a tensor of the perturbed inputs")
-    if moved.shape != clean.shape:
-        raise InputError(
-            f"{name} returned inputs of shape {tuple(moved.shape)} for {tuple(clean.shape)}; return one per input"
-        )
-    moved = moved.detach().to(clean)
-    finite = moved.flatten(1).isfinite().all(1)
-    if not bool(finite.all()):
-        raise InputError(f"{name} returned inputs[{_first(~finite, first)}] with values that are not finite")
-    lengths = ball.lengths(clean, moved)
-    size = clean.flatten(1).abs().amax(1).double()
-    far = lengths > ball.epsilon + _ROUNDING * (ball.epsilon + size)
-    if bool(far.any()):
-        place = int(far.nonzero()[0])
-        raise InputError(
-            f"{name} moved inputs[{first + place}] by {float(lengths[place]):.6g} ({ball.norm}), further than epsilon, "
-            f"{ball.epsilon:g}; end its run with model.ball(epsilon).seal(inputs, moved)"
-        )
-    outside = lengths > ball.epsilon
-    if ball.box is not None:
-        low, high = ball.box
-        beyond = torch.maximum(low - moved, moved - high).flatten(1).amax(1)
-        if bool((beyond > _ROUNDING * max(abs(low), abs(high))).any()):
-            place = int((beyond > _ROUNDING * max(abs(low), abs(high))).nonzero()[0])
-            raise InputError(
-                f"{name} took inputs[{first + place}] {float(beyond[place]):.6g} outside the box from {low:g} to "
-                f"{high:g}; end its run with model.ball(epsilon).seal(inputs, moved)"
-            )
-        outside |= beyond > 0
-    if bool(outside.any()):
-        moved = moved.clone()
-        moved[outside] = ball.seal(clean[outside], moved[outside])
-    return moved
-
-
-def _first(wrong: Tensor, first: int) -> int:
-    return first + int(wrong.nonzero()[0])

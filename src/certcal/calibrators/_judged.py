@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
@@ -128,18 +128,37 @@ class FrontPoint:
         return {**vars(self), "fitted": list(self.fitted), "held_out": list(self.held_out)}
 
 
-def brier_pair(samples: CertifiedSamples, calibrator: Any, parts: Parts) -> tuple[float | None, float | None]:
-    """Clean and certified Brier score of a map; the certified one is the mean over radii by their shares.
+def front_of(
+    fit: CertifiedSamples,
+    rest: CertifiedSamples,
+    lines: Sequence[Judged],
+    radius_weight: Sequence[float] | None = None,
+) -> tuple[FrontPoint, ...]:
+    """Clean against certified Brier scores of maps, on the samples they were fitted to and on the others.
 
     Parameters
     ----------
-    samples
-        Before the map.
-    calibrator
-        The map; None for the identity.
-    parts
-        Of the samples.
+    fit, rest
+        Samples of the fit, and the others, before the map.
+    lines
+        The maps.
+    radius_weight
+        Weights of the radii, equal when not given.
     """
+    parts, held_out = Parts.of(fit, radius_weight), Parts.of(rest, radius_weight)
+    return tuple(
+        FrontPoint(
+            line.name,
+            line.tradeoff,
+            _brier_pair(fit, line.calibrator, parts),
+            _brier_pair(rest, line.calibrator, held_out),
+        )
+        for line in lines
+    )
+
+
+def _brier_pair(samples: CertifiedSamples, calibrator: Any, parts: Parts) -> tuple[float | None, float | None]:
+    """Clean and certified Brier score of a map; the certified one is the mean over radii by their shares."""
     if calibrator is not None and not isinstance(calibrator, CertifiedMap):  # may turn the order of confidences round
         mapped = samples.mapped(calibrator)
         c = mapped.correct.astype(np.float64)

@@ -53,13 +53,9 @@ def certified_path(
     >>> [each.transform([0.5]).round(3).item() for each in certified_path(samples, [0, 0.5, 1])]
     [0.5, 0.667, 0.667]
     """
-    return path_of_parts(Parts.of(samples, radius_weight), tradeoffs, method)
-
-
-def path_of_parts(parts: Parts, tradeoffs: Sequence[float], method: str) -> tuple[CertifiedMap, ...]:
-    """The same for samples that are sorted already."""
     kind = _KINDS[choice(method, METHODS, "method")]
     levels = [check_tradeoff(level) for level in tradeoffs]
     if not levels:
         raise InputError("tradeoffs is empty; pass at least one number from 0 (clean) to 1 (certified)")
+    parts = Parts.of(samples, radius_weight)
     return tuple(kind(level)._fit_parts(parts) for level in levels)  # pyright: ignore[reportPrivateUsage]

@@ -168,6 +168,19 @@ def _radius_weights(value: Sequence[float] | None, count: int) -> Floats:
     return weights
 
 
+def radius_shares(samples: CertifiedSamples, radius_weight: Sequence[float] | None = None) -> tuple[float, ...]:
+    """Per radius, its share of the certified Brier score of samples; 0 where nothing is certified.
+
+    Parameters
+    ----------
+    samples
+        Certified.
+    radius_weight
+        Weights of the radii, equal when not given.
+    """
+    return tuple(float(share) for share in Parts.of(samples, radius_weight).share)
+
+
 def check_tradeoff(tradeoff: Any) -> float:
     """A number from 0 to 1."""
     try:

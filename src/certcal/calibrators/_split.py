@@ -44,14 +44,3 @@ def split_positions(n: int, fraction: float = 0.5, seed: int = 0) -> tuple[NDArr
         )
     order = np.random.default_rng([start, _SPLIT]).permutation(n)
     return np.sort(order[:size]), np.sort(order[size:])
-
-
-def sizes_in_words(fit: int, rest: int) -> tuple[str, str]:
-    """Numbers of samples to fit to, and of the others, for a sentence.
-
-    Examples
-    --------
-    >>> sizes_in_words(2_000, 1)
-    ('2,000 samples', '1 other')
-    """
-    return f"{fit:,} sample{'' if fit == 1 else 's'}", f"{rest:,} other{'' if rest == 1 else 's'}"

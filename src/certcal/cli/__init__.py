@@ -11,8 +11,8 @@ from collections.abc import Sequence
 import click
 
 import certcal
-from certcal.cli._boundary import run
-from certcal.cli._commands import DEBUG, LazyGroup
+from certcal.cli.app import DEBUG, LazyGroup
+from certcal.cli.errors import run
 
 __all__ = ["cli", "main"]
 

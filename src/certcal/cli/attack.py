@@ -7,10 +7,9 @@ from typing import Any
 import click
 
 from certcal._settings import Spec
-from certcal.cli._commands import ExampleCommand
-from certcal.cli._parse import Choice
+from certcal.cli.app import ExampleCommand
 from certcal.cli.emit import DRAWN, OUTPUT, Output, output_options
-from certcal.cli.options import Typed, collected, joined, model_options, option, settings_options
+from certcal.cli.options import Choice, Typed, collected, joined, model_options, option, settings_options
 from certcal.verbs.attack import ATTACKS, USUAL, AttackSettings
 
 _WHAT, _ATTACKING = "Model and data", "Attacking"
@@ -93,8 +92,8 @@ def attack(
     none.
     """
     from certcal._checks import InputError
-    from certcal.cli._progress import Waiting, tell
-    from certcal.cli._sources import existing_files, needing_torch, refuse_inside
+    from certcal.cli.progress import Waiting, tell
+    from certcal.cli.sources import existing_files, needing_torch, refuse_inside
     from certcal.verbs.attack import attack as verb
     from certcal.verbs.attack import refuse_saving, saved_paths
 

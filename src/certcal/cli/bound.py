@@ -7,9 +7,9 @@ from typing import Any
 import click
 
 from certcal._settings import Spec
-from certcal.cli._commands import ExampleCommand
-from certcal.cli._mlflow import is_mlflow_asked
+from certcal.cli.app import ExampleCommand
 from certcal.cli.emit import DRAWN, Output, output_options
+from certcal.cli.mlflow import is_mlflow_asked
 from certcal.cli.options import Typed, collected, option, score_column_options, settings_options, taken
 from certcal.data import OPTIONS
 from certcal.verbs.bound import BoundSettings
@@ -47,8 +47,8 @@ def bound(table: str, tolerance: float | None, output: Output, **options: Any) -
     draw of the samples, for any number of them, under the assumption that stands beside it. TABLE and its columns are
     those of certcal measure; the samples must not have been used to train, choose or recalibrate the classifier.
     """
-    from certcal.cli._progress import Waiting
-    from certcal.cli._sources import refuse_run
+    from certcal.cli.progress import Waiting
+    from certcal.cli.sources import refuse_run
     from certcal.verbs.bound import bound as verb
 
     columns = taken(options, OPTIONS)

@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from certcal.cli._commands import ExampleCommand
+from certcal.cli.app import ExampleCommand
 from certcal.cli.emit import DRAWN, Output, output_options
 from certcal.cli.options import collected, column_options, option, settings_options, taken
 from certcal.verbs.certify import INTERVALS, Certification, CertifySettings
@@ -49,13 +49,12 @@ def certify(
     every choice of confidences inside the intervals: it is computed exactly, and rounded in the safe direction.
     """
     from certcal._checks import InputError
-    from certcal.cli._progress import Waiting
-    from certcal.cli._sources import existing
+    from certcal.cli.progress import Waiting
+    from certcal.cli.sources import existing
     from certcal.verbs.certify import certify as verb
 
     path = existing(source, "run or table")
     columns = {**taken(options, ROLES), "radius": radius_column}
-    options["radii"] = options["radii"] or None
     settings = collected(CertifySettings, options)
     if not path.is_dir():
         output.endings = DRAWN
@@ -71,7 +70,7 @@ def certify(
 def _images(found: Certification, data: str | None) -> dict[str, Any]:
     """The inputs of a run as an option of its report, once it is sure that they are."""
     from certcal._checks import InputError
-    from certcal.cli._sources import model_inputs
+    from certcal.cli.sources import model_inputs
     from certcal.smoothing import check_inputs
 
     if data is None:

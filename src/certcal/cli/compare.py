@@ -10,7 +10,7 @@ import click
 
 from certcal._checks import InputError
 from certcal._settings import Spec, check_setting, spec_of
-from certcal.cli._commands import ExampleCommand
+from certcal.cli.app import ExampleCommand
 from certcal.cli.emit import DRAWN, Output, output_options
 from certcal.cli.options import Typed, collected, option, settings_options
 from certcal.verbs.compare import CompareSettings
@@ -74,7 +74,7 @@ def compare(run_or_log: tuple[str, ...], output: Output, **options: Any) -> None
     each sigma and by their best over sigma: certified accuracy, the distribution of p_A, other sampling budgets, which
     method dominates which, and what is certified of the confidences.
     """
-    from certcal.cli._progress import Waiting
+    from certcal.cli.progress import Waiting
     from certcal.verbs.compare import compare as verb
 
     families = family_names(run_or_log)

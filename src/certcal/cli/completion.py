@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import click
 
-from certcal.cli._commands import ExampleCommand
-from certcal.cli._parse import Choice
+from certcal.cli.app import ExampleCommand
+from certcal.cli.options import Choice
 
 
 @click.command(

@@ -9,10 +9,9 @@ from typing import Any
 import click
 
 from certcal._checks import InputError
-from certcal.cli._commands import ExampleCommand
-from certcal.cli._parse import Choice
+from certcal.cli.app import ExampleCommand
 from certcal.cli.emit import DRAWN, OUTPUT, Output, output_options
-from certcal.cli.options import collected, option, settings_options
+from certcal.cli.options import Choice, collected, option, settings_options
 from certcal.verbs.measure import MeasureSettings
 
 _STORY = "Data"
@@ -59,7 +58,7 @@ def demo(data: str, folder: str | None, no_page: bool, keep: str | None, output:
     The page is certcal-demo.html in this folder, or the next free name; with --json there is none unless -o asks for
     it.
     """
-    from certcal.cli._progress import Waiting, tell
+    from certcal.cli.progress import Waiting, tell
     from certcal.verbs.certify import CertifySettings
     from certcal.verbs.demo import demo as verb
 

@@ -15,14 +15,13 @@ import click
 from certcal._checks import InputError
 from certcal._files import refuse_overwriting
 from certcal._settings import Spec
-from certcal.cli._mlflow import log_if_asked, mlflow_option
-from certcal.cli._progress import be_quiet, tell
-from certcal.cli.options import Typed, option, options
+from certcal.cli.mlflow import log_if_asked, mlflow_option
+from certcal.cli.options import OUTPUT, Typed, option, options
+from certcal.cli.progress import be_quiet, tell
 from certcal.result import NUMBERS, PAGE, PICTURES, Result
 
 Decorated = TypeVar("Decorated", bound=Callable[..., Any])
 
-OUTPUT = "Output"
 # Set where only the headline is printed, since the page has the rest: what the source was taken as.
 HEADLINE = "certcal.headline"
 DRAWN = (*PAGE, *PICTURES, *NUMBERS)
@@ -140,7 +139,7 @@ class Output:
 
 
 def _provenance(result: Result, sources: Sequence[Path]) -> Any:
-    from certcal.cli._provenance import provenance
+    from certcal.cli.provenance import provenance
 
     return provenance(result, [path for path in sources if path.exists()])
 
@@ -156,6 +155,7 @@ def _about(ctx: click.Context, param: click.Parameter, values: Iterable[str]) ->
     return found
 
 
+explain_option = option(OUTPUT, "--explain", is_flag=True, help="Show everything, definitions included.")
 json_option = option(OUTPUT, "--json", "as_json", is_flag=True, help="Print JSON with all digits.")
 quiet_option = option(
     OUTPUT,
@@ -205,7 +205,7 @@ def output_options(
     listed = " or ".join(filter(None, (", ".join(kinds[:-1]), kinds[-1])))
     decorators: list[Callable[[Any], Any]] = []
     if detail:
-        decorators.append(option(OUTPUT, "--explain", is_flag=True, help="Show everything, definitions included."))
+        decorators.append(explain_option)
         decorators.append(option(OUTPUT, "--no-diagram", is_flag=True, help="Leave out diagrams."))
     if PAGE[0] in endings:
         text = "Limit for the headline's number: says whether it passes."

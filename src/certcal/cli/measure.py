@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from certcal.cli._commands import ExampleCommand
+from certcal.cli.app import ExampleCommand
 from certcal.cli.emit import DRAWN, Output, output_options
 from certcal.cli.options import collected, memory_option, prediction_column_options, settings_options, taken
 from certcal.data import OPTIONS
@@ -38,8 +38,8 @@ def measure(table: str, by: str | None, memory: int | None, output: Output, **op
     correct (or with a prediction and a label, or a 0/1 outcome), or probabilities or logits per class with a label.
     Options name others.
     """
-    from certcal.cli._progress import Waiting
-    from certcal.cli._sources import refuse_run
+    from certcal.cli.progress import Waiting
+    from certcal.cli.sources import refuse_run
     from certcal.verbs.measure import measure as verb
 
     columns = taken(options, OPTIONS)

@@ -12,9 +12,7 @@ import click
 
 from certcal._checks import InputError
 from certcal._settings import Settings, Spec, check_setting
-from certcal.cli._commands import SectionedOption
-from certcal.cli._completing import complete_columns, complete_metrics
-from certcal.cli._parse import Choice, nearest
+from certcal.cli.app import SectionedOption, nearest
 
 Decorated = TypeVar("Decorated", bound=Callable[..., Any])
 Made = TypeVar("Made", bound=Settings)
@@ -32,6 +30,55 @@ _METAVARS = {
 }
 _EXAMPLES = {"share": "0.95", "level": "0.95", "failure": "0.05", "positive": "0.5", "number": "0.5"}
 _DISTANCE = re.compile(r"([0-9.]{1,20})\s*/\s*([0-9.]{1,20})")
+
+
+class Choice(click.Choice[str]):
+    """One of some words; another one is answered with the nearest of them."""
+
+    def get_invalid_choice_message(self, value: Any, ctx: click.Context | None) -> str:
+        """What is wrong, and what was probably meant."""
+        listed = ", ".join(map(repr, self.choices))
+        return f"{value!r} is not one of {listed}{nearest(str(value).lower(), self.choices)}"
+
+
+# What a shell would have to quote is not offered.
+_PLAIN = re.compile(r"[\w.+-]+")
+
+
+def complete_columns(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
+    """Columns of the table that the command line names, when it can be read.
+
+    Examples
+    --------
+    >>> complete_columns(click.Context(click.Command("measure")), click.Option(["--by"]), "")
+    []
+    """
+    # While an option still lacks its value, the arguments before it are not assigned to their names yet.
+    named: Iterable[Any] = (ctx.params.get(name) for name in ("table", "source", "sources"))
+    given = next((value for value in (*named, *ctx.args[:1]) if value), None)
+    if given is None:
+        return []
+    from certcal._checks import InputError
+    from certcal.data import open_table
+
+    try:
+        names = open_table(given if isinstance(given, str) else given[0]).names
+    except (InputError, OSError):
+        return []
+    return [name for name in names if name.startswith(incomplete) and _PLAIN.fullmatch(name)]
+
+
+def complete_metrics(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
+    """Names of metrics.
+
+    Examples
+    --------
+    >>> complete_metrics(click.Context(click.Command("measure")), click.Option(["--metric"]), "smooth")
+    ['smooth_ece']
+    """
+    from certcal.metrics import NAMES
+
+    return [name for name in NAMES if name.startswith(incomplete)]
 
 
 def option(section: str, *names: str, **settings: Any) -> Callable[[Decorated], Decorated]:
@@ -130,12 +177,10 @@ def joined(spec: Spec, default: Any = ()) -> Callable[..., tuple[Any, ...] | Non
 
     def join(ctx: click.Context, param: click.Parameter, values: Iterable[Any]) -> tuple[Any, ...] | None:
         flat = [one for value in values for one in (value if isinstance(value, tuple) else (value,))]  # pyright: ignore
-        if default is None and not flat:
-            return None
-        if spec.ordered:
-            return tuple(flat)  # pyright: ignore
+        if spec.ordered or not flat:
+            return tuple(flat) or default  # pyright: ignore
         unique: list[Any] = list(dict.fromkeys(flat))  # pyright: ignore
-        return tuple(sorted(unique) if spec.kind in ("whole", "number", "positive", "distance") else unique) or default
+        return tuple(sorted(unique) if spec.kind in ("whole", "number", "positive", "distance") else unique)
 
     return join
 
@@ -224,6 +269,7 @@ class Typed(click.ParamType[Any]):
         return int(float(match[1]) * (1024 if match[3] else 1000) ** " kmgt".index(match[2] or " "))
 
 
+OUTPUT = "Output"
 COLUMNS = "Columns (found by their names when not given)"
 # What the columns of a table can be, by role.
 ROLES = {

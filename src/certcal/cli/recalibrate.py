@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from certcal.cli._commands import ExampleCommand, Examples, LazyGroup
+from certcal.cli.app import ExampleCommand, Examples, LazyGroup
 from certcal.cli.emit import DRAWN, Output, output_options
 from certcal.cli.options import collected, column_options, settings_options, taken
 from certcal.verbs.apply_map import ENDINGS, ApplySettings
@@ -63,7 +63,7 @@ def fit(source: str, output: Output, **options: Any) -> None:
     calibrators that people expect. Which it is, the columns tell. What is printed is about samples that the map was not
     fitted to.
     """
-    from certcal.cli._progress import Waiting
+    from certcal.cli.progress import Waiting
     from certcal.verbs.recalibrate import recalibrate as verb
 
     columns = _certificate(source, options)
@@ -93,8 +93,8 @@ def apply(map_file: str, source: str, output: Output, **options: Any) -> None:
     there are such, or else with row, from 0; which of them the map was fitted to cannot be told.
     """
     from certcal._checks import InputError
-    from certcal.cli._progress import Waiting
-    from certcal.cli._sources import existing
+    from certcal.cli.progress import Waiting
+    from certcal.cli.sources import existing
     from certcal.verbs.apply_map import apply_map
 
     existing(map_file, "map")
@@ -107,12 +107,12 @@ def apply(map_file: str, source: str, output: Output, **options: Any) -> None:
     output.check(map_file, source)
     with Waiting() as waiting:
         done = apply_map(map_file, source, columns=columns, progress=waiting, settings=settings)
-    output.emit(done, written=output.paths)
+    output.emit(done, files=output.paths)
 
 
 def _certificate(source: str, options: dict[str, Any]) -> dict[str, Any]:
     """Columns by role; of a run, ``--confidence`` is not a column but the kind of certificate."""
-    from certcal.cli._sources import existing
+    from certcal.cli.sources import existing
 
     existing(source, "run or table")
     columns = {{"radius_column": "radius"}.get(role, role): name for role, name in taken(options, _ROLES).items()}

@@ -10,11 +10,11 @@ from typing import Any
 import click
 
 from certcal._checks import InputError
-from certcal.cli._commands import ExampleCommand, SectionedOption
-from certcal.cli._sources import existing, plain_names
+from certcal.cli.app import ExampleCommand, SectionedOption
 from certcal.cli.compare import family_names
 from certcal.cli.emit import HEADLINE, OUTPUT
 from certcal.cli.options import option
+from certcal.cli.sources import existing, plain_names
 
 # What a source can be, and the command that answers for it.
 _KINDS = {
@@ -107,7 +107,8 @@ def report(ctx: click.Context, sources: tuple[str, ...], open_it: bool, **option
     if page is None:
         page = _default_name(sources)
         words += ["-o", page]
-    ctx.meta[HEADLINE] = f"taken as {_KINDS[kind]}"
+    certified = "a run" if Path(sources[0]).is_dir() else "a table of intervals"
+    ctx.meta[HEADLINE] = f"taken as {certified if kind == 'certify' else _KINDS[kind]}"
     with command.make_context(ctx.info_name, words, parent=ctx.parent) as inner:
         if kind == "measure":
             for name in ("bootstrap", "bounds"):  # as many as can be had
@@ -205,7 +206,7 @@ def _default_name(sources: Sequence[str]) -> str:
 
 
 def _open(path: Path) -> None:
-    from certcal.cli._progress import tell
+    from certcal.cli.progress import tell
 
     if click.launch(path.resolve().as_uri()) != 0:
         tell(f"no browser could be started; open {path} in one")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from certcal.cli._commands import ExampleCommand, LazyGroup
+from certcal.cli.app import ExampleCommand, LazyGroup
 from certcal.cli.emit import Output, json_option, quiet_option
 
 _EXAMPLES = (
@@ -31,7 +31,7 @@ def show(run: str, as_json: bool) -> None:
 
     Every shard is read and checked; a damaged one is named, and sampled again by the command that is shown.
     """
-    from certcal.cli._progress import Waiting
+    from certcal.cli.progress import Waiting
     from certcal.verbs.sample import summarize
 
     with Waiting() as waiting:

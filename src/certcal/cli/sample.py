@@ -8,10 +8,10 @@ from typing import Any
 import click
 
 from certcal._settings import Spec
-from certcal.cli._boundary import INTERRUPTED
-from certcal.cli._commands import ExampleCommand
-from certcal.cli._engine_options import chosen_engine, engine_options
+from certcal.cli.app import ExampleCommand
 from certcal.cli.emit import OUTPUT, Output, json_option, quiet_option
+from certcal.cli.engine import chosen_engine, engine_options
+from certcal.cli.errors import INTERRUPTED
 from certcal.cli.options import checked, collected, model_options, option, settings_options
 from certcal.verbs.sample import SampleSettings
 
@@ -83,8 +83,8 @@ def sample(
     a run that was interrupted; a larger -n or --limit adds to it; another model, other data or another sigma is
     refused. With --decide-radius there is no run: one question is answered with far fewer noise samples.
     """
-    from certcal.cli._progress import Waiting
-    from certcal.cli._sources import existing_files, refuse_inside
+    from certcal.cli.progress import Waiting
+    from certcal.cli.sources import existing_files, refuse_inside
     from certcal.verbs.sample import decide, summarize
     from certcal.verbs.sample import sample as verb
 

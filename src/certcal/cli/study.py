@@ -8,12 +8,12 @@ from typing import Any
 
 import click
 
-from certcal.cli._boundary import INTERRUPTED
-from certcal.cli._commands import ExampleCommand, LazyGroup
-from certcal.cli._engine_options import chosen_engine, engine_options
-from certcal.cli._progress import Waiting, tell
+from certcal.cli.app import ExampleCommand, LazyGroup
 from certcal.cli.emit import WRITTEN, Output, output_options
+from certcal.cli.engine import chosen_engine, engine_options
+from certcal.cli.errors import INTERRUPTED
 from certcal.cli.options import collected, column_options, option, settings_options, taken
+from certcal.cli.progress import Waiting, tell
 from certcal.study import StudyConvertSettings, StudyMeasureSettings, StudyReviewSettings, StudySearchSettings
 
 SOME_FAILED = 1
@@ -77,7 +77,7 @@ def measure(
     Exit code: 0 when every row was measured, 1 when some failed (the table says why), 2 for input that is wrong.
     """
     from certcal import study as room
-    from certcal.cli._sources import existing
+    from certcal.cli.sources import existing
 
     place = chosen_engine(engine, address, workers, gpus)
     existing(source, "folder or manifest")
@@ -198,7 +198,7 @@ def convert(file_or_folder: tuple[str, ...], output: Output, **options: Any) -> 
     that is wrong.
     """
     from certcal import study as room
-    from certcal.cli._sources import existing
+    from certcal.cli.sources import existing
 
     settings = collected(StudyConvertSettings, options)
     output.check(*file_or_folder)

@@ -2,18 +2,32 @@
 
 from __future__ import annotations
 
-from functools import partial
-from typing import Any
+import shlex
+import warnings
+from collections.abc import Generator, Mapping, Sequence
+from contextlib import contextmanager
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import click
 
+from certcal._checks import InputError
+from certcal._settings import Spec
+from certcal._text import distance_text, printable
 from certcal._training_methods import ALIASES, METHODS
-from certcal.cli._commands import ExampleCommand
-from certcal.cli._parameters import MOST_SEED, OUTPUT, json_option, number, option, quiet_option
-from certcal.cli._parse import Choice, optional, parse_box, parse_epsilon, parse_pairs, parse_positive
+from certcal.cli.app import ExampleCommand
+from certcal.cli.emit import OUTPUT, Output, explain_option, json_option, quiet_option
+from certcal.cli.options import DATA, Choice, Typed, collected, option, settings_options
+from certcal.cli.progress import Waiting, tell
+from certcal.verbs.train import TrainSettings
 
-_WHAT, _AGAINST, _LEARNING, _RUNNING = "What is trained", "Noise and adversaries", "Learning", "Running"
-_MOST = 10_000_000
+if TYPE_CHECKING:
+    from certcal.verbs.train import Training
+
+_WHAT, _LEARNING, _RUNNING = "Network and data", "Learning", "Running"
+_COUNT = Typed(Spec("", "whole", least=1, most=10**9))
+_BEGUN, _HELD_OUT = "recipe.json", "TEST"
 
 
 class _Command(ExampleCommand):
@@ -23,6 +37,38 @@ class _Command(ExampleCommand):
         with formatter.section("Methods, by what they train on"):
             formatter.write_dl(list(METHODS.items()))
         super().format_options(ctx, formatter)
+
+
+def _pairs(ctx: click.Context | None, param: click.Parameter | None, values: Sequence[str]) -> dict[str, Any]:
+    """Turn ``momentum=0.8``, ``milestones=4,8`` and ``loss=draws`` into values by name.
+
+    Examples
+    --------
+    >>> _pairs(None, None, ["momentum=0.8", "milestones=4,8", "loss=draws", "weight-decay=5e-4", "seed=3"])
+    {'momentum': 0.8, 'milestones': (4, 8), 'loss': 'draws', 'weight_decay': 0.0005, 'seed': 3}
+    """
+    found: dict[str, Any] = {}
+    for text in values:
+        name, equals, value = text.partition("=")
+        if not (equals and name.strip() and value.strip()):
+            raise click.BadParameter(f"{text!r} is not NAME=VALUE, such as momentum=0.8", ctx, param)
+        key = name.strip().lower().replace("-", "_")
+        if key in found:
+            raise click.BadParameter(f"{key} is given twice; give it once", ctx, param)
+        parts = [_plain(part) for part in value.strip().rstrip(",").split(",")]
+        found[key] = tuple(parts) if "," in value or key == "milestones" else parts[0]
+    return found
+
+
+def _plain(text: str) -> int | float | str:
+    """A whole number, a number, or a word."""
+    word = text.strip()
+    for kind in (int, float):
+        try:
+            return kind(word)
+        except ValueError:
+            continue
+    return word
 
 
 @click.command(
@@ -40,10 +86,10 @@ class _Command(ExampleCommand):
         ),
         (
             "certcal train --method acr --data fashion-mnist --model lenet --sigma 0.5 --epochs 15 --bias -o acr",
-            "easy samples first, and a look at which samples move the weights",
+            "easy samples first, and gradient norms of easy and hard samples",
         ),
         ("certcal train --method at --data cifar --model mine:Net --workers 2 --pieces 2 -o at", "a network of yours"),
-        ("certcal train --method at --data cifar --model resnet20 --set weight_decay=0.0005 -o at", "other numbers"),
+        ("certcal train --method at --data cifar --model resnet20 --set weight_decay=0.0005 -o at", "other settings"),
     ),
 )
 @option(
@@ -54,14 +100,7 @@ class _Command(ExampleCommand):
     type=Choice([*METHODS, *ALIASES], case_sensitive=False),
     help="One of the above.",
 )
-@option(
-    _WHAT,
-    "--data",
-    required=True,
-    metavar="DATA",
-    type=click.Path(),
-    help="digits, fashion-mnist, a folder of images (idx, CIFAR, one folder per class), npz, or a table with a label.",
-)
+@option(_WHAT, "--data", required=True, metavar="DATA", type=click.Path(), help=DATA)
 @option(
     _WHAT,
     "--model",
@@ -75,98 +114,47 @@ class _Command(ExampleCommand):
     "start",
     metavar="WEIGHTS",
     type=click.Path(),
-    help="Fine-tune: begin with these weights (.safetensors), and the schedule for it.",
+    help="Fine-tune from these weights (.safetensors), with the schedule for it.",
 )
 @option(
     _WHAT,
     "--preset",
     metavar="NAME",
-    help="Constants that were published for a data set, such as cifar-10, at this sigma.",
+    help="Hyperparameters that were published for a data set, such as cifar-10, at this sigma.",
 )
-@number(_WHAT, "--limit", least=1, most=10**9, metavar="N", help="Only the first N samples to train on. Default: all.")
-@option(
-    _AGAINST,
-    "--sigma",
-    callback=optional(partial(parse_positive, zero=True)),
-    metavar="S",
-    help="Of the noise; 0 for adversaries of the network itself. Default: 0.5.",
-)
-@option(
-    _AGAINST,
-    "--epsilon",
-    callback=optional(parse_epsilon),
-    metavar="E",
-    help="How far adversaries may move an input, such as 0.5 or 8/255. Default: 1.",
-)
-@option(_AGAINST, "--norm", type=Choice(["l2", "linf"]), help="How that is measured. Default: l2.")
-@option(
-    _AGAINST,
-    "--box",
-    callback=parse_box,
-    default="auto",
-    metavar="LOW,HIGH",
-    help="Values that an input may have, or none. Default: 0,1 where all are pixels k/255, otherwise none.",
-)
-@number(
-    _AGAINST,
-    "--draws",
-    least=1,
-    most=100_000,
-    metavar="N",
-    help="Of noise per input. Default: 1 for gaussian, 2 with adversaries, or as published.",
-)
-@number(
-    _AGAINST,
-    "--attack-steps",
-    least=1,
-    most=100_000,
-    metavar="N",
-    help="Of adversaries. Default: 2, or 4 to fine-tune, or as published.",
-)
-@number(_LEARNING, "--epochs", least=1, most=100_000, metavar="N", help="Default: 150, or 10 to fine-tune.")
-@number(
-    _LEARNING, "--batch", least=1, most=_MOST, metavar="N", help="Inputs per step. Default: 256; acce and exact: 2048."
-)
-@number(_LEARNING, "--pieces", least=1, most=65_536, metavar="N", help="To cut a batch into, for memory or workers.")
-@option(
-    _LEARNING,
-    "--learning-rate",
-    callback=optional(parse_positive),
-    metavar="R",
-    help="Default: 0.1, or 0.01 to fine-tune.",
-)
-@option(_LEARNING, "--precision", type=Choice(["float32", "bfloat16"]), help="Default: float32.")
-@number(_LEARNING, "--seed", least=0, most=MOST_SEED, default="0", metavar="N", help="Of all chance. Default: 0.")
+@option(_WHAT, "--limit", type=_COUNT, metavar="N", help="Train on the first N samples. Default: all.")
+@settings_options(TrainSettings, _LEARNING)
 @option(
     _LEARNING,
     "--set",
     "others",
-    callback=parse_pairs,
+    callback=_pairs,
     multiple=True,
     metavar="NAME=VALUE",
-    help="Another number of the recipe or constant of the method, such as momentum=0.8, milestones=4,8 or weight=6; "
-    "repeatable.",
+    help="Any other hyperparameter of the recipe or constant of the method, such as momentum=0.8, milestones=4,8 or "
+    "weight=6; repeatable.",
 )
-@number(_RUNNING, "--workers", least=1, most=1024, default="1", metavar="N", help="Processes. Default: 1.")
-@number(
+@option(_RUNNING, "--workers", type=_COUNT, default=1, metavar="N", help="Number of processes. Default: 1.")
+@option(
     OUTPUT,
     "--bias",
-    least=1,
-    most=_MOST,
+    type=_COUNT,
     is_flag=False,
     flag_value="500",
     metavar="[N]",
-    help="Compare gradients of N easy and hard training samples; 500 if N is not said.",
+    help="Compare gradient norms of N easy and hard training samples; 500 if N is not given.",
 )
+@explain_option
 @json_option
 @option(
     OUTPUT,
     "-o",
     "--output",
+    "out",
     required=True,
     metavar="FOLDER",
     type=click.Path(),
-    help="Where checkpoints, the log and the model go, new or begun before.",
+    help="Folder for checkpoints, log and model, new or begun before.",
 )
 @option(OUTPUT, "--events", metavar="FOLDER", type=click.Path(), help="Also write the log for TensorBoard.")
 @quiet_option
@@ -174,29 +162,113 @@ def train(
     method: str,
     data: str,
     model: str,
-    output: str,
+    out: str,
     events: str | None,
-    workers: int,
+    others: dict[str, Any],
     as_json: bool,
+    explain: bool,
     **options: Any,
 ) -> None:
     """Train MODEL on DATA by METHOD, into FOLDER.
 
-    The same command continues a training that was interrupted, to the same weights; anything else in the same folder
-    is refused. What is not said has the numbers of the papers. In the end FOLDER holds model.safetensors for certcal
+    The same command continues an interrupted training, to the same weights; any other one in the same folder is
+    refused. Unset options use the published hyperparameters. In the end FOLDER holds model.safetensors for certcal
     sample, certcal attack and --from (of a network of your own weights.safetensors, for --weights and --from), and
     metrics.jsonl, a line per epoch.
     """
-    from certcal.cli._show_trained import show_trained, to_json
-    from certcal.cli._sources import needing_torch
-    from certcal.cli._training import Asked, learn, write_events
+    from certcal.cli.errors import INTERRUPTED
+    from certcal.cli.sources import existing_files, needing_torch, refuse_inside
+    from certcal.verbs.train import train as verb
 
     needing_torch("training and attacks")
-    asked = Asked(method, data, model, output, workers, **options)
-    trained, bias = learn(asked, events)
+    changes = collected(TrainSettings, options).changes
+    changes |= _others(method, others, changes)
     if events is not None:
-        write_events(trained, events)
-    if as_json:
-        click.echo(to_json(trained, bias), nl=False)
-    else:
-        show_trained(trained, asked, bias)
+        _check_events(Path(events))
+    with _told_afterwards(), Waiting(counted="images", wordy=True) as waiting:
+        refuse_inside("-o", out, existing_files(data))
+        try:
+            found = verb(model, data, method, out=out, progress=waiting, **options, **changes)
+        except KeyboardInterrupt:
+            found = None
+    if found is None:
+        begun = (Path(out) / _BEGUN).exists()
+        kept = f"what was learnt is kept in {out}, the same command resumes" if begun else "nothing was learnt"
+        click.echo(f"certcal: interrupted; {printable(kept)}", err=True)
+        raise click.exceptions.Exit(INTERRUPTED)
+    if events is not None:
+        found.export_events(events)
+    Output((), as_json, (), False, full=explain).emit(found)
+    if not as_json:
+        held_out = "" if found.tested is not None else f", with inputs that it was not trained on as {_HELD_OUT}"
+        click.echo(f"\nNext steps{held_out}")
+        for command in next_commands(found, out):
+            click.echo(printable(command))
+
+
+def _others(method: str, others: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
+    """What --set says; true and false are values of a method's own constants that are either."""
+    from certcal.training import constants_of
+
+    usual = constants_of(method)
+    for name in others:
+        if name in changes or name in ("box", "method", "preset"):
+            raise InputError(f"--set {name}=… has an option of its own; give --{name.replace('_', '-')} once")
+    if "own" in others:
+        its = f"such as {next(iter(usual))}=…" if usual else f"of which {method} has none"
+        raise InputError(f"--set own=… is no number; give the method's own constants by their names, {its}")
+    words = {"true": True, "false": False}
+    return {
+        name: words.get(str(value).lower(), value) if isinstance(usual.get(name), bool) else value
+        for name, value in others.items()
+    }
+
+
+@contextmanager
+def _told_afterwards() -> Generator[None]:
+    """Keep what training warns of while there is a bar, and say it as sentences when that is gone."""
+    from certcal.training import SelectionWarning
+
+    said: list[str] = []
+    with warnings.catch_warnings():
+        warnings.simplefilter("always", SelectionWarning)
+        others = warnings.showwarning
+
+        def keep(message: Warning | str, category: type[Warning], *rest: Any) -> None:
+            if issubclass(category, SelectionWarning):
+                said.append(str(message))
+            else:
+                others(message, category, *rest)
+
+        warnings.showwarning = keep
+        try:
+            yield
+        finally:
+            for sentence in said:
+                tell(f"certcal: {sentence}")
+
+
+def _check_events(folder: Path) -> None:
+    """Refuse what could not be written later, before anything is learnt."""
+    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+        raise InputError(f"--events {folder}: this is not an empty folder; choose a new one")
+    if find_spec("tensorboard") is None:
+        raise InputError("--events needs tensorboard; run: pip install tensorboard")
+
+
+def next_commands(found: Training, out: str) -> list[str]:
+    """Commands that attack and certify what was trained on the test part, every part quoted for the shell.
+
+    Where the data have no test part, others are asked for: numbers on training data say nothing.
+    """
+    recipe, file = found.recipe, str(found.file)
+    named = Path(file).name == "weights.safetensors"
+    data = found.data if found.tested is not None else _HELD_OUT
+    model = ["--model", *([found.model, "--weights"] if named else []), file, "--data", data]
+    epsilon = ["--epsilon", distance_text(recipe.epsilon or 0.5), "--norm", recipe.norm]
+    noise = ["--sigma", f"{recipe.sigma:g}"] if recipe.sigma else []
+    commands = [["certcal", "attack", *model, *epsilon, *noise]]
+    if noise:
+        run = f"{out.rstrip('/')}-run"
+        commands += [["certcal", "sample", *model, *noise, "-o", run], ["certcal", "certify", run]]
+    return [shlex.join(words) for words in commands]

@@ -5,14 +5,15 @@ for.
 """
 
 from certcal.data._aligned import fingerprint_of
+from certcal.data._columns import columns_as_bytes, columns_as_table
 from certcal.data._embedded import digits_images, embedded, embedded_network
 from certcal.data._families import Family
 from certcal.data._fashion import fashion_mnist
 from certcal.data._idx import read_idx
 from certcal.data._input_files import read_inputs
 from certcal.data._inputs import Inputs
-from certcal.data._interval_files import NOISE_NAMES, IntervalOrigin, intervals_as_parquet
-from certcal.data._interval_layout import IntervalLayout, resolve_interval_columns
+from certcal.data._interval_files import METADATA, NOISE_NAMES, IntervalOrigin, intervals_as_parquet
+from certcal.data._interval_layout import SAMPLE_OPTIONS, IntervalLayout, resolve_interval_columns
 from certcal.data._intervals import IntervalPart, IntervalTable, read_intervals
 from certcal.data._layout import OPTIONS, Layout, Overrides, resolve_columns
 from certcal.data._open import existing, open_table
@@ -27,8 +28,10 @@ from certcal.data._trained import Embedded, EmbeddedNetwork, naive_bayes, noisy_
 
 __all__ = [
     "LOWER",
+    "METADATA",
     "NOISE_NAMES",
     "OPTIONS",
+    "SAMPLE_OPTIONS",
     "UPPER",
     "Chunks",
     "Column",
@@ -50,6 +53,8 @@ __all__ = [
     "PredictionStream",
     "Split",
     "Table",
+    "columns_as_bytes",
+    "columns_as_table",
     "digits_images",
     "embedded",
     "embedded_network",

@@ -13,6 +13,7 @@ try:
     from certcal.training._gradient_norms import GradientNorms, NormBox, NormGroup
     from certcal.training._log import read_log
     from certcal.training._loop import train
+    from certcal.training._objectives import Judged, Objective, View
     from certcal.training._own import constants_of
     from certcal.training._perturbed_loss import (
         PerturbedLoss,
@@ -36,14 +37,17 @@ __all__ = [
     "METHODS",
     "Diverged",
     "GradientNorms",
+    "Judged",
     "Moment",
     "NormBox",
     "NormGroup",
+    "Objective",
     "PerturbedLoss",
     "Progress",
     "Recipe",
     "SelectionWarning",
     "Trained",
+    "View",
     "constants_of",
     "expected_log_score",
     "export_events",

@@ -15,9 +15,8 @@ from certcal.attacks import Target
 from certcal.attacks._ball import NORMS, Norm
 from certcal.attacks._sphere import checked_length, on_sphere
 from certcal.training._constants import Constants
-from certcal.training._methods import Parts
+from certcal.training._methods import Parts, objective_of
 from certcal.training._noise import GaussianNoise, Noise
-from certcal.training._objectives import MeanCrossEntropy, SmoothedCrossEntropy
 from certcal.training._recipe import MOST_EPOCHS, Recipe
 from certcal.training._schedules import Moment
 from certcal.training._selection import AllSamples, Look
@@ -146,7 +145,7 @@ class EasyFirst(Constants):
         drawn = GaussianNoise(recipe.draws)
         return Parts(
             noise=SphereNoise(drawn, self) if self.sphere_steps else drawn,
-            objective=SmoothedCrossEntropy() if recipe.loss == "smoothed" else MeanCrossEntropy(),
+            objective=objective_of(recipe),
             selection=EasySamples(self, recipe.sigma) if self.discard_below or self.weigh_every else AllSamples(),
         )
 

@@ -27,8 +27,6 @@ from certcal.training._step import Workshop
 from certcal.training._votes import label_votes
 
 SAMPLES, DRAWS = 500, 100
-# Their adversaries attack a whole batch together, so that there is no loss of one sample by itself.
-TOGETHER = ("acce-act", "acce-act-star", "exact-act", "exact-act-star", "exact-act-ahead")
 _MOST = 10_000_000
 
 
@@ -91,7 +89,7 @@ def gradient_norms(
     )
     seed = whole_number(seed, 0, 2**63 - 1, "seed", "pass a whole number of at least 0")
     workshop = fitted(network, inputs, recipe, None, None, outputs)
-    refuse_together(recipe.method)
+    refuse_together(recipe)
     index = _chosen(len(inputs), samples, seed)
     with torch_threads():
         p_a = _p_a(workshop, index, draws if recipe.sigma else 1, seed)
@@ -107,21 +105,21 @@ def gradient_norms(
     )  # fmt: skip
 
 
-def refuse_together(method: str) -> None:
+def refuse_together(recipe: Recipe) -> None:
     """Raise for methods whose samples have no loss of their own.
 
     Examples
     --------
-    >>> refuse_together("exact-act")
+    >>> refuse_together(Recipe("exact-act"))
     Traceback (most recent call last):
         ...
     certcal._checks.InputError: exact-act attacks a whole batch together, so that one sample has no loss of its own;
     compare gradients of easy and hard samples by another method, such as smoothadv
     """
-    if method in TOGETHER:
+    if recipe.together:
         raise InputError(
-            f"{method} attacks a whole batch together, so that one sample has no loss of its own; compare gradients "
-            "of easy and hard samples by another method, such as smoothadv"
+            f"{recipe.method} attacks a whole batch together, so that one sample has no loss of its own; compare "
+            "gradients of easy and hard samples by another method, such as smoothadv"
         )
 
 

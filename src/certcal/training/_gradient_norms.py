@@ -54,6 +54,20 @@ class NormGroup:
         )
 
     @property
+    def text(self) -> str:
+        """The mean with its standard error.
+
+        Examples
+        --------
+        >>> NormGroup(3, 12.345, 0.6789).text, NormGroup(1, 0.5, None).text, NormGroup(0, None, None).text
+        ('12.3 ± 0.68', '0.5', '-')
+        """
+        if self.mean is None:
+            return "-"
+        wide = "" if self.standard_error is None else f" ± {self.standard_error:.2g}"
+        return f"{number_text(self.mean)}{wide}"
+
+    @property
     def relative_error(self) -> float | None:
         """The standard error as a share of the mean; None where that is undefined."""
         return None if self.standard_error is None or not self.mean else self.standard_error / self.mean
@@ -167,6 +181,15 @@ class GradientNorms:
         wide = _NORMAL * math.hypot(easy, hard)
         return ratio * math.exp(-wide), ratio * math.exp(wide)
 
+    @property
+    def ratio_text(self) -> str:
+        """The ratio with its interval."""
+        interval = self.ratio_interval
+        if self.ratio is None:
+            return "-"
+        within = "" if interval is None else f" ({number_text(interval[0])} to {number_text(interval[1])})"
+        return f"{number_text(self.ratio)}{within}"
+
     @cached_property
     def bins(self) -> tuple[NormBox, ...]:
         """Distribution of the norms by tenths of p_A."""
@@ -204,14 +227,10 @@ class GradientNorms:
             f"the hard ones{within}"
         )
 
-    def rows(self) -> list[tuple[str, NormGroup, NormGroup, float | None, tuple[float, float] | None]]:
-        """Lines of a table: what, easy, hard, ratio and its interval; two for a method that attacks its noise."""
-        lines = [self] if self.before is None else [self.before, self]
-        names = ["mean norm"] if self.before is None else ["before the attack", "as trained"]
-        return [
-            (name, each.easy, each.hard, each.ratio, each.ratio_interval)
-            for name, each in zip(names, lines, strict=True)
-        ]
+    @property
+    def ways(self) -> dict[str, GradientNorms]:
+        """The norms by what was done to the noise: two for a method that attacks it."""
+        return {"mean norm": self} if self.before is None else {"before the attack": self.before, "as trained": self}
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON, without the arrays."""
@@ -241,46 +260,11 @@ class GradientNorms:
         return f"GradientNorms({self.method!r}, easy={self.easy.count}, hard={self.hard.count}, ratio={ratio})"
 
     def _repr_html_(self) -> str:
-        rows = [
-            (name, group_text(easy), group_text(hard), ratio_text(ratio, interval))
-            for name, easy, hard, ratio, interval in self.rows()
-        ]
+        rows = [(name, each.easy.text, each.hard.text, each.ratio_text) for name, each in self.ways.items()]
         header = ["", f"easy ({self.easy.count:,})", f"hard ({self.hard.count:,})", "easy / hard"]
         caption = f"Gradient norms of {self.method}'s loss, sample by sample"
         shown = table(header, rows, caption, numeric=(1, 2, 3), row_headers=True)
         return element("div", shown, element("p", self.sentence))
-
-
-def group_text(group: NormGroup) -> str:
-    """A mean with its standard error.
-
-    Examples
-    --------
-    >>> (
-    ...     group_text(NormGroup(3, 12.345, 0.6789)),
-    ...     group_text(NormGroup(1, 0.5, None)),
-    ...     group_text(NormGroup(0, None, None)),
-    ... )
-    ('12.3 ± 0.68', '0.5', '-')
-    """
-    if group.mean is None:
-        return "-"
-    wide = "" if group.standard_error is None else f" ± {group.standard_error:.2g}"
-    return f"{number_text(group.mean)}{wide}"
-
-
-def ratio_text(ratio: float | None, interval: tuple[float, float] | None) -> str:
-    """A ratio with its interval.
-
-    Examples
-    --------
-    >>> ratio_text(0.45, (0.4, 0.51)), ratio_text(None, None)
-    ('0.45 (0.4 to 0.51)', '-')
-    """
-    if ratio is None:
-        return "-"
-    within = "" if interval is None else f" ({number_text(interval[0])} to {number_text(interval[1])})"
-    return f"{number_text(ratio)}{within}"
 
 
 def number_text(value: float) -> str:

@@ -12,7 +12,7 @@ from torch import Tensor
 from certcal.attacks import Adversary, Target
 from certcal.training._noise import GaussianNoise, Noise, NoNoise
 from certcal.training._objectives import MeanCrossEntropy, MixedLoss, Objective, SmoothedCrossEntropy
-from certcal.training._recipe import Recipe
+from certcal.training._recipe import ADVERSARY_OF, MIXED, Recipe
 from certcal.training._schedules import Moment
 from certcal.training._selection import AllSamples, Selection
 
@@ -70,31 +70,25 @@ def parts_of(recipe: Recipe) -> Parts:
     >>> parts_of(Recipe("gaussian", sigma=0.5)).noise
     GaussianNoise(draws=1)
     """
-    return recipe.own.parts(recipe) if recipe.own is not None else _TABLE[recipe.method](recipe)
+    if recipe.own is not None:
+        return recipe.own.parts(recipe)
+    objective = objective_of(recipe)
+    if recipe.method in MIXED:
+        objective = MixedLoss(recipe.mix, objective)
+    noise = GaussianNoise(recipe.draws) if recipe.sigma else NoNoise()
+    return Parts(noise, objective, _adversary(recipe))
 
 
-def _entropy(recipe: Recipe) -> Objective:
-    return SmoothedCrossEntropy() if recipe.loss == "smoothed" else MeanCrossEntropy()
+def objective_of(recipe: Recipe) -> Objective:
+    """The recipe's loss: by its name, or an objective of your own."""
+    return OBJECTIVES[recipe.loss]() if isinstance(recipe.loss, str) else recipe.loss
 
 
-def _noise(recipe: Recipe) -> Noise:
-    return GaussianNoise(recipe.draws) if recipe.sigma else NoNoise()
-
-
-def _standard(recipe: Recipe) -> Parts:
-    return Parts(NoNoise(), _entropy(recipe))
-
-
-def _gaussian(recipe: Recipe) -> Parts:
-    return Parts(GaussianNoise(recipe.draws), _entropy(recipe))
-
-
-def _against(make: MakeAdversary) -> Callable[[Recipe], Parts]:
-    return lambda recipe: Parts(_noise(recipe), _entropy(recipe), make)
-
-
-def _mixed(make: MakeAdversary) -> Callable[[Recipe], Parts]:
-    return lambda recipe: Parts(_noise(recipe), MixedLoss(recipe.mix, _entropy(recipe)), make)
+def _adversary(recipe: Recipe) -> MakeAdversary | None:
+    chosen = recipe.adversary if recipe.adversary is not None else ADVERSARY_OF.get(recipe.method)
+    if chosen is None or isinstance(chosen, str):
+        return None if chosen is None else ADVERSARIES[chosen]
+    return lambda recipe, moment: chosen
 
 
 def smoothadv_adversary(recipe: Recipe, moment: Moment) -> Adversary:
@@ -139,14 +133,11 @@ def exact_adversary(recipe: Recipe, moment: Moment) -> Adversary:
     return ExactAdversary(recipe.attack_steps, recipe.attack_scale, bins=recipe.bins)
 
 
-_TABLE: dict[str, Callable[[Recipe], Parts]] = {
-    "standard": _standard,
-    "gaussian": _gaussian,
-    "smoothadv": _against(smoothadv_adversary),
-    "brier-act": _against(brier_adversary),
-    "acce-act": _against(acce_adversary),
-    "acce-act-star": _mixed(acce_adversary),
-    "exact-act": _against(ece_adversary),
-    "exact-act-star": _mixed(ece_adversary),
-    "exact-act-ahead": _against(exact_adversary),
+OBJECTIVES: dict[str, Callable[[], Objective]] = {"smoothed": SmoothedCrossEntropy, "draws": MeanCrossEntropy}
+ADVERSARIES: dict[str, MakeAdversary] = {
+    "smoothadv": smoothadv_adversary,
+    "brier": brier_adversary,
+    "acce": acce_adversary,
+    "ece": ece_adversary,
+    "exact": exact_adversary,
 }

@@ -18,6 +18,17 @@ Optimiser = Literal["sgd", "adam"]
 Precision = Literal["float32", "bfloat16"]
 
 MOST_EPOCHS = 100_000
+# Which adversary a method trains against; those that attack a whole batch; methods that mix its measure into the loss.
+ADVERSARY_OF = {
+    "smoothadv": "smoothadv",
+    "brier-act": "brier",
+    **dict.fromkeys(("acce-act", "acce-act-star"), "acce"),
+    **dict.fromkeys(("exact-act", "exact-act-star"), "ece"),
+    "exact-act-ahead": "exact",
+}
+TOGETHER = ("acce", "ece", "exact")
+MIXED = ("acce-act-star", "exact-act-star")
+_OWN_LOSS = ("macer", "consistency", "smoothmix", "cat-rs")
 
 
 @dataclass(frozen=True)
@@ -47,7 +58,8 @@ class Recipe:
     mix
         η of ``acce-act-star`` and ``exact-act-star``: share of the cross entropy in the loss.
     loss
-        ``"smoothed"`` for the cross entropy of the average over the draws, ``"draws"`` for the average of the draws'.
+        ``"smoothed"`` for the cross entropy of the average over the draws, ``"draws"`` for the average of the draws',
+        or an :class:`Objective` of your own.
     epochs, batch
         Passes over the data, and the largest number of samples per step. An epoch's samples are shared evenly among as
         few steps as that allows.
@@ -68,6 +80,9 @@ class Recipe:
     own
         The constants that only this method has (see :func:`certcal.training.constants_of`), by name or as the method's
         own class; None for a method without any. What is left out has its default.
+    adversary
+        Another adversary than the method's: ``"smoothadv"``, ``"brier"``, ``"acce"``, ``"ece"``, ``"exact"``, or a
+        :class:`certcal.attacks.Adversary` of your own. None for the method's.
 
     Examples
     --------
@@ -92,7 +107,7 @@ class Recipe:
     rho_growth: float | None = None
     assignment_rate: float | None = None
     mix: float = 0.9
-    loss: Loss = "smoothed"
+    loss: Loss | Any = "smoothed"
     epochs: int = 10
     batch: int = 256
     pieces: int = 1
@@ -108,11 +123,16 @@ class Recipe:
     precision: Precision = "float32"
     seed: int = 0
     own: Any = None
+    adversary: Any = None
 
     def __post_init__(self) -> None:
         changed: dict[str, Any] = {"method": known_method(self.method)}
-        for name in ("norm", "loss", "optimiser", "precision"):
+        for name in ("norm", "optimiser", "precision"):
             choice(getattr(self, name), _WORDS[name], name)
+        _part(self.loss, ("smoothed", "draws"), "loss", "Objective, called with a View")
+        if self.adversary is not None:
+            known = tuple(dict.fromkeys(ADVERSARY_OF.values()))
+            _part(self.adversary, known, "adversary", "Adversary, called with target, inputs, labels, ball and keep")
         for name, (least, most) in _WHOLE.items():
             remedy = f"pass a whole number from {least} to {most}"
             changed[name] = whole_number(getattr(self, name), least, most, name, remedy)
@@ -152,6 +172,12 @@ class Recipe:
             raise InputError(f"{self.method} training has no use for epsilon; leave it at 0, or take smoothadv")
         if self.method in NOISY and not self.sigma:
             raise InputError(f"sigma is 0; {self.method} training needs noise: pass sigma, for example 0.5")
+        if self.adversary is not None and self.method not in ADVERSARY_OF:
+            raise InputError(
+                f"{self.method} training has no adversary to replace; leave adversary out, or take smoothadv"
+            )
+        if self.method in _OWN_LOSS and not isinstance(self.loss, str):
+            raise InputError(f"{self.method} training has a loss of its own; leave loss out, or take gaussian")
         if self.own is not None:
             self.own.fits(self)
 
@@ -164,7 +190,17 @@ class Recipe:
         >>> Recipe.from_dict(recipe.to_dict()) == recipe, recipe.to_dict()["milestones"]
         (True, [2, 4])
         """
-        return json.loads(json.dumps(asdict(self)))
+        parts = {name: _described(getattr(self, name)) for name in ("loss", "adversary")}
+        rest = {each.name: getattr(self, each.name) for each in fields(self) if each.name not in parts}
+        rest["own"] = None if self.own is None else asdict(self.own)
+        values = rest | parts
+        return json.loads(json.dumps({each.name: values[each.name] for each in fields(self)}))
+
+    @property
+    def together(self) -> bool:
+        """Whether the adversary attacks a whole batch at once, so that one sample has no loss of its own."""
+        chosen = self.adversary if self.adversary is not None else ADVERSARY_OF.get(self.method)
+        return chosen in TOGETHER if isinstance(chosen, str) else bool(getattr(chosen, "together", False))
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Recipe:
@@ -183,6 +219,25 @@ class Recipe:
         if "method" not in values:
             raise InputError(f"the recipe names no method; pass one of {', '.join(METHODS)}")
         return cls(**dict(values))
+
+
+def _part(value: Any, known: tuple[str, ...], name: str, protocol: str) -> None:
+    """Raise unless it is one of the names, or an object of your own."""
+    if isinstance(value, str):
+        choice(value, known, name)
+    elif isinstance(value, type) or not callable(value):
+        what = f"the class {value.__name__}" if isinstance(value, type) else repr(value)
+        raise InputError(f"{name} is {what}; pass one of {', '.join(known)}, or an object that is an {protocol}")
+
+
+def _described(part: Any) -> Any:
+    """A part of a recipe in plain values: its name, or its class with its parameters."""
+    if part is None or isinstance(part, str):
+        return part
+    kind: Any = part if hasattr(part, "__qualname__") else part.__class__
+    given: dict[str, Any] = getattr(part, "__dict__", {})
+    plain = {name: value for name, value in given.items() if isinstance(value, int | float | str)}
+    return {"class": f"{kind.__module__}.{kind.__qualname__}", **plain}
 
 
 def check_names(values: Mapping[str, Any], own: Sequence[str] = ()) -> None:
@@ -236,7 +291,6 @@ def known_method(method: Any) -> str:
 
 _WORDS: dict[str, tuple[str, ...]] = {
     "norm": NORMS,
-    "loss": ("smoothed", "draws"),
     "optimiser": ("sgd", "adam"),
     "precision": ("float32", "bfloat16"),
 }

@@ -5,16 +5,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
-from certcal.attacks import Ball, Found, Target
+from certcal._checks import InputError
+from certcal.attacks import Adversary, Ball, Found, Target
 from certcal.models._protocol import Outputs
 from certcal.training._methods import Parts, parts_of
-from certcal.training._objectives import View
+from certcal.training._objectives import Judged, View
 from certcal.training._randomness import generator_of, seed_of
 from certcal.training._recipe import Recipe
 from certcal.training._schedules import Moment, moment
@@ -95,6 +96,8 @@ class Workshop:
         enabled = self.recipe.precision == "bfloat16"
         with torch.autocast(device.type, dtype=torch.bfloat16, enabled=enabled):
             judged = parts.objective(View(target, inputs, labels, found, now, generator, scouted))
+            if not isinstance(self.recipe.loss, str):
+                _check_judged(self.recipe.loss, judged, labels)
             gradients = torch.autograd.grad(judged.loss, self.trained, allow_unused=True, materialize_grads=True)
         correct = int((judged.log_probabilities.detach().argmax(1) == labels).sum())
         return Piece(float(judged.loss.detach()), correct, gradients, self.buffers)
@@ -113,12 +116,38 @@ class Workshop:
             found = Found(inputs)
             if parts.adversary is not None and now.epsilon:
                 ball = Ball(now.epsilon, self.recipe.norm, self.recipe.box)
-                found = parts.adversary(self.recipe, now)(target, inputs, labels, ball, keep="last")
+                found = self._found(parts.adversary(self.recipe, now), target, inputs, labels, ball)
             scouted = None if parts.scout is None else parts.scout(target, inputs, labels, now, generator)
             return target, found, scouted
         finally:
             for weight in trained:
                 weight.requires_grad_(True)
+
+    def _found(self, adversary: Adversary, target: Target, inputs: Tensor, labels: Tensor, ball: Ball) -> Found:
+        """What an adversary finds; one of your own is checked."""
+        found = adversary(target, inputs, labels, ball, keep="last")
+        if self.recipe.adversary is None or isinstance(self.recipe.adversary, str):
+            return found
+        name = type(adversary).__name__
+        if not isinstance(found, Found):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise InputError(f"{name} returned a {type(found).__name__}; return certcal.attacks.Found(inputs)")
+        return replace(found, inputs=ball.checked(name, inputs, found.inputs))
+
+
+def _check_judged(loss: Any, judged: Any, labels: Tensor) -> None:
+    """Raise unless an objective of your own returned one number and a row per sample."""
+    name = type(loss).__name__
+    if not isinstance(judged, Judged):
+        raise InputError(
+            f"{name} returned a {type(judged).__name__}; return certcal.training.Judged(loss, log_probabilities)"
+        )
+    if judged.loss.ndim or not judged.loss.requires_grad:
+        raise InputError(
+            f"{name} returned a loss of shape {tuple(judged.loss.shape)}; return one number with gradients"
+        )
+    if judged.log_probabilities.ndim != 2 or len(judged.log_probabilities) != len(labels):
+        shape = tuple(judged.log_probabilities.shape)
+        raise InputError(f"{name} returned log probabilities of shape {shape}; return a row per sample")
 
 
 Work = Callable[[int, int, Sequence[tuple[PieceNumber, Tensor]]], list[Piece]]

@@ -18,12 +18,26 @@ from certcal._files import write_bytes
 from certcal._progress import SILENT, Progress
 from certcal._settings import setting, takes
 from certcal._text import counted
-from certcal.calibrators import CertifiedSamples, FittedOn, IntervalCalibrator, Saved, ScoreCalibrator, load
-from certcal.calibrators._described import described
-from certcal.calibrators._predictions import mapped, recalibrated
-from certcal.data import IntervalOrigin, Layout, LoadedScores, load_scores
-from certcal.data._columns import columns_as_bytes, columns_as_table
-from certcal.data._interval_files import METADATA
+from certcal.calibrators import (
+    CertifiedSamples,
+    FittedOn,
+    IntervalCalibrator,
+    Saved,
+    ScoreCalibrator,
+    described,
+    load,
+    mapped,
+    recalibrated,
+)
+from certcal.data import (
+    METADATA,
+    IntervalOrigin,
+    Layout,
+    LoadedScores,
+    columns_as_bytes,
+    columns_as_table,
+    load_scores,
+)
 from certcal.predictions import Predictions
 from certcal.result import Result
 from certcal.verbs.certified_samples import (

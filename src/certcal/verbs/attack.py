@@ -14,7 +14,7 @@ import certcal
 from certcal._checks import InputError
 from certcal._files import refuse_overwriting, write_bytes
 from certcal._progress import SILENT, Progress
-from certcal._settings import Settings, setting, takes
+from certcal._settings import Settings, counted_from_one, setting, takes
 from certcal._text import counted, distance_text
 from certcal.claims import Estimate, round_outward
 from certcal.data import open_inputs, physical_memory
@@ -450,7 +450,7 @@ def attack(
     distances = _distances(epsilon)
     methods = _methods(attacks, settings.steps)
     progress.stage("reading")
-    opened = open_inputs(data, part=part, limit=limit)
+    opened = open_inputs(data, part=part, limit=counted_from_one("limit", limit))
     inputs = opened.inputs
     progress.stage("loading the model")
     named = isinstance(model, str | os.PathLike)

@@ -15,9 +15,18 @@ from certcal._progress import Progress
 from certcal._settings import Settings, setting
 from certcal._text import counted
 from certcal.claims import short_text
-from certcal.data import NOISE_NAMES, OPTIONS, IntervalOrigin, Table, fingerprint_of, open_table, read_intervals
-from certcal.data._interval_layout import SAMPLE_OPTIONS
-from certcal.data._roles import LOWER, UPPER
+from certcal.data import (
+    LOWER,
+    NOISE_NAMES,
+    OPTIONS,
+    SAMPLE_OPTIONS,
+    UPPER,
+    IntervalOrigin,
+    Table,
+    fingerprint_of,
+    open_table,
+    read_intervals,
+)
 from certcal.predictions import Predictions
 from certcal.smoothing import CONFIDENCES
 
@@ -189,9 +198,9 @@ def _kind(table: Table, given: Mapping[str, Any]) -> str:
     if not scores and {"lower", "upper", "certified"} & set(given):
         return "intervals"
     if "model" in names and not {"confidence", *scores} & set(given):
-        from certcal.study import Measurement
+        from certcal.study import MeasuredColumn
 
-        if any(Measurement.parse(name) for name in table.names):
+        if any(MeasuredColumn.parse(name) for name in table.names):
             raise InputError(f"{table.path}: the table of a study holds no confidences; give a run or a table of them")
     return "predictions"
 

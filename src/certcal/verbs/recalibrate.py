@@ -19,26 +19,28 @@ from certcal._progress import SILENT, Progress
 from certcal._settings import Settings, setting, takes
 from certcal._text import counted
 from certcal.calibrators import (
+    CERTIFIED_METHODS,
+    PREDICTION_METHODS,
+    TRADEOFFS,
     Calibrator,
     CertifiedSamples,
     FittedOn,
     FrontPoint,
     IntervalCalibrator,
     Judged,
-    JudgedAt,
+    certified_path,
+    default_method,
+    described,
+    fit_predictions,
+    front_of,
     judge,
+    radius_shares,
+    recalibrated,
     save,
+    split_positions,
 )
-from certcal.calibrators._described import described
-from certcal.calibrators._judged import brier_pair
-from certcal.calibrators._path import METHODS as CERTIFIED_METHODS
-from certcal.calibrators._path import TRADEOFFS, path_of_parts
-from certcal.calibrators._points import Parts
-from certcal.calibrators._predictions import METHODS, default_method, fit_predictions, recalibrated
-from certcal.calibrators._split import sizes_in_words, split_positions
 from certcal.claims import ORDER, Frozen, short_text
-from certcal.data import load_table
-from certcal.data._aligned import fingerprint_of
+from certcal.data import fingerprint_of, load_table
 from certcal.metrics import Measurements, measure, top_label_brier_score
 from certcal.predictions import Predictions
 from certcal.result import Result
@@ -66,7 +68,7 @@ class FittingSettings(Settings):
         "equal-mass, vector or matrix. Default: isotonic for certified samples, temperature for logits and "
         "probabilities, platt for confidences.",
         "word",
-        choices=tuple(sorted({*METHODS, *CERTIFIED_METHODS})),
+        choices=tuple(sorted({*PREDICTION_METHODS, *CERTIFIED_METHODS})),
         own=True,
         metavar="METHOD",
     )
@@ -530,15 +532,15 @@ def _of_certified(
     }
     progress.stage("fitting" if settings.fit_on_all else "fitting and judging")
     if settings.fit_on_all:
-        return _on_all(_maps(samples, Parts.of(samples, weights), method, [wanted], weights)[0], common)
+        return _on_all(_maps(samples, method, [wanted], weights)[0], common)
     fit, rest = samples.split(settings.fraction, settings.seed)
-    parts, held_out = Parts.of(fit, weights), Parts.of(rest, weights)
-    if not parts.share.any() and wanted == 0:
+    shares = radius_shares(fit, weights)
+    if not any(shares) and wanted == 0:
         levels = [wanted]
-    constant = tuple(float(c.mean()) if c.size else None for _, c in parts.worst)
+    constant = tuple(float(fit.correct[kept].mean()) if kept.any() else None for kept in fit.certified.T)
     judging: dict[str, Any] = {each: getattr(settings, each) for each in ("bins", "closed", "delta")}
     judging["assumptions"] = (ORDER,)
-    maps: list[Any] = list(_maps(fit, parts, method, levels, weights))
+    maps: list[Any] = list(_maps(fit, method, levels, weights))
     lines = [judge(rest, None, constant, name=IDENTITY, **judging)]
     for level, each in zip(levels, maps, strict=True):
         words = name if level is None else f"{name}, λ = {level:g}"
@@ -551,18 +553,10 @@ def _of_certified(
         n_held_out=len(rest),
         notes=(*_certified_notes(fit, rest, len(levels) * len(samples.radii), settings.delta), loaded.note),
         radii=samples.radii,
-        radius_weight=tuple(float(weight) for weight in parts.share),
+        radius_weight=shares,
         tradeoff=wanted,
         lines=tuple(lines),
-        front=tuple(
-            FrontPoint(
-                line.name,
-                line.tradeoff,
-                brier_pair(fit, line.calibrator, parts),
-                brier_pair(rest, line.calibrator, held_out),
-            )
-            for line in lines
-        ),
+        front=front_of(fit, rest, lines, weights),
         before=rest,
         after=rest.mapped(chosen),
     )
@@ -613,11 +607,11 @@ def _levels(samples: CertifiedSamples, settings: RecalibrateSettings) -> tuple[l
 
 
 def _maps(
-    samples: CertifiedSamples, parts: Parts, method: Any, levels: Sequence[Any], weights: Sequence[float] | None
+    samples: CertifiedSamples, method: Any, levels: Sequence[Any], weights: Sequence[float] | None
 ) -> Sequence[Any]:
     """Maps by name at each trade-off, or a copy of somebody's own, fitted."""
     if method is None or isinstance(method, str):
-        return path_of_parts(parts, levels, method or "isotonic")
+        return certified_path(samples, levels, method=method or "isotonic", radius_weight=weights)
     made, name = copy.deepcopy(method), type(method).__name__
     if not isinstance(made, IntervalCalibrator):
         raise InputError(
@@ -677,7 +671,7 @@ def prediction_fingerprint(predictions: Predictions) -> str:
 
 
 def _prediction_notes(fit: Predictions, rest: Predictions) -> list[str]:
-    fitted, others = sizes_in_words(len(fit), len(rest))
+    fitted, others = counted(len(fit), "sample"), counted(len(rest), "other")
     notes = [f"The map was fitted to {fitted} and measured on {others}; no sample is in both parts."]
     right = int(np.count_nonzero(fit.correct))
     if right in (0, len(fit)):
@@ -697,7 +691,7 @@ def _infinite(after: Measurements) -> list[str]:
 
 
 def _certified_notes(fit: CertifiedSamples, rest: CertifiedSamples, looks: int, delta: float) -> list[str]:
-    fitted, others = sizes_in_words(len(fit), len(rest))
+    fitted, others = counted(len(fit), "sample"), counted(len(rest), "other")
     notes = [f"Maps were fitted to {fitted} and judged on {others}; no sample is in both parts."]
     if looks > 1:
         level = short_text(delta, "upper")
@@ -718,7 +712,6 @@ def _certified_notes(fit: CertifiedSamples, rest: CertifiedSamples, looks: int, 
 
 __all__ = [
     "CertifiedRecalibration",
-    "JudgedAt",
     "PredictionRecalibration",
     "RecalibrateSettings",
     "Recalibration",

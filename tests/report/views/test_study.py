@@ -10,7 +10,6 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from tests.report.page.parsed import assert_sound, data_of
 
 from certcal import InputError
 from certcal.report.charts import Band, Boxes, Heatmap, Line, Points, Segments
@@ -21,6 +20,7 @@ from certcal.study import Boxes as StudyBoxes
 from certcal.study import Finding, Lines, Matrix, StudyReview, StudyTable, overview, search
 from certcal.study import Points as StudyPoints
 from certcal.study import Table as Rows
+from tests.report.parsed import assert_sound, data_of
 from tests.report.studied import boxes, lines, matrix, measurement_names, points, ranking, review
 
 HOSTILE = "</script><script>alert(1)</script><img src=x onerror=alert(1)>\x1b[31m$\\frac{1}{2}$"

@@ -66,7 +66,7 @@ def view(found: Attack) -> Report:
     draws = counted(conventions["draws"], "draw") if conventions["sigma"] is not None else ""
     smoothed = f"; smoothed, σ = {conventions['sigma']:g}, {draws}" if draws else ""
     samples = counted(found.n, "training sample" if found.about.get("part") == "train" else "sample")
-    notes = ["y is the true class, ŷ the predicted one. Estimates on these samples, not guarantees."]
+    notes = ["y is the true class, ŷ the predicted one."]
     if draws:
         notes.append("The attack is on the mean over the draws, which stay the same.")
     return Report(
@@ -124,7 +124,7 @@ def _attacks(found: Attack) -> Table:
     for epsilon in found.epsilons:
         members = [row for row in found if row.epsilon == epsilon]
         rows += [Heading(f"Within {_within(found, members[0])}"), *map(_line, members)]
-    return Table(columns, rows, f"Attacks on {counted(found.n, 'sample')}")
+    return Table(columns, rows, f"Estimates on {counted(found.n, 'sample')}")
 
 
 def _line(row: AttackRow) -> list[Cell]:

@@ -15,19 +15,19 @@ if TYPE_CHECKING:
 _CSV = "CSV does not record which map this was; Parquet does."
 
 
-def view(found: MappedTable, written: Sequence[Path] = ()) -> Report:
+def view(found: MappedTable, files: Sequence[Path] = ()) -> Report:
     """The report of a map that was applied.
 
     Parameters
     ----------
     found
         The table.
-    written
+    files
         Files that hold it.
     """
-    endings = [path.suffix.lower() for path in written]
+    endings = [path.suffix.lower() for path in files]
     said = [*found.notes, *([_CSV] if ".csv" in endings else [])]
     blocks: list[Block] = [Text(" ".join(said))]
-    if found.reader is not None and written:
-        blocks.append(Text(f"{shlex.join(['certcal', found.reader, str(written[0])])}  # what it says now", "code"))
+    if found.reader is not None and files:
+        blocks.append(Text(f"{shlex.join(['certcal', found.reader, str(files[0])])}  # what it says now", "code"))
     return Report("Samples after the map", blocks, source=found.source, description=found.description)

@@ -6,8 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from certcal._text import counted
-from certcal.calibrators import ScoreCalibrator
-from certcal.calibrators._described import described
+from certcal.calibrators import ScoreCalibrator, described
 from certcal.report.charts import Chart
 from certcal.report.document import Cell, Claim, Column, Facts, Heading, Report, Section, Table, Text
 from certcal.report.explained import CALIBRATION_ERROR, METRICS

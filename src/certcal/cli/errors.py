@@ -16,7 +16,7 @@ import click
 
 from certcal._checks import InputError
 from certcal._text import printable
-from certcal.cli._commands import DEBUG
+from certcal.cli.app import DEBUG
 
 BAD_INPUT, UNFORESEEN, INTERRUPTED, BROKEN_PIPE = 2, 70, 130, 141
 
@@ -155,7 +155,7 @@ def _complain(sentence: str, prefix: str = "certcal: error: ") -> None:
 @contextmanager
 def _warnings_in_a_line() -> Generator[None]:
     """Say our own warnings as sentences, without the file and the line of code that they come from."""
-    from certcal.cli._progress import tell
+    from certcal.cli.progress import tell
 
     with warnings.catch_warnings():
         others = warnings.showwarning

@@ -15,8 +15,8 @@ from typing import Any
 import click
 
 from certcal._checks import InputError
-from certcal.cli._parameters import OUTPUT, option
-from certcal.cli._progress import Waiting, is_quiet, tell
+from certcal.cli.options import OUTPUT, option
+from certcal.cli.progress import Waiting, is_quiet, tell
 
 _ASKED = "certcal.mlflow"
 _SECRET = re.compile(r"//[^/@\s]*@")

@@ -2,19 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from difflib import get_close_matches
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 import click
-
-from certcal.cli._parse import nearest
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
 
 Examples = Sequence[tuple[str, str]]
 DEBUG = "--debug"
+
+
+def nearest(word: str, words: Iterable[str], otherwise: str = "") -> str:
+    """The end of an error's sentence: the known word that was probably meant, or else something to say instead.
+
+    Examples
+    --------
+    >>> nearest("smoth_ece", ["ece", "smooth_ece"]), nearest("x", ["left", "right"], "give left or right")
+    ("; did you mean 'smooth_ece'?", '; give left or right')
+    """
+    near = get_close_matches(word, list(words), n=1)
+    return f"; did you mean {near[0]!r}?" if near else f"; {otherwise}" if otherwise else ""
 
 
 def _write_examples(formatter: click.HelpFormatter, examples: Examples) -> None:

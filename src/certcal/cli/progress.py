@@ -12,6 +12,8 @@ from typing import TextIO
 
 import click
 
+from certcal._text import duration
+
 PATIENCE_SECONDS = 2.0
 # In a log a line for each tenth of the work, but none within the first of the last one, and some sign of life.
 APART_SECONDS, LIFE_SECONDS = 30.0, 600.0
@@ -202,18 +204,3 @@ class _Log:
             self._stream.flush()
         except (OSError, ValueError):  # the log is full or gone; the work goes on
             self._total = None
-
-
-def duration(seconds: float) -> str:
-    """A length of time in one or two words.
-
-    Examples
-    --------
-    >>> duration(0.2), duration(95), duration(7200), duration(400_000)
-    ('1 s', '2 min', '2.0 h', '4.6 days')
-    """
-    if seconds < 90:
-        return f"{max(1, round(seconds))} s"
-    if seconds < 5400:
-        return f"{round(seconds / 60)} min"
-    return f"{seconds / 3600:.1f} h" if seconds < 172_800 else f"{seconds / 86_400:.1f} days"

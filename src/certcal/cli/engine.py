@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from certcal._settings import Spec
-from certcal.cli._parse import Choice
-from certcal.cli.options import Decorated, checked, option, options
+from certcal.cli.options import Choice, Decorated, checked, option, options
 
 if TYPE_CHECKING:
     from certcal.engines import Engine

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,26 +11,9 @@ from certcal._checks import InputError
 from certcal.data import existing as existing
 
 if TYPE_CHECKING:
-    from certcal.cli._progress import Waiting
     from certcal.data import Inputs
-    from certcal.models import Model
 
 NAMED = ("digits", "fashion-mnist")
-
-
-def only_for(what: str, source: str, it_is: str, options: Mapping[str, Any]) -> None:
-    """Refuse options, those that are not None, which are for something else.
-
-    Examples
-    --------
-    >>> only_for("runs", "scores.csv", "a table", {"drawn_only": True})
-    Traceback (most recent call last):
-        ...
-    certcal._checks.InputError: --drawn-only is for runs, and scores.csv is a table; leave it out
-    """
-    for name, value in options.items():
-        if value is not None:
-            raise InputError(f"--{name.replace('_', '-')} is for {what}, and {source} is {it_is}; leave it out")
 
 
 def refuse_run(source: str) -> None:
@@ -56,31 +39,6 @@ def plain_names(names: Iterable[str]) -> set[str]:
     ['lower_bound', 'upper_bound']
     """
     return {name.strip().lower().replace("-", "_").replace(" ", "_") for name in names}
-
-
-def loaded(
-    model: str, weights: str | None, kind: Any, data: str, part: Any, limit: int | None, waiting: Waiting
-) -> tuple[Model, Inputs]:
-    """A model and the inputs that it is tried on.
-
-    Parameters
-    ----------
-    model, weights, kind
-        As for :func:`certcal.models.load`.
-    data, part
-        As for :func:`model_inputs`.
-    limit
-        How many inputs, from the first; None for all.
-    waiting
-        Where progress shows.
-    """
-    from certcal.data import open_inputs
-    from certcal.models import load
-
-    waiting.stage("reading")
-    samples = open_inputs(data, part=part, limit=limit).inputs
-    waiting.stage("loading the model")
-    return load(model, kind, weights=weights), samples
 
 
 def model_inputs(data: str, part: Any = None) -> Inputs:

@@ -1,4 +1,4 @@
-"""Reviews of runs: what is certified at several radii, and what is behind it."""
+"""``certcal.certify``: what runs and tables certify at several radii, and what is behind it."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from certcal import InputError, metrics
-from certcal.data import Inputs
-from certcal.smoothing import CONFIDENCES, Counts, Review, Run, certificates, review
-from certcal.smoothing._usable import check_inputs
+import certcal
+from certcal import Certification, InputError, certify, metrics
+from certcal.data import Inputs, read_intervals
+from certcal.smoothing import CONFIDENCES, Counts, Run, certificates, check_inputs
 from certcal.smoothing.robustness import PaDistribution, VoteRecord
 from tests.smoothing.drawing import X, draw
 
@@ -35,50 +35,68 @@ def counts() -> Counts:
 
 
 @pytest.fixture(scope="module")
-def found(counts: Counts) -> Review:
-    return review(counts)
+def found(counts: Counts) -> Certification:
+    return certify(counts)
 
 
 def test_every_line_is_what_certificates_of_its_radius_and_kind_say(counts: Counts) -> None:
-    asked = review(counts, [0.3, 0.1], confidence=("tight", "cdf"), alpha=0.01, bins=7, closed="right", delta=0.1)
+    settings: Any = {"alpha": 0.01, "bins": 7, "closed": "right", "delta": 0.1}
+    asked = certify(counts, radii=[0.3, 0.1], confidence=("tight", "cdf"), **settings)
     assert [(one.radius, one.kind) for one in asked.lines] == [
-        ("0.1", "tight"),
-        ("0.1", "cdf"),
-        ("0.3", "tight"),
-        ("0.3", "cdf"),
+        (r, kind) for r in (0.1, 0.3) for kind in ("tight", "cdf")
     ]
+    assert (asked.radii, asked.kinds) == ((0.1, 0.3), ("tight", "cdf"))
     for one in asked.lines:
-        own = certificates(counts, float(one.radius), 0.01, one.kind)
+        own = certificates(counts, one.radius, 0.01, one.kind)
+        assert one.certificates is not None
         np.testing.assert_array_equal(one.certificates.lower, own.lower)
         assert one.summary.to_dict() == own.summary(bins=7, closed="right", delta=0.1).to_dict()
         assert one.claim == own.claim(bins=7, closed="right", delta=0.01)
         assert one.width == own.mean_width
-        assert asked.at(asked.radii.index(one.radius), one.kind) is one
+        assert asked.at(one.radius, one.kind) is one
     assert asked.at() is asked.lines[2]
+    with pytest.raises(InputError, match=r"radius: 0.2 is not one of 0.1, 0.3"):
+        asked.at(0.2)
+    with pytest.raises(InputError, match="group: 'loose' is not one of 'tight', 'cdf'"):
+        asked.at(0.1, "loose")
 
 
-def test_without_radii_they_are_quarters_of_sigma_and_the_headline_is_half_of_it(counts: Counts, found: Review) -> None:
-    radii = [float(radius) for radius in found.radii]
+def test_without_radii_they_are_quarters_of_sigma_and_the_headline_is_half_of_it(
+    counts: Counts, found: Certification
+) -> None:
+    radii = list(found.radii)
     largest = float(np.nanmax(certificates(counts, 0.0).radii))
     assert radii == [0.125 * step for step in range(len(radii))]
     assert radii[-1] <= largest < radii[-1] + 0.125
-    assert found.radii[found.headline] == "0.25"
+    assert found.at().radius == 0.25
 
 
 def test_the_headline_of_given_radii_is_the_largest_whatever_was_drawn(counts: Counts) -> None:
     for seed in (1, 2):
-        assert review(make_counts(seed=seed), [0.2, 9.0, 0.2, -0.0]).radii == ("0", "0.2", "9")
-    asked = review(counts, [0.2, 9.0])
-    assert asked.radii[asked.headline] == "9"
+        assert certify(make_counts(seed=seed), radii=[0.2, 9.0, 0.2, -0.0]).radii == (0.0, 0.2, 9.0)
+    asked = certify(counts, radii=np.array([0.2, 9.0]))
+    assert asked.at().radius == 9.0
     assert asked.at().summary.n_certified == 0
-    assert asked.at().claim.value == 1
-    assert asked.at().claim.settings["samples"] == "all"
+    claim = asked.claims()[0]
+    assert claim is asked.at().claim
+    assert (claim.value, claim.settings["samples"]) == (1, "all")
 
 
 def test_progress_counts_pairs_of_radius_and_kind(counts: Counts) -> None:
-    seen: list[tuple[int, int]] = []
-    review(counts, [0.1, 0.2], confidence=("cdf", "standard"), progress=lambda *now: seen.append(now))
-    assert seen == [(done, 4) for done in range(5)]
+    seen: list[Any] = []
+
+    class Watching:
+        def stage(self, text: str, total: int | None = None, done: int = 0) -> None:
+            seen.append((text, total))
+
+        def say(self, text: str) -> None:
+            seen.append(text)
+
+        def advance(self, steps: int) -> None:
+            seen.append(steps)
+
+    certify(counts, radii=[0.1, 0.2], confidence=("cdf", "standard"), progress=Watching())
+    assert seen == [("reading", None), ("certifying", 4), 1, 1, 1, 1]
 
 
 def test_an_unfinished_run_is_refused_unless_what_is_drawn_will_do(tmp_path: Path) -> None:
@@ -88,30 +106,35 @@ def test_an_unfinished_run_is_refused_unless_what_is_drawn_will_do(tmp_path: Pat
     for unit in late:
         (made.path / unit.name).unlink()
     again = Run(made.path, made.manifest)
-    with pytest.raises(InputError, match=r"the run is not complete, .* or use the samples .* drawn_only=True"):
-        review(again)
-    some = review(again, [0.1], drawn_only=True)
-    assert len(some.counts) == late[0].first
-    assert some.manifest is made.manifest
+    with pytest.raises(InputError, match=r"drawn_only: .* the run is not complete, .* set this to use the samples"):
+        certify(again)
+    some = certify(made.path, radii=0.1, drawn_only=True)
+    assert some.n == late[0].first
+    assert some.seeds == {"noise of the run": made.manifest.seed}
     assert some.at().claim == certificates(made.counts(samples=late[0].first), 0.1).claim()
 
 
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"source": "run"}, "source is str; pass a run, or what its counts"),
-        ({"confidence": ()}, "confidence is empty; pass one or more of tight, tangent"),
-        ({"confidence": "loose"}, "confidence"),
-        ({"radii": []}, "radii has 0 different entries; pass from 1 to 1000"),
-        ({"radii": np.linspace(0, 1, 1001)}, "radii has 1001 different entries"),
-        ({"radii": [0.1, -1]}, "radius is -1; pass a finite number of at least 0"),
-        ({"radii": ["far"]}, "radius is 'far'; pass a number of at least 0"),
+        ({"source": "no/such/run"}, "no/such/run: there is no such file"),
+        ({"confidence": ()}, "confidence: no kind was given; give tight, tangent"),
+        ({"confidence": "loose"}, "confidence: 'loose' is not one of 'tight'"),
+        ({"radii": []}, "radii: 0 different radii were given; give from 1 to 1000"),
+        ({"radii": np.linspace(0, 1, 1001)}, "radii: 1001 different radii were given"),
+        ({"radii": [0.1, -1]}, "radii: -1 is not a number of at least 0"),
+        ({"radii": ["far"]}, "radii: 'far' is not a number"),
+        ({"alpha": 0}, "alpha: it is 0, and certificates from noise may fail"),
+        ({"confidence": "all", "compare": True}, "compare: it needs one kind of certificate"),
+        ({"by": "site"}, "by: it is for tables of intervals, and counts is a run; leave it out"),
+        ({"columns": {"lower": "lb"}}, "lower: it is for tables of intervals"),
+        ({"radius": 0.1}, "unexpected argument 'radius'; did you mean 'radii'?"),
     ],
 )
-def test_what_cannot_be_reviewed_is_one_sentence(counts: Counts, changes: dict[str, Any], message: str) -> None:
+def test_what_cannot_be_certified_is_one_sentence(counts: Counts, changes: dict[str, Any], message: str) -> None:
     given: dict[str, Any] = {"source": counts, "radii": [0.1]} | changes
     with pytest.raises(InputError, match=message):
-        review(given.pop("source"), **given)
+        certify(given.pop("source"), **given)
 
 
 # ------------------------------------------------------------------------------------------- clean beside worst case
@@ -135,11 +158,12 @@ def test_the_error_of_an_estimate_cannot_be_smaller() -> None:
     np.testing.assert_allclose(counted.values + counted.error, high.mean(), atol=1e-12)
 
 
-def test_clean_bins_are_of_the_samples_that_are_certified_at_the_radius(counts: Counts, found: Review) -> None:
+def test_clean_bins_are_of_the_samples_that_are_certified_at_the_radius(counts: Counts, found: Certification) -> None:
     estimates = counts.confidence_estimates().values
-    for place in range(len(found.radii)):
-        one, clean = found.at(place), found.clean_bins(place)
+    for radius in found.radii:
+        one, clean = found.at(radius), found.clean_bins(radius)
         assert clean is not None
+        assert one.certificates is not None
         assert one.worst_bins is not None
         kept = one.certificates.certified
         assert clean.ece == metrics.ece(estimates[kept], one.certificates.correct[kept])
@@ -147,7 +171,7 @@ def test_clean_bins_are_of_the_samples_that_are_certified_at_the_radius(counts: 
         assert clean.table.correct_sum.sum() == one.worst_bins.table.correct_sum.sum()
 
 
-def test_worst_bins_are_those_of_the_witness_and_have_the_signs_of_their_gaps(found: Review) -> None:
+def test_worst_bins_are_those_of_the_witness_and_have_the_signs_of_their_gaps(found: Certification) -> None:
     one = found.at()
     assert one.worst is not None
     assert one.worst_bins is not None
@@ -161,19 +185,19 @@ def test_worst_bins_are_those_of_the_witness_and_have_the_signs_of_their_gaps(fo
 
 
 def test_where_no_sample_is_certified_there_is_nothing_to_draw(counts: Counts) -> None:
-    nothing = review(counts, [50.0])
+    nothing = certify(counts, radii=[50.0])
     assert nothing.clean_bins() is None
     assert nothing.at().worst_bins is None
     assert nothing.at().worst is None
     assert nothing.widths("tight") is None
-    assert nothing.most_telling() == ()
+    assert nothing.influential() == ()
 
 
 # ------------------------------------------------------------------------------------------------------------- widths
 
 
 @pytest.mark.parametrize("kind", CONFIDENCES)
-def test_widths_of_any_kind_are_those_of_its_certificates(counts: Counts, found: Review, kind: str) -> None:
+def test_widths_of_any_kind_are_those_of_its_certificates(counts: Counts, found: Certification, kind: str) -> None:
     own = certificates(counts, 0.25, confidence=kind)
     widths = np.sort((own.upper - own.lower)[own.certified])
     seen = found.widths(kind)
@@ -189,8 +213,9 @@ def test_widths_of_any_kind_are_those_of_its_certificates(counts: Counts, found:
 
 
 def test_many_widths_are_thinned_to_two_hundred_exact_steps() -> None:
-    many = review(make_counts(samples=600, draws=300), [0.0])
+    many = certify(make_counts(samples=600, draws=300), radii=[0.0])
     own = many.at().certificates
+    assert own is not None
     widths = (own.upper - own.lower)[own.certified]
     seen = many.widths("tight")
     assert seen is not None
@@ -222,7 +247,7 @@ def test_the_curve_of_p_a_is_exact_where_it_is_kept_and_never_too_high_between()
         seen.curve(1)
 
 
-def test_a_review_has_the_distribution_of_p_a_of_its_counts(counts: Counts, found: Review) -> None:
+def test_a_certification_has_the_distribution_of_p_a_of_its_counts(counts: Counts, found: Certification) -> None:
     correct = counts.predicted == counts.label
     assert found.p_a.survival(0.9)[0] == np.mean(correct & (counts.votes / counts.draws >= 0.9))
 
@@ -230,9 +255,10 @@ def test_a_review_has_the_distribution_of_p_a_of_its_counts(counts: Counts, foun
 # ------------------------------------------------------------------------------------------------- samples that matter
 
 
-def test_the_most_telling_samples_have_the_largest_contributions(counts: Counts, found: Review) -> None:
-    one, told = found.at(), found.most_telling(5)
+def test_the_most_influential_samples_have_the_largest_contributions(counts: Counts, found: Certification) -> None:
+    one, told = found.at(), found.influential(5)
     assert one.worst is not None
+    assert one.certificates is not None
     added = one.worst.contributions
     assert [each.contribution for each in told] == sorted(added, reverse=True)[:5]
     for each in told:
@@ -246,16 +272,16 @@ def test_the_most_telling_samples_have_the_largest_contributions(counts: Counts,
         low, high = map(float, each.interval_text.split(" to "))
         assert low <= each.lower
         assert each.upper <= high
-    everyone = found.most_telling(10_000)
+    everyone = found.influential(10_000)
     assert sum(each.contribution for each in everyone) == pytest.approx(added[added > 0].sum())
     with pytest.raises(InputError, match="k is 0; pass how many samples to name"):
-        found.most_telling(0)
+        found.influential(0)
 
 
 def test_a_sample_is_named_by_its_place_in_the_data_set(counts: Counts) -> None:
     moved = replace(counts, index=counts.index + 100)
-    told = review(moved, [0.25]).most_telling(3)
-    assert [each.index - 100 for each in told] == [each.index for each in review(counts, [0.25]).most_telling(3)]
+    told, same = (certify(each, radii=0.25).influential(3) for each in (moved, counts))
+    assert [each.index - 100 for each in told] == [each.index for each in same]
 
 
 # ------------------------------------------------------------------------------------------------------------- inputs
@@ -277,3 +303,99 @@ def test_inputs_are_taken_only_if_the_run_was_drawn_from_them(tmp_path: Path) ->
             check_inputs(run.manifest, other)
     with pytest.raises(InputError, match="inputs"):
         check_inputs(run.manifest, 7)
+
+
+# ------------------------------------------------------------------------------------------------------------- tables
+
+TABLE = {
+    "lower": [0.5, 0.25, 0.4, 0.1, 0.3, 0.0],
+    "upper": [0.75, 0.5, 0.9, 0.6, 0.7, 1.0],
+    "correct": [1, 0, 1, 0, 1, 1],
+    "certified": [1, 1, 1, 1, 1, 0],
+    "radius": [0.25, 0.25, 0.25, 1, 1, 1],
+    "site": ["a", "b", "a", "b", "a", "b"],
+}
+
+
+def test_a_table_in_memory_in_a_file_and_read_already_are_certified_alike(tmp_path: Path) -> None:
+    import pandas as pd
+
+    frame = pd.DataFrame(TABLE)
+    frame.to_csv(tmp_path / "intervals.csv", index=False)
+    made = [
+        certify(source, bins=4, delta=0.1, alpha=0.01)
+        for source in (TABLE, frame, tmp_path / "intervals.csv", read_intervals(tmp_path / "intervals.csv"))
+    ]
+    first = made[0].to_dict()
+    assert [each.to_dict()["results"] for each in made] == [first["results"]] * 4
+    for line, rows in zip(made[0].lines, (slice(0, 3), slice(3, 6)), strict=True):
+        ends = [np.array(TABLE[name][rows]) for name in ("lower", "upper", "correct")]
+        own = certcal.worst_case.certify(
+            *ends, certified=np.array(TABLE["certified"][rows]), bins=4, delta=0.1, alpha=0.01
+        )
+        assert line.summary.to_dict() == own.to_dict()
+        assert line.headline is line.summary["calibration_error"].worst
+    headline, population, *rest = made[0].claims()
+    assert headline is made[0].at(1).worst
+    assert population is made[0].at(1).summary.population
+    assert len(rest) > 20
+    assert repr(made[0]).startswith("<Certification of table: 3 samples, calibration error at most")
+
+
+def test_radii_and_groups_of_a_table_can_be_chosen() -> None:
+    found = certify(TABLE, radii=[0.25], by="site")
+    assert [(line.radius, line.group) for line in found.lines] == [(0.25, None), (0.25, "a"), (0.25, "b")]
+    assert found.at(group="b").summary.n == 1
+    renamed = {("eps" if name == "radius" else name): values for name, values in TABLE.items()}
+    assert certify(renamed, columns={"radius": "eps"}).radii == (0.25, 1.0)
+    with pytest.raises(InputError, match=r"radii: table has no rows at radius 0.5; there are 0.25, 1"):
+        certify(TABLE, radii=0.5)
+    for name, value in {"confidence": "cdf", "familywise": True, "drawn_only": True}.items():
+        with pytest.raises(InputError, match=f"{name}: it is for runs, and table is a table; leave it out"):
+            certify(TABLE, **{name: value})
+    for asked in (found.clean_bins, found.influential, lambda: found.save("intervals.parquet")):
+        with pytest.raises(InputError, match="a table has intervals and no draws; certify a run for this"):
+            asked()
+
+
+# ---------------------------------------------------------------------------------- files, and kinds of one's own
+
+
+def test_saved_intervals_certify_to_the_same_values(counts: Counts, tmp_path: Path) -> None:
+    first = certify(counts, radii=[0.125, 0.25])
+    first.save(tmp_path / "intervals.parquet")
+    again = certify(tmp_path / "intervals.parquet")
+    for one, two in zip(first.lines, again.lines, strict=True):
+        assert one.summary.to_dict() == two.summary.to_dict()
+    assert again.origin is not None
+    assert again.origin.confidence == "tight"
+    with pytest.raises(InputError, match="a file of intervals needs one kind of certificate"):
+        certify(counts, radii=0.25, confidence="all").save(tmp_path / "all.parquet")
+    table = first.to_pandas()
+    assert table.loc[table.claim == "claimed_calibration_error", "value"].tolist() == [
+        line.headline.value for line in first.lines
+    ]
+
+
+def test_a_kind_of_ones_own_is_certified_like_a_built_in_one(counts: Counts) -> None:
+    class Mine:
+        name = "mine"
+        all_radii = True
+
+        def __call__(self, part: Counts, radius: float, alpha: float) -> Any:
+            return np.zeros(len(part)), np.ones(len(part))
+
+    found = certify(counts, radii=[0.1, 0.2], confidence=["tight", Mine()], familywise=True)
+    assert found.kinds == ("tight", "mine")
+    assert found.conventions["confidence"] == ["tight", "mine"]
+    assert found.at(0.1, "mine").width == 1.0
+    assert found.at(0.1, "mine").worst.value >= found.at(0.1, "tight").worst.value  # pyright: ignore
+    assert found.widths("mine", 0.2).quantiles == (1.0,) * 5  # pyright: ignore
+    told = " ".join(found.report().notes)
+    assert "hold together except with probability 0.001" in told  # both kinds hold at all radii at once
+
+    def other(part: Counts, radius: float, alpha: float) -> Any:
+        return np.zeros(len(part)), np.ones(len(part))
+
+    told = " ".join(certify(counts, radii=[0.1, 0.2], confidence=other, familywise=True).report().notes)
+    assert "hold together at each radius except with probability 0.001" in told

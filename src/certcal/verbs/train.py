@@ -1,0 +1,405 @@
+"""Train a network whose confidences withstand attacks: data, network and recipe together, and what came of it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import certcal
+from certcal._checks import InputError
+from certcal._progress import SILENT, Progress
+from certcal._settings import Settings, counted_from_one, setting
+from certcal._text import counted
+from certcal.claims import Estimate
+from certcal.data import Inputs, Parts, first_of, open_inputs, read_split
+from certcal.result import Result
+
+if TYPE_CHECKING:
+    from certcal.training import GradientNorms, Recipe, Trained
+    from certcal.training import Progress as Step
+
+_WEIGHTS = ("model.safetensors", "weights.safetensors")
+# Settings of noise or adversaries which a method has none of.
+_FOREIGN = {
+    "standard": ("sigma", "epsilon", "norm", "draws", "attack_steps"),
+    **dict.fromkeys(("gaussian", "macer", "consistency", "acr"), ("epsilon", "norm", "attack_steps")),
+    "smoothmix": ("epsilon", "norm"),
+}
+_MOST = 10_000_000
+
+
+@dataclass(frozen=True)
+class TrainSettings(Settings):
+    """The settings of a recipe that are changed most; None for what was published."""
+
+    sigma: float | None = setting(
+        None,
+        "Standard deviation of the noise; 0 for adversaries of the network itself. Default: 0.5.",
+        "positive",
+        zero=True,
+    )
+    epsilon: float | None = setting(
+        None, "Largest distance of an adversarial input, such as 0.5 or 8/255. Default: 1.", "distance"
+    )
+    norm: str | None = setting(None, "Norm of that distance. Default: l2.", "word", choices=("l2", "linf"))
+    box: tuple[float, float] | str | None = setting(
+        "auto",
+        "Smallest and largest value of an input, or none. Default: 0,1 where all values are pixels k/255, otherwise "
+        "none.",
+        "box",
+        optional=True,
+    )
+    draws: int | None = setting(
+        None,
+        "Noise samples per input. Default: 1 for gaussian, 2 with adversaries, or as published.",
+        "whole",
+        least=1,
+        most=100_000,
+    )
+    attack_steps: int | None = setting(
+        None,
+        "Gradient steps of the adversary. Default: 2, or 4 to fine-tune, or as published.",
+        "whole",
+        least=1,
+        most=100_000,
+    )
+    epochs: int | None = setting(
+        None, "Number of epochs. Default: 150, or 10 to fine-tune.", "whole", least=1, most=100_000
+    )
+    batch: int | None = setting(
+        None, "Inputs per optimisation step. Default: 256; acce and exact: 2048.", "whole", least=1, most=_MOST
+    )
+    pieces: int | None = setting(
+        None, "Number of parts of a batch, to save memory or for several workers.", "whole", least=1, most=65_536
+    )
+    learning_rate: float | None = setting(None, "Learning rate. Default: 0.1, or 0.01 to fine-tune.", "positive")
+    precision: str | None = setting(
+        None, "Precision of the forward and backward pass. Default: float32.", "word", choices=("float32", "bfloat16")
+    )
+    seed: int = setting(0, "Random seed.", "whole", least=0, most=2**63 - 1)
+
+    sections: ClassVar[dict[str, tuple[str, ...]]] = {
+        "Noise and adversaries": ("sigma", "epsilon", "norm", "box", "draws", "attack_steps")
+    }
+
+    @property
+    def changes(self) -> dict[str, Any]:
+        """What differs from the published recipe, by name."""
+        given = {each.name: getattr(self, each.name) for each in fields(self)}
+        return {name: value for name, value in given.items() if value is not None or name == "box"}
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Training(Result):
+    """A trained network, its log, and where it is kept.
+
+    Attributes
+    ----------
+    trained
+        The network, its recipe and its history; see :class:`certcal.training.Trained`.
+    model, data
+        What was trained, and on what.
+    samples, tested
+        Number of training samples, and of test samples or None.
+    bias
+        Gradient norms of easy and hard training samples, if they were asked for.
+
+    Examples
+    --------
+    >>> import certcal
+    >>> from certcal.models.networks import MLP
+    >>> data = [[0.0, 1.0], [1.0, 0.0]] * 8, [1, 0] * 8
+    >>> made = certcal.train(MLP(2, (8,), classes=2), data, "standard", epochs=20, batch=8)
+    >>> made.log[-1]["accuracy"], made.recipe.method
+    (1.0, 'standard')
+    """
+
+    view: ClassVar[str] = "certcal.report.views.training"
+
+    trained: Trained
+    model: str
+    data: str
+    samples: int
+    tested: int | None = None
+    bias: GradientNorms | None = None
+
+    @property
+    def network(self) -> Any:
+        """The network, in evaluation mode."""
+        return self.trained.network
+
+    @property
+    def recipe(self) -> Recipe:
+        """What it was trained with."""
+        return self.trained.recipe
+
+    @property
+    def log(self) -> Sequence[Mapping[str, Any]]:
+        """One line per epoch."""
+        return self.trained.history
+
+    @property
+    def file(self) -> Path | None:
+        """The trained model or its weights, or None if nothing was written."""
+        return self.trained.file
+
+    @property
+    def source(self) -> str:
+        """What was trained."""
+        return f"{self.model} trained on {self.data} by {self.recipe.method}"
+
+    @property
+    def sources(self) -> Sequence[str]:
+        """The data."""
+        return (self.data,)
+
+    @property
+    def seeds(self) -> Mapping[str, int]:
+        """The recipe's."""
+        return {"training": self.recipe.seed}
+
+    def __repr__(self) -> str:
+        first = self.claims()[0]
+        epochs = counted(len(self.log), "epoch")
+        return f"<Training of {self.source}: {epochs}, {first.name} {first.value:.4f} on {first.settings['on']}>"
+
+    def claims(self) -> Sequence[Estimate]:
+        """Accuracy and ECE on the test data after the last epoch, without and with noise; else those of training."""
+        last = self.log[-1]
+        if self.tested is None or "test_accuracy" not in last:
+            seen = "training inputs as perturbed" if self.recipe.sigma or self.recipe.epsilon else "training inputs"
+            return (Estimate("accuracy", last["accuracy"], last["samples"], {"on": seen}),)
+        found: list[Estimate] = []
+        for prefix, noise in (("test", {}), ("test_noisy", {"sigma": self.recipe.sigma})):
+            if f"{prefix}_accuracy" in last and (noise.get("sigma", 1)):
+                on = {"on": "test data", **noise}
+                found.append(Estimate("accuracy", last[f"{prefix}_accuracy"], self.tested, on))
+                binned = {"bins": self.recipe.bins, **on}
+                found.append(Estimate("ece", last[f"{prefix}_ece"], self.tested, binned))
+        return tuple(found)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values for JSON."""
+        trained = self.trained
+        return {
+            "certcal": certcal.__version__,
+            "folder": None if trained.folder is None else str(trained.folder),
+            "model": None if trained.file is None else str(trained.file),
+            "recipe": trained.recipe.to_dict(),
+            "resumed_at_step": trained.resumed,
+            "seconds": trained.seconds,
+            "history": trained.history,
+            **({} if self.bias is None else {"gradient_norms": self.bias.to_dict()}),
+        }
+
+    def columns(self) -> Mapping[str, Sequence[Any]]:
+        """The log: one line per epoch."""
+        names = list(dict.fromkeys(name for line in self.log for name in line if name != "lost_classes"))
+        return {name: [line.get(name) for line in self.log] for name in names}
+
+    def export_events(self, folder: str | os.PathLike[str]) -> int:
+        """Write the log for TensorBoard into a new or empty folder; returns the number of epochs."""
+        from certcal.training import export_events
+
+        if self.trained.folder is None:
+            raise InputError("this training was not written anywhere; train with out=")
+        return export_events(self.trained.folder, folder)
+
+
+def train(
+    model: Any,
+    data: Any,
+    method: str | Recipe,
+    *,
+    out: str | os.PathLike[str] | None = None,
+    test: Any = None,
+    start: Any = None,
+    preset: str | None = None,
+    limit: int | None = None,
+    bias: int | None = None,
+    workers: int = 1,
+    outputs: Any = None,
+    progress: Progress = SILENT,
+    **changes: Any,
+) -> Training:
+    """Train a network by one of the published methods, or against an adversary or by a loss of your own.
+
+    The result depends on the arguments and the versions of the libraries alone: not on the number of workers, nor on
+    how often training was interrupted.
+
+    Parameters
+    ----------
+    model
+        A torch module with its first weights, or a name: "lenet", "resnet20", "resnet110", "preact18", "mlp", or
+        "module:name" of what makes one.
+    data
+        Training data: :class:`certcal.data.Inputs`, a pair of arrays, :class:`certcal.data.Parts`, "digits",
+        "fashion-mnist", a file or folder.
+    method
+        One of :data:`certcal.training.METHODS`, with its published hyperparameters, or a
+        :class:`certcal.training.Recipe`.
+    out
+        A folder for checkpoints, the log and the trained model. The same call continues an interrupted training; any
+        other one in the same folder is refused.
+    test
+        Data to look at after every epoch; by default the test part of the data, if there is one.
+    start
+        Weights to begin with, for fine-tuning: a .safetensors file, or a network.
+    preset
+        Hyperparameters that were published for a data set, such as "cifar-10", at this sigma.
+    limit
+        Only the first so many samples.
+    bias
+        Also compare gradient norms of this many easy and hard training samples.
+    workers
+        Processes that share the pieces of a batch.
+    outputs
+        What the network returns, "logits" or "probabilities", unless it says so itself.
+    progress
+        Where to report how far the work is.
+    changes
+        Attributes of the recipe (see :class:`certcal.training.Recipe`, including ``adversary`` and ``loss``) and
+        constants of the method. ``box`` is (0, 1) where all values are pixels k/255, otherwise None.
+
+    Examples
+    --------
+    See :class:`Training`.
+    """
+    from certcal.models.networks import by_name
+    from certcal.training import Recipe, gradient_norms
+    from certcal.training import train as run
+
+    limit, bias = counted_from_one("limit", limit), counted_from_one("bias", bias, _MOST)
+    workers = counted_from_one("workers", workers, 1024) or 1
+    progress.stage("reading")
+    _check_start(start)
+    parts, name = _parts(data, test, limit)
+    inputs = parts.train
+    if isinstance(method, Recipe):
+        if changes or preset is not None:
+            raise InputError("a recipe and changes are given; change the recipe with dataclasses.replace")
+        chosen = method
+    else:
+        chosen = _recipe(method, start, preset, inputs, changes)
+    _check_sizes(chosen, changes, len(inputs), workers, bias)
+    network = model
+    if isinstance(model, str):
+        network = by_name(model, inputs.inputs.shape[1:], _classes(parts), seed=chosen.seed)
+    tell = _Told(progress, len(inputs))
+    trained = run(
+        network,
+        inputs,
+        chosen,
+        out=out,
+        test=parts.test,
+        start=start,
+        outputs=outputs,
+        workers=workers,
+        progress=tell,
+    )
+    norms = None
+    if bias is not None:
+        progress.stage("comparing gradients", min(bias, len(inputs)))
+        norms = gradient_norms(
+            trained.network,
+            inputs,
+            chosen,
+            samples=bias,
+            seed=chosen.seed,
+            outputs=outputs,
+            progress=lambda done, total: progress.advance(1),
+        )
+    called = model if isinstance(model, str) else type(network).__name__
+    return Training(trained, called, name, len(inputs), None if parts.test is None else len(parts.test), norms)
+
+
+def _parts(data: Any, test: Any, limit: int | None) -> tuple[Parts, str]:
+    if isinstance(data, str | os.PathLike):
+        parts, name = read_split(data), str(data)  # pyright: ignore[reportUnknownArgumentType]
+    elif isinstance(data, Parts):
+        parts, name = data, data.name
+    else:
+        name = "data"
+        parts = Parts(name, name, open_inputs(data).inputs, None)
+    if limit is not None and limit > len(parts.train):
+        reason = f"it is {limit}, but {name} holds {len(parts.train)} samples to train on"
+        raise InputError(reason, argument="limit", remedy="give at most that")
+    train = parts.train if limit is None else first_of(parts.train, limit)
+    held: Inputs | None = parts.test if test is None else open_inputs(test).inputs
+    return Parts(parts.name, parts.title, train, held), name
+
+
+def _recipe(method: str, start: Any, preset: str | None, inputs: Inputs, changes: dict[str, Any]) -> Recipe:
+    from certcal.training import recipe
+
+    for name in _FOREIGN.get(method, ()):
+        if changes.get(name) is not None:
+            reason = f"it is not for {method} training"
+            raise InputError(reason, argument=name, remedy="leave it out, or take another method")
+    box = changes.pop("box", "auto")
+    tuning = None if start is None and "fine_tune" not in changes else changes.pop("fine_tune", True)
+    return recipe(
+        method,
+        fine_tune=start is not None if tuning is None else tuning,
+        preset=preset,
+        box=inputs.box if isinstance(box, str) and box == "auto" else box,
+        **changes,
+    )
+
+
+def _check_sizes(recipe: Recipe, changes: Mapping[str, Any], samples: int, workers: int, bias: int | None) -> None:
+    if recipe.batch > samples:
+        whose = "" if changes.get("batch") else f", that of {recipe.method}"
+        reason = f"it is {recipe.batch}{whose}, but there are {samples} samples to train on"
+        raise InputError(reason, argument="batch", remedy="give a smaller one")
+    if workers > recipe.pieces:
+        reason = f"it is {workers}, but a batch is in {counted(recipe.pieces, 'piece')}"
+        remedy = f"give {workers} pieces as well, which counts as another recipe, or fewer workers"
+        raise InputError(reason, argument="workers", remedy=remedy)
+    if bias is not None and recipe.together:
+        raise InputError(
+            f"{recipe.method} attacks a whole batch together, so that one sample has no loss of its own",
+            argument="bias",
+            remedy="compare gradients by another method, such as smoothadv",
+        )
+
+
+def _check_start(start: Any) -> None:
+    """Refuse what holds no weights, with the name of the file beside or in it that does."""
+    if not isinstance(start, str | os.PathLike):
+        return
+    path = Path(start)  # pyright: ignore[reportUnknownArgumentType]
+    if not path.is_dir() and path.suffix != ".pt2":
+        return
+    what = "a folder" if path.is_dir() else "a .pt2 file, which is not loaded"
+    there = [path / name if path.is_dir() else path.parent / name for name in _WEIGHTS]
+    near = next((each for each in there if each.is_file()), None)
+    remedy = f"give {near or 'a .safetensors file with the weights'}"
+    raise InputError(f"{path} is {what}", argument="start", remedy=remedy)
+
+
+def _classes(parts: Parts) -> int:
+    """As many as there are names or labels."""
+    labels = [int(part.labels.max()) + 1 for part in (parts.train, parts.test) if part is not None]
+    return max(2, len(parts.train.class_names), *labels)
+
+
+class _Told:
+    """Progress of the loop, as whoever waits is told of it."""
+
+    def __init__(self, progress: Progress, images: int) -> None:
+        self._progress, self._images = progress, images
+        self._done: int | None = None
+
+    def __call__(self, now: Step) -> None:
+        total = now.epochs * self._images
+        done = round(now.share * total)
+        if self._done is None:
+            self._progress.stage("training", total, done)
+        else:
+            self._progress.advance(done - self._done)
+        self._done = done
+        self._progress.say(f"epoch {now.epoch + 1}/{now.epochs}, loss {now.loss:.3f}, accuracy {now.accuracy:.0%}")

@@ -1,0 +1,152 @@
+"""An adversary and an objective of one's own, wherever a built-in name is taken."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch.nn import functional
+
+from certcal import InputError
+from certcal.attacks import Found
+from certcal.data import Inputs
+from certcal.models.networks import MLP
+from certcal.training import Judged, recipe, train
+from certcal.training._methods import ADVERSARIES, OBJECTIVES, parts_of
+from certcal.training._recipe import ADVERSARY_OF, Recipe
+
+RNG = np.random.default_rng(3)
+LABELS = RNG.integers(0, 2, 64)
+DATA = Inputs.from_arrays((RNG.random((64, 4)) * 0.4 + 0.3 * LABELS[:, None]).clip(0, 1), LABELS)
+
+
+@dataclass(frozen=True)
+class OneSign:
+    """One step along the sign of the gradient of the cross entropy."""
+
+    share: float = 1.0
+
+    def __call__(self, target: Any, inputs: Any, labels: Any, ball: Any, keep: str = "best") -> Found:
+        at = inputs.detach().requires_grad_(True)
+        loss = functional.nll_loss(target.log_probabilities(at), labels)
+        (gradient,) = torch.autograd.grad(loss, at)
+        return Found(ball.seal(inputs, inputs + ball.step(gradient, self.share * ball.epsilon)))
+
+
+@dataclass(frozen=True)
+class Label:
+    """Cross entropy with smoothed labels."""
+
+    smoothing: float = 0.1
+
+    def __call__(self, view: Any) -> Judged:
+        logarithms = view.target.log_probabilities(view.found.inputs)
+        return Judged(functional.cross_entropy(logarithms, view.labels, label_smoothing=self.smoothing), logarithms)
+
+
+def trained(method: str = "smoothadv", out: Any = None, workers: int = 1, **changes: Any) -> Any:
+    given = {"epsilon": 0.2, "epochs": 4, "batch": 32, "fine_tune": True, "sigma": 0.1, **changes}
+    return train(MLP(4, (8,), classes=2), DATA, recipe(method, **given), out=out, workers=workers)
+
+
+def test_every_name_that_a_recipe_takes_stands_for_a_part() -> None:
+    assert set(ADVERSARIES) == set(ADVERSARY_OF.values())
+    for name in ADVERSARIES:
+        assert parts_of(Recipe("smoothadv", epsilon=0.1, adversary=name)).adversary is ADVERSARIES[name]
+    for name, kind in OBJECTIVES.items():
+        assert parts_of(Recipe("standard", loss=name)).objective == kind()
+
+
+def test_an_adversary_and_an_objective_of_ones_own_train_a_network_that_differs() -> None:
+    runs = {
+        "usual": trained(),
+        "adversary": trained(adversary=OneSign()),
+        "weaker": trained(adversary=OneSign(0.1)),
+        "objective": trained(loss=Label()),
+        "gaussian": trained("gaussian", epsilon=0.0, loss=Label()),
+        "acr": trained("acr", epsilon=0.0, loss=Label(), begin=3, discard_below=0.0, weigh_every=0),
+    }
+    losses = {name: run.history[-1]["loss"] for name, run in runs.items()}
+    assert len(set(losses.values())) == len(runs)
+    assert losses["weaker"] < losses["adversary"]
+    assert all(np.isfinite(each) for each in losses.values())
+
+
+def test_an_objective_of_ones_own_that_is_a_built_in_one_gives_the_same_bits() -> None:
+    ours, theirs = trained(loss=Label(0.0)), trained()
+    assert [line["loss"] for line in ours.history] == pytest.approx([line["loss"] for line in theirs.history], rel=1e-5)
+    again = trained(loss=Label(0.0))
+    assert again.network.state_dict().keys() == ours.network.state_dict().keys()
+    assert all(torch.equal(a, b) for a, b in zip(again.network.parameters(), ours.network.parameters(), strict=True))
+
+
+def test_parts_of_ones_own_are_written_down_resumed_and_told_apart(tmp_path: Any) -> None:
+    first = trained(adversary=OneSign(0.5), loss=Label(), out=tmp_path / "run")
+    written = json.loads((tmp_path / "run" / "recipe.json").read_text())["recipe"]
+    assert written["adversary"] == {"class": f"{__name__}.OneSign", "share": 0.5}
+    assert written["loss"]["smoothing"] == 0.1
+    again = trained(adversary=OneSign(0.5), loss=Label(), out=tmp_path / "run")
+    assert again.resumed == first.history[-1]["step"]
+    with pytest.raises(InputError, match=r"share was 0.5 and is now 0.6"):
+        trained(adversary=OneSign(0.6), loss=Label(), out=tmp_path / "run")
+
+
+def test_parts_of_ones_own_travel_to_other_processes() -> None:
+    one, two = (trained(adversary=OneSign(), loss=Label(), pieces=2, epochs=1, workers=n) for n in (1, 2))
+    assert all(torch.equal(a, b) for a, b in zip(one.network.parameters(), two.network.parameters(), strict=True))
+
+
+@pytest.mark.parametrize(
+    ("found", "complaint"),
+    [
+        (lambda inputs: inputs, "returned a Tensor; return certcal.attacks.Found"),
+        (lambda inputs: Found(inputs + 0.5), r"moved inputs\[\d+\] by .* further than epsilon"),
+        (lambda inputs: Found(inputs - 0.1), r"took inputs\[\d+\] .* outside the box from 0 to 1"),
+        (lambda inputs: Found(inputs * torch.nan), "not finite"),
+        (lambda inputs: Found(inputs[:3]), "returned inputs of shape"),
+    ],
+)
+def test_an_adversary_that_returns_what_it_may_not_is_refused(found: Any, complaint: str) -> None:
+    def adversary(target: Any, inputs: Any, labels: Any, ball: Any, keep: str) -> Any:
+        return found(inputs)
+
+    with pytest.raises(InputError, match=complaint):
+        trained(adversary=adversary, epsilon_warmup=0)
+
+
+@pytest.mark.parametrize(
+    ("judged", "complaint"),
+    [
+        (lambda p, y: p.mean(), "returned a Tensor; return certcal.training.Judged"),
+        (lambda p, y: Judged(p[:, 0], p), "returned a loss of shape"),
+        (lambda p, y: Judged(p.detach().mean(), p), "one number with gradients"),
+        (lambda p, y: Judged(p.mean(), p[:2]), "return a row per sample"),
+    ],
+)
+def test_an_objective_that_returns_what_it_may_not_is_refused(judged: Any, complaint: str) -> None:
+    def loss(view: Any) -> Any:
+        return judged(view.target.log_probabilities(view.found.inputs), view.labels)
+
+    with pytest.raises(InputError, match=complaint):
+        trained(loss=loss)
+
+
+@pytest.mark.parametrize(
+    ("method", "changes", "complaint"),
+    [
+        ("smoothadv", {"adversary": "pgd"}, "adversary is 'pgd'"),
+        ("smoothadv", {"adversary": OneSign}, "adversary is the class OneSign; pass one of smoothadv, brier"),
+        ("smoothadv", {"adversary": 3}, "adversary is 3"),
+        ("gaussian", {"adversary": OneSign(), "epsilon": 0.0}, "gaussian training has no adversary to replace"),
+        ("macer", {"loss": Label(), "epsilon": 0.0}, "macer training has a loss of its own"),
+        ("smoothadv", {"loss": "hinge"}, "loss is 'hinge'"),
+        ("smoothadv", {"loss": Label}, "loss is the class Label"),
+    ],
+)
+def test_what_does_not_fit_is_one_sentence(method: str, changes: dict[str, Any], complaint: str) -> None:
+    with pytest.raises(InputError, match=complaint):
+        trained(method, **changes)
