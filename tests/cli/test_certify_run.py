@@ -53,12 +53,11 @@ def test_each_radius_has_a_line_with_what_the_library_certifies(certcal_command,
         summary, line = made.summary(), line_of(ran.out, radius)
         texts = [
             summary.accuracy.text,
-            summary["brier_score"].worst.text,
-            summary["ks_error"].worst.text,
             summary["calibration_error"].worst.text,
             made.claim().text,
             summary["calibration_error"].worst_all.text,
             summary.population.text,
+            summary["brier_score"].worst.text,
         ]
         assert [text for text in line.split() if text in texts] == texts
     assert max(map(len, ran.out.splitlines())) <= 80
@@ -66,11 +65,14 @@ def test_each_radius_has_a_line_with_what_the_library_certifies(certcal_command,
 
 def test_the_headline_is_the_claim_with_its_probability_and_assumptions(certcal_command, run):
     made = open_run(run).certificates(0.125, alpha=0.01)
-    sentence = made.claim(delta=0.01).sentence
+    claim = made.claim(delta=0.01)
     out = flat(certcal_command("certify", run, "--radius", ".125", "--alpha", "0.01").out)
-    assert sentence[1:] in out
-    assert "except with probability at most 0.01" in sentence
-    assert "noise draws are independent and exactly Gaussian" in sentence
+    assert f"At radius 0.125, the calibration error is at most {claim.text} on the" in out
+    assert "Fails with probability at most 0.01 over the noise." in out
+    assert "noise draws are independent and exactly Gaussian" in out
+    assert claim.sentence[1:] in flat(
+        certcal_command("certify", run, "--radius", ".125", "--alpha", "0.01", "--explain").out
+    )
     failed = made.failures(0.01)
     assert failed.count > 0
     assert f"more than {failed.count} of {N} fail with probability at most 0.01" in out
@@ -79,7 +81,7 @@ def test_the_headline_is_the_claim_with_its_probability_and_assumptions(certcal_
 @pytest.mark.parametrize("how", [(), ("--familywise",)])
 def test_levels_are_printed_rounded_up(certcal_command, run, how):
     shown = flat(certcal_command("certify", run, "--radius", ".125", "--alpha", "0.00100000049", *how).out)
-    assert "probability 0.00100001 over the noise" in shown
+    assert "probability at most 0.00100001 over the noise" in shown
     assert "alpha 0.00100001 " in shown
     assert "0.001 " not in shown
 
@@ -107,7 +109,8 @@ def test_without_radii_there_is_a_curve_up_to_the_largest_certified_radius(certc
     assert accuracies == sorted(accuracies, reverse=True)
     assert accuracies[0] > 0.5
     shown = certcal_command("certify", run).out
-    bars = [line for line in shown.splitlines() if line.split()[:1] and line.split()[0] in ("0", "0.125", "0.25")][3:]
+    bars = [line for line in shown.splitlines() if "█" in line and line.split()[0] in ("0", "0.125", "0.25")]
+    assert len(bars) == 3
     assert [line.count("█") for line in bars] == sorted((line.count("█") for line in bars), reverse=True)
     assert max(map(len, shown.splitlines())) <= 80
 
@@ -117,22 +120,23 @@ def test_the_headline_is_at_a_radius_that_the_draws_did_not_choose(certcal_comma
     """Population bounds have an event for each radius: one that the draws chose would fail more often than it says."""
     counts = open_run(run).counts()
     first = "tight" if kind == "all" else kind
-    given = flat(certcal_command("certify", run, "--confidence", kind, "--radius", ".1,1.2").out)
-    at = certificates(counts, 1.2, confidence=first)
-    assert at.claim().sentence[1:] in given
-    assert f"At radius 1.2, {at.summary().population.sentence}" in given
-    grid = flat(certcal_command("certify", run, "--confidence", kind).out)
-    at = certificates(counts, 0.25, confidence=first)
-    assert at.claim().sentence[1:] in grid
-    assert f"At radius 0.25, {at.summary().population.sentence}" in grid
-    assert "each line's may fail with probability 0.05 of its own: choose a line before looking" in grid
+    for options, radius in ((("--radius", ".1,1.2"), 1.2), ((), 0.25)):
+        shown = flat(certcal_command("certify", run, "--confidence", kind, *options).out)
+        at = certificates(counts, radius, confidence=first)
+        assert f"At radius {radius}, the calibration error is at most {at.claim().text} on the" in shown
+        assert (
+            f"At radius {radius}, the calibration error in the population is at most {at.summary().population.text}"
+            in shown
+        )
+        assert "population bound may fail with probability 0.05 of its own: choose a line before looking" in shown
 
 
 def test_half_of_sigma_is_among_the_radii_even_where_nothing_is_certified(certcal_command, tmp_path):
     made = draw(tmp_path / "few", n=10)
     document = json.loads(certcal_command("certify", made.path, "--alpha", "1e-9", "--json").out)
     assert [(each["radius"], each["n_certified"]) for each in document["results"]] == [(0, 0), (0.125, 0), (0.25, 0)]
-    assert "perturbation of norm up to 0.25" in flat(certcal_command("certify", made.path, "--alpha", "1e-9").out)
+    shown = flat(certcal_command("certify", made.path, "--alpha", "1e-9").out)
+    assert "At radius 0.25, the calibration error is at most 1.0000" in shown
 
 
 def test_tangent_certificates_hold_together_at_each_radius_only(certcal_command, run):
@@ -252,7 +256,7 @@ def test_an_incomplete_run_is_one_sentence_that_says_what_to_do(certcal_command,
     assert ran.err.count("\n") == 1
     assert "the run is not complete" in ran.err
     assert "1 of its shards are damaged" in ran.err
-    assert "--drawn-only" in ran.err
+    assert "error: --drawn-only: " in ran.err
 
 
 def test_what_is_drawn_can_be_certified_when_that_is_said(certcal_command, unfinished, run):
@@ -301,16 +305,18 @@ def test_a_radius_beyond_all_certificates_says_so_and_claims_nothing_wrong(certc
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (("--radius", "eps"), "--radius: 'eps' is no radius; give numbers of at least 0, such as 0.25,0.5,1"),
-        (("--radius", "0.5,-1"), "--radius: '-1' is no radius"),
-        (("--radius", "inf"), "--radius: 'inf' is no radius"),
-        (("--alpha", "0"), "--alpha is 0, and certificates from noise may fail"),
-        (("--lower", "lb"), "--lower is for tables of intervals"),
-        (("--by", "site"), "--by is for tables of intervals"),
-        (("--confidence", "loose"), "'loose' is not one of"),
+        (("--radius", "eps"), "--radius: 'eps' is not a number, such as 0.5"),
+        (("--radius", "0.5,-1"), "--radius: -1 is not a number of at least 0"),
+        (("--radius", "inf"), "--radius: 'inf' is not a number"),
+        (("--alpha", "0"), "--alpha: it is 0, and certificates from noise may fail"),
+        (("--lower", "lb"), "--lower: it is for tables of intervals"),
+        (("--by", "site"), "--by: it is for tables of intervals"),
+        (("--radius-column", "eps"), "it is for tables of intervals"),
+        (("--confidence", "loose"), "--confidence: there is no 'loose'"),
         (("--confidence", "all", "-o", "i.parquet"), "-o i.parquet needs one kind of certificate"),
-        (("--confidence", "all", "--compare"), "--compare needs one kind of certificate"),
-        (("-o", "curve.png"), "choose one of the endings .html, .json, .csv, .parquet"),
+        (("--confidence", "all", "--compare"), "--compare: it needs one kind of certificate"),
+        (("-o", "curve.txt"), "choose one of the endings .html, .png, .svg, .pdf, .json, .csv, .parquet"),
+        (("--data", "missing.npz"), "missing.npz"),
     ],
 )
 def test_what_cannot_be_asked_of_a_run_is_one_sentence(certcal_command, run, options, message):
@@ -325,16 +331,18 @@ def test_what_can_only_be_asked_of_a_run_is_refused_for_a_table(certcal_command,
     for option in (("--confidence", "cdf"), ("--familywise",), ("--drawn-only",)):
         ran = certcal_command("certify", path, *option)
         assert (ran.code, ran.out) == (2, "")
-        assert f"{option[0]} is for runs of certcal sample" in ran.err
+        assert f"{option[0]}: it is for runs, and {path} is a table; leave it out" in ran.err
 
 
-@pytest.mark.parametrize("radius", [".25", "0.5,1", "-1"])
-def test_a_number_is_no_column_of_radii(certcal_command, tmp_path, radius):
+def test_radii_of_a_table_are_chosen_and_its_column_of_them_named(certcal_command, tmp_path):
     path = tmp_path / "intervals.csv"
-    path.write_text("lower,upper,correct,radius\n.2,.4,1,0.25\n")
-    ran = certcal_command("certify", path, "--radius", radius)
+    path.write_text("lower,upper,correct,eps\n.2,.4,1,0.25\n.1,.5,1,0.5\n")
+    options = ("--radius-column", "eps", "--radius")
+    document = json.loads(certcal_command("certify", path, *options, "0.50", "--json").out)
+    assert [each["radius"] for each in document["results"]] == [0.5]
+    ran = certcal_command("certify", path, *options, "1")
     assert (ran.code, ran.out) == (2, "")
-    assert f"--radius {radius}: {path} is a table, of which --radius names the column of radii" in ran.err
+    assert f"--radius: {path} has no rows at radius 1; there are 0.25, 0.5" in ran.err
 
 
 def test_nothing_is_written_into_the_run_or_over_a_file(certcal_command, run, tmp_path):
@@ -377,4 +385,4 @@ def test_certifying_a_run_loads_no_model_library(run):
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.endswith("loaded []\n")
-    assert "What is claimed" in done.stdout
+    assert "the calibration error is at most" in done.stdout

@@ -166,8 +166,8 @@ def values_table(found: Certification, lines: Sequence[CertifiedAt], frames: Map
     cells: list[tuple[bool, Column, Callable[[CertifiedAt], Cell]]] = [
         (found.radii != (None,), Column("radius", "level"), lambda line: line.radius_text),
         (grouped, Column(found.by or "group"), lambda line: line.group or "all"),
-        (True, Column("samples", "count", priority=11), lambda line: line.summary.n),
-        (partly, Column("certified", "count", priority=10), lambda line: line.summary.n_certified),
+        (True, Column("samples", "count", priority=11 if claimed else 2), lambda line: line.summary.n),
+        (partly, Column("certified", "count", priority=10 if claimed else 2), lambda line: line.summary.n_certified),
         (True, Column("certified accuracy", "bound", "lower"), lambda line: line.summary.accuracy),
         (True, Column("ECE", "bound", "upper"), worst("calibration_error")),
         (claimed, Column("ECE, claimed", "bound", "upper", 4), lambda line: line.claim if line.worst else None),
