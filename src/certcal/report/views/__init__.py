@@ -28,17 +28,7 @@ def report(
     provenance: Provenance | None = None,
     **options: Any,
 ) -> Report:
-    """The report of any result: its own view, with what all reports share.
-
-    Parameters
-    ----------
-    result
-        The answer.
-    title, limit, about, provenance
-        As for :meth:`certcal.result.Result.report`.
-    options
-        Of its view.
-    """
+    """The report of any result: its own view, with what all reports share."""
     made: Report = import_module(result.view).view(result, **options)
     claims = result.claims()
     if limit is not None and not (claims and hasattr(claims[0], "value") and hasattr(claims[0], "to_dict")):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from certcal._text import capital
 from certcal.claims import Estimate
 from certcal.report.document import (
     Cell,
@@ -70,7 +71,7 @@ def _headline(found: ChangeComparison) -> Claim:
         return Claim("Estimate", "The two have no number in common.")
     name = label(row.name).split(" (")[0] if found.kind == "estimates" else row.new.name
     old, new = (f"{relation_of(each)} {text_of(each)}".strip() for each in (row.old, row.new))
-    sentence = f"{name[:1].upper()}{name[1:]} was {old} and is {new}: a difference of {_signed(row)}."
+    sentence = f"{capital(name)} was {old} and is {new}: a difference of {_signed(row)}."
     return Claim(kind_of(row.new), sentence, _signed(row), f"{_LIMITS[found.kind]}{_OVERLAP[row.overlap]}")
 
 

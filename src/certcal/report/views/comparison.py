@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from certcal._text import capital
 from certcal.claims import short_text
 from certcal.report.charts import (
     MOST_MARKED,
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
 MOST_DRAWN = 3 * MOST_SERIES
 ESTIMATE = "An estimate on these samples, since shares of votes stand for p_A."
 CERTIFICATE = "Holds for every perturbation up to the radius, where the certified radii of the samples hold."
-AVERAGE = f"{WARNING[:1].upper()}{WARNING[1:]}. It is shown because published tables report it."
+AVERAGE = f"{capital(WARNING)}. It is shown because published tables report it."
 CERTIFIED = "Share of all samples that are classified correctly under every perturbation up to the radius, at least."
 
 
@@ -111,11 +112,6 @@ def grouped(lines: Sequence[Any]) -> list[list[Any]]:
         if place < MOST_DRAWN:
             groups.setdefault(place // MOST_SERIES, []).append(line)
     return list(groups.values())
-
-
-def capital(sentence: str) -> str:
-    """A sentence that begins with a capital letter."""
-    return sentence[:1].upper() + sentence[1:]
 
 
 def setting_cells(run: Compared) -> list[Cell]:
