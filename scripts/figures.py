@@ -12,7 +12,8 @@ from pathlib import Path
 
 import numpy as np
 
-from certcal.report.figures import save, sign_runs
+from certcal.report import sign_runs
+from certcal.report.mpl import save
 from certcal.worst_case import calibration_error
 
 ROOT = Path(__file__).parent.parent
@@ -31,7 +32,7 @@ def draw_sign_runs() -> None:
     lower, upper = np.clip(centre - width, 0, 1), np.clip(centre + width, 0, 1)
     correct = (rng.random(18) < centre).astype(int)
     worst = calibration_error(lower, upper, correct, bins=8)
-    save(sign_runs(worst, lower, upper, correct), FIGURES / "sign-runs.svg", force=True)
+    save(sign_runs(worst, lower, upper, correct).figure(), FIGURES / "sign-runs.svg", force=True)
 
 
 def draw_page(page: Path) -> None:
