@@ -22,7 +22,7 @@ from _acr_tables import (
 )
 from _running import markdown
 
-from certcal.smoothing.robustness import Families
+from certcal.smoothing.robustness import FamilyComparison
 
 LOOKED_AT = 0.5  # the σ of Table 2 and Figure 5
 FINE = tuple(step / 40 for step in range(101))  # radii of a figure
@@ -45,7 +45,7 @@ def gradients_table(networks: Sequence[Network]) -> str:
     return markdown(["method", "ACR", "easy (images)", "hard (images)", "easy / hard [95 %]"], rows)
 
 
-def page(networks: Sequence[Network]) -> tuple[str, Families]:
+def page(networks: Sequence[Network]) -> tuple[str, FamilyComparison]:
     """All tables, and what the figures are drawn from."""
     families = families_of(networks)
     parts = [
@@ -82,16 +82,17 @@ def page(networks: Sequence[Network]) -> tuple[str, Families]:
     return "\n\n".join(parts), families
 
 
-def draw(networks: Sequence[Network], families: Families, folder: Path) -> list[Path]:
+def draw(networks: Sequence[Network], families: FamilyComparison, folder: Path) -> list[Path]:
     """The figures, as files."""
-    from certcal.report.figures import accuracy_panels, dominance_graphs, p_a_panels, save
     from certcal.report.mpl import draw as drawn
+    from certcal.report.mpl import save
+    from certcal.report.views.families import accuracy_charts, dominance_charts, p_a_charts
     from certcal.report.views.training import norm_charts
 
     figures: dict[str, Any] = {
-        "acr-pa": p_a_panels(families),
-        "acr-accuracy": accuracy_panels(families_of(networks, FINE)),
-        "acr-graphs": dominance_graphs(families),
+        "acr-pa": drawn(p_a_charts(families)),
+        "acr-accuracy": drawn(accuracy_charts(families_of(networks, FINE))),
+        "acr-graphs": drawn(dominance_charts(families)),
     }
     recipe = of(networks, "acr", LOOKED_AT)
     if recipe is not None:

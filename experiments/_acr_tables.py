@@ -13,7 +13,7 @@ from _acr_jobs import ABLATION, METHODS, Job, record_of
 from _running import markdown
 
 from certcal.smoothing import certificates, open_run
-from certcal.smoothing.robustness import Families, VoteRecord, compare_families
+from certcal.smoothing.robustness import FamilyComparison, VoteRecord, compare_families
 
 ALPHA = 0.001
 RADII = tuple(step / 4 for step in range(11))
@@ -165,7 +165,7 @@ def seeds_table(networks: Sequence[Network]) -> str:
     return markdown(head, rows) if rows else ""
 
 
-def families_of(networks: Sequence[Network], at: Sequence[float] = RADII) -> Families:
+def families_of(networks: Sequence[Network], at: Sequence[float] = RADII) -> FamilyComparison:
     """The methods of Table 3 as families over σ."""
     sources = {
         title: [each.counts for sigma in sigmas(networks) if (each := of(networks, method, sigma)) is not None]
@@ -175,7 +175,7 @@ def families_of(networks: Sequence[Network], at: Sequence[float] = RADII) -> Fam
     return compare_families(there, at, alpha=ALPHA, calibration_at=())
 
 
-def best_table(families: Families) -> str:
+def best_table(families: FamilyComparison) -> str:
     """Certified accuracy of each family with the best σ at each radius."""
     highest = families.best.values
     rows = [
@@ -233,6 +233,6 @@ def calibration_table(networks: Sequence[Network]) -> str:
     return markdown([*head, "Brier, certified", "over all", "skill"], rows)
 
 
-def orders(families: Families) -> str:
+def orders(families: FamilyComparison) -> str:
     """Who is better than whom, in sentences."""
     return "\n".join(f"- {sentence}" for sentence in families.sentences)

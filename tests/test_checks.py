@@ -13,7 +13,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from certcal import InputError, Predictions, _checks, binning, bounds, measure, metrics, recalibrate, worst_case
+from certcal import InputError, Predictions, _checks, binning, bounds, measure, metrics, worst_case
 from certcal.calibrators import CertifiedSamples, HistogramBinning
 from certcal.metrics import StreamingCalibration, bootstrap
 
@@ -565,7 +565,6 @@ SEEN = np.arange(20) % 2
         lambda delta: bounds.every_bound(GIVEN, SEEN, delta=delta),
         lambda delta: worst_case.certify(GIVEN, GIVEN, SEEN, delta=delta),
         lambda delta: HistogramBinning(bins=2).fit(GIVEN, SEEN).guarantee(delta),
-        lambda delta: recalibrate(CertifiedSamples.from_intervals(GIVEN, GIVEN, SEEN, confidence=GIVEN), delta=delta),
         lambda alpha: CertifiedSamples.from_intervals(GIVEN, GIVEN, SEEN, alpha=alpha),
         lambda alpha: worst_case.certify(GIVEN, GIVEN, SEEN, alpha=alpha),
     ],

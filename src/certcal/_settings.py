@@ -145,10 +145,16 @@ class _RefusedError(Exception):
     """Why a value is not taken; the setting's name is added where it is known."""
 
 
+def _plain(number: float) -> str:
+    """A whole number with all its digits, any other in a few."""
+    return f"{number:.0f}" if abs(number) < 1e20 and number == int(number) else f"{number:g}"
+
+
 def _refused(number: float, kind: str, spec: Spec) -> _RefusedError:
     """Why a number is outside of its range."""
-    reach = f"of at least {spec.least:g}" if spec.most == math.inf else f"from {spec.least:.12g} to {spec.most:.12g}"
-    return _RefusedError(f"{number:.12g} is {'neither 0 nor' if spec.zero else 'not'} a {kind} {reach}")
+    least, most, given = (_plain(end) for end in (spec.least, spec.most, number))
+    reach = f"of at least {least}" if spec.most == math.inf else f"from {least} to {most}"
+    return _RefusedError(f"{given} is {'neither 0 nor' if spec.zero else 'not'} a {kind} {reach}")
 
 
 def _whole(value: Any, spec: Spec) -> int:

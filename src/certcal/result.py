@@ -58,7 +58,11 @@ class Result(ABC):
 
     def to_json(self) -> str:
         """Indented JSON: null for what is undefined, the word for what is infinite."""
-        return as_text(for_json({"certcal": version("certcal"), **self.to_dict()}))
+        return as_text(self.document())
+
+    def document(self) -> dict[str, Any]:
+        """What JSON files and pages hold: the plain values, and the version that made them."""
+        return for_json({"certcal": version("certcal"), **self.to_dict()})
 
     def to_csv(self) -> str:
         """The table as CSV with all digits; empty for what is undefined."""
@@ -72,8 +76,7 @@ class Result(ABC):
 
     def to_arrow(self) -> Any:
         """The table as a pyarrow Table."""
-        import pyarrow as pa
-
+        pa = import_module("pyarrow")
         return pa.table({name: pa.array(list(values), from_pandas=True) for name, values in self.columns().items()})
 
     def to_pandas(self) -> Any:

@@ -257,7 +257,7 @@ def test_an_attack_that_returns_what_it_may_not_is_refused(trained: Trained, mak
         ({"attacks": [Entropy]}, "an attack is the class Entropy; pass an object with a name and run"),
         ({"attacks": [3]}, "an attack is of type int"),
         ({"attacks": [Entropy(1), Entropy(2)]}, "attacks: two are called 'entropy'"),
-        ({"bins": 0}, "bins: 0 is not in the range"),
+        ({"bins": 0}, "bins: 0 is not a whole number from 1"),
         ({"box": (1, 0)}, "box: "),
         ({"draws": 3}, "draws: it is for the smoothed classifier; give sigma as well"),
         ({"epsilons": 0.1}, "unexpected argument 'epsilons'"),

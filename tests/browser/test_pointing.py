@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from tests.browser import looking
+
 
 def test_pointing_at_a_cell_of_a_large_matrix_reads_it_from_its_table(visit):
     tab = visit("study")
+    looking.open_all(tab)  # the matrix of all measurements is in the appendix
     said = tab.locator("[data-said]")
     assert said.inner_text() == "Point at a cell to read it."
     area = tab.locator("[data-cells]")

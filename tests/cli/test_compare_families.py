@@ -171,9 +171,9 @@ def test_a_path_with_an_equals_sign_is_a_path_where_it_exists(certcal_command, l
         (("a=LOG", "a=LOG"), "have the same sigma 0.5, and a family has one run per noise level"),
         (("a=LOG", "b=SHORT"), "a 0.5 and b 0.5 are about different samples (sample 3 is in a 0.5 only)"),
         (("LOG", "--setting", "100,0.01"), "--setting: other budgets are for families; name the runs"),
-        (("a=LOG", "--setting", "100"), "'100' is not draws and alpha, such as 100,0.01"),
+        (("a=LOG", "--setting", "100"), "'100' is not N,ALPHA, such as 100,0.01"),
         (("a=LOG", "--setting", "x,0.01"), "'x' is not a whole number"),
-        (("a=LOG", "--setting", "100,7"), "'7' is not between 0 and 1, such as 0.01"),
+        (("a=LOG", "--setting", "100,7"), "is not between 0 and 1"),
         (("a=LOG", "-o", "families.txt"), "choose one of the endings .html"),
     ],
 )

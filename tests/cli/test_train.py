@@ -291,7 +291,7 @@ def test_a_distance_is_written_so_that_the_same_is_read(distance):
         (("--method", "macer", "--preset", "mnist", "--sigma", "0.3"), "has constants for 0.25, 0.5, 1"),
         (("--method", "macer", "--set", "preset=mnist"), "--set preset=… has an option of its own; give --preset once"),
         (("--method", "acr", "--set", "discard_below=1"), "discard_below is 1"),
-        (("--method", "gaussian", "--bias", "0"), "--bias: 0 is not from 1 to 10000000"),
+        (("--method", "gaussian", "--bias", "0"), "--bias: 0 is not a whole number from 1 to 10000000"),
         (("--method", "exact-act", "--batch", "300", "--bias"), "exact-act attacks a whole batch together"),
         (("--method", "standard", "--from", "."), "--from: . is a folder; give a .safetensors file with the"),
         (("--method", "standard", "--data", "nowhere"), "nowhere"),

@@ -231,6 +231,8 @@ def test_few_samples_one_class_and_intervals_that_say_nothing_are_fitted_and_not
         ({"fraction": 1.0}, "fraction: 1 is not between 0 and 1"),
         ({"seed": -1}, "seed: -1 is not"),
         ({"delta": 0}, "delta: 0 is not between 0 and 1"),
+        ({"delta": 0.95}, r"delta: 0.95 is not a probability of failing below 0.5; did you mean 0.05\?"),
+        ({"delta": 1e-308}, "delta: 1e-308 is too small"),
         ({"radius_weight": [1, 1]}, r"radius_weight: 2 weights for 1 radii \(1\); give one for each"),
         ({"radius_weight": [0]}, "radius_weight: all weights are 0"),
         ({"radii": [0.5]}, "radii: it is for a run or a table of intervals, and arrays is certified already"),

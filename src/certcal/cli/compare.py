@@ -9,24 +9,31 @@ from typing import Any
 import click
 
 from certcal._checks import InputError
-from certcal._settings import Spec, spec_of
+from certcal._settings import Spec, check_setting, spec_of
 from certcal.cli.app import ExampleCommand
 from certcal.cli.emit import DRAWN, Output, output_options
 from certcal.cli.options import Typed, collected, option, settings_options
 from certcal.verbs.compare import CompareSettings
 
 _COMPARING = "Comparing"
+_DRAWS, _LEVEL = Spec("", "whole", least=1, most=2**53), Spec("", "failure")
 
 
 def _budgets(ctx: click.Context, param: click.Parameter, values: Sequence[str]) -> tuple[tuple[int, float], ...]:
-    """Turn ``100,0.01`` into a number of draws and a level."""
-    draws, level = Typed(Spec("", "whole", least=1)), Typed(Spec("", "failure"))
+    """Turn ``100,0.01`` into a number of noise samples and a level."""
     found: list[tuple[int, float]] = []
-    for value in values:
-        parts = value.split(",")
+    for text in values:
+        parts = text.split(",")
         if len(parts) != 2:
-            raise click.BadParameter(f"{value!r} is not draws and alpha, such as 100,0.01", ctx, param)
-        found.append((draws.convert(parts[0], param, ctx), level.convert(parts[1], param, ctx)))
+            raise click.BadParameter(f"{text!r} is not N,ALPHA, such as 100,0.01", ctx, param)
+        try:
+            draws, level = (
+                check_setting("", Typed(spec).convert(part, param, ctx), spec)
+                for part, spec in zip(parts, (_DRAWS, _LEVEL), strict=True)
+            )
+        except InputError as error:
+            raise click.BadParameter(error.reason, ctx, param) from None
+        found.append((draws, level))
     return tuple(found)
 
 

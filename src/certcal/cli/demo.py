@@ -58,7 +58,7 @@ def demo(data: str, folder: str | None, no_page: bool, keep: str | None, output:
     The page is certcal-demo.html in this folder, or the next free name; with --json there is none unless -o asks for
     it.
     """
-    from certcal.cli.progress import Waiting, tell
+    from certcal.cli.progress import Waiting
     from certcal.verbs.certify import CertifySettings
     from certcal.verbs.demo import demo as verb
 
@@ -74,8 +74,13 @@ def demo(data: str, folder: str | None, no_page: bool, keep: str | None, output:
         found = verb(data, folder=folder, keep=keep, measuring=settings, progress=waiting)
     output.emit(found, sources=[] if keep is None else [keep])
     if not output.as_json:
-        for command, what in _steps(keep, data):
-            tell(f"{command:<40} # {what}")
+        from certcal._text import printable
+
+        click.echo("\nWhat to try next")
+        steps = _steps(keep, data)
+        width = max(len(command) for command, _ in steps)
+        for command, what in steps:
+            click.echo(printable(f"{command:<{width}}  # {what}"))
 
 
 def _free_name(*, force: bool) -> str:

@@ -107,7 +107,8 @@ def report(ctx: click.Context, sources: tuple[str, ...], open_it: bool, **option
     if page is None:
         page = _default_name(sources)
         words += ["-o", page]
-    ctx.meta[HEADLINE] = f"taken as {_KINDS[kind]}"
+    certified = "a run" if Path(sources[0]).is_dir() else "a table of intervals"
+    ctx.meta[HEADLINE] = f"taken as {certified if kind == 'certify' else _KINDS[kind]}"
     with command.make_context(ctx.info_name, words, parent=ctx.parent) as inner:
         if kind == "measure":
             for name in ("bootstrap", "bounds"):  # as many as can be had

@@ -215,7 +215,10 @@ def _subject(name: str, folder: str | os.PathLike[str] | None) -> _Subject:
             lambda progress: embedded_network(epochs=epochs, progress=progress),
             "scikit-learn's digits",
         )
-    split = fashion_mnist(folder, test=_IMAGES)
+    try:
+        split = fashion_mnist(folder, test=_IMAGES)
+    except InputError as error:
+        raise InputError(str(error), argument="data") from None
     return _Subject(
         naive_bayes(split),
         lambda progress: noisy_network(split, epochs=epochs, batch=_TRAINED_AT_ONCE, progress=progress),
@@ -297,6 +300,7 @@ def _recalibrated(certified: Certification, settings: CertifySettings) -> Certif
 
     one = certified.at().certificates
     assert one is not None
+    assert certified.counts is not None
     if one.n_certified < _FEW:
         return None
     samples = CertifiedSamples.from_counts(

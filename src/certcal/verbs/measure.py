@@ -52,9 +52,7 @@ class MeasureSettings(Settings):
     method: str = setting("percentile", "Kind of bootstrap interval.", "word", choices=("percentile", "bca"))
     level: float = setting(0.95, "Confidence level of the bootstrap intervals.", "level")
     seed: int = setting(0, "Random seed of the bootstrap.", "whole", least=0, most=2**63 - 1)
-    bounds: bool | None = setting(
-        False, "Also bound the true calibration error, as the verb bound does.", "flag", optional=True
-    )
+    bounds: bool | None = setting(False, "Also bound the true calibration error.", "flag", optional=True)
     delta: float = setting(0.05, "Failure probability of each bound.", "failure")
 
     def __post_init__(self) -> None:
@@ -355,6 +353,7 @@ def _measured(
 ) -> Measurement:
     """Measure what is in memory."""
     for_groups = settings.bootstrap is not None  # unasked, the metrics of groups are not resampled: it takes its time
+    missing = _missing(settings, len(predictions), weighted=predictions.sample_weight is not None)
     settings = settings.resampled(len(predictions))
     weighted = predictions.sample_weight is not None
     if settings.bounds and weighted:
@@ -365,7 +364,7 @@ def _measured(
         parts.append(_group(name, part, settings, intervals=for_groups or not parts))
         progress.advance(1)
     found = Measurement(
-        source, about, description, parts[0], by, parts[1:], {**settings.conventions, "streamed": False}
+        source, about, description, parts[0], by, parts[1:], {**settings.conventions, "streamed": False, **missing}
     )
     if settings.bounds is False or weighted:
         return found
@@ -425,6 +424,7 @@ def _in_pieces(
             yield piece
             progress.advance(len(predictions))
 
+    missing = _missing(settings, stream.rows, streamed=True)
     settings = settings.resampled(stream.rows)
     found = survey_stream(
         pieces,
@@ -456,7 +456,7 @@ def _in_pieces(
     whole = part("all", found)
     groups = [part(names[code], found.groups[code]) for code in natural_order(names)]
     several = classes.pop()
-    conventions = settings.conventions | {"streamed": True}
+    conventions = settings.conventions | {"streamed": True} | missing
     if settings.bootstrap:
         conventions["without_interval"] = list(dict.fromkeys(row.name for row in whole.rows if row.interval is None))
     return Measurement(
@@ -469,6 +469,20 @@ def _in_pieces(
         groups=groups,
         conventions=conventions,
     )
+
+
+def _missing(
+    asked: MeasureSettings, n: int | None, *, weighted: bool = False, streamed: bool = False
+) -> dict[str, str]:
+    """What was wanted where it can be had and cannot, with the reason."""
+    found: dict[str, str] = {}
+    if asked.bootstrap is None and not asked.resampled(n).bootstrap:
+        found["without_intervals"] = (
+            "the table is read in pieces" if n is None else f"there are more than {MOST_RESAMPLED:,} rows"
+        )
+    if asked.bounds is None and (weighted or streamed):
+        found["without_bounds"] = "the table is read in pieces" if streamed else "the samples are weighted"
+    return found
 
 
 def _classes(classes: int | None) -> str:

@@ -82,7 +82,9 @@ def test_sentences_about_a_data_set_are_a_paragraph_of_their_own():
 
 def test_the_page_is_sound_and_holds_the_whole_json():
     found = review()
-    inside = data_of(assert_sound(found.report().to_html()))
+    html = found.report().to_html()
+    assert "leaves out the cells" not in html
+    inside = data_of(assert_sound(html))
     assert {key: inside[key] for key in found.to_dict()} == json.loads(json.dumps(found.to_dict()))
 
 
@@ -92,6 +94,7 @@ def test_a_full_study_stays_small_and_leaves_large_matrices_and_single_models_ou
     html = found.report().to_html()
     assert len(html) < 1_500_000
     inside = data_of(assert_sound(html))
+    assert "leaves out the cells of large matrices and the single models of scatter plots" in html
     assert "values" not in inside["charts"][0]
     assert "x" not in inside["charts"][6]
     assert inside["answers"][0]["charts"][0]["values"][0][0] == 1.0
@@ -263,6 +266,8 @@ def test_a_search_shows_means_spreads_and_regrets(searched):
     assert {f"±{100 * row.spread['accuracy']:.2f}" for row in searched.rows} <= set(texts)
     assert [row[2] for row in regrets.texts()] == [f"{row.regret:.4f}" for row in searched.rows]
     assert regrets.texts()[0][4] == f"{searched.rows[0].hits} of 4"
+    row = searched.rows[0]
+    assert f"{row.regret:.4f} ± {row.regret_spread:.4f}" in searched.report().headline[0].sentence
     assert_sound(searched.report().to_html())
 
 

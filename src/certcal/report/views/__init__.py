@@ -49,7 +49,7 @@ def report(
         about=dict(about or {}),
         verdict=None if limit is None else verdict(claims[0], limit),
         provenance=Provenance.here(seeds=result.seeds) if provenance is None else provenance,
-        data=made.data or result.to_dict(),
+        data=made.data or result.document(),
     )
 
 

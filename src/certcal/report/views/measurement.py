@@ -192,6 +192,10 @@ def _conventions(found: Measurement) -> list[str]:
     if any(row.interval is not None for row in found.whole.rows):
         facts = f"{short_text(given['level'], 'lower')} {given['method']} bootstrap"
         said.append(f"Intervals: {facts}, {given['bootstrap']:,} resamples, seed {given['seed']}. {INTERVALS}")
+    said += [f"No bootstrap intervals: {given['without_intervals']}."] if "without_intervals" in given else []
+    said += (
+        [f"No bounds on the true calibration error: {given['without_bounds']}."] if "without_bounds" in given else []
+    )
     without = given.get("without_interval")
     if without:
         said.append(f"Without an interval, for which all rows must fit in memory: {', '.join(map(label, without))}.")

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from itertools import groupby, pairwise
 from typing import Any, cast
@@ -53,6 +53,11 @@ _INTERVALS = (
     "several questions are asked of the same models."
 )
 
+_LEFT_OUT = (
+    "The JSON in a page of this study leaves out the cells of large matrices and the single models of scatter plots; a "
+    "file of JSON has them."
+)
+
 
 def view(found: StudyReview) -> Report:
     """The report of a review."""
@@ -75,7 +80,7 @@ def view(found: StudyReview) -> Report:
         found.source,
         found.description,
         _notes(found, level),
-        data=_kept(found),
+        data=_lean(found.to_dict()) if _is_large(found) else {},
     )
 
 
@@ -182,20 +187,21 @@ def _setting(value: Any) -> str:
 def _notes(found: StudyReview, level: str) -> list[str]:
     resamples, seed = found.settings.get("resamples"), found.settings.get("seed")
     how = f"Intervals: {level}, bootstrap over models, {resamples:,} resamples, seed {seed}." if resamples else ""
-    return [f"{how} {_INTERVALS}".strip()]
+    return [f"{how} {_INTERVALS}".strip(), *([_LEFT_OUT] if _is_large(found) else [])]
 
 
-def _kept(found: StudyReview) -> Mapping[str, Any]:
-    """Everything for machines, or without the cells of large matrices and the single models of large scatter plots."""
+def _is_large(found: StudyReview) -> bool:
+    """Whether matrices and points are too many for a page to keep them as JSON, too."""
     every = [*found.charts, *(each for answer in found for each in answer.charts)]
     size = sum(
         each.values.size if isinstance(each, Matrix) else len(each.x) if isinstance(each, Points) else 0
         for each in every
     )
-    return found.to_dict() if size <= _MOST_KEPT else _lean(found.to_dict())
+    return size > _MOST_KEPT
 
 
 def _lean(value: Any) -> Any:
+    """A document without the cells of large matrices and the single models of large scatter plots."""
     if isinstance(value, list):
         return [_lean(each) for each in value]  # pyright: ignore[reportUnknownVariableType]
     if not isinstance(value, dict):
@@ -265,8 +271,8 @@ def chart(given: Matrix | Boxes | Points | Lines) -> drawn.Chart:
 
 
 def _said(*sentences: str) -> str:
-    """Sentences one after the other, each with its full stop."""
-    return " ".join(f"{each.rstrip('.')}." for each in sentences if each)
+    """Sentences one after the other, each with a capital and a full stop."""
+    return " ".join(f"{each[:1].upper()}{each[1:].rstrip('.')}." for each in sentences if each)
 
 
 def _matrix(given: Matrix) -> drawn.Chart:

@@ -19,14 +19,15 @@ def view(found: StudySearch) -> Report:
     """The report of searches."""
     settings = found.settings
     judge = settings["judge"]
-    best = min((row for row in found.rows if row.objective == found.rows[0].objective), key=lambda row: row.regret)
+    first = sorted((row for row in found.rows if row.objective == found.rows[0].objective), key=lambda row: row.regret)
+    regrets = [f"{first[0].method} has the smallest mean regret, {_with_spread(first[0])}"]
+    regrets += [f"{row.method}, has {_with_spread(row)}" for row in first[1:2]]
     searches = f"{settings['repeats']:,} search{'es' if settings['repeats'] > 1 else ''}"
     claim = Claim(
         "Estimate",
-        f"Searching for {best.objective}, {best.method} comes closest to the best that exists: its mean regret is "
-        f"{number(best.regret)} over {searches}.",
-        number(best.regret),
-        "An estimate from these searches, not a guarantee about others.",
+        f"Searching for {first[0].objective}, {'; the next, '.join(regrets)}.",
+        probability=f"Means and standard deviations over {searches}; estimates, not guarantees about others.",
+        meaning="Regret is how far the objective of what was found is from the best in the table.",
     )
     by = f" Measured on {judge['data']} ({judge['split']})." if judge else ""
     blocks: list[Block] = [_numbers(found, f"In per cent: mean and standard deviation over the searches.{by}")]
@@ -72,6 +73,10 @@ def _numbers(found: StudySearch, note: str) -> Table:
             if any(row.spread[name] == row.spread[name] for name in found.shown):
                 rows.append(["", *(_spread(row, name) for name in found.shown)])
     return Table(columns, rows, note=note, most=10_000)
+
+
+def _with_spread(row: SearchRow) -> str:
+    return number(row.regret) + ("" if row.regret_spread != row.regret_spread else f" ± {number(row.regret_spread)}")
 
 
 def _mean(row: SearchRow, name: str) -> str:

@@ -43,7 +43,7 @@ class Stretch:
 
 @dataclass(frozen=True)
 class Dominance:
-    """Which of two models is better whatever the setting, or that neither is.
+    """Which of two models is better in every setting, or that neither is.
 
     Attributes
     ----------
@@ -67,7 +67,7 @@ class Dominance:
     >>> easy = PaDistribution.of(VoteRecord.of([100, 20], 100, [1, 1], sigma=1.0), "trivial")
     >>> even = PaDistribution.of(VoteRecord.of([90, 90], 100, [1, 1], sigma=1.0), "even")
     >>> print(dominance(easy, even).sentence)
-    neither trivial nor even is better whatever the setting: by P(p_A >= p) on these samples, even is higher for p from
+    neither trivial nor even is better in every setting: by P(p_A >= p) on these samples, even is higher for p from
     0.5 to 0.9 and trivial for p from 0.9 to 1; an estimate, since shares of votes stand for p_A.
     """
 
@@ -90,7 +90,7 @@ class Dominance:
         in_p = self.axis == "p_A"
         level = "" if self.alpha is None else short_text(self.alpha, "upper")
         curve = "P(p_A >= p)" if in_p else f"certified accuracy (draws = {self.draws}, alpha = {level})"
-        always = "whatever the setting" if in_p else "at every radius"
+        always = "in every setting" if in_p else "at every radius"
         if self.verdict in (FIRST, SECOND):
             better, worse = (self.first, self.second) if self.verdict == FIRST else (self.second, self.first)
             how = "higher" if self.strict else "nowhere lower and somewhere higher"

@@ -41,7 +41,7 @@ _SPELLED, _FEW = 6, 3
 
 @dataclass(frozen=True)
 class DominanceGraph:
-    """Which of several methods are better than which, whatever the setting.
+    """Which of several methods are better than which in every setting.
 
     Attributes
     ----------
