@@ -12,7 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from certcal._checks import InputError, whole_number
-from certcal.attacks._subject import check_box, single_precision
+from certcal.attacks.subject import check_box, single_precision
 from certcal.data import Inputs
 from certcal.models._adapter import reason
 from certcal.models._files import read_bytes
