@@ -13,7 +13,7 @@ from torch.nn import functional
 
 from certcal import InputError
 from certcal.attacks import Ace, Attacked, Ball, Target
-from certcal.attacks._ball import Norm
+from certcal.attacks.ball import Norm
 from certcal.attacks._climb import Schedule, climb
 from certcal.attacks._kept import cross_entropy, verified
 from certcal.attacks._odds import lead, odds_against

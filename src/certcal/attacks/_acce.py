@@ -8,8 +8,8 @@ import torch
 from torch import Tensor
 
 from certcal._checks import positive
-from certcal.attacks._ascent import ascend
-from certcal.attacks._ball import Ball
+from certcal.attacks.ascent import ascend
+from certcal.attacks.ball import Ball
 from certcal.attacks._confidence import (
     Watched,
     bin_edges,
@@ -22,7 +22,7 @@ from certcal.attacks._confidence import (
 from certcal.attacks._protocol import Found, Keep
 from certcal.attacks._target import Target
 from certcal.binning import edges_for
-from certcal.worst_case.baselines._updates import (
+from certcal.worst_case.baselines.admm_steps import (
     Program,
     State,
     ascend_duals,

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from certcal.attacks._ascent import ascend
-from certcal.attacks._ball import Ball
+from certcal.attacks.ascent import ascend
+from certcal.attacks.ball import Ball
 from certcal.attacks._confidence import (
     Watched,
     bin_edges,

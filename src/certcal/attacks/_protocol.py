@@ -9,7 +9,7 @@ from typing import Literal, Protocol, runtime_checkable
 import torch
 from torch import Tensor
 
-from certcal.attacks._ball import Ball, Norm
+from certcal.attacks.ball import Ball, Norm
 from certcal.attacks._target import Target
 
 Keep = Literal["best", "last"]

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from certcal._checks import InputError
 from certcal.calibrators._base import numbers
-from certcal.calibrators._scores import Floats
+from certcal.calibrators.scores import Floats
 from certcal.calibrators._temperature import best_inverse
 
 TOLERANCE = 1e-12  # of the mean loss, as Newton's decrement estimates it

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from certcal._checks import InputError
-from certcal.data._open import file_ends
+from certcal.data.formats import file_ends
 from certcal.data._table import check_memory, reading
 
 _TYPES = {0x08: "u1", 0x09: "i1", 0x0B: ">i2", 0x0C: ">i4", 0x0D: ">f4", 0x0E: ">f8"}

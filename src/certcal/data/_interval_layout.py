@@ -7,7 +7,7 @@ from dataclasses import dataclass, fields
 from typing import Any
 
 from certcal._checks import InputError
-from certcal.data._families import find_families
+from certcal.data.families import find_families
 from certcal.data._layout import Resolver
 from certcal.data._roles import (
     ALPHA,

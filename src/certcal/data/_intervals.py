@@ -18,7 +18,7 @@ from certcal._checks import InputError
 from certcal.data._aligned import SampleIntervals, align
 from certcal.data._interval_files import METADATA, IntervalOrigin
 from certcal.data._interval_layout import IntervalLayout, resolve_interval_columns
-from certcal.data._open import open_table
+from certcal.data.formats import open_table
 from certcal.data._pieces import Arrays, Groups, equal, gather, in_file, pieces
 from certcal.data._table import check_memory
 
@@ -269,7 +269,7 @@ def _piece(batch: Any, layout: IntervalLayout, first_row: int, classes: Codes, n
 
 def _without_gaps(array: Any, certified: NDArray[np.bool_] | None, instead: float) -> Any:
     """The column with what is empty in rows that are not certified filled in; what is there stays and is checked."""
-    from certcal.data._pyarrow import compute, from_numpy, pa
+    from certcal.data.arrow import compute, from_numpy, pa
 
     if certified is None or certified.all():
         return array

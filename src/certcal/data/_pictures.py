@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from certcal._checks import InputError
-from certcal.data._open import file_ends
+from certcal.data.formats import file_ends
 from certcal.data._table import check_memory, damaged
 
 _CHANNELS = {"L": 1, "RGB": 3}

@@ -239,9 +239,9 @@ def _own(metric: Metric, predictions: Predictions) -> Row:
 
 def _rows(predictions: Predictions, counts: tuple[int, ...], closed: str) -> Iterator[Row]:
     """Name, settings, value and bootstrap recipe of every row, in the order of the table."""
-    from certcal.metrics._kde import density_error, kde_ece
+    from certcal.metrics.kde import density_error, kde_ece
     from certcal.metrics._mmce import mmce
-    from certcal.metrics._smooth import smooth_ece, smoothed_error
+    from certcal.metrics.smooth import smooth_ece, smoothed_error
     from certcal.metrics._sweep import sweep_ece
     from certcal.metrics._windows import KernelSums
 

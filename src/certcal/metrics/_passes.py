@@ -17,7 +17,7 @@ from certcal._checks import InputError, bin_count, bin_counts, choice
 from certcal._select import Quantiles
 from certcal.binning import CLOSED, BinSums, equal_width_edges
 from certcal.claims import Estimate, Interval
-from certcal.metrics._binned import ece_of
+from certcal.metrics.binned import ece_of
 from certcal.metrics._bootstrap import check_request
 from certcal.metrics._cells import Key, cell_atoms, cell_edges, cell_intervals, in_bins
 from certcal.metrics._cumulative import Extremes

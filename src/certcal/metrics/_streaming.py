@@ -13,8 +13,8 @@ from certcal.binning import CLOSED, BinSums, BinTable, ExactSum, equal_width_edg
 from certcal.claims import Estimate
 from certcal.metrics import _binned as binned
 from certcal.metrics import _scores as scores
-from certcal.metrics._classwise import ClasswiseSums, classwise_of
-from certcal.metrics._cosine import MomentGrid
+from certcal.metrics.classwise import ClasswiseSums, classwise_of
+from certcal.metrics.cosine import MomentGrid
 from certcal.metrics._measure import Measurements
 from certcal.metrics._reliability import Reliability
 
@@ -153,8 +153,8 @@ class StreamingCalibration:
 
     def result(self) -> Measurements:
         """The metrics of everything seen so far."""
-        from certcal.metrics._kde import kde_ece_of
-        from certcal.metrics._smooth import smooth_ece_of
+        from certcal.metrics.kde import kde_ece_of
+        from certcal.metrics.smooth import smooth_ece_of
 
         tables = {count: state.table() for count, state in self._bins.items()}
         first = tables[self.counts[0]]

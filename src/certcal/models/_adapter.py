@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from certcal._checks import InputError, to_numpy
-from certcal.models._protocol import Outputs, Source
+from certcal.models.protocol import Outputs, Source
 
 Batch = NDArray[np.float32]
 

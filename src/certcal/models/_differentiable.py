@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, cast
 from certcal._checks import InputError
 from certcal.models._adapter import extra
 from certcal.models._load import load
-from certcal.models._protocol import Model, Outputs
+from certcal.models.protocol import Model, Outputs
 from certcal.models._wrap import wrap
 
 if TYPE_CHECKING:

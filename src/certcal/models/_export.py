@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from certcal._checks import InputError, whole_number
 from certcal.models._adapter import extra, reason
 from certcal.models._files import write_new
-from certcal.models._protocol import DECLARATION, Outputs, declared
+from certcal.models.protocol import DECLARATION, Outputs, declared
 
 if TYPE_CHECKING:
     from torch import nn

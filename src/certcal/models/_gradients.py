@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from certcal._checks import InputError
 from certcal.models._adapter import reason
-from certcal.models._inside import is_instance
+from certcal.models.fingerprint import is_instance
 from certcal.models.networks import MLP
 
 

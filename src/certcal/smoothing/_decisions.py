@@ -192,8 +192,8 @@ class Decisions(Result):
             raise InputError(f"decisions cannot be written as {form!r}; choose one of {', '.join(FORMS)}")
         if form == ".json":
             return self.to_json().encode()
-        from certcal.data._parquet import parquet
-        from certcal.data._pyarrow import from_numpy, pa
+        from certcal.data.parquet import parquet
+        from certcal.data.arrow import from_numpy, pa
 
         about = {"format": FORMAT, "version": VERSION, "setting": asdict(self.setting)}
         columns = {name: from_numpy(getattr(self, name)) for name in COLUMNS}
@@ -234,8 +234,8 @@ def _from_json(content: bytes) -> tuple[Any, dict[str, Any]]:
 
 
 def _from_parquet(content: bytes) -> tuple[Any, dict[str, Any]]:
-    from certcal.data._parquet import parquet
-    from certcal.data._pyarrow import pa
+    from certcal.data.parquet import parquet
+    from certcal.data.arrow import pa
 
     try:
         file = parquet.ParquetFile(pa.BufferReader(content))

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from certcal._checks import InputError
-from certcal.data._open import ENDINGS
+from certcal.data.formats import ENDINGS
 from certcal.study._entries import DATA, SPLIT, Entry, readable
 from certcal.study._table import KEYS
 

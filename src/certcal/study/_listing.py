@@ -108,7 +108,7 @@ def _lines(file: Path) -> dict[str, list[Any]]:
                 if line.strip():
                     rows.append(_object(file, number, line))
     except OSError as error:
-        from certcal.data._open import nearest
+        from certcal.data.formats import nearest
 
         hint = nearest(file) if isinstance(error, FileNotFoundError) else "check the path and its permissions"
         raise InputError(f"{file}: cannot be read ({error.strerror or error}); {hint}") from None

@@ -12,8 +12,8 @@ from torch import Tensor
 
 from certcal._checks import InputError, choice, share, whole_number
 from certcal.attacks import Target
-from certcal.attacks._ball import NORMS, Norm
-from certcal.attacks._sphere import checked_length, on_sphere
+from certcal.attacks.ball import NORMS, Norm
+from certcal.attacks.sphere import checked_length, on_sphere
 from certcal.training._constants import Constants
 from certcal.training._methods import Parts, objective_of
 from certcal.training._noise import GaussianNoise, Noise

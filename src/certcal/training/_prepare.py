@@ -16,8 +16,8 @@ from certcal.attacks._subject import check_box, single_precision
 from certcal.data import Inputs
 from certcal.models._adapter import reason
 from certcal.models._files import read_bytes
-from certcal.models._protocol import Outputs, declared
-from certcal.models.networks._weights import check_fit
+from certcal.models.protocol import Outputs, declared
+from certcal.models.networks.weights import check_fit
 from certcal.training._recipe import Recipe
 from certcal.training._step import Workshop
 

@@ -15,10 +15,10 @@ import torch
 from torch import Tensor, nn
 
 from certcal.engines import EngineError
-from certcal.engines._local import Worker, with_origin
+from certcal.engines.local import Worker, with_origin
 from certcal.engines._worker import READY, RESULT
 from certcal.models._adapter import reason
-from certcal.models._protocol import Outputs
+from certcal.models.protocol import Outputs
 from certcal.training._exchange import Layout, new_file
 from certcal.training._recipe import Recipe
 from certcal.training._step import Piece, Step, Workshop, combined, restore, work_here

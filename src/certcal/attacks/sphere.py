@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from certcal._checks import InputError, choice, whole_number
-from certcal.attacks._ball import LONGEST, NORMS, Ball, Norm
+from certcal.attacks.ball import LONGEST, NORMS, Ball, Norm
 from certcal.attacks._odds import odds_against
 from certcal.attacks._target import Target
 from certcal.models._adapter import reason

@@ -61,7 +61,7 @@ def open_table(path: str | os.PathLike[str] | Any) -> Table:
             )
         if tail != b"PAR1":
             raise InputError(f"{file}: this Parquet file is cut short (its footer is missing); copy or write it again")
-        from certcal.data._parquet import ParquetTable
+        from certcal.data.parquet import ParquetTable
 
         return ParquetTable(file)
     if name.endswith(".npz"):

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from certcal._checks import positive, score_pair
-from certcal.metrics._cosine import MomentGrid, PointMasses, absolute_integral, error_bound, step_count
+from certcal.metrics.cosine import MomentGrid, PointMasses, absolute_integral, error_bound, step_count
 from certcal.metrics._windows import KernelSums
 
 # The fixed point is known when it is bracketed this closely.

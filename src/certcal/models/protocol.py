@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from certcal._checks import InputError
 
 if TYPE_CHECKING:
-    from certcal.models._packed import PackedSource
+    from certcal.models.packed import PackedSource
 
 Outputs = Literal["probabilities", "logits"]
 OUTPUTS: tuple[Outputs, ...] = ("probabilities", "logits")
@@ -50,7 +50,7 @@ class Source:
 
     def packed(self) -> Source | PackedSource:
         """What a process on another machine needs: the same, and the bytes of the files if there are any."""
-        from certcal.models._packed import pack
+        from certcal.models.packed import pack
 
         return pack(self)
 

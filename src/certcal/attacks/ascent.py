@@ -7,7 +7,7 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
-from certcal.attacks._ball import Ball
+from certcal.attacks.ball import Ball
 from certcal.attacks._target import Target
 
 Objective = Callable[[Tensor, int], Tensor]

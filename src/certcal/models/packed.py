@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from certcal.models._files import read_bytes
 from certcal.models._load import load
-from certcal.models._protocol import Model, Outputs, Source
+from certcal.models.protocol import Model, Outputs, Source
 
 _LARGEST = 2**40
 _FILES = (".onnx", ".safetensors")
