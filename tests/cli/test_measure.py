@@ -11,10 +11,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from certcal.report._old_terminal import number
 
 import certcal
 from certcal.data import read_predictions
-from certcal.report._old_terminal import number
 from certcal.report.names import label
 from certcal.report.numbers import INTERVALS
 

@@ -6,6 +6,7 @@ import math
 
 import numpy as np
 import pytest
+from certcal.report.results import MeasuredResults
 
 import certcal
 from certcal import InputError
@@ -13,7 +14,6 @@ from certcal._json import for_json
 from certcal.claims import Bound, Certificate, Estimate, Interval, Ledger
 from certcal.interop._numbers import check_prefix, found_in
 from certcal.metrics import reliability
-from certcal.report.results import MeasuredResults
 from certcal.worst_case import certify
 
 RNG = np.random.default_rng(5)

@@ -8,8 +8,6 @@ import torch
 from torch import Tensor
 
 from certcal._checks import positive
-from certcal.attacks.ascent import ascend
-from certcal.attacks.ball import Ball
 from certcal.attacks._confidence import (
     Watched,
     bin_edges,
@@ -17,10 +15,11 @@ from certcal.attacks._confidence import (
     check_settings,
     locate,
     reachable,
-    step_length,
 )
 from certcal.attacks._protocol import Found, Keep
 from certcal.attacks._target import Target
+from certcal.attacks.ascent import ascend
+from certcal.attacks.ball import Ball, step_length
 from certcal.binning import edges_for
 from certcal.worst_case.baselines.admm_steps import (
     Program,

@@ -11,10 +11,10 @@ import numpy as np
 
 from certcal._checks import InputError
 from certcal.attacks._attacked import Attacked, predicted
-from certcal.attacks.ball import Norm
 from certcal.attacks._kept import verified
 from certcal.attacks._protocol import AttackMethod
 from certcal.attacks._subject import Box, Progress, Subject, known, subject
+from certcal.attacks.ball import Norm
 from certcal.models.protocol import Outputs
 from certcal.models.torch_threads import torch_threads
 from certcal.predictions import Predictions

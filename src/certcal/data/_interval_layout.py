@@ -7,7 +7,6 @@ from dataclasses import dataclass, fields
 from typing import Any
 
 from certcal._checks import InputError
-from certcal.data.families import find_families
 from certcal.data._layout import Resolver
 from certcal.data._roles import (
     ALPHA,
@@ -24,6 +23,7 @@ from certcal.data._roles import (
     UPPER,
 )
 from certcal.data._table import Column
+from certcal.data.families import find_families
 
 # Tables that are easily mistaken for intervals, by columns that they have.
 _OTHERS = {

@@ -18,9 +18,9 @@ from certcal._checks import InputError
 from certcal.data._aligned import SampleIntervals, align
 from certcal.data._interval_files import METADATA, IntervalOrigin
 from certcal.data._interval_layout import IntervalLayout, resolve_interval_columns
-from certcal.data.formats import open_table
 from certcal.data._pieces import Arrays, Groups, equal, gather, in_file, pieces
 from certcal.data._table import check_memory
+from certcal.data.formats import open_table
 
 if TYPE_CHECKING:
     from certcal.data._values import Codes

@@ -8,9 +8,9 @@ from difflib import get_close_matches
 from typing import Any, Literal, TypedDict
 
 from certcal._checks import InputError
-from certcal.data.families import Family, find_families, given_family
 from certcal.data._roles import CORRECT, LABEL, LOWER, OUTCOME, PREDICTION, SCORE, TOP_CONFIDENCE, UPPER, WEIGHT
 from certcal.data._table import Column
+from certcal.data.families import Family, find_families, given_family
 
 
 class Overrides(TypedDict, total=False):

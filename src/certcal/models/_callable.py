@@ -11,7 +11,8 @@ from importlib.util import find_spec
 from typing import Any
 
 from certcal._checks import InputError
-from certcal.models._adapter import Adapter, Batch, reason
+from certcal._text import reason
+from certcal.models._adapter import Adapter, Batch
 from certcal.models.fingerprint import Inside
 from certcal.models.protocol import Outputs, Source
 

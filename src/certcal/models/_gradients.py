@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from certcal._checks import InputError
-from certcal.models._adapter import reason
+from certcal._text import reason
 from certcal.models.fingerprint import is_instance
 from certcal.models.networks import MLP
 

@@ -12,8 +12,9 @@ from numpy.typing import NDArray
 
 from certcal._checks import InputError, whole_number
 from certcal._durable import open_regular
-from certcal.models._adapter import Adapter, Batch, check_shape, extra, in_batches, reason
-from certcal.models._files import read_bytes
+from certcal._files import read_bytes
+from certcal._text import reason
+from certcal.models._adapter import Adapter, Batch, check_shape, extra, in_batches
 from certcal.models._onnx_files import external_files, parse
 from certcal.models.protocol import DECLARATION, Outputs, Source, declared
 

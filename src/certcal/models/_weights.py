@@ -6,10 +6,10 @@ import hashlib
 import os
 from pathlib import Path
 
+from certcal._files import read_bytes
 from certcal.models._adapter import extra
-from certcal.models._files import read_bytes
-from certcal.models.protocol import Outputs, Source, declared
 from certcal.models._torch import TorchModel
+from certcal.models.protocol import Outputs, Source, declared
 
 _LARGEST = 2**40
 

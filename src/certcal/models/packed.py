@@ -9,7 +9,7 @@ from tempfile import TemporaryDirectory
 import numpy as np
 from numpy.typing import NDArray
 
-from certcal.models._files import read_bytes
+from certcal._files import read_bytes
 from certcal.models._load import load
 from certcal.models.protocol import Model, Outputs, Source
 

@@ -61,15 +61,6 @@ class Model(Protocol):
 
     :func:`certcal.models.wrap` and :func:`certcal.models.load` make one; any object with these members is one.
 
-    Attributes
-    ----------
-    outputs
-        ``"probabilities"`` or ``"logits"``: what a call returns.
-    description
-        A few words for people.
-    source
-        How to load it again elsewhere; None for an object that lives in this process only.
-
     Examples
     --------
     >>> from certcal.models import wrap
@@ -79,13 +70,19 @@ class Model(Protocol):
     """
 
     @property
-    def outputs(self) -> Outputs: ...
+    def outputs(self) -> Outputs:
+        """``"probabilities"`` or ``"logits"``: what a call returns."""
+        ...
 
     @property
-    def description(self) -> str: ...
+    def description(self) -> str:
+        """A few words for people."""
+        ...
 
     @property
-    def source(self) -> Source | None: ...
+    def source(self) -> Source | None:
+        """How to load it again elsewhere; None for an object that lives in this process only."""
+        ...
 
     def __call__(self, batch: NDArray[np.float32]) -> NDArray[Any]:
         """One row per sample and one column per class, float32 or float64; may hold NaN if the model says so."""

@@ -205,8 +205,8 @@ class StudyTable:
 
     def to_parquet(self) -> bytes:
         """The content of the file that :meth:`write` writes; the same for the same table."""
-        from certcal.data.parquet import parquet
         from certcal.data.arrow import from_numpy, pa
+        from certcal.data.parquet import parquet
 
         texts = [name for name, values in self.columns.items() if values.dtype == object]
         arrays = [
