@@ -170,7 +170,7 @@ class _IntervalResolver(Resolver):
         if found is None and lists:
             raise InputError(f"column {lists[0]!r} holds lists; give {what} one by one, a row per sample and radius")
         if found is None:
-            raise InputError(f"no column of {what} was found; give it with --{role}{self.listing(*names)}")
+            raise InputError(f"no column of {what} was found; name it as {role}{self.listing(*names)}")
         return found
 
     def _correctness(self) -> tuple[str | None, str | None, str | None]:

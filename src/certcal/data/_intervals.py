@@ -66,7 +66,7 @@ class IntervalTable:
     alpha
         Largest probability with which a row's interval may fail, or None when the table does not say.
     origin
-        Where the intervals come from, when ``certcal certify RUN -o`` wrote them; None for others.
+        Where the intervals come from, when a certification of a run wrote them; None for others.
     confidence, sample_names, sample_codes
         Confidences without a perturbation, and which sample each row is of, when both were asked for; None and empty
         without such columns. :meth:`by_sample` puts the rows of a sample together.

@@ -297,7 +297,7 @@ class Resolver:
         found = self._find(*ranks)
         if len(found) > 1 and needed:
             names = " and ".join(map(repr, found))
-            raise InputError(f"{names} may each be the {role}; choose with --{role}")
+            raise InputError(f"{names} may each be the {role}; name one as {role}")
         return found[0] if len(found) == 1 else None
 
     def listing(self, *wanted: str) -> str:

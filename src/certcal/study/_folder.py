@@ -80,7 +80,7 @@ def parsed_layout(layout: str) -> list[str]:
 def _example(depth: int) -> str:
     """A layout that has files at some depth, if there is one."""
     layouts = ("model", "data/model", "data/split/model")
-    return f" (such as --layout {layouts[depth - 1]})" if depth <= len(layouts) else ""
+    return f" (such as {layouts[depth - 1]})" if depth <= len(layouts) else ""
 
 
 def _prediction_files(folder: Path, deepest: int) -> Iterator[Path]:

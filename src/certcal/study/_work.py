@@ -249,8 +249,8 @@ class Measuring:
         if not find_families(columns):
             listed = ", ".join(repr(column.name) for column in columns[:_MOST_NAMED])
             raise InputError(
-                f"{path}: there are no logits or probabilities of two classes or more; give their columns with "
-                f"--logits or --probabilities (columns=) if these have other names; the columns are {listed}"
+                f"{path}: there are no logits or probabilities of two classes or more; name their columns "
+                f"(logits or probabilities) if they are called otherwise; the columns are {listed}"
             )
 
 
