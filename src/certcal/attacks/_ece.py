@@ -7,17 +7,18 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from certcal.attacks._confidence import (
+from certcal.attacks._protocol import Found, Keep
+from certcal.attacks._target import Target
+from certcal.attacks.ascent import ascend
+from certcal.attacks.ball import Ball
+from certcal.attacks.confidence import (
     Watched,
     bin_edges,
     calibration_error,
     check_settings,
     locate,
+    step_length,
 )
-from certcal.attacks._protocol import Found, Keep
-from certcal.attacks._target import Target
-from certcal.attacks.ascent import ascend
-from certcal.attacks.ball import Ball, step_length
 from certcal.binning import edges_for
 
 

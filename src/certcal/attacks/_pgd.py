@@ -11,7 +11,7 @@ from certcal._checks import positive, whole_number
 from certcal.attacks._odds import odds_against
 from certcal.attacks._protocol import AttackedModel
 from certcal.attacks.ascent import ascend
-from certcal.attacks.ball import step_length
+from certcal.attacks.confidence import step_length
 
 
 @dataclass(frozen=True)

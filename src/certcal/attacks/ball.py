@@ -7,14 +7,12 @@ from typing import Any, Literal
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 
 from certcal._checks import InputError, choice
 
 Norm = Literal["l2", "linf"]
 NORMS: tuple[Norm, ...] = ("l2", "linf")
-Box = tuple[float, float] | None
 
 # No distance and no step is longer: their squares are still far from the largest float32.
 LONGEST = 1e18
@@ -50,7 +48,7 @@ class Ball:
 
     epsilon: float
     norm: Norm = "l2"
-    box: Box = (0.0, 1.0)
+    box: tuple[float, float] | None = (0.0, 1.0)
 
     def __post_init__(self) -> None:
         choice(self.norm, NORMS, "norm")
@@ -174,34 +172,6 @@ class Ball:
     def _inside(self, clean: Tensor, moved: Tensor, low: float, high: float) -> Tensor:
         wide = moved.double()
         return torch.where((wide < low) | (wide > high), torch.nextafter(moved, clean), moved)
-
-
-def step_length(ball: Ball, steps: int, scale: float) -> float:
-    """2 · scale · ε / steps: twice the radius in all, as Salman et al. (2019), times the factor v of Emde et al."""
-    return min(2 * scale * ball.epsilon / steps, LONGEST)
-
-
-def single_precision(box: Box) -> Box:
-    """The box with its ends rounded as the inputs are."""
-    if box is None:
-        return None
-    try:
-        with np.errstate(over="ignore"):  # beyond single precision there is no end
-            low, high = (float(np.float32(each)) for each in box)
-    except (TypeError, ValueError, OverflowError):
-        raise InputError(f"box is {box!r}; pass the smallest and the largest value of an input, or None") from None
-    return low, high
-
-
-def check_box(inputs: NDArray[np.float32], box: tuple[float, float]) -> None:
-    """Raise if an input is outside the box."""
-    outside = (inputs < box[0]) | (inputs > box[1])
-    if outside.any():
-        place = tuple(map(int, np.argwhere(outside)[0]))
-        raise InputError(
-            f"inputs[{', '.join(map(str, place))}] is {inputs[place]:.9g}, outside the box from {box[0]:g} to "
-            f"{box[1]:g}; pass box=(smallest, largest) of valid inputs, or box=None"
-        )
 
 
 def _first(wrong: Tensor) -> int | None:

@@ -99,7 +99,8 @@ def reliability_chart(
     own = counts(drawn.count.tolist()) if axis is None else axis
     floor = np.full(drawn.count.size, own.low)
     below = _bars(drawn.edges[:-1], drawn.edges[1:], floor, drawn.count, "count", "samples per bin")
-    error = f"{relation} {round_outward(prepared.ece, 'upper')}" if relation else number(prepared.ece)
+    side = "upper" if relation == "at most" else "lower"
+    error = f"{relation} {round_outward(prepared.ece, side)}" if relation else number(prepared.ece)
     facts = f"ECE {error}, {len(bins.count):,} bins, "
     facts += f"{int(bins.count.sum()):,} samples."
     merged = " Neighbouring bins are drawn as one." if drawn is not bins else ""

@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from certcal._checks import InputError, whole_number
 from certcal._files import read_bytes
 from certcal._text import reason
-from certcal.attacks.ball import check_box, single_precision
+from certcal.attacks.subject import check_box, single_precision
 from certcal.data import Inputs
 from certcal.models.networks.weights import check_fit
 from certcal.models.protocol import Outputs, declared

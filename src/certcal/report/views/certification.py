@@ -417,9 +417,9 @@ def _information(one: CertifiedAt) -> list[Block]:
     if brier is None:
         return [verdict]
     parts = [
-        ("uncertainty: the best constant confidence", found.uncertainty),
-        ("− resolution: what the best monotone map gains on it", found.resolution),
-        ("+ miscalibration: what a monotone map could take away", found.miscalibration),
+        ("uncertainty (best constant confidence)", found.uncertainty),
+        ("− resolution (gain of the best map)", found.resolution),
+        ("+ miscalibration (what a map removes)", found.miscalibration),
         ("= certified Brier score", brier),
         ("skill of these confidences", found.skill),
         ("skill of the best monotone map", found.best_skill),
@@ -549,8 +549,8 @@ def _claims_table(one: CertifiedAt) -> Table:
     row(NAMES["certified_accuracy"], *(("", "", summary.accuracy) if both else (summary.accuracy,)))
     rows.append(Heading("Proper scores"))
     metric("brier_score", NAMES["brier_score"])
-    row(NAMES["certified_skill"], summary.skill)
-    row(NAMES["certified_best_skill"], summary.information.best_skill)
+    row("skill of these confidences", summary.skill)
+    row("skill of the best monotone map", summary.information.best_skill)
     metric("nll", NAMES["nll"])
     rows.append(Heading("Calibration error"))
     if one.claim is not None:

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from certcal._checks import InputError, positive
+from certcal.attacks.ball import LONGEST, Ball
 from certcal.binning import edges_for
 
 
@@ -101,3 +102,8 @@ def check_settings(steps: object, scale: float) -> None:
     if count < 1:
         raise InputError(f"steps is {steps!r}; pass a whole number of at least 1")
     positive(scale, "scale")
+
+
+def step_length(ball: Ball, steps: int, scale: float) -> float:
+    """2 · scale · ε / steps: twice the radius in all, as Salman et al. (2019), times the factor v of Emde et al."""
+    return min(2 * scale * ball.epsilon / steps, LONGEST)

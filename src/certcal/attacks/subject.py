@@ -15,13 +15,14 @@ from torch import Tensor
 from certcal._checks import InputError, positive, whole_number
 from certcal._checks import labels as class_labels
 from certcal.attacks._protocol import AttackedModel
-from certcal.attacks.ball import Ball, Box, Norm, check_box, single_precision
+from certcal.attacks.ball import Ball, Norm
 from certcal.data import Inputs
 from certcal.models import Differentiable, Model, differentiable, load, wrap
 from certcal.models.protocol import Outputs
 from certcal.predictions import Predictions
 
 Floats = NDArray[np.float32]
+Box = tuple[float, float] | None
 Progress = Callable[[int, int], None]
 
 # Sets the noise of attacks apart from what else is drawn with the same seed.
@@ -179,3 +180,26 @@ def _ball(epsilon: Any, norm: Norm, box: Box) -> Ball:
 def known(like: Tensor, *arrays: NDArray[Any]) -> list[Tensor]:
     """Arrays as tensors where another one is."""
     return [torch.tensor(each, device=like.device) for each in arrays]
+
+
+def single_precision(box: Box) -> Box:
+    """The box with its ends rounded as the inputs are."""
+    if box is None:
+        return None
+    try:
+        with np.errstate(over="ignore"):  # beyond single precision there is no end
+            low, high = (float(np.float32(each)) for each in box)
+    except (TypeError, ValueError, OverflowError):
+        raise InputError(f"box is {box!r}; pass the smallest and the largest value of an input, or None") from None
+    return low, high
+
+
+def check_box(inputs: Floats, box: tuple[float, float]) -> None:
+    """Raise if an input is outside the box."""
+    outside = (inputs < box[0]) | (inputs > box[1])
+    if outside.any():
+        place = tuple(map(int, np.argwhere(outside)[0]))
+        raise InputError(
+            f"inputs[{', '.join(map(str, place))}] is {inputs[place]:.9g}, outside the box from {box[0]:g} to "
+            f"{box[1]:g}; pass box=(smallest, largest) of valid inputs, or box=None"
+        )
