@@ -6,8 +6,8 @@ import json
 from pathlib import Path
 
 import pytest
-from certcal.report.page import Page
 
+from certcal.report.page import Page
 from tests.browser.conftest import embedded
 from tests.browser.making import FILE_NAME, HOSTILE, HOSTILE_PAGES, PAGES
 

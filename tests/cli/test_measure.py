@@ -11,7 +11,6 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from certcal.report._old_terminal import number
 
 import certcal
 from certcal.data import read_predictions
