@@ -22,7 +22,7 @@ from certcal.attacks.confidence import (
     step_length,
 )
 from certcal.binning import edges_for
-from certcal.worst_case.baselines._updates import (
+from certcal.worst_case.baselines.admm_steps import (
     Program,
     State,
     ascend_duals,

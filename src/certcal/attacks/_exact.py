@@ -16,7 +16,7 @@ from certcal.attacks.ascent import ascend
 from certcal.attacks.ball import Ball
 from certcal.attacks.confidence import Watched, bin_edges, calibration_error, check_settings, step_length
 from certcal.binning import edges_for
-from certcal.worst_case._steering import Course, Steering
+from certcal.worst_case.steering import Course, Steering
 
 Floats = NDArray[np.float64]
 

@@ -15,8 +15,8 @@ from certcal.attacks._kept import verified
 from certcal.attacks._protocol import AttackMethod
 from certcal.attacks.ball import Norm
 from certcal.attacks.subject import Box, Progress, Subject, known, subject
-from certcal.models._protocol import Outputs
-from certcal.models._torch_threads import torch_threads
+from certcal.models.protocol import Outputs
+from certcal.models.torch_threads import torch_threads
 from certcal.predictions import Predictions
 
 
