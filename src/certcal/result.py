@@ -91,7 +91,7 @@ class Result(ABC):
         try:
             return import_module("pandas").DataFrame({name: list(values) for name, values in self.columns().items()})
         except ImportError:
-            raise InputError("to_pandas needs pandas; run: pip install pandas") from None
+            raise InputError("to_pandas needs pandas; run: pip install 'certcal[pandas]'") from None
 
     def report(
         self,

@@ -305,7 +305,7 @@ class _Layout:
             page.clean(row.text) if isinstance(row, document.Heading) else [*map(page.clean, row)]
             for row in table.texts()
         ]
-        headings = [min(_SHORT_NAME, cell_len(row)) for row in self.rows if isinstance(row, str)]
+        headings = [min(_NAME, cell_len(row)) for row in self.rows if isinstance(row, str)]
         self.heads, self.least, self.most = list[list[str]](), list[int](), list[int]()
         for i, column in enumerate(table.columns):
             words = page.words(column.title)
