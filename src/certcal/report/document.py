@@ -552,11 +552,11 @@ class Report:
 
         return page(self)
 
-    def to_text(self, *, width: int = 100, full: bool = False, ascii_only: bool = False) -> str:
+    def to_text(self, *, width: int = 100, full: bool = False, ascii_only: bool = False, diagrams: bool = True) -> str:
         """As in a terminal without colours: the brief sections, or everything."""
         from certcal.report.terminal import as_text
 
-        return as_text(self, width=width, full=full, ascii_only=ascii_only)
+        return as_text(self, width=width, full=full, ascii_only=ascii_only, diagrams=diagrams)
 
     def charts(self) -> list[Chart]:
         """Every chart, in its order; of a choice those of its first state."""

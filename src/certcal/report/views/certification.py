@@ -534,7 +534,7 @@ def _claims_table(one: CertifiedAt) -> Table:
     """Everything that is certified about one set of samples: of the certified ones, and of all."""
     summary = one.summary
     both = summary.n_certified < summary.n
-    heads = ("certified: at least", "at most", "all: at least", "at most") if both else ("at least", "at most")
+    heads = ("certified\u00a0≥", "certified\u00a0≤", "all\u00a0≥", "all\u00a0≤") if both else ("at least", "at most")
     rows: list[Sequence[Cell] | Heading] = []
 
     def row(name: str, *cells: Cell) -> None:

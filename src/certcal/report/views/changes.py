@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING
 
 from certcal.claims import Estimate
+from certcal.report.charts import Chart, Panel, Points, covering, named
 from certcal.report.document import (
     Cell,
     Claim,
@@ -53,11 +55,25 @@ def view(found: ChangeComparison) -> Report:
     return Report(
         "What changed?",
         [_headline(found)],
-        [Section("All numbers", [Table(columns, [_row(found, row, tested) for row in found.rows])], brief=True)],
+        [
+            Section("All numbers", [Table(columns, [_row(found, row, tested) for row in found.rows])], brief=True),
+            *([Section("Old and new", [_chart(found)])] if found.rows else []),
+        ],
         [],
         f"{found.old} → {found.new}",
         notes=notes,
     )
+
+
+def _chart(found: ChangeComparison) -> Chart:
+    names = [f"{_label(found, row.name)} {row.old.settings.get('bins', '')}".strip() for row in found.rows]
+    places = [place + 0.5 for place in range(len(names))]
+    old, new = ([float(getattr(row, side).value) for row in found.rows] for side in ("old", "new"))
+    lowest = min([0.0, *(value for value in (*old, *new) if math.isfinite(value))])
+    up = covering([*old, *new], "value", low=None if lowest < 0 else 0.0)
+    marks = [Points(places, old, 1, "old"), Points(places, new, 0, "new")]
+    said = "Each number of the old result beside the new one; the table has them all."
+    return Chart("Old and new", said, [Panel(named(names), up, marks)], size="wide" if len(names) > 14 else "normal")
 
 
 def _label(found: ChangeComparison, name: str) -> str:
