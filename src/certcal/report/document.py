@@ -377,27 +377,51 @@ class Verdict:
 
 
 def verdict(claim: Any, limit: float) -> Verdict:
-    """Whether a number is within a limit: for a guarantee, whether that is shown; for an estimate, whether it seems so.
+    """Whether a number is within a limit.
+
+    A guarantee passes when it shows so, and fails only when it shows the contrary. An estimate passes or fails on these
+    samples. What an attack reached can fail, never pass: others may reach more.
 
     Examples
     --------
     >>> verdict(Bound("ece", 0.03125, "upper", 0.05, 1000, ()), 0.05)
     Verdict(passed=True, text='Pass: at most 0.0313 is within the limit of 0.05.')
     >>> verdict(Estimate("ece", 0.08, 1000), 0.05).text
-    'Fail: 0.0800 (an estimate) exceeds the limit of 0.05.'
+    'Fail on these samples: 0.0800 (an estimate) exceeds the limit of 0.05.'
     """
-    value, text, at = float(claim.value), text_of(claim), f"{limit:g}"
+    if math.isnan(limit):
+        raise InputError("it is not a number", argument="limit", remedy="give what the headline must not exceed")
+    at = repr(float(limit)).removesuffix(".0")
+    proved = getattr(claim, "lower_end", None)
+    value = float(claim.value if proved is None else proved)
+    if math.isnan(value):
+        return Verdict(False, f"Undecided: the number is undefined, so it cannot be held against {at}.")
+    relation, within = relation_of(claim), value <= limit
+    if isinstance(claim, Estimate) and "attack" in claim.settings:
+        text = _against(value, limit, "lower", round_outward(value, "lower"))
+        if within:
+            return Verdict(False, f"Not shown: this attack reached {text}, and others may exceed the limit of {at}.")
+        return Verdict(False, f"Fail: an attack reached {text} (an estimate), above the limit of {at}.")
     if isinstance(claim, Estimate):
-        if math.isnan(value):
-            return Verdict(False, f"Undecided: the estimate is undefined, so it cannot be held against {at}.")
-        relation = "is within" if value <= limit else "exceeds"
-        return Verdict(
-            value <= limit,
-            f"{'Pass' if value <= limit else 'Fail'}: {text} (an estimate) {relation} the limit of {at}.",
-        )
-    if value <= limit:
+        text = _against(value, limit, None, text_of(claim))
+        start, end = ("Pass", "is within") if within else ("Fail", "exceeds")
+        return Verdict(within, f"{start} on these samples: {text} (an estimate) {end} the limit of {at}.")
+    upper = relation == "at most"
+    text = _against(value, limit, "upper" if upper else "lower", text_of(claim))
+    if upper and within:
         return Verdict(True, f"Pass: at most {text} is within the limit of {at}.")
-    return Verdict(False, f"Not shown: at most {text} does not establish the limit of {at}.")
+    if not upper and not within:
+        return Verdict(False, f"Fail: at least {text} exceeds the limit of {at}.")
+    return Verdict(False, f"Not shown: {relation} {text} does not establish the limit of {at}.")
+
+
+def _against(value: float, limit: float, side: str | None, text: str) -> str:
+    """The number in as many digits as show on which side of the limit it is."""
+    for digits in range(5, 18):
+        if (float(text) <= limit) == (value <= limit):
+            return text
+        text = f"{value:.{digits}f}" if side is None else round_outward(value, side, digits)
+    return repr(value)
 
 
 @dataclass(frozen=True)

@@ -81,7 +81,7 @@ def _label(found: ChangeComparison, name: str) -> str:
 
 
 def _headline(found: ChangeComparison) -> Claim:
-    row = next((row for row in found.rows if row.name == "ece"), next(iter(found.rows), None))
+    row = found.headline
     if row is None:
         return Claim("Estimate", "The two have no number in common.")
     name = label(row.name).split(" (")[0] if found.kind == "estimates" else row.new.name
