@@ -47,10 +47,12 @@ _LOWER = (
     "AdaECE is the ECE with bins that hold equally many samples. An attack shows what is possible: the worst case "
     "within the same distance is at least this. Only a certificate says what no perturbation can exceed."
 )
-_SAME = (
-    "In a calibrated model every bar ends on the diagonal. The predictions are the same in all diagrams: only the "
-    "confidences have moved."
-)
+_DIAGONAL = "In a calibrated model every bar ends on the diagonal."
+_SAME = " The predictions are the same in all diagrams: only the confidences have moved."
+_KEPT = {
+    True: "No perturbation changes a predicted label: one that would is not made.",
+    False: "Attacks that do not keep the predicted labels may change them.",
+}
 _NORMS = {"linf": "no pixel or feature changes by more than ε", "l2": "the Euclidean length of a change is at most ε"}
 
 
@@ -112,7 +114,11 @@ def _key_numbers(found: Attack) -> KeyNumbers:
         KeyNumber("accuracy", number(clean["accuracy"].value), (kept,)),
         KeyNumber("labels changed", f"{found.changed:,}", ("checked on the final inputs",)),
         KeyNumber("AdaECE before", number(before.value), (f"{bins_text(before)} bins",)),
-        KeyNumber("AdaECE after", number(after.value), (strongest.name, f"ε = {distance_text(strongest.epsilon)}")),
+        KeyNumber(
+            "AdaECE after",
+            round_outward(after.value, "lower"),
+            ("at least", strongest.name, f"ε = {distance_text(strongest.epsilon)}"),
+        ),
     ]
     return KeyNumbers(numbers, "Estimates on these samples; the worst case on them is at least as large.")
 
@@ -143,7 +149,7 @@ def _diagrams(found: Attack) -> Block:
     more = (
         f" {counted(undrawn, 'further diagram')} would not be looked at; the JSON has the numbers." if undrawn else ""
     )
-    return Figures(made, f"{_SAME}{more}")
+    return Figures(made, f"{_DIAGONAL}{'' if found.changed else _SAME}{more}")
 
 
 def _attacker(found: Attack) -> list[str]:
@@ -153,8 +159,8 @@ def _attacker(found: Attack) -> list[str]:
     stays = "Values may become anything." if box is None else f"Values stay from {box[0]:g} to {box[1]:g}."
     said = [
         f"The attacker adds a perturbation to every input: {_NORMS[given['norm']]}. {stays}",
-        "A perturbation that would change the predicted label is not made, and the labels of the final inputs are "
-        "computed once more, by the model's ordinary prediction in single precision.",
+        f"{_KEPT[found.changed == 0]} The labels of the final inputs are computed once more, by the model's ordinary "
+        "prediction in single precision.",
     ]
     names = {row.attack for row in found}
     if any(name.startswith(("plus-", "minus-")) for name in names):

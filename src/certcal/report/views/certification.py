@@ -110,7 +110,7 @@ def view(found: Certification, *, images: Any = None, remarks: Sequence[str] = (
     most = max(_FEWEST_FRAMES, min(_MOST_FRAMES, _MOST_STATES // min(found.settings.bins, MOST_BARS)))
     frames = frames_of(len(found.radii), found.place, most)
     several = len(found.lines) > 1
-    headline: list[Block] = [_headline(one)]
+    headline: list[Block] = [_headline(found, one)]
     if not one.summary.n_certified:
         headline.append(Text("No sample is certified at this radius, so nothing better is claimed."))
     sections = [
@@ -129,7 +129,7 @@ def view(found: Certification, *, images: Any = None, remarks: Sequence[str] = (
         *([Section("Interval widths", _widths(found)), Section("Distribution of p_A", _p_a(found))] if drawn else []),
         Section("How the numbers were computed", [_computed(one)]),
         *([Section("Failure probabilities", _ledgers(one)), Section("The run", [_facts(found)])] if drawn else []),
-        Section("Claims in full", [Listing([_capital(claim.sentence) for _, _, claim in one.claims()])]),
+        Section(_at("Claims in full", one), [Listing([_capital(claim.sentence) for _, _, claim in one.claims()])]),
     ]
     return Report(
         "How wrong can the confidences be when somebody perturbs the inputs?"
@@ -214,11 +214,15 @@ def _over(one: CertifiedAt) -> str:
     return f"on the {summary.n_certified:,} certified sample{'' if summary.n_certified == 1 else 's'}"
 
 
-def _headline(one: CertifiedAt) -> Claim:
+def _headline(found: Certification, one: CertifiedAt) -> Claim:
     what = f"At radius {one.radius_text}, the calibration error" if one.radius_text else "The calibration error"
-    radius = " A radius is the Euclidean length of a change to an input." if one.radius_text else ""
-    made = Claim.of(one.headline, what, over=_over(one), meaning=f"{CALIBRATION_ERROR}{radius}")
-    return made if one.claim is not None else replace(made, assumptions=())  # its probability says the same
+    if one.claim is not None:
+        meaning = f"{CALIBRATION_ERROR} It holds under every change of the inputs of Euclidean length up to the radius."
+        return Claim.of(one.claim, f"{what} of the smoothed classifier", over=_over(one), meaning=meaning)
+    made = Claim.of(one.headline, what, over=_over(one), meaning=CALIBRATION_ERROR)
+    alpha = found.conventions["alpha"]
+    each = f" Each interval may fail with probability {short_text(alpha, 'upper')}." if alpha else ""
+    return replace(made, probability=f"{made.probability}{each}", assumptions=())  # its probability says the same
 
 
 def _key_numbers(found: Certification, one: CertifiedAt) -> KeyNumbers:
@@ -300,7 +304,10 @@ def _diagrams(found: Certification, line: CertifiedAt, axis: Any) -> list[Chart]
     if found.counts is None:
         return [worst]
     off = round_outward(float(found.clean.error.max()), "upper")
-    caption = f"The same samples as they are: an estimate from histograms, off by at most {off} per confidence."
+    caption = (
+        "The same samples as they are: an estimate from histograms, each confidence within "
+        f"{off} of the mean over its draws."
+    )
     return [
         reliability_chart(found.clean_bins(line.radius), "Without a perturbation", caption=caption, axis=axis),
         worst,
@@ -381,7 +388,7 @@ def _chart(
     """Claims by radius as lines, with their texts as numbers."""
 
     def value(each: Any) -> float:
-        return math.nan if each is None else float(getattr(each, "ece", None) or each.value)
+        return math.nan if each is None else float(each.ece if hasattr(each, "ece") else each.value)
 
     def text(each: Any) -> Cell:
         return number(each.ece) if hasattr(each, "ece") else each
@@ -459,8 +466,8 @@ def _influential(found: Certification, one: CertifiedAt, images: Any) -> list[Bl
             row.insert(0, Picture(_shrunk(inputs[each.index]), said))
         rows.append([*row, each.contribution])
     said = (
-        f"The contributions of all samples add up to the worst calibration error of {one.worst.text}. A sample adds "
-        "most when it is wrong and its confidence can be high, or right and its confidence can be low."
+        f"The contributions of all samples add up to the worst calibration error, at most {one.worst.text}. A sample "
+        "adds most when it is wrong and its confidence can be high, or right and its confidence can be low."
     )
     return [
         Text(said),
