@@ -51,7 +51,7 @@ def view(found: ChangeComparison) -> Report:
         *spread,
         Column("difference", "estimate"),
     ]
-    notes = [_INTERVALS if tested else _LIMITS[found.kind]]
+    notes = [_INTERVALS] if tested else []
     if found.unmatched:
         notes.append(f"Only in one of them: {', '.join(_label(found, name) for name in found.unmatched)}.")
     return Report(
