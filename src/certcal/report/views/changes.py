@@ -43,7 +43,7 @@ def view(found: ChangeComparison) -> Report:
     """The report of two results side by side."""
     tested = any(row.overlap is not None for row in found.rows)
     spread = [Column("interval", "interval", priority=1)] if tested else []
-    columns = [Column("metric" if found.kind == "estimates" else "method"), Column("bins", priority=2)]
+    columns = [Column("metric" if found.kind == "estimates" else "method"), Column("bins", "count", priority=2)]
     columns += [
         Column("old", "estimate"),
         *spread,
