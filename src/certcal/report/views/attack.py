@@ -190,7 +190,12 @@ def _settings(found: Attack) -> Facts:
 def _metrics(found: Attack) -> list[Block]:
     """Every estimate without an attack and under the strongest, and what it is."""
     strongest = found.strongest
-    columns = [Column("metric"), Column("bins", "count"), Column("unattacked", "estimate"), Column(strongest.name, "estimate")]
+    columns = [
+        Column("metric"),
+        Column("bins", "count"),
+        Column("unattacked", "estimate"),
+        Column(strongest.name, "estimate"),
+    ]
     pairs = zip(found.clean.measured.rows, strongest.measured.rows, strict=True)
     rows = [[label(one.name), bins_text(one), float(one.value), float(other.value)] for one, other in pairs]
     explained = [(label(row.name), METRICS[row.name]) for row in strongest.measured.rows if row.name in METRICS]
