@@ -22,6 +22,8 @@ from certcal.report.charts import Chart
 from certcal.report.numbers import between, brief, number
 from certcal.report.provenance import Provenance
 
+# What worst cases assume besides intervals, and how assumptions speak of a level.
+_SAME, _EXCEPT = "no certified prediction changes", " except with probability"
 # Shown where there is no value.
 NOTHING = "–"
 # What a page may say about itself, in this order; further fields follow.
@@ -111,9 +113,10 @@ class Column:
             return cell.text
         if isinstance(cell, tuple):
             return between(*cell, 4)
-        return _WRITTEN[self.kind](cell, self.side or "upper")
+        return _WRITTEN[self.kind](cell, cast("str", self.side))
 
 
+# A bound or a level without a side cannot be rounded safely, which is an error.
 _WRITTEN: Mapping[str, Callable[[float, str], str]] = {
     "text": lambda value, _: f"{value:g}",
     "count": lambda value, _: f"{int(value):,}",
@@ -335,18 +338,35 @@ def probability_of(claim: Any) -> str:
         return f"Fails with probability at most {short_text(claim.delta, 'upper')} over the draw of {drawn}."
     if isinstance(claim, Certificate):
         level = short_text(claim.ledger.spent, "upper")
-        return f"Fails with probability at most {level} over the noise." if claim.ledger.spent else "Cannot fail."
+        if not claim.ledger.spent:
+            return f"Nothing is random: {'it holds if its assumptions do' if claim.assumptions else 'it always holds'}."
+        return f"Fails with probability at most {level} over the noise."
     if isinstance(claim, Estimate):
         return "An estimate from these samples, not a guarantee about others."
-    return "Exact where every confidence lies inside its interval."
+    reached = getattr(claim, "extreme", None) is not None and claim.lower_end in (None, claim.value)
+    return f"{'Exact' if reached else 'Holds'} where every confidence lies inside its interval and {_SAME}."
 
 
 def assumptions_of(claim: Any) -> tuple[str, ...]:
-    """What a claim rests on, one per entry."""
+    """What a claim rests on, one per entry; a level is told where it is named, so that it can be read alone.
+
+    Examples
+    --------
+    >>> assumptions_of(
+    ...     Bound("ece", 0.1, "upper", 0.05, 9, ("it holds except with probability alpha",), {}, {"alpha": 0.001})
+    ... )
+    ('it holds except with probability 0.001',)
+    """
     if isinstance(claim, Estimate):
         return ()
     given = getattr(claim, "assumptions", None)
-    return tuple(given) if given is not None else ("every confidence lies inside its given interval",)
+    if given is None:
+        return "every confidence lies inside its given interval", _SAME
+    alpha = claim.settings.get("alpha")
+    if alpha is None:
+        return tuple(given)
+    level = f"{_EXCEPT} {short_text(alpha, 'upper')}" if alpha else ""
+    return tuple(each.replace(f"{_EXCEPT} alpha", level) for each in given)
 
 
 def settings_of(claim: Any) -> dict[str, str]:
@@ -511,11 +531,14 @@ class Section:
         In their order.
     brief
         Whether a terminal shows the section without being asked for everything; those of the appendix come first there.
+    folded
+        Whether it stands in the appendix of a page, although a terminal shows it in its place.
     """
 
     title: str
     blocks: Sequence[Block]
     brief: bool = False
+    folded: bool = False
 
 
 @dataclass(frozen=True)

@@ -88,7 +88,7 @@ def reliability_chart(
         ideal,
     ]
     if lower is not None and upper is not None:
-        band = f"{percent_text(prepared.level)} bootstrap band"
+        band = f"{percent_text(prepared.level)} bootstrap interval of each bin"
         marks.append(Whiskers(confidence.tolist(), lower[used].tolist(), upper[used].tolist(), band))
     if used.size <= _MOST_DOTS:
         marks.append(Points(confidence.tolist(), accuracy.tolist(), "ink", "mean confidence and accuracy"))
@@ -170,7 +170,7 @@ def bins_table(prepared: Reliability, title: str, *, signs: Any = None) -> Table
         Column("accuracy", "estimate"),
         Column("gap", "estimate"),
     ]
-    columns += [Column("band", "interval")] * (lower is not None) + [Column("sign")] * (signs is not None)
+    columns += [Column("interval", "interval")] * (lower is not None) + [Column("sign")] * (signs is not None)
     rows: list[list[Any]] = []
     for m in np.flatnonzero(bins.count).tolist():
         accuracy, confidence = float(bins.accuracy[m]), float(bins.mean_confidence[m])

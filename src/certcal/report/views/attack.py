@@ -14,6 +14,7 @@ from certcal.report.document import (
     Cell,
     Claim,
     Column,
+    Details,
     Facts,
     Figures,
     Heading,
@@ -47,10 +48,12 @@ _LOWER = (
     "AdaECE is the ECE with bins that hold equally many samples. An attack shows what is possible: the worst case "
     "within the same distance is at least this. Only a certificate says what no perturbation can exceed."
 )
-_SAME = (
-    "In a calibrated model every bar ends on the diagonal. The predictions are the same in all diagrams: only the "
-    "confidences have moved."
-)
+_DIAGONAL = "In a calibrated model every bar ends on the diagonal."
+_SAME = " The predictions are the same in all diagrams: only the confidences have moved."
+_KEPT = {
+    True: "No perturbation changes a predicted label: one that would is not made.",
+    False: "Attacks that do not keep the predicted labels may change them.",
+}
 _NORMS = {"linf": "no pixel or feature changes by more than ε", "l2": "the Euclidean length of a change is at most ε"}
 
 
@@ -75,7 +78,7 @@ def view(found: Attack) -> Report:
         [
             Section("Key numbers", [_key_numbers(found)]),
             Section("Attacks", [_attacks(found)], brief=True),
-            Section("Reliability diagrams", [_diagrams(found)], brief=True),
+            Section("Reliability diagrams", _diagrams(found), brief=True),
         ],
         [
             Section("Attacker", [Listing(_attacker(found)), _settings(found)]),
@@ -112,7 +115,11 @@ def _key_numbers(found: Attack) -> KeyNumbers:
         KeyNumber("accuracy", number(clean["accuracy"].value), (kept,)),
         KeyNumber("labels changed", f"{found.changed:,}", ("checked on the final inputs",)),
         KeyNumber("AdaECE before", number(before.value), (f"{bins_text(before)} bins",)),
-        KeyNumber("AdaECE after", number(after.value), (strongest.name, f"ε = {distance_text(strongest.epsilon)}")),
+        KeyNumber(
+            "AdaECE after",
+            round_outward(after.value, "lower"),
+            ("at least", strongest.name, f"ε = {distance_text(strongest.epsilon)}"),
+        ),
     ]
     return KeyNumbers(numbers, "Estimates on these samples; the worst case on them is at least as large.")
 
@@ -131,19 +138,17 @@ def _line(row: AttackRow) -> list[Cell]:
     return [row.name, row.aim, *(float(row[name].value) for name in _COLUMNS)]
 
 
-def _diagrams(found: Attack) -> Block:
-    """Without an attack and under each; a terminal shows the first and the strongest."""
+def _diagrams(found: Attack) -> list[Block]:
+    """Without an attack and under the strongest, and on demand under the others."""
     first = [found.clean, found.strongest]
     others = [row for row in found if row is not found.strongest]
     drawn = [*first, *others[: MOST_DRAWN - 2]]
     axis = shared_counts([row.measured.reliability.table for row in drawn])
     made = [reliability_chart(row.measured.reliability, _title(found, row), size="small", axis=axis) for row in drawn]
-    made[2:] = [replace(each, bars=None) for each in made[2:]]
     undrawn = len(found) + 1 - len(drawn)
-    more = (
-        f" {counted(undrawn, 'further diagram')} would not be looked at; the JSON has the numbers." if undrawn else ""
-    )
-    return Figures(made, f"{_SAME}{more}")
+    more = f"{counted(undrawn, 'further diagram')} would not be looked at; the JSON has the numbers." if undrawn else ""
+    rest = [Details("Diagrams under the other attacks", [Figures(made[2:], more)])] if len(made) > 2 else []
+    return [Figures(made[:2], f"{_DIAGONAL}{'' if found.changed else _SAME}".strip()), *rest]
 
 
 def _attacker(found: Attack) -> list[str]:
@@ -153,8 +158,8 @@ def _attacker(found: Attack) -> list[str]:
     stays = "Values may become anything." if box is None else f"Values stay from {box[0]:g} to {box[1]:g}."
     said = [
         f"The attacker adds a perturbation to every input: {_NORMS[given['norm']]}. {stays}",
-        "A perturbation that would change the predicted label is not made, and the labels of the final inputs are "
-        "computed once more, by the model's ordinary prediction in single precision.",
+        f"{_KEPT[found.changed == 0]} The labels of the final inputs are computed once more, by the model's ordinary "
+        "prediction in single precision.",
     ]
     names = {row.attack for row in found}
     if any(name.startswith(("plus-", "minus-")) for name in names):
@@ -185,7 +190,12 @@ def _settings(found: Attack) -> Facts:
 def _metrics(found: Attack) -> list[Block]:
     """Every estimate without an attack and under the strongest, and what it is."""
     strongest = found.strongest
-    columns = [Column("metric"), Column("bins", "count"), Column("unattacked", "estimate"), Column(strongest.name, "estimate")]
+    columns = [
+        Column("metric"),
+        Column("bins", "count"),
+        Column("unattacked", "estimate"),
+        Column(strongest.name, "estimate"),
+    ]
     pairs = zip(found.clean.measured.rows, strongest.measured.rows, strict=True)
     rows = [[label(one.name), bins_text(one), float(one.value), float(other.value)] for one, other in pairs]
     explained = [(label(row.name), METRICS[row.name]) for row in strongest.measured.rows if row.name in METRICS]

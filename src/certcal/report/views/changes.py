@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from certcal.claims import Estimate
+from certcal.claims import Estimate, short_text
 from certcal.report.charts import Chart, Panel, Points, covering, named
 from certcal.report.document import (
     Cell,
@@ -15,6 +15,7 @@ from certcal.report.document import (
     Section,
     Strong,
     Table,
+    assumptions_of,
     kind_of,
     relation_of,
     text_of,
@@ -31,8 +32,9 @@ _LIMITS = {
     "bounds": "Differences of bounds, which are no bounds on the difference.",
 }
 _INTERVALS = (
-    "In bold: the intervals do not overlap. For independent samples that is a cautious sign of a difference, one "
-    "number at a time."
+    "In bold: the bootstrap intervals do not overlap. For averages (accuracy, Brier score, log loss) of independent "
+    "samples that is a cautious sign of a difference, one number at a time. For calibration errors it is none: they "
+    "are biased upward, more so with fewer samples."
 )
 _OVERLAP = {True: " The intervals overlap.", False: " The intervals do not overlap.", None: ""}
 
@@ -49,7 +51,7 @@ def view(found: ChangeComparison) -> Report:
         *spread,
         Column("difference", "estimate"),
     ]
-    notes = [_INTERVALS if tested else _LIMITS[found.kind]]
+    notes = [_INTERVALS] if tested else []
     if found.unmatched:
         notes.append(f"Only in one of them: {', '.join(_label(found, name) for name in found.unmatched)}.")
     return Report(
@@ -87,7 +89,13 @@ def _headline(found: ChangeComparison) -> Claim:
     name = label(row.name).split(" (")[0] if found.kind == "estimates" else row.new.name
     old, new = (f"{relation_of(each)} {text_of(each)}".strip() for each in (row.old, row.new))
     sentence = f"{name[:1].upper()}{name[1:]} was {old} and is {new}: a difference of {_signed(row)}."
-    return Claim(kind_of(row.new), sentence, _signed(row), f"{_LIMITS[found.kind]}{_OVERLAP[row.overlap]}")
+    limits = f"{_LIMITS[found.kind]}{_OVERLAP[row.overlap]}"
+    if isinstance(row.old, Estimate) or isinstance(row.new, Estimate):
+        return Claim(kind_of(row.new), sentence, _signed(row), limits)
+    level = short_text(max(row.old.delta, row.new.delta), "upper")
+    fails = f"Each of the two fails with probability at most {level} over the draw of its samples."
+    rests = tuple(dict.fromkeys((*assumptions_of(row.old), *assumptions_of(row.new))))
+    return Claim(kind_of(row.new), sentence, _signed(row), f"{fails} {limits}", rests)
 
 
 def _signed(row: Change) -> str:

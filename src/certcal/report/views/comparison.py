@@ -29,9 +29,11 @@ if TYPE_CHECKING:
 
 MOST_DRAWN = 3 * MOST_SERIES
 ESTIMATE = "An estimate on these samples, since shares of votes stand for p_A."
-CERTIFICATE = "Holds for every perturbation up to the radius, where the certified radii of the samples hold."
 AVERAGE = f"{WARNING[:1].upper()}{WARNING[1:]}. It is shown because published tables report it."
-CERTIFIED = "Share of all samples that are classified correctly under every perturbation up to the radius, at least."
+CERTIFIED = (
+    "Share of all samples that are classified correctly under every perturbation up to the radius, at least, where "
+    "their certified radii hold: each fails with probability at most alpha."
+)
 
 
 def view(found: Comparison) -> Report:
@@ -41,7 +43,7 @@ def view(found: Comparison) -> Report:
     sections = [Section("Runs", [_runs(found)], brief=True)]
     if found.dominance:
         said = [capital(pair.sentence) for pair in found.dominance]
-        sections.append(Section("Dominance across all settings", [Listing(said)], brief=True))
+        sections.append(Section("Dominance across all settings", [Listing(said)], brief=True, folded=True))
     sections += [
         Section("Certified accuracy", _accuracy(found), brief=True),
         Section("Distribution of p_A", _p_a(found), brief=True),
@@ -113,6 +115,13 @@ def grouped(lines: Sequence[Any]) -> list[list[Any]]:
     return list(groups.values())
 
 
+def radius_claim(run: Compared, place: int, name: str = "") -> Claim:
+    """What is certified of a single run at one of its radii."""
+    level = short_text(run.alpha, "upper")
+    probability = f"Each certified radius fails with probability at most {level} over the noise."
+    return Claim("Certificate", f"{name}{capital(run.curve.sentences[place])}", "", probability)
+
+
 def capital(sentence: str) -> str:
     """A sentence that begins with a capital letter."""
     return sentence[:1].upper() + sentence[1:]
@@ -176,7 +185,7 @@ _VERDICTS = {
 
 def _headline(found: Comparison) -> list[Block]:
     if not found.dominance:
-        return [Claim("Certificate", capital(found.runs[0].curve.sentences[len(found.best.at) // 2]), "", CERTIFICATE)]
+        return [radius_claim(found.runs[0], len(found.best.at) // 2)]
     said: list[str] = []
     for pair in found.dominance[:3]:
         in_p = pair.axis == "p_A"

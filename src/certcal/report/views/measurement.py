@@ -185,7 +185,11 @@ def _key(row: Estimate) -> tuple[str, str]:
 def _conventions(found: Measurement) -> list[str]:
     """How all numbers were computed."""
     given = found.conventions
-    said = [f"Bins are {given['bins_are']}. Estimates from these samples, not guarantees."]
+    what = "Metrics are estimates" if found.bounds else "Estimates"
+    said = [f"Bins are {given['bins_are']}. {what} from these samples, not guarantees."]
+    if len(found.bounds) > 1:
+        level = short_text(given["delta"], "upper")
+        said.append(f"Each bound fails with probability at most {level} on its own: choose one before looking.")
     if any(row.interval is not None for row in found.whole.rows):
         facts = f"{short_text(given['level'], 'lower')} {given['method']} bootstrap"
         said.append(f"Intervals: {facts}, {given['bootstrap']:,} resamples, seed {given['seed']}. {INTERVALS}")
