@@ -1,4 +1,4 @@
-"""One page of every kind, made by the command line as a user would: some with names that would like to be markup."""
+"""A page of every kind of answer, some by the command line, some with names that would like to be markup."""
 
 from __future__ import annotations
 
@@ -10,23 +10,27 @@ from typing import Any
 
 import numpy as np
 
-from certcal import recalibrate
+import certcal
 from certcal.cli import cli
 from certcal.cli.errors import run
+from certcal.data import read_predictions
 from certcal.models import wrap
+from certcal.models.networks import MLP
 from certcal.smoothing import Run, sample
+from tests.pinned.inputs import ensure
 from tests.report.attacked import attack_result
 from tests.report.compared_families import rich
 from tests.report.gallery import gallery
 from tests.report.recalibrated import run_samples
-from tests.report.studied import review as studied
+from tests.report.studied import review
 
 # Would set a mark if any of it became markup or script; a file's name has no slash.
 FILE_NAME = "<img src=x onerror=window.hacked=1>\"'&"
 HOSTILE = f"</script><script>window.hacked=1</script></title>{FILE_NAME}<svg onload=window.hacked=1>"
 # Pages whose slider chooses among several radii.
 WITH_SLIDER = ("intervals", "run")
-PAGES = (
+# By ``certcal report``, with the same numbers as JSON beside them.
+COMMANDS = (
     "table",
     "groups",
     "intervals",
@@ -37,15 +41,24 @@ PAGES = (
     "nothing-certified",
     "four-samples",
 )
+HOSTILE_COMMANDS = ("hostile-table", "hostile-intervals", "hostile-run", "hostile-comparison")
+# By results in Python: of every other verb, most with a hostile source.
+RESULTS = (
+    "bounds",
+    "attack",
+    "families",
+    "recalibration",
+    "recalibrated-predictions",
+    "study",
+    "search",
+    "training",
+)
+# Without charts.
+BRIEF = ("changes", "run-summary", "decisions")
+GALLERIES = ("gallery", "hostile-gallery")
+PAGES = (*COMMANDS, *HOSTILE_COMMANDS, *RESULTS, *BRIEF, *GALLERIES)
 # One of each kind, with most in it, and one with nothing.
-RICH = ("groups", "intervals", "run", "comparison", "nothing-certified")
-# Made of results that need no model.
-ATTACK = "attack"
-RECALIBRATION = "recalibration"
-STUDY = "study"
-FAMILIES = "families"
-GALLERY, HOSTILE_GALLERY = "gallery", "hostile-gallery"
-HOSTILE_PAGES = ("hostile-table", "hostile-intervals", "hostile-run", "hostile-comparison")
+RICH = ("groups", "intervals", "run", "comparison", "nothing-certified", *RESULTS, "gallery")
 SIDE = 8
 
 
@@ -63,6 +76,7 @@ def make(folder: Path) -> dict[str, Path]:
         Files by the names of the pages.
     """
     folder = folder.resolve()
+    made = {name: folder / f"{name}.html" for name in PAGES}
     table, intervals, tiny = folder / "predictions.csv", folder / "intervals.csv", folder / "four samples.csv"
     predictions_table(table, "hospital", ("north", "south", "a hospital with a name that is long"))
     intervals_table(intervals, ("0", "0.125", "0.25", "0.5", "1"), ("adults", "children"))
@@ -72,15 +86,7 @@ def make(folder: Path) -> dict[str, Path]:
     np.savez(data, inputs=images, labels=labels)
     small, large = draw(folder / "small-noise", 0.25), draw(folder / "large-noise", 0.5)
 
-    names = (*PAGES, ATTACK, RECALIBRATION, STUDY, FAMILIES, GALLERY, HOSTILE_GALLERY, *HOSTILE_PAGES)
-    made = {name: folder / f"{name}.html" for name in names}
-    gallery().save(made[GALLERY])
-    gallery(HOSTILE).save(made[HOSTILE_GALLERY])
-    attack_result(source=HOSTILE).save(made[ATTACK])
-    recalibrate(run_samples(200), source=HOSTILE).save(made[RECALIBRATION])
-    studied(source=HOSTILE).save(made[STUDY])
-    rich().save(made[FAMILIES])
-    report(made["table"], table, "--bootstrap", 0)
+    report(made["table"], table, "--bootstrap", 0, "--at-most", 0.05, "--about", "model=a small one")
     report(made["groups"], table, "--by", "hospital", "--bootstrap", 20)
     report(made["intervals"], intervals, "--by", "group")
     bare = folder / "bare.csv"
@@ -92,7 +98,38 @@ def make(folder: Path) -> dict[str, Path]:
     report(made["nothing-certified"], small.path, "--radius", "40,50")
     report(made["four-samples"], tiny, "--bootstrap", 0)
     _make_hostile(folder, made)
+    gallery().save(made["gallery"])
+    gallery(HOSTILE).save(made["hostile-gallery"])
+    for name, found in _results(folder, table, small).items():
+        found.save(made[name])
     return made
+
+
+def _results(folder: Path, table: Path, drawn: Run) -> dict[str, certcal.Result]:
+    known = read_predictions(table)
+    half = np.arange(len(known)) < len(known) // 2
+    old, new = certcal.measure(known.select(half), source=HOSTILE), certcal.measure(known.select(~half), source="new")
+    space = folder / "space.parquet"
+    ensure(folder, space.name)
+    images, labels = digits()
+    scaled = (images / 255).astype(np.float32)
+    return {
+        "bounds": certcal.bound(known, lipschitz=2.0, source=HOSTILE),
+        "changes": certcal.compare(old, new),
+        "attack": attack_result(source=HOSTILE),
+        "families": rich(),
+        "recalibration": certcal.recalibrate(run_samples(200), source=HOSTILE),
+        "recalibrated-predictions": certcal.recalibrate(known, source=HOSTILE),
+        "study": review(source=HOSTILE),
+        "search": certcal.study.search(
+            folder / "space.parquet", budget=15, repeats=3, objectives=("accuracy", "hcs_2")
+        ),
+        "training": certcal.train(
+            MLP(SIDE * SIDE, (8,), classes=3), (scaled, labels), "gaussian", sigma=0.25, epochs=3, batch=10
+        ),
+        "run-summary": certcal.summarize(drawn),
+        "decisions": certcal.decide(model(), (images, labels), radius=0.1, sigma=0.25, n=200, n0=20, seed=3),
+    }
 
 
 def _make_hostile(folder: Path, made: dict[str, Path]) -> None:
@@ -199,8 +236,15 @@ def _shapes() -> Any:
     return np.stack([cross, ring, bar]).astype(np.float64)
 
 
+def model() -> Any:
+    """A model that compares images with the three shapes."""
+    shapes = _shapes().reshape(3, -1)
+    shapes = (shapes - shapes.mean(1, keepdims=True)) / np.linalg.norm(shapes, axis=1, keepdims=True)
+    return wrap(lambda batch: 2.2 * np.asarray(batch).reshape(len(batch), -1) @ shapes.T, "logits")
+
+
 def draw(folder: Path, sigma: float, *, n: int = 1000, data_source: str | None = None) -> Run:
-    """Sample a model that compares images with the three shapes.
+    """Sample the model.
 
     Parameters
     ----------
@@ -211,12 +255,6 @@ def draw(folder: Path, sigma: float, *, n: int = 1000, data_source: str | None =
     data_source
         What the run says its data is.
     """
-    shapes = _shapes().reshape(3, -1)
-    shapes = (shapes - shapes.mean(1, keepdims=True)) / np.linalg.norm(shapes, axis=1, keepdims=True)
-
-    def logits(batch: Any) -> Any:
-        return 2.2 * np.asarray(batch).reshape(len(batch), -1) @ shapes.T
-
     images, labels = digits()
     settings: Any = {"sigma": sigma, "n": n, "n0": 50, "seed": 1, "data_source": data_source}
-    return sample(wrap(logits, "logits"), images, labels, out=folder, **settings)
+    return sample(model(), images, labels, out=folder, **settings)

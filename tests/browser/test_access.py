@@ -12,13 +12,13 @@ from pypdf import PdfReader
 
 from tests.browser import looking
 from tests.browser.conftest import embedded
-from tests.browser.making import FAMILIES, GALLERY, RECALIBRATION, RICH, STUDY, WITH_SLIDER
+from tests.browser.making import BRIEF, RICH, WITH_SLIDER
 
 # Rules of axe-core that pages may break, each with its reason: none.
 EXCEPTIONS: dict[str, str] = {}
 
 
-@pytest.mark.parametrize("name", [*RICH, RECALIBRATION, STUDY, FAMILIES, GALLERY])
+@pytest.mark.parametrize("name", [*RICH, *BRIEF])
 def test_axe_finds_nothing_to_complain_about(visit, name):
     # The page's policy would refuse the checker's own script. Colours in both schemes are in test_looks.py.
     tab = visit(name, bypass_csp=True)
@@ -70,25 +70,25 @@ def test_the_first_link_skips_to_the_content(visit):
 
 def test_parts_open_with_a_key_and_wide_tables_scroll_with_one(visit):
     tab = visit("run", width=375)
-    summary = tab.locator("#computed summary").first
-    assert not tab.locator("#computed details p").first.is_visible()
-    summary.press("Enter")
-    assert tab.locator("#computed details p").first.is_visible()
-    region = tab.locator("#values").get_by_role("region")
+    part = tab.locator("#appendix > details", has_text="Certified values")
+    region = part.get_by_role("region")
+    assert not region.is_visible()
+    part.locator("summary").press("Enter")
+    assert region.is_visible()
     region.press("ArrowRight")
     tab.wait_for_function("each => each.scrollLeft > 0", arg=region.element_handle())
 
 
-@pytest.mark.parametrize("name", [*RICH, RECALIBRATION, STUDY, FAMILIES])
+@pytest.mark.parametrize("name", RICH)
 def test_figures_have_a_name_and_a_text_that_stands_for_them(visit, name):
     tab = visit(name)
     found = tab.locator("svg[role='img']").evaluate_all(
         "all => all.map(each => each.getAttribute('aria-labelledby').split(' ')"
         ".map(id => document.getElementById(id).textContent))"
     )
-    assert len(found) > 1
+    assert found
     for title, description in found:
-        assert len(title) > 10
+        assert len(title) > 3
         assert len(description) > 10
     levels = tab.locator("h1, h2, h3, h4").evaluate_all("all => all.map(each => Number(each.tagName[1]))")
     assert levels[0] == 1
@@ -99,7 +99,7 @@ def test_figures_have_a_name_and_a_text_that_stands_for_them(visit, name):
 # --------------------------------------------------------------------------------------------------- without a script
 
 
-@pytest.mark.parametrize("name", [*RICH, RECALIBRATION, STUDY, FAMILIES, GALLERY])
+@pytest.mark.parametrize("name", RICH)
 def test_without_scripts_a_page_is_complete_and_offers_nothing_that_does_not_work(visit, name):
     tab = visit(name, java_script_enabled=False)
     assert tab.locator("#headline .sentence").first.is_visible()
@@ -111,7 +111,9 @@ def test_without_scripts_a_page_is_complete_and_offers_nothing_that_does_not_wor
 @pytest.mark.parametrize("name", WITH_SLIDER)
 def test_without_scripts_the_values_at_all_radii_are_in_a_table(visit, name):
     tab = visit(name, java_script_enabled=False)
-    table = tab.locator("#values table")
+    part = tab.locator("#appendix > details", has_text="Certified values")
+    part.locator("summary").press("Enter")
+    table = part.locator("table")
     assert table.is_visible()
     rows = [cells.split("\t") for cells in table.locator("tbody tr").all_inner_texts()]
     found = embedded(tab)["results"]
@@ -152,7 +154,7 @@ def test_paper_has_every_section_opened_and_no_controls(visit, name, scripts):
     assert tab.locator("nav, .slider, button, a.button").locator("visible=true").count() == 0
 
 
-@pytest.mark.parametrize("name", [*RICH, RECALIBRATION, STUDY, FAMILIES, GALLERY])
+@pytest.mark.parametrize("name", RICH)
 def test_paper_cuts_no_table(visit, name):
     # The width of A4 between the margins, at 96 pixels per inch.
     tab = visit(name, width=672)
@@ -160,7 +162,7 @@ def test_paper_cuts_no_table(visit, name):
     looking.open_all(tab)
     wide = tab.locator("table").evaluate_all(
         "all => all.filter(each => each.checkVisibility())"
-        ".map(each => [each.caption.textContent, each.offsetWidth - each.parentElement.clientWidth])"
+        ".map(each => [each.textContent.slice(0, 80), each.offsetWidth - each.parentElement.clientWidth])"
     )
-    assert len(wide) > 1
+    assert wide
     assert [each for each in wide if each[1] > 1] == []

@@ -5,16 +5,14 @@ from __future__ import annotations
 import pytest
 
 from tests.browser import looking
-from tests.browser.making import ATTACK, FAMILIES, GALLERY, HOSTILE_GALLERY, HOSTILE_PAGES, PAGES, RECALIBRATION, STUDY
+from tests.browser.making import BRIEF, PAGES
 
 PHONE, DESK = 375, 1200
 SMALLEST_TEXT = 11
 SMALLEST_TARGET = 24
 
 
-@pytest.mark.parametrize(
-    "name", [*PAGES, ATTACK, RECALIBRATION, STUDY, FAMILIES, GALLERY, HOSTILE_GALLERY, *HOSTILE_PAGES]
-)
+@pytest.mark.parametrize("name", PAGES)
 def test_a_phone_shows_a_page_without_sideways_scrolling_and_in_readable_type(visit, name):
     tab = visit(name, width=PHONE)
     found = looking.texts(tab)
@@ -23,7 +21,7 @@ def test_a_phone_shows_a_page_without_sideways_scrolling_and_in_readable_type(vi
     looking.open_all(tab)
     assert tab.evaluate("document.scrollingElement.scrollWidth") <= PHONE
     found = looking.texts(tab)
-    assert len(found) > 60
+    assert len(found) >= 40
     assert [each["text"] for each in found if each["size"] < SMALLEST_TEXT] == []
     small = [each for each in looking.controls(tab) if min(each["width"], each["height"]) < SMALLEST_TARGET]
     assert small == []
@@ -47,11 +45,11 @@ _CUT = """() => Array.from(document.querySelectorAll("svg.chart text"))
   }).map(each => each.closest("svg").getAttribute("aria-labelledby") + ": " + each.textContent)"""
 
 
-@pytest.mark.parametrize("name", [*PAGES, ATTACK, RECALIBRATION, STUDY, FAMILIES, GALLERY])
+@pytest.mark.parametrize("name", PAGES)
 def test_on_a_desk_labels_stay_apart_and_light_and_dark_have_enough_contrast(visit, name):
     tab = visit(name, width=DESK)
     found = looking.texts(tab)
-    assert [each for each in found if each["picture"]]
+    assert name in BRIEF or [each for each in found if each["picture"]]
     assert looking.overlapping(found) == []
     assert tab.evaluate(_CUT) == []
     looking.open_all(tab)
@@ -75,7 +73,7 @@ def test_on_a_desk_labels_stay_apart_and_light_and_dark_have_enough_contrast(vis
 def test_labels_on_top_of_each_other_would_be_noticed(visit):
     tab = visit("table")
     tab.evaluate("""() => {
-      const [one, two] = document.querySelectorAll("svg.chart text.middle");
+      const [one, two] = document.querySelector("svg.chart").querySelectorAll("text[class='middle']");
       two.setAttribute("x", one.getAttribute("x"));
       two.setAttribute("y", one.getAttribute("y"));
     }""")

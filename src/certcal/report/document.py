@@ -531,11 +531,14 @@ class Section:
         In their order.
     brief
         Whether a terminal shows the section without being asked for everything; those of the appendix come first there.
+    folded
+        Whether it stands in the appendix of a page, although a terminal shows it in its place.
     """
 
     title: str
     blocks: Sequence[Block]
     brief: bool = False
+    folded: bool = False
 
 
 @dataclass(frozen=True)

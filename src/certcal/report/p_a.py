@@ -55,7 +55,7 @@ def p_a_chart(title: str, lines: Sequence[PaLine], *, draws: int | None = None, 
     [0.75, 0.75, 0.5, 0.25]
     """
     up = unit("share with p_A ≥ p")
-    up = up if draws is None else replace(up, high=1.1)  # room for the p that are marked
+    up = up if draws is None else replace(up, high=1.13)  # room for the p that are marked
     if draws is None:
         across, marks, scale = Axis(0.5, 1.0, ticks(0.5, 1), "p"), list[Mark](), _same
     else:
@@ -97,7 +97,7 @@ def _by_radius(sigma: float, draws: int) -> tuple[Axis, list[Mark], Callable[[fl
             kept.append(p)
     at = [radius(p) for p in kept]
     marks: list[Mark] = [Segments([(x, 0.0, x, 1.0) for x in at], "lead")]
-    marks.append(Words(at, [1.05] * len(at), [f"{p:g}" for p in kept]))
+    marks.append(Words(at, [1.08] * len(at), [f"{p:g}" for p in kept]))
     return axis, marks, radius
 
 

@@ -160,8 +160,8 @@ class EasyFirst(Constants):
             )
         if self.begin == 0 and self.discard_below and not started:
             raise InputError(
-                "begin is 0, so random weights would judge which samples are hard and discard whole classes; start "
-                "from trained weights, pass a begin of at least 1 with more epochs than that, or discard_below 0"
+                "begin is 0, so random weights would judge which samples are hard and discard whole classes; pass the "
+                "weights to begin with as start, a begin of at least 1 with more epochs than that, or discard_below 0"
             )
 
 

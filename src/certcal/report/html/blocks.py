@@ -198,14 +198,24 @@ class Writer:
         )
 
     def _choice(self, choice: Choice) -> Raw:
-        """All states, of which one is seen. Of several choices with one key, the first has the slider."""
-        slider = None if choice.key in self._sliders else _slider(choice)
+        """All states, of which one is seen. Of several choices with one key, the first has the slider.
+
+        What a state says first is announced when the slider moves.
+        """
+        first = choice.key not in self._sliders
         self._sliders.add(choice.key)
+        said = [blocks[0].text if blocks and isinstance(blocks[0], Text) else "" for blocks in choice.frames]
         return join(
-            slider,
+            _slider(choice, said) if first else None,
             [
-                element("div", self.blocks(blocks), data_of=choice.key, data_frame=frame, hidden=frame != choice.start)
-                for frame, blocks in enumerate(choice.frames)
+                element(
+                    "div",
+                    self.blocks(blocks[1:] if first and words else blocks),
+                    data_of=choice.key,
+                    data_frame=frame,
+                    hidden=frame != choice.start,
+                )
+                for frame, (blocks, words) in enumerate(zip(choice.frames, said, strict=True))
             ],
         )
 
@@ -254,44 +264,43 @@ def _legends(chart: Chart) -> Raw:
     return join(legend(entries), shaded)
 
 
-def _slider(choice: Choice) -> Raw:
-    """A control that chooses a state; it appears only where scripts run."""
+def _slider(choice: Choice, said: Sequence[str]) -> Raw:
+    """A control that chooses a state, where scripts run, and what the chosen one says."""
     key = f"{choice.key}-slider"
     names = [clipped(name) for name in choice.names]
-    return element(
-        "div",
-        element("label", shown(choice.label), for_=key),
+    control = element(
+        "input",
+        type="range",
+        id=key,
+        min=0,
+        max=len(names) - 1,
+        step=1,
+        value=choice.start,
+        data_slider=choice.key,
+        aria_valuetext=names[choice.start],
+        autocomplete="off",
+    )
+    states = [
         element(
-            "input",
-            type="range",
-            id=key,
-            min=0,
-            max=len(names) - 1,
-            step=1,
-            value=choice.start,
-            data_slider=choice.key,
-            aria_valuetext=names[choice.start],
-            autocomplete="off",
-        ),
+            "span",
+            shown(words or name, SENTENCE),
+            data_of=choice.key,
+            data_frame=frame,
+            data_name=name,
+            hidden=frame != choice.start,
+        )
+        for frame, (name, words) in enumerate(zip(names, said, strict=True))
+    ]
+    return join(
         element(
-            "output",
-            [
-                element(
-                    "span",
-                    shown(name),
-                    data_of=choice.key,
-                    data_frame=frame,
-                    data_name=name,
-                    hidden=frame != choice.start,
-                )
-                for frame, name in enumerate(names)
-            ],
-            for_=key,
-            data_output=choice.key,
+            "div",
+            element("label", shown(choice.label), for_=key),
+            control,
+            class_="slider",
+            data_needs_script=True,
+            hidden=True,
         ),
-        class_="slider",
-        data_needs_script=True,
-        hidden=True,
+        element("output", states, for_=key, data_output=choice.key),
     )
 
 
@@ -303,7 +312,9 @@ def _cell(column: Column, cell: Cell, scope: str | None) -> Raw:
     else:
         text = column.text(cell)
         content = shown(text, 400) if isinstance(cell, str | HasText) else text
-    return element("th" if scope else "td", content, scope=scope, class_="number" if column.is_number else None)
+    kind = "number" if column.is_number else None
+    heads = scope is not None and cell != ""
+    return element("th" if heads else "td", content, scope=scope if heads else None, class_=kind)
 
 
 def _text(block: Text) -> Raw:

@@ -102,9 +102,11 @@ def _content(report: Report, missing: str) -> Raw:
     """Header, contents and all sections."""
     every = (Section("", report.headline), *report.sections, *report.appendix)
     writer = Writer(block for section in every for block in section.blocks)
-    addresses = _addresses(report.sections)
-    contents = [(address, shown(each.title)) for address, each in zip(addresses, report.sections, strict=True)]
-    contents += [("appendix", "Appendix")] * bool(report.appendix) + [("reproducibility", "Reproducibility")]
+    sections = [each for each in report.sections if not each.folded]
+    appendix = [*(each for each in report.sections if each.folded), *report.appendix]
+    addresses = _addresses(sections)
+    contents = [(address, shown(each.title)) for address, each in zip(addresses, sections, strict=True)]
+    contents += [("appendix", "Appendix")] * bool(appendix) + [("reproducibility", "Reproducibility")]
     return join(
         element(
             "header",
@@ -132,7 +134,7 @@ def _content(report: Report, missing: str) -> Raw:
             ),
             [
                 _section(address, shown(each.title), writer.blocks(each.blocks, level=3))
-                for address, each in zip(addresses, report.sections, strict=True)
+                for address, each in zip(addresses, sections, strict=True)
             ],
             element("div", [note(shown(each, SENTENCE)) for each in report.notes], class_="notes")
             if report.notes
@@ -142,10 +144,10 @@ def _content(report: Report, missing: str) -> Raw:
                 "Appendix",
                 [
                     details(element("h3", shown(each.title)), writer.blocks(each.blocks, level=4), class_="fold")
-                    for each in report.appendix
+                    for each in appendix
                 ],
             )
-            if report.appendix
+            if appendix
             else None,
             _section("reproducibility", "Reproducibility", _reproducibility(report.provenance, missing)),
             id="content",

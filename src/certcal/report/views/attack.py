@@ -14,6 +14,7 @@ from certcal.report.document import (
     Cell,
     Claim,
     Column,
+    Details,
     Facts,
     Figures,
     Heading,
@@ -77,7 +78,7 @@ def view(found: Attack) -> Report:
         [
             Section("Key numbers", [_key_numbers(found)]),
             Section("Attacks", [_attacks(found)], brief=True),
-            Section("Reliability diagrams", [_diagrams(found)], brief=True),
+            Section("Reliability diagrams", _diagrams(found), brief=True),
         ],
         [
             Section("Attacker", [Listing(_attacker(found)), _settings(found)]),
@@ -137,19 +138,17 @@ def _line(row: AttackRow) -> list[Cell]:
     return [row.name, row.aim, *(float(row[name].value) for name in _COLUMNS)]
 
 
-def _diagrams(found: Attack) -> Block:
-    """Without an attack and under each; a terminal shows the first and the strongest."""
+def _diagrams(found: Attack) -> list[Block]:
+    """Without an attack and under the strongest, and on demand under the others."""
     first = [found.clean, found.strongest]
     others = [row for row in found if row is not found.strongest]
     drawn = [*first, *others[: MOST_DRAWN - 2]]
     axis = shared_counts([row.measured.reliability.table for row in drawn])
     made = [reliability_chart(row.measured.reliability, _title(found, row), size="small", axis=axis) for row in drawn]
-    made[2:] = [replace(each, bars=None) for each in made[2:]]
     undrawn = len(found) + 1 - len(drawn)
-    more = (
-        f" {counted(undrawn, 'further diagram')} would not be looked at; the JSON has the numbers." if undrawn else ""
-    )
-    return Figures(made, f"{_DIAGONAL}{'' if found.changed else _SAME}{more}")
+    more = f"{counted(undrawn, 'further diagram')} would not be looked at; the JSON has the numbers." if undrawn else ""
+    rest = [Details("Diagrams under the other attacks", [Figures(made[2:], more)])] if len(made) > 2 else []
+    return [Figures(made[:2], f"{_DIAGONAL}{'' if found.changed else _SAME}".strip()), *rest]
 
 
 def _attacker(found: Attack) -> list[str]:
@@ -191,7 +190,12 @@ def _settings(found: Attack) -> Facts:
 def _metrics(found: Attack) -> list[Block]:
     """Every estimate without an attack and under the strongest, and what it is."""
     strongest = found.strongest
-    columns = [Column("metric"), Column("bins"), Column("unattacked", "estimate"), Column(strongest.name, "estimate")]
+    columns = [
+        Column("metric"),
+        Column("bins", "count"),
+        Column("unattacked", "estimate"),
+        Column(strongest.name, "estimate"),
+    ]
     pairs = zip(found.clean.measured.rows, strongest.measured.rows, strict=True)
     rows = [[label(one.name), bins_text(one), float(one.value), float(other.value)] for one, other in pairs]
     explained = [(label(row.name), METRICS[row.name]) for row in strongest.measured.rows if row.name in METRICS]

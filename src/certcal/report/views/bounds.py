@@ -31,10 +31,12 @@ def view(found: Bounds) -> Report:
     if "perturb" in found.conventions:
         notes.append(_PERTURBED)
     first = next(iter(found.bounds.values()))
+    named = {bound_name(method): bound for method, bound in found.bounds.items()}
+    table = [_table(found.bounds)] if several > 1 else []
     return Report(
         "How large can the true calibration error be?",
         [bound_claim(first)],
-        [Section("Bounds for the population", bound_blocks(found.bounds), brief=True)],
+        [Section("Bounds for the population", [*table, *bound_blocks(named)], brief=True)],
         [Section("Claims in full", [Listing([claim.sentence for claim in found.claims()])])],
         found.source,
         found.description,
@@ -60,32 +62,26 @@ def bound_name(method: str) -> str:
     return name if short == method else f"{name}, mean over classes"
 
 
-def bound_claim(bound: Bound, over: str = "in the population") -> Claim:
+def bound_claim(bound: Bound, meaning: str = CALIBRATION_ERROR) -> Claim:
     """The claim of a bound, for a headline."""
     name = bound.name[:1].upper() + bound.name[1:]
-    over = "" if over in bound.name or "of the population" in bound.name else over
-    return Claim.of(bound, name, over=over, meaning=CALIBRATION_ERROR)
+    over = "" if "the population" in bound.name else "in the population"
+    return Claim.of(bound, name, over=over, meaning=meaning)
+
+
+def _table(bounds: Mapping[str, Bound]) -> Table:
+    rows = [
+        (bound_name(method), bound.name, f"{'≤' if bound.side == 'upper' else '≥'} {bound.text}")
+        for method, bound in bounds.items()
+    ]
+    return Table((Column("method"), Column("quantity"), Column("bound")), rows)
 
 
 def bound_blocks(bounds: Mapping[str, Bound]) -> list[Block]:
-    """Bounds beside each other, bars of what the upper ones add up to, and the claims that follow the first.
-
-    Parameters
-    ----------
-    bounds
-        By method, or by name; the first one is the headline's.
-    """
-    made: list[Block] = []
-    if len(bounds) > 1:
-        rows = [
-            (bound_name(method), bound.name, f"{'≤' if bound.side == 'upper' else '≥'} {bound.text}")
-            for method, bound in bounds.items()
-        ]
-        made.append(Table((Column("method"), Column("quantity"), Column("bound")), rows))
-    pictures = terms_charts({bound_name(method): bound for method, bound in bounds.items()})
-    if pictures:
-        made.append(Figures(pictures))
-    return made + [bound_claim(bound) for bound in list(bounds.values())[1:]]
+    """Bars of what upper bounds add up to, by their names, and the claims that follow the first, the headline's."""
+    pictures = terms_charts(bounds)
+    claims = [bound_claim(bound, "") for bound in list(bounds.values())[1:]]
+    return [*([Figures(pictures)] if pictures else []), *claims]
 
 
 def terms_charts(bounds: Mapping[str, Bound], title: str = "Terms of the bounds") -> list[Chart]:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 
 from certcal._checks import InputError
+from certcal._text import counted
 from certcal.claims import Ledger, round_outward, short_text
 from certcal.report.charts import Chart, Cursor, TextBars, curves
 from certcal.report.document import (
@@ -47,7 +48,7 @@ if TYPE_CHECKING:
     from certcal.verbs.certify import Certification, CertifiedAt
 
 _KEY = "radius"
-_INFLUENTIAL = 12
+_INFLUENTIAL, _SHOWN = 12, 4
 _LARGEST_SIDE = 96  # pixels of an image
 # Bins times positions of the slider: what is drawn stays below a megabyte.
 _MOST_STATES, _MOST_FRAMES, _FEWEST_FRAMES = 1500, 41, 5
@@ -110,14 +111,17 @@ def view(found: Certification, *, images: Any = None, remarks: Sequence[str] = (
     most = max(_FEWEST_FRAMES, min(_MOST_FRAMES, _MOST_STATES // min(found.settings.bins, MOST_BARS)))
     frames = frames_of(len(found.radii), found.place, most)
     several = len(found.lines) > 1
+    curves = _curves(found, frames) if len(frames) > 1 else []
+    information, parts = one.summary.information, _brier_parts(one)
     headline: list[Block] = [_headline(found, one)]
     if not one.summary.n_certified:
         headline.append(Text("No sample is certified at this radius, so nothing better is claimed."))
     sections = [
         Section("Key numbers", [_key_numbers(found, one)]),
         Section("Worst case", _worst(found, frames)),
-        *([Section("ECE by radius", _by_radius(found, frames), len(frames) > 3)] if len(frames) > 1 else []),
-        Section("Information that survives the attack", _information(one), brief=True),
+        *([Section("ECE by radius", [Figures(curves[:2], _BETWEEN)], len(frames) > 3)] if curves else []),
+        Section("Information that survives the attack", [Text(information.verdict_at(one.radius_text))], brief=True),
+        *([Section("The certified Brier score, taken apart", parts, brief=True, folded=True)] if parts else []),
         *([Section("Most influential samples", _influential(found, one, images))] if drawn else []),
         Section("Bound for the population", _population(one), brief=True),
     ]
@@ -125,6 +129,7 @@ def view(found: Certification, *, images: Any = None, remarks: Sequence[str] = (
     appendix = [
         *([Section("Certified values", _values(found, frames), brief=True)] if several else []),
         Section(_at("All claims", one), [_claims_table(one)], brief=not several),
+        *([Section("Other numbers by radius", [Figures(curves[2:], _BETWEEN)])] if curves else []),
         *([Section("Other methods", _methods(methods), brief=True)] if methods else []),
         *([Section("Interval widths", _widths(found)), Section("Distribution of p_A", _p_a(found))] if drawn else []),
         Section("How the numbers were computed", [_computed(one)]),
@@ -244,13 +249,11 @@ def _key_numbers(found: Certification, one: CertifiedAt) -> KeyNumbers:
         del numbers[3]
     if math.isnan(summary.skill.value):
         numbers[-1] = KeyNumber("certified skill", NOTHING, ("undefined",))
-    note = "Every number is rounded in the safe direction."
-    if found.counts is not None:
-        note = (
-            f"At radius {one.radius_text}: the largest that was asked for, or half of sigma when none was. It must not "
-            f"be chosen by its results. {note}"
-        )
-    return KeyNumbers(numbers, note)
+    note = (
+        f"At radius {one.radius_text}: the largest that was asked for, or half of sigma when none was. It must not be "
+        "chosen by its results."
+    )
+    return KeyNumbers(numbers, "" if found.counts is None else note)
 
 
 def _worst(found: Certification, frames: Sequence[int]) -> list[Block]:
@@ -317,7 +320,8 @@ def _diagrams(found: Certification, line: CertifiedAt, axis: Any) -> list[Chart]
 # --- by radius -----------------------------------------------------------------------------------------------------
 
 
-def _by_radius(found: Certification, frames: Sequence[int]) -> list[Block]:
+def _curves(found: Certification, frames: Sequence[int]) -> list[Chart]:
+    """Calibration error and accuracy of certified samples; then what the appendix shows."""
     lines = [found.at(found.radii[place]) for place in frames]
     slides = any(line.worst is not None for line in lines)
     cursor = Cursor(_KEY, _places(lines), frames.index(found.place)) if slides else None
@@ -352,7 +356,7 @@ def _by_radius(found: Certification, frames: Sequence[int]) -> list[Block]:
         cursor,
         "The largest mean squared distance between confidence and correctness.",
     )
-    return [Figures([_error_chart(found, lines, cursor), accuracy, everything, brier], _BETWEEN)]
+    return [_error_chart(found, lines, cursor), accuracy, everything, brier]
 
 
 def _beside(line: CertifiedAt) -> tuple[str, str]:
@@ -418,11 +422,10 @@ def _chart(
 # --- what the confidences are worth, and which samples matter ------------------------------------------------------
 
 
-def _information(one: CertifiedAt) -> list[Block]:
+def _brier_parts(one: CertifiedAt) -> list[Block]:
     found, brier = one.summary.information, one.summary["brier_score"].worst
-    verdict = Text(found.verdict_at(one.radius_text))
     if brier is None:
-        return [verdict]
+        return []
     parts = [
         ("uncertainty (best constant confidence)", found.uncertainty),
         ("− resolution (gain of the best map)", found.resolution),
@@ -437,7 +440,7 @@ def _information(one: CertifiedAt) -> list[Block]:
         "monotone map is fitted to these very samples: expect less on others."
     )
     columns = (Column("part"), Column("side"), Column("value", "bound"))
-    return [verdict, Table(columns, rows, "The certified Brier score, taken apart", note)]
+    return [Table(columns, rows, note=note)]
 
 
 def _influential(found: Certification, one: CertifiedAt, images: Any) -> list[Block]:
@@ -469,10 +472,10 @@ def _influential(found: Certification, one: CertifiedAt, images: Any) -> list[Bl
         f"The contributions of all samples add up to the worst calibration error, at most {one.worst.text}. A sample "
         "adds most when it is wrong and its confidence can be high, or right and its confidence can be low."
     )
-    return [
-        Text(said),
-        Table(columns, rows, f"The {len(rows)} samples that add most at radius {one.radius_text}", note),
-    ]
+    first = Table(columns, rows[:_SHOWN], f"The samples that add most at radius {one.radius_text}", note)
+    rest = rows[_SHOWN:]
+    more = [Details(counted(len(rest), "further sample"), [Table(columns, rest)])] if rest else []
+    return [Text(said), first, *more]
 
 
 def _pictures(found: Certification, images: Any) -> tuple[Any, str]:

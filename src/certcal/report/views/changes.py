@@ -43,7 +43,7 @@ def view(found: ChangeComparison) -> Report:
     """The report of two results side by side."""
     tested = any(row.overlap is not None for row in found.rows)
     spread = [Column("interval", "interval", priority=1)] if tested else []
-    columns = [Column("metric" if found.kind == "estimates" else "method"), Column("bins", priority=2)]
+    columns = [Column("metric" if found.kind == "estimates" else "method"), Column("bins", "count", priority=2)]
     columns += [
         Column("old", "estimate"),
         *spread,
@@ -51,7 +51,7 @@ def view(found: ChangeComparison) -> Report:
         *spread,
         Column("difference", "estimate"),
     ]
-    notes = [_INTERVALS if tested else _LIMITS[found.kind]]
+    notes = [_INTERVALS] if tested else []
     if found.unmatched:
         notes.append(f"Only in one of them: {', '.join(_label(found, name) for name in found.unmatched)}.")
     return Report(

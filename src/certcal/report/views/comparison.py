@@ -43,7 +43,7 @@ def view(found: Comparison) -> Report:
     sections = [Section("Runs", [_runs(found)], brief=True)]
     if found.dominance:
         said = [capital(pair.sentence) for pair in found.dominance]
-        sections.append(Section("Dominance across all settings", [Listing(said)], brief=True))
+        sections.append(Section("Dominance across all settings", [Listing(said)], brief=True, folded=True))
     sections += [
         Section("Certified accuracy", _accuracy(found), brief=True),
         Section("Distribution of p_A", _p_a(found), brief=True),

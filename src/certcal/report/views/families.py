@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from certcal._text import counted
@@ -11,7 +12,6 @@ from certcal.claims import short_text
 from certcal.report.charts import MOST_SERIES, Axis, Chart, Graph, covering, ticks, unit
 from certcal.report.document import (
     NOTHING,
-    Beside,
     Block,
     Cell,
     Claim,
@@ -101,14 +101,19 @@ _FAMILIES = (
 def view(found: FamilyComparison) -> Report:
     """The report of several families of runs and logs."""
     runs = len(found.runs)
-    sections = [Section("Dominance across all settings", _dominance(found), brief=True)] if found.graphs else []
-    sections.append(Section("Certified accuracy", _accuracy(found), brief=True))
-    if len(found.sigmas) > 1:
-        sections.append(Section("Best over sigma", _best(found), brief=True))
+    sections: list[Section] = []
+    if found.graphs:
+        sections.append(Section("Dominance across all settings", _dominance(found)))
+        sections.append(Section("Verdicts", _verdicts(found), brief=True, folded=True))
+    several = len(found.sigmas) > 1
+    sections.append(Section("Certified accuracy", [Text(CERTIFIED), Figures(accuracy_charts(found), _left(found))]))
+    sections.append(_folded(_accuracy(found)))
+    sections += [_folded(_best(found))] if several else []
     sections.append(Section("Distribution of p_A", _p_a(found)))
-    sections.append(Section("Average certified radius", _average(found), brief=True))
+    sections.append(Section("Average certified radius", _average(found), brief=True, folded=True))
     if found.calibration:
         sections.append(Section("Certified calibration", _calibration(found), brief=True))
+        sections.append(_folded(_calibration_table(found)))
     appendix = [Section("Runs", [_runs(found), Text(_FAMILIES)], brief=True)]
     if found.settings:
         appendix.append(Section("Other sampling budgets", _budgets(found)))
@@ -124,6 +129,11 @@ def view(found: FamilyComparison) -> Report:
         found.notes,
         smaller=[lambda: _without_steps(found)],
     )
+
+
+def _folded(table: Table) -> Section:
+    """A table as a section: in the appendix of a page, and in a terminal."""
+    return Section(table.caption, [replace(table, caption="")], brief=True, folded=True)
 
 
 def charts(found: FamilyComparison) -> Sequence[Chart]:
@@ -234,10 +244,15 @@ def _where(graph: DominanceGraph) -> str:
 
 
 def _dominance(found: FamilyComparison) -> list[Block]:
-    made: list[Block] = [Details("What an arrow means", [Text(_DOMINANCE)])]
-    for graph, chart in zip(found.graphs, dominance_charts(found), strict=True):
-        made.append(Beside(chart, [_matrix(graph)]))
-        made += [Text(capital(each)) for each in (graph.contradiction, graph.beyond_chance) if each]
+    return [Figures(dominance_charts(found)), Details("What an arrow means", [Text(_DOMINANCE)])]
+
+
+def _verdicts(found: FamilyComparison) -> list[Block]:
+    made: list[Block] = []
+    for graph in found.graphs:
+        made += [
+            Text(f"{capital(_where(graph))}: {each}") for each in (graph.contradiction, graph.beyond_chance) if each
+        ]
         said = [graph.sentence, *(pair.sentence for pair in graph.pairs), *(each.sentence for each in graph.chances)]
         made.append(Details(f"All verdicts, {_where(graph)}", [Listing([capital(each) for each in said])]))
     return made
@@ -248,7 +263,8 @@ def _graph(graph: DominanceGraph) -> Chart:
     edges = [(*edge, "firm" if edge in firm else "strict" if edge in strict else "weak") for edge in graph.reduced]
     said = " ".join(f"{better} dominates {worse}." for better, worse in graph.reduced) or "No method dominates another."
     drawn = Graph(graph.names, edges, frozenset(graph.undominated), _LEGEND)
-    return Chart(f"Dominance, {_where(graph)}", said, [drawn], "Methods without incoming arrows are undominated.")
+    caption = "Methods without incoming arrows are undominated."
+    return Chart(f"Dominance, {_where(graph)}", said, [drawn], caption, _matrix(graph))
 
 
 def _matrix(graph: DominanceGraph) -> Table:
@@ -276,18 +292,13 @@ def _radii(found: FamilyComparison, count: int | None = None, **kind: Any) -> li
     return [Column(short_text(radius, "lower"), **kind) for radius in found.at[:count]]
 
 
-def _accuracy(found: FamilyComparison) -> list[Block]:
-    own = [chart for chart in accuracy_charts(found) if not chart.title.startswith("Best")]
+def _accuracy(found: FamilyComparison) -> Table:
     rows: list[Sequence[Cell] | Heading] = []
     for sigma in found.sigmas:
         rows.append(Heading(f"sigma {sigma:g}"))
         rows += [[name, *run.curve.texts] for name, run in found.at_sigma(sigma)]
     columns = [Column("radius"), *_radii(found, kind="bound")]
-    return [
-        Text(CERTIFIED),
-        Figures(own, _left(found)),
-        Table(columns, rows, "Certified accuracy by radius, at least", fit="split"),
-    ]
+    return Table(columns, rows, "Certified accuracy by radius, at least", fit="split")
 
 
 def _left(found: FamilyComparison) -> str:
@@ -302,7 +313,7 @@ def _best_charts(found: FamilyComparison) -> list[Chart]:
     return curve_charts("Best certified accuracy over sigma", found.at, lines, unit("certified accuracy"))
 
 
-def _best(found: FamilyComparison) -> list[Block]:
+def _best(found: FamilyComparison) -> Table:
     rows = [
         [
             short_text(radius, "lower"),
@@ -313,7 +324,7 @@ def _best(found: FamilyComparison) -> list[Block]:
     ]
     columns = [Column("radius"), *(Column(name, "bound") for name in (*found.names, "best"))]
     caption = "Best certified accuracy over sigma, at least, with the sigma that reaches it"
-    return [Figures(_best_charts(found), _left(found)), Table(columns, rows, caption, _CHOSEN, fit="split")]
+    return Table(columns, rows, caption, _CHOSEN, fit="split")
 
 
 def _reached(family: RunFamily, i: int) -> str:
@@ -343,7 +354,7 @@ def _p_a(found: FamilyComparison) -> list[Block]:
             "written on top): the last per cent takes much of the width, as it does in the average certified radius."
         ),
         Figures([chart for pair in pairs for chart in pair], _left(found)),
-        Table(columns, rows, "Share of samples with p_A of at least p", fit="split"),
+        Details("Shares", [Table(columns, rows, "Share of samples with p_A of at least p", fit="split")]),
     ]
 
 
@@ -393,6 +404,14 @@ def _calibration(found: FamilyComparison) -> list[Block]:
     notes = ["Skill below -1 is drawn at the lower edge."] if _is_cut(found) else []
     notes += [f"Without, since only their votes are known: {', '.join(missing)}."] if missing else []
     notes += [_left(found)] if _left(found) else []
+    return [
+        Text(_CALIBRATION),
+        *map(Figures, calibration_charts(found)),
+        *(Text(each, "note") for each in notes),
+    ]
+
+
+def _calibration_table(found: FamilyComparison) -> Table:
     by_sigma = [[each for each in found.calibration if each.sigma == sigma] for sigma in found.sigmas]
     rows: list[Sequence[Cell] | Heading] = []
     for own in filter(None, by_sigma):
@@ -401,12 +420,7 @@ def _calibration(found: FamilyComparison) -> list[Block]:
             rows += [_row(each, i) for each in own]
     columns = [Column("method"), Column("certified", priority=1)]
     columns += [Column(head, "bound", side) for _, head, side, _ in _QUANTITIES]
-    return [
-        Text(_CALIBRATION),
-        *map(Figures, calibration_charts(found)),
-        *(Text(each, "note") for each in notes),
-        Table(columns, rows, "Certified calibration by radius, rounded to the safe side"),
-    ]
+    return Table(columns, rows, "Certified calibration by radius, rounded to the safe side")
 
 
 def _row(each: CertifiedCalibration, i: int) -> list[Cell]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
@@ -28,6 +28,7 @@ from certcal.report.document import (
     Section,
     Table,
     Text,
+    frames_of,
 )
 from certcal.report.explained import CALIBRATION_ERROR, CERTIFIED, remarks_on
 from certcal.report.names import CERTIFIED_NAMES
@@ -80,7 +81,7 @@ def view(found: CertifiedRecalibration) -> Report:
             Section("Before and after", [_before_and_after(found)], brief=True),
             Section("Map and trade-off", [Figures(charts(found))]),
             Section("Worst case by radius" if len(found.radii) > 1 else "Worst case", _worst(found)),
-            Section("All maps", _all_maps(found), brief=True),
+            Section("All maps", _all_maps(found), brief=True, folded=True),
             Section("Population", _population(found)),
         ],
         [Section("How the numbers were computed", _computed(found)), Section("Samples and settings", [_facts(found)])],
@@ -326,14 +327,8 @@ def front_chart(found: CertifiedRecalibration) -> Chart | None:
     said = _front_in_words(identity, chosen)
     caption = (
         "Lower is better under attack, further left is better without one. Certified scores are over certified "
-        f"samples{weighted}. {said} The dotted line is that step. The points count: the maps were not fitted to those "
-        "samples."
+        f"samples{weighted}. {said} The maps were not fitted to held-out samples, so the points count."
     )
-    if found.method == "isotonic":
-        caption += (
-            " On the samples of the fit no monotone map is better than a corner of the line in both scores; between "
-            "corners the best maps lie on the line or below it."
-        )
     heads = [Column("map")]
     for part in ("fit", "held out"):
         heads += [Column(f"{part}: clean", "estimate"), Column(f"{part}: certified", "bound", "upper")]
@@ -370,7 +365,7 @@ def _xy(pairs: Iterable[tuple[float | None, float | None]]) -> tuple[list[float]
 
 def _worst(found: CertifiedRecalibration) -> list[Block]:
     """Reliability diagrams of the worst case before and after, at every radius."""
-    frames = _spread(len(found.radii), len(found.radii) - 1, _MOST_FRAMES)
+    frames = frames_of(len(found.radii), len(found.radii) - 1, _MOST_FRAMES)
     pairs = [(found.identity.at[place], found.chosen.at[place]) for place in frames]
     if not any(after.summary.n_certified for _, after in pairs):
         return [Text("No held-out sample is certified, so there is no worst case to draw.")]
@@ -379,7 +374,7 @@ def _worst(found: CertifiedRecalibration) -> list[Block]:
     states = [_state(found, pair, axis) for pair in pairs]
     if len(frames) == 1:
         return states[0]
-    names = [f"radius {after.radius}" for _, after in pairs]
+    names = [after.radius for _, after in pairs]
     rest = len(found.radii) - len(frames)
     note = [Text(f"The slider has {len(frames):,} of {len(found.radii):,} radii.", "note")] if rest else []
     return [Choice(_KEY, "Radius", names, len(frames) - 1, states), *note]
@@ -410,13 +405,6 @@ def _state(found: CertifiedRecalibration, pair: tuple[JudgedAt, JudgedAt], axis:
     return [Text(said), Figures(drawn)]
 
 
-def _spread(count: int, start: int, most: int) -> list[int]:
-    """Which of many states are shown: evenly spread, always with the first, the last and ``start``."""
-    if count <= most:
-        return list(range(count))
-    return sorted({round(place * (count - 1) / (most - 2)) for place in range(most - 1)} | {start})
-
-
 _Text = Callable[["Judged", "JudgedAt"], Any]
 
 
@@ -444,7 +432,7 @@ def _all_maps(found: CertifiedRecalibration) -> list[Block]:
     ]
     if found.chosen.at[0].claim is not None:
         certified.insert(2, (Column("ECE, claimed", "bound", "upper", priority=1), lambda _, at: at.claim))
-    shown = [found.lines[k] for k in _spread(len(found.lines), found.lines.index(found.chosen), MOST_MAPS)]
+    shown = [found.lines[k] for k in frames_of(len(found.lines), found.lines.index(found.chosen), MOST_MAPS)]
     delta = short_text(float(found.conventions["delta"]), "upper")
     said = (
         f"Numbers about the population may fail with probability {delta} each, so choose the trade-off before looking."
@@ -492,7 +480,9 @@ def _population(found: CertifiedRecalibration) -> list[Block]:
     terms = list(after.terms)
     columns = [Column("population"), *(Column(name, "bound", "upper") for name in ("calibration error", *terms))]
     rows = [[name, each, *(float(each.terms[term]) for term in terms)] for name, each in bounds.items()]
-    return [*made, Table(columns, rows, "Terms of the bounds"), Figures(terms_charts(bounds)), Text(_SKILL, "note")]
+    first, *others = terms_charts(bounds)
+    numbers = replace(first, numbers=Table(columns, rows, "Terms of the bounds"))
+    return [*made, Figures([numbers, *others]), Text(_SKILL, "note")]
 
 
 def _computed(found: CertifiedRecalibration) -> list[Block]:

@@ -57,8 +57,8 @@ def view(found: Training) -> Report:
         [Claim.of(claim, what, over=f"on {counted(claim.n, 'sample')} ({on})", settings=False)],
         sections,
         [Section("Epochs", [_epochs(found)]), Section("Recipe", [Facts(list(_recipe(found).items()))])],
-        str(found.trained.folder) if found.trained.folder is not None else found.source,
-        found.source,
+        found.source if found.trained.folder is None else str(found.trained.folder),
+        "" if found.trained.folder is None else found.source,
     )
 
 

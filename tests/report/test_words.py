@@ -1,0 +1,68 @@
+"""A page is read, not searched: few words before its appendix, and each claim once."""
+
+from __future__ import annotations
+
+import pytest
+
+import certcal
+from tests.browser.making import draw, intervals_table, predictions_table
+from tests.report.parsed import Node, parsed
+
+MOST = 900
+# What is not seen, or only by those who open it; and what stands below the answer.
+UNSEEN = {"details", "script", "style", "noscript", "title", "desc", "footer"}
+BELOW = {"appendix", "reproducibility"}
+
+
+def visible(node: Node) -> str:
+    """The text that a reader has in front of them before the appendix."""
+    said = []
+    for child in node.children:
+        if isinstance(child, str):
+            said.append(child)
+        elif child.tag not in UNSEEN and child.attributes.get("id") not in BELOW and "hidden" not in child.attributes:
+            said.append(visible(child))
+    return " ".join(said)
+
+
+@pytest.fixture(scope="module")
+def results(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("words")
+    table, intervals = folder / "predictions.csv", folder / "intervals.csv"
+    predictions_table(table, "hospital", ("north", "south"))
+    intervals_table(intervals, ("0", "0.125", "0.25", "0.5", "1"), ("adults", "children"))
+    run = draw(folder / "run", 0.25)
+    return {
+        "table": certcal.measure(table, bounds=True),
+        "groups": certcal.measure(table, by="hospital", bounds=True, bootstrap=20),
+        "run": certcal.certify(run),
+        "intervals": certcal.certify(intervals, by="group"),
+    }
+
+
+@pytest.mark.parametrize("name", ["table", "groups", "run", "intervals"])
+def test_a_page_has_few_words_before_its_appendix(results, name):
+    body = parsed(results[name].report(limit=0.5, about={"model": "a", "owner": "b"}).to_html()).one("body")
+    words = visible(body).split()
+    assert 100 < len(words) < MOST
+
+
+@pytest.mark.parametrize("name", ["table", "run", "intervals"])
+def test_the_claim_of_the_headline_is_said_once(results, name):
+    report = results[name].report()
+    said = " ".join(visible(parsed(report.to_html()).one("body")).split())
+    assert said.count(report.headline[0].sentence) == 1
+
+
+@pytest.mark.parametrize("name", ["table", "groups", "run", "intervals"])
+def test_the_first_screen_has_at_most_three_sentences_beside_the_fields_of_its_claim(results, name):
+    claim, *more = results[name].report().headline
+    assert len(claim.sentence.split()) <= 30
+    assert claim.value
+    assert claim.probability
+    assert len(more) <= 2
+
+
+def test_hidden_and_folded_words_are_not_counted():
+    page = parsed("<body><p>one two<b hidden>three</b></p><details>four</details><p id=appendix>five</p></body>")
+    assert visible(page.one("body")).split() == ["one", "two"]

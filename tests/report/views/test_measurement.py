@@ -1,0 +1,94 @@
+"""The report of a measurement: its blocks, and the numbers of the result in them."""
+
+from __future__ import annotations
+
+import pytest
+
+import certcal
+from certcal.report.charts import Chart
+from certcal.report.document import Beside, Figures, Heading, KeyNumbers, Listing, Table
+from tests.report.parsed import assert_sound, data_of
+
+TABLE = {
+    "confidence": [0.98, 0.9, 0.8, 0.75, 0.6, 0.55, 0.3, 0.2],
+    "correct": [1, 1, 1, 0, 1, 0, 0, 1],
+    "site": ["north", "south"] * 4,
+}
+
+
+@pytest.fixture(scope="module")
+def found():
+    return certcal.measure(TABLE, bins=5, by="site", bounds=True, bootstrap=20)
+
+
+def test_a_measurement_without_further_questions_has_a_number_a_diagram_and_an_appendix():
+    made = certcal.measure(TABLE, bins=5).report()
+    (claim,) = made.headline
+    assert (claim.kind, claim.sentence, claim.value) == (
+        "Estimate",
+        "ECE is 0.2150 with 5 bins on 8 samples.",
+        "0.2150",
+    )
+    assert claim.probability == "An estimate from these samples, not a guarantee about others."
+    assert [section.title for section in made.sections] == ["Key numbers", "Reliability diagram"]
+    assert [section.title for section in made.appendix] == ["Metrics", "Definitions", "Claims in full"]
+    (key,) = made.sections[0].blocks
+    assert isinstance(key, KeyNumbers)
+    assert [(each.name, each.text) for each in key.numbers] == [
+        ("samples", "8"),
+        ("accuracy", "0.6250"),
+        ("mean confidence", "0.6350"),
+        ("ECE", "0.2150"),
+        ("SmoothECE", "0.1321"),
+        ("Brier score, top label", "0.2257"),
+        ("AUROC", "0.7333"),
+    ]
+    (diagram,) = made.sections[1].blocks
+    assert isinstance(diagram, Beside)
+    (bins,) = diagram.blocks
+    assert isinstance(bins, Table)
+    assert [row[1] for row in bins.texts()] == ["2", "1", "2", "3"]
+
+
+def test_groups_bounds_and_intervals_add_their_blocks(found):
+    made = found.report()
+    assert made.headline[0].kind == "Bound"
+    assert [section.title for section in made.sections] == [
+        "Key numbers", "Reliability diagram", "Bounds for the population", "Groups",
+    ]  # fmt: skip
+    comparison, diagrams = made.sections[-1].blocks
+    assert isinstance(comparison, Table)
+    assert isinstance(diagrams, Figures)
+    assert [row[:3] for row in comparison.texts()] == [
+        ["all", "8", "0.6250"], ["north", "4", "0.7500"], ["south", "4", "0.5000"],
+    ]  # fmt: skip
+    assert [chart.title for chart in diagrams.charts] == ["north", "south"]
+    assert "Metrics per group" in [section.title for section in made.appendix]
+
+
+def test_every_number_of_the_result_is_in_the_table_of_metrics_and_every_claim_in_full(found):
+    made = {section.title: section.blocks for section in found.report().appendix}
+    (metrics,) = made["Metrics"]
+    values = [cell for row in metrics.rows if not isinstance(row, Heading) for cell in row[2:3]]
+    assert sorted(values, key=repr) == sorted((row.value for row in found.whole.rows), key=repr)
+    (full,) = made["Claims in full"]
+    assert isinstance(full, Listing)
+    assert list(full.items) == [claim.sentence for claim in found.claims()]
+
+
+def test_a_limit_gives_a_verdict_and_a_page_says_who_and_what():
+    found = certcal.measure(TABLE, bins=5)
+    made = found.report(limit=0.1, about={"model": "a", "owner": "b"})
+    assert made.verdict is not None
+    assert made.verdict.text == "Fail: 0.2150 (an estimate) exceeds the limit of 0.1."
+    root = assert_sound(made.to_html())
+    assert root.of_class("verdict")[0].text.endswith(made.verdict.text)
+    assert [each.text for each in root.of_class("about")[0].all("dt")][:2] == ["Model", "Owner"]
+    assert data_of(root)["measurements"]
+
+
+def test_the_figure_is_the_diagram_or_one_per_group(found):
+    from certcal.report.views.measurement import charts
+
+    assert all(isinstance(each, Chart) for each in charts(found))
+    assert [each.title for each in charts(found)] == ["all (8)", "north (4)", "south (4)"]
