@@ -48,7 +48,7 @@ _LOWER = (
     "AdaECE is the ECE with bins that hold equally many samples. An attack shows what is possible: the worst case "
     "within the same distance is at least this. Only a certificate says what no perturbation can exceed."
 )
-_DIAGONAL = "In a calibrated model every bar ends on the diagonal."
+_DIAGONAL = "In a calibrated model every bar ends on the diagonal, up to sampling error."
 _SAME = " The predictions are the same in all diagrams: only the confidences have moved."
 _KEPT = {
     True: "No perturbation changes a predicted label: one that would is not made.",

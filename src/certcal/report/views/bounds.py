@@ -66,6 +66,8 @@ def bound_claim(bound: Bound, meaning: str = CALIBRATION_ERROR) -> Claim:
     """The claim of a bound, for a headline."""
     name = bound.name[:1].upper() + bound.name[1:]
     over = "" if "the population" in bound.name else "in the population"
+    if "bins" in bound.settings:  # a binned error says nothing without them
+        over = f"with {bound.settings['bins']:,} bins"
     return Claim.of(bound, name, over=over, meaning=meaning)
 
 

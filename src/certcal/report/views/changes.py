@@ -36,6 +36,7 @@ _INTERVALS = (
     "samples that is a cautious sign of a difference, one number at a time. For calibration errors it is none: they "
     "are biased upward, more so with fewer samples."
 )
+_SIGNS = {"upper": "≤", "lower": "≥"}
 _OVERLAP = {True: " The intervals overlap.", False: " The intervals do not overlap.", None: ""}
 
 
@@ -106,6 +107,6 @@ def _signed(row: Change) -> str:
 def _row(found: ChangeComparison, row: Change, tested: bool) -> list[Cell]:
     made: list[Cell] = [_label(found, row.name), str(row.old.settings.get("bins", ""))]
     for each in (row.old, row.new):
-        made.append(text_of(each))
+        made.append(text_of(each) if isinstance(each, Estimate) else f"{_SIGNS[each.side]} {each.text}")
         made += [interval(each) if isinstance(each, Estimate) else ""] if tested else []
     return [*made, Strong(_signed(row)) if row.overlap is False else _signed(row)]

@@ -38,7 +38,7 @@ _MOST_DRAWN, _MOST_PANELS = 24, 24
 # A bin takes a hundred characters of JSON.
 _MOST_BINS_KEPT = 30_000
 _KEY = ("accuracy", "mean_confidence", "ece", "smooth_ece", "top_label_brier_score", "auroc")
-_DIAGRAM = "A calibrated model has no gaps: in every bin its accuracy equals its mean confidence."
+_DIAGRAM = "A calibrated model has no gaps beyond sampling error: its accuracy equals its mean confidence in every bin."
 
 
 def view(found: Measurement) -> Report:
@@ -97,7 +97,9 @@ def _headline(found: Measurement) -> Claim:
     spread = interval(claim)
     if spread and claim.interval is not None:
         level = short_text(claim.interval.level, "lower")
-        made = replace(made, probability=f"{level} bootstrap interval {spread}. {made.probability}")
+        made = replace(
+            made, probability=f"{level} bootstrap interval {spread} (resampling variability). {made.probability}"
+        )
     return replace(made, meaning=meaning)
 
 
