@@ -225,8 +225,8 @@ MUTATIONS = (
     mutation(
         "certificates: R/σ smaller by more than the rooms for rounding",
         "smoothing/_certificates.py",
-        "r = distance / counts.sigma",
-        "r = distance / counts.sigma * (1 - 1e-11)",
+        "r = radius / counts.sigma",
+        "r = radius / counts.sigma * (1 - 1e-11)",
         "tests/smoothing/test_certificates.py::test_no_end_of_a_million_draws_is_inside_that_of_fifty_digits",
     ),
     mutation(

@@ -72,7 +72,7 @@ def draw_documentation() -> None:
         for name, options in (
             ("report", {"width": 1000, "height": 1228}),
             ("report-dark", {"width": 1000, "height": 1228, "dark": True}),
-            ("report-worst-case", {"width": 1000, "height": 1320, "part": "#worst"}),
+            ("report-worst-case", {"width": 1000, "height": 1320, "part": "#section-worst-case"}),
             ("report-phone", {"width": 375, "height": 812}),
         ):
             (IMAGES / f"{name}.png").write_bytes(smaller(shot(browser, page, **options)))

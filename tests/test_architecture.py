@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import json
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -21,6 +22,8 @@ GROUPS = (
     ("worst_case", "bounds", "metrics", "models", "data", "engines"),
     ("result", "claims", "predictions", "binning"),
 )
+# The one way up: a result finds its view and its renderer by name, when it is shown.
+UPWARDS = {("result", "report")}
 # Arrows between rooms of one group. They have no cycle.
 SIDEWAYS = {
     ("cli", "report"),
@@ -70,11 +73,11 @@ LIBRARIES = {
     "matplotlib": {"report"},
     "plotly": set[str](),
     "sklearn": {"calibrators", "models", "data"},
-    "pandas": set[str](),
+    "pandas": {"result"},
     "polars": set[str](),
     "pickle": set[str](),
     "joblib": set[str](),
-    COMPUTED: {"cli", "models", "report", "result"},  # a result finds its view by name, which is the one way up
+    COMPUTED: {"cli", "models", "report"},
 }
 
 # Numerics neither print nor touch files: these calls and modules have no place in them.
@@ -160,7 +163,7 @@ def hidden_from(found: Import, room: str) -> Iterator[str]:
 
 def may_use(room: str, other: str) -> bool:
     """Whether an arrow from one room to another goes down (or sideways where that is agreed)."""
-    if room == other or (room, other) in SIDEWAYS:
+    if room == other or (room, other) in SIDEWAYS | UPWARDS:
         return True
     if other == "":  # the front re-exports everything, so only the top may look at it
         return room in GROUPS[0]
@@ -204,6 +207,45 @@ def violations(root: Path) -> list[str]:
         if room in NUMERICS:
             found += _numerics_violations(path, root)
     return found
+
+
+# A command-line flag, unless it is of another program.
+FLAG = re.compile(r"(?<!tensorboard )(?<![\w-])--(?:[a-z][a-z0-9-]*=?|\Z)")
+
+
+def sentences_with_flags(root: Path) -> list[str]:
+    """Places outside the command line where a text names a flag; a text that is the flag itself is no sentence."""
+    return [
+        f"{path.relative_to(root)}:{node.lineno} names {found[0]}"
+        for path in sorted(root.rglob("*.py"))
+        if room_of(path, root) != "cli"
+        for node in ast.walk(ast.parse(path.read_text("utf-8")))
+        if isinstance(node, ast.Constant) and isinstance(node.value, str)
+        if (found := FLAG.search(node.value)) and found[0] != node.value
+    ]
+
+
+def test_only_the_command_line_names_flags() -> None:
+    assert sentences_with_flags(SOURCE) == []
+
+
+@pytest.mark.parametrize(
+    ("file", "text", "complaints"),
+    [
+        ("data/read.py", "raise ValueError('give --labels')", ["data/read.py:1 names --labels"]),
+        ("data/read.py", "x = f'bins is {n} (--n-bins {m})'", ["data/read.py:1 names --n-bins"]),
+        ("data/read.py", "x = f'choose with --{role}'", ["data/read.py:1 names --"]),
+        ("data.py", "def f():\n    'As ``--by``.'", ["data.py:2 names --by"]),
+        ("data/read.py", "x = setting(0.1, 'The radius.', flag='--radius')", []),
+        ("data/read.py", "x = ['certcal', f'--model={m}']", []),
+        ("data/read.py", "x = 'see: tensorboard --logdir runs'\ny = 'a\\n-------\\nb -- c'", []),
+        ("cli/main.py", "x = 'give --labels'", []),
+    ],
+)
+def test_a_flag_in_a_sentence_is_found(tmp_path: Path, file: str, text: str, complaints: list[str]) -> None:
+    (tmp_path / file).parent.mkdir(exist_ok=True)
+    (tmp_path / file).write_text(text)
+    assert sentences_with_flags(tmp_path) == complaints
 
 
 def test_every_arrow_between_rooms_goes_down() -> None:

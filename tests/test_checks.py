@@ -329,7 +329,7 @@ def test_a_bad_number_of_bins_is_refused_where_several_may_be_given(bins):
         lambda: StreamingCalibration(bins),
         lambda: metrics.measure_stream(lambda: [predictions], bins=bins),
     ):
-        with pytest.raises(InputError, match=r"^bins is .*; pass "):
+        with pytest.raises(InputError, match=r"^bins(: | is )"):
             call()
 
 
@@ -368,7 +368,7 @@ def test_an_unknown_side_is_refused_everywhere(closed):
         lambda: bootstrap(metrics.ece, Z, C, closed=closed),
     ]
     for call in calls:
-        with pytest.raises(InputError, match=r"^closed is .*; pass one of 'left', 'right'"):
+        with pytest.raises(InputError, match=r"^closed.* one of '?left'?, '?right'?"):
             call()
 
 

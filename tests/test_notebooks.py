@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import certcal
+from certcal import metrics
 from certcal.calibrators import CertifiedSamples
 from certcal.claims import Bound, Certificate, Estimate, Interval, Ledger
 from certcal.metrics import reliability
@@ -63,7 +64,7 @@ RESULTS: dict[str, tuple[Any, list[str]]] = {
         ["Certificate", "at most 0.2986", "0.666666", VISIBLE, "0.000333334"],
     ),
     "measurements": (
-        certcal.measure(certcal.Predictions.from_confidence([0.75, 0.75, 0.2], [1, 0, 0]), bins=10, bootstrap=20),
+        metrics.measure(certcal.Predictions.from_confidence([0.75, 0.75, 0.2], [1, 0, 0]), bins=10, bootstrap=20),
         ["3 samples", "not guarantees", "ece", "10", "0.23333", "95% percentile bootstrap interval"],
     ),
     "reliability": (

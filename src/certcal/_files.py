@@ -1,12 +1,67 @@
-"""Writing a file so that it is there whole or not at all, and never over another one by accident."""
+"""Reading a file once, and writing one so that it is there whole or not at all and never over another by accident."""
 
 from __future__ import annotations
 
 import os
 import secrets
+from difflib import get_close_matches
+from itertools import islice
 from pathlib import Path
 
 from certcal._checks import InputError
+from certcal._durable import open_regular
+
+
+def read_bytes(path: Path, most: int, kind: str) -> bytes:
+    """The bytes of a regular file of at most ``most`` bytes."""
+    _check_regular(path)
+    try:
+        with open_regular(path) as stream:
+            size = os.fstat(stream.fileno()).st_size
+            if size > most:
+                raise InputError(f"{path}: {size} bytes are more than {kind} can hold ({most}); check what it is")
+            data = stream.read()
+    except MemoryError:
+        raise InputError(
+            f"{path}: the file does not fit into memory; use a smaller model or a larger machine"
+        ) from None
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read ({error.strerror or error}); check its permissions") from error
+    if not data:
+        raise InputError(f"{path}: the file is empty; write it again")
+    return data
+
+
+def _check_regular(path: Path) -> None:
+    """Raise unless there is a regular file."""
+    try:
+        if path.is_dir():
+            raise InputError(f"{path}: this is a folder; give one file")
+        if path.is_file():
+            return
+        if path.exists():
+            raise InputError(f"{path}: this is not a regular file; give one")
+    except InputError:
+        raise
+    except (OSError, ValueError) as error:  # ValueError: a null byte in the path
+        raise InputError(f"{str(path)!r} cannot be read ({error}); check the path") from error
+    raise InputError(f"{path}: there is no such file; {nearest(path)}")
+
+
+def nearest(file: Path) -> str:
+    """A file of nearly that name beside it, as a question; advice without one.
+
+    Examples
+    --------
+    >>> nearest(Path("/nowhere/at/all"))
+    'check the path'
+    """
+    try:
+        names = sorted(entry.name for entry in islice(file.parent.iterdir(), 10_000))
+    except (OSError, ValueError):  # ValueError: a null byte in the path
+        names = []
+    near = get_close_matches(file.name, names, n=1)
+    return f"did you mean {str(file.parent / near[0])!r}?" if near else "check the path"
 
 
 def refuse_overwriting(path: Path, *, force: bool = False) -> None:

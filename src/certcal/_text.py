@@ -1,4 +1,4 @@
-"""Text from outside made safe to show, and numbers of things."""
+"""Text from outside made safe to show, numbers of things, and errors in one line."""
 
 from __future__ import annotations
 
@@ -57,3 +57,17 @@ def duration(seconds: float) -> str:
     if seconds < 5400:
         return f"{round(seconds / 60)} min"
     return f"{seconds / 3600:.1f} h" if seconds < 172_800 else f"{seconds / 86_400:.1f} days"
+
+
+def reason(error: BaseException) -> str:
+    """The first line of an error, short enough for a sentence, after its type.
+
+    Examples
+    --------
+    >>> reason(ZeroDivisionError("division by zero"))
+    'ZeroDivisionError: division by zero'
+    """
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    text = lines[0] if lines else ""
+    text = text if len(text) <= 300 else text[:299] + "…"
+    return f"{type(error).__name__}: {text}" if text else type(error).__name__

@@ -75,16 +75,23 @@ class Result(ABC):
         return buffer.getvalue()
 
     def to_arrow(self) -> Any:
-        """The table as a pyarrow Table."""
+        """The table as a pyarrow Table; a column of numbers and words becomes text."""
         pa = import_module("pyarrow")
-        return pa.table({name: pa.array(list(values), from_pandas=True) for name, values in self.columns().items()})
+
+        def column(values: Sequence[Any]) -> Any:
+            try:
+                return pa.array(list(values), from_pandas=True)
+            except (pa.ArrowInvalid, pa.ArrowTypeError):
+                return pa.array([None if value is None else str(value) for value in values])
+
+        return pa.table({name: column(values) for name, values in self.columns().items()})
 
     def to_pandas(self) -> Any:
         """The table as a pandas DataFrame."""
         try:
             return import_module("pandas").DataFrame({name: list(values) for name, values in self.columns().items()})
         except ImportError:
-            raise InputError("to_pandas needs pandas; run: pip install pandas") from None
+            raise InputError("to_pandas needs pandas; run: pip install 'certcal[pandas]'") from None
 
     def report(
         self,

@@ -13,11 +13,11 @@ from torch.nn import functional
 
 from certcal import InputError
 from certcal.attacks import Ace, Attacked, Ball, Target
-from certcal.attacks._ball import Norm
 from certcal.attacks._climb import Schedule, climb
 from certcal.attacks._kept import cross_entropy, verified
 from certcal.attacks._odds import lead, odds_against
-from certcal.attacks._subject import subject
+from certcal.attacks.ball import Norm
+from certcal.attacks.subject import subject
 from certcal.metrics import ece, equal_mass_ece
 from certcal.models.networks import MLP
 from tests.attacks.conftest import Trained

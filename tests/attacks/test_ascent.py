@@ -6,8 +6,8 @@ import torch
 from torch import Tensor
 
 from certcal.attacks import Ball, Target
-from certcal.attacks._ascent import ascend
-from certcal.attacks._ball import Norm
+from certcal.attacks.ascent import ascend
+from certcal.attacks.ball import Norm
 from certcal.models.networks import MLP
 from tests.attacks.conftest import Trained
 from tests.attacks.naive import one_pgd

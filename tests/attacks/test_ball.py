@@ -9,7 +9,7 @@ from torch import Tensor
 
 from certcal import InputError
 from certcal.attacks import Ball
-from certcal.attacks._ball import Norm
+from certcal.attacks.ball import Norm
 
 BOXES = [None, (0.0, 1.0), (0.1, 0.7), (-1e-3, 2.5e4)]
 

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from certcal.attacks import Ball, EceAdversary, Target
-from certcal.attacks._confidence import bin_edges, calibration_error
+from certcal.attacks.confidence import bin_edges, calibration_error
 from certcal.metrics import ece
 from certcal.worst_case import calibration_error as worst_case
 from tests.attacks.conftest import Trained

@@ -8,8 +8,8 @@ import torch
 
 from certcal import InputError
 from certcal.attacks import Ball, Target
-from certcal.attacks._ball import Norm
 from certcal.attacks._one_step import shortened
+from certcal.attacks.ball import Norm
 from certcal.metrics import top_label_brier_score
 from tests.attacks.conftest import Trained
 from tests.attacks.naive import one_shortened

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from certcal import InputError
-from certcal.attacks import Target, _sphere, sphere_attack
+from certcal.attacks import Target, sphere, sphere_attack
 from certcal.models.networks import LeNet
 from tests.attacks.conftest import Trained
 from tests.attacks.naive_sphere import turned
@@ -114,7 +114,7 @@ def test_what_a_draw_becomes_depends_on_no_other(monkeypatch: pytest.MonkeyPatch
     assert noisy.noise is not None
     target = Target(noisy.network)
     whole = sphere_attack(target, inputs, labels, noisy.noise, steps=4, length=0.15)
-    monkeypatch.setattr(_sphere, "_ROWS", 7)
+    monkeypatch.setattr(sphere, "_ROWS", 7)
     parts = sphere_attack(target, inputs, labels, noisy.noise, steps=4, length=0.15)
     # Products of matrices of other sizes may be rounded in another way.
     torch.testing.assert_close(parts, whole, rtol=0, atol=1e-12)
@@ -128,13 +128,13 @@ def test_only_draws_that_need_a_step_are_worked_on(trained: Trained) -> None:
         sizes.append(x.shape[0])
         return target.network(x)
 
-    _sphere.on_sphere(Target(counting), inputs, labels, noise, 5, 0.25, "l2")
+    sphere.on_sphere(Target(counting), inputs, labels, noise, 5, 0.25, "l2")
     assert sizes[0] == 240
     assert sizes[1] == int(right(target, inputs, labels, noise).sum()) < 240
     assert sizes == sorted(sizes, reverse=True)
     assert len(sizes) == 5
     sizes.clear()
-    _sphere.on_sphere(Target(counting), inputs, (target.network(inputs).argmax(1) + 1) % 10, 1e-3 * noise, 5, 1.0, "l2")
+    sphere.on_sphere(Target(counting), inputs, (target.network(inputs).argmax(1) + 1) % 10, 1e-3 * noise, 5, 1.0, "l2")
     assert sizes == [240]  # all of it was wrong
 
 

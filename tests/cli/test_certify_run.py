@@ -67,7 +67,7 @@ def test_the_headline_is_the_claim_with_its_probability_and_assumptions(certcal_
     made = open_run(run).certificates(0.125, alpha=0.01)
     claim = made.claim(delta=0.01)
     out = flat(certcal_command("certify", run, "--radius", ".125", "--alpha", "0.01").out)
-    assert f"At radius 0.125, the calibration error is at most {claim.text} on the" in out
+    assert f"At radius 0.125, the calibration error of the smoothed classifier is at most {claim.text} on the" in out
     assert "Fails with probability at most 0.01 over the noise." in out
     assert "noise draws are independent and exactly Gaussian" in out
     assert claim.sentence[1:] in flat(
@@ -123,7 +123,10 @@ def test_the_headline_is_at_a_radius_that_the_draws_did_not_choose(certcal_comma
     for options, radius in ((("--radius", ".1,1.2"), 1.2), ((), 0.25)):
         shown = flat(certcal_command("certify", run, "--confidence", kind, *options).out)
         at = certificates(counts, radius, confidence=first)
-        assert f"At radius {radius}, the calibration error is at most {at.claim().text} on the" in shown
+        assert (
+            f"At radius {radius}, the calibration error of the smoothed classifier is at most {at.claim().text} on the"
+            in shown
+        )
         assert (
             f"At radius {radius}, the calibration error in the population is at most {at.summary().population.text}"
             in shown
@@ -136,7 +139,7 @@ def test_half_of_sigma_is_among_the_radii_even_where_nothing_is_certified(certca
     document = json.loads(certcal_command("certify", made.path, "--alpha", "1e-9", "--json").out)
     assert [(each["radius"], each["n_certified"]) for each in document["results"]] == [(0, 0), (0.125, 0), (0.25, 0)]
     shown = flat(certcal_command("certify", made.path, "--alpha", "1e-9").out)
-    assert "At radius 0.25, the calibration error is at most 1.0000" in shown
+    assert "At radius 0.25, the calibration error of the smoothed classifier is at most 1.0000" in shown
 
 
 def test_tangent_certificates_hold_together_at_each_radius_only(certcal_command, run):
@@ -385,4 +388,4 @@ def test_certifying_a_run_loads_no_model_library(run):
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.endswith("loaded []\n")
-    assert "the calibration error is at most" in done.stdout
+    assert "the calibration error of the smoothed classifier is at most" in done.stdout

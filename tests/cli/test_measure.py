@@ -14,9 +14,8 @@ import pytest
 
 import certcal
 from certcal.data import read_predictions
-from certcal.report._old_terminal import number
 from certcal.report.names import label
-from certcal.report.numbers import INTERVALS
+from certcal.report.numbers import INTERVALS, number
 
 
 def test_the_table_shows_the_numbers_of_the_library(certcal_command, scores):
@@ -264,7 +263,6 @@ def test_too_many_groups_for_a_table_read_in_pieces_are_refused(certcal_command,
     ran = certcal_command("measure", path, "--memory", "1", "--by", "user")
     assert ran.code == 2
     assert "there are more than 100 groups" in ran.err
-    assert "--memory" in ran.err
     assert len(ran.err.splitlines()) == 1
     assert certcal_command("measure", path, "--by", "user", "--metric", "ece").code == 0
 

@@ -62,7 +62,7 @@ def options_of(words):
         (["sample", "a.csv"], "--model MODEL is missing\n"),
         (
             ["sample", "--model", "m", "--data", "d", "--sigma", "x"],
-            "--sigma: 'x' is not a number above 0, such as 0.5",
+            "--sigma: 'x' is not a number, such as 0.5",
         ),
         (
             ["bound", "x.csv", "--delta", "95%"],
@@ -77,15 +77,15 @@ def options_of(words):
         (["bound", "x.csv", "--lipschitz", "1e308"], "--lipschitz: 1e+308 is too large; give at most 1e+12"),
         (
             ["certify", "x.csv", "--alpha", "99.9%"],
-            "--alpha: '99.9%' is not a probability of failing below",
+            "--alpha: 0.999 is not a probability of failing below",
         ),
         (
             ["certify", "x.csv", "--alpha", "0.5"],
-            "--alpha: '0.5' is not a probability of failing below 0.5; give 0.001",
+            "--alpha: 0.5 is not a probability of failing below 0.5; give a smaller one",
         ),
         (
             ["compare", "x", "--setting", "100,0.99"],
-            "--setting: '0.99' is not a probability of failing below 0.5",
+            "--setting: 0.99 is not a probability of failing below 0.5",
         ),
         (
             ["measure", "x.csv", "--level", "0.9999999999999999"],
@@ -138,6 +138,7 @@ def test_an_option_has_the_same_metavar_and_kind_in_every_command():
     # or a folder; and the demo has its own data.
     assert seen.pop("--confidence") == {"COLUMN", "KIND"}
     assert seen.pop("--bins") == {"N", "N[,N...]"}
+    assert seen.pop("--sigma") == {"S", "S[,S...]"}
     assert seen.pop("--output") == {"FILE", "RUN"}
     assert "DATA" in seen.pop("--data")
     assert {name: found for name, found in seen.items() if len(found) > 1} == {}

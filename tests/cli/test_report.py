@@ -65,7 +65,7 @@ def test_a_table_of_predictions_becomes_a_page_named_after_it(certcal_command, s
     predictions = load_table(scores).predictions
     bound = bounded_variation(predictions.confidence, predictions.correct)
     assert f"alibration error is at most {bound.text}" in shown
-    assert "Estimates from these samples, not guarantees" in shown
+    assert "estimates from these samples, not guarantees" in shown
     assert numbers(here / "scores.html")["bounds"][0]["value"] == bound.value
 
 
@@ -153,7 +153,7 @@ def test_a_run_becomes_a_page_with_its_claim(certcal_command, run, tmp_path, her
     ran = certcal_command("report", run, "--radius", ".125,.25", "--data", tmp_path / "data.npz")
     assert (ran.code, ran.err) == (0, "wrote run.html\n")
     made = open_run(run).certificates(0.25)
-    assert f"the calibration error is at most {made.claim().text}" in flat(ran.out)
+    assert f"the calibration error of the smoothed classifier is at most {made.claim().text}" in flat(ran.out)
     kept = numbers(here / "run.html")
     assert kept["results"][1]["claim"]["value"] == made.claim().value
     assert kept["provenance"]["seeds"] == {"noise of the run": open_run(run).manifest.seed}

@@ -66,9 +66,9 @@ def test_options_decide_what_names_leave_open():
         (
             ["lowr", "upper", "correct"],
             {},
-            "no column of lower ends was found; give it with --lower; did you mean",
+            "no column of lower ends was found; name it as lower; did you mean",
         ),
-        (["lower", "top", "correct"], {}, "no column of upper ends was found; give it with --upper; the columns are"),
+        (["lower", "top", "correct"], {}, "no column of upper ends was found; name it as upper; the columns are"),
         (["lower", "upper", "label"], {}, "name it as correct, or name both prediction and label"),
         (["lower", "upper", "corect"], {}, "did you mean 'corect'?"),
         (
@@ -88,9 +88,9 @@ def test_options_decide_what_names_leave_open():
             "a log of certified radii, which certcal compare",
         ),
         (["inputs", "labels"], {}, "these are inputs of a model, around which certcal sample draws noise"),
-        (["conf", "upper", "correct"], {}, "no column of lower ends was found; give it with --lower; the columns are"),
-        (["conf", "b", "correct"], {"upper": "b"}, "no column of lower ends was found; give it with --lower"),
-        (["lower", "lo", "upper", "correct"], {}, "'lower' and 'lo' may each be the lower; choose with --lower"),
+        (["conf", "upper", "correct"], {}, "no column of lower ends was found; name it as lower; the columns are"),
+        (["conf", "b", "correct"], {"upper": "b"}, "no column of lower ends was found; name it as lower"),
+        (["lower", "lo", "upper", "correct"], {}, "'lower' and 'lo' may each be the lower; name one as lower"),
         (["lower", "upper", "correct"], {"certified": "certfied"}, "certified: there is no column 'certfied'"),
         (
             ["lower", "upper", "correct", "clinic"],

@@ -87,8 +87,8 @@ def test_probability_columns_can_be_given_as_pattern_prefix_or_list(given, colum
         (["confidence"], {}, r"no column says which predictions are correct; name it as correct"),
         (["prob_0", "prob_1"], {}, r"no column of true classes; name it as label"),
         (["prob_0", "prob_1", "lable"], {}, r"label; did you mean 'lable'\?"),
-        (["prob", "p", "y"], {}, r"'prob' and 'p' may each be the confidence; choose with --confidence"),
-        (["score", "y", "label"], {}, r"'y' and 'label' may each be the label; choose with --label"),
+        (["prob", "p", "y"], {}, r"'prob' and 'p' may each be the confidence; name one as confidence"),
+        (["score", "y", "label"], {}, r"'y' and 'label' may each be the label; name one as label"),
         (["score", "pred", "label"], {}, r"'score' may be .*name pred as prediction, or label as correct"),
         (
             ["prob_0", "prob_1", "logit_0", "logit_1", "y"],
@@ -194,7 +194,7 @@ def test_a_long_name_of_several_lines_is_looked_at_once():
     hostile = "prob_" + "a" * 100_000 + "\n\n"  # a pattern that could be cut anywhere took 10^10 steps
     layout = resolve_columns([hostile + "x", hostile + "y", "label"])
     assert layout.family.columns == (hostile + "x", hostile + "y")
-    with pytest.raises(InputError, match=r"may each be the probabilities; choose with --probabilities PREFIX"):
+    with pytest.raises(InputError, match=r"may each be the probabilities; name one as probabilities by its prefix"):
         resolve_columns(["prob_0", "prob_1", "softmax_" + "1" * 3, "softmax_0", "label"])
     with pytest.raises(InputError, match=r"no column of confidences") as caught:
         resolve_columns(["confidenc" * 10_000, "1" * 100_000 + "x"])

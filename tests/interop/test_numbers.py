@@ -12,8 +12,6 @@ from certcal import InputError
 from certcal._json import for_json
 from certcal.claims import Bound, Certificate, Estimate, Interval, Ledger
 from certcal.interop._numbers import check_prefix, found_in
-from certcal.metrics import reliability
-from certcal.report.results import MeasuredResults
 from certcal.worst_case import certify
 
 RNG = np.random.default_rng(5)
@@ -69,17 +67,13 @@ def test_every_claim_of_a_summary_is_there_by_its_key_and_samples():
 
 
 def test_groups_and_radii_are_places_in_the_name():
-    table = certcal.measure(certcal.Predictions.from_confidence(Z, C), metrics=["ece"])
-    results = MeasuredResults.of(
-        table,
-        reliability(Z, C),
-        by="site",
-        groups={"north/3": (table, reliability(Z, C)), "Süd": (table, reliability(Z, C))},
-    )
+    table = certcal.metrics.measure(certcal.Predictions.from_confidence(Z, C), metrics=["ece"])
+    columns = {"confidence": Z, "correct": C, "site": ["north/3", "Süd"] * (len(Z) // 2)}
+    results = certcal.measure(columns, by="site", metrics=["ece"])
     assert list(values(results.to_dict())) == [
         "estimate/ece_bins_15",
-        "estimate/site_north_3/ece_bins_15",
         "estimate/site_Süd/ece_bins_15",
+        "estimate/site_north_3/ece_bins_15",
     ]
     assert list(values([certificate(0.25).to_dict(), certificate(0.5).to_dict()])) == [
         "certificate/radius_0.25/calibration_error_at_most",
@@ -123,8 +117,7 @@ def test_settings_are_those_of_the_results_or_else_of_the_claims():
     claims = [Estimate("ece", 0.1, 10, {"bins": bins, "closed": "left"}).to_dict() for bins in (5, 15)]
     assert found_in(claims).settings == {"bins": "5, 15", "closed": "left", "n": "10"}
     assert found_in(certificate(0.5).to_dict()).settings == {"n": "50", "radius": "0.5", "alpha": "0.001"}
-    table = certcal.measure(certcal.Predictions.from_confidence(Z, C))
-    told = found_in(MeasuredResults.of(table, reliability(Z, C), source="a.csv").to_dict()).settings
+    told = found_in(certcal.measure({"confidence": Z, "correct": C}, source="a.csv").to_dict()).settings
     assert told | {"source": "a.csv", "kind": "confidence", "n": "80", "bins": "15", "closed": "left"} == told
     assert "p" not in told  # one metric's own setting is in its sentence
 

@@ -18,12 +18,12 @@ from scipy.stats import skew
 from certcal import Estimate, InputError, _threads, metrics
 from certcal.binning import bin_table, equal_mass_edges, equal_width_edges
 from certcal.metrics import bootstrap
-from certcal.metrics._binned import ece_of
 from certcal.metrics._bootstrap import _acceleration, interval_from, make_atoms, mean_metric, table_metric, table_of
 from certcal.metrics._jackknife import acceleration, grouped_left_out
 from certcal.metrics._rows import Classwise, ClasswiseMass
-from certcal.metrics._scores import BRIER_PARTS, mean_confidence
 from certcal.metrics._strategies import evaluator, table_edges
+from certcal.metrics.binned import ece_of
+from certcal.metrics.scores import BRIER_PARTS, mean_confidence
 from tests import naive
 
 

@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from certcal._checks import InputError
-from certcal.metrics._cosine import MomentGrid, error_bound
-from certcal.metrics._smooth import fixed_point, residual_range, smooth_ece, smooth_ece_of
+from certcal.metrics.cosine import MomentGrid, error_bound
+from certcal.metrics.smooth import fixed_point, residual_range, smooth_ece, smooth_ece_of
 from tests import naive_kernels as naive
 from tests.naive_kernels import SHAPES, samples, shapes
 

@@ -98,7 +98,7 @@ def test_what_gives_no_gradients_is_refused_with_what_to_do(tmp_path: Path) -> N
     with pytest.raises(InputError, match=r"gives no gradients; of scikit-learn's classifiers an MLPClassifier does"):
         differentiable(LogisticRegression().fit(ROWS, [0, 1, 2, 0, 1, 2, 0]))
     with pytest.raises(
-        InputError, match=r"gives no gradients; pass the torch module .* load that by its name, .* --weights"
+        InputError, match=r"gives no gradients; pass the torch module .* load that by its name, .* with its weights"
     ):
         differentiable(lambda batch: batch, outputs="logits")
     with pytest.raises(InputError, match=r"identity\.onnx \(ONNX\) gives no gradients; pass the torch module"):

@@ -61,7 +61,7 @@ def test_what_cannot_be_written_is_one_sentence_and_leaves_no_file(
 def test_a_file_is_written_over_only_when_told(tmp_path: Path) -> None:
     path = tmp_path / "model.onnx"
     path.write_text("kept")
-    with pytest.raises(InputError, match="the file exists; choose another name or pass force=True"):
+    with pytest.raises(InputError, match="exists and is not overwritten; choose another name"):
         export_onnx(MLP(3).eval(), path)
     assert path.read_text() == "kept"
     with pytest.raises(InputError, match=r"the file must end in \.onnx"):

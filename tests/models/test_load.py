@@ -123,7 +123,7 @@ def test_a_network_by_name_takes_weights_from_a_file(tmp_path: Path) -> None:
     import torch
     from safetensors.torch import save_file
 
-    from certcal.models.networks._named import made_with
+    from certcal.models.networks.named import made_with
     from tests.models.makers_for_tests import fitting
 
     made: Any = fitting((1, 28, 28), 4)
@@ -145,7 +145,7 @@ def test_lazy_layers_take_their_sizes_from_what_the_file_says(tmp_path: Path) ->
     import torch
     from safetensors.torch import save_file
 
-    from certcal.models.networks._named import made_with
+    from certcal.models.networks.named import made_with
     from tests.models.makers_for_tests import fitting
 
     made = fitting((1, 28, 28), 3)

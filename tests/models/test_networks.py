@@ -120,7 +120,7 @@ def test_a_file_is_not_written_over_by_accident(tmp_path: Path) -> None:
     path = tmp_path / "w.safetensors"
     save_weights(MLP(4), path)
     before = path.read_bytes()
-    with pytest.raises(InputError, match="the file exists; choose another name or pass force=True"):
+    with pytest.raises(InputError, match="exists and is not overwritten; choose another name"):
         save_weights(MLP(4, seed=1), path)
     assert path.read_bytes() == before
     save_weights(MLP(4, seed=1), path, force=True)
@@ -133,7 +133,7 @@ def test_a_file_is_not_written_over_by_accident(tmp_path: Path) -> None:
     [
         (nn.Linear(2, 2), "w.safetensors", "network is a Linear; pass one of MLP, LeNet"),
         (MLP(4), "w.pt", "weights are written to .safetensors files"),
-        (MLP(4), "none/w.safetensors", "cannot be written"),
+        (MLP(4), "none/w.safetensors", "the folder does not exist"),
     ],
 )
 def test_what_cannot_be_saved_is_refused(network: Any, name: str, sentence: str, tmp_path: Path) -> None:

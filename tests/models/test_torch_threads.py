@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from certcal import InputError
-from certcal.models._torch_threads import torch_threads
+from certcal.models.torch_threads import torch_threads
 
 
 def test_threads_and_generator_are_as_before_also_after_an_error():

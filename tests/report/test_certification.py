@@ -57,8 +57,8 @@ def test_the_claim_comes_first_and_the_population_after_it(found: Certification,
     assert isinstance(claim, Claim)
     assert one.claim is not None
     assert claim.sentence == (
-        f"At radius 0.3, the calibration error is at most {one.claim.text} on the {one.summary.n_certified} certified "
-        "samples."
+        f"At radius 0.3, the calibration error of the smoothed classifier is at most {one.claim.text} on the "
+        f"{one.summary.n_certified} certified samples."
     )
     assert (claim.kind, claim.probability) == ("Certificate", "Fails with probability at most 0.001 over the noise.")
     assert claim.assumptions == one.claim.assumptions

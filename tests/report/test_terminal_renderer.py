@@ -52,6 +52,7 @@ def squeezed(text: str) -> str:
     return re.sub(r"\s", "", text)
 
 
+SIDES = (None, "upper", "lower")  # what is claimed has one
 NUMBERS = ("estimate", "brief", "count", "bound", "level", "percent")
 names = st.text(max_size=60)
 # A level of 1e-300 has three hundred digits: no terminal shows it, and nobody asks for it.
@@ -63,7 +64,7 @@ def tables(draw: st.DrawFn, texts: st.SearchStrategy[str] = names) -> Table:
     kinds = draw(st.lists(st.sampled_from(("text", "interval", *NUMBERS)), max_size=9))
     columns = [Column(draw(texts))]
     columns += [
-        Column(draw(texts), kind, draw(st.sampled_from((None, "upper", "lower"))), draw(st.integers(0, 4)))
+        Column(draw(texts), kind, draw(st.sampled_from(SIDES[kind in ("bound", "level") :])), draw(st.integers(0, 4)))
         for kind in kinds
     ]
     cells = {"text": texts, "interval": st.tuples(finite, finite).map(lambda pair: (min(pair), max(pair)))}

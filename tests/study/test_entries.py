@@ -86,7 +86,7 @@ def test_a_prediction_file_in_the_wrong_place_is_refused_rather_than_not_measure
 )
 def test_a_layout_that_would_fit_is_named(tmp_path, name, layout, example):
     files(tmp_path, name)
-    with pytest.raises(InputError, match=rf"\(such as --layout {example}\)"):
+    with pytest.raises(InputError, match=rf"\(such as {example}\)"):
         open_source(tmp_path, layout)
     assert len(list(open_source(tmp_path, example))) == 1
 

@@ -13,7 +13,7 @@ from scipy.stats import beta, norm
 
 from certcal import InputError
 from certcal.attacks import Target
-from certcal.attacks._sphere import on_sphere
+from certcal.attacks.sphere import on_sphere
 from certcal.data import Inputs
 from certcal.training import Recipe, SelectionWarning, presets, read_log, recipe, train
 from certcal.training._acr import EasyFirst, EasySamples, SphereNoise, radius_weights

@@ -14,7 +14,7 @@ from torch.nn import functional
 
 from certcal import InputError
 from certcal.attacks import SmoothAdv, Target
-from certcal.attacks._ball import Ball
+from certcal.attacks.ball import Ball
 from certcal.data import Inputs
 from certcal.training import GradientNorms, NormGroup, Recipe, gradient_norms, recipe, train
 from certcal.training._gradient_norms import BINS

@@ -25,9 +25,9 @@ from certcal.worst_case.baselines import (
     Baseline,
     _ascent,
     _history,
-    _updates,
     admm,
     admm_grid,
+    admm_steps,
     brier_confidences,
     dece_ascent,
 )
@@ -127,12 +127,12 @@ def test_updates_follow_the_printed_algorithm_step_by_step(seed: int) -> None:
     place = Placement("cpu", "float64")
     program = build_program(problem, settings, place)
     starts = [problem.start(each.initial, 0) for each in settings]
-    state = _updates.begin(program, place(starts), place([each.rho for each in settings]).view(-1, 1, 1))
+    state = admm_steps.begin(program, place(starts), place([each.rho for each in settings]).view(-1, 1, 1))
     slow_program = naive_admm.printed(lower.tolist(), upper.tolist(), correct.tolist(), problem.edges.tolist())
     slow = [naive_admm.start(slow_program, start, each.rho) for start, each in zip(starts, settings, strict=True)]
     for _ in range(25):
-        _updates.advance(program, state)
-        values = _updates.project(program, state)[0]
+        admm_steps.advance(program, state)
+        values = admm_steps.project(program, state)[0]
         for run, each in enumerate(settings):
             naive_admm.step(
                 slow_program,

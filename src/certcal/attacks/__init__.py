@@ -6,7 +6,6 @@ try:
     from certcal.attacks._acce import AcceAdversary
     from certcal.attacks._ace import Ace
     from certcal.attacks._attacked import Attacked
-    from certcal.attacks._ball import Ball
     from certcal.attacks._brier import BrierAdversary
     from certcal.attacks._ece import EceAdversary
     from certcal.attacks._exact import ExactAdversary
@@ -15,8 +14,9 @@ try:
     from certcal.attacks._pgd import Pgd
     from certcal.attacks._protocol import Adversary, AttackedModel, AttackMethod, Found
     from certcal.attacks._smoothadv import SmoothAdv
-    from certcal.attacks._sphere import sphere_attack
     from certcal.attacks._target import Target
+    from certcal.attacks.ball import Ball
+    from certcal.attacks.sphere import sphere_attack
 except ModuleNotFoundError as error:
     if error.name != "torch":
         raise

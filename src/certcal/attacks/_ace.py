@@ -11,10 +11,10 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from certcal._checks import InputError, choice, positive, whole_number
-from certcal.attacks._ball import LONGEST as MOST
 from certcal.attacks._climb import Schedule, climb
 from certcal.attacks._kept import cross_entropy
 from certcal.attacks._protocol import AttackedModel
+from certcal.attacks.ball import LONGEST as MOST
 from certcal.predictions import Predictions
 
 Omega = Literal["true", "predicted"]

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from certcal._rounding import round_outward, short_text
-from certcal.attacks._subject import Floats, Subject
+from certcal.attacks.subject import Floats, Subject
 from certcal.claims import Frozen
 from certcal.metrics import ece
 from certcal.predictions import Predictions

@@ -6,11 +6,11 @@ from dataclasses import dataclass
 
 from torch import Tensor
 
-from certcal.attacks._ascent import ascend
-from certcal.attacks._ball import Ball
-from certcal.attacks._confidence import Watched, check_settings, step_length
 from certcal.attacks._protocol import Found, Keep
 from certcal.attacks._target import Target
+from certcal.attacks.ascent import ascend
+from certcal.attacks.ball import Ball
+from certcal.attacks.confidence import Watched, check_settings, step_length
 
 
 @dataclass(frozen=True)

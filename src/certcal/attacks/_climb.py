@@ -7,10 +7,10 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from certcal.attacks._ball import Ball
 from certcal.attacks._kept import MARGIN
 from certcal.attacks._odds import lead, odds_against
 from certcal.attacks._target import Target
+from certcal.attacks.ball import Ball
 
 
 @dataclass(frozen=True)

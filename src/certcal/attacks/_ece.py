@@ -7,9 +7,11 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from certcal.attacks._ascent import ascend
-from certcal.attacks._ball import Ball
-from certcal.attacks._confidence import (
+from certcal.attacks._protocol import Found, Keep
+from certcal.attacks._target import Target
+from certcal.attacks.ascent import ascend
+from certcal.attacks.ball import Ball
+from certcal.attacks.confidence import (
     Watched,
     bin_edges,
     calibration_error,
@@ -17,8 +19,6 @@ from certcal.attacks._confidence import (
     locate,
     step_length,
 )
-from certcal.attacks._protocol import Found, Keep
-from certcal.attacks._target import Target
 from certcal.binning import edges_for
 
 

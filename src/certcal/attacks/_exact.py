@@ -9,14 +9,14 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from certcal.attacks._ascent import ascend
-from certcal.attacks._ball import Ball
-from certcal.attacks._confidence import Watched, bin_edges, calibration_error, check_settings, step_length
 from certcal.attacks._protocol import Found, Keep
 from certcal.attacks._reach import Reach
 from certcal.attacks._target import Target
+from certcal.attacks.ascent import ascend
+from certcal.attacks.ball import Ball
+from certcal.attacks.confidence import Watched, bin_edges, calibration_error, check_settings, step_length
 from certcal.binning import edges_for
-from certcal.worst_case._steering import Course, Steering
+from certcal.worst_case.steering import Course, Steering
 
 Floats = NDArray[np.float64]
 

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from certcal._checks import InputError
 from certcal.attacks._attacked import Attacked, attacked, predicted
 from certcal.attacks._protocol import AttackMethod
-from certcal.attacks._subject import Floats, Subject
+from certcal.attacks.subject import Floats, Subject
 from certcal.predictions import Predictions
 
 # A label counts as kept on the way only if its log probability leads by this much, so that another order of summation

@@ -11,11 +11,11 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from certcal._checks import share, whole_number
-from certcal.attacks._ball import Ball
 from certcal.attacks._kept import MARGIN, cross_entropy
 from certcal.attacks._odds import lead, odds_against
 from certcal.attacks._protocol import AttackedModel
 from certcal.attacks._target import Target
+from certcal.attacks.ball import Ball
 from certcal.predictions import Predictions
 
 

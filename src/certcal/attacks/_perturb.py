@@ -11,12 +11,12 @@ import numpy as np
 
 from certcal._checks import InputError
 from certcal.attacks._attacked import Attacked, predicted
-from certcal.attacks._ball import Norm
 from certcal.attacks._kept import verified
 from certcal.attacks._protocol import AttackMethod
-from certcal.attacks._subject import Box, Progress, Subject, known, subject
-from certcal.models._protocol import Outputs
-from certcal.models._torch_threads import torch_threads
+from certcal.attacks.ball import Norm
+from certcal.attacks.subject import Box, Progress, Subject, known, subject
+from certcal.models.protocol import Outputs
+from certcal.models.torch_threads import torch_threads
 from certcal.predictions import Predictions
 
 

@@ -8,10 +8,10 @@ from typing import ClassVar
 from torch import Tensor
 
 from certcal._checks import positive, whole_number
-from certcal.attacks._ascent import ascend
-from certcal.attacks._confidence import step_length
 from certcal.attacks._odds import odds_against
 from certcal.attacks._protocol import AttackedModel
+from certcal.attacks.ascent import ascend
+from certcal.attacks.confidence import step_length
 
 
 @dataclass(frozen=True)

@@ -9,8 +9,8 @@ from typing import Literal, Protocol, runtime_checkable
 import torch
 from torch import Tensor
 
-from certcal.attacks._ball import Ball, Norm
 from certcal.attacks._target import Target
+from certcal.attacks.ball import Ball, Norm
 
 Keep = Literal["best", "last"]
 

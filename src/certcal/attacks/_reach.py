@@ -8,7 +8,7 @@ from functools import reduce
 import torch
 from torch import Tensor
 
-from certcal.attacks._ball import Ball
+from certcal.attacks.ball import Ball
 
 # So many numbers are a few hundred kilobytes.
 _ENTRIES = 1 << 16

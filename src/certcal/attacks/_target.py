@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from certcal.models._protocol import Outputs
+from certcal.models.protocol import Outputs
 
 
 @dataclass(frozen=True, eq=False)

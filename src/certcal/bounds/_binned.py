@@ -8,11 +8,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from certcal._assumptions import INDEPENDENT, NOT_USED_BEFORE
 from certcal._checks import InputError, choice, score_pair
 from certcal.binning import CLOSED, BinSums, edges_for
 from certcal.bounds._shared import (
-    INDEPENDENT,
-    NOT_USED_BEFORE,
     Floats,
     check_delta,
     check_seed,

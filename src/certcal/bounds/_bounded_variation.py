@@ -6,9 +6,10 @@ from typing import Any
 
 import numpy as np
 
+from certcal._assumptions import INDEPENDENT, NOT_USED_BEFORE
 from certcal._checks import MOST_CHANGE, InputError, choice, positive
 from certcal.bounds import _buckets, _denoised
-from certcal.bounds._shared import INDEPENDENT, NOT_USED_BEFORE, Sample, check_pairs, in_order, upper_bound
+from certcal.bounds._shared import Sample, check_pairs, in_order, upper_bound
 from certcal.claims import ORDER, Bound, short_text
 
 NAME = "calibration error"

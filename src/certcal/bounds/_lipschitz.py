@@ -6,9 +6,10 @@ from typing import Any
 
 import numpy as np
 
+from certcal._assumptions import INDEPENDENT, NOT_USED_BEFORE
 from certcal._checks import MOST_CHANGE, InputError, positive, whole_number
 from certcal.bounds import _buckets
-from certcal.bounds._shared import INDEPENDENT, NOT_USED_BEFORE, Floats, check, upper_bound
+from certcal.bounds._shared import Floats, check, upper_bound
 from certcal.claims import Bound, short_text
 
 # The finest grid has at most this many cells.

@@ -24,9 +24,6 @@ SHUFFLED = 100_000
 # Tells the stream of the folds from that of noise or of simulated samples which were drawn with the same seed.
 FOLDS = 2
 
-INDEPENDENT = "samples are independent draws from the population"
-NOT_USED_BEFORE = "they were not used to train, choose or recalibrate the classifier"
-
 
 class Sample(NamedTuple):
     """Scores as float64 in rising order with their outcomes; among equal scores outcomes 0 come first."""

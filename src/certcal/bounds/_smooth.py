@@ -15,12 +15,11 @@ from typing import Any, Literal, NamedTuple, overload
 import numpy as np
 from numpy.typing import NDArray
 
+from certcal._assumptions import INDEPENDENT, NOT_USED_BEFORE
 from certcal._checks import InputError, choice, confidences, correctness, positive, same_length
 from certcal._threads import map_blocks
 from certcal.bounds import _perturb
 from certcal.bounds._shared import (
-    INDEPENDENT,
-    NOT_USED_BEFORE,
     Sample,
     average_terms,
     bernstein_term,

@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 from certcal._checks import InputError
 from certcal.calibrators._base import numbers
-from certcal.calibrators._scores import Floats
 from certcal.calibrators._temperature import best_inverse
+from certcal.calibrators.scores import Floats
 
 TOLERANCE = 1e-12  # of the mean loss, as Newton's decrement estimates it
 BLOCK = 2**16  # numbers worked on at once, so that they stay in the cache

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from certcal._assumptions import INDEPENDENT
 from certcal._checks import InputError
 from certcal.bounds import clopper_pearson, dkw_width
 from certcal.claims import Bound, move_outward
@@ -15,7 +16,6 @@ from certcal.claims import Bound, move_outward
 Floats = NDArray[np.float64]
 Whole = NDArray[np.int64]
 
-INDEPENDENT = "samples are independent draws from the population"
 NOT_FITTED = "they were not used to train or choose the classifier or to fit an earlier map"
 
 # Room for the rounding of a value, a limit and their difference.

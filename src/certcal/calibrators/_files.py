@@ -15,9 +15,9 @@ from numpy.typing import NDArray
 
 from certcal._checks import InputError, choice
 from certcal._durable import write_durably
+from certcal._files import read_bytes
 from certcal.calibrators._base import Calibrator
 from certcal.calibrators._split import split_positions
-from certcal.models._files import read_bytes
 
 FORMAT = "certcal calibrator"
 VERSION = 1

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from certcal._assumptions import NOT_USED_BEFORE
 from certcal.bounds import betting, clopper_pearson
-from certcal.bounds._shared import NOT_USED_BEFORE
 from certcal.calibrators._certified_map import CertifiedMap
 from certcal.calibrators._points import Parts
 from certcal.calibrators._samples import CertifiedSamples

@@ -12,7 +12,7 @@ from certcal._checks import InputError, choice, logit_matrix, probability_matrix
 from certcal._checks import labels as check_labels
 from certcal.calibrators._base import Calibrator, ScoreMap
 from certcal.calibrators._outcomes import OutcomeMap
-from certcal.calibrators._scores import INPUTS, check_classes, softmax
+from certcal.calibrators.scores import INPUTS, check_classes, softmax
 
 Floats = NDArray[np.float64]
 Whole = NDArray[np.int64]

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from certcal.calibrators._multiclass import MadeOfMaps, fitted_map
 from certcal.calibrators._outcomes import OutcomeMap
-from certcal.calibrators._scores import class_count
+from certcal.calibrators.scores import class_count
 
 Floats = NDArray[np.float64]
 

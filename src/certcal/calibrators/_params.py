@@ -40,6 +40,6 @@ def _choices() -> dict[str, tuple[str, ...]]:
     from certcal.binning import CLOSED
     from certcal.calibrators._beta import PARAMETERS
     from certcal.calibrators._platt import TARGETS
-    from certcal.calibrators._scores import INPUTS
+    from certcal.calibrators.scores import INPUTS
 
     return {"closed": CLOSED, "parameters": PARAMETERS, "targets": TARGETS, "inputs": INPUTS}

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from certcal._checks import read_only
 from certcal._threads import map_blocks
 from certcal.calibrators._base import ScoreMap, number
-from certcal.calibrators._scores import Floats, check_classes, class_count, labelled_scores, read_scores, softmax
+from certcal.calibrators.scores import Floats, check_classes, class_count, labelled_scores, read_scores, softmax
 
 # Beyond these the loss has no minimum (every label is the largest logit, or the logits point away from the labels).
 SMALLEST, LARGEST = 1e-3, 1e3

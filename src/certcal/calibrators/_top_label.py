@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from certcal._checks import InputError
 from certcal.calibrators._multiclass import MadeOfMaps, fitted_map
 from certcal.calibrators._outcomes import OutcomeMap
-from certcal.calibrators._scores import class_count
+from certcal.calibrators.scores import class_count
 
 Floats = NDArray[np.float64]
 

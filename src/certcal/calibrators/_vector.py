@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from certcal._checks import positive
 from certcal.calibrators._affine import AffineLoss, as_matrix, minimise, restored, temperature_start
 from certcal.calibrators._base import ScoreMap
-from certcal.calibrators._scores import Floats, check_classes, labelled_scores, read_scores, softmax
+from certcal.calibrators.scores import Floats, check_classes, labelled_scores, read_scores, softmax
 
 
 class VectorScaling(ScoreMap):

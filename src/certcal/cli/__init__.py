@@ -31,8 +31,8 @@ __all__ = ["cli", "main"]
         "recalibrate": ("certcal.cli.recalibrate", "Repair confidences with a map, also in the worst case."),
         "study": ("certcal.cli.study", "Measure many models, and ask what they say about calibration."),
         "report": ("certcal.cli.report", "Write a page that others can read and check."),
-        "demo": ("certcal.cli.demo", "See what it does, on data that is already here."),
-        "completion": ("certcal.cli.completion", "Teach a shell to complete certcal's command lines."),
+        "demo": ("certcal.cli.demo", "Run a demo on bundled data."),
+        "completion": ("certcal.cli.completion", "Print tab completion for a shell."),
     },
     examples=(
         ("certcal demo", "a first look, nothing needed"),

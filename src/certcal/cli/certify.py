@@ -53,9 +53,9 @@ def certify(
     from certcal.cli.sources import existing
     from certcal.verbs.certify import certify as verb
 
-    path = existing(source, "run or table")
     columns = {**taken(options, ROLES), "radius": radius_column}
     settings = collected(CertifySettings, options)
+    path = existing(source, "run or table")
     if not path.is_dir():
         output.endings = DRAWN
     output.check(path)

@@ -6,13 +6,16 @@ import math
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import fields
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
 from certcal._checks import InputError
 from certcal._settings import Settings, Spec, check_setting
 from certcal.cli.app import SectionedOption, nearest
+
+if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
 
 Decorated = TypeVar("Decorated", bound=Callable[..., Any])
 Made = TypeVar("Made", bound=Settings)
@@ -200,6 +203,12 @@ class Typed(click.ParamType[Any]):
         if self.spec.many and self.spec.kind != "text":
             return tuple(self._one(part, param, ctx) for part in value.split(","))
         return self._one(value, param, ctx)
+
+    def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+        """Words for the tab key."""
+        from click.shell_completion import CompletionItem
+
+        return [CompletionItem(word) for word in self.spec.choices if word.startswith(incomplete)]
 
     def _one(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         text = value.strip()

@@ -66,6 +66,8 @@ class _AnyCommand(ExampleCommand):
 def _passed_on(other: SectionedOption) -> SectionedOption:
     """An option of another command whose value stays a text."""
     value: dict[str, Any] = {"is_flag": True} if other.is_flag else {"multiple": True, "metavar": other.metavar}
+    if isinstance(other.type, click.Path):
+        value["type"] = click.Path()  # shells complete files
     return SectionedOption(
         [*other.opts, other.name or ""],
         section=other.section,

@@ -7,7 +7,6 @@ for.
 from certcal.data._aligned import fingerprint_of
 from certcal.data._columns import columns_as_bytes, columns_as_table
 from certcal.data._embedded import digits_images, embedded, embedded_network
-from certcal.data._families import Family
 from certcal.data._fashion import fashion_mnist
 from certcal.data._idx import read_idx
 from certcal.data._input_files import read_inputs
@@ -16,7 +15,6 @@ from certcal.data._interval_files import METADATA, NOISE_NAMES, IntervalOrigin, 
 from certcal.data._interval_layout import SAMPLE_OPTIONS, IntervalLayout, resolve_interval_columns
 from certcal.data._intervals import IntervalPart, IntervalTable, read_intervals
 from certcal.data._layout import OPTIONS, Layout, Overrides, resolve_columns
-from certcal.data._open import existing, open_table
 from certcal.data._pieces import DoesNotFit, natural_order
 from certcal.data._read import LoadedTable, PredictionStream, load_table, read_predictions
 from certcal.data._roles import LOWER, UPPER
@@ -25,6 +23,8 @@ from certcal.data._sources import OpenedInputs, first_of, open_inputs, read_spli
 from certcal.data._split import Parts, Split
 from certcal.data._table import Chunks, Column, Table, physical_memory
 from certcal.data._trained import Embedded, EmbeddedNetwork, naive_bayes, noisy_network
+from certcal.data.families import Family
+from certcal.data.formats import existing, open_table
 
 __all__ = [
     "LOWER",

@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 from certcal._checks import InputError
 from certcal._durable import open_regular
 from certcal.data._inputs import Inputs
-from certcal.data._open import file_ends
 from certcal.data._parts import PARTS, Part, Readers
 from certcal.data._table import check_memory, reading
+from certcal.data.formats import file_ends
 
 _SHAPE = (3, 32, 32)
 _PIXELS = 3 * 32 * 32

@@ -33,12 +33,12 @@ def columns_as_bytes(columns: Mapping[str, Any], ending: str, metadata: Mapping[
     >>> columns_as_bytes({"sample": ["a", "b"], "confidence": np.array([0.1, 1 / 3])}, ".csv").decode()
     '"sample","confidence"\n"a",0.1\n"b",0.3333333333333333\n'
     """
-    from certcal.data._pyarrow import pa
+    from certcal.data.arrow import pa
 
     table = columns_as_table(columns, metadata)
     stream = io.BytesIO()
     if ending == ".parquet":
-        from certcal.data._parquet import parquet
+        from certcal.data.parquet import parquet
 
         parquet.write_table(table, stream)
     elif ending == ".csv":
@@ -52,7 +52,7 @@ def columns_as_bytes(columns: Mapping[str, Any], ending: str, metadata: Mapping[
 
 def columns_as_table(columns: Mapping[str, Any], metadata: Mapping[str, str] | None = None) -> Any:
     """The same as a pyarrow Table."""
-    from certcal.data._pyarrow import pa
+    from certcal.data.arrow import pa
 
     table = pa.table(
         {name: values if isinstance(values, pa.ChunkedArray) else _column(values) for name, values in columns.items()}
@@ -61,14 +61,14 @@ def columns_as_table(columns: Mapping[str, Any], metadata: Mapping[str, str] | N
 
 
 def _column(values: NDArray[Any] | Sequence[str]) -> Any:
-    from certcal.data._pyarrow import from_numpy, pa
+    from certcal.data.arrow import from_numpy, pa
 
     return from_numpy(np.ascontiguousarray(values)) if isinstance(values, np.ndarray) else pa.array(list(values))
 
 
 def _plain(column: Any) -> Any:
     """A column for CSV."""
-    from certcal.data._pyarrow import pa
+    from certcal.data.arrow import pa
 
     one = column.cast(column.type.value_type) if pa.types.is_dictionary(column.type) else column
     kinds = (pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view)

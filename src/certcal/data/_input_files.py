@@ -13,10 +13,10 @@ from certcal._checks import InputError
 from certcal._checks import labels as class_labels
 from certcal.data._inputs import MAX_CLASSES, Inputs, complaint
 from certcal.data._layout import Resolver
-from certcal.data._open import file_ends, open_table
 from certcal.data._parts import PARTS, Part, Readers, check_part, chosen
 from certcal.data._pieces import Arrays, Groups, gather, in_file, pieces
 from certcal.data._table import CHUNK_NUMBERS, CHUNK_ROWS, Table, check_memory
+from certcal.data.formats import file_ends, open_table
 
 _LABEL = ("label", "labels")
 _SAVE = "save both with numpy.savez(path, inputs=…, labels=…)"

@@ -7,7 +7,6 @@ from dataclasses import dataclass, fields
 from typing import Any
 
 from certcal._checks import InputError
-from certcal.data._families import find_families
 from certcal.data._layout import Resolver
 from certcal.data._roles import (
     ALPHA,
@@ -24,6 +23,7 @@ from certcal.data._roles import (
     UPPER,
 )
 from certcal.data._table import Column
+from certcal.data.families import find_families
 
 # Tables that are easily mistaken for intervals, by columns that they have.
 _OTHERS = {
@@ -170,7 +170,7 @@ class _IntervalResolver(Resolver):
         if found is None and lists:
             raise InputError(f"column {lists[0]!r} holds lists; give {what} one by one, a row per sample and radius")
         if found is None:
-            raise InputError(f"no column of {what} was found; give it with --{role}{self.listing(*names)}")
+            raise InputError(f"no column of {what} was found; name it as {role}{self.listing(*names)}")
         return found
 
     def _correctness(self) -> tuple[str | None, str | None, str | None]:

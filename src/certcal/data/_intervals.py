@@ -18,9 +18,9 @@ from certcal._checks import InputError
 from certcal.data._aligned import SampleIntervals, align
 from certcal.data._interval_files import METADATA, IntervalOrigin
 from certcal.data._interval_layout import IntervalLayout, resolve_interval_columns
-from certcal.data._open import open_table
 from certcal.data._pieces import Arrays, Groups, equal, gather, in_file, pieces
 from certcal.data._table import check_memory
+from certcal.data.formats import open_table
 
 if TYPE_CHECKING:
     from certcal.data._values import Codes
@@ -66,7 +66,7 @@ class IntervalTable:
     alpha
         Largest probability with which a row's interval may fail, or None when the table does not say.
     origin
-        Where the intervals come from, when ``certcal certify RUN -o`` wrote them; None for others.
+        Where the intervals come from, when a certification of a run wrote them; None for others.
     confidence, sample_names, sample_codes
         Confidences without a perturbation, and which sample each row is of, when both were asked for; None and empty
         without such columns. :meth:`by_sample` puts the rows of a sample together.
@@ -269,7 +269,7 @@ def _piece(batch: Any, layout: IntervalLayout, first_row: int, classes: Codes, n
 
 def _without_gaps(array: Any, certified: NDArray[np.bool_] | None, instead: float) -> Any:
     """The column with what is empty in rows that are not certified filled in; what is there stays and is checked."""
-    from certcal.data._pyarrow import compute, from_numpy, pa
+    from certcal.data.arrow import compute, from_numpy, pa
 
     if certified is None or certified.all():
         return array

@@ -8,9 +8,9 @@ from difflib import get_close_matches
 from typing import Any, Literal, TypedDict
 
 from certcal._checks import InputError
-from certcal.data._families import Family, find_families, given_family
 from certcal.data._roles import CORRECT, LABEL, LOWER, OUTCOME, PREDICTION, SCORE, TOP_CONFIDENCE, UPPER, WEIGHT
 from certcal.data._table import Column
+from certcal.data.families import Family, find_families, given_family
 
 
 class Overrides(TypedDict, total=False):
@@ -297,7 +297,7 @@ class Resolver:
         found = self._find(*ranks)
         if len(found) > 1 and needed:
             names = " and ".join(map(repr, found))
-            raise InputError(f"{names} may each be the {role}; choose with --{role}")
+            raise InputError(f"{names} may each be the {role}; name one as {role}")
         return found[0] if len(found) == 1 else None
 
     def listing(self, *wanted: str) -> str:

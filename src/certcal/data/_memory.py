@@ -20,7 +20,7 @@ class MemoryTable(Table):
     """
 
     def __init__(self, source: Any) -> None:
-        from certcal.data._pyarrow import pa
+        from certcal.data.arrow import pa
 
         self.path, kind = Path("table"), type(source).__name__
         try:

@@ -46,7 +46,7 @@ class NpzTable(Table):
         self.rows = next(iter(lengths.values())) if len(set(lengths.values())) == 1 else None
 
     def _batches(self, columns: tuple[str, ...], size: int, numbers: frozenset[str]) -> Iterator[Any]:
-        from certcal.data._pyarrow import pa
+        from certcal.data.arrow import pa
 
         with _archive(self.path) as archive:
             sizes = {name: self._checked(archive, name) for name in columns}
@@ -218,7 +218,7 @@ def _kind(shape: tuple[int, ...], dtype: np.dtype[Any]) -> Kind:
 
 def _arrow(array: NDArray[Any]) -> Any:
     """The array as Arrow, without copying where the types allow."""
-    from certcal.data._pyarrow import from_numpy, pa
+    from certcal.data.arrow import from_numpy, pa
 
     if array.dtype.kind == "f" and array.dtype.itemsize > 8:
         array = array.astype(np.float64)

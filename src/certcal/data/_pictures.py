@@ -13,8 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from certcal._checks import InputError
-from certcal.data._open import file_ends
 from certcal.data._table import check_memory, damaged
+from certcal.data.formats import file_ends
 
 _CHANNELS = {"L": 1, "RGB": 3}
 _KINDS = {"L": "grey", "RGB": "colour"}

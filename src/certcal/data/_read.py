@@ -14,9 +14,9 @@ from numpy.typing import NDArray
 
 from certcal._checks import InputError
 from certcal.data._layout import Layout, Overrides, resolve_columns
-from certcal.data._open import open_table
 from certcal.data._pieces import Arrays, Groups, equal, gather, in_file, pieces
 from certcal.data._table import CHUNK_NUMBERS, CHUNK_ROWS, Column, Table, check_memory, physical_memory
+from certcal.data.formats import open_table
 from certcal.predictions import Predictions
 
 if TYPE_CHECKING:

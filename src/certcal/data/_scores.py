@@ -13,11 +13,11 @@ from numpy.typing import NDArray
 
 from certcal._checks import InputError
 from certcal.data._layout import Layout, resolve_columns
-from certcal.data._open import open_table
 from certcal.data._pieces import Arrays, Groups, gather, in_file, pieces
 from certcal.data._read import LoadedTable, in_the_file, load_table, piece_of
 from certcal.data._roles import IDENTIFIER
 from certcal.data._table import CHUNK_NUMBERS, CHUNK_ROWS, Table, check_memory
+from certcal.data.formats import open_table
 from certcal.predictions import Predictions
 
 
@@ -93,8 +93,8 @@ def load_scores(path: str | os.PathLike[str], overrides: Mapping[str, Any] | Non
 
 
 def _read(table: Table, layout: Layout) -> tuple[Arrays, dict[str, Any]]:
-    from certcal.data._pyarrow import pa
     from certcal.data._values import Codes
+    from certcal.data.arrow import pa
 
     kinds = ("number", "boolean", "text", "unknown")
     kept = [

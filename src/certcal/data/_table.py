@@ -104,7 +104,7 @@ class Table(ABC):
 
     def read(self, columns: Sequence[str], *, numbers: Iterable[str] = ()) -> Any:
         """The named columns as one pyarrow table."""
-        from certcal.data._pyarrow import pa
+        from certcal.data.arrow import pa
 
         return pa.Table.from_batches(list(self.chunks(columns, numbers=numbers)))
 
@@ -115,7 +115,7 @@ class Table(ABC):
 
 def column_kind(kind: Any) -> Kind:
     """What a pyarrow type holds."""
-    from certcal.data._pyarrow import pa
+    from certcal.data.arrow import pa
 
     types = pa.types
     if types.is_dictionary(kind):
@@ -177,7 +177,7 @@ def check_memory(path: Path, needed: int, advice: str, *, limit: int | None = No
 @contextmanager
 def reading(path: Path, what: str) -> Generator[None, None, None]:
     """Turn every way a file can be bad into one sentence."""
-    from certcal.data._pyarrow import pa
+    from certcal.data.arrow import pa
 
     try:
         yield

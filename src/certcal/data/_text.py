@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from certcal._checks import InputError
-from certcal.data._pyarrow import pa
 from certcal.data._table import Column, Table, check_column_count, reading
+from certcal.data.arrow import pa
 
 arrow_csv: Any = import_module("pyarrow.csv")
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from certcal.engines._engine import Engine, EngineError, Task, held
 from certcal.engines._in_process import InProcess
-from certcal.engines._local import LocalProcesses
+from certcal.engines.local import LocalProcesses
 from certcal.engines.ray import RayCluster
 
 __all__ = ["Engine", "EngineError", "InProcess", "LocalProcesses", "RayCluster", "Task", "held"]

@@ -12,8 +12,7 @@ from itertools import islice
 from typing import Any
 
 from certcal.engines._engine import EngineError
-from certcal.engines._local import MOST_WORKERS, THREADS, with_origin
-from certcal.engines._worker import FAILED, READY, RESULT
+from certcal.engines.local import FAILED, MOST_WORKERS, READY, RESULT, THREADS, with_origin
 
 _QUICK = 1.0  # seconds; after a piece that took less, the next one already waits at its worker
 _AHEAD = 2

@@ -10,9 +10,9 @@ from typing import Any, Self
 
 from certcal._checks import InputError, whole_number
 from certcal.engines._engine import Piece, Result, Task
-from certcal.engines._local import MOST_WORKERS
 from certcal.engines._ray_connection import connected
 from certcal.engines._ray_crew import Crew
+from certcal.engines.local import MOST_WORKERS
 
 
 class RayCluster:

@@ -5,16 +5,18 @@ All take ``sample_weight``; all that bin share one edge rule (see :mod:`certcal.
 
 from __future__ import annotations
 
-from certcal.metrics._binned import debiased_ece, ece, equal_mass_ece, lp_ece, mce
 from certcal.metrics._bootstrap import bootstrap
-from certcal.metrics._classwise import classwise_ece, classwise_equal_mass_ece
 from certcal.metrics._cumulative import ks_error, kuiper_error
-from certcal.metrics._kde import kde_ece
 from certcal.metrics._measure import NAMES, STUDY_BINS, Measurements, Metric, check_names, measure
 from certcal.metrics._mmce import mmce
 from certcal.metrics._passes import Survey, check_bins, measure_stream, reliability_stream, survey_stream
 from certcal.metrics._reliability import Reliability, reliability
-from certcal.metrics._scores import (
+from certcal.metrics._streaming import StreamingCalibration
+from certcal.metrics._sweep import sweep_ece
+from certcal.metrics.binned import debiased_ece, ece, equal_mass_ece, lp_ece, mce
+from certcal.metrics.classwise import classwise_ece, classwise_equal_mass_ece
+from certcal.metrics.kde import kde_ece
+from certcal.metrics.scores import (
     BrierDecomposition,
     accuracy,
     auroc,
@@ -26,9 +28,7 @@ from certcal.metrics._scores import (
     top_label_brier_score,
     top_label_nll,
 )
-from certcal.metrics._smooth import smooth_ece
-from certcal.metrics._streaming import StreamingCalibration
-from certcal.metrics._sweep import sweep_ece
+from certcal.metrics.smooth import smooth_ece
 
 __all__ = [
     "NAMES",

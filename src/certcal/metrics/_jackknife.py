@@ -12,7 +12,7 @@ from certcal._checks import kernel_float, read_only
 from certcal._select import SLACK
 from certcal._threads import map_blocks
 from certcal.binning import build_lookup
-from certcal.metrics._classwise import gap_sums
+from certcal.metrics.classwise import gap_sums
 
 Floats = NDArray[np.float64]
 

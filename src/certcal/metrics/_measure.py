@@ -13,10 +13,8 @@ from certcal._html import table
 from certcal._rounding import percent_text
 from certcal.binning import CLOSED, BinTable, equal_width_edges, mass_edges, sums
 from certcal.claims import Estimate
-from certcal.metrics import _binned as binned
-from certcal.metrics import _classwise as classwise
 from certcal.metrics import _cumulative as cumulative
-from certcal.metrics import _scores as scores
+from certcal.metrics import binned, classwise, scores
 from certcal.metrics._sorted import MOST_SORTED, classwise_errors, score_tables
 
 if TYPE_CHECKING:
@@ -239,11 +237,11 @@ def _own(metric: Metric, predictions: Predictions) -> Row:
 
 def _rows(predictions: Predictions, counts: tuple[int, ...], closed: str) -> Iterator[Row]:
     """Name, settings, value and bootstrap recipe of every row, in the order of the table."""
-    from certcal.metrics._kde import density_error, kde_ece
     from certcal.metrics._mmce import mmce
-    from certcal.metrics._smooth import smooth_ece, smoothed_error
     from certcal.metrics._sweep import sweep_ece
     from certcal.metrics._windows import KernelSums
+    from certcal.metrics.kde import density_error, kde_ece
+    from certcal.metrics.smooth import smooth_ece, smoothed_error
 
     z, c, w = predictions.confidence, predictions.correct, predictions.sample_weight
     pair = (z, c)

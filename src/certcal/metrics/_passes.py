@@ -17,13 +17,13 @@ from certcal._checks import InputError, bin_count, bin_counts, choice
 from certcal._select import Quantiles
 from certcal.binning import CLOSED, BinSums, equal_width_edges
 from certcal.claims import Estimate, Interval
-from certcal.metrics._binned import ece_of
 from certcal.metrics._bootstrap import check_request
 from certcal.metrics._cells import Key, cell_atoms, cell_edges, cell_intervals, in_bins
 from certcal.metrics._cumulative import Extremes
 from certcal.metrics._measure import Measurements
 from certcal.metrics._reliability import Reliability, with_band
 from certcal.metrics._streaming import StreamingCalibration
+from certcal.metrics.binned import ece_of
 
 if TYPE_CHECKING:
     from certcal.predictions import Predictions

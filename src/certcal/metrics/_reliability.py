@@ -12,8 +12,8 @@ from certcal._checks import choice, score_pair
 from certcal._html import table as html_table
 from certcal._rounding import percent_text
 from certcal.binning import CLOSED, BinTable, edges_for, sums
-from certcal.metrics._binned import ece_of
 from certcal.metrics._bootstrap import Atoms, check_request, make_atoms, table_of
+from certcal.metrics.binned import ece_of
 
 Floats = NDArray[np.float64]
 

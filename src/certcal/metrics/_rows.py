@@ -18,8 +18,8 @@ from certcal._select import SLACK
 from certcal._threads import map_blocks
 from certcal.binning import CLOSED, build_lookup, edges_for
 from certcal.claims import Interval
-from certcal.metrics import _classwise as classwise
 from certcal.metrics import _jackknife as jackknife
+from certcal.metrics import classwise
 from certcal.metrics._bootstrap import interval_from
 
 Floats = NDArray[np.float64]

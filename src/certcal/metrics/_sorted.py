@@ -145,6 +145,6 @@ def classwise_errors(
                 errors[:, k, begin:end] = part.sum(axis=2)
 
     map_blocks(some, classes, small=1 + 200_000 // n)
-    # In the order of certcal.metrics._classwise: one divides the mean of all classes, the other the sum of each.
+    # In the order of certcal.metrics.classwise: one divides the mean of all classes, the other the sum of each.
     width, mass = errors[0].mean(axis=1) / n, (errors[1] / n).mean(axis=1)
     return {count: (float(width[k]), float(mass[k])) for k, count in enumerate(counts)}

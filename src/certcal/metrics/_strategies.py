@@ -11,8 +11,7 @@ from numpy.typing import NDArray
 from certcal._checks import choice, class_pair, confidences, correctness, logit_matrix, positive, score_pair
 from certcal._checks import labels as check_labels
 from certcal.binning import CLOSED, BinTable, edges_for
-from certcal.metrics import _binned as binned
-from certcal.metrics import _scores as scores
+from certcal.metrics import binned, scores
 from certcal.metrics._bootstrap import Evaluate, point_metric, scored_metric, table_metric
 
 Floats = NDArray[np.float64]

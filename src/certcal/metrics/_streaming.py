@@ -11,12 +11,11 @@ from numpy.typing import NDArray
 from certcal._checks import InputError, bin_counts, choice, class_pair, score_pair, to_numpy, whole_number
 from certcal.binning import CLOSED, BinSums, BinTable, ExactSum, equal_width_edges
 from certcal.claims import Estimate
-from certcal.metrics import _binned as binned
-from certcal.metrics import _scores as scores
-from certcal.metrics._classwise import ClasswiseSums, classwise_of
-from certcal.metrics._cosine import MomentGrid
+from certcal.metrics import binned, scores
 from certcal.metrics._measure import Measurements
 from certcal.metrics._reliability import Reliability
+from certcal.metrics.classwise import ClasswiseSums, classwise_of
+from certcal.metrics.cosine import MomentGrid
 
 if TYPE_CHECKING:
     from certcal.predictions import Predictions
@@ -153,8 +152,8 @@ class StreamingCalibration:
 
     def result(self) -> Measurements:
         """The metrics of everything seen so far."""
-        from certcal.metrics._kde import kde_ece_of
-        from certcal.metrics._smooth import smooth_ece_of
+        from certcal.metrics.kde import kde_ece_of
+        from certcal.metrics.smooth import smooth_ece_of
 
         tables = {count: state.table() for count, state in self._bins.items()}
         first = tables[self.counts[0]]

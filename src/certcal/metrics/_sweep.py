@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from certcal._checks import kernel_float, score_pair
 from certcal._select import SLACK
 from certcal.binning import mass_edges, sums
-from certcal.metrics._binned import ece_of
+from certcal.metrics.binned import ece_of
 
 Floats = NDArray[np.float64]
 

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from certcal.metrics._cosine import (
+from certcal.metrics.cosine import (
     CELLS,
     CELLS_PER_BANDWIDTH,
     Floats,

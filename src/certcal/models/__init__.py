@@ -9,7 +9,7 @@ from __future__ import annotations
 from certcal.models._differentiable import Differentiable, differentiable
 from certcal.models._export import export_onnx
 from certcal.models._load import load
-from certcal.models._protocol import Model, Source
 from certcal.models._wrap import wrap
+from certcal.models.protocol import Model, Source
 
 __all__ = ["Differentiable", "Model", "Source", "differentiable", "export_onnx", "load", "wrap"]

@@ -12,7 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from certcal._checks import InputError, to_numpy
-from certcal.models._protocol import Outputs, Source
+from certcal._text import reason
+from certcal.models.protocol import Outputs, Source
 
 Batch = NDArray[np.float32]
 
@@ -148,20 +149,6 @@ def in_batches(run: Callable[[Batch], NDArray[Any]], batch: Batch, least: int, m
         else:
             answers.append(run(part))
     return answers[0] if len(answers) == 1 else np.concatenate(answers)
-
-
-def reason(error: BaseException) -> str:
-    """The first line of an error, short enough for a sentence, after its type.
-
-    Examples
-    --------
-    >>> reason(ZeroDivisionError("division by zero"))
-    'ZeroDivisionError: division by zero'
-    """
-    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    text = lines[0] if lines else ""
-    text = text if len(text) <= 300 else text[:299] + "…"
-    return f"{type(error).__name__}: {text}" if text else type(error).__name__
 
 
 @contextmanager

@@ -11,9 +11,10 @@ from importlib.util import find_spec
 from typing import Any
 
 from certcal._checks import InputError
-from certcal.models._adapter import Adapter, Batch, reason
-from certcal.models._inside import Inside
-from certcal.models._protocol import Outputs, Source
+from certcal._text import reason
+from certcal.models._adapter import Adapter, Batch
+from certcal.models.fingerprint import Inside
+from certcal.models.protocol import Outputs, Source
 
 NAME = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*:[^\W\d]\w*(\.[^\W\d]\w*)*")
 

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, cast
 from certcal._checks import InputError
 from certcal.models._adapter import extra
 from certcal.models._load import load
-from certcal.models._protocol import Model, Outputs
 from certcal.models._wrap import wrap
+from certcal.models.protocol import Model, Outputs
 
 if TYPE_CHECKING:
     from torch import nn

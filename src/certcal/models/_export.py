@@ -12,9 +12,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from certcal._checks import InputError, whole_number
-from certcal.models._adapter import extra, reason
-from certcal.models._files import write_new
-from certcal.models._protocol import DECLARATION, Outputs, declared
+from certcal._durable import write_durably
+from certcal._files import refuse_overwriting
+from certcal._text import reason
+from certcal.models._adapter import extra
+from certcal.models.protocol import DECLARATION, Outputs, declared
 
 if TYPE_CHECKING:
     from torch import nn
@@ -69,7 +71,7 @@ def export_onnx(
         message: Any = program.model_proto
         message.metadata_props.add(key=DECLARATION, value=returns)
         data: bytes = message.SerializeToString()
-    write_new(file, data, force)
+    write_durably(file, data)
 
 
 def _checked(
@@ -89,8 +91,7 @@ def _checked(
     file = Path(path)
     if file.suffix != ".onnx":
         raise InputError(f"{file}: the file must end in .onnx; change the name")
-    if file.exists() and not force:
-        raise InputError(f"{file}: the file exists; choose another name or pass force=True")
+    refuse_overwriting(file, force=force)
     shape: Any = getattr(module, "sample_shape", None) if sample_shape is None else sample_shape
     if shape is None:
         raise InputError(f"sample_shape is needed for {name}: pass the shape of one input, for example (3, 32, 32)")

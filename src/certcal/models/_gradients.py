@@ -9,8 +9,8 @@ import torch
 from torch import Tensor, nn
 
 from certcal._checks import InputError
-from certcal.models._adapter import reason
-from certcal.models._inside import is_instance
+from certcal._text import reason
+from certcal.models.fingerprint import is_instance
 from certcal.models.networks import MLP
 
 

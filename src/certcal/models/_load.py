@@ -7,8 +7,8 @@ from pathlib import Path
 
 from certcal._checks import InputError
 from certcal.models._callable import NAME, find_named
-from certcal.models._protocol import Model, Outputs
 from certcal.models._wrap import adapt
+from certcal.models.protocol import Model, Outputs
 
 FORMATS = "ONNX (.onnx), or weights of a reference network (.safetensors)"
 _PICKLES = (".pt", ".pth", ".pkl", ".pickle", ".joblib", ".ckpt", ".bin")

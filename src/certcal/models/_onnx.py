@@ -12,10 +12,11 @@ from numpy.typing import NDArray
 
 from certcal._checks import InputError, whole_number
 from certcal._durable import open_regular
-from certcal.models._adapter import Adapter, Batch, check_shape, extra, in_batches, reason
-from certcal.models._files import read_bytes
+from certcal._files import read_bytes
+from certcal._text import reason
+from certcal.models._adapter import Adapter, Batch, check_shape, extra, in_batches
 from certcal.models._onnx_files import external_files, parse
-from certcal.models._protocol import DECLARATION, Outputs, Source, declared
+from certcal.models.protocol import DECLARATION, Outputs, Source, declared
 
 _LARGEST = 2**31 - 1  # of a protobuf message
 

@@ -9,7 +9,7 @@ import numpy as np
 from certcal._checks import InputError
 from certcal.models._adapter import Adapter, Batch, check_shape
 from certcal.models._callable import looked_at
-from certcal.models._protocol import declared
+from certcal.models.protocol import declared
 
 
 class EstimatorModel(Adapter):

@@ -3,23 +3,17 @@
 from __future__ import annotations
 
 import copy
-import hashlib
-import re
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, cast
-
-import numpy as np
+from typing import TYPE_CHECKING, Any
 
 from certcal._checks import InputError
-from certcal.models._adapter import Adapter, Batch, reason
-from certcal.models._inside import Inside
-from certcal.models._protocol import Outputs, Source
+from certcal._text import reason
+from certcal.models._adapter import Adapter, Batch
+from certcal.models.fingerprint import weights_digest
+from certcal.models.protocol import Outputs, Source
 
 if TYPE_CHECKING:
     from torch import Tensor, nn
-
-_SETTINGS = (bool, int, float, str)
-_NUMBERED = re.compile(r"___torch_mangle_[0-9]+\.")
 
 
 class TorchModel(Adapter):
@@ -87,55 +81,3 @@ def _frozen(module: nn.Module, name: str) -> nn.Module:
         if parameter.ndim == 4:
             parameter.data = parameter.data.contiguous(memory_format=torch.channels_last)
     return copied
-
-
-def weights_digest(module: Any) -> str:
-    """Digits of a module: the classes of its layers (with their code, unless they are installed), settings, weights."""
-    torch: Any = import_module("torch")
-
-    inside = Inside("")
-    digest = hashlib.sha256()
-    scripts: list[str] = []
-    for path, part in module.named_modules():
-        if any(f"{path}.".startswith(script) for script in scripts):
-            continue  # the graph of the whole has it
-        if isinstance(part, torch.jit.ScriptModule):
-            scripts.append(f"{path}." if path else "")
-            _add_script(inside, part)
-            continue
-        inside.add((path, type(part), getattr(part, "code", None)))  # graphs carry their code as a text
-        attributes = cast("dict[str, Any]", part.__dict__)
-        inside.add({name: value for name, value in attributes.items() if isinstance(value, _SETTINGS)})
-    digest.update(inside.digits.encode())
-    # Also the buffers that are not saved: a normalisation's mean is often one of them.
-    tensors = {**dict(module.named_parameters()), **dict(module.named_buffers())}
-    for name, tensor in sorted(tensors.items()):
-        digest.update(f"{name} {tensor_digest(tensor)}\n".encode())
-    return digest.hexdigest()
-
-
-def _add_script(inside: Inside, module: Any) -> None:
-    """TorchScript: what its graph computes, with all constants, and the attributes that it uses.
-
-    Its classes have numbers that depend on what was compiled before; these do not count.
-    """
-    torch: Any = import_module("torch")
-
-    graph = module.inlined_graph
-    inside.add(_NUMBERED.sub("", graph.str(False)))  # without the places in its source
-    for node in graph.findAllNodes("prim::Constant"):
-        inside.add(node.output().toIValue())  # the text has a few digits of numbers, and none of tensors
-    used = sorted({node.s("name") for node in graph.findAllNodes("prim::GetAttr")})
-    for path, part in module.named_modules():
-        found = {name: getattr(part, name) for name in used if hasattr(part, name)}
-        inside.add((path, {name: value for name, value in found.items() if not isinstance(value, torch.nn.Module)}))
-
-
-def tensor_digest(tensor: Any) -> str:
-    """Digits of a tensor's type, shape and values."""
-    torch: Any = import_module("torch")
-
-    plain = tensor.detach().cpu().contiguous()
-    digest = hashlib.sha256(f"{plain.dtype} {tuple(plain.shape)}\n".encode())
-    digest.update(np.ascontiguousarray(plain.reshape(-1).view(torch.uint8).numpy()).tobytes())
-    return digest.hexdigest()

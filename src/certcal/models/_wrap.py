@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from certcal._checks import InputError
-from certcal.models._inside import is_instance
-from certcal.models._protocol import Model, Outputs, Source, declared
+from certcal.models.fingerprint import is_instance
+from certcal.models.protocol import Model, Outputs, Source, declared
 
 
 def wrap(model: object, outputs: Outputs | None = None) -> Model:

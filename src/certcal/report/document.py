@@ -22,6 +22,8 @@ from certcal.report.charts import Chart
 from certcal.report.numbers import between, brief, number
 from certcal.report.provenance import Provenance
 
+# What worst cases assume besides intervals, and how assumptions speak of a level.
+_SAME, _EXCEPT = "no certified prediction changes", " except with probability"
 # Shown where there is no value.
 NOTHING = "–"
 # What a page may say about itself, in this order; further fields follow.
@@ -111,9 +113,10 @@ class Column:
             return cell.text
         if isinstance(cell, tuple):
             return between(*cell, 4)
-        return _WRITTEN[self.kind](cell, self.side or "upper")
+        return _WRITTEN[self.kind](cell, cast("str", self.side))
 
 
+# A bound or a level without a side cannot be rounded safely, which is an error.
 _WRITTEN: Mapping[str, Callable[[float, str], str]] = {
     "text": lambda value, _: f"{value:g}",
     "count": lambda value, _: f"{int(value):,}",
@@ -335,18 +338,35 @@ def probability_of(claim: Any) -> str:
         return f"Fails with probability at most {short_text(claim.delta, 'upper')} over the draw of {drawn}."
     if isinstance(claim, Certificate):
         level = short_text(claim.ledger.spent, "upper")
-        return f"Fails with probability at most {level} over the noise." if claim.ledger.spent else "Cannot fail."
+        if not claim.ledger.spent:
+            return f"Nothing is random: {'it holds if its assumptions do' if claim.assumptions else 'it always holds'}."
+        return f"Fails with probability at most {level} over the noise."
     if isinstance(claim, Estimate):
         return "An estimate from these samples, not a guarantee about others."
-    return "Exact where every confidence lies inside its interval."
+    reached = getattr(claim, "extreme", None) is not None and claim.lower_end in (None, claim.value)
+    return f"{'Exact' if reached else 'Holds'} where every confidence lies inside its interval and {_SAME}."
 
 
 def assumptions_of(claim: Any) -> tuple[str, ...]:
-    """What a claim rests on, one per entry."""
+    """What a claim rests on, one per entry; a level is told where it is named, so that it can be read alone.
+
+    Examples
+    --------
+    >>> assumptions_of(
+    ...     Bound("ece", 0.1, "upper", 0.05, 9, ("it holds except with probability alpha",), {}, {"alpha": 0.001})
+    ... )
+    ('it holds except with probability 0.001',)
+    """
     if isinstance(claim, Estimate):
         return ()
     given = getattr(claim, "assumptions", None)
-    return tuple(given) if given is not None else ("every confidence lies inside its given interval",)
+    if given is None:
+        return "every confidence lies inside its given interval", _SAME
+    alpha = claim.settings.get("alpha")
+    if alpha is None:
+        return tuple(given)
+    level = f"{_EXCEPT} {short_text(alpha, 'upper')}" if alpha else ""
+    return tuple(each.replace(f"{_EXCEPT} alpha", level) for each in given)
 
 
 def settings_of(claim: Any) -> dict[str, str]:
@@ -377,27 +397,51 @@ class Verdict:
 
 
 def verdict(claim: Any, limit: float) -> Verdict:
-    """Whether a number is within a limit: for a guarantee, whether that is shown; for an estimate, whether it seems so.
+    """Whether a number is within a limit.
+
+    A guarantee passes when it shows so, and fails only when it shows the contrary. An estimate passes or fails on these
+    samples. What an attack reached can fail, never pass: others may reach more.
 
     Examples
     --------
     >>> verdict(Bound("ece", 0.03125, "upper", 0.05, 1000, ()), 0.05)
     Verdict(passed=True, text='Pass: at most 0.0313 is within the limit of 0.05.')
     >>> verdict(Estimate("ece", 0.08, 1000), 0.05).text
-    'Fail: 0.0800 (an estimate) exceeds the limit of 0.05.'
+    'Fail on these samples: 0.0800 (an estimate) exceeds the limit of 0.05.'
     """
-    value, text, at = float(claim.value), text_of(claim), f"{limit:g}"
+    if math.isnan(limit):
+        raise InputError("it is not a number", argument="limit", remedy="give what the headline must not exceed")
+    at = repr(float(limit)).removesuffix(".0")
+    proved = getattr(claim, "lower_end", None)
+    value = float(claim.value if proved is None else proved)
+    if math.isnan(value):
+        return Verdict(False, f"Undecided: the number is undefined, so it cannot be held against {at}.")
+    relation, within = relation_of(claim), value <= limit
+    if isinstance(claim, Estimate) and "attack" in claim.settings:
+        text = _against(value, limit, "lower", round_outward(value, "lower"))
+        if within:
+            return Verdict(False, f"Not shown: this attack reached {text}, and others may exceed the limit of {at}.")
+        return Verdict(False, f"Fail: an attack reached {text} (an estimate), above the limit of {at}.")
     if isinstance(claim, Estimate):
-        if math.isnan(value):
-            return Verdict(False, f"Undecided: the estimate is undefined, so it cannot be held against {at}.")
-        relation = "is within" if value <= limit else "exceeds"
-        return Verdict(
-            value <= limit,
-            f"{'Pass' if value <= limit else 'Fail'}: {text} (an estimate) {relation} the limit of {at}.",
-        )
-    if value <= limit:
+        text = _against(value, limit, None, text_of(claim))
+        start, end = ("Pass", "is within") if within else ("Fail", "exceeds")
+        return Verdict(within, f"{start} on these samples: {text} (an estimate) {end} the limit of {at}.")
+    upper = relation == "at most"
+    text = _against(value, limit, "upper" if upper else "lower", text_of(claim))
+    if upper and within:
         return Verdict(True, f"Pass: at most {text} is within the limit of {at}.")
-    return Verdict(False, f"Not shown: at most {text} does not establish the limit of {at}.")
+    if not upper and not within:
+        return Verdict(False, f"Fail: at least {text} exceeds the limit of {at}.")
+    return Verdict(False, f"Not shown: {relation} {text} does not establish the limit of {at}.")
+
+
+def _against(value: float, limit: float, side: str | None, text: str) -> str:
+    """The number in as many digits as show on which side of the limit it is."""
+    for digits in range(5, 18):
+        if (float(text) <= limit) == (value <= limit):
+            return text
+        text = f"{value:.{digits}f}" if side is None else round_outward(value, side, digits)
+    return repr(value)
 
 
 @dataclass(frozen=True)
@@ -555,11 +599,11 @@ class Report:
 
         return page(self)
 
-    def to_text(self, *, width: int = 100, full: bool = False, ascii_only: bool = False) -> str:
+    def to_text(self, *, width: int = 100, full: bool = False, ascii_only: bool = False, diagrams: bool = True) -> str:
         """As in a terminal without colours: the brief sections, or everything."""
         from certcal.report.terminal import as_text
 
-        return as_text(self, width=width, full=full, ascii_only=ascii_only)
+        return as_text(self, width=width, full=full, ascii_only=ascii_only, diagrams=diagrams)
 
     def charts(self) -> list[Chart]:
         """Every chart, in its order; of a choice those of its first state."""

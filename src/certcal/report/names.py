@@ -96,7 +96,7 @@ CERTIFIED_NAMES = {
 
 CALIBRATION_ERROR = (
     "The calibration error is how far confidences and the share of right predictions lie apart, averaged over "
-    "predictions; 0 is perfect."
+    "predictions; smaller is better."
 )
 METRICS = {
     "accuracy": "The share of samples whose prediction is correct.",

@@ -75,7 +75,7 @@ def reliability_chart(
         ideal,
     ]
     if lower is not None and upper is not None:
-        band = f"{percent_text(prepared.level)} bootstrap band"
+        band = f"{percent_text(prepared.level)} bootstrap interval of each bin"
         marks.append(Whiskers(confidence.tolist(), lower[used].tolist(), upper[used].tolist(), band))
     if used.size <= _MOST_DOTS:
         marks.append(Points(confidence.tolist(), accuracy.tolist(), "ink", "mean confidence and accuracy"))
@@ -86,7 +86,8 @@ def reliability_chart(
     own = counts(drawn.count.tolist()) if axis is None else axis
     floor = np.full(drawn.count.size, own.low)
     below = _bars(drawn.edges[:-1], drawn.edges[1:], floor, drawn.count, "count", "samples per bin")
-    error = f"{relation} {round_outward(prepared.ece, 'upper')}" if relation else number(prepared.ece)
+    side = "upper" if relation == "at most" else "lower"
+    error = f"{relation} {round_outward(prepared.ece, side)}" if relation else number(prepared.ece)
     facts = f"ECE {error}, {len(bins.count):,} bins, "
     facts += f"{int(bins.count.sum()):,} samples."
     merged = " Neighbouring bins are drawn as one." if drawn is not bins else ""
@@ -156,7 +157,7 @@ def bins_table(prepared: Reliability, title: str, *, signs: Any = None) -> Table
         Column("accuracy", "estimate"),
         Column("gap", "estimate"),
     ]
-    columns += [Column("band", "interval")] * (lower is not None) + [Column("sign")] * (signs is not None)
+    columns += [Column("interval", "interval")] * (lower is not None) + [Column("sign")] * (signs is not None)
     rows: list[list[Any]] = []
     for m in np.flatnonzero(bins.count).tolist():
         accuracy, confidence = float(bins.accuracy[m]), float(bins.mean_confidence[m])

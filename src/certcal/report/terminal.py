@@ -92,7 +92,9 @@ def render(report: document.Report, console: Console, *, full: bool = False, dia
         console.print(part, soft_wrap=isinstance(part, Text) and part.no_wrap)  # what is to be copied stays in one line
 
 
-def as_text(report: document.Report, *, width: int = 100, full: bool = False, ascii_only: bool = False) -> str:
+def as_text(
+    report: document.Report, *, width: int = 100, full: bool = False, ascii_only: bool = False, diagrams: bool = True
+) -> str:
     r"""A report as :func:`render` prints it, without colours.
 
     Examples
@@ -101,7 +103,7 @@ def as_text(report: document.Report, *, width: int = 100, full: bool = False, as
     'How many?\n\nn <= 3'
     """
     file = io.TextIOWrapper(io.BytesIO(), encoding="ascii" if ascii_only else "utf-8", newline="\n")
-    render(report, make_console(file, width, plain=True), full=full)
+    render(report, make_console(file, width, plain=True), full=full, diagrams=diagrams)
     file.seek(0)
     return "\n".join(line.rstrip() for line in file.read().split("\n")).rstrip("\n")
 
@@ -283,7 +285,7 @@ class _Layout:
             page.clean(row.text) if isinstance(row, document.Heading) else [*map(page.clean, row)]
             for row in table.texts()
         ]
-        headings = [min(_SHORT_NAME, cell_len(row)) for row in self.rows if isinstance(row, str)]
+        headings = [min(_NAME, cell_len(row)) for row in self.rows if isinstance(row, str)]
         self.heads, self.least, self.most = list[list[str]](), list[int](), list[int]()
         for i, column in enumerate(table.columns):
             words = page.words(column.title)

@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, cast
 import numpy as np
 from numpy.typing import NDArray
 
+from certcal._assumptions import BATCH, NOISE, fixed
 from certcal._checks import InputError, choice, failure_probability, to_numpy
 from certcal._html import table
 from certcal.claims import Certificate, Ledger, move_outward, round_outward, short_text
 from certcal.smoothing import _bands
-from certcal.smoothing._assumptions import BATCH, NOISE, fixed
 from certcal.smoothing._bands import Side
 from certcal.smoothing._counts import Counts
 from certcal.smoothing._failures import Failures, failing

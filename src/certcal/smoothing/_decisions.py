@@ -13,12 +13,12 @@ from typing import Any, ClassVar, cast
 import numpy as np
 from numpy.typing import NDArray
 
+from certcal._assumptions import BATCH, NOISE, fixed
 from certcal._checks import InputError
 from certcal._durable import open_regular
 from certcal._files import write_bytes
 from certcal.claims import short_text
 from certcal.result import Result
-from certcal.smoothing._assumptions import BATCH, NOISE, fixed
 from certcal.smoothing._fields import Fields
 from certcal.smoothing._manifest import MOST_DRAWS, MOST_SEED
 from certcal.smoothing._sequential import ABOVE, BELOW, UNDECIDED, looks, verdicts
@@ -192,8 +192,8 @@ class Decisions(Result):
             raise InputError(f"decisions cannot be written as {form!r}; choose one of {', '.join(FORMS)}")
         if form == ".json":
             return self.to_json().encode()
-        from certcal.data._parquet import parquet
-        from certcal.data._pyarrow import from_numpy, pa
+        from certcal.data.arrow import from_numpy, pa
+        from certcal.data.parquet import parquet
 
         about = {"format": FORMAT, "version": VERSION, "setting": asdict(self.setting)}
         columns = {name: from_numpy(getattr(self, name)) for name in COLUMNS}
@@ -234,8 +234,8 @@ def _from_json(content: bytes) -> tuple[Any, dict[str, Any]]:
 
 
 def _from_parquet(content: bytes) -> tuple[Any, dict[str, Any]]:
-    from certcal.data._parquet import parquet
-    from certcal.data._pyarrow import pa
+    from certcal.data.arrow import pa
+    from certcal.data.parquet import parquet
 
     try:
         file = parquet.ParquetFile(pa.BufferReader(content))

@@ -93,8 +93,8 @@ def digest(unit: Unit, columns: Mapping[str, NDArray[np.int64]]) -> str:
 
 def write_shard(folder: Path, manifest: Manifest, unit: Unit, columns: Columns) -> None:
     """Put a shard in its place, whole or not at all."""
-    from certcal.data._parquet import parquet
-    from certcal.data._pyarrow import from_numpy, pa
+    from certcal.data.arrow import from_numpy, pa
+    from certcal.data.parquet import parquet
 
     arrays = [from_numpy(np.ascontiguousarray(column, np.int64)) for column in columns.values()]
     drawn = _sealed(manifest.drawing)
@@ -157,7 +157,7 @@ def _mismatch(path: Path) -> InputError:
 
 def _marks(path: Path) -> tuple[str | None, str | None]:
     """The run that a shard says it is of, and the digest of what it was drawn with; None where it is not whole."""
-    from certcal.data._parquet import parquet
+    from certcal.data.parquet import parquet
 
     try:
         with open_regular(path) as stream:
@@ -174,8 +174,8 @@ def _sealed(drawing: str) -> str:
 
 
 def _parse(content: bytes, manifest: Manifest, unit: Unit, names: tuple[str, ...], width: int) -> Columns:
-    from certcal.data._parquet import parquet
-    from certcal.data._pyarrow import pa, to_numpy
+    from certcal.data.arrow import pa, to_numpy
+    from certcal.data.parquet import parquet
 
     numbers = pa.int64()
     try:

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from certcal._checks import InputError
 from certcal._threads import map_blocks
 from certcal.calibrators import fit_temperature
-from certcal.calibrators._scores import read_scores
+from certcal.calibrators.scores import read_scores
 from certcal.claims import Estimate
 from certcal.metrics import STUDY_BINS, Measurements, auroc, measure
 from certcal.predictions import Predictions

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from certcal._checks import InputError
-from certcal.data._open import ENDINGS
+from certcal.data.formats import ENDINGS
 from certcal.study._entries import DATA, SPLIT, Entry, readable
 from certcal.study._table import KEYS
 
@@ -80,7 +80,7 @@ def parsed_layout(layout: str) -> list[str]:
 def _example(depth: int) -> str:
     """A layout that has files at some depth, if there is one."""
     layouts = ("model", "data/model", "data/split/model")
-    return f" (such as --layout {layouts[depth - 1]})" if depth <= len(layouts) else ""
+    return f" (such as {layouts[depth - 1]})" if depth <= len(layouts) else ""
 
 
 def _prediction_files(folder: Path, deepest: int) -> Iterator[Path]:

@@ -9,6 +9,7 @@ from typing import Any, cast
 
 from certcal._checks import InputError
 from certcal._durable import open_regular
+from certcal._files import nearest
 from certcal.study._entries import DATA, SPLIT, Entry, readable, refuse_own
 
 OTHERS = "ood:"
@@ -108,8 +109,6 @@ def _lines(file: Path) -> dict[str, list[Any]]:
                 if line.strip():
                     rows.append(_object(file, number, line))
     except OSError as error:
-        from certcal.data._open import nearest
-
         hint = nearest(file) if isinstance(error, FileNotFoundError) else "check the path and its permissions"
         raise InputError(f"{file}: cannot be read ({error.strerror or error}); {hint}") from None
     except UnicodeDecodeError:

@@ -60,7 +60,7 @@ def bin_counts(population: Population) -> Answer:
     if not parts:
         text = (
             f"Needs {LABELS[metric]} at two numbers of bins or more, of at least {LEAST} models; measure with several "
-            "(certcal study measure --bins)."
+            "numbers of bins."
         )
         return Answer(6, QUESTION, text, published=PUBLISHED)
     if biases:

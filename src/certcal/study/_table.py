@@ -205,8 +205,8 @@ class StudyTable:
 
     def to_parquet(self) -> bytes:
         """The content of the file that :meth:`write` writes; the same for the same table."""
-        from certcal.data._parquet import parquet
-        from certcal.data._pyarrow import from_numpy, pa
+        from certcal.data.arrow import from_numpy, pa
+        from certcal.data.parquet import parquet
 
         texts = [name for name, values in self.columns.items() if values.dtype == object]
         arrays = [
@@ -277,7 +277,7 @@ def opened(source: StudyTable | str | os.PathLike[str]) -> tuple[StudyTable, str
 
 def _text(name: str, values: NDArray[Any]) -> Any:
     """A column (pyarrow) of text; pyarrow's own conversion would load pandas."""
-    from certcal.data._pyarrow import pa
+    from certcal.data.arrow import pa
 
     try:
         encoded = [value.encode() for value in values.tolist()]
@@ -300,7 +300,7 @@ def _settings(notes: Mapping[str, str]) -> dict[str, Any]:
 
 def _values(column: Any) -> Any:
     """A column (pyarrow) as floats or as a list; pyarrow's own conversion would load pandas."""
-    from certcal.data._pyarrow import pa, to_numpy
+    from certcal.data.arrow import pa, to_numpy
 
     kind = column.type
     if pa.types.is_dictionary(kind):

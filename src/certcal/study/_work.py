@@ -128,7 +128,7 @@ def _place(entry: Entry, value: Any) -> Any:
 def _with_content(value: Any) -> Any:
     if not isinstance(value, File):
         return value
-    from certcal.data._open import file_ends
+    from certcal.data.formats import file_ends
 
     with value.at_hand() as path:
         file_ends(path)  # says what is wrong with a file that is not there
@@ -241,7 +241,7 @@ class Measuring:
     def _refuse_without_classes(self, path: Path) -> None:
         """Say so if a file has nothing that could be logits or probabilities: other advice would lead astray."""
         from certcal.data import open_table
-        from certcal.data._families import find_families
+        from certcal.data.families import find_families
 
         if self.columns.keys() & {"logits", "probabilities"}:
             return
@@ -249,8 +249,8 @@ class Measuring:
         if not find_families(columns):
             listed = ", ".join(repr(column.name) for column in columns[:_MOST_NAMED])
             raise InputError(
-                f"{path}: there are no logits or probabilities of two classes or more; give their columns with "
-                f"--logits or --probabilities (columns=) if these have other names; the columns are {listed}"
+                f"{path}: there are no logits or probabilities of two classes or more; name their columns "
+                f"(logits or probabilities) if they are called otherwise; the columns are {listed}"
             )
 
 

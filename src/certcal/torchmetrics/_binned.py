@@ -10,8 +10,8 @@ from torch import Tensor
 
 from certcal._checks import InputError, bin_count, choice, norm_order
 from certcal.binning import CLOSED, BinSums, BinTable, equal_width_edges
-from certcal.metrics._binned import debiased_ece_of, ece_of, lp_ece_of, mce_of
-from certcal.metrics._classwise import ClasswiseSums, classwise_of
+from certcal.metrics.binned import debiased_ece_of, ece_of, lp_ece_of, mce_of
+from certcal.metrics.classwise import ClasswiseSums, classwise_of
 from certcal.predictions import Predictions
 from certcal.torchmetrics._base import ANY_INPUTS, MATRIX_INPUTS, CalibrationMetric, Inputs, MatrixInputs, Words
 

@@ -7,9 +7,9 @@ from abc import abstractmethod
 from typing import Any
 
 from certcal._checks import InputError, positive
-from certcal.metrics._cosine import CELLS, CELLS_PER_BANDWIDTH, POINTS, MomentGrid
-from certcal.metrics._kde import kde_ece_of
-from certcal.metrics._smooth import smooth_ece_of
+from certcal.metrics.cosine import CELLS, CELLS_PER_BANDWIDTH, POINTS, MomentGrid
+from certcal.metrics.kde import kde_ece_of
+from certcal.metrics.smooth import smooth_ece_of
 from certcal.predictions import Predictions
 from certcal.torchmetrics._base import ANY_INPUTS, CalibrationMetric, Inputs, Words
 

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from certcal.binning import ExactSum
-from certcal.metrics import _scores as scores
+from certcal.metrics import scores
 from certcal.predictions import Predictions
 from certcal.torchmetrics._base import (
     ANY_INPUTS,

@@ -12,8 +12,8 @@ from torch import Tensor
 
 from certcal._checks import InputError, choice, share, whole_number
 from certcal.attacks import Target
-from certcal.attacks._ball import NORMS, Norm
-from certcal.attacks._sphere import checked_length, on_sphere
+from certcal.attacks.ball import NORMS, Norm
+from certcal.attacks.sphere import checked_length, on_sphere
 from certcal.training._constants import Constants
 from certcal.training._methods import Parts, objective_of
 from certcal.training._noise import GaussianNoise, Noise
@@ -161,8 +161,7 @@ class EasyFirst(Constants):
         if self.begin == 0 and self.discard_below and not started:
             raise InputError(
                 "begin is 0, so random weights would judge which samples are hard and discard whole classes; pass the "
-                "weights to begin with as start (--from), begin of at least 1 with more epochs than that, or "
-                "discard_below 0"
+                "weights to begin with as start, a begin of at least 1 with more epochs than that, or discard_below 0"
             )
 
 

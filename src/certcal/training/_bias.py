@@ -14,8 +14,8 @@ from torch import Tensor, nn
 from certcal._checks import InputError, whole_number
 from certcal.attacks import Target
 from certcal.data import Inputs
-from certcal.models._protocol import Outputs
-from certcal.models._torch_threads import torch_threads
+from certcal.models.protocol import Outputs
+from certcal.models.torch_threads import torch_threads
 from certcal.training._acr import SphereNoise
 from certcal.training._gradient_norms import GradientNorms
 from certcal.training._methods import Parts, parts_of

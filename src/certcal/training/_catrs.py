@@ -11,9 +11,9 @@ from torch import Tensor
 
 from certcal._checks import positive
 from certcal.attacks import Ball, Target
-from certcal.attacks._ascent import ascend
-from certcal.attacks._ball import Norm
-from certcal.attacks._confidence import step_length
+from certcal.attacks.ascent import ascend
+from certcal.attacks.ball import Norm
+from certcal.attacks.confidence import step_length
 from certcal.training._constants import Constants
 from certcal.training._methods import Parts
 from certcal.training._noise import GaussianNoise

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from certcal.attacks import Target
 from certcal.data import Inputs
 from certcal.metrics import ece
-from certcal.models._protocol import Outputs
+from certcal.models.protocol import Outputs
 from certcal.training._randomness import generator_of
 
 _ROWS = 1000

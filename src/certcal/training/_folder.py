@@ -21,10 +21,10 @@ from torch import Tensor
 
 from certcal._checks import InputError
 from certcal._durable import LOCK, is_leftover, make_folder, only_writer, remove_leftovers, write_durably
+from certcal._files import read_bytes
+from certcal._text import reason
 from certcal.data import Inputs
-from certcal.models._adapter import reason
-from certcal.models._files import read_bytes
-from certcal.models._torch import weights_digest
+from certcal.models.fingerprint import weights_digest
 from certcal.training._log import LOG, append, rewrite
 from certcal.training._model import save_model
 from certcal.training._recipe import Recipe

@@ -10,8 +10,8 @@ from typing import Any, cast
 
 from certcal._checks import InputError
 from certcal._durable import write_durably
-from certcal.models._adapter import reason
-from certcal.models._files import read_bytes
+from certcal._files import read_bytes
+from certcal._text import reason
 
 LOG = "metrics.jsonl"
 _LARGEST = 2**28

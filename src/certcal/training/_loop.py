@@ -17,8 +17,8 @@ from torch import nn
 from certcal._checks import InputError
 from certcal.attacks import Target
 from certcal.data import Inputs
-from certcal.models._protocol import Outputs
-from certcal.models._torch_threads import torch_threads
+from certcal.models.protocol import Outputs
+from certcal.models.torch_threads import torch_threads
 from certcal.training._crew import Crew, crew_of
 from certcal.training._evaluate import evaluate
 from certcal.training._folder import Folder, opened

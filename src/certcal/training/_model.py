@@ -13,7 +13,7 @@ from torch import nn
 from certcal._checks import InputError
 from certcal._durable import write_durably
 from certcal.models.networks import Network, save_weights
-from certcal.models.networks._named import made_with
+from certcal.models.networks.named import made_with
 from certcal.training._step import Workshop
 
 MODEL, WEIGHTS = "model.safetensors", "weights.safetensors"

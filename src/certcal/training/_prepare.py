@@ -12,12 +12,12 @@ import torch
 from torch import Tensor, nn
 
 from certcal._checks import InputError, whole_number
-from certcal.attacks._subject import check_box, single_precision
+from certcal._files import read_bytes
+from certcal._text import reason
+from certcal.attacks.subject import check_box, single_precision
 from certcal.data import Inputs
-from certcal.models._adapter import reason
-from certcal.models._files import read_bytes
-from certcal.models._protocol import Outputs, declared
-from certcal.models.networks._weights import check_fit
+from certcal.models.networks.weights import check_fit
+from certcal.models.protocol import Outputs, declared
 from certcal.training._recipe import Recipe
 from certcal.training._step import Workshop
 

@@ -11,7 +11,7 @@ from typing import Any, Literal, cast
 from certcal._checks import InputError, choice, whole_number
 from certcal._training_methods import ALIASES, METHODS, NOISY, WITHOUT_BALL
 from certcal.attacks import Ball
-from certcal.attacks._ball import NORMS, Norm
+from certcal.attacks.ball import NORMS, Norm
 
 Loss = Literal["smoothed", "draws"]
 Optimiser = Literal["sgd", "adam"]

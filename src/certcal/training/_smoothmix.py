@@ -12,8 +12,8 @@ from torch.nn import functional
 
 from certcal._checks import InputError, positive, whole_number
 from certcal.attacks import Ball, Target
-from certcal.attacks._ascent import ascend
-from certcal.attacks._ball import LONGEST
+from certcal.attacks.ascent import ascend
+from certcal.attacks.ball import LONGEST
 from certcal.training._constants import Constants
 from certcal.training._methods import Parts
 from certcal.training._noise import GaussianNoise

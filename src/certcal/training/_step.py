@@ -13,7 +13,7 @@ from torch import Tensor, nn
 
 from certcal._checks import InputError
 from certcal.attacks import Adversary, Ball, Found, Target
-from certcal.models._protocol import Outputs
+from certcal.models.protocol import Outputs
 from certcal.training._methods import Parts, parts_of
 from certcal.training._objectives import Judged, View
 from certcal.training._randomness import generator_of, seed_of

@@ -14,11 +14,10 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from certcal._text import reason
 from certcal.engines import EngineError
-from certcal.engines._local import Worker, with_origin
-from certcal.engines._worker import READY, RESULT
-from certcal.models._adapter import reason
-from certcal.models._protocol import Outputs
+from certcal.engines.local import READY, RESULT, Worker, with_origin
+from certcal.models.protocol import Outputs
 from certcal.training._exchange import Layout, new_file
 from certcal.training._recipe import Recipe
 from certcal.training._step import Piece, Step, Workshop, combined, restore, work_here

@@ -159,9 +159,15 @@ class ChangeComparison(Result):
         """What was compared."""
         return (self.old, self.new)
 
+    @property
+    def headline(self) -> Change | None:
+        """The calibration error, or whatever both have first; None when they have nothing in common."""
+        return next((row for row in self.rows if row.name == "ece"), next(iter(self.rows), None))
+
     def claims(self) -> Sequence[Estimate | Bound]:
-        """The new numbers, then the old ones."""
-        return (*(row.new for row in self.rows), *(row.old for row in self.rows))
+        """The new numbers, that of the headline first, then the old ones."""
+        rows = sorted(self.rows, key=lambda row: row is not self.headline)
+        return (*(row.new for row in rows), *(row.old for row in rows))
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON."""

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from certcal.binning import BinTable, sums
-from certcal.metrics._binned import ece_of
+from certcal.metrics.binned import ece_of
 from certcal.worst_case._bins import Bins
 from certcal.worst_case._intervals import Intervals
 from certcal.worst_case._program import Program

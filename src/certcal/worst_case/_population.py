@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from certcal._assumptions import NOT_USED_BEFORE
 from certcal._checks import InputError, failure_probability, share
-from certcal.bounds._shared import NOT_USED_BEFORE
 from certcal.claims import Bound, move_outward, short_text
 from certcal.worst_case._result import WorstCase
 

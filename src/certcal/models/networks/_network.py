@@ -13,7 +13,7 @@ import torch
 from torch import Tensor, nn
 
 from certcal._checks import InputError, positive, whole_number
-from certcal.models._protocol import Outputs
+from certcal.models.protocol import Outputs
 
 # Means and standard deviations of the training images of CIFAR-10, per channel.
 CIFAR10_MEAN = (0.4914, 0.4822, 0.4465)

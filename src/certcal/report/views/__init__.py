@@ -18,6 +18,9 @@ from certcal.report.provenance import Provenance
 if TYPE_CHECKING:
     from certcal.result import Result
 
+# A limit says what must not be exceeded, which nobody wants of these.
+_MORE_IS_BETTER = frozenset(("accuracy", "auroc", "brier_resolution", "harmonic_calibration_score"))
+
 
 def report(
     result: Result,
@@ -33,6 +36,8 @@ def report(
     claims = result.claims()
     if limit is not None and not (claims and hasattr(claims[0], "value") and hasattr(claims[0], "to_dict")):
         raise InputError("this answer has no number that a limit can be held against", argument="limit")
+    if limit is not None and claims[0].name in _MORE_IS_BETTER:
+        raise InputError(f"it is what {claims[0].name} must not exceed, and more of that is better", argument="limit")
     return replace(
         made,
         title=made.title if title is None else title,

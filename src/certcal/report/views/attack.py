@@ -48,10 +48,12 @@ _LOWER = (
     "AdaECE is the ECE with bins that hold equally many samples. An attack shows what is possible: the worst case "
     "within the same distance is at least this. Only a certificate says what no perturbation can exceed."
 )
-_SAME = (
-    "In a calibrated model every bar ends on the diagonal. The predictions are the same in all diagrams: only the "
-    "confidences have moved."
-)
+_DIAGONAL = "In a calibrated model every bar ends on the diagonal, up to sampling error."
+_SAME = " The predictions are the same in all diagrams: only the confidences have moved."
+_KEPT = {
+    True: "No perturbation changes a predicted label: one that would is not made.",
+    False: "Attacks that do not keep the predicted labels may change them.",
+}
 _NORMS = {"linf": "no pixel or feature changes by more than ε", "l2": "the Euclidean length of a change is at most ε"}
 
 
@@ -113,7 +115,11 @@ def _key_numbers(found: Attack) -> KeyNumbers:
         KeyNumber("accuracy", number(clean["accuracy"].value), (kept,)),
         KeyNumber("labels changed", f"{found.changed:,}", ("checked on the final inputs",)),
         KeyNumber("AdaECE before", number(before.value), (f"{bins_text(before)} bins",)),
-        KeyNumber("AdaECE after", number(after.value), (strongest.name, f"ε = {distance_text(strongest.epsilon)}")),
+        KeyNumber(
+            "AdaECE after",
+            round_outward(after.value, "lower"),
+            ("at least", strongest.name, f"ε = {distance_text(strongest.epsilon)}"),
+        ),
     ]
     return KeyNumbers(numbers, "Estimates on these samples; the worst case on them is at least as large.")
 
@@ -142,7 +148,7 @@ def _diagrams(found: Attack) -> list[Block]:
     undrawn = len(found) + 1 - len(drawn)
     more = f"{counted(undrawn, 'further diagram')} would not be looked at; the JSON has the numbers." if undrawn else ""
     rest = [Details("Diagrams under the other attacks", [Figures(made[2:], more)])] if len(made) > 2 else []
-    return [Figures(made[:2], _SAME), *rest]
+    return [Figures(made[:2], f"{_DIAGONAL}{'' if found.changed else _SAME}".strip()), *rest]
 
 
 def _attacker(found: Attack) -> list[str]:
@@ -152,8 +158,8 @@ def _attacker(found: Attack) -> list[str]:
     stays = "Values may become anything." if box is None else f"Values stay from {box[0]:g} to {box[1]:g}."
     said = [
         f"The attacker adds a perturbation to every input: {_NORMS[given['norm']]}. {stays}",
-        "A perturbation that would change the predicted label is not made, and the labels of the final inputs are "
-        "computed once more, by the model's ordinary prediction in single precision.",
+        f"{_KEPT[found.changed == 0]} The labels of the final inputs are computed once more, by the model's ordinary "
+        "prediction in single precision.",
     ]
     names = {row.attack for row in found}
     if any(name.startswith(("plus-", "minus-")) for name in names):
@@ -184,7 +190,12 @@ def _settings(found: Attack) -> Facts:
 def _metrics(found: Attack) -> list[Block]:
     """Every estimate without an attack and under the strongest, and what it is."""
     strongest = found.strongest
-    columns = [Column("metric"), Column("bins"), Column("unattacked", "estimate"), Column(strongest.name, "estimate")]
+    columns = [
+        Column("metric"),
+        Column("bins", "count"),
+        Column("unattacked", "estimate"),
+        Column(strongest.name, "estimate"),
+    ]
     pairs = zip(found.clean.measured.rows, strongest.measured.rows, strict=True)
     rows = [[label(one.name), bins_text(one), float(one.value), float(other.value)] for one, other in pairs]
     return [

@@ -66,6 +66,8 @@ def bound_name(method: str) -> str:
 def bound_claim(bound: Bound, meaning: str = CALIBRATION_ERROR) -> Claim:
     """The claim of a bound, for a headline."""
     over = "" if "the population" in bound.name else "in the population"
+    if "bins" in bound.settings:  # a binned error says nothing without them
+        over = f"with {bound.settings['bins']:,} bins"
     return Claim.of(bound, capital(bound.name), over=over, meaning=meaning)
 
 

@@ -99,7 +99,7 @@ def view(found: Certification, *, images: Any = None, remarks: Sequence[str] = (
     several = len(found.lines) > 1
     curves = _curves(found, frames) if len(frames) > 1 else []
     information, parts = one.summary.information, _brier_parts(one)
-    headline: list[Block] = [_headline(one)]
+    headline: list[Block] = [_headline(found, one)]
     if not one.summary.n_certified:
         headline.append(Text("No sample is certified at this radius, so nothing better is claimed."))
     sections = [
@@ -120,7 +120,7 @@ def view(found: Certification, *, images: Any = None, remarks: Sequence[str] = (
         *([Section("Interval widths", _widths(found)), Section("Distribution of p_A", _p_a(found))] if drawn else []),
         Section("How the numbers were computed", [_computed(one)]),
         *([Section("Failure probabilities", _ledgers(one)), Section("The run", [_facts(found)])] if drawn else []),
-        Section("Claims in full", [Listing([capital(claim.sentence) for _, _, claim in one.claims()])]),
+        Section(_at("Claims in full", one), [Listing([capital(claim.sentence) for _, _, claim in one.claims()])]),
     ]
     return Report(
         "How wrong can the confidences be when somebody perturbs the inputs?"
@@ -201,11 +201,15 @@ def _over(one: CertifiedAt) -> str:
     return f"on the {summary.n_certified:,} certified sample{'' if summary.n_certified == 1 else 's'}"
 
 
-def _headline(one: CertifiedAt) -> Claim:
+def _headline(found: Certification, one: CertifiedAt) -> Claim:
     what = f"At radius {one.radius_text}, the calibration error" if one.radius_text else "The calibration error"
-    radius = " A radius is the Euclidean length of a change to an input." if one.radius_text else ""
-    made = Claim.of(one.headline, what, over=_over(one), meaning=f"{CALIBRATION_ERROR}{radius}")
-    return made if one.claim is not None else replace(made, assumptions=())  # its probability says the same
+    if one.claim is not None:
+        meaning = f"{CALIBRATION_ERROR} It holds under every change of the inputs of Euclidean length up to the radius."
+        return Claim.of(one.claim, f"{what} of the smoothed classifier", over=_over(one), meaning=meaning)
+    made = Claim.of(one.headline, what, over=_over(one), meaning=CALIBRATION_ERROR)
+    alpha = found.conventions["alpha"]
+    each = f" Each interval may fail with probability {short_text(alpha, 'upper')}." if alpha else ""
+    return replace(made, probability=f"{made.probability}{each}", assumptions=())  # its probability says the same
 
 
 def _key_numbers(found: Certification, one: CertifiedAt) -> KeyNumbers:
@@ -285,7 +289,10 @@ def _diagrams(found: Certification, line: CertifiedAt, axis: Any) -> list[Chart]
     if found.counts is None:
         return [worst]
     off = round_outward(float(found.clean.error.max()), "upper")
-    caption = f"The same samples as they are: an estimate from histograms, off by at most {off} per confidence."
+    caption = (
+        "The same samples as they are: an estimate from histograms, each confidence within "
+        f"{off} of the mean over its draws."
+    )
     return [
         reliability_chart(found.clean_bins(line.radius), "Without a perturbation", caption=caption, axis=axis),
         worst,
@@ -367,7 +374,7 @@ def _chart(
     """Claims by radius as lines, with their texts as numbers."""
 
     def value(each: Any) -> float:
-        return math.nan if each is None else float(getattr(each, "ece", None) or each.value)
+        return math.nan if each is None else float(each.ece if hasattr(each, "ece") else each.value)
 
     def text(each: Any) -> Cell:
         return number(each.ece) if hasattr(each, "ece") else each
@@ -402,9 +409,9 @@ def _brier_parts(one: CertifiedAt) -> list[Block]:
     if brier is None:
         return []
     parts = [
-        ("uncertainty: the best constant confidence", found.uncertainty),
-        ("− resolution: what the best monotone map gains on it", found.resolution),
-        ("+ miscalibration: what a monotone map could take away", found.miscalibration),
+        ("uncertainty (best constant confidence)", found.uncertainty),
+        ("− resolution (gain of the best map)", found.resolution),
+        ("+ miscalibration (what a map removes)", found.miscalibration),
         ("= certified Brier score", brier),
         ("skill of these confidences", found.skill),
         ("skill of the best monotone map", found.best_skill),
@@ -444,8 +451,8 @@ def _influential(found: Certification, one: CertifiedAt, images: Any) -> list[Bl
             row.insert(0, Picture(_shrunk(inputs[each.index]), said))
         rows.append([*row, each.contribution])
     said = (
-        f"The contributions of all samples add up to the worst calibration error of {one.worst.text}. A sample adds "
-        "most when it is wrong and its confidence can be high, or right and its confidence can be low."
+        f"The contributions of all samples add up to the worst calibration error, at most {one.worst.text}. A sample "
+        "adds most when it is wrong and its confidence can be high, or right and its confidence can be low."
     )
     first = Table(columns, rows[:_SHOWN], f"The samples that add most at radius {one.radius_text}", note)
     rest = rows[_SHOWN:]
@@ -519,7 +526,7 @@ def _claims_table(one: CertifiedAt) -> Table:
     """Everything that is certified about one set of samples: of the certified ones, and of all."""
     summary = one.summary
     both = summary.n_certified < summary.n
-    heads = ("certified: at least", "at most", "all: at least", "at most") if both else ("at least", "at most")
+    heads = ("certified\u00a0≥", "certified\u00a0≤", "all\u00a0≥", "all\u00a0≤") if both else ("at least", "at most")
     rows: list[Sequence[Cell] | Heading] = []
 
     def row(name: str, *cells: Cell) -> None:
@@ -534,8 +541,8 @@ def _claims_table(one: CertifiedAt) -> Table:
     row("certified_accuracy", *(("", "", summary.accuracy) if both else (summary.accuracy,)))
     rows.append(Heading("Proper scores"))
     metric("brier_score")
-    row("certified_skill", summary.skill)
-    row("certified_best_skill", summary.information.best_skill)
+    row("skill of these confidences", summary.skill)
+    row("skill of the best monotone map", summary.information.best_skill)
     metric("nll")
     rows.append(Heading("Calibration error"))
     if one.claim is not None:

@@ -30,9 +30,11 @@ if TYPE_CHECKING:
 
 MOST_DRAWN = 3 * MOST_SERIES
 ESTIMATE = "An estimate on these samples, since shares of votes stand for p_A."
-CERTIFICATE = "Holds for every perturbation up to the radius, where the certified radii of the samples hold."
 AVERAGE = f"{capital(WARNING)}. It is shown because published tables report it."
-CERTIFIED = "Share of all samples that are classified correctly under every perturbation up to the radius, at least."
+CERTIFIED = (
+    "Share of all samples that are classified correctly under every perturbation up to the radius, at least, where "
+    "their certified radii hold: each fails with probability at most alpha."
+)
 
 
 def view(found: Comparison) -> Report:
@@ -114,6 +116,13 @@ def grouped(lines: Sequence[Any]) -> list[list[Any]]:
     return list(groups.values())
 
 
+def radius_claim(run: Compared, place: int, name: str = "") -> Claim:
+    """What is certified of a single run at one of its radii."""
+    level = short_text(run.alpha, "upper")
+    probability = f"Each certified radius fails with probability at most {level} over the noise."
+    return Claim("Certificate", f"{name}{capital(run.curve.sentences[place])}", "", probability)
+
+
 def setting_cells(run: Compared) -> list[Cell]:
     """Noise level, samples, abstentions, draws and alpha of a run."""
     low, high = run.draws
@@ -172,7 +181,7 @@ _VERDICTS = {
 
 def _headline(found: Comparison) -> list[Block]:
     if not found.dominance:
-        return [Claim("Certificate", capital(found.runs[0].curve.sentences[len(found.best.at) // 2]), "", CERTIFICATE)]
+        return [radius_claim(found.runs[0], len(found.best.at) // 2)]
     said: list[str] = []
     for pair in found.dominance[:3]:
         in_p = pair.axis == "p_A"

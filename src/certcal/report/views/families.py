@@ -30,7 +30,6 @@ from certcal.report.numbers import number
 from certcal.report.p_a import P_A, SHARES, PaLine, p_a_chart, share_text
 from certcal.report.views.comparison import (
     AVERAGE,
-    CERTIFICATE,
     CERTIFIED,
     ESTIMATE,
     LEFT_OUT,
@@ -40,6 +39,7 @@ from certcal.report.views.comparison import (
     curve_charts,
     grouped,
     listed_sources,
+    radius_claim,
     setting_cells,
     slim,
     top_tenth,
@@ -207,8 +207,7 @@ def _without_steps(found: FamilyComparison) -> tuple[str, Mapping[str, Any]]:
 def _headline(found: FamilyComparison) -> list[Block]:
     if not found.graphs:
         run = found.families[0].runs[0]
-        sentence = f"{run.name}: {run.curve.sentences[len(found.at) // 2]}"
-        return [Claim("Certificate", sentence, "", CERTIFICATE)]
+        return [radius_claim(run, len(found.at) // 2, f"{run.name}: ")]
     where: dict[str, list[DominanceGraph]] = {}
     for graph in found.graphs:
         where.setdefault(_verdict(graph), []).append(graph)

@@ -38,10 +38,7 @@ _MOST_DRAWN, _MOST_PANELS = 24, 24
 # A bin takes a hundred characters of JSON.
 _MOST_BINS_KEPT = 30_000
 _KEY = ("accuracy", "mean_confidence", "ece", "smooth_ece", "top_label_brier_score", "auroc")
-_DIAGRAM = (
-    "In a calibrated model every bar ends on the diagonal. Hatching shows how far a bin's accuracy is from its mean "
-    "confidence."
-)
+_DIAGRAM = "A calibrated model has no gaps beyond sampling error: its accuracy equals its mean confidence in every bin."
 
 
 def view(found: Measurement) -> Report:
@@ -53,7 +50,7 @@ def view(found: Measurement) -> Report:
         Section("Reliability diagram", [_beside(diagram)], brief=True),
     ]
     if found.bounds:
-        blocks = bound_blocks({bound.name.removesuffix(" of the population"): bound for bound in found.bounds})
+        blocks = bound_blocks(dict(zip(("bounded_variation", "binned"), found.bounds, strict=True)))
         sections.append(Section("Bounds for the population", blocks, brief=True))
     if found.groups:
         sections.append(Section("Groups", _groups(found), brief=True))
@@ -96,7 +93,9 @@ def _headline(found: Measurement) -> Claim:
     spread = interval(claim)
     if spread and claim.interval is not None:
         level = short_text(claim.interval.level, "lower")
-        made = replace(made, probability=f"{level} bootstrap interval {spread}. {made.probability}")
+        made = replace(
+            made, probability=f"{level} bootstrap interval {spread} (resampling variability). {made.probability}"
+        )
     return replace(made, meaning=meaning)
 
 
@@ -122,7 +121,7 @@ def _beside(diagram: Chart) -> Block:
 def metrics_table(group: MeasuredGroup) -> Table:
     """Metrics under their headings, with intervals where there are some."""
     levels = [row.interval.level for row in group.rows if row.interval is not None]
-    columns = [Column("metric"), Column("bins"), Column("value", "estimate")]
+    columns = [Column("metric"), Column("bins", "count"), Column("value", "estimate")]
     if levels:
         columns.append(Column(f"{short_text(levels[0], 'lower')} bootstrap interval", "interval"))
     rows: list[Sequence[Cell] | Heading] = []
@@ -166,7 +165,7 @@ def _group_intervals(found: Measurement) -> list[Block]:
     """A table of every metric of every group where intervals were asked for."""
     if not any(row.interval is not None for group in found.groups for row in group.rows):
         return []
-    columns = [Column("metric"), Column("bins")]
+    columns = [Column("metric"), Column("bins", "count")]
     columns += [Column(group.name, "estimate") for group in (found.whole, *found.groups)]
     by_key = [{_key(row): row for row in group.rows} for group in (found.whole, *found.groups)]
     rows: list[list[Cell]] = []
@@ -184,7 +183,11 @@ def _key(row: Estimate) -> tuple[str, str]:
 def _conventions(found: Measurement) -> list[str]:
     """How all numbers were computed."""
     given = found.conventions
-    said = [f"Bins are {given['bins_are']}. Estimates from these samples, not guarantees."]
+    what = "Metrics are estimates" if found.bounds else "Estimates"
+    said = [f"Bins are {given['bins_are']}. {what} from these samples, not guarantees."]
+    if len(found.bounds) > 1:
+        level = short_text(given["delta"], "upper")
+        said.append(f"Each bound fails with probability at most {level} on its own: choose one before looking.")
     if any(row.interval is not None for row in found.whole.rows):
         facts = f"{short_text(given['level'], 'lower')} {given['method']} bootstrap"
         said.append(f"Intervals: {facts}, {given['bootstrap']:,} resamples, seed {given['seed']}. {INTERVALS}")

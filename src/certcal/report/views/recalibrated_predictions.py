@@ -64,7 +64,12 @@ def _both(found: PredictionRecalibration) -> Table:
     for heading, members in in_sections(found.before.rows):
         rows.append(Heading(heading))
         rows += [_row(row, after[row.name, bins_text(row)]) for row in members]
-    columns = (Column("metric"), Column("bins"), Column("as it is", "estimate"), Column(found.method, "estimate"))
+    columns = (
+        Column("metric"),
+        Column("bins", "count"),
+        Column("as it is", "estimate"),
+        Column(found.method, "estimate"),
+    )
     return Table(columns, rows, f"Estimates on {counted(found.n_held_out, 'held-out sample')}")
 
 

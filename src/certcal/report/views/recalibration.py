@@ -441,12 +441,10 @@ def _population(found: CertifiedRecalibration) -> list[Block]:
         f"after {found.chosen.name}": last.population or last.population_all,
     }
     after = list(bounds.values())[1]
-    made: list[Block] = [
-        Claim.of(after, f"After the map, the {after.name}", over=within(found.radii[-1]), settings=False)
-    ]
+    made: list[Block] = [Claim.of(after, f"After the map, the {after.name}", over=within(found.radii[-1]))]
     gain = found.chosen.at[-1].gain
     if gain is not None:
-        made.append(Claim.of(gain, f"The {gain.name}".rstrip(","), over=within(found.radii[-1]), settings=False))
+        made.append(Claim.of(gain, f"The {gain.name}".rstrip(","), over=within(found.radii[-1]), meaning=_GAIN))
     terms = list(after.terms)
     columns = [Column("population"), *(Column(name, "bound", "upper") for name in ("calibration error", *terms))]
     rows = [[name, each, *(float(each.terms[term]) for term in terms)] for name, each in bounds.items()]

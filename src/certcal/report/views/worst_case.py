@@ -72,7 +72,7 @@ def worst_case_charts(clean: Reliability, worst: WorstCase) -> list[Chart]:
     >>> from certcal.worst_case import calibration_error
     >>> worst = calibration_error([0.1, 0.5], [0.6, 0.9], [1, 0], bins=3)
     >>> [each.caption.split(",")[0] for each in worst_case_charts(reliability([0.4, 0.7], [1, 0], bins=3), worst)]
-    ['ECE 0.6500', 'ECE at most 0.9000']
+    ['ECE 0.6500', 'ECE at most 0.9001']
     """
     from certcal.metrics import Reliability
 
@@ -83,7 +83,8 @@ def worst_case_charts(clean: Reliability, worst: WorstCase) -> list[Chart]:
         raise InputError("clean and worst have other bins; compute both with the same bins, edges and closed")
     highest = worst.extreme == "highest"
     axis = shared_counts([clean.table, table])
-    extreme = Reliability(table, worst.value, None, None, 0.95)
+    claimed = worst.value if worst.lower_end is None else worst.lower_end
+    extreme = Reliability(table, claimed, None, None, 0.95)
     return [
         reliability_chart(clean, "Clean", axis=axis),
         reliability_chart(

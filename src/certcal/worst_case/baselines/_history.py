@@ -9,7 +9,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from certcal.worst_case.baselines._updates import Program, State, bin_gaps
+from certcal.worst_case.baselines.admm_steps import Program, State, bin_gaps
 
 # Figure 9: the terms λᵀr + ρ/2 ‖r‖² of the Lagrangian (27), in the order of its constraints.
 TERMS = ("box_term", "sphere_term", "unique_term", "valid_term", "confidence_term")

@@ -12,7 +12,7 @@ from torch import Tensor
 from certcal.worst_case.baselines._history import Recorder
 from certcal.worst_case.baselines._placement import Placement
 from certcal.worst_case.baselines._problem import Problem
-from certcal.worst_case.baselines._updates import Program, advance, begin, project
+from certcal.worst_case.baselines.admm_steps import Program, advance, begin, project
 
 if TYPE_CHECKING:
     from certcal.worst_case.baselines._admm import AdmmSettings

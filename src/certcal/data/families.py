@@ -77,7 +77,7 @@ def find_families(table: Sequence[Column]) -> dict[str, Family]:
     for kind, words in _WORDS.items():
         lists = [c.name for c in table if c.kind == "list" and c.name.strip().lower() in _LIST_NAMES[kind]]
         if len(lists) > 1:
-            raise InputError(f"{' and '.join(map(repr, lists))} may each hold the {kind}; choose with --{kind}")
+            raise InputError(f"{' and '.join(map(repr, lists))} may each hold the {kind}; name one as {kind}")
         if lists:
             found[kind] = Family((lists[0],), is_list=True, is_ordered=True)
             continue
@@ -102,7 +102,7 @@ def _by_pattern(table: Sequence[Column], words: str, kind: str) -> Family | None
             first = [members[0][1] for members in several.values()]
             raise InputError(
                 f"{' and '.join(repr(name) + ' …' for name in first)} may each be the {kind}; "
-                f"choose with --{kind} PREFIX, for example --{kind} {first[0].rstrip('0123456789')}"
+                f"name one as {kind} by its prefix, for example {first[0].rstrip('0123456789')!r}"
             )
         if several:
             (members,) = several.values()

@@ -9,10 +9,12 @@ from __future__ import annotations
 import dis
 import functools
 import hashlib
+import re
 import sys
 import sysconfig
 import types
 from collections.abc import Mapping
+from importlib import import_module
 from pathlib import Path
 from typing import Any, cast
 
@@ -22,6 +24,8 @@ from numpy.typing import NDArray
 _PLAIN = (bool, int, float, complex, str, bytes, types.EllipsisType, types.NoneType)
 _PACKAGES = {"site-packages", "dist-packages"}
 _MOST = 1_000_000  # values looked at
+_SETTINGS = (bool, int, float, str)
+_NUMBERED = re.compile(r"___torch_mangle_[0-9]+\.")
 
 
 class Inside:
@@ -195,8 +199,6 @@ class Inside:
             self._note("set", *sorted(map(repr, some)))
             self.complete &= all(isinstance(each, _PLAIN) for each in some)
         elif is_instance(value, "torch", "Tensor") or is_instance(value, "torch.nn", "Module"):
-            from certcal.models._torch import tensor_digest, weights_digest
-
             self._note((tensor_digest if is_instance(value, "torch", "Tensor") else weights_digest)(value))
         else:
             self._object(value)
@@ -239,6 +241,58 @@ class Inside:
             self._hidden("no attributes")
             return
         self._mapping(state)
+
+
+def weights_digest(module: Any) -> str:
+    """Digits of a module: the classes of its layers (with their code, unless they are installed), settings, weights."""
+    torch: Any = import_module("torch")
+
+    inside = Inside("")
+    digest = hashlib.sha256()
+    scripts: list[str] = []
+    for path, part in module.named_modules():
+        if any(f"{path}.".startswith(script) for script in scripts):
+            continue  # the graph of the whole has it
+        if isinstance(part, torch.jit.ScriptModule):
+            scripts.append(f"{path}." if path else "")
+            _add_script(inside, part)
+            continue
+        inside.add((path, type(part), getattr(part, "code", None)))  # graphs carry their code as a text
+        attributes = cast("dict[str, Any]", part.__dict__)
+        inside.add({name: value for name, value in attributes.items() if isinstance(value, _SETTINGS)})
+    digest.update(inside.digits.encode())
+    # Also the buffers that are not saved: a normalisation's mean is often one of them.
+    tensors = {**dict(module.named_parameters()), **dict(module.named_buffers())}
+    for name, tensor in sorted(tensors.items()):
+        digest.update(f"{name} {tensor_digest(tensor)}\n".encode())
+    return digest.hexdigest()
+
+
+def _add_script(inside: Inside, module: Any) -> None:
+    """TorchScript: what its graph computes, with all constants, and the attributes that it uses.
+
+    Its classes have numbers that depend on what was compiled before; these do not count.
+    """
+    torch: Any = import_module("torch")
+
+    graph = module.inlined_graph
+    inside.add(_NUMBERED.sub("", graph.str(False)))  # without the places in its source
+    for node in graph.findAllNodes("prim::Constant"):
+        inside.add(node.output().toIValue())  # the text has a few digits of numbers, and none of tensors
+    used = sorted({node.s("name") for node in graph.findAllNodes("prim::GetAttr")})
+    for path, part in module.named_modules():
+        found = {name: getattr(part, name) for name in used if hasattr(part, name)}
+        inside.add((path, {name: value for name, value in found.items() if not isinstance(value, torch.nn.Module)}))
+
+
+def tensor_digest(tensor: Any) -> str:
+    """Digits of a tensor's type, shape and values."""
+    torch: Any = import_module("torch")
+
+    plain = tensor.detach().cpu().contiguous()
+    digest = hashlib.sha256(f"{plain.dtype} {tuple(plain.shape)}\n".encode())
+    digest.update(np.ascontiguousarray(plain.reshape(-1).view(torch.uint8).numpy()).tobytes())
+    return digest.hexdigest()
 
 
 def is_instance(value: object, module: str, name: str) -> bool:

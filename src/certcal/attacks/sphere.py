@@ -8,10 +8,10 @@ import torch
 from torch import Tensor
 
 from certcal._checks import InputError, choice, whole_number
-from certcal.attacks._ball import LONGEST, NORMS, Ball, Norm
+from certcal._text import reason
 from certcal.attacks._odds import odds_against
 from certcal.attacks._target import Target
-from certcal.models._adapter import reason
+from certcal.attacks.ball import LONGEST, NORMS, Ball, Norm
 
 # Rows that the network gets at a time. From 125 to 1000 made little difference to LeNet; 2000 took clearly longer.
 _ROWS = 250

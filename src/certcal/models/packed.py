@@ -9,9 +9,9 @@ from tempfile import TemporaryDirectory
 import numpy as np
 from numpy.typing import NDArray
 
-from certcal.models._files import read_bytes
+from certcal._files import read_bytes
 from certcal.models._load import load
-from certcal.models._protocol import Model, Outputs, Source
+from certcal.models.protocol import Model, Outputs, Source
 
 _LARGEST = 2**40
 _FILES = (".onnx", ".safetensors")

@@ -27,7 +27,7 @@ from certcal._checks import (
 from certcal._checks import labels as check_labels
 from certcal._threads import map_blocks
 from certcal.binning import CLOSED, BinTable, edges_for, sums
-from certcal.metrics._binned import ece_of
+from certcal.metrics.binned import ece_of
 
 Floats = NDArray[np.float64]
 

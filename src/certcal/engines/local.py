@@ -1,9 +1,12 @@
-"""Worker processes on this machine."""
+"""Worker processes on this machine: who starts and asks them, and what runs in them."""
 
 from __future__ import annotations
 
 import contextlib
 import os
+import signal
+import threading
+import traceback
 from collections import Counter
 from collections.abc import Generator, Iterable
 from itertools import islice
@@ -11,12 +14,13 @@ from typing import TYPE_CHECKING, Any
 
 from certcal._checks import InputError, whole_number
 from certcal.engines._engine import EngineError, Piece, Result, Task
-from certcal.engines._worker import READY, RESULT, work
 
 if TYPE_CHECKING:
+    from multiprocessing.connection import Connection
     from multiprocessing.context import SpawnProcess
 
 MOST_WORKERS = 1024
+READY, RESULT, FAILED = "ready", "result", "failed"  # what a worker answers
 _ATTEMPTS = 2  # of a piece whose worker dies
 
 # Several processes share the cores: each of them computes on one thread.
@@ -170,3 +174,41 @@ def with_origin(error: BaseException, text: str) -> BaseException:
     if not isinstance(error, InputError):
         error.add_note(f"in a worker process:\n{text}")
     return error
+
+
+def work(connection: Connection) -> None:
+    """Serve one driver over a connection: first the task arrives, then pieces."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the whole group; the driver decides what it means
+    threading.Thread(target=_leave_with_the_driver, daemon=True).start()
+    try:
+        task: Any = connection.recv()
+        task.prepare()
+        connection.send((READY, None))
+        while True:
+            piece = connection.recv()
+            connection.send((RESULT, task(piece)))
+    except (EOFError, BrokenPipeError, ConnectionResetError):
+        return  # the driver has nothing more to ask
+    except BaseException as error:
+        _report(connection, error)
+
+
+def _leave_with_the_driver() -> None:
+    """End this process when its parent has ended, also in the middle of a piece."""
+    import multiprocessing
+
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        parent.join()
+        os._exit(1)
+
+
+def _report(connection: Connection, error: BaseException) -> None:
+    """Send an exception home, with where it came from; one that cannot travel goes as its text."""
+    text = "".join(traceback.format_exception(error))
+    try:
+        connection.send((FAILED, (error, text)))
+    except (OSError, ValueError):
+        return
+    except Exception:
+        connection.send((FAILED, (RuntimeError(f"{type(error).__name__}: {error}"), text)))

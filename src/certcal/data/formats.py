@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import os
-from difflib import get_close_matches
-from itertools import islice
 from pathlib import Path
 from typing import Any
 
 from certcal._checks import InputError
+from certcal._files import nearest
 from certcal.data._memory import MemoryTable, is_table
 from certcal.data._table import Table
 
@@ -61,7 +60,7 @@ def open_table(path: str | os.PathLike[str] | Any) -> Table:
             )
         if tail != b"PAR1":
             raise InputError(f"{file}: this Parquet file is cut short (its footer is missing); copy or write it again")
-        from certcal.data._parquet import ParquetTable
+        from certcal.data.parquet import ParquetTable
 
         return ParquetTable(file)
     if name.endswith(".npz"):
@@ -139,19 +138,3 @@ def existing(source: str | os.PathLike[str], what: str) -> Path:
     if not there:
         raise InputError(f"{source}: there is no such {what}; {nearest(path)}")
     return path
-
-
-def nearest(file: Path) -> str:
-    """A file of nearly that name beside it, as a question; advice without one.
-
-    Examples
-    --------
-    >>> nearest(Path("/nowhere/at/all"))
-    'check the path'
-    """
-    try:
-        names = sorted(entry.name for entry in islice(file.parent.iterdir(), 10_000))
-    except OSError:
-        names = []
-    near = get_close_matches(file.name, names, n=1)
-    return f"did you mean {str(file.parent / near[0])!r}?" if near else "check the path"

@@ -7,8 +7,8 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
-from certcal.attacks._ball import Ball
 from certcal.attacks._target import Target
+from certcal.attacks.ball import Ball
 
 Objective = Callable[[Tensor, int], Tensor]
 Score = Callable[[Tensor], Tensor]

@@ -16,7 +16,8 @@ from safetensors.torch import save as write_tensors
 from torch import Tensor, nn
 
 from certcal._checks import InputError
-from certcal.models._files import read_bytes, write_new
+from certcal._durable import write_durably
+from certcal._files import read_bytes, refuse_overwriting
 from certcal.models.networks._cell import CellNetwork
 from certcal.models.networks._lenet import LeNet
 from certcal.models.networks._mlp import MLP
@@ -59,7 +60,8 @@ def save_weights(network: Network, path: str | os.PathLike[str], *, force: bool 
         raise InputError(f"{file}: weights are written to .safetensors files; change the ending")
     text = json.dumps({"class": type(network).__name__, **network.settings}, sort_keys=True)
     tensors = {name: tensor.detach().cpu().contiguous() for name, tensor in network.state_dict().items()}
-    write_new(file, write_tensors(tensors, {_KEY: text}), force)
+    refuse_overwriting(file, force=force)
+    write_durably(file, write_tensors(tensors, {_KEY: text}))
 
 
 def load_weights(path: str | os.PathLike[str]) -> Network:

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from certcal._checks import InputError, positive
-from certcal.attacks._ball import LONGEST, Ball
+from certcal.attacks.ball import LONGEST, Ball
 from certcal.binning import edges_for
 
 

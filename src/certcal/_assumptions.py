@@ -1,6 +1,9 @@
-"""What every claim about noise draws rests on, in the words that its sentence uses."""
+"""What claims rest on, in the words that their lists of assumptions use."""
 
 from __future__ import annotations
+
+INDEPENDENT = "samples are independent draws from the population"
+NOT_USED_BEFORE = "they were not used to train, choose or recalibrate the classifier"
 
 NOISE = {
     "gaussian": "noise draws are independent and exactly Gaussian (rounding to float32 is neglected)",

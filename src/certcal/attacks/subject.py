@@ -14,11 +14,11 @@ from torch import Tensor
 
 from certcal._checks import InputError, positive, whole_number
 from certcal._checks import labels as class_labels
-from certcal.attacks._ball import Ball, Norm
 from certcal.attacks._protocol import AttackedModel
+from certcal.attacks.ball import Ball, Norm
 from certcal.data import Inputs
 from certcal.models import Differentiable, Model, differentiable, load, wrap
-from certcal.models._protocol import Outputs
+from certcal.models.protocol import Outputs
 from certcal.predictions import Predictions
 
 Floats = NDArray[np.float32]

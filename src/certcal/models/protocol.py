@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from certcal._checks import InputError
 
 if TYPE_CHECKING:
-    from certcal.models._packed import PackedSource
+    from certcal.models.packed import PackedSource
 
 Outputs = Literal["probabilities", "logits"]
 OUTPUTS: tuple[Outputs, ...] = ("probabilities", "logits")
@@ -50,7 +50,7 @@ class Source:
 
     def packed(self) -> Source | PackedSource:
         """What a process on another machine needs: the same, and the bytes of the files if there are any."""
-        from certcal.models._packed import pack
+        from certcal.models.packed import pack
 
         return pack(self)
 
@@ -61,15 +61,6 @@ class Model(Protocol):
 
     :func:`certcal.models.wrap` and :func:`certcal.models.load` make one; any object with these members is one.
 
-    Attributes
-    ----------
-    outputs
-        ``"probabilities"`` or ``"logits"``: what a call returns.
-    description
-        A few words for people.
-    source
-        How to load it again elsewhere; None for an object that lives in this process only.
-
     Examples
     --------
     >>> from certcal.models import wrap
@@ -79,13 +70,19 @@ class Model(Protocol):
     """
 
     @property
-    def outputs(self) -> Outputs: ...
+    def outputs(self) -> Outputs:
+        """``"probabilities"`` or ``"logits"``: what a call returns."""
+        ...
 
     @property
-    def description(self) -> str: ...
+    def description(self) -> str:
+        """A few words for people."""
+        ...
 
     @property
-    def source(self) -> Source | None: ...
+    def source(self) -> Source | None:
+        """How to load it again elsewhere; None for an object that lives in this process only."""
+        ...
 
     def __call__(self, batch: NDArray[np.float32]) -> NDArray[Any]:
         """One row per sample and one column per class, float32 or float64; may hold NaN if the model says so."""
