@@ -23,6 +23,7 @@ from certcal.data import (
     UPPER,
     IntervalOrigin,
     Table,
+    by_role,
     fingerprint_of,
     open_table,
     read_intervals,
@@ -158,7 +159,7 @@ def source_of(data: Any, columns: Mapping[str, Any] | None, settings: Settings) 
     from certcal.smoothing import Counts, Run
 
     path = Path(cast("Any", data)) if isinstance(data, str | os.PathLike) else None
-    given = {role: value for role, value in (columns or {}).items() if value is not None}
+    given = by_role(columns, tuple(dict.fromkeys(role for roles in _COLUMNS.values() for role in roles)))
     if isinstance(data, Predictions):
         source = Source("predictions", "predictions", data)
     elif isinstance(data, CertifiedSamples):
@@ -184,8 +185,8 @@ def source_of(data: Any, columns: Mapping[str, Any] | None, settings: Settings) 
 
 
 def _refuse(argument: str, whose: Sequence[str], source: Source) -> None:
-    said = f"it is for {' or '.join(whose)}" if whose else "there is no such role"
-    raise InputError(f"{said}, and {source.name} is {source.words}", argument=argument, remedy="leave it out")
+    reason = f"it is for {' or '.join(whose)}, and {source.name} is {source.words}"
+    raise InputError(reason, argument=argument, remedy="leave it out")
 
 
 def _kind(table: Table, given: Mapping[str, Any]) -> str:

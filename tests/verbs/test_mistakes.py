@@ -1,0 +1,49 @@
+"""Mistakes in Python end in one sentence that names the argument as Python spells it."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+
+import certcal
+from certcal import InputError
+
+TABLE = {"confidence": [0.9, 0.8, 0.6, 0.3], "correct": [1, 1, 0, 0], "site": ["a", "a", "b", "b"], "w": [1, 2, 1, 2]}
+INTERVALS = {"lower": [0.8, 0.1], "upper": [0.9, 0.4], "correct": [1, 0]}
+
+
+@pytest.mark.parametrize("verb", [certcal.measure, certcal.bound, certcal.certify, certcal.recalibrate])
+@pytest.mark.parametrize("thing", [3, None, [0.5, 0.5], np.zeros(3), (np.zeros(3), np.zeros(3))])
+def test_what_is_no_table_is_refused_by_its_type(verb, thing):
+    kind = type(thing).__name__
+    with pytest.raises(InputError, match=f"a table is a file or columns by name .*, not {kind}; name the columns"):
+        verb(thing)
+
+
+@pytest.mark.parametrize(
+    ("verb", "table", "known"),
+    [
+        (certcal.measure, TABLE, "confidence"),
+        (certcal.certify, INTERVALS, "lower"),
+        (certcal.recalibrate, TABLE, "confidence"),
+    ],
+)
+def test_columns_are_a_mapping_from_roles(verb, table, known):
+    with pytest.raises(InputError, match=rf"^columns: \['w'\] does not say .*; map roles to names, as in .*{known}"):
+        verb(table, columns=["w"])
+    with pytest.raises(InputError, match=r"^columns: there is no role 'corect'; did you mean 'correct'\?$"):
+        verb(table, columns={"corect": "w"})
+    with pytest.raises(InputError, match=r"^columns: there is no role 'x'; the roles are "):
+        verb(table, columns={"x": "w"})
+
+
+def test_matrices_and_tensors_are_columns():
+    logits, labels = np.random.default_rng(0).normal(size=(50, 3)), np.arange(50) % 3
+    expected = certcal.measure(certcal.Predictions.from_logits(logits, labels))["ece"].value
+    assert certcal.measure({"logits": logits, "labels": labels})["ece"].value == expected
+    assert certcal.measure({"logits": torch.tensor(logits), "labels": torch.tensor(labels)})["ece"].value == expected
+    column = {"confidence": np.array(TABLE["confidence"])[:, None], "correct": TABLE["correct"]}
+    assert certcal.measure(column)["ece"].value == certcal.measure(TABLE)["ece"].value
+    with pytest.raises(InputError, match=r"^logits\[0, 0\] is 'a', not a number"):
+        certcal.measure({"logits": np.array([["a", "b"]]), "labels": [0]})
