@@ -47,3 +47,32 @@ def test_matrices_and_tensors_are_columns():
     assert certcal.measure(column)["ece"].value == certcal.measure(TABLE)["ece"].value
     with pytest.raises(InputError, match=r"^logits\[0, 0\] is 'a', not a number"):
         certcal.measure({"logits": np.array([["a", "b"]]), "labels": [0]})
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: certcal.measure(TABLE, bin=10), "unexpected argument 'bin'; did you mean 'bins'?"),
+        (lambda: certcal.measure(TABLE, sourc="x"), "unexpected argument 'sourc'; did you mean 'source'?"),
+        (
+            lambda: certcal.measure(TABLE, weight="w"),
+            "unexpected argument 'weight'; name columns as in columns={'weight': '…'}",
+        ),
+        (
+            lambda: certcal.certify(INTERVALS, label="y"),
+            "unexpected argument 'label'; name columns as in columns={'label': '…'}",
+        ),
+        (lambda: certcal.certify(INTERVALS, radius=0.5), "unexpected argument 'radius'; did you mean 'radii'?"),
+        (lambda: certcal.compare("a", "b", radius=[0.5]), "unexpected argument 'radius'; did you mean 'radii'?"),
+        (lambda: certcal.compare(a="a", b="b", alhpa=0.5), "unexpected argument 'alhpa'; did you mean 'alpha'?"),
+        (lambda: certcal.sample(None, None, sigm=1, out="x"), "unexpected argument 'sigm'; did you mean 'sigma'?"),
+        (
+            lambda: certcal.measure(certcal.Predictions.from_confidence([0.5], [1]), by="site"),
+            "by: predictions have no columns; give the group of each sample, or measure a table",
+        ),
+    ],
+)
+def test_arguments_that_do_not_exist_are_answered_with_the_right_ones(call, message):
+    with pytest.raises(InputError) as caught:
+        call()
+    assert str(caught.value) == message

@@ -24,9 +24,10 @@ class MemoryTable(Table):
 
         self.path, kind = Path("table"), type(source).__name__
         try:
-            named = cast("Mapping[Any, Any]", source).items() if isinstance(source, Mapping) else None
-            columns: Any = source if named is None else {name: _column(values, str(name)) for name, values in named}
-            self._table = pa.table(columns)
+            if isinstance(source, Mapping):
+                named = cast("Mapping[Any, Any]", source).items()
+                source = {name: _column(values, str(name)) for name, values in named}
+            self._table = pa.table(source)  # pyright: ignore
         except InputError:
             raise
         except (TypeError, ValueError, pa.ArrowException) as error:

@@ -49,6 +49,7 @@ _COLUMNS = {
     "run": (),
     "samples": (),
 }
+ROLES = tuple(dict.fromkeys(role for roles in _COLUMNS.values() for role in roles))
 _FOR = {
     **dict.fromkeys(("radii", "alpha"), ("run", "intervals")),
     **dict.fromkeys(("radius_weight", "tradeoff", "tradeoffs", "delta"), ("run", "intervals", "samples")),
@@ -159,7 +160,7 @@ def source_of(data: Any, columns: Mapping[str, Any] | None, settings: Settings) 
     from certcal.smoothing import Counts, Run
 
     path = Path(cast("Any", data)) if isinstance(data, str | os.PathLike) else None
-    given = by_role(columns, tuple(dict.fromkeys(role for roles in _COLUMNS.values() for role in roles)))
+    given = by_role(columns, ROLES)
     if isinstance(data, Predictions):
         source = Source("predictions", "predictions", data)
     elif isinstance(data, CertifiedSamples):

@@ -34,7 +34,7 @@ from certcal.smoothing import (
     open_run,
     usable_counts,
 )
-from certcal.verbs.certified_samples import ALPHA_OF_RUNS, about_run, chosen_radii, describe_run, samples_of
+from certcal.verbs.certified_samples import ALPHA_OF_RUNS, ROLES, about_run, chosen_radii, describe_run, samples_of
 from certcal.verbs.measure import BRACKETS
 
 if TYPE_CHECKING:
@@ -462,7 +462,7 @@ class Certification(Result):
         return influential_samples(counts, one.certificates, one.worst, self.clean, k)
 
 
-@takes(CertifySettings)
+@takes(CertifySettings, ROLES)
 def certify(
     source: str | os.PathLike[str] | Run | Counts | IntervalTable | Any,
     *,
