@@ -14,6 +14,11 @@ def printable(text: str) -> str:
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in text)
 
 
+def capital(sentence: str) -> str:
+    """A sentence with a capital at its beginning; the other letters stay as they are."""
+    return sentence[:1].upper() + sentence[1:]
+
+
 def counted(n: int, thing: str) -> str:
     """So many of a thing.
 

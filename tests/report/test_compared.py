@@ -147,7 +147,9 @@ def test_the_numbers_in_the_page_are_those_that_json_prints() -> None:
 def test_the_tables_of_families_hold_what_was_found() -> None:
     found, report = seven(), seven().report()
     runs = [(name, run) for sigma in SIGMAS for name, run in found.at_sigma(sigma)]
-    assert table_of(report, "Certified accuracy")[1] == [[name, *run.curve.texts] for name, run in runs]
+    assert table_of(report, "Certified accuracy by radius, at least")[1] == [
+        [name, *run.curve.texts] for name, run in runs
+    ]
     heads, rows = table_of(report, "Distribution of p_A")
     for row, (name, run) in zip(rows, runs, strict=True):
         assert row == [name, *(f"{run.distribution.survival(float(p))[0]:.4f}" for p in heads[1:])]
@@ -155,7 +157,8 @@ def test_the_tables_of_families_hold_what_was_found() -> None:
     assert [(row[0], float(row[1]), row[-1]) for row in rows] == [
         (name, run.sigma, f"runs/{run.name}") for name, _, run in found.runs
     ]
-    for place, row in enumerate(table_of(report, "Best over sigma")[1]):
+    best = "Best certified accuracy over sigma, at least, with the sigma that reaches it"
+    for place, row in enumerate(table_of(report, best)[1]):
         for cell, family in zip(row[1:], found.families, strict=False):
             reached = family.best.names[place]
             assert cell.startswith(family.best.texts[place])
@@ -182,7 +185,7 @@ def test_a_graph_has_its_arrows_its_matrix_and_its_verdicts_in_words() -> None:
         assert [edge[:2] for edge in drawn.edges] == list(graph.reduced)  # type: ignore[union-attr]
         assert drawn.top == frozenset(graph.undominated)  # type: ignore[union-attr]
     graph, edges = found.graphs[0], set(found.graphs[0].edges)
-    for name, (_, *row) in zip(graph.names, table_of(report, "Dominance across all settings")[1], strict=True):
+    for name, (_, *row) in zip(graph.names, views.dominance_charts(found)[0].numbers.texts(), strict=True):
         for other, words in zip(graph.names, row, strict=True):
             expected = "–" if name == other else "crosses"
             assert words == ("better" if (name, other) in edges else "worse" if (other, name) in edges else expected)
@@ -197,8 +200,9 @@ def test_what_is_beyond_sampling_error_stands_out() -> None:
     strong = {name: [VoteRecord.of([k] * 200, 100, [1] * 200, sigma=1.0)] for name, k in (("a", 100), ("b", 40))}
     found = results_of(strong, at=[0.0])
     assert found.graphs[0].firm_edges == (("a", "b"),)
-    table = next(each for each in blocks_of(found.report(), "Dominance across all settings") if isinstance(each, Table))
-    assert table.rows[0][2] == Strong("better")  # type: ignore[index]
+    (chart,) = views.dominance_charts(found)
+    assert chart.numbers is not None
+    assert chart.numbers.rows[0][2] == Strong("better")  # type: ignore[index]
     assert found.report().headline[0].sentence == "At sigma 1, a dominates b."
 
 
@@ -218,7 +222,7 @@ def test_every_budget_has_a_value_for_every_family_as_far_as_anything_is_certifi
 
 def test_certified_calibration_is_as_printed_and_missing_where_nothing_is_certified() -> None:
     found = with_confidences()
-    _, rows = table_of(found.report(), "Certified calibration")
+    _, rows = table_of(found.report(), "Certified calibration by radius, rounded to the safe side")
     by_sigma = [[each for each in found.calibration if each.sigma == sigma] for sigma in SIGMAS[:2]]
     expected = [(each.family, each.summaries[i]) for own in by_sigma for i in range(3) for each in own]
     for row, (name, summary) in zip(rows, expected, strict=True):

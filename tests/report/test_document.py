@@ -194,6 +194,24 @@ def test_bounds_beside_each_other_warn_of_choosing():
     assert changed.assumptions
 
 
+def test_bounds_say_their_side_and_their_bins_wherever_they_stand():
+    z = np.linspace(0, 1, 50)
+    found = certcal.bound({"confidence": z, "correct": z > 0.4}, bins=7)
+    said = " ".join(found.report().to_text().split())
+    assert f"Binned calibration error of the population is at most {found['binned'].text} with 7 bins." in said
+    rows = certcal.compare(found, found).report().sections[0].blocks[0].rows
+    signs = {"upper": "≤", "lower": "≥"}
+    assert [row[2] for row in rows] == [f"{signs[each.side]} {each.text}" for each in found.claims()]
+
+
+def test_a_diagram_leaves_room_for_sampling_error_and_an_interval_says_what_it_is():
+    z = np.linspace(0, 1, 50)
+    report = certcal.measure({"confidence": z, "correct": z > 0.4}, bootstrap=20).report()
+    assert "beyond sampling error" in report.charts()[0].caption
+    assert "(resampling variability)" in report.headline[0].probability
+    assert "perfect" not in report.headline[0].meaning  # bins can hide what is wrong
+
+
 def test_a_single_run_says_how_often_a_radius_fails():
     run = VoteRecord.of([90, 100], 100, [1, 1], sigma=1.0)
     for made in (certcal.compare(run, alpha=0.01), certcal.compare(only=run, alpha=0.01)):

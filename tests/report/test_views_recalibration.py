@@ -83,7 +83,7 @@ def test_the_map_and_the_front_are_drawn_through_their_own_values(found):
 def test_diagrams_of_the_worst_case_add_up_to_it_at_each_radius(found):
     (choice,) = section(view(found), "Worst case by radius")
     assert isinstance(choice, Choice)
-    assert (choice.names, choice.start) == (["radius 0.25", "radius 0.5"], 1)
+    assert (choice.names, choice.start) == (["0.25", "0.5"], 1)
     for place, (_, figures) in enumerate(choice.frames):
         assert isinstance(figures, Figures)
         for chart, line in zip(figures.charts, (found.identity, found.chosen), strict=True):
@@ -96,10 +96,11 @@ def test_diagrams_of_the_worst_case_add_up_to_it_at_each_radius(found):
 
 
 def test_bounds_on_the_population_have_their_terms_before_and_after(found):
-    claim, gain, terms, *_ = section(view(found), "Population")
+    claim, gain, figures, *_ = section(view(found), "Population")
     assert isinstance(claim, Claim)
     assert claim.value == f"at most {found.chosen.at[-1].summary.population.text}"
     assert gain.value == f"at least {found.chosen.at[-1].gain.text}"
+    terms = figures.charts[0].numbers
     assert isinstance(terms, Table)
     assert [row[1] for row in terms.texts()] == [
         line.at[-1].summary.population.text for line in (found.identity, found.chosen)

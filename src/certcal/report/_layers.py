@@ -43,17 +43,7 @@ class Layers:
 
 
 def layers(names: Sequence[str], arrows: Iterable[tuple[str, str]], most: int = 4) -> Layers:
-    """Put boxes into rows of at most ``most``, each below all that point to it, with few arrows across another.
-
-    Parameters
-    ----------
-    names
-        Of the boxes; those of one row are put there in this order.
-    arrows
-        Pairs of names; they must not lead around in a circle.
-    most
-        Boxes in a row.
-    """
+    """Put boxes into rows of at most ``most``, each below all that point to it, with few arrows across another."""
     number = {name: place for place, name in enumerate(names)}
     edges = [(number[start], number[stop]) for start, stop in dict.fromkeys(arrows)]
     row_of = _rows(len(names), edges, most)

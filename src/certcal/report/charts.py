@@ -70,17 +70,6 @@ def named(names: Sequence[str], label: str = "") -> Axis:
 def covering(values: Iterable[float], label: str, *, low: float | None = 0.0, most: float = math.inf) -> Axis:
     """An axis that holds all finite values and ends on a tick.
 
-    Parameters
-    ----------
-    values
-        What is drawn; what is not finite is not.
-    label
-        The axis' name.
-    low
-        Where the axis starts; None to start near the smallest value.
-    most
-        The axis never reaches further than this.
-
     Examples
     --------
     >>> covering([0.03, 0.27, float("nan")], "error").high
@@ -311,6 +300,11 @@ class Stack:
     totals: Sequence[str]
     axis: Axis
 
+    @property
+    def all_terms(self) -> list[str]:
+        """The terms of all bars, in their order."""
+        return list(dict.fromkeys(term for own in self.terms for term in own))
+
 
 @dataclass(frozen=True, eq=False)
 class Heatmap:
@@ -340,6 +334,12 @@ class Graph:
     edges: Sequence[tuple[str, str, str]]
     top: frozenset[str]
     legend: Mapping[str, str]
+
+    @property
+    def entries(self) -> list[tuple[str, str]]:
+        """Look and words of what the graph has, for its legend."""
+        there = {look for _, _, look in self.edges} | {"top" if name in self.top else "node" for name in self.names}
+        return [(look, words) for look, words in self.legend.items() if look in there]
 
 
 @dataclass(frozen=True)
@@ -433,27 +433,6 @@ def curves(
     height: float = 220,
 ) -> Chart:
     """Several lines over common places: the chart that most answers need.
-
-    Parameters
-    ----------
-    title, description, caption, numbers, size
-        As for :class:`Chart`.
-    x
-        Places.
-    series
-        Values by what they are called; NaN leaves a gap.
-    x_label, y_label
-        Names of the axes.
-    low, most
-        Where the axis of values starts (None: near the smallest) and how far it reaches at most.
-    cursor
-        The place that a choice has chosen.
-    bands
-        Intervals around lines of the same name.
-    looks
-        Numbers of the series, when they are not 0, 1, 2, …
-    height
-        Of the plotting area.
 
     Examples
     --------

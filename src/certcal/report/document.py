@@ -655,6 +655,20 @@ class Report:
         return framed(self)
 
 
+def without(value: Any, key: str) -> Any:
+    """Plain values without the entries of one name, however deep they are.
+
+    Examples
+    --------
+    >>> without({"a": [{"signs": 1, "b": 2}]}, "signs")
+    {'a': [{'b': 2}]}
+    """
+    if isinstance(value, dict):
+        entries = cast("dict[str, Any]", value).items()
+        return {name: without(entry, key) for name, entry in entries if name != key}
+    return [without(entry, key) for entry in cast("list[Any]", value)] if isinstance(value, list) else value
+
+
 def _charts(block: Block) -> list[Chart]:
     if isinstance(block, Chart):
         return [block]

@@ -450,13 +450,9 @@ def _is_long(names: Sequence[str]) -> bool:
     return any(len(name) > _LONGEST_LEFT for name in names)
 
 
-def _terms(stack: Stack) -> list[str]:
-    return list(dict.fromkeys(term for own in stack.terms for term in own))
-
-
 def _stack(ax: Any, stack: Stack) -> None:
     """Names stand to the left of their bars, or above where they are long."""
-    order, above = _terms(stack), _is_long(stack.names)
+    order, above = stack.all_terms, _is_long(stack.names)
     _set_axis(ax, "x", stack.axis)
     ax.grid(axis="x", color="0.9", linewidth=0.6)
     for place, (name, own, total) in enumerate(zip(stack.names, stack.terms, stack.totals, strict=True)):
@@ -550,16 +546,9 @@ def _entries(chart: Chart) -> list[_Entry]:
         found.append((label, kind, getattr(mark, "look", "whisker")))
     for panel in chart.panels:
         if isinstance(panel, Stack):
-            found += [(term, "area", place) for place, term in enumerate(_terms(panel))]
+            found += [(term, "area", place) for place, term in enumerate(panel.all_terms)]
         elif isinstance(panel, Graph):
-            looks = {look for _, _, look in panel.edges} | {
-                "top" if name in panel.top else "node" for name in panel.names
-            }
-            found += [
-                (text, "area" if look in ("top", "node") else "stroke", look)
-                for look, text in panel.legend.items()
-                if look in looks
-            ]
+            found += [(text, "area" if look in ("top", "node") else "stroke", look) for look, text in panel.entries]
     return found
 
 

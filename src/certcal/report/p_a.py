@@ -36,16 +36,6 @@ class PaLine(NamedTuple):
 def p_a_chart(title: str, lines: Sequence[PaLine], *, draws: int | None = None, caption: str = "") -> Chart:
     """The share of samples with p_A of at least p, from one half on, as falling staircases.
 
-    Parameters
-    ----------
-    title, caption
-        As for :class:`~certcal.report.charts.Chart`.
-    lines
-        What is drawn; where a log leaves votes open, a band shows between which curves the share lies.
-    draws
-        Draw by the radius that p stands for, sigma times the normal quantile of p, as far as so many draws reach; by p
-        itself when it is not given. All lines then have the same sigma.
-
     Examples
     --------
     >>> from certcal.smoothing.robustness import PaDistribution, VoteRecord

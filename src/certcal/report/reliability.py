@@ -48,19 +48,6 @@ def reliability_chart(
 ) -> Chart:
     """Accuracy against confidence per bin, the gap to perfect calibration, and the samples per bin below.
 
-    Parameters
-    ----------
-    prepared
-        From :func:`certcal.metrics.reliability`; None when there is no sample.
-    title, caption, size
-        As for :class:`~certcal.report.charts.Chart`.
-    signs
-        +1 or -1 per bin, written above it: is its accuracy above its confidence in the worst case?
-    axis
-        For several diagrams: the axis of the samples, as :func:`shared_counts` makes it.
-    relation
-        Before the number of the calibration error: "at most", or nothing for an estimate.
-
     Examples
     --------
     >>> from certcal.metrics import reliability

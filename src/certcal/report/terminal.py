@@ -60,15 +60,6 @@ class Output(Console):
 def make_console(file: IO[str], width: int | None = None, *, plain: bool = False) -> Console:
     """A console for reports: nothing in a text is markup, and a closed pipe raises BrokenPipeError.
 
-    Parameters
-    ----------
-    file
-        Where to.
-    width
-        In columns; by default that of the terminal.
-    plain
-        Never use colours or bold type, whatever the environment asks for.
-
     Examples
     --------
     >>> make_console(io.StringIO(), 60).width
@@ -88,17 +79,6 @@ def make_console(file: IO[str], width: int | None = None, *, plain: bool = False
 
 def render(report: document.Report, console: Console, *, full: bool = False, diagrams: bool = True) -> None:
     """Print a report.
-
-    Parameters
-    ----------
-    report
-        What is said.
-    console
-        From :func:`make_console`.
-    full
-        All sections, details and the appendix instead of what is brief.
-    diagrams
-        Whether charts are drawn.
 
     Examples
     --------

@@ -80,7 +80,7 @@ def test_a_limit_gives_a_verdict_and_a_page_says_who_and_what():
     found = certcal.measure(TABLE, bins=5)
     made = found.report(limit=0.1, about={"model": "a", "owner": "b"})
     assert made.verdict is not None
-    assert made.verdict.text == "Fail: 0.2150 (an estimate) exceeds the limit of 0.1."
+    assert made.verdict.text == "Fail on these samples: 0.2150 (an estimate) exceeds the limit of 0.1."
     root = assert_sound(made.to_html())
     assert root.of_class("verdict")[0].text.endswith(made.verdict.text)
     assert [each.text for each in root.of_class("about")[0].all("dt")][:2] == ["Model", "Owner"]

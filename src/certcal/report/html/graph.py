@@ -43,9 +43,7 @@ def graph_picture(key: str, title: str, description: str, graph: Graph) -> Raw:
 
 def graph_legend(graph: Graph) -> list[tuple[Raw, str]]:
     """A sample of each look that the graph has."""
-    there = {look for _, _, look in graph.edges}
-    there |= {"top" if name in graph.top else "node" for name in graph.names}
-    return [(_sample(look), words) for look, words in graph.legend.items() if look in there]
+    return [(_sample(look), words) for look, words in graph.entries]
 
 
 def _sample(look: str) -> Raw:

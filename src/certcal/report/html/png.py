@@ -19,15 +19,6 @@ _MOST_PIXELS = 512
 def image(pixels: Any, alternative: str, *, size: int = 96) -> Raw:
     """A picture as markup, inside the page itself.
 
-    Parameters
-    ----------
-    pixels
-        Height and width, or these with one or three channels first or last.
-    alternative
-        Words that stand for it.
-    size
-        Width at which it is shown; single pixels stay sharp.
-
     Examples
     --------
     >>> image([[0, 255]], "two pixels").startswith('<img src="data:image/png;base64,')

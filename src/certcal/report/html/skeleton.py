@@ -15,6 +15,7 @@ from typing import Any
 import certcal
 from certcal._html import Child, Raw, definition_list, element, join, table, visible
 from certcal._json import for_json
+from certcal._text import capital
 from certcal.report.document import ABOUT, Report, Section, Verdict
 from certcal.report.html.blocks import Writer
 from certcal.report.html.markup import SENTENCE, clipped, details, note, scrolling, shown, unbroken
@@ -31,11 +32,6 @@ _MONTHS = (
 
 def page(report: Report) -> str:
     r"""A report as one HTML file.
-
-    Parameters
-    ----------
-    report
-        Its texts may come from outside: none of them becomes markup.
 
     Examples
     --------
@@ -75,11 +71,6 @@ def page(report: Report) -> str:
 
 def framed(report: Report) -> str:
     """A report as a frame of its own, for notebooks.
-
-    Parameters
-    ----------
-    report
-        What is shown.
 
     Examples
     --------
@@ -179,9 +170,7 @@ def _verdict(verdict: Verdict) -> Raw:
 def _about(report: Report) -> Raw | None:
     """Who and what in one line of terms."""
     given = {**{name: report.about[name] for name in ABOUT if name in report.about}, **report.about}
-    pairs: list[tuple[Child, Child]] = [
-        (shown(f"{name[:1].upper()}{name[1:]}", 80), shown(text, 400)) for name, text in given.items()
-    ]
+    pairs: list[tuple[Child, Child]] = [(shown(capital(name), 80), shown(text, 400)) for name, text in given.items()]
     pairs += [("Source", shown(report.source))] if report.source else []
     pairs += [("Contents", shown(report.description, 400))] if report.description else []
     if report.provenance is not None and report.provenance.created:

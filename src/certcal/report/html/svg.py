@@ -405,7 +405,7 @@ def stack_picture(key: str, title: str, description: str, stack: Stack) -> Raw:
     width, line, bar, top = WIDTHS["normal"], 50, 16, 8
     height = top + line * len(stack.names)
     frame = Frame(stack.axis, Axis(0, 1, (), ""), 10, top, width - 24, height - top)
-    terms = stack_terms(stack)
+    terms = stack.all_terms
     grid = (f"M{coordinate(frame.across(place))} {top}V{coordinate(frame.bottom)}" for place, _ in frame.x.ticks)
     marks: list[Raw] = [_path("grid", grid), _axes(frame)]
     for place, (name, parts, total) in enumerate(zip(stack.names, stack.terms, stack.totals, strict=True)):
@@ -426,11 +426,6 @@ def stack_picture(key: str, title: str, description: str, stack: Stack) -> Raw:
     return picture(key, title, description, marks, names, height=height + room + 4)
 
 
-def stack_terms(stack: Stack) -> list[str]:
-    """All terms of the bars, in their order."""
-    return list(dict.fromkeys(term for terms in stack.terms for term in terms))
-
-
 def legend(entries: Iterable[tuple[Raw, str]]) -> Raw:
     """What marks mean: samples of them and words; nothing when there are none."""
     made = [element("li", sample, shown(words)) for sample, words in entries]
@@ -440,8 +435,7 @@ def legend(entries: Iterable[tuple[Raw, str]]) -> Raw:
 def stack_legend(stack: Stack) -> list[tuple[Raw, str]]:
     """A sample of each term."""
     return [
-        (sample(_path(f"stack-{place % _STACKED}", [_RECTANGLE])), term)
-        for place, term in enumerate(stack_terms(stack))
+        (sample(_path(f"stack-{place % _STACKED}", [_RECTANGLE])), term) for place, term in enumerate(stack.all_terms)
     ]
 
 

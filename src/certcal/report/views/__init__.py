@@ -33,17 +33,7 @@ def report(
     provenance: Provenance | None = None,
     **options: Any,
 ) -> Report:
-    """The report of any result: its own view, with what all reports share.
-
-    Parameters
-    ----------
-    result
-        The answer.
-    title, limit, about, provenance
-        As for :meth:`certcal.result.Result.report`.
-    options
-        Of its view.
-    """
+    """The report of any result: its own view, with what all reports share."""
     view = import_module(result.view).view
     check_arguments(options, ["title", "limit", "about", "provenance", *list(signature(view).parameters)[1:]])
     if limit is not None:

@@ -25,9 +25,9 @@ from certcal.report.document import (
     Section,
     Table,
     Text,
+    without,
 )
-from certcal.report.explained import METRICS
-from certcal.report.names import label
+from certcal.report.names import definitions, label
 from certcal.report.numbers import bins_text, number
 from certcal.report.reliability import reliability_chart, shared_counts
 from certcal.verbs.attack import NORMS
@@ -48,7 +48,7 @@ _LOWER = (
     "AdaECE is the ECE with bins that hold equally many samples. An attack shows what is possible: the worst case "
     "within the same distance is at least this. Only a certificate says what no perturbation can exceed."
 )
-_DIAGONAL = "In a calibrated model every bar ends on the diagonal."
+_DIAGONAL = "In a calibrated model every bar ends on the diagonal, up to sampling error."
 _SAME = " The predictions are the same in all diagrams: only the confidences have moved."
 _KEPT = {
     True: "No perturbation changes a predicted label: one that would is not made.",
@@ -198,17 +198,13 @@ def _metrics(found: Attack) -> list[Block]:
     ]
     pairs = zip(found.clean.measured.rows, strongest.measured.rows, strict=True)
     rows = [[label(one.name), bins_text(one), float(one.value), float(other.value)] for one, other in pairs]
-    explained = [(label(row.name), METRICS[row.name]) for row in strongest.measured.rows if row.name in METRICS]
     return [
         Table(columns, rows, f"Without an attack and within {_within(found, strongest)}"),
         Text(replace(strongest["equal_mass_ece"], name="AdaECE").sentence, "note"),
-        Table((Column("metric"), Column("definition")), explained),
+        definitions(strongest.measured.rows),
     ]
 
 
 def _without_bins(found: Attack) -> tuple[str, Mapping[str, Any]]:
-    whole = found.to_dict()
-    bare = [{key: value for key, value in each.items() if key != "reliability"} for each in whole["attacks"]]
-    clean = {key: value for key, value in whole["clean"].items() if key != "reliability"}
     said = "The bins are too many to be kept in this page; the JSON inside it leaves them out."
-    return said, {**whole, "attacks": bare, "clean": clean}
+    return said, without(found.to_dict(), "reliability")

@@ -6,10 +6,11 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from certcal._text import capital
 from certcal.claims import Bound, short_text
 from certcal.report.charts import MOST_SERIES, Chart, Stack, covering
 from certcal.report.document import Block, Claim, Column, Figures, Listing, Report, Section, Table
-from certcal.report.explained import CALIBRATION_ERROR
+from certcal.report.names import CALIBRATION_ERROR
 
 if TYPE_CHECKING:
     from certcal.verbs.bound import Bounds
@@ -64,9 +65,10 @@ def bound_name(method: str) -> str:
 
 def bound_claim(bound: Bound, meaning: str = CALIBRATION_ERROR) -> Claim:
     """The claim of a bound, for a headline."""
-    name = bound.name[:1].upper() + bound.name[1:]
     over = "" if "the population" in bound.name else "in the population"
-    return Claim.of(bound, name, over=over, meaning=meaning)
+    if "bins" in bound.settings:  # a binned error says nothing without them
+        over = f"with {bound.settings['bins']:,} bins"
+    return Claim.of(bound, capital(bound.name), over=over, meaning=meaning)
 
 
 def _table(bounds: Mapping[str, Bound]) -> Table:

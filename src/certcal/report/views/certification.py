@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 
 from certcal._checks import InputError
-from certcal._text import counted
+from certcal._text import capital, counted
 from certcal.claims import Ledger, round_outward, short_text
 from certcal.report.charts import Chart, Cursor, TextBars, curves
 from certcal.report.document import (
@@ -36,8 +36,9 @@ from certcal.report.document import (
     kind_of,
     relation_of,
     text_of,
+    without,
 )
-from certcal.report.explained import CALIBRATION_ERROR, CERTIFIED
+from certcal.report.names import CALIBRATION_ERROR, CERTIFIED, CERTIFIED_NAMES
 from certcal.report.numbers import number
 from certcal.report.p_a import P_A, PaLine, p_a_chart, share_text
 from certcal.report.reliability import MOST_BARS, SIGNS, reliability_chart, shared_counts
@@ -58,21 +59,6 @@ _MOST_WIDTHS, _FEWER_WIDTHS, _MANY_SAMPLES = 13, 5, 2000
 _MOST_GROUPS = 8
 _SHARES = (0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99, 0.999, 1.0)
 
-NAMES = {
-    "certified_accuracy": "certified accuracy",
-    "certified_skill": "certified skill",
-    "certified_best_skill": "certified skill of the best monotone map",
-    "certified_miscalibration": "certified miscalibration",
-    "certified_resolution": "certified resolution",
-    "certified_uncertainty": "uncertainty",
-    "brier_score": "Brier score",
-    "nll": "log loss",
-    "calibration_error": "calibration error (ECE)",
-    "mce": "largest gap of a bin (MCE)",
-    "ks_error": "Kolmogorov–Smirnov error",
-    "population_bound": "calibration error in the population",
-    "claimed_calibration_error": "calibration error, claimed",
-}
 _TERMS = {
     "empirical worst case": "worst case on these samples",
     "deviation": "sampling error",
@@ -134,7 +120,7 @@ def view(found: Certification, *, images: Any = None, remarks: Sequence[str] = (
         *([Section("Interval widths", _widths(found)), Section("Distribution of p_A", _p_a(found))] if drawn else []),
         Section("How the numbers were computed", [_computed(one)]),
         *([Section("Failure probabilities", _ledgers(one)), Section("The run", [_facts(found)])] if drawn else []),
-        Section(_at("Claims in full", one), [Listing([_capital(claim.sentence) for _, _, claim in one.claims()])]),
+        Section(_at("Claims in full", one), [Listing([capital(claim.sentence) for _, _, claim in one.claims()])]),
     ]
     return Report(
         "How wrong can the confidences be when somebody perturbs the inputs?"
@@ -202,10 +188,6 @@ def values_table(found: Certification, lines: Sequence[CertifiedAt], frames: Map
 
 
 # --- the first screen ----------------------------------------------------------------------------------------------
-
-
-def _capital(sentence: str) -> str:
-    return sentence[:1].upper() + sentence[1:]
 
 
 def _at(what: str, one: CertifiedAt) -> str:
@@ -287,7 +269,7 @@ def _said(found: Certification, line: CertifiedAt, clean: Any) -> str:
     failing = f" ({line.claim.text} with certificates that fail)" if _pays(found, line) and line.claim else ""
     certified = f"{line.summary.n_certified:,} of {line.summary.n:,} samples certified"
     said = f"calibration error {before}at most {line.worst.text} in the worst case{failing}; {certified}."
-    return f"{where}{said}" if where else _capital(said)
+    return f"{where}{said}" if where else capital(said)
 
 
 def _pays(found: Certification, line: CertifiedAt) -> bool:
@@ -409,7 +391,7 @@ def _chart(
         _places(lines),
         {name: [value(each) for each in values] for name, values in series.items()},
         y_label=title.split(",")[0].split(" (")[0].lower().replace("brier", "Brier"),
-        description=f"{_capital(name)}: {ends[0]}, {ends[1]}.",
+        description=f"{capital(name)}: {ends[0]}, {ends[1]}.",
         most=1.0,
         cursor=cursor,
         caption=caption,
@@ -548,27 +530,27 @@ def _claims_table(one: CertifiedAt) -> Table:
     rows: list[Sequence[Cell] | Heading] = []
 
     def row(name: str, *cells: Cell) -> None:
-        rows.append([name, *(*cells, "", "", "", "")[: len(heads)]])
+        rows.append([CERTIFIED_NAMES.get(name, name), *(*cells, "", "", "", "")[: len(heads)]])
 
-    def metric(key: str, name: str) -> None:
+    def metric(key: str, name: str = "") -> None:
         ranges = summary[key]
         highest = "undefined" if ranges.worst is None else ranges.worst
-        row(name, ranges.lowest_text or "", highest, "", ranges.worst_all)
+        row(name or key, ranges.lowest_text or "", highest, "", ranges.worst_all)
 
     rows.append(Heading("Accuracy"))
-    row(NAMES["certified_accuracy"], *(("", "", summary.accuracy) if both else (summary.accuracy,)))
+    row("certified_accuracy", *(("", "", summary.accuracy) if both else (summary.accuracy,)))
     rows.append(Heading("Proper scores"))
-    metric("brier_score", NAMES["brier_score"])
+    metric("brier_score")
     row("skill of these confidences", summary.skill)
     row("skill of the best monotone map", summary.information.best_skill)
-    metric("nll", NAMES["nll"])
+    metric("nll")
     rows.append(Heading("Calibration error"))
     if one.claim is not None:
         claim = one.claim
-        row(NAMES["claimed_calibration_error"], *(("", claim) if summary.n_certified else ("", "", "", claim)))
+        row("claimed_calibration_error", *(("", claim) if summary.n_certified else ("", "", "", claim)))
     metric("calibration_error", f"ECE, {summary.settings['bins']} bins, exact")
-    metric("mce", NAMES["mce"])
-    metric("ks_error", NAMES["ks_error"])
+    metric("mce")
+    metric("ks_error")
     rows.append(Heading("The same ECE in the population"))
     level = short_text(summary.settings["delta"], "upper")
     row(f"each except with probability {level}", "", summary.population or "undefined", "", summary.population_all)
@@ -666,7 +648,7 @@ def _computed(one: CertifiedAt) -> Table:
     rows: list[list[Cell]] = []
     for key, samples, claim in one.claims():
         value = f"{relation_of(claim)} {text_of(claim)}".strip()
-        rows.append([NAMES[key], kind_of(claim), samples, claim.n, value, CERTIFIED[key]])
+        rows.append([CERTIFIED_NAMES[key], kind_of(claim), samples, claim.n, value, CERTIFIED[key]])
     columns = (
         Column("claim"),
         Column("kind"),
@@ -800,15 +782,9 @@ def _run_notes(found: Certification) -> list[str]:
 def _smaller(found: Certification, frames: Sequence[int]) -> list[Callable[[], tuple[str, Mapping[str, Any]]]]:
     """What a page keeps for machines when the signs of all bins, at all radii, are too many."""
 
-    def without_signs(value: Any) -> Any:
-        if isinstance(value, dict):
-            entries = cast("dict[str, Any]", value).items()
-            return {key: without_signs(entry) for key, entry in entries if key != "signs"}
-        return [without_signs(entry) for entry in cast("list[Any]", value)] if isinstance(value, list) else value
-
     def lean() -> tuple[str, Mapping[str, Any]]:
         said = "The signs of the bins are too many to be kept in this page; the JSON inside it leaves them out."
-        return said, without_signs(found.to_dict())
+        return said, without(found.to_dict(), "signs")
 
     def few() -> tuple[str, Mapping[str, Any]]:
         kept = {found.radii[place] for place in frames}
@@ -817,6 +793,6 @@ def _smaller(found: Certification, frames: Sequence[int]) -> list[Callable[[], t
             f"The numbers in this page are of {len(frames):,} of {len(found.radii):,} radii, without groups and the "
             "signs of the bins, to keep it small; the JSON has all."
         )
-        return said, without_signs({**found.to_dict(), "results": lines})
+        return said, without({**found.to_dict(), "results": lines}, "signs")
 
     return [lean, few]

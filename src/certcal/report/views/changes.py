@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
+from certcal._text import capital
 from certcal.claims import Estimate, short_text
 from certcal.report.charts import Chart, Panel, Points, covering, named
 from certcal.report.document import (
@@ -36,6 +37,7 @@ _INTERVALS = (
     "samples that is a cautious sign of a difference, one number at a time. For calibration errors it is none: they "
     "are biased upward, more so with fewer samples."
 )
+_SIGNS = {"upper": "≤", "lower": "≥"}
 _OVERLAP = {True: " The intervals overlap.", False: " The intervals do not overlap.", None: ""}
 
 
@@ -88,7 +90,7 @@ def _headline(found: ChangeComparison) -> Claim:
         return Claim("Estimate", "The two have no number in common.")
     name = label(row.name).split(" (")[0] if found.kind == "estimates" else row.new.name
     old, new = (f"{relation_of(each)} {text_of(each)}".strip() for each in (row.old, row.new))
-    sentence = f"{name[:1].upper()}{name[1:]} was {old} and is {new}: a difference of {_signed(row)}."
+    sentence = f"{capital(name)} was {old} and is {new}: a difference of {_signed(row)}."
     limits = f"{_LIMITS[found.kind]}{_OVERLAP[row.overlap]}"
     if isinstance(row.old, Estimate) or isinstance(row.new, Estimate):
         return Claim(kind_of(row.new), sentence, _signed(row), limits)
@@ -106,6 +108,6 @@ def _signed(row: Change) -> str:
 def _row(found: ChangeComparison, row: Change, tested: bool) -> list[Cell]:
     made: list[Cell] = [_label(found, row.name), str(row.old.settings.get("bins", ""))]
     for each in (row.old, row.new):
-        made.append(text_of(each))
+        made.append(text_of(each) if isinstance(each, Estimate) else f"{_SIGNS[each.side]} {each.text}")
         made += [interval(each) if isinstance(each, Estimate) else ""] if tested else []
     return [*made, Strong(_signed(row)) if row.overlap is False else _signed(row)]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from certcal._text import capital
 from certcal.claims import short_text
 from certcal.report.charts import (
     MOST_MARKED,
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
 
 MOST_DRAWN = 3 * MOST_SERIES
 ESTIMATE = "An estimate on these samples, since shares of votes stand for p_A."
-AVERAGE = f"{WARNING[:1].upper()}{WARNING[1:]}. It is shown because published tables report it."
+AVERAGE = f"{capital(WARNING)}. It is shown because published tables report it."
 CERTIFIED = (
     "Share of all samples that are classified correctly under every perturbation up to the radius, at least, where "
     "their certified radii hold: each fails with probability at most alpha."
@@ -120,11 +121,6 @@ def radius_claim(run: Compared, place: int, name: str = "") -> Claim:
     level = short_text(run.alpha, "upper")
     probability = f"Each certified radius fails with probability at most {level} over the noise."
     return Claim("Certificate", f"{name}{capital(run.curve.sentences[place])}", "", probability)
-
-
-def capital(sentence: str) -> str:
-    """A sentence that begins with a capital letter."""
-    return sentence[:1].upper() + sentence[1:]
 
 
 def setting_cells(run: Compared) -> list[Cell]:

@@ -115,8 +115,8 @@ def _certified(found: Demo) -> list[Block]:
     share = int(1000 * one.summary.accuracy.value) / 10
     text = (
         "The smoothed classifier votes over noisy copies of an image. A radius is the Euclidean length of a change to "
-        f"the image, whose pixels are from 0 to 1. At radius {one.radius_text}, {share:.1f}% of the images keep their "
-        "right class whatever the change is."
+        f"the image, whose pixels are from 0 to 1. At radius {one.radius_text}, {share:.1f}% of the images are "
+        "certified to keep their right class whatever the change is."
     )
     if clean is not None:
         text += (

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from certcal._text import counted
+from certcal._text import capital, counted
 from certcal.claims import short_text
 from certcal.report.charts import MOST_SERIES, Axis, Chart, Graph, covering, ticks, unit
 from certcal.report.document import (
@@ -36,7 +36,6 @@ from certcal.report.views.comparison import (
     MOST_DRAWN,
     SETTING,
     Curve,
-    capital,
     curve_charts,
     grouped,
     listed_sources,

@@ -16,15 +16,7 @@ _CSV = "CSV does not record which map this was; Parquet does."
 
 
 def view(found: MappedTable, files: Sequence[Path] = ()) -> Report:
-    """The report of a map that was applied.
-
-    Parameters
-    ----------
-    found
-        The table.
-    files
-        Files that hold it.
-    """
+    """The report of a map that was applied."""
     endings = [path.suffix.lower() for path in files]
     said = [*found.notes, *([_CSV] if ".csv" in endings else [])]
     blocks: list[Block] = [Text(" ".join(said))]

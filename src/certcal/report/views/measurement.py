@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from certcal._text import capital
 from certcal.claims import Estimate, short_text
 from certcal.report.charts import Chart
 from certcal.report.document import (
@@ -25,8 +26,7 @@ from certcal.report.document import (
     Table,
     text_of,
 )
-from certcal.report.explained import CALIBRATION_ERROR, METRICS
-from certcal.report.names import HEADLINES, SHORT, in_sections, label
+from certcal.report.names import CALIBRATION_ERROR, HEADLINES, METRICS, SHORT, definitions, in_sections, label
 from certcal.report.numbers import INTERVALS, bins_text, interval
 from certcal.report.reliability import reliability_chart, shared_counts
 from certcal.report.views.bounds import bound_blocks, bound_claim
@@ -38,7 +38,7 @@ _MOST_DRAWN, _MOST_PANELS = 24, 24
 # A bin takes a hundred characters of JSON.
 _MOST_BINS_KEPT = 30_000
 _KEY = ("accuracy", "mean_confidence", "ece", "smooth_ece", "top_label_brier_score", "auroc")
-_DIAGRAM = "A calibrated model has no gaps: in every bin its accuracy equals its mean confidence."
+_DIAGRAM = "A calibrated model has no gaps beyond sampling error: its accuracy equals its mean confidence in every bin."
 
 
 def view(found: Measurement) -> Report:
@@ -54,10 +54,6 @@ def view(found: Measurement) -> Report:
         sections.append(Section("Bounds for the population", blocks, brief=True))
     if found.groups:
         sections.append(Section("Groups", _groups(found), brief=True))
-    definitions = Table(
-        (Column("metric"), Column("definition")),
-        [(label(name), METRICS[name]) for name in dict.fromkeys(row.name for row in whole.rows) if name in METRICS],
-    )
     return Report(
         "How calibrated are the confidences?",
         [_headline(found)],
@@ -65,7 +61,7 @@ def view(found: Measurement) -> Report:
         [
             Section("Metrics", [metrics_table(whole)], brief=True),
             *([Section("Metrics per group", _group_intervals(found))] if _group_intervals(found) else []),
-            Section("Definitions", [definitions]),
+            Section("Definitions", [definitions(whole.rows)]),
             Section("Claims in full", [Listing([claim.sentence for claim in found.claims()], 1000)]),
         ],
         found.source,
@@ -92,12 +88,14 @@ def _headline(found: Measurement) -> Claim:
     bins = bins_text(claim)
     over = f"{f'with {bins} bins ' if bins else ''}on {found.n:,} sample{'' if found.n == 1 else 's'}"
     name = label(claim.name).split(" (")[0]
-    made = Claim.of(claim, name[:1].upper() + name[1:], over=over, settings=False)
+    made = Claim.of(claim, capital(name), over=over, settings=False)
     meaning = CALIBRATION_ERROR if claim.name == "ece" else METRICS.get(claim.name, "")
     spread = interval(claim)
     if spread and claim.interval is not None:
         level = short_text(claim.interval.level, "lower")
-        made = replace(made, probability=f"{level} bootstrap interval {spread}. {made.probability}")
+        made = replace(
+            made, probability=f"{level} bootstrap interval {spread} (resampling variability). {made.probability}"
+        )
     return replace(made, meaning=meaning)
 
 

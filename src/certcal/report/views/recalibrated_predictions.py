@@ -9,8 +9,7 @@ from certcal._text import counted
 from certcal.calibrators import ScoreCalibrator, described
 from certcal.report.charts import Chart
 from certcal.report.document import Cell, Claim, Column, Facts, Heading, Report, Section, Table, Text
-from certcal.report.explained import CALIBRATION_ERROR, METRICS
-from certcal.report.names import in_sections, label
+from certcal.report.names import CALIBRATION_ERROR, definitions, in_sections, label
 from certcal.report.numbers import bins_text, number
 from certcal.report.views.recalibration import map_chart
 
@@ -27,10 +26,6 @@ def view(found: Any) -> Report:
     maps = charts(found)
     given = found.conventions
     bins = f"{given['bins']:,} of equal width, closed on the {given['closed']}"
-    definitions = Table(
-        (Column("metric"), Column("definition")),
-        [(label(row.name), METRICS[row.name]) for row in found.after.rows if row.name in METRICS],
-    )
     return Report(
         title,
         [_headline(found)],
@@ -38,7 +33,10 @@ def view(found: Any) -> Report:
             Section("Before and after", [_both(found)], brief=True),
             *([Section("Map", list(maps))] if maps else []),
         ],
-        [Section("Samples and settings", [_facts(found, bins)]), Section("Definitions", [definitions])],
+        [
+            Section("Samples and settings", [_facts(found, bins)]),
+            Section("Definitions", [definitions(found.after.rows)]),
+        ],
         found.source,
         found.description,
         [

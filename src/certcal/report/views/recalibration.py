@@ -5,12 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from certcal._text import counted
+from certcal._text import capital, counted
 from certcal.binning import bin_table, equal_width_edges
 from certcal.claims import Certificate, Estimate, short_text
 from certcal.report.charts import Axis, Bars, Chart, Line, Mark, Panel, Points, Segments, Words, counts, covering, unit
@@ -29,9 +29,9 @@ from certcal.report.document import (
     Table,
     Text,
     frames_of,
+    without,
 )
-from certcal.report.explained import CALIBRATION_ERROR, CERTIFIED, remarks_on
-from certcal.report.names import CERTIFIED_NAMES
+from certcal.report.names import CALIBRATION_ERROR, CERTIFIED, CERTIFIED_NAMES, METRICS
 from certcal.report.numbers import number
 from certcal.report.reliability import SIGNS, reliability_chart, shared_counts
 from certcal.report.views.bounds import terms_charts
@@ -108,10 +108,6 @@ def within(radius: str) -> str:
     return f"within radius {radius}" if radius else "inside the given intervals"
 
 
-def _capital(text: str) -> str:
-    return text[:1].upper() + text[1:]
-
-
 def _headline(found: CertifiedRecalibration) -> list[Block]:
     last = found.chosen.at[-1]
     kept = last.summary.n_certified
@@ -129,13 +125,6 @@ def verdict(found: CertifiedRecalibration, radius: int = -1) -> str:
 
     The first sentence is exact about the held-out samples whose certificates hold. What follows about the population is
     the bound of :func:`certcal.calibrators.gain_over`, with the constant that comes from the samples of the fit.
-
-    Parameters
-    ----------
-    found
-        From :func:`certcal.recalibrate`.
-    radius
-        Its place among the radii; the last, the largest, when not given.
 
     Examples
     --------
@@ -182,7 +171,7 @@ def _before_and_after(found: CertifiedRecalibration) -> Table:
     """The worst case at the largest radius, and the estimates without a perturbation."""
     first, last = found.identity.at[-1], found.chosen.at[-1]
     largest = " (the largest)" if len(found.radii) > 1 else ""
-    rows: list[Sequence[Cell] | Heading] = [Heading(_capital(within(last.radius)) + largest)]
+    rows: list[Sequence[Cell] | Heading] = [Heading(capital(within(last.radius)) + largest)]
     for name, *pair in (
         ("certified Brier score ≤", *(_worst_of(at, "brier_score") for at in (first, last))),
         ("ECE ≤", *(_worst_of(at, "calibration_error") for at in (first, last))),
@@ -197,20 +186,12 @@ def _before_and_after(found: CertifiedRecalibration) -> Table:
         for key, name in _CLEAN.items():
             rows.append([name, *(float(line.clean[key].value) for line in (found.identity, found.chosen))])
     columns = (Column("held-out samples"), Column("as it is", "estimate"), Column("after the map", "estimate"))
-    return Table(columns, rows, f"{_capital(found.chosen.name)}, on {counted(found.n_held_out, 'held-out sample')}")
+    return Table(columns, rows, f"{capital(found.chosen.name)}, on {counted(found.n_held_out, 'held-out sample')}")
 
 
 @dataclass(frozen=True, eq=False)
 class MapPoints:
-    """A map as a line that can be drawn.
-
-    Attributes
-    ----------
-    x, y
-        Points of the line from 0 to 1, ascending.
-    flat
-        Start, end and value of each part on which the map is constant, one row each: confidences there become one.
-    """
+    """A map as a line that can be drawn."""
 
     x: Floats
     y: Floats
@@ -222,11 +203,6 @@ def map_points(calibrator: Any) -> MapPoints:
 
     Between the points the map differs from the straight line by less than can be seen. Flat parts narrower than 0.004
     are left out.
-
-    Parameters
-    ----------
-    calibrator
-        A fitted map of confidences.
 
     Examples
     --------
@@ -248,15 +224,7 @@ def map_points(calibrator: Any) -> MapPoints:
 
 
 def map_chart(maps: Mapping[str, Any], held_out: BinTable | None) -> Chart:
-    """Maps against the diagonal, the first of them in words, and where held-out confidences lie.
-
-    Parameters
-    ----------
-    maps
-        Fitted calibrators of confidences by what they are called.
-    held_out
-        Counts of the held-out confidences before the map; None when they are not known.
-    """
+    """Maps against the diagonal, the first of them in words, and where held-out confidences lie."""
     lines = {name: map_points(each) for name, each in maps.items()}
     first = next(iter(lines.values()))
     across = unit("confidence as it is")
@@ -385,9 +353,9 @@ def _state(found: CertifiedRecalibration, pair: tuple[JudgedAt, JudgedAt], axis:
 
     before, after = pair
     if not after.summary.n_certified:
-        return [Text(f"{_capital(within(after.radius))} no held-out sample is certified, so there is nothing to draw.")]
+        return [Text(f"{capital(within(after.radius))} no held-out sample is certified, so there is nothing to draw.")]
     said = (
-        f"{_capital(within(after.radius))} the calibration error is at most "
+        f"{capital(within(after.radius))} the calibration error is at most "
         f"{_worst_of(before, 'calibration_error').text} as it is and at most "
         f"{_worst_of(after, 'calibration_error').text} after the map; {after.summary.n_certified:,} of "
         f"{after.summary.n:,} held-out samples are certified."
@@ -489,7 +457,7 @@ def _computed(found: CertifiedRecalibration) -> list[Block]:
     """Every claim of the map that was asked for, at the largest radius."""
     last = found.chosen.at[-1]
     claims: list[tuple[str, Any, Sequence[str]]] = [
-        (f"clean {each.name}", each, remarks_on(_METRICS[key])) for key, each in found.chosen.clean.items()
+        (f"clean {each.name}", each, (METRICS[_METRICS[key]],)) for key, each in found.chosen.clean.items()
     ]
     claims += [
         (f"{CERTIFIED_NAMES[key]}, {samples} samples", claim, (CERTIFIED[key],))
@@ -504,9 +472,9 @@ def _computed(found: CertifiedRecalibration) -> list[Block]:
 
 
 def _detail(name: str, claim: Any, remarks: Sequence[str]) -> Details:
-    block = Claim.of(claim, _capital(name), meaning=" ".join(remarks))
-    size = () if isinstance(claim, Estimate) else (Text(_capital(claim.sentence), "note"),)
-    return Details(f"{_capital(name)}: {block.value}", [block, *size, Facts([("Samples", f"{claim.n:,}")])])
+    block = Claim.of(claim, capital(name), meaning=" ".join(remarks))
+    size = () if isinstance(claim, Estimate) else (Text(capital(claim.sentence), "note"),)
+    return Details(f"{capital(name)}: {block.value}", [block, *size, Facts([("Samples", f"{claim.n:,}")])])
 
 
 def _facts(found: CertifiedRecalibration) -> Facts:
@@ -536,17 +504,11 @@ def _smaller(found: CertifiedRecalibration) -> list[Callable[[], tuple[str, Mapp
     """What the page keeps for machines when the signs of all bins, or all maps, are too many."""
     said = "too many to be kept in this page; the JSON inside it leaves them out."
 
-    def lean(value: Any) -> Any:
-        if isinstance(value, dict):
-            entries = cast("dict[str, Any]", value).items()
-            return {key: lean(entry) for key, entry in entries if key != "signs"}
-        return [lean(entry) for entry in cast("list[Any]", value)] if isinstance(value, list) else value
-
     def without_signs() -> tuple[str, Mapping[str, Any]]:
-        return f"The signs of the bins are {said}", lean(found.to_dict())
+        return f"The signs of the bins are {said}", without(found.to_dict(), "signs")
 
     def without_maps() -> tuple[str, Mapping[str, Any]]:
-        document = lean(found.to_dict())
+        document = without(found.to_dict(), "signs")
         asked = [line for line in document["lines"] if line["tradeoff"] in (None, found.tradeoff)]
         return f"The signs of the bins and maps of other trade-offs are {said}", {**document, "lines": asked}
 

@@ -13,7 +13,7 @@ from itertools import groupby, pairwise
 from typing import Any, cast
 
 from certcal._checks import InputError
-from certcal._text import counted
+from certcal._text import capital, counted
 from certcal.claims import short_text
 from certcal.report import charts as drawn
 from certcal.report.charts import MOST_SERIES, Axis, Panel, covering, named, ticks
@@ -272,7 +272,7 @@ def chart(given: Matrix | Boxes | Points | Lines) -> drawn.Chart:
 
 def _said(*sentences: str) -> str:
     """Sentences one after the other, each with a capital and a full stop."""
-    return " ".join(f"{each[:1].upper()}{each[1:].rstrip('.')}." for each in sentences if each)
+    return " ".join(f"{capital(each).rstrip('.')}." for each in sentences if each)
 
 
 def _matrix(given: Matrix) -> drawn.Chart:

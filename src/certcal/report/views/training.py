@@ -173,11 +173,6 @@ def norm_charts(found: GradientNorms) -> list[Chart]:
     below each. A method that attacks its noise has two charts on one scale, before and after the attack: Figure 5 of
     Sun et al. (2025). Norms of 0 are drawn at the lower edge.
 
-    Parameters
-    ----------
-    found
-        From :func:`certcal.training.gradient_norms`.
-
     Examples
     --------
     >>> import numpy as np

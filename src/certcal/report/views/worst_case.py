@@ -146,17 +146,7 @@ def sign_runs(worst: WorstCase, lower: Any, upper: Any, correct: Any) -> Chart:
 
 
 def widths_chart(widths: Mapping[str, Widths], radius: str, kinds: Sequence[str] | None = None) -> Chart:
-    """The share of the certified samples whose interval is no wider than that, by kind of certificate.
-
-    Parameters
-    ----------
-    widths
-        By kind.
-    radius
-        As text.
-    kinds
-        All kinds, in the order of their looks.
-    """
+    """The share of the certified samples whose interval is no wider than that, by kind of certificate."""
     order = list(widths) if kinds is None else list(kinds)
     marks: list[Mark] = [
         Line(
