@@ -8,6 +8,7 @@ import torch
 
 import certcal
 from certcal import InputError
+from tests.smoothing.drawing import draw
 
 TABLE = {"confidence": [0.9, 0.8, 0.6, 0.3], "correct": [1, 1, 0, 0], "site": ["a", "a", "b", "b"], "w": [1, 2, 1, 2]}
 INTERVALS = {"lower": [0.8, 0.1], "upper": [0.9, 0.4], "correct": [1, 0]}
@@ -76,3 +77,33 @@ def test_arguments_that_do_not_exist_are_answered_with_the_right_ones(call, mess
     with pytest.raises(InputError) as caught:
         call()
     assert str(caught.value) == message
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"limt": 0.1}, "unexpected argument 'limt'; did you mean 'limit'?"),
+        ({"limit": "a"}, "limit: 'a' is not a number"),
+        ({"limit": float("nan")}, "limit: nan is not a number"),
+        ({"about": ["me"]}, "about: ['me'] has no names; map names to texts, as in {'owner': '…'}"),
+    ],
+)
+def test_what_a_report_does_not_take_is_one_sentence(given, message):
+    with pytest.raises(InputError) as caught:
+        certcal.measure(TABLE).report(**given)
+    assert str(caught.value) == message
+
+
+def test_endings_that_are_not_written_are_answered_with_all_that_are(tmp_path):
+    with pytest.raises(InputError, match=r"a\.xyz: choose one of the endings \.html, \.txt, \.png, .*, \.json, \.csv$"):
+        certcal.measure(TABLE).save(tmp_path / "a.xyz")
+    assert not list(tmp_path.iterdir())
+
+
+def test_an_answer_without_a_chart_says_so(tmp_path):
+    draw(tmp_path / "run")
+    found = certcal.summarize(tmp_path / "run")
+    with pytest.raises(InputError, match=r"^this answer has no chart; save it as a page \(\.html\)"):
+        found.plot()
+    with pytest.raises(InputError, match=r"^this answer has no chart"):
+        found.save(tmp_path / "a.png")
