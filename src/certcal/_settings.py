@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import inspect
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, fields
 from difflib import get_close_matches
 from typing import Any, ClassVar, TypeVar, cast
@@ -107,16 +107,24 @@ class Settings:
                 value = check_setting(each.name, value, spec)
             object.__setattr__(self, each.name, value)
 
-    @classmethod
-    def made(cls: type[Made], **given: Any) -> Made:
-        """Settings from values by name; a name that is none is answered with the nearest."""
-        known = [each.name for each in fields(cls)]
-        for name in given:
-            if name not in known:
-                near = get_close_matches(name, known, n=1)
-                hint = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(known)}"
-                raise InputError(f"unexpected argument {name!r}; {hint}")
-        return cls(**given)
+
+def check_arguments(given: Iterable[str], known: Sequence[str], roles: Sequence[str] = ()) -> None:
+    """Refuse keywords that are none of the known ones with the nearest; ``roles`` are those of columns.
+
+    Examples
+    --------
+    >>> check_arguments(["bin"], ["bins", "delta"])
+    Traceback (most recent call last):
+        ...
+    certcal._checks.InputError: unexpected argument 'bin'; did you mean 'bins'?
+    """
+    for name in given:
+        if name not in known:
+            near = get_close_matches(name, known, n=1, cutoff=0.7 if name in roles else 0.6)
+            others = (
+                f"name columns as in columns={{{name!r}: '…'}}" if name in roles else f"there are {', '.join(known)}"
+            )
+            raise InputError(f"unexpected argument {name!r}; {f'did you mean {near[0]!r}?' if near else others}")
 
 
 def check_setting(name: str, value: Any, spec: Spec) -> Any:
@@ -262,13 +270,15 @@ _KINDS: dict[str, Callable[[Any, Spec], Any]] = {
 }
 
 
-def takes(cls: type[Made]) -> Callable[[Callable[..., Returned]], Callable[..., Returned]]:
+def takes(cls: type[Made], roles: Sequence[str] = ()) -> Callable[[Callable[..., Returned]], Callable[..., Returned]]:
     """Let a verb take the fields of its settings as keywords, or all of them at once as ``settings``.
 
     Parameters
     ----------
     cls
         The settings. The verb itself has a keyword ``settings`` and is always called with an instance.
+    roles
+        Of columns, which somebody may give as keywords by mistake.
     """
 
     def decorate(verb: Callable[..., Returned]) -> Callable[..., Returned]:
@@ -284,7 +294,9 @@ def takes(cls: type[Made]) -> Callable[[Callable[..., Returned]], Callable[..., 
             kept = {name: given.pop(name) for name in list(given) if name in names}
             if settings is not None and given:
                 raise InputError(f"settings and {next(iter(given))} are both given; choose one")
-            return verb(*args, settings=cls.made(**given) if settings is None else settings, **kept)
+            known = [*(each.name for each in own if each.kind is each.KEYWORD_ONLY), *(each.name for each in added)]
+            check_arguments(given, known, roles)
+            return verb(*args, settings=cls(**given) if settings is None else settings, **kept)
 
         shown = [*own, *added, inspect.Parameter("settings", inspect.Parameter.KEYWORD_ONLY, default=None)]
         call.__signature__ = signature.replace(parameters=sorted(shown, key=lambda each: each.kind))  # pyright: ignore

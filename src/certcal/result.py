@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from certcal.report.document import Report
     from certcal.report.provenance import Provenance
 
-PAGE, PICTURES, NUMBERS = (".html",), (".png", ".svg", ".pdf"), (".json", ".csv")
+PAGE, TEXT, PICTURES, NUMBERS = (".html",), (".txt",), (".png", ".svg", ".pdf"), (".json", ".csv")
 
 
 class Result(ABC):
@@ -142,6 +142,8 @@ class Result(ABC):
         if ending in NUMBERS:
             text = self.to_json() if ending == ".json" else self.to_csv()
             write_bytes(target, text.encode(errors="backslashreplace"), force=force)
+        elif ending not in (*PAGE, ".htm", *TEXT, *PICTURES):
+            raise InputError(f"{target}: choose one of the endings {', '.join((*PAGE, *TEXT, *PICTURES, *NUMBERS))}")
         elif ending in PICTURES:
             import_module("certcal.report.mpl").save(self.plot(), target, force=force)
         else:

@@ -290,10 +290,10 @@ def test_probabilities_may_be_given_in_per_cent(certcal_command, intervals):
 def test_the_commands_send_each_others_tables_to_each_other(certcal_command, intervals, scores):
     ran = certcal_command("certify", scores)
     assert (ran.code, ran.out) == (2, "")
-    assert "only confidences ('score'); use certcal measure" in ran.err
+    assert "only confidences ('score'); use measure for those" in ran.err
     ran = certcal_command("measure", intervals)
     assert (ran.code, ran.out) == (2, "")
-    assert "only ends of intervals ('lower', 'upper'); use certcal certify" in ran.err
+    assert "only ends of intervals ('lower', 'upper'); use certify for those" in ran.err
     assert ran.err.count("\n") == 1
 
 

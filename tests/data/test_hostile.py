@@ -77,7 +77,7 @@ text("an empty file", "empty.csv", "", r"the file is empty")
 text("only blank lines", "blank.csv", "\n\n  \n", r"the file is empty")
 text("an unknown ending", "table.xlsx", "a", r"files called \.xlsx are not read; use Parquet")
 text("one array", "array.npy", b"\x93NUMPY", r"a \.npy file holds one array without a name; save all .* numpy\.savez")
-text("intervals", "t.csv", "lo,hi,correct\n0,1,1\n", r"only ends of intervals \('lo', 'hi'\); use certcal certify")
+text("intervals", "t.csv", "lo,hi,correct\n0,1,1\n", r"only ends of intervals \('lo', 'hi'\); use certify for those")
 text("no ending", "table", "hello", r"files called without an ending are not read")
 text("a spreadsheet called csv", "sheet.csv", b"PK\x03\x04rest", r"zip or Excel file, not text; export it as CSV")
 text("text called Parquet", "table.parquet", ROWS, r"not a Parquet file \(it does not begin with PAR1\)")
@@ -544,7 +544,7 @@ def test_too_many_groups_and_missing_group_columns_are_refused(tmp_path):
         load_table(path, by="id")
     with pytest.raises(InputError, match=r"by: there is no column 'ids'; did you mean 'id'\?"):
         load_table(path, by="ids")
-    with pytest.raises(InputError, match=r"--by: there is no column 'site'; the columns are 'conf', 'correct', 'id'"):
+    with pytest.raises(InputError, match=r"^by: there is no column 'site'; the columns are 'conf', 'correct', 'id'"):
         load_table(path, by="site")
 
 

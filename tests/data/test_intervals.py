@@ -74,14 +74,14 @@ def test_options_decide_what_names_leave_open():
         (
             ["conf", "correct"],
             {},
-            "no columns of lower and upper ends were found, only confidences ('conf'); use certcal",
+            "no columns of lower and upper ends were found, only confidences ('conf'); use measure",
         ),
         (
             ["p_0", "p_1", "label"],
             {},
-            "only confidences ('p_0' … 'p_1'); use certcal measure (in Python read_predictions)",
+            "only confidences ('p_0' … 'p_1'); use measure for those",
         ),
-        (["p_0", "p_1", "prob_0", "prob_1"], {}, "only confidences (of several kinds); use certcal measure"),
+        (["p_0", "p_1", "prob_0", "prob_1"], {}, "only confidences (of several kinds); use measure"),
         (
             ["idx", "label", "predict", "radius", "correct", "time"],
             {},

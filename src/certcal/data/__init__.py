@@ -14,7 +14,7 @@ from certcal.data._inputs import Inputs
 from certcal.data._interval_files import METADATA, NOISE_NAMES, IntervalOrigin, intervals_as_parquet
 from certcal.data._interval_layout import SAMPLE_OPTIONS, IntervalLayout, resolve_interval_columns
 from certcal.data._intervals import IntervalPart, IntervalTable, read_intervals
-from certcal.data._layout import OPTIONS, Layout, Overrides, resolve_columns
+from certcal.data._layout import OPTIONS, Layout, Overrides, by_role, resolve_columns
 from certcal.data._pieces import DoesNotFit, natural_order
 from certcal.data._read import LoadedTable, PredictionStream, load_table, read_predictions
 from certcal.data._roles import LOWER, UPPER
@@ -53,6 +53,7 @@ __all__ = [
     "PredictionStream",
     "Split",
     "Table",
+    "by_role",
     "columns_as_bytes",
     "columns_as_table",
     "digits_images",

@@ -7,7 +7,7 @@ from dataclasses import dataclass, fields
 from typing import Any
 
 from certcal._checks import InputError
-from certcal.data._layout import Resolver
+from certcal.data._layout import Resolver, by_role
 from certcal.data._roles import (
     ALPHA,
     CERTIFIED,
@@ -118,11 +118,7 @@ def resolve_interval_columns(
     The columns are 'lowr', 'upper', 'correct'
     """
     table = [column if isinstance(column, Column) else Column(column) for column in columns]
-    given = {role: value for role, value in (overrides or {}).items() if value is not None}
-    known = SAMPLE_OPTIONS if samples else INTERVAL_OPTIONS
-    for role in given:
-        if role not in known:
-            raise InputError(f"there is no role {role!r}; the roles are {', '.join(known)}")
+    given = by_role(overrides, SAMPLE_OPTIONS if samples else INTERVAL_OPTIONS)
     return _IntervalResolver(table, given).intervals(samples=samples)
 
 
@@ -160,8 +156,8 @@ class _IntervalResolver(Resolver):
         found += map(repr, self._find(TOP_CONFIDENCE, SCORE))
         if found:
             raise InputError(
-                f"no columns of lower and upper ends were found, only confidences ({found[0]}); use certcal measure "
-                "(in Python read_predictions) for those, or name the ends as lower and upper"
+                f"no columns of lower and upper ends were found, only confidences ({found[0]}); use measure for "
+                "those, or name the ends as lower and upper"
             )
 
     def _needed(self, role: str, names: Sequence[str], what: str) -> str:

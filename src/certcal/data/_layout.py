@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
-from typing import Any, Literal, TypedDict
+from typing import Any, Literal, TypedDict, cast
 
 from certcal._checks import InputError
 from certcal.data._roles import CORRECT, LABEL, LOWER, OUTCOME, PREDICTION, SCORE, TOP_CONFIDENCE, UPPER, WEIGHT
@@ -148,11 +148,22 @@ def resolve_columns(
     "logits 'logit_0' … 'logit_1', no labels"
     """
     table = [column if isinstance(column, Column) else Column(column) for column in columns]
-    given = {role: value for role, value in (overrides or {}).items() if value is not None and value != ()}
+    return Resolver(table, by_role(overrides, OPTIONS), needs_labels=labels == "needed").layout()
+
+
+def by_role(columns: Any, known: Sequence[str]) -> dict[str, Any]:
+    """Columns that were named, by role; anything but a mapping from known roles is refused."""
+    if not isinstance(columns, Mapping | None):
+        reason = f"{columns!r} does not say which column is which"
+        raise InputError(reason, argument="columns", remedy=f"map roles to names, as in {{{known[0]!r}: 'name'}}")
+    named = cast("Mapping[str, Any]", columns or {})
+    given = {role: value for role, value in named.items() if value is not None and value != ()}
     for role in given:
-        if role not in OPTIONS:
-            raise InputError(f"there is no role {role!r}; the roles are {', '.join(OPTIONS)}")
-    return Resolver(table, given, needs_labels=labels == "needed").layout()
+        if role not in known:
+            near = get_close_matches(str(role), known, n=1)
+            hint = f"did you mean {near[0]!r}?" if near else f"the roles are {', '.join(known)}"
+            raise InputError(f"there is no role {role!r}", argument="columns", remedy=hint)
+    return given
 
 
 class Resolver:
@@ -210,7 +221,7 @@ class Resolver:
             if lower and upper:
                 raise InputError(
                     f"no column of confidences was found, only ends of intervals ({lower[0]!r}, {upper[0]!r}); "
-                    "use certcal certify (in Python read_intervals) for those, or name a column as confidence"
+                    "use certify for those, or name a column as confidence"
                 )
             raise InputError(
                 "no column of confidences was found; "

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
-from certcal._checks import InputError
+from certcal._checks import InputError, to_numpy
 from certcal.data._table import Table, schema_columns
 
 
@@ -24,7 +24,12 @@ class MemoryTable(Table):
 
         self.path, kind = Path("table"), type(source).__name__
         try:
-            self._table = pa.table(dict(source) if isinstance(source, Mapping) else source)  # pyright: ignore
+            if isinstance(source, Mapping):
+                named = cast("Mapping[Any, Any]", source).items()
+                source = {name: _column(values, str(name)) for name, values in named}
+            self._table = pa.table(source)  # pyright: ignore
+        except InputError:
+            raise
         except (TypeError, ValueError, pa.ArrowException) as error:
             raise InputError(f"a table cannot be made of this {kind} ({error})") from None
         self.columns = schema_columns(self.path, self._table.schema)
@@ -32,6 +37,18 @@ class MemoryTable(Table):
 
     def _batches(self, columns: tuple[str, ...], size: int, numbers: frozenset[str]) -> Iterator[Any]:
         yield from self._table.select(list(columns)).to_batches(max_chunksize=size)
+
+
+def _column(values: Any, name: str) -> Any:
+    """A column; a tensor as an array, and a matrix, such as one of logits, as a list per row."""
+    if not hasattr(values, "detach") and getattr(values, "ndim", 1) != 2:
+        return values
+    from certcal.data.arrow import pa
+
+    array = to_numpy(values, name)
+    if array.ndim != 2 or array.shape[1] == 1:
+        return array.ravel()
+    return pa.FixedSizeListArray.from_arrays(pa.array(array.ravel()), array.shape[1])
 
 
 def is_table(source: Any) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from certcal._checks import InputError
 from certcal._files import nearest
@@ -50,7 +50,12 @@ def open_table(path: str | os.PathLike[str] | Any) -> Table:
     """
     if is_table(path):
         return MemoryTable(path)
-    file = Path(path)
+    if not isinstance(path, str | os.PathLike):
+        raise InputError(
+            f"a table is a file or columns by name (pandas, polars, pyarrow, a mapping), not {type(path).__name__}; "
+            "name the columns, or make Predictions of arrays"
+        )
+    file = Path(cast("str", path))
     head, tail = file_ends(file)
     name = file.name.lower()
     if head == b"PAR1" or name.endswith(_PARQUET):

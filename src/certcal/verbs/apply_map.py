@@ -41,6 +41,7 @@ from certcal.data import (
 from certcal.predictions import Predictions
 from certcal.result import Result
 from certcal.verbs.certified_samples import (
+    ROLES,
     UNKNOWN,
     CertifiedSource,
     CertifyingSettings,
@@ -147,7 +148,7 @@ class MappedTable(Result):
         return target
 
 
-@takes(ApplySettings)
+@takes(ApplySettings, ROLES)
 def apply_map(
     map: Any,
     data: Any,

@@ -13,7 +13,7 @@ from certcal._progress import SILENT, Progress
 from certcal._settings import Settings, setting, takes
 from certcal._text import counted
 from certcal.claims import Bound, round_outward
-from certcal.data import load_table
+from certcal.data import OPTIONS, load_table
 from certcal.predictions import Predictions
 from certcal.result import Result
 
@@ -143,7 +143,7 @@ class Bounds(Result):
         return dict(zip(names, zip(*lines, strict=True), strict=True))
 
 
-@takes(BoundSettings)
+@takes(BoundSettings, OPTIONS)
 def bound(
     data: Predictions | str | os.PathLike[str] | Any,
     *,

@@ -23,6 +23,7 @@ from certcal.data import (
     UPPER,
     IntervalOrigin,
     Table,
+    by_role,
     fingerprint_of,
     open_table,
     read_intervals,
@@ -48,6 +49,7 @@ _COLUMNS = {
     "run": (),
     "samples": (),
 }
+ROLES = tuple(dict.fromkeys(role for roles in _COLUMNS.values() for role in roles))
 _FOR = {
     **dict.fromkeys(("radii", "alpha"), ("run", "intervals")),
     **dict.fromkeys(("radius_weight", "tradeoff", "tradeoffs", "delta"), ("run", "intervals", "samples")),
@@ -158,7 +160,7 @@ def source_of(data: Any, columns: Mapping[str, Any] | None, settings: Settings) 
     from certcal.smoothing import Counts, Run
 
     path = Path(cast("Any", data)) if isinstance(data, str | os.PathLike) else None
-    given = {role: value for role, value in (columns or {}).items() if value is not None}
+    given = by_role(columns, ROLES)
     if isinstance(data, Predictions):
         source = Source("predictions", "predictions", data)
     elif isinstance(data, CertifiedSamples):
@@ -184,8 +186,8 @@ def source_of(data: Any, columns: Mapping[str, Any] | None, settings: Settings) 
 
 
 def _refuse(argument: str, whose: Sequence[str], source: Source) -> None:
-    said = f"it is for {' or '.join(whose)}" if whose else "there is no such role"
-    raise InputError(f"{said}, and {source.name} is {source.words}", argument=argument, remedy="leave it out")
+    reason = f"it is for {' or '.join(whose)}, and {source.name} is {source.words}"
+    raise InputError(reason, argument=argument, remedy="leave it out")
 
 
 def _kind(table: Table, given: Mapping[str, Any]) -> str:

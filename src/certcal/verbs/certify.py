@@ -16,6 +16,7 @@ import certcal
 from certcal._checks import InputError
 from certcal._progress import SILENT, Progress
 from certcal._settings import Settings, setting, takes
+from certcal._text import counted
 from certcal.claims import Bound, Certificate
 from certcal.data import IntervalOrigin, IntervalTable, intervals_as_parquet, read_intervals
 from certcal.result import Result
@@ -33,7 +34,7 @@ from certcal.smoothing import (
     open_run,
     usable_counts,
 )
-from certcal.verbs.certified_samples import ALPHA_OF_RUNS, about_run, chosen_radii, describe_run, samples_of
+from certcal.verbs.certified_samples import ALPHA_OF_RUNS, ROLES, about_run, chosen_radii, describe_run, samples_of
 from certcal.verbs.measure import BRACKETS
 
 if TYPE_CHECKING:
@@ -293,7 +294,7 @@ class Certification(Result):
         one = self.at()
         where = f" at radius {one.radius_text}" if one.radius_text else ""
         said = f"calibration error at most {one.headline.text}{where}"
-        return f"<Certification of {self.source}: {one.summary.n:,} samples, {said}>"
+        return f"<Certification of {self.source}: {counted(one.summary.n, 'sample')}, {said}>"
 
     @property
     def seeds(self) -> Mapping[str, int]:
@@ -461,7 +462,7 @@ class Certification(Result):
         return influential_samples(counts, one.certificates, one.worst, self.clean, k)
 
 
-@takes(CertifySettings)
+@takes(CertifySettings, ROLES)
 def certify(
     source: str | os.PathLike[str] | Run | Counts | IntervalTable | Any,
     *,
@@ -533,7 +534,7 @@ def certify(
         if by is not None or columns:
             raise InputError("the columns of this table are known; leave them out", argument="by")
         return _of_table(given, settings, progress)
-    named = {**(columns or {}), **({} if by is None else {"by": by})}
+    named = columns if by is None else {**(columns or {}), "by": by}
     return _of_table(read_intervals(cast("str", source), named, alpha=settings.alpha is None), settings, progress)
 
 

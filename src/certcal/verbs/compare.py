@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, cast, overload
 
 from certcal._checks import InputError
 from certcal._progress import SILENT, Progress
-from certcal._settings import Settings, setting
+from certcal._settings import Settings, check_arguments, setting
 from certcal._text import counted
 from certcal.claims import Bound, Estimate
 from certcal.data import existing
@@ -246,9 +246,13 @@ def compare(
         if given or families or settings is not None:
             raise InputError("two measurements or bounds are compared without settings; leave them out")
         return _changes(*sources)
-    asked = CompareSettings.made(**given) if settings is None else settings
+    asked = CompareSettings(**given) if settings is None else settings
     if len(sources) == 1 and isinstance(sources[0], Mapping):
         families, sources = {**cast("Mapping[str, Any]", sources[0]), **families}, ()
+    numbers = [
+        name for name, given in families.items() if any(isinstance(each, int | float) for each in _several(given))
+    ]
+    check_arguments(numbers, [each.name for each in fields(CompareSettings)])
     if families and sources:
         raise InputError("some sources belong to a family and some do not; name all of them, or none")
     progress.stage("comparing")

@@ -14,7 +14,7 @@ from certcal._progress import SILENT, Progress
 from certcal._settings import Settings, setting, takes
 from certcal._text import counted
 from certcal.claims import Bound, Estimate
-from certcal.data import DoesNotFit, PredictionStream, natural_order, physical_memory
+from certcal.data import OPTIONS, DoesNotFit, PredictionStream, natural_order, physical_memory
 from certcal.metrics import check_names
 from certcal.predictions import Predictions
 from certcal.result import Result
@@ -246,7 +246,7 @@ class Measurement(Result):
         }
 
 
-@takes(MeasureSettings)
+@takes(MeasureSettings, OPTIONS)
 def measure(
     data: Predictions | str | os.PathLike[str] | Any,
     *,
@@ -318,6 +318,9 @@ def _of_predictions(
     about = {"kind": data.kind, "classes": data.classes}
     groups: list[tuple[str, Predictions]] = []
     if by is not None:
+        if isinstance(by, str):
+            reason = "predictions have no columns"
+            raise InputError(reason, argument="by", remedy="give the group of each sample, or measure a table")
         labels = np.asarray(list(by)).astype(str)
         if labels.size != len(data):
             raise InputError(f"it has {labels.size} entries for {len(data)} samples; give one each", argument="by")

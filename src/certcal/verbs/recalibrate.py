@@ -44,7 +44,7 @@ from certcal.data import fingerprint_of, load_table
 from certcal.metrics import Measurements, measure, top_label_brier_score
 from certcal.predictions import Predictions
 from certcal.result import Result
-from certcal.verbs.certified_samples import UNKNOWN, CertifyingSettings, Source, load_certified, source_of
+from certcal.verbs.certified_samples import ROLES, UNKNOWN, CertifyingSettings, Source, load_certified, source_of
 from certcal.verbs.measure import BRACKETS
 
 if TYPE_CHECKING:
@@ -413,7 +413,7 @@ def _claims(line: Judged) -> Iterator[tuple[str, str, str, Any]]:
             yield one.radius, "gain_over_constant", "certified", one.gain
 
 
-@takes(RecalibrateSettings)
+@takes(RecalibrateSettings, ROLES)
 def recalibrate(
     data: Any,
     *,

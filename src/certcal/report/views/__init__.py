@@ -9,9 +9,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 from importlib import import_module
+from inspect import signature
 from typing import TYPE_CHECKING, Any
 
 from certcal._checks import InputError
+from certcal._settings import Spec, check_arguments, check_setting
 from certcal.report.document import Report, verdict
 from certcal.report.provenance import Provenance
 
@@ -32,7 +34,13 @@ def report(
     **options: Any,
 ) -> Report:
     """The report of any result: its own view, with what all reports share."""
-    made: Report = import_module(result.view).view(result, **options)
+    view = import_module(result.view).view
+    check_arguments(options, ["title", "limit", "about", "provenance", *list(signature(view).parameters)[1:]])
+    if limit is not None:
+        limit = check_setting("limit", limit, Spec("", "number"))
+    if about is not None and not hasattr(about, "items"):
+        raise InputError(f"{about!r} has no names", argument="about", remedy="map names to texts, as in {'owner': '…'}")
+    made: Report = view(result, **options)
     claims = result.claims()
     if limit is not None and not (claims and hasattr(claims[0], "value") and hasattr(claims[0], "to_dict")):
         raise InputError("this answer has no number that a limit can be held against", argument="limit")
@@ -54,4 +62,6 @@ def plot(result: Result, ax: Any = None) -> Any:
 
     module = import_module(result.view)
     charts = module.charts(result) if hasattr(module, "charts") else report(result).charts()
+    if not charts:
+        raise InputError("this answer has no chart; save it as a page (.html), a text (.txt) or numbers (.json, .csv)")
     return draw(charts, ax=ax)
