@@ -141,7 +141,7 @@ def test_nothing_is_overwritten_without_force(certcal_command, scores, tmp_path)
     path.write_text("mine")
     ran = certcal_command("measure", scores, "-o", path)
     assert ran.code == 2
-    assert f"{path} exists and is not overwritten" in ran.err
+    assert f"{path} exists and is not overwritten; choose another name, or add --force\n" in ran.err
     assert ran.out == ""
     assert path.read_text() == "mine"
     assert certcal_command("measure", scores, "-o", path, "--force").code == 0

@@ -92,7 +92,7 @@ def options_of(words):
             "--level: 0.9999999999999999 is too close to 1; give at most 0.9999",
         ),
         (["measure"], "TABLE is missing\n"),
-        (["report"], "SOURCE... is missing\n"),
+        (["report"], "SOURCE is missing\n"),
         (["measure", "x.csv", "--bootstrap", "5"], "--bootstrap: 5 is neither 0 nor a whole number from 10 to"),
     ],
 )

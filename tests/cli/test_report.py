@@ -246,7 +246,8 @@ def test_mistakes_with_families_are_one_sentence(certcal_command, run, scores, h
         ("run", ("--radius", "wide"), "--radius: 'wide' is not a number"),
         ("run", ("-o", "page.gif"), "choose one of the endings .html,"),
         ("intervals", ("--radius", "0.5"), "has no column of radii; leave it out"),
-        ("intervals", ("--bootstrap", "10"), "--bootstrap is for a table of predictions, and"),
+        ("intervals", ("--bootstrap", "10"), "intervals.csv is a table of intervals; leave it out"),
+        ("scores", ("--closed", "lefft"), "--closed: 'lefft' is not one of 'left', 'right'; did you mean 'left'?"),
         ("nothing.csv", (), "there is no such table, run or log; check the path"),
     ],
 )

@@ -109,7 +109,7 @@ def test_what_gives_no_gradients_is_refused_with_what_to_do(tmp_path: Path) -> N
         differentiable(tmp_path / "net.pt2")
     with pytest.raises(InputError, match="is in training mode; call"):
         differentiable(LeNet())
-    with pytest.raises(InputError, match="outputs is needed for a torch module"):
+    with pytest.raises(InputError, match="outputs: it is needed for a torch module"):
         differentiable(nn.Linear(4, 2).eval())
 
 

@@ -37,7 +37,7 @@ def test_other_programs_can_run_what_is_written(lenet_files: dict[str, Path], le
     ("module", "options", "sentence"),
     [
         (nn.Linear(2, 2).eval(), {"outputs": "logits"}, "sample_shape is needed for Linear"),
-        (nn.Linear(2, 2).eval(), {"sample_shape": (2,)}, "outputs is needed for Linear"),
+        (nn.Linear(2, 2).eval(), {"sample_shape": (2,)}, "outputs: it is needed for Linear"),
         (nn.Linear(2, 2), {"outputs": "logits", "sample_shape": (2,)}, "Linear is in training mode"),
         (nn.Linear(2, 2).eval(), {"outputs": "logits", "sample_shape": (0,)}, "sample_shape is 0"),
         (nn.Linear(2, 2).eval(), {"outputs": "logits", "sample_shape": (3,)}, "Linear cannot be written"),

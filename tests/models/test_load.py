@@ -227,7 +227,7 @@ def test_weights_are_never_unpickled_and_their_texts_are_checked(tmp_path: Path)
         with pytest.raises(InputError, match="what it says of its network cannot be understood; train it again"):
             load(f"{MAKERS}:Plain", weights=tmp_path / "w.safetensors")
     save_file(Plain().state_dict(), tmp_path / "w.safetensors")
-    with pytest.raises(InputError, match=r"outputs is needed for .*:Plain: pass"):
+    with pytest.raises(InputError, match=r"outputs: it is needed for .*:Plain, and never guessed; give"):
         load(f"{MAKERS}:Plain", weights=tmp_path / "w.safetensors")
     with pytest.raises(InputError, match=r"it does not say which network .*; name the network, 'package"):
         load(tmp_path / "w.safetensors")

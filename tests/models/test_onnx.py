@@ -55,7 +55,7 @@ def test_an_onnx_file_computes_what_it_says(tmp_path: Path) -> None:
 
 
 def test_what_comes_out_of_an_onnx_file_is_never_guessed(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=r"outputs is needed for .*model.onnx"):
+    with pytest.raises(InputError, match=r"outputs: it is needed for .*model.onnx"):
         load(saved(linear(), tmp_path))
     wrong = linear()
     wrong.metadata_props.add(key="certcal.outputs", value="scores")
@@ -75,7 +75,7 @@ def test_a_session_is_wrapped_too(tmp_path: Path) -> None:
     np.testing.assert_allclose(model(BATCH), BATCH @ WEIGHT, rtol=1e-6)
     assert model.source is None
     assert len(model.fingerprint(BATCH)) == 64
-    with pytest.raises(InputError, match="outputs is needed for an onnxruntime session"):
+    with pytest.raises(InputError, match="outputs: it is needed for an onnxruntime session"):
         wrap(session)
 
 

@@ -44,14 +44,14 @@ def test_every_kind_of_object_becomes_a_model(model: Any, outputs: Any) -> None:
 
 @pytest.mark.parametrize("model", [two_columns, nn.Linear(4, 2).eval()], ids=["callable", "torch module"])
 def test_what_comes_out_is_never_guessed(model: Any) -> None:
-    with pytest.raises(InputError, match=r"outputs is needed for a .*never guessed"):
+    with pytest.raises(InputError, match=r"outputs: it is needed for a .*never guessed"):
         wrap(model)
 
 
 @pytest.mark.parametrize(
     ("model", "outputs", "sentence"),
     [
-        (two_columns, "scores", "outputs is 'scores'; pass 'probabilities' or 'logits'"),
+        (two_columns, "scores", "outputs: 'scores' is not one of 'probabilities', 'logits'"),
         (fitted(), "logits", "predict_proba of LogisticRegression declares that it returns probabilities"),
         (MLP(4).eval(), "probabilities", "a torch module declares that it returns logits"),
         (wrap(two_columns, "logits"), "probabilities", "the model declares that it returns logits"),

@@ -190,7 +190,7 @@ def arrays(shape=(1, 8, 8), labels=10, samples=300):
     ("change", "sentence"),
     [
         ({"network": lambda x: x}, "network is a function; pass a torch module"),
-        ({"network": nn.Identity()}, "outputs is needed for Identity"),
+        ({"network": nn.Identity()}, "outputs: it is needed for Identity"),
         ({"network": nn.Identity(), "outputs": "logits"}, "Identity has no weights that need gradients"),
         ({"network": network().double()}, r"MLP has weights of type torch.float64; call .float\(\)"),
         ({"network": LeNet()}, r"LeNet does not take inputs of shape \(1, 8, 8\) \(RuntimeError: .*; pass a network"),

@@ -88,6 +88,8 @@ class Output:
                     raise InputError(f"-o {path}: this is inside {what}; choose another folder")
                 if path.exists() and source.exists() and path.samefile(source):
                     raise InputError(f"-o {path}: this is the file being read; choose another name")
+            if path.is_file() and not self.force:
+                raise InputError(f"{path} exists and is not overwritten; choose another name, or add --force")
             refuse_overwriting(path, force=self.force)
         if len({path.resolve() for path in self.paths}) < len(self.paths):
             raise InputError("-o names the same file twice; give each file once")
@@ -150,7 +152,7 @@ def _about(ctx: click.Context, param: click.Parameter, values: Iterable[str]) ->
     for text in values:
         name, equals, value = text.partition("=")
         if not (equals and name.strip() and value.strip()):
-            raise click.BadParameter(f"{text!r} is not NAME=VALUE, such as owner='Risk team'", ctx, param)
+            raise click.BadParameter(f"{text!r} is not NAME=TEXT, such as owner='Risk team'", ctx, param)
         found[name.strip()] = value.strip()
     return found
 
@@ -164,7 +166,7 @@ quiet_option = option(
     is_flag=True,
     expose_value=False,
     callback=be_quiet,
-    help="Print nothing but errors on standard error.",
+    help="Show no progress and no notes, only the result and errors.",
 )
 
 

@@ -127,7 +127,7 @@ def parameter_name(parameter: click.Parameter) -> str:
     """
     if isinstance(parameter, click.Option):
         return max(parameter.opts, key=len)
-    return parameter.human_readable_name
+    return parameter.human_readable_name.removesuffix("...")
 
 
 def _flushed(code: int) -> int:

@@ -36,7 +36,7 @@ mlflow_option = option(
     is_flag=True,
     expose_value=False,
     callback=_remember,
-    help="Also log numbers, settings and files to MLflow, where MLFLOW_TRACKING_URI and its like say.",
+    help="Also log numbers, settings and files to MLflow (see MLFLOW_TRACKING_URI).",
 )
 
 

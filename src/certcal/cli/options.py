@@ -287,7 +287,7 @@ ROLES = {
     "prediction": "Predicted classes, compared with the label.",
     "label": "True classes.",
     "probabilities": "Class probabilities: a prefix, 'p_*', names with commas, or lists.",
-    "logits": "The same for logits.",
+    "logits": "Class logits, named in the same ways.",
     "weight": "Sample weights.",
     "lower": "Lower ends of the intervals.",
     "upper": "Upper ends of the intervals.",

@@ -60,7 +60,7 @@ def fit(source: str, output: Output, **options: Any) -> None:
 
     A run or a table of intervals: a map that never turns the order of two confidences round keeps certificates, so it
     can be fitted to be best in the worst case, without a perturbation, or in between. A table of predictions: the
-    calibrators that people expect. Which it is, the columns tell. What is printed is about samples that the map was not
+    usual calibrators. The columns decide which it is. What is printed is about samples that the map was not
     fitted to.
     """
     from certcal.cli.progress import Waiting

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import click
 
@@ -68,6 +68,8 @@ def _passed_on(other: SectionedOption) -> SectionedOption:
     value: dict[str, Any] = {"is_flag": True} if other.is_flag else {"multiple": True, "metavar": other.metavar}
     if isinstance(other.type, click.Path):
         value["type"] = click.Path()  # shells complete files
+    elif isinstance(other.type, click.Choice):
+        value["type"] = cast("Any", other.type)
     return SectionedOption(
         [*other.opts, other.name or ""],
         section=other.section,
@@ -109,8 +111,7 @@ def report(ctx: click.Context, sources: tuple[str, ...], open_it: bool, **option
     if page is None:
         page = _default_name(sources)
         words += ["-o", page]
-    certified = "a run" if Path(sources[0]).is_dir() else "a table of intervals"
-    ctx.meta[HEADLINE] = f"taken as {certified if kind == 'certify' else _KINDS[kind]}"
+    ctx.meta[HEADLINE] = f"taken as {_taken_as(kind, sources)}"
     with command.make_context(ctx.info_name, words, parent=ctx.parent) as inner:
         if kind == "measure":
             for name in ("bootstrap", "bounds"):  # as many as can be had
@@ -149,6 +150,12 @@ def _kind_of(sources: Sequence[str], given: Iterable[str]) -> str:
     return "certify" if names & set(LOWER) and names & set(UPPER) else "measure"
 
 
+def _taken_as(kind: str, sources: Sequence[str]) -> str:
+    if kind != "certify":
+        return _KINDS[kind]
+    return "a run" if Path(sources[0]).is_dir() else "a table of intervals"
+
+
 def _is_study(names: Iterable[str]) -> bool:
     """Whether columns are those of a study: all that every one has, or models and measurements."""
     from certcal.study import KEYS, STATE, MeasuredColumn
@@ -184,7 +191,7 @@ def _written(
         if each.name not in known:
             owners = [name for name, other in _commands().items() if each.name in {own.name for own in other.params}]
             whose = " or ".join(_KINDS[name] for name in owners)
-            what = f"{sources[0]} is {_KINDS[kind]}" if len(sources) == 1 else f"these are {_KINDS[kind]}"
+            what = f"{sources[0]} is {_taken_as(kind, sources)}" if len(sources) == 1 else f"these are {_KINDS[kind]}"
             raise InputError(f"{flag} is for {whose}, and {what}; leave it out")
         values: Any = given[each.name]
         words += [flag] if values is True else [word for value in values for word in (flag, value)]

@@ -98,7 +98,7 @@ def _plain(text: str) -> int | float | str:
     required=True,
     metavar="METHOD",
     type=Choice([*METHODS, *ALIASES], case_sensitive=False),
-    help="One of the above.",
+    help="Training method, one of the above.",
 )
 @option(_WHAT, "--data", required=True, metavar="DATA", type=click.Path(), help=DATA)
 @option(

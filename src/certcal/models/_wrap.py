@@ -41,8 +41,8 @@ def wrap(model: object, outputs: Outputs | None = None) -> Model:
     >>> wrap(sign)
     Traceback (most recent call last):
         ...
-    certcal._checks.InputError: outputs is needed for a callable: pass outputs='probabilities' or outputs='logits';
-    it is never guessed
+    certcal._checks.InputError: outputs: it is needed for a callable, and never guessed; give 'probabilities' or
+    'logits'
     """
     return adapt(model, outputs)
 

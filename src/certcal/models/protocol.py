@@ -96,14 +96,13 @@ class Model(Protocol):
 def declared(outputs: Any, known: Any, what: str) -> Outputs:
     """What the model returns: as the caller says, or as the model itself does; the two must agree."""
     if outputs is not None and outputs not in OUTPUTS:
-        raise InputError(f"outputs is {outputs!r}; pass 'probabilities' or 'logits'")
+        raise InputError(f"{outputs!r} is not one of 'probabilities', 'logits'", argument="outputs")
     if known is not None and known not in OUTPUTS:
         raise InputError(f"{what} declares its outputs as {known!r}; it must say 'probabilities' or 'logits'")
     found: Outputs | None = known if outputs is None else outputs
     if found is None:
-        raise InputError(
-            f"outputs is needed for {what}: pass outputs='probabilities' or outputs='logits'; it is never guessed"
-        )
+        reason = f"it is needed for {what}, and never guessed"
+        raise InputError(reason, argument="outputs", remedy="give 'probabilities' or 'logits'")
     if outputs is not None and known is not None and outputs != known:
         raise InputError(f"outputs is {outputs!r}, but {what} declares that it returns {known}; leave outputs out")
     return found

@@ -64,7 +64,7 @@ class CertifyingSettings(Settings):
 
     radii: tuple[float, ...] | None = setting(
         None,
-        "Radii. Default: half of sigma for a run, all radii of a table.",
+        "Radii to certify at. Default: half of sigma for a run, all radii of a table.",
         "number",
         many=True,
         ordered=True,
