@@ -215,6 +215,7 @@ def test_more_perturbed_inputs_than_memory_holds_are_refused_before_attacking(at
         (("--epsilon", "1", "--data", "nowhere.npz"), "nowhere.npz"),
         (("--epsilon", "1", "--box", "0.5,1"), "outside the box from 0.5 to 1; pass box=(smallest, largest) "),
         (("--epsilon", "1", "--model", "operator:neg", "--outputs", "logits"), "gives no gradients"),
+        (("--epsilon", "1", "--model", "operator:neg"), "--outputs: it is needed for "),
         (("--epsilon", "1", "-o", "x.txt"), "choose one of the endings .html, .png, .svg, .pdf, .json, .csv"),
         (("--epsilon", "1", "--part", "train"), "not divided into parts to train and to test on; leave part out"),
     ],

@@ -92,6 +92,7 @@ def options_of(words):
             "--level: 0.9999999999999999 is too close to 1; give at most 0.9999",
         ),
         (["measure"], "TABLE is missing\n"),
+        (["measure", "{scores}", "--metric", "accuracy", "--at-most", "1"], "--at-most: it is what accuracy must not"),
         (["report"], "SOURCE is missing\n"),
         (["measure", "x.csv", "--bootstrap", "5"], "--bootstrap: 5 is neither 0 nor a whole number from 10 to"),
     ],

@@ -107,3 +107,12 @@ def test_an_answer_without_a_chart_says_so(tmp_path):
         found.plot()
     with pytest.raises(InputError, match=r"^this answer has no chart"):
         found.save(tmp_path / "a.png")
+
+
+def test_tables_of_predictions_are_not_taken_for_logs(tmp_path):
+    (tmp_path / "a.csv").write_text("confidence,correct\n0.9,1\n")
+    (tmp_path / "log.tsv").write_text("idx\tlabel\tpredict\tradius\tcorrect\n0\t1\t1\t0.5\t1\n")
+    with pytest.raises(InputError, match=r"a\.csv: this is a table of predictions; in Python compare what measure"):
+        certcal.compare(tmp_path / "a.csv", tmp_path / "a.csv")
+    with pytest.raises(InputError, match=r"^sigma: .*log\.tsv: a log does not say how it was certified"):
+        certcal.compare(tmp_path / "log.tsv")

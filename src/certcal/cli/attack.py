@@ -76,7 +76,7 @@ def attack(
     model: str,
     data: str,
     weights: str | None,
-    kind: str | None,
+    outputs: str | None,
     save: str | None,
     save_inputs: bool,
     output: Output,
@@ -108,7 +108,7 @@ def attack(
         refuse_saving(save, saved_paths(save, pairs, inputs=save_inputs), force=output.force)
     needing_torch("attacks")
     with Waiting(counted="inputs", wordy=True) as waiting:
-        found = verb(model, data, weights=weights, outputs=kind, progress=waiting, settings=settings, **options)
+        found = verb(model, data, weights=weights, outputs=outputs, progress=waiting, settings=settings, **options)
     written = []
     try:
         if save is not None:

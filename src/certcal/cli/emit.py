@@ -213,7 +213,7 @@ def output_options(
         text = "Limit for the headline's number: says whether it passes."
         if limit:
             kind = Typed(Spec("", "number"))
-            decorators.append(option(OUTPUT, "--at-most", "limit_of_claim", type=kind, metavar="X", help=text))
+            decorators.append(option(OUTPUT, "--at-most", "limit", type=kind, metavar="X", help=text))
         decorators += [
             option(OUTPUT, "--title", metavar="TEXT", help="Title of the page."),
             option(
@@ -231,7 +231,7 @@ def output_options(
             OUTPUT,
             "-o",
             "--output",
-            "outputs",
+            "files",
             multiple=required is None,
             required=required is not None,
             metavar=required or "FILE",
@@ -248,8 +248,9 @@ def output_options(
         @functools.wraps(command)
         def call(**given: Any) -> Any:
             page = {name: given.pop(name) for name in ("title", "about") if name in given}
-            page["limit"] = given.pop("limit_of_claim", None)
-            named = given.pop("outputs")
+            if limit:  # elsewhere it is a number of samples
+                page["limit"] = given.pop("limit", None)
+            named = given.pop("files")
             output = Output(
                 endings,
                 given.pop("as_json"),

@@ -348,7 +348,7 @@ def model_options(section: str) -> Callable[[Decorated], Decorated]:
             type=click.Path(),
             help="Weights (.safetensors) of a torch network that is given as module:name.",
         ),
-        option(section, "--outputs", "kind", type=Choice(["logits", "probabilities"]), metavar="KIND", help=outputs),
+        option(section, "--outputs", type=Choice(["logits", "probabilities"]), metavar="KIND", help=outputs),
         option(section, "--data", required=True, metavar="DATA", type=click.Path(), help=DATA),
     )
 

@@ -107,7 +107,7 @@ def report(ctx: click.Context, sources: tuple[str, ...], open_it: bool, **option
     kind = _kind_of(sources, given)
     command = _commands()[kind]
     words = [*sources, *_written(ctx, command, kind, sources, given)]
-    page = next((name for name in given.get("outputs", ()) if name.lower().endswith(".html")), None)
+    page = next((name for name in given.get("files", ()) if name.lower().endswith(".html")), None)
     if page is None:
         page = _default_name(sources)
         words += ["-o", page]

@@ -61,7 +61,7 @@ _RADIUS = Spec(
 def sample(
     model: str,
     weights: str | None,
-    kind: str | None,
+    outputs: str | None,
     data: str,
     limit: int | None,
     sigma: float,
@@ -90,7 +90,7 @@ def sample(
 
     place = chosen_engine(engine, address, workers, gpus)
     settings = collected(SampleSettings, {**options, "noise": "exact" if exact_noise else "gaussian"})
-    subject: dict[str, Any] = {"sigma": sigma, "outputs": kind, "weights": weights, "limit": limit}
+    subject: dict[str, Any] = {"sigma": sigma, "outputs": outputs, "weights": weights, "limit": limit}
     output = Output(_ENDINGS, as_json, () if radius is None or out is None else (out,), force)
     if radius is not None:
         if place is not None:

@@ -16,7 +16,7 @@ from certcal._progress import SILENT, Progress
 from certcal._settings import Settings, check_arguments, setting
 from certcal._text import counted
 from certcal.claims import Bound, Estimate
-from certcal.data import existing
+from certcal.data import existing, open_table, resolve_columns
 from certcal.result import Result
 from certcal.verbs.bound import Bounds
 from certcal.verbs.measure import Measurement
@@ -378,6 +378,15 @@ def _spread(values: Sequence[Any], logs: int, argument: str) -> list[Any]:
     return list(values) * (logs if len(values) == 1 else 1)
 
 
+def _refuse_predictions(path: Path) -> None:
+    """Say what compares tables of predictions, before anybody looks for their noise level."""
+    try:
+        resolve_columns(open_table(path).columns)
+    except InputError:
+        return
+    raise InputError(f"{path}: this is a table of predictions; in Python compare what measure returns for each")
+
+
 def _log(path: Path, said: Iterator[tuple[float | None, int | None]], alpha: float | None) -> Any:
     from certcal.smoothing import LogWarning, read_log
 
@@ -385,6 +394,7 @@ def _log(path: Path, said: Iterator[tuple[float | None, int | None]], alpha: flo
     existing(path, "run or log")
     for argument, value in (("sigma", sigma), ("n", n)):
         if value is None:
+            _refuse_predictions(path)
             reason = f"{path}: a log does not say how it was certified"
             raise InputError(reason, argument=argument, remedy="give its noise level and noise samples per input")
     with warnings.catch_warnings():
