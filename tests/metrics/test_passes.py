@@ -94,7 +94,7 @@ def test_distinct_confidences_that_take_more_than_the_memory_are_refused(monkeyp
     monkeypatch.setattr("certcal.metrics._passes.LEAST_MEMORY", 0)
     pieces = cut(Predictions.from_confidence(0.5 + np.arange(200_000) * 1e-12, np.arange(200_000) % 2), 50_000)
     assert survey_stream(lambda: pieces, memory=10**8).measurements.n == 200_000
-    with pytest.raises(InputError, match=r"distinct confidences lie so close together .*; allow more \(measure --mem"):
+    with pytest.raises(InputError, match=r"distinct confidences lie so close together .*; allow more, or round"):
         survey_stream(lambda: pieces, memory=10**7)
 
 

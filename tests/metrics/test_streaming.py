@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from certcal import InputError, Predictions, measure, metrics
-from certcal.metrics import StreamingCalibration, measure_stream
+from certcal import InputError, Predictions, metrics
+from certcal.metrics import StreamingCalibration, measure, measure_stream
 from tests import naive
 
 # Rows of a stream that are sums over samples: the same bits for any cut, with weights too.
