@@ -123,8 +123,9 @@ def test_the_page_starts_at_the_radius_of_its_headline(visit, name):
     line = lines(tab)[place]
     claim = line["claim"] if name == "run" else line["calibration_error"]["certified"]
     assert tab.locator("#headline .value strong").inner_text() == claim["text"]
-    said = f"At radius {line['radius']:g}, the calibration error is at most {claim['text']} on the "
-    assert tab.locator("#headline .sentence").inner_text().startswith(said)
+    sentence = tab.locator("#headline .sentence").inner_text()
+    assert sentence.startswith(f"At radius {line['radius']:g}, the calibration error ")
+    assert f" is at most {claim['text']} on the " in sentence
 
 
 @pytest.mark.parametrize("name", WITH_SLIDER)

@@ -61,7 +61,7 @@ def view(found: ChangeComparison) -> Report:
         [_headline(found)],
         [
             Section("All numbers", [Table(columns, [_row(found, row, tested) for row in found.rows])], brief=True),
-            *([Section("Old and new", [_chart(found)])] if found.rows else []),
+            *([Section("Old and new", [_chart(found)], folded=True)] if found.rows else []),
         ],
         [],
         f"{found.old} → {found.new}",

@@ -50,7 +50,7 @@ def view(found: Measurement) -> Report:
         Section("Reliability diagram", [_beside(diagram)], brief=True),
     ]
     if found.bounds:
-        blocks = bound_blocks(dict(zip(("bounded_variation", "binned"), found.bounds, strict=True)))
+        blocks = bound_blocks(dict(zip(("bounded variation", "binned"), found.bounds, strict=True)))
         sections.append(Section("Bounds for the population", blocks, brief=True))
     if found.groups:
         sections.append(Section("Groups", _groups(found), brief=True))
