@@ -314,7 +314,7 @@ def test_the_result_says_what_was_found_and_can_be_written_as_json(trained: Trai
 @pytest.mark.parametrize(
     ("change", "complaint"),
     [
-        ({"inputs": np.full((4, 3), 1.5)}, r"inputs\[0, 0\] is 1.5, outside the box from 0 to 1"),
+        ({"inputs": np.full((4, 3), 1.5)}, r"inputs\[0, 0\] is 1.5, outside of 0 to 1"),
         ({"inputs": np.full((4, 3), math.nan)}, r"inputs\[0, 0\] is nan"),
         ({"inputs": np.full((4, 2), 0.5)}, "failed on a batch of shape"),
         ({"inputs": np.full(4, 0.5)}, "inputs has shape"),

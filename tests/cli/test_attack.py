@@ -213,7 +213,7 @@ def test_more_perturbed_inputs_than_memory_holds_are_refused_before_attacking(at
         (("--epsilon", "1", "--draws", "3"), "--draws: it is for the smoothed classifier; give sigma as well"),
         (("--epsilon", "1", "--limit", "999"), "--limit: it is 999, but "),
         (("--epsilon", "1", "--data", "nowhere.npz"), "nowhere.npz"),
-        (("--epsilon", "1", "--box", "0.5,1"), "outside the box from 0.5 to 1; pass box=(smallest, largest) "),
+        (("--epsilon", "1", "--box", "0.5,1"), ", outside of 0.5 to 1; give the smallest and the largest "),
         (("--epsilon", "1", "--model", "operator:neg", "--outputs", "logits"), "gives no gradients"),
         (("--epsilon", "1", "--model", "operator:neg"), "--outputs: it is needed for "),
         (("--epsilon", "1", "-o", "x.txt"), "choose one of the endings .html, .png, .svg, .pdf, .json, .csv"),

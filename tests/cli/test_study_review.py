@@ -124,7 +124,7 @@ def test_page_and_numbers_are_written_and_nothing_is_replaced(certcal_command, s
         (("TABLE", "--metric", "sharpness"), "sharpness"),
         (("TABLE", "--bins", "7"), "7"),
         (("TABLE", "--bins", "5,15"), "--bins: '5,15' is not a whole number"),
-        (("TABLE", "--split", "train"), "train"),
+        (("TABLE", "--split", "train"), "--split: there is no 'train'"),
         (("TABLE", "--size", "depth"), "depth"),
         (("TABLE", "--robustness", "fgsm,,pgd"), "a name is empty"),
         (("TABLE", "--top", "1"), "--top: 1 is not"),

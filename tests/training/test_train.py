@@ -203,7 +203,7 @@ def arrays(shape=(1, 8, 8), labels=10, samples=300):
                 "inputs": Inputs.from_arrays(np.full((300, 1, 8, 8), -0.25), np.arange(300) % 10),
                 "recipe": small("brier-act"),
             },
-            r"inputs\[0, 0, 0, 0\] is -0.25, outside the box from 0 to 1; pass box=",
+            r"inputs\[0, 0, 0, 0\] is -0.25, outside of 0 to 1; give the smallest",
         ),
         ({"inputs": np.zeros((3, 64))}, "inputs is a ndarray; make it with certcal.data.Inputs.from_arrays"),
         ({"inputs": arrays(samples=100)}, "inputs has 100 samples, fewer than a batch of 128; pass a smaller batch"),

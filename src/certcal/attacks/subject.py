@@ -200,6 +200,7 @@ def check_box(inputs: Floats, box: tuple[float, float]) -> None:
     if outside.any():
         place = tuple(map(int, np.argwhere(outside)[0]))
         raise InputError(
-            f"inputs[{', '.join(map(str, place))}] is {inputs[place]:.9g}, outside the box from {box[0]:g} to "
-            f"{box[1]:g}; pass box=(smallest, largest) of valid inputs, or box=None"
+            f"inputs[{', '.join(map(str, place))}] is {inputs[place]:.9g}, outside of {box[0]:g} to {box[1]:g}",
+            argument="box",
+            remedy="give the smallest and the largest value of valid inputs, or none",
         )

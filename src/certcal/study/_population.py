@@ -193,7 +193,8 @@ def populate(table: StudyTable, asked: StudyReviewSettings) -> tuple[Population,
         table[name]
     split = _only_split(table) if split is None else split
     if split not in table.splits:
-        raise InputError(f"split is {split!r}; the table has {', '.join(map(repr, table.splits)) or 'no rows'}")
+        there = ", ".join(map(repr, table.splits)) or "no rows"
+        raise InputError(f"there is no {split!r}", argument="split", remedy=f"the table has {there}")
     kept = np.flatnonzero((table["status"] == OK) & (table["split"] == split))
     if not kept.size:
         raise InputError(f"no row of split {split!r} was measured; measure some models first")
