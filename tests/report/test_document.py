@@ -87,10 +87,10 @@ def test_a_verdict_compares_what_it_prints(claim, limit):
     [
         (bound(0.05), 0.05, "Pass: at most 0.05 is within the limit of 0.05."),
         (bound(0.049905), 0.04995, "Pass: at most 0.04991 is within the limit of 0.04995."),
-        (bound(0.05001), 0.05, "Not shown: at most 0.0501 does not establish the limit of 0.05."),
+        (bound(0.05001), 0.05, "Not established: at most 0.0501 does not establish the limit of 0.05."),
         (bound(0.5, "lower"), 0.05, "Fail: at least 0.5000 exceeds the limit of 0.05."),
-        (bound(0.01005, "lower"), 0.05, "Not shown: at least 0.0100 does not establish the limit of 0.05."),
-        (worst(math.inf), 2, "Not shown: at most inf does not establish the limit of 2."),
+        (bound(0.01005, "lower"), 0.05, "Not established: at least 0.0100 does not establish the limit of 0.05."),
+        (worst(math.inf), 2, "Not established: at most inf does not establish the limit of 2."),
         (Estimate("ece", 0.05001, 9), 0.05, "Fail on these samples: 0.05001 (an estimate) exceeds the limit of 0.05."),
         (Estimate("ece", 1e-5, 9), 1, "Pass on these samples: 1.0e-05 (an estimate) is within the limit of 1."),
         (Estimate("ece", math.nan, 9), 1, "Undecided: the number is undefined, so it cannot be held against 1."),
@@ -102,7 +102,7 @@ def test_a_verdict_compares_what_it_prints(claim, limit):
         (
             Estimate("ece", 0.04005, 9, {"attack": "mine"}),
             0.05,
-            "Not shown: this attack reached 0.0400, and others may exceed the limit of 0.05.",
+            "Not established: this attack reached 0.0400, and others may exceed the limit of 0.05.",
         ),
         (
             Estimate("ece", 0.05999, 9, {"attack": "mine"}),

@@ -420,7 +420,9 @@ def verdict(claim: Any, limit: float) -> Verdict:
     if isinstance(claim, Estimate) and "attack" in claim.settings:
         text = _against(value, limit, "lower", round_outward(value, "lower"))
         if within:
-            return Verdict(False, f"Not shown: this attack reached {text}, and others may exceed the limit of {at}.")
+            return Verdict(
+                False, f"Not established: this attack reached {text}, and others may exceed the limit of {at}."
+            )
         return Verdict(False, f"Fail: an attack reached {text} (an estimate), above the limit of {at}.")
     if isinstance(claim, Estimate):
         text = _against(value, limit, None, text_of(claim))
@@ -432,7 +434,7 @@ def verdict(claim: Any, limit: float) -> Verdict:
         return Verdict(True, f"Pass: at most {text} is within the limit of {at}.")
     if not upper and not within:
         return Verdict(False, f"Fail: at least {text} exceeds the limit of {at}.")
-    return Verdict(False, f"Not shown: {relation} {text} does not establish the limit of {at}.")
+    return Verdict(False, f"Not established: {relation} {text} does not establish the limit of {at}.")
 
 
 def _against(value: float, limit: float, side: str | None, text: str) -> str:

@@ -37,7 +37,7 @@ def view(found: Demo) -> Report:
     measured = measurement.view(found.measurement)
     certified = certification.view(found.certification, images=found.network.test)
     sections = [
-        Section(f"Measured: {found.measurement.source.removeprefix('demo: ')}", _measured(found, measured), brief=True),
+        Section("Measured: a naive Bayes classifier", _measured(found, measured), brief=True),
         Section("Attack", _attacked(found), brief=True),
         Section("Certified: what no attack can exceed", _certified(found), brief=True),
         *([Section("Recalibrated", [Text(_repaired(found))], brief=True)] if found.recalibration is not None else []),
@@ -66,7 +66,12 @@ def _measured(found: Demo, report: Report) -> list[Block]:
     rows = [row for row in part.whole.rows if row.name in METRICS] or list(part.whole.rows)
     shown = replace(part, whole=replace(part.whole, rows=rows), groups=())
     diagram = next(section for section in report.sections if section.title == "Reliability diagram")
-    return [measurement.metrics_table(shown.whole), *diagram.blocks, Text(_meaning(found))]
+    return [
+        Text(part.description, "note"),
+        measurement.metrics_table(shown.whole),
+        *diagram.blocks,
+        Text(_meaning(found)),
+    ]
 
 
 def _meaning(found: Demo) -> str:
