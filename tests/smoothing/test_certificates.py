@@ -218,7 +218,7 @@ def test_intervals_grow_with_the_radius(seed: int, n: int, low: float, more: flo
 
 @settings(max_examples=25)
 @given(
-    seed=st.integers(0, 10**6), n=st.sampled_from([20, 300, 3000]), low=st.floats(1e-8, 0.2), factor=st.floats(1.05, 4)
+    seed=st.integers(0, 10**6), n=st.sampled_from([20, 300, 3000]), low=st.floats(1e-8, 0.12), factor=st.floats(1.05, 4)
 )
 def test_intervals_shrink_with_alpha(seed: int, n: int, low: float, factor: float) -> None:
     counts = random_counts(seed, n)
