@@ -204,7 +204,8 @@ def _over(one: CertifiedAt) -> str:
 def _headline(found: Certification, one: CertifiedAt) -> Claim:
     what = f"At radius {one.radius_text}, the calibration error" if one.radius_text else "The calibration error"
     if one.claim is not None:
-        meaning = f"{CALIBRATION_ERROR} The claim holds under every change of the inputs of Euclidean length up to the radius."
+        radius = "The claim holds under every change of the inputs of Euclidean length up to the radius."
+        meaning = f"{CALIBRATION_ERROR} {radius}"
         return Claim.of(one.claim, f"{what} of the smoothed classifier", over=_over(one), meaning=meaning)
     made = Claim.of(one.headline, what, over=_over(one), meaning=CALIBRATION_ERROR)
     alpha = found.conventions["alpha"]
