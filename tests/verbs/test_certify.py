@@ -11,6 +11,7 @@ import pytest
 
 import certcal
 from certcal import Certification, InputError, certify, metrics
+from certcal._assumptions import own_kind
 from certcal.data import Inputs, read_intervals
 from certcal.smoothing import CONFIDENCES, Counts, Run, certificates, check_inputs
 from certcal.smoothing.robustness import PaDistribution, VoteRecord
@@ -391,6 +392,9 @@ def test_a_kind_of_ones_own_is_certified_like_a_built_in_one(counts: Counts) -> 
     assert found.at(0.1, "mine").width == 1.0
     assert found.at(0.1, "mine").worst.value >= found.at(0.1, "tight").worst.value  # pyright: ignore
     assert found.widths("mine", 0.2).quantiles == (1.0,) * 5  # pyright: ignore
+    claims = {kind: found.at(0.1, kind).claim for kind in ("tight", "mine")}
+    assert own_kind("mine") in claims["mine"].assumptions  # pyright: ignore
+    assert not any("not checked" in each for each in claims["tight"].assumptions)  # pyright: ignore
     told = " ".join(found.report().notes)
     assert "hold together except with probability 0.001" in told  # both kinds hold at all radii at once
 
@@ -399,3 +403,11 @@ def test_a_kind_of_ones_own_is_certified_like_a_built_in_one(counts: Counts) -> 
 
     told = " ".join(certify(counts, radii=[0.1, 0.2], confidence=other, familywise=True).report().notes)
     assert "hold together at each radius except with probability 0.001" in told
+
+
+def test_a_kind_of_ones_own_cannot_pass_for_a_built_in_one(counts: Counts) -> None:
+    def tight(counts: Counts, radius: float, alpha: float) -> tuple[Any, Any]:
+        return np.full(len(counts), 0.9), np.ones(len(counts))
+
+    with pytest.raises(InputError, match="confidence: tight is the name of a built-in kind; give yours another"):
+        certcal.certify(counts, radii=[0.1], confidence=tight)

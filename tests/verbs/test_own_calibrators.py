@@ -9,6 +9,7 @@ import pytest
 from sklearn.isotonic import IsotonicRegression
 
 from certcal import InputError, Predictions, apply_map, measure, recalibrate
+from certcal._assumptions import own_map
 from certcal.calibrators import CertifiedIsotonic, CertifiedSamples, ConfidenceMap, HistogramBinning, PlattScaling, load
 from tests.report.recalibrated import interval_samples
 
@@ -115,6 +116,14 @@ def test_certificates_go_through_a_calibrator_that_maps_intervals():
     shares = [found.chosen.at[k].summary["brier_score"].worst.value for k in range(2)]
     assert found.front[1].held_out[1] == pytest.approx(np.mean(shares), abs=1e-9)
     assert found.report().charts()
+
+
+def test_bounds_after_a_map_of_ones_own_say_what_is_not_checked():
+    own, built_in = (recalibrate(SAMPLES, method=method).chosen for method in (CertifiedPower(), "isotonic"))
+    said = own_map("CertifiedPower")
+    for line, there in ((own, True), (built_in, False)):
+        bounds = [at.summary.population_all for at in line.at]
+        assert [said in bound.assumptions for bound in bounds] == [there] * len(bounds)
 
 
 def test_fit_samples_is_preferred_and_gets_the_weights_of_the_radii():

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from certcal._assumptions import BATCH, NOISE, fixed
+from certcal._assumptions import BATCH, NOISE, fixed, own_kind
 from certcal._checks import InputError, choice, failure_probability, to_numpy
 from certcal._html import table
 from certcal.claims import Certificate, Ledger, move_outward, round_outward, short_text
@@ -135,7 +135,12 @@ CONFIDENCES = tuple(KINDS)
 
 def kind_of(confidence: str | CertificateKind) -> CertificateKind:
     """The kind of a name, or the kind itself."""
-    return confidence if callable(confidence) else KINDS[choice(confidence, CONFIDENCES, "confidence")]
+    if not callable(confidence):
+        return KINDS[choice(confidence, CONFIDENCES, "confidence")]
+    name = getattr(confidence, "name", None) or getattr(confidence, "__name__", None)
+    if name in KINDS and confidence is not KINDS[name]:  # its claims would not say whose intervals they are
+        raise InputError(f"{name} is the name of a built-in kind", argument="confidence", remedy="give yours another")
+    return confidence
 
 
 def kind_name(confidence: str | CertificateKind) -> str:
@@ -239,7 +244,8 @@ class Certificates:
     def assumptions(self) -> tuple[str, ...]:
         """What every certificate here rests on."""
         chosen = fixed("the seed and the number of draws")
-        return (NOISE[self.noise], BATCH, chosen, *_extended(self.earlier, self.n))
+        own = () if self.confidence in KINDS else (own_kind(self.confidence),)
+        return (NOISE[self.noise], BATCH, chosen, *own, *_extended(self.earlier, self.n))
 
     def __repr__(self) -> str:
         return (

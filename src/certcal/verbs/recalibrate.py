@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 import certcal
+from certcal._assumptions import own_map
 from certcal._checks import InputError
 from certcal._progress import SILENT, Progress
 from certcal._settings import Settings, setting, takes
@@ -542,6 +543,8 @@ def _of_certified(
     judging["assumptions"] = (ORDER,)
     maps: list[Any] = list(_maps(fit, method, levels, weights))
     lines = [judge(rest, None, constant, name=IDENTITY, **judging)]
+    if not type(maps[0]).__module__.startswith("certcal."):  # those here are proved to hold what they map
+        judging["assumptions"] = (ORDER, own_map(name))
     for level, each in zip(levels, maps, strict=True):
         words = name if level is None else f"{name}, λ = {level:g}"
         lines.append(judge(rest, each, constant, name=words, method=name, tradeoff=level, **judging))
