@@ -14,33 +14,15 @@ BATCH = "the model's output for an input does not depend on the other inputs in 
 
 
 def own_kind(name: str) -> str:
-    """That a kind of certificate of somebody's own does what it says; only its ends can be checked.
-
-    Examples
-    --------
-    >>> own_kind("mine")
-    'intervals of the kind mine hold with the probability that was asked of them, which is not checked'
-    """
+    """That a kind of certificate of somebody's own does what it says; only its ends can be checked."""
     return f"intervals of the kind {name} hold with the probability that was asked of them, which is not checked"
 
 
 def own_map(name: str) -> str:
-    """That the intervals of a map of somebody's own hold what it makes of confidences between their ends.
-
-    Examples
-    --------
-    >>> own_map("Shrunk")
-    'intervals of Shrunk hold every mapped confidence, of which only the ends are checked'
-    """
+    """That the intervals of a map of somebody's own hold what it makes of confidences between their ends."""
     return f"intervals of {name} hold every mapped confidence, of which only the ends are checked"
 
 
 def fixed(what: str) -> str:
-    """That some settings were chosen without a look at results.
-
-    Examples
-    --------
-    >>> fixed("the seed and the budget")
-    'the seed and the budget were fixed before any result was looked at'
-    """
+    """That some settings were chosen without a look at results."""
     return f"{what} were fixed before any result was looked at"

@@ -349,15 +349,7 @@ def share(value: Any, name: str, remedy: str) -> float:
 
 
 def failure_probability(value: Any, name: str, *, zero: bool = False) -> float:
-    """A probability of failing: below a half, since 0.95 is a level and means 0.05; and 0 where that is allowed.
-
-    Examples
-    --------
-    >>> failure_probability(0.95, "delta")
-    Traceback (most recent call last):
-        ...
-    certcal._checks.InputError: delta is 0.95; it is the probability of failing, below 0.5: did you mean 0.05?
-    """
+    """A probability of failing: below a half, since 0.95 is a level and means 0.05; and 0 where that is allowed."""
     if zero and isinstance(value, int | float | np.number) and bool(value == 0):
         return 0.0
     number = share(value, name, f"pass a probability {'from 0 to below' if zero else 'between 0 and'} {MOST_FAILURE:g}")

@@ -15,13 +15,7 @@ _NUMBER = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?|[-+](inf|nan)")
 
 
 def plain_cell(value: Any) -> Any:
-    r"""A cell that begins no formula and controls nothing; numbers, also as texts, stay as they are.
-
-    Examples
-    --------
-    >>> plain_cell("=1+1"), plain_cell("-0.5"), plain_cell("-x"), plain_cell("\x1b[31mred"), plain_cell(-2)
-    ("'=1+1", '-0.5', "'-x", '\\x1b[31mred', -2)
-    """
+    r"""A cell that begins no formula and controls nothing; numbers, also as texts, stay as they are."""
     if not isinstance(value, str):
         return value
     text = _CONTROL.sub(lambda found: found[0].encode("unicode_escape").decode("ascii"), value)

@@ -27,16 +27,6 @@ def open_regular(path: str | os.PathLike[str]) -> BufferedReader:
     """Open a file to read. A named pipe, which would block until somebody writes to it, or a device is refused.
 
     What the shell has opened for us (/dev/stdin, /dev/fd/63) is read as it is.
-
-    Examples
-    --------
-    >>> with open_regular(__file__) as stream:
-    ...     stream.readable()
-    True
-    >>> open_regular(os.devnull)
-    Traceback (most recent call last):
-        ...
-    certcal._checks.InputError: /dev/null: this is not a regular file; give one
     """
     given = os.fspath(path)
     return open(given, "rb") if given.startswith(_OPENED) else open(given, "rb", opener=_regular)
@@ -57,15 +47,6 @@ def write_durably(path: Path, content: bytes) -> None:
     """Write a file under a temporary name, flush it to the disk, move it to its place, flush the folder.
 
     Whenever the machine stops, ``path`` holds all of the old content or all of the new.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> folder = tempfile.TemporaryDirectory()
-    >>> write_durably(Path(folder.name) / "note", b"kept")
-    >>> os.listdir(folder.name)
-    ['note']
-    >>> folder.cleanup()
     """
     temporary = path.with_name(f".{path.name}.{os.getpid()}{_TEMPORARY}")
     try:
@@ -135,21 +116,7 @@ def remove_leftovers(folder: Path) -> None:
 
 @contextlib.contextmanager
 def only_writer(folder: Path, doing: str = "writing into this folder") -> Generator[None, None, None]:
-    """Hold a folder's lock. The system drops it with the process, so what a killed one leaves is harmless.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> folder = tempfile.TemporaryDirectory()
-    >>> with only_writer(Path(folder.name)):
-    ...     with only_writer(Path(folder.name)):  # doctest: +ELLIPSIS
-    ...         pass
-    Traceback (most recent call last):
-        ...
-    certcal._checks.InputError: ...: another process (...) is writing into this folder; wait for it, or choose another
-    folder
-    >>> folder.cleanup()
-    """
+    """Hold a folder's lock. The system drops it with the process, so what a killed one leaves is harmless."""
     path = folder / LOCK
     if path.is_symlink():
         raise InputError(f"{path}: this is a link, and a lock is a file; remove it or choose another folder")

@@ -49,13 +49,7 @@ def _check_regular(path: Path) -> None:
 
 
 def nearest(file: Path) -> str:
-    """A file of nearly that name beside it, as a question; advice without one.
-
-    Examples
-    --------
-    >>> nearest(Path("/nowhere/at/all"))
-    'check the path'
-    """
+    """A file of nearly that name beside it, as a question; advice without one."""
     try:
         names = sorted(entry.name for entry in islice(file.parent.iterdir(), 10_000))
     except (OSError, ValueError):  # ValueError: a null byte in the path
@@ -65,15 +59,7 @@ def nearest(file: Path) -> str:
 
 
 def refuse_overwriting(path: Path, *, force: bool = False) -> None:
-    """Raise if ``path`` cannot become a new file, before any work is spent on its content.
-
-    Examples
-    --------
-    >>> refuse_overwriting(Path("no-such-folder-here/picture.png"))
-    Traceback (most recent call last):
-        ...
-    certcal._checks.InputError: no-such-folder-here/picture.png: the folder does not exist; create it first
-    """
+    """Raise if ``path`` cannot become a new file, before any work is spent on its content."""
     if path.is_dir():
         raise InputError(f"{path}: this is a folder; give a file name")
     if not path.parent.is_dir():
@@ -85,27 +71,7 @@ def refuse_overwriting(path: Path, *, force: bool = False) -> None:
 
 
 def write_bytes(path: Path, content: bytes, *, force: bool = False) -> None:
-    """Write a file under a temporary name beside its place, flush it, then move it there.
-
-    Parameters
-    ----------
-    path
-        Where the file goes.
-    content
-        All of it.
-    force
-        Replace an existing file. Without it an existing file is an error, even one that appears meanwhile.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> folder = tempfile.TemporaryDirectory()
-    >>> path = Path(folder.name) / "numbers.json"
-    >>> write_bytes(path, b"{}")
-    >>> path.read_bytes(), len(list(path.parent.iterdir()))
-    (b'{}', 1)
-    >>> folder.cleanup()
-    """
+    """Write a file under a temporary name beside its place, flush it, then move it there."""
     refuse_overwriting(path, force=force)
     temporary = path.with_name(f".{path.name[:64]}.{secrets.token_hex(4)}.tmp")
     try:

@@ -13,11 +13,6 @@ class Raw(str):
     """Text that is already markup. Only what this package wrote itself may be called so.
 
     Adding to it gives an ordinary string again, which is escaped when it becomes part of an element.
-
-    Examples
-    --------
-    >>> element("p", Raw("&middot;"), " a < b")
-    '<p>&middot; a &lt; b</p>'
     """
 
     __slots__ = ()
@@ -44,48 +39,17 @@ _HIDDEN = re.compile(
 
 
 def visible(text: str) -> str:
-    r"""Replace what a page may not hold, or what would not be seen there, by its escape sequence.
-
-    Examples
-    --------
-    >>> visible("caf\u00e9\n\x1b[31mred \ud800")
-    'café\n\\x1b[31mred \\ud800'
-    """
+    r"""Replace what a page may not hold, or what would not be seen there, by its escape sequence."""
     return _HIDDEN.sub(lambda found: found[0].encode("unicode_escape").decode("ascii"), text)
 
 
 def escape(text: str) -> Raw:
-    """Text as markup that shows it.
-
-    Examples
-    --------
-    >>> escape("<b> & 'c'")
-    '&lt;b&gt; &amp; &#x27;c&#x27;'
-    """
+    """Text as markup that shows it."""
     return Raw(html.escape(visible(text), quote=True))
 
 
 def element(tag: str, *children: Child, **attributes: Value) -> Raw:
-    """Markup of one element.
-
-    Parameters
-    ----------
-    tag
-        Name of the element.
-    children
-        Texts, which are escaped; :class:`Raw` markup, which is not; numbers, in as many digits as tell them apart;
-        nested iterables of these. None is left out.
-    attributes
-        A trailing underscore of a name is dropped (``class_``), others become hyphens (``aria_label``). Values are
-        always escaped; True gives an attribute without a value, False and None give none.
-
-    Examples
-    --------
-    >>> element("a", "x < y", None, [" & ", 0.5], href="?q=1&r=2", class_="plain", hidden=True, title=None)
-    '<a href="?q=1&amp;r=2" class="plain" hidden>x &lt; y &amp; 0.5</a>'
-    >>> element("meta", charset="utf-8")
-    '<meta charset="utf-8">'
-    """
+    """Markup of one element."""
     start = f"<{_checked(tag)}{''.join(_attribute(name, value) for name, value in attributes.items())}>"
     pieces = list(_flat(children))
     if tag in _VOID:
@@ -120,28 +84,7 @@ def table(
     row_headers: bool = False,
     **attributes: Value,
 ) -> Raw:
-    """Markup of a table.
-
-    Parameters
-    ----------
-    header
-        Text of the columns' heads; none when empty.
-    rows
-        Cells, row by row.
-    caption
-        What the table shows.
-    numeric
-        Columns of numbers, counted from 0; their cells get the class "number".
-    row_headers
-        Whether the first cell of a row is the row's head.
-    attributes
-        Of the table, as in :func:`element`.
-
-    Examples
-    --------
-    >>> table(["metric"], [["a < b"]])
-    '<table><thead><tr><th scope="col">metric</th></tr></thead><tbody><tr><td>a &lt; b</td></tr></tbody></table>'
-    """
+    """Markup of a table."""
 
     def cell(column: int, content: Child, *, head: str | None) -> Raw:
         kind = "number" if column in numeric else None

@@ -12,19 +12,7 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True, eq=False)
 class Pooled:
-    """The non-decreasing function g with the least Σ w (g(x) - c)², at the places themselves.
-
-    Attributes
-    ----------
-    x
-        Places, ascending, each once.
-    mass, total
-        Σ w and Σ w c at each place.
-    value
-        g at each place.
-    blocks
-        Index of the first place of each flat part, and the number of places after them.
-    """
+    """The non-decreasing function g with the least Σ w (g(x) - c)², at the places themselves."""
 
     x: Floats
     mass: Floats
@@ -34,23 +22,7 @@ class Pooled:
 
 
 def isotonic(places: Floats, outcomes: Floats, weights: Floats | None = None) -> Pooled:
-    """Fit the non-decreasing function with the least weighted sum of squares.
-
-    Parameters
-    ----------
-    places
-        x, in any order; equal ones get one value.
-    outcomes
-        c in [0, 1].
-    weights
-        w > 0, all 1 when not given. Sums of equal weights are then whole numbers, and exact.
-
-    Examples
-    --------
-    >>> found = isotonic(np.array([0.9, 0.2, 0.5, 0.2]), np.array([1.0, 1.0, 0.0, 1.0]))
-    >>> found.x.tolist(), found.mass.tolist(), found.blocks.tolist()
-    ([0.2, 0.5, 0.9], [2.0, 1.0, 1.0], [0, 2, 3])
-    """
+    """Fit the non-decreasing function with the least weighted sum of squares."""
     order = np.argsort(places)
     x, c = places[order], outcomes[order]
     first = np.flatnonzero(np.concatenate(([True], x[1:] != x[:-1])))
@@ -63,20 +35,7 @@ def isotonic(places: Floats, outcomes: Floats, weights: Floats | None = None) ->
 
 
 def pool(x: Floats, mass: Floats, total: Floats) -> Pooled:
-    """The same from sums per place.
-
-    Parameters
-    ----------
-    x
-        Places, ascending, each once.
-    mass, total
-        Σ w > 0 and Σ w c at each.
-
-    Examples
-    --------
-    >>> pool(np.array([0.2, 0.5]), np.array([2.0, 1.0]), np.array([2.0, 0.0])).value.round(6).tolist()
-    [0.666667, 0.666667]
-    """
+    """The same from sums per place."""
     from scipy.optimize import isotonic_regression
 
     fitted = isotonic_regression(np.clip(total / mass, 0, 1), weights=mass)
@@ -88,19 +47,6 @@ def counted(places: Floats, correct: NDArray[np.uint8]) -> tuple[Floats, NDArray
 
     Numbers from 0 to 1 have the order of their bits, of which the first two are 0. So the outcome fits behind them, and
     sorting whole numbers does what would need two sorts, in a quarter of the time that sorting positions takes.
-
-    Parameters
-    ----------
-    places
-        In [0, 1], in any order.
-    correct
-        0 or 1.
-
-    Examples
-    --------
-    >>> x, n, right = counted(np.array([0.5, 0.25, 0.5]), np.array([1, 1, 0], np.uint8))
-    >>> x.tolist(), n.tolist(), right.tolist()
-    ([0.25, 0.5], [1, 2], [1, 1])
     """
     keys = (places + 0.0).view(np.uint64)  # a new array, in which -0 has become 0
     keys <<= np.uint64(1)

@@ -8,13 +8,7 @@ from typing import Any
 
 
 def for_json(value: Any) -> Any:
-    """Plain values that every JSON parser takes: null for what is undefined, the word for what is infinite.
-
-    Examples
-    --------
-    >>> for_json({"a": (1.5, float("nan"), float("-inf"))})
-    {'a': [1.5, None, '-Infinity']}
-    """
+    """Plain values that every JSON parser takes: null for what is undefined, the word for what is infinite."""
     if isinstance(value, dict):
         return {str(key): for_json(entry) for key, entry in value.items()}  # pyright: ignore
     if isinstance(value, list | tuple):

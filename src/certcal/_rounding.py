@@ -11,22 +11,7 @@ SIDES = ("upper", "lower")
 
 
 def round_outward(value: float, side: str, digits: int = 4) -> str:
-    """Decimal text that is on the safe side of ``value``: never below an upper bound, never above a lower one.
-
-    Parameters
-    ----------
-    value
-        The number in memory.
-    side
-        "upper" rounds up, "lower" rounds down.
-    digits
-        Digits after the point.
-
-    Examples
-    --------
-    >>> round_outward(0.12341, "upper"), round_outward(0.12349, "lower"), round_outward(0.5, "upper")
-    ('0.1235', '0.1234', '0.5000')
-    """
+    """Decimal text that is on the safe side of ``value``: never below an upper bound, never above a lower one."""
     choice(side, SIDES, "side")
     if not math.isfinite(value):
         return str(value)
@@ -72,13 +57,7 @@ def percent_text(level: float) -> str:
 
 
 def move_outward(value: float, side: str, relative: float = 2.0**-52) -> float:
-    """A float on the safe side of ``value`` by at least ``relative`` of its size: room for the rounding behind it.
-
-    Examples
-    --------
-    >>> move_outward(0.5, "upper") > 0.5 > move_outward(0.5, "lower")
-    True
-    """
+    """A float on the safe side of ``value`` by at least ``relative`` of its size: room for the rounding behind it."""
     choice(side, SIDES, "side")
     away = math.inf if side == "upper" else -math.inf
     return math.nextafter(value + math.copysign(abs(value) * relative, away), away)

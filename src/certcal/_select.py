@@ -27,13 +27,7 @@ _PENDING = 1 << 16
 
 
 def quantiles(blocks: Blocks, bins: int, closed: str) -> Floats:
-    """The M - 1 inner edges of equal-mass bins (see :func:`certcal.binning.equal_mass_edges`).
-
-    Examples
-    --------
-    >>> quantiles(lambda: [(np.array([0.4, 0.1, 0.3, 0.2]), None)], 2, "left").tolist()
-    [0.3]
-    """
+    """The M - 1 inner edges of equal-mass bins (see :func:`certcal.binning.equal_mass_edges`)."""
     if bins == 1:
         return np.empty(0)
     state = Quantiles((bins,), closed)
@@ -46,26 +40,7 @@ def quantiles(blocks: Blocks, bins: int, closed: str) -> Floats:
 
 
 class Quantiles:
-    """Inner edges of equal-mass bins from two passes over the samples: ``count`` all, ``settle``, ``look`` at all.
-
-    Parameters
-    ----------
-    counts
-        Numbers of bins whose edges will be asked for.
-    closed
-        Which side of a bin belongs to it.
-    least_bits
-        Buckets per octave as a power of two, at least; there are more if the first block is long.
-
-    Examples
-    --------
-    >>> state, z = Quantiles((1, 2, 4), "left"), np.array([0.4, 0.1, 0.3, 0.2])
-    >>> state.count(z, None)
-    >>> state.settle()
-    >>> state.look(z, None)
-    >>> state.edges(2).tolist(), state.edges(4).tolist()
-    ([0.3], [0.2, 0.3, 0.4])
-    """
+    """Inner edges of equal-mass bins from two passes over the samples: ``count`` all, ``settle``, ``look`` at all."""
 
     def __init__(self, counts: Iterable[int], closed: str, least_bits: int = 4) -> None:
         self._counts, self._closed, self._least_bits = tuple(counts), closed, least_bits

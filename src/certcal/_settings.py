@@ -74,20 +74,7 @@ def spec_of(cls: type[Settings], name: str) -> Spec:
 
 @dataclass(frozen=True)
 class Settings:
-    """Base of all settings: every value is checked once, and an error names the setting.
-
-    Examples
-    --------
-    >>> @dataclass(frozen=True)
-    ... class Own(Settings):
-    ...     bins: int = setting(15, "Number of bins", "whole", least=1, most=100)
-    >>> Own().bins, Own(bins=20).bins
-    (15, 20)
-    >>> Own(bins=0)
-    Traceback (most recent call last):
-        ...
-    certcal._checks.InputError: bins: 0 is not a whole number from 1 to 100
-    """
+    """Base of all settings: every value is checked once, and an error names the setting."""
 
     # Settings that belong together under a heading of the help, by heading.
     sections: ClassVar[dict[str, tuple[str, ...]]] = {}
@@ -271,15 +258,7 @@ _KINDS: dict[str, Callable[[Any, Spec], Any]] = {
 
 
 def takes(cls: type[Made], roles: Sequence[str] = ()) -> Callable[[Callable[..., Returned]], Callable[..., Returned]]:
-    """Let a verb take the fields of its settings as keywords, or all of them at once as ``settings``.
-
-    Parameters
-    ----------
-    cls
-        The settings. The verb itself has a keyword ``settings`` and is always called with an instance.
-    roles
-        Of columns, which somebody may give as keywords by mistake.
-    """
+    """Let a verb take the fields of its settings as keywords, or all of them at once as ``settings``."""
 
     def decorate(verb: Callable[..., Returned]) -> Callable[..., Returned]:
         signature = inspect.signature(verb)

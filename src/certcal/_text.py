@@ -4,13 +4,7 @@ from __future__ import annotations
 
 
 def printable(text: str) -> str:
-    r"""Make everything visible that could move the cursor or change colours.
-
-    Examples
-    --------
-    >>> printable("caf\u00e9 \x1b[31mred")
-    'café \\x1b[31mred'
-    """
+    r"""Make everything visible that could move the cursor or change colours."""
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in text)
 
 
@@ -20,24 +14,12 @@ def capital(sentence: str) -> str:
 
 
 def counted(n: int, thing: str) -> str:
-    """So many of a thing.
-
-    Examples
-    --------
-    >>> counted(1, "sample"), counted(2_000, "sample")
-    ('1 sample', '2,000 samples')
-    """
+    """So many of a thing."""
     return f"{n:,} {thing}{'' if n == 1 else 's'}"
 
 
 def distance_text(distance: float) -> str:
-    """A distance as a person writes it, from which the same number is read: in 255ths where that is shorter.
-
-    Examples
-    --------
-    >>> distance_text(0.5), distance_text(8 / 255), distance_text(1.0), distance_text(0.2)
-    ('0.5', '8/255', '1', '0.2')
-    """
+    """A distance as a person writes it, from which the same number is read: in 255ths where that is shorter."""
     written = [f"{distance:g}", repr(distance)]
     pixels = round(distance * 255) if distance < 1e9 else 0
     exact = [text for text in written if float(text) == distance]
@@ -60,13 +42,7 @@ def duration(seconds: float) -> str:
 
 
 def reason(error: BaseException) -> str:
-    """The first line of an error, short enough for a sentence, after its type.
-
-    Examples
-    --------
-    >>> reason(ZeroDivisionError("division by zero"))
-    'ZeroDivisionError: division by zero'
-    """
+    """The first line of an error, short enough for a sentence, after its type."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     text = lines[0] if lines else ""
     text = text if len(text) <= 300 else text[:299] + "…"

@@ -22,13 +22,7 @@ _ALONE: ContextVar[bool] = ContextVar("certcal.one_thread", default=False)
 
 
 def thread_count() -> int:
-    """Cores this process may use, or fewer when ``OMP_NUM_THREADS`` says so.
-
-    Examples
-    --------
-    >>> thread_count() >= 1
-    True
-    """
+    """Cores this process may use, or fewer when ``OMP_NUM_THREADS`` says so."""
     if _ALONE.get():
         return 1
     available = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
@@ -37,27 +31,7 @@ def thread_count() -> int:
 
 
 def map_blocks(function: Callable[[int, int], Result], n: int, small: int = SMALL) -> list[Result]:
-    """Call ``function(start, stop)`` on consecutive blocks of ``range(n)``, one per thread.
-
-    Parameters
-    ----------
-    function
-        Called with a half-open range; must release the interpreter lock to gain from threads.
-    n
-        Number of elements.
-    small
-        Sizes up to this stay on the calling thread.
-
-    Returns
-    -------
-    list
-        The results in block order.
-
-    Examples
-    --------
-    >>> sum(map_blocks(lambda start, stop: stop - start, 1_000_000))
-    1000000
-    """
+    """Call ``function(start, stop)`` on consecutive blocks of ``range(n)``, one per thread."""
     workers = 1 if n <= small else min(thread_count(), -(-n // small))
     if workers == 1:
         return [function(0, n)]
@@ -70,14 +44,7 @@ def map_blocks(function: Callable[[int, int], Result], n: int, small: int = SMAL
 
 @contextmanager
 def one_thread() -> Generator[None, None, None]:
-    """Let what is called inside stay on this thread: sums over blocks then have the same bits on every machine.
-
-    Examples
-    --------
-    >>> with one_thread():
-    ...     thread_count()
-    1
-    """
+    """Let what is called inside stay on this thread: sums over blocks then have the same bits on every machine."""
     before = _ALONE.set(True)
     try:
         yield
@@ -86,12 +53,6 @@ def one_thread() -> Generator[None, None, None]:
 
 
 def one_blas_thread() -> AbstractContextManager[Any]:
-    """Let matrix products inside use one thread each: small ones are faster so, and their bits are always the same.
-
-    Examples
-    --------
-    >>> with one_blas_thread():
-    ...     pass
-    """
+    """Let matrix products inside use one thread each: small ones are faster so, and their bits are always the same."""
     threads: Any = import_module("threadpoolctl")  # of the extra sklearn
     return threads.threadpool_limits(limits=1, user_api="blas")

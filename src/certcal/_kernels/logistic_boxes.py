@@ -37,20 +37,7 @@ def _least_bend(low: Any, high: Any) -> Any:
 
 @njit(cache=True, nogil=True)
 def box_bounds(place: Any, weight: Any, low: Any, high: Any, at: Any, out: Any) -> None:
-    """For each box of parameters (a, q), sums over places of weight·(c - σ(a·u + q))² and what bounds them below.
-
-    Parameters
-    ----------
-    place
-        Places u, two per row: of the correct samples, and of the others, which is not above the first.
-    weight
-        Of the correct, of the others, and what the row's error is never below: three per row.
-    low, high, at
-        Corners of boxes and a point in each, two numbers per row; a is never negative.
-    out
-        Per box: value at the point, slope (two), a matrix below the Hessian everywhere in the box (three), a lower
-        bound from the ends of each row's range, and a size of the terms for what summing them may round.
-    """
+    """For each box of parameters (a, q), sums over places of weight·(c - σ(a·u + q))² and what bounds them below."""
     for b in range(low.shape[0]):
         a0, a1, q0, q1 = low[b, 0], high[b, 0], low[b, 1], high[b, 1]
         a, q = at[b, 0], at[b, 1]

@@ -15,24 +15,7 @@ from certcal.attacks.ball import Ball
 
 @dataclass(frozen=True)
 class Schedule:
-    """How long the steps of an ascent are, and how far it keeps from where labels change.
-
-    Attributes
-    ----------
-    steps
-        The most steps that are taken.
-    longest
-        Length of the first step; no later one is longer.
-    shortest
-        A sample whose steps have become shorter is finished.
-    patience
-        After so many steps without gain the length is halved, and the ascent goes on from the best point.
-    growth
-        Factor of the length after a gain.
-    barrier
-        Weight of the logarithm of the label's lead at the first step, at most; it falls geometrically to a millionth of
-        that at the last. It begins at less than the clean input's lead, so that no sample is at rest there.
-    """
+    """How long the steps of an ascent are, and how far it keeps from where labels change."""
 
     steps: int
     longest: float
@@ -67,26 +50,6 @@ def climb(
 
     Each step is one forward and one backward pass over the samples that are not finished: what is learned about a
     proposed point (is the label kept, is it better?) and the gradient there come from the same pass.
-
-    Parameters
-    ----------
-    target, clean
-        What is attacked, and where it begins.
-    kept
-        The label of every sample, which must stay.
-    classes, signs
-        What is climbed: the sign times the odds against the class.
-    ball
-        Where the attacker may go.
-    schedule
-        How long the steps are.
-
-    Examples
-    --------
-    >>> label, sign, start = torch.tensor([0]), torch.tensor([1.0]), torch.tensor([[1.0, 0.0]])
-    >>> found = climb(Target(lambda x: x), start, label, label, sign, Ball(2.0, box=None), Schedule(50, 0.5, 1e-3))
-    >>> lead(found, label)[0] > 0, lead(found, label)[0] < 0.01
-    (tensor(True), tensor(True))
     """
     best = clean.clone()
     left = torch.arange(clean.shape[0], device=clean.device)

@@ -117,17 +117,7 @@ class ExactAdversary:
 
 
 class Pilot:
-    """Asks the program where samples should go, and remembers the sign of the bin where each was sent last.
-
-    Examples
-    --------
-    The worked example of Emde et al. (2024), appendix E.2:
-
-    >>> pilot = Pilot(np.array([0, 1 / 3, 2 / 3, 1]))
-    >>> low, high = torch.tensor([0.1, 0.5]), torch.tensor([0.6, 0.9])
-    >>> pilot(low, high, torch.tensor([0.23, 0.78]), torch.tensor([1, 0])), pilot.signs
-    (tensor([0.1000, 0.9000], dtype=torch.float64), tensor([ 1, -1], dtype=torch.int8))
-    """
+    """Asks the program where samples should go, and remembers the sign of the bin where each was sent last."""
 
     def __init__(self, edges: Floats) -> None:
         self._steering = Steering(edges)

@@ -13,18 +13,6 @@ def odds_against(log_probabilities: Tensor, classes: Tensor) -> Tensor:
     gradients the same direction, which is all that a normalised step takes from a gradient. But where p is within a
     rounding of 0 or 1, as that of a network that is sure of itself, the cross entropy is flat in float32 and this is
     not.
-
-    Parameters
-    ----------
-    log_probabilities
-        (n, classes), not necessarily normalised.
-    classes
-        One per sample (n,).
-
-    Examples
-    --------
-    >>> odds_against(torch.tensor([[0.2, 0.8]]).log(), torch.tensor([0]))
-    tensor([1.3863])
     """
     chosen = classes.unsqueeze(1)
     others = log_probabilities.scatter(1, chosen, -torch.inf)
@@ -32,13 +20,7 @@ def odds_against(log_probabilities: Tensor, classes: Tensor) -> Tensor:
 
 
 def lead(log_probabilities: Tensor, classes: Tensor) -> Tensor:
-    """By how much the logarithm of one class's probability exceeds the largest of the others; NaN if any is NaN.
-
-    Examples
-    --------
-    >>> lead(torch.tensor([[0.0, 2.0, 5.0]]), torch.tensor([2]))
-    tensor([3.])
-    """
+    """By how much the logarithm of one class's probability exceeds the largest of the others; NaN if any is NaN."""
     chosen = classes.unsqueeze(1)
     others = log_probabilities.scatter(1, chosen, -torch.inf)
     return log_probabilities.gather(1, chosen).squeeze(1) - others.amax(1)

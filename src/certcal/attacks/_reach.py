@@ -16,19 +16,7 @@ _ENTRIES = 1 << 16
 
 @dataclass(frozen=True, eq=False)
 class Way:
-    """Up or down the gradient, for every sample.
-
-    Attributes
-    ----------
-    gradient
-        Without entries of the input that are already at the end of box or cube towards which this way leads.
-    slope
-        Change per length of a step: the dual norm of the gradient.
-    along
-        How far the perturbation at hand has gone on this way: ±g·γ / ‖g‖.
-    across
-        How far it has gone in other directions, for the ℓ2 norm; 0 for the ℓ∞ norm.
-    """
+    """Up or down the gradient, for every sample."""
 
     gradient: Tensor
     slope: Tensor
@@ -68,15 +56,6 @@ class Reach:
 
     Log odds are where straight lines served best: those of a network are close to piecewise linear, and an average
     over the few draws of an attack is still more like them than like Φ⁻¹(z).
-
-    Attributes
-    ----------
-    at
-        The log odds.
-    up, down
-        The ways on which they rise, and fall.
-    left
-        Total length of the steps left.
     """
 
     ball: Ball
@@ -103,15 +82,7 @@ class Reach:
         return low.nan_to_num(0.0), high.nan_to_num(1.0)
 
     def towards(self, wanted: Tensor, longest: float) -> Tensor:
-        """The step that brings every confidence to the wanted one or, where that takes more, is of the longest length.
-
-        Examples
-        --------
-        >>> x, slope = torch.zeros(2, 1), torch.full((2, 1), 2.0)
-        >>> reach = Reach.of(Ball(1.0, box=None), x, x, torch.tensor([0.0, 0.0]), slope, 1.0)
-        >>> reach.towards(torch.tensor([0.9, 0.45]), 0.5).flatten()
-        tensor([ 0.5000, -0.1003])
-        """
+        """The step that brings each confidence to the wanted one, or the longest allowed where that takes more."""
         need = torch.logit(wanted.double()) - self.at
         rises = need > 0
         up, down = self.up.length(self.ball, self.left, need), self.down.length(self.ball, self.left, -need)

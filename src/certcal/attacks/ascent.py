@@ -24,32 +24,7 @@ def ascend(
     objective: Objective,
     score: Score | None = None,
 ) -> Tensor:
-    """Inputs after some steps of one length along the normalised gradient, each projected into the ball.
-
-    Parameters
-    ----------
-    target
-        What is attacked.
-    clean
-        Where the ascent starts.
-    ball
-        Where it may go.
-    steps, length
-        How many steps, and how long each is; or what the step is, from the gradient, the point where it was taken and
-        the number of the step.
-    objective
-        From log probabilities (n, classes) and the number of the step, from 0, to what is to be increased, one per
-        sample or one in all.
-    score
-        From log probabilities to how good the point is, one number per sample or one in all. When given, the best point
-        on the way is returned (the clean one until another is better), else the last.
-
-    Examples
-    --------
-    >>> found = ascend(Target(lambda x: x), torch.zeros(1, 2), Ball(1.0, box=None), 4, 0.5, lambda p, _: p[:, 1])
-    >>> found[0, 1] > 0 > found[0, 0]
-    tensor(True)
-    """
+    """Inputs after some steps of one length along the normalised gradient, each projected into the ball."""
     moved = clean
     best, best_score = clean, None
     for step in range(steps):

@@ -81,12 +81,6 @@ def reachable(confidence: Tensor, shift: float) -> tuple[Tensor, Tensor]:
     That is the standard certificate (Kumar et al. 2020) with the confidence taken as it was estimated, from few draws
     and without abstaining: it steers an attack and certifies nothing. Estimates of exactly 0 or 1, which no smoothed
     classifier has, count as 2⁻²⁴ less extreme.
-
-    Examples
-    --------
-    >>> low, high = reachable(torch.tensor([0.5]), 1.0)
-    >>> round(low.item(), 4), round(high.item(), 4)
-    (0.1587, 0.8413)
     """
     at = math.sqrt(2) * torch.erfinv(2 * confidence.detach().double().clamp(2.0**-24, 1 - 2.0**-24) - 1)
     low, high = (0.5 * torch.erfc((way * shift - at) / math.sqrt(2)) for way in (1, -1))

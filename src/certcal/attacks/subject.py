@@ -31,23 +31,7 @@ _STREAM = 0xACE
 
 @dataclass(frozen=True, eq=False)
 class Subject:
-    """A model, the inputs on which it is attacked, and where the attacker may go.
-
-    Attributes
-    ----------
-    model
-        By which it is predicted: arrays in, arrays out.
-    network
-        The same with gradients: tensors in, tensors out.
-    inputs, labels
-        Clean inputs and their true classes.
-    ball
-        Where the attacker may go.
-    sigma, draws, seed
-        Of the noise of a smoothed classifier; sigma is None when the network itself is attacked.
-    batch
-        How many inputs the network gets at a time.
-    """
+    """A model, the inputs on which it is attacked, and where the attacker may go."""
 
     model: Model
     network: Differentiable

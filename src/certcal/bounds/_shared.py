@@ -89,13 +89,7 @@ def in_folds(s: NDArray[Any], y: NDArray[np.uint8], folds: int, seed: int) -> tu
 
 
 def sort(keys: NDArray[np.uint64]) -> NDArray[np.uint64]:
-    """Keys in order: halves on threads of their own, then the lower and the upper part of their merger likewise.
-
-    Examples
-    --------
-    >>> sort(np.array([3, 1, 2], np.uint64)).tolist()
-    [1, 2, 3]
-    """
+    """Keys in order: halves on threads of their own, then the lower and the upper part of their merger likewise."""
     middle = keys.size // 2
     if middle <= SMALL or thread_count() == 1:
         keys.sort()
@@ -130,24 +124,13 @@ def bernstein_term(n: int, delta: float, variance: float) -> float:
     """√(2 v ln(3/δ)/n) + 3 ln(3/δ)/n, rounded up: the empirical Bernstein deviation for means of variables in [0, 1].
 
     ``variance`` is the mean of (X - mean)² over the n draws; see :func:`certcal.bounds.empirical_bernstein`.
-
-    Examples
-    --------
-    >>> round(bernstein_term(1000, 0.05, 0.01), 4)
-    0.0213
     """
     log = math.log(3 / delta)
     return move_outward(math.sqrt(2 * max(variance, 0.0) * log / n) + 3 * log / n, "upper", ROUNDING)
 
 
 def hoeffding_term(n: int, delta: float) -> float:
-    """√(ln(1/δ)/2n), rounded up: one-sided deviation of a mean of n independent variables, each in a unit interval.
-
-    Examples
-    --------
-    >>> round(hoeffding_term(1000, 0.05), 4)
-    0.0387
-    """
+    """√(ln(1/δ)/2n), rounded up: one-sided deviation of a mean of n independent variables, each in a unit interval."""
     return move_outward(math.sqrt(math.log(1 / delta) / (2 * n)), "upper", ROUNDING)
 
 
@@ -157,11 +140,6 @@ def chernoff_upper(mean: float, n: int, delta: float) -> float:
     Why: with probability 1 - δ the divergence kl(mean, expectation) of two coins is at most ln(1/δ)/n unless the
     expectation is the smaller one (Chernoff's inequality). The largest expectation for which that holds grows with the
     mean, so a number that is at least the mean may stand in its place.
-
-    Examples
-    --------
-    >>> round(chernoff_upper(0.02, 1000, 0.05), 4), chernoff_upper(1.0, 10, 0.05)
-    (0.0328, 1.0)
     """
     p = max(mean, 0.0)
     if p >= 1:

@@ -24,13 +24,6 @@ class AffineLoss(ABC):
 
     With z an affine function of the logits x whose parameters are θ, p = softmax(z) and loss = -log p_y, the gradient
     is A*(p - e_y) and the Hessian A*(diag p - p pᵀ)A plus the ridge, A being the linear part and A* its adjoint.
-
-    Parameters
-    ----------
-    x, y, w
-        Checked logits, labels and weights.
-    ridge, centre
-        One number per parameter; ridge > 0, so that there is one minimum whatever the data.
     """
 
     def __init__(self, x: NDArray[np.float64], y: NDArray[np.int64], w: Floats | None, ridge: Floats, centre: Floats):

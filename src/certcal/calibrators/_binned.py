@@ -124,12 +124,6 @@ def ranges(values: Floats, first: Whole, last: Whole) -> tuple[Floats, Floats]:
     """Least and largest of values[first], …, values[last], for each pair.
 
     Two overlapping windows of one power of two cover a range; windows are doubled once for all ranges.
-
-    Examples
-    --------
-    >>> low, high = ranges(np.array([0.3, 0.1, 0.2]), np.array([0, 1, 2]), np.array([2, 2, 2]))
-    >>> low.tolist(), high.tolist()
-    ([0.1, 0.1, 0.2], [0.3, 0.2, 0.2])
     """
     low, high = np.empty(first.size), np.empty(first.size)
     power = np.frexp(last - first + 1)[1] - 1  # of the largest window that fits

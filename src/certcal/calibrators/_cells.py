@@ -24,17 +24,7 @@ _ROUNDING = 1e-14
 
 @dataclass(frozen=True, eq=False)
 class Cells:
-    """Parts of [0, 1] in ascending order, each inside one bin of a map.
-
-    Attributes
-    ----------
-    value
-        Of the map in each cell.
-    n, correct
-        Samples that are independent draws given that they lie in the cell, and how many of them are correct.
-    seen
-        Samples in the cell, also those that do not count because their place made the edge.
-    """
+    """Parts of [0, 1] in ascending order, each inside one bin of a map."""
 
     value: Floats
     n: Whole

@@ -20,19 +20,6 @@ class MonotoneCurve:
     Why it is monotone as computed, not only as written: the subtraction, division, multiplication and addition below
     are each rounded to the nearest number, which keeps the order, and the result is cut off at the segment's ends. At a
     knot the value is the knot's own.
-
-    Attributes
-    ----------
-    x
-        Knots, in [0, 1] and strictly ascending.
-    y
-        Values at the knots, in [0, 1] and not descending.
-
-    Examples
-    --------
-    >>> curve = MonotoneCurve([0.2, 0.6], [0.0, 1.0])
-    >>> curve(np.array([0.1, 0.4, 0.9])).round(12).tolist()
-    [0.0, 0.5, 1.0]
     """
 
     x: Floats

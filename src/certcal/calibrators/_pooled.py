@@ -17,18 +17,6 @@ def isotonic_curve(points: Points) -> MonotoneCurve:
 
     Between two flat parts any monotone function would do as well: the error is counted at the places only. The straight
     line is the choice of scikit-learn too, and has no jumps where a confidence falls between two places.
-
-    Parameters
-    ----------
-    points
-        Places, ascending, with the weights of correct and of other samples.
-
-    Examples
-    --------
-    >>> points = Points(np.array([0.2, 0.5, 0.9]), np.array([1.0, 0.0, 1.0]), np.array([0.0, 1.0, 0.0]))
-    >>> curve = isotonic_curve(points)
-    >>> curve.x.tolist(), curve.y.tolist()
-    ([0.2, 0.5, 0.9], [0.5, 0.5, 1.0])
     """
     fitted = pool(points.x, points.right + points.wrong, points.right)
     begin, end = fitted.blocks[:-1], fitted.blocks[1:] - 1

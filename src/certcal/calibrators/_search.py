@@ -181,13 +181,6 @@ def least_of_quadratic(slope: Floats, matrix: Floats, low: Floats, high: Floats)
 
     It is at a corner, on an edge where the quadratic along it turns, or where its slope is 0 if K is positive. A K so
     near to singular that solving would lose its digits is made singular, by which it only falls.
-
-    Parameters
-    ----------
-    slope, matrix
-        g as two numbers; K as three: first, mixed, second.
-    low, high
-        Corners.
     """
     g0, g1 = slope.T
     aa, ab, bb = matrix.T

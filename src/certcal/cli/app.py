@@ -17,13 +17,7 @@ DEBUG = "--debug"
 
 
 def nearest(word: str, words: Iterable[str], otherwise: str = "") -> str:
-    """The end of an error's sentence: the known word that was probably meant, or else something to say instead.
-
-    Examples
-    --------
-    >>> nearest("smoth_ece", ["ece", "smooth_ece"]), nearest("x", ["left", "right"], "give left or right")
-    ("; did you mean 'smooth_ece'?", '; give left or right')
-    """
+    """The end of an error's sentence: the known word that was probably meant, or else something to say instead."""
     near = get_close_matches(word, list(words), n=1)
     return f"; did you mean {near[0]!r}?" if near else f"; {otherwise}" if otherwise else ""
 
@@ -37,13 +31,7 @@ def _write_examples(formatter: click.HelpFormatter, examples: Examples) -> None:
 
 
 class SectionedOption(click.Option):
-    """An option that stands under a heading in the help.
-
-    Parameters
-    ----------
-    section
-        The heading.
-    """
+    """An option that stands under a heading in the help."""
 
     def __init__(self, *args: Any, section: str = "Options", **options: Any) -> None:
         super().__init__(*args, **options)

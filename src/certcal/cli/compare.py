@@ -89,19 +89,7 @@ def compare(run_or_log: tuple[str, ...], output: Output, **options: Any) -> None
 
 
 def family_names(arguments: Sequence[str]) -> tuple[tuple[str, str], ...] | None:
-    """Names and paths of NAME=PATH, or None when the arguments are paths; what exists as written is a path.
-
-    Examples
-    --------
-    >>> family_names(["gaussian=run-a", "acr=run-b"])
-    (('gaussian', 'run-a'), ('acr', 'run-b'))
-    >>> family_names(["run-a", "run-b"]) is None
-    True
-    >>> family_names(["gaussian=run-a", "run-b"])
-    Traceback (most recent call last):
-        ...
-    certcal._checks.InputError: run-b has no name, and gaussian=run-a has a name; name all, as NAME=PATH, or none
-    """
+    """Names and paths of NAME=PATH, or None when the arguments are paths; what exists as written is a path."""
     given = [("", text) if "=" not in text or _exists(text) else _split(text) for text in arguments]
     plain = [text for name, text in given if not name]
     if len(plain) == len(given):

@@ -36,25 +36,7 @@ _KINDS = {
 
 @dataclass
 class Output:
-    """Where a command's result goes.
-
-    Attributes
-    ----------
-    endings
-        Kinds of files that the command writes.
-    as_json
-        Print JSON instead of a view for people.
-    files
-        Files to write.
-    force
-        Whether existing files may be replaced.
-    full
-        Whether the terminal shows everything.
-    diagrams
-        Whether the terminal draws diagrams.
-    page
-        Options of the report: title, limit, about.
-    """
+    """Where a command's result goes."""
 
     endings: Sequence[str]
     as_json: bool
@@ -67,13 +49,7 @@ class Output:
     _sources: list[Path] = field(default_factory=list[Path])
 
     def check(self, *sources: str | Path) -> None:
-        """Refuse what could not be written later, before anything is computed.
-
-        Parameters
-        ----------
-        sources
-            Files and folders that are read: nothing replaces them, or is written into them.
-        """
+        """Refuse what could not be written later, before anything is computed."""
         self._sources = [Path(each) for each in sources]
         self.paths = [Path(name) for name in self.files]
         for path in self.paths:
@@ -102,19 +78,7 @@ class Output:
         written: Iterable[str | Path] = (),
         **report: Any,
     ) -> None:
-        """Write the files, print the result, say what was written, and log to MLflow if that was asked.
-
-        Parameters
-        ----------
-        result
-            What the verb returned.
-        sources
-            What was read, for what a page says of its origin; by default what :meth:`check` was told.
-        written
-            Files that the verb itself has written, which MLflow gets, too.
-        report
-            Further options of this result's report.
-        """
+        """Write the files, print the result, say what was written, and log to MLflow if that was asked."""
         read = self._sources if sources is None else [Path(each) for each in sources]
         try:
             for path in self.paths:
@@ -181,27 +145,7 @@ def output_options(
     required: str | None = None,
     force: str = "Replace existing files.",
 ) -> Callable[[Decorated], Decorated]:
-    """Options of what a command writes and prints; its function gets them as one argument, ``output``.
-
-    Parameters
-    ----------
-    endings
-        Kinds of files that it writes.
-    detail
-        Whether there is more to show than the terminal shows by default.
-    limit
-        Whether its headline has a number that a limit can be held against.
-    mlflow
-        Whether its numbers can be logged to MLflow.
-    what
-        How the help of ``-o`` begins.
-    files
-        What kinds of files are called in the help, where they have other names than usual.
-    required
-        What stands in the help for the one file that has to be given; None where files are optional, and many.
-    force
-        What --force does.
-    """
+    """Options of what a command writes and prints; its function gets them as one argument, ``output``."""
     named = {**_KINDS, **(files or {})}
     kinds = [text for ending, text in named.items() if ending in endings]
     listed = " or ".join(filter(None, (", ".join(kinds[:-1]), kinds[-1])))

@@ -31,17 +31,7 @@ def engine_options(section: str) -> Callable[[Decorated], Decorated]:
 
 
 def chosen_engine(engine: str, address: str | None, workers: int | None, gpus: float | None) -> Engine | None:
-    """The engine that was asked for; None for this process alone.
-
-    Examples
-    --------
-    >>> chosen_engine("here", None, 8, None).workers
-    8
-    >>> chosen_engine("here", "head:6379", None, None)
-    Traceback (most recent call last):
-        ...
-    click.exceptions.UsageError: --address is for --engine ray; add that, or leave it out
-    """
+    """The engine that was asked for; None for this process alone."""
     from certcal.engines import LocalProcesses, RayCluster
 
     if engine == "ray":

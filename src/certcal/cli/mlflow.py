@@ -47,15 +47,7 @@ def is_mlflow_asked() -> bool:
 
 
 def log_if_asked(results: Any, paths: Iterable[Path]) -> None:
-    """Log results and files to MLflow if the command that is running was told to; the last thing it does.
-
-    Parameters
-    ----------
-    results
-        What was found; printed and written already, so that nothing is lost when MLflow does not answer.
-    paths
-        Files that were written.
-    """
+    """Log results and files to MLflow if the command that is running was told to; the last thing it does."""
     if not is_mlflow_asked():
         return
     prefix = "_".join(click.get_current_context().command_path.split()[1:]) + "/"

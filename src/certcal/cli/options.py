@@ -49,13 +49,7 @@ _PLAIN = re.compile(r"[\w.+-]+")
 
 
 def complete_columns(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
-    """Columns of the table that the command line names, when it can be read.
-
-    Examples
-    --------
-    >>> complete_columns(click.Context(click.Command("measure")), click.Option(["--by"]), "")
-    []
-    """
+    """Columns of the table that the command line names, when it can be read."""
     # While an option still lacks its value, the arguments before it are not assigned to their names yet.
     named: Iterable[Any] = (ctx.params.get(name) for name in ("table", "source", "sources"))
     given = next((value for value in (*named, *ctx.args[:1]) if value), None)
@@ -108,19 +102,7 @@ def settings_options(
     skip: Collection[str] = (),
     defaults: Mapping[str, Any] | None = None,
 ) -> Callable[[Decorated], Decorated]:
-    """An option for each setting of a verb.
-
-    Parameters
-    ----------
-    cls
-        The settings.
-    section
-        Heading of the help.
-    only, skip
-        Names of the settings that get an option here, or that get none.
-    defaults
-        Other defaults than the verb's own, by name.
-    """
+    """An option for each setting of a verb."""
     made: list[Callable[[Any], Any]] = []
     for each in fields(cls):
         if each.name in skip or (only is not None and each.name not in only):
@@ -301,17 +283,7 @@ _PREDICTED = ("confidence", "correct", "prediction", "label", "probabilities", "
 def column_options(
     *roles: str, by: str | None = None, texts: Mapping[str, str] | None = None
 ) -> Callable[[Decorated], Decorated]:
-    """Options that name columns of a table.
-
-    Parameters
-    ----------
-    roles
-        Which columns; see ``ROLES``.
-    by
-        What is done with each value of a column of groups ("Measure"); None for no groups.
-    texts
-        Other phrases than the usual ones.
-    """
+    """Options that name columns of a table."""
     phrases = {role: (texts or {}).get(role, ROLES[role]) for role in roles}
     if by is not None:
         phrases["by"] = f"{by} each value of this column beside the whole."

@@ -54,25 +54,6 @@ class Waiting:
 
     On a terminal that is a bar, erased at the end. Where standard error is a file, a pipe or a terminal that cannot
     erase, it is plain lines and few: work that is done within half a minute says nothing.
-
-    Parameters
-    ----------
-    stream
-        Where progress appears.
-    patience
-        Seconds before the bar does.
-    counted
-        What the steps are called, to show how many are done per second and how long the rest will take.
-    wordy
-        Whether there is much to say: then the bar is short, and the time that has passed is left out.
-    clock
-        Seconds.
-
-    Examples
-    --------
-    >>> with Waiting() as waiting:
-    ...     waiting.stage("reading", 100)
-    ...     waiting.advance(100)
     """
 
     def __init__(

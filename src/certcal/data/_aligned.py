@@ -19,26 +19,7 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True, eq=False)
 class SampleIntervals:
-    """Intervals of N samples at R radii.
-
-    Attributes
-    ----------
-    radii
-        As texts, ascending; empty for a table without a column of radii, which has one column here.
-    lower, upper, certified
-        N × R. What is not certified is [0, 1].
-    correct
-        Whether each sample's prediction is correct; where no row of it is certified, as its last row says.
-    confidence
-        Without a perturbation, or None.
-    names
-        What the samples are called in the table, or None without a column of samples.
-    fingerprint
-        Of the samples in their order: that of a run's inputs when the table says it and has all of them in the run's
-        order, or else of these numbers.
-    run
-        Name of the run whose first samples these are, in its order, when the table says it.
-    """
+    """Intervals of N samples at R radii."""
 
     radii: tuple[str, ...]
     lower: Floats
@@ -79,11 +60,6 @@ def align(table: IntervalTable) -> SampleIntervals:
     """Put the rows of each sample together, in the order in which the samples appear.
 
     A table of several radii must say which rows are of the same sample: it is not guessed from their order.
-
-    Parameters
-    ----------
-    table
-        Read with its samples.
     """
     n, columns = _shape(table)
     at = (np.arange(n) if table.sample_codes is None else table.sample_codes, _radius(table))

@@ -22,19 +22,7 @@ _PIXELS = 3 * 32 * 32
 
 @dataclass(frozen=True)
 class _Layout:
-    """How one of the two comes.
-
-    Attributes
-    ----------
-    title
-        Its name.
-    files
-        The files of each part.
-    classes
-        How many classes each of the bytes before the pixels can name; the last byte is the class that is read.
-    pickles
-        Files of the version for Python, where all are there.
-    """
+    """How one of the two comes."""
 
     title: str
     files: dict[Part, tuple[str, ...]]

@@ -35,21 +35,7 @@ def read_idx_part(
     class_names: tuple[str, ...] = (),
     most: int | None = None,
 ) -> Inputs:
-    """One part of a folder of idx files, as images with one channel.
-
-    Parameters
-    ----------
-    folder, part
-        Where the files are, and which of them.
-    sides
-        Height and width that the images must have.
-    classes
-        How many classes there may be.
-    class_names
-        What they are called.
-    most
-        How many images are wanted at most, from the first.
-    """
+    """One part of a folder of idx files, as images with one channel."""
     images, labels = _file(folder, part, "images"), _file(folder, part, "labels")
     pixels, truth = read_idx(images), read_idx(labels)
     if pixels.dtype != "u1" or pixels.ndim != 3 or (sides is not None and pixels.shape[1:] != sides):

@@ -117,19 +117,7 @@ def array_names(path: Path) -> list[str]:
 
 
 def read_arrays(path: Path, names: tuple[str, ...], missing: str, *, widen: str | None = None) -> dict[str, Any]:
-    """Arrays of an npz archive by name, of any shape.
-
-    Parameters
-    ----------
-    path
-        The archive.
-    names
-        Which arrays.
-    missing
-        What to say when one of them is not there.
-    widen
-        An array that will become float32: what that takes is counted too before memory is asked for.
-    """
+    """Arrays of an npz archive by name, of any shape."""
     with _archive(path) as archive:
         there = [name.removesuffix(_NPY) for name in archive.namelist() if name.endswith(_NPY)]
         for name in names:

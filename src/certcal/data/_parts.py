@@ -23,19 +23,7 @@ def check_part(part: Any) -> None:
 
 
 def chosen(readers: Readers, part: Part | None, source: Path) -> Inputs:
-    """The part that is asked for; without asking, all there is, if it is not divided.
-
-    Examples
-    --------
-    >>> data = Inputs.from_arrays([[0.0], [1.0]], [0, 1])
-    >>> len(chosen({"train": lambda: data}, None, Path("here")))
-    2
-    >>> chosen({"train": lambda: data}, "test", Path("here"))
-    Traceback (most recent call last):
-        ...
-    certcal._checks.InputError: here: there is no part to test on, only one to train on; ask for
-    part='train', or for none
-    """
+    """The part that is asked for; without asking, all there is, if it is not divided."""
     if part in readers:
         return readers[part]()
     there: list[Part] = [each for each in PARTS if each in readers]

@@ -36,18 +36,6 @@ def read_pictures(files: Sequence[Path], folder: Path) -> NDArray[np.uint8]:
 
     What a file's header says is compared with the first picture, and with the memory of the machine, before anything
     is decoded.
-
-    Parameters
-    ----------
-    files
-        PNG or JPEG, grey or colour, 8 bits per channel.
-    folder
-        Where they are, for messages.
-
-    Returns
-    -------
-    array
-        Of shape (files, channels, height, width).
     """
     library = _pillow()
     with _opened(library, files[0]) as first:

@@ -29,16 +29,7 @@ class DoesNotFit(InputError):
 
 @contextmanager
 def in_file(path: Path) -> Generator[None, None, None]:
-    """Begin every complaint with the file it is about, once.
-
-    Examples
-    --------
-    >>> with in_file(Path("scores.csv")):
-    ...     raise InputError("the table has no rows; it needs at least one")
-    Traceback (most recent call last):
-        ...
-    certcal._checks.InputError: scores.csv: the table has no rows; it needs at least one
-    """
+    """Begin every complaint with the file it is about, once."""
     try:
         yield
     except InputError as error:
@@ -88,24 +79,7 @@ def gather(
     advance: Callable[[int], None] = lambda rows: None,
     most: int | None = None,
 ) -> Arrays:
-    """Pieces put together, with at most one copy of the whole in memory when the number of rows is known.
-
-    Parameters
-    ----------
-    parts
-        The pieces.
-    rows
-        How many rows there are, if that is known.
-    advance
-        Called with the number of rows of each piece.
-    most
-        Bytes that the pieces may take; None for any number.
-
-    Examples
-    --------
-    >>> gather([{"a": np.array([1, 2])}, {"a": np.array([3])}], rows=3)
-    {'a': array([1, 2, 3])}
-    """
+    """Pieces put together, with at most one copy of the whole in memory when the number of rows is known."""
     growing: dict[str, _Growing] = {}
     taken = 0
     for part in parts:

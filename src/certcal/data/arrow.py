@@ -16,11 +16,6 @@ def to_numpy(array: Any) -> NDArray[Any]:
     """View a column of numbers without missing values as NumPy; true/false is copied.
 
     pyarrow's own conversion imports pandas wherever that is installed, which takes longer than reading most tables.
-
-    Examples
-    --------
-    >>> to_numpy(pa.array([True, False])).tolist()
-    [True, False]
     """
     if pa.types.is_boolean(array.type):
         return np.from_dlpack(array.cast(pa.uint8())).view(np.bool_)
@@ -28,13 +23,7 @@ def to_numpy(array: Any) -> NDArray[Any]:
 
 
 def from_numpy(array: NDArray[Any]) -> Any:
-    """View contiguous numbers as a column, and a matrix as a column of lists; true/false is copied.
-
-    Examples
-    --------
-    >>> from_numpy(np.array([[1.0, 2.0], [3.0, 4.0]])).to_pylist()
-    [[1.0, 2.0], [3.0, 4.0]]
-    """
+    """View contiguous numbers as a column, and a matrix as a column of lists; true/false is copied."""
     flat = array.reshape(-1)
     plain = flat.view(np.uint8) if flat.dtype == np.bool_ else flat
     column = pa.Array.from_buffers(pa.from_numpy_dtype(plain.dtype), plain.size, [None, pa.py_buffer(plain)])

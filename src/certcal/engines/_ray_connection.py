@@ -37,15 +37,7 @@ for _ in range(100):
 
 @contextmanager
 def connected(address: str | None, cpus: int | None) -> Generator[Any, None, None]:
-    """The module ``ray``, joined to a cluster, which is left again unless this process had joined it before.
-
-    Parameters
-    ----------
-    address
-        As of :class:`certcal.engines.RayCluster`.
-    cpus
-        Of a cluster that is started; None for those of this machine.
-    """
+    """The module ``ray``, joined to a cluster, which is left again unless this process had joined it before."""
     try:
         ray: Any = import_module("ray")
     except ImportError as error:

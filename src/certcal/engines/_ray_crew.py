@@ -51,17 +51,7 @@ class Slot:
 
 
 class Crew:
-    """Workers for one task, on a cluster that was joined.
-
-    Parameters
-    ----------
-    ray
-        The module.
-    task
-        Of which every node gets one copy, however many workers it has.
-    threads, gpus, attempts, patience
-        As of :class:`certcal.engines.RayCluster`.
-    """
+    """Workers for one task, on a cluster that was joined."""
 
     def __init__(self, ray: Any, task: Any, threads: int, gpus: float, attempts: int, patience: float) -> None:
         self.ray, self.threads, self.gpus, self.attempts, self.patience = ray, threads, gpus, attempts, patience

@@ -29,13 +29,7 @@ CELLS = 2048
 
 
 def cell_edges(counts: Iterable[int]) -> Floats:
-    """Edges of all the bins and of the cells.
-
-    Examples
-    --------
-    >>> cell_edges((3,)).size
-    2051
-    """
+    """Edges of all the bins and of the cells."""
     return np.unique(np.concatenate([equal_width_edges(count) for count in (CELLS, *counts)]))
 
 
@@ -74,19 +68,7 @@ def cell_intervals(
     replicates: int,
     seed: int,
 ) -> dict[Key, Interval]:
-    """Intervals of all rows that are functions of bin sums, by name and bin count; all see the same replicates.
-
-    Parameters
-    ----------
-    state
-        Counts and sums per cell, without weights, of edges made with :func:`cell_edges`.
-    counts
-        Bin counts of the rows.
-    values
-        The values of the rows, by name and bin count.
-    level, method, replicates, seed
-        As for :func:`certcal.metrics.bootstrap`.
-    """
+    """Intervals of all rows that are functions of bin sums, by name and bin count; all see the same replicates."""
     atoms = cell_atoms(state)
     binned = {count: in_bins(atoms, state.edges, count) for count in counts}
     keys: list[Key] = [("accuracy", None), ("mean_confidence", None), ("top_label_brier_score", None)]

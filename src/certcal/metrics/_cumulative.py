@@ -62,21 +62,7 @@ def kuiper_error(confidence: Any, correct: Any, *, sample_weight: Any = None) ->
 
 
 def extremes(blocks: Blocks, spread: bool) -> tuple[float, float]:
-    """Lowest and highest value (0 included) of the cumulative mean deviation over samples sorted by confidence.
-
-    Parameters
-    ----------
-    blocks
-        Gives the samples in blocks, each time it is called.
-    spread
-        Whether both ends are needed exactly; otherwise only the one with the larger magnitude is.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> extremes(lambda: [(np.array([0.25, 0.75]), np.array([0, 1], np.uint8), None)], True)
-    (-0.125, 0.0)
-    """
+    """Lowest and highest value (0 included) of the cumulative mean deviation over samples sorted by confidence."""
     state = Extremes(spread)
     for samples in blocks():
         state.count(*samples)
@@ -87,15 +73,7 @@ def extremes(blocks: Blocks, spread: bool) -> tuple[float, float]:
 
 
 class Extremes:
-    """:func:`extremes` from two passes over the samples: ``count`` all, ``settle``, ``look`` at all.
-
-    Parameters
-    ----------
-    spread
-        As for :func:`extremes`.
-    least_bits
-        Buckets per octave as a power of two, at least; there are more if the first block is long.
-    """
+    """:func:`extremes` from two passes over the samples: ``count`` all, ``settle``, ``look`` at all."""
 
     def __init__(self, spread: bool, least_bits: int = 3) -> None:
         self._spread, self._least_bits = spread, least_bits

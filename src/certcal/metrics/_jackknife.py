@@ -24,11 +24,6 @@ def acceleration(left_out: Floats, size: Floats | float = 1.0) -> float:
     """Skewness over six of the values with a sample left out; each may stand for ``size`` samples.
 
     Zero when the values do not vary or one of them is undefined: the interval is then corrected for bias only.
-
-    Examples
-    --------
-    >>> round(acceleration(np.array([1.0, 1.0, 1.0, 0.0])), 6)
-    0.096225
     """
     if not np.isfinite(left_out).all():
         return 0.0

@@ -78,14 +78,7 @@ def _sorted_columns(values: NDArray[Any], columns: Any, places: Any) -> tuple[ND
 def score_tables(
     z: NDArray[Any], c: NDArray[np.uint8], counts: tuple[int, ...], closed: str
 ) -> dict[int, tuple[BinTable, BinTable]]:
-    """Tables of equal-width and of equal-mass bins for every bin count.
-
-    Examples
-    --------
-    >>> tables = score_tables(np.array([0.1, 0.2, 0.7]), np.array([0, 1, 1], np.uint8), (2, 3), "left")
-    >>> tables[2][0].count.tolist(), tables[3][1].count.tolist()
-    ([2, 1], [1, 1, 1])
-    """
+    """Tables of equal-width and of equal-mass bins for every bin count."""
     from certcal._kernels import sorted_bins as kernels
 
     plan = _Plan.of(counts, closed, z.dtype, z.size)
@@ -111,14 +104,7 @@ def score_tables(
 def classwise_errors(
     p: NDArray[Any], y: NDArray[np.int64], counts: tuple[int, ...], closed: str
 ) -> dict[int, tuple[float, float]]:
-    """Classwise calibration errors with equal-width and with equal-mass bins for every bin count.
-
-    Examples
-    --------
-    >>> errors = classwise_errors(np.array([[0.75, 0.25], [0.5, 0.5]]), np.array([0, 1]), (1, 2), "left")
-    >>> errors[1], errors[2]
-    ((0.125, 0.125), (0.25, 0.375))
-    """
+    """Classwise calibration errors with equal-width and with equal-mass bins for every bin count."""
     from certcal._kernels import sorted_bins as kernels
 
     n, classes = p.shape

@@ -47,11 +47,6 @@ def sweep_bins(z: NDArray[Any], c: NDArray[np.uint8], w: Floats | None) -> int |
     """Largest number of equal-mass bins, counted up from one, whose accuracies never fall.
 
     None when no number of bins makes them fall; then every distinct confidence has a bin of its own.
-
-    Examples
-    --------
-    >>> sweep_bins(np.array([0.2, 0.4, 0.6, 0.8]), np.array([0, 1, 0, 1], np.uint8), None)
-    2
     """
     from certcal._kernels.sweep import most_rising_bins
 

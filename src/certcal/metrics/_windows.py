@@ -39,13 +39,7 @@ _BLOCK = 1 << 20
 
 
 class KernelSums:
-    """∫_0^1 |f| for the kernel sums f over some samples, at any bandwidth, to 5e-10.
-
-    Parameters
-    ----------
-    z, c, w
-        Checked confidences, correctness and weights.
-    """
+    """∫_0^1 |f| for the kernel sums f over some samples, at any bandwidth, to 5e-10."""
 
     def __init__(self, z: NDArray[Any], c: NDArray[np.uint8], w: Floats | None) -> None:
         self._samples = z, c, w

@@ -128,14 +128,7 @@ def _table(confidence: Any, correct: Any, bins: int, edges: Any, closed: str, sa
 
 
 def ece_of(table: BinTable) -> float:
-    """:func:`ece` of per-bin sums.
-
-    Examples
-    --------
-    >>> from certcal.binning import bin_table
-    >>> ece_of(bin_table([0.75], [1], [0, 1]))
-    0.25
-    """
+    """:func:`ece` of per-bin sums."""
     return float(np.abs(table.gap_sum).sum() / table.total)
 
 
@@ -146,26 +139,12 @@ def _gaps(table: BinTable) -> tuple[Any, Any]:
 
 
 def mce_of(table: BinTable) -> float:
-    """:func:`mce` of per-bin sums.
-
-    Examples
-    --------
-    >>> from certcal.binning import bin_table
-    >>> mce_of(bin_table([0.25, 0.75], [0, 0], [0, 0.5, 1]))
-    0.75
-    """
+    """:func:`mce` of per-bin sums."""
     return float(_gaps(table)[1].max())
 
 
 def lp_ece_of(table: BinTable, p: float) -> float:
-    """:func:`lp_ece` of per-bin sums.
-
-    Examples
-    --------
-    >>> from certcal.binning import bin_table
-    >>> lp_ece_of(bin_table([0.75], [1], [0, 1]), 2.0)
-    0.25
-    """
+    """:func:`lp_ece` of per-bin sums."""
     share, gap = _gaps(table)
     largest = float(gap.max())
     if largest == 0 or p == float("inf"):

@@ -46,23 +46,6 @@ class MomentGrid:
     For each cell of an interval, and for correct and incorrect samples apart, the sums of the powers 0 to 7 of the
     offset from the cell's centre. Without weights these are sums of integers, so the state does not depend on
     the order of the samples or on how they were cut into updates; with weights they are float64 sums.
-
-    Parameters
-    ----------
-    cells
-        Number of cells; the state takes 256 bytes for each.
-    origin, width
-        The interval, [0, 1] unless given.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> one, other = MomentGrid(), MomentGrid()
-    >>> one.update(np.array([0.25, 0.5]), np.array([0, 1], np.uint8))
-    >>> other.update(np.array([0.75]), np.array([1], np.uint8))
-    >>> one.merge(other)
-    >>> one.weight, one.mean_confidence, one.accuracy
-    (3.0, 0.5, 0.6666666666666666)
     """
 
     def __init__(self, cells: int = CELLS, origin: float = 0.0, width: float = 1.0) -> None:
@@ -163,15 +146,7 @@ class MomentGrid:
 
 
 class PointMasses:
-    """The points that stand for the samples of a grid, and the cosine coefficients of what is spread over them.
-
-    Parameters
-    ----------
-    grid
-        The moments.
-    weight
-        Total weight that counts as one; the grid's own unless given.
-    """
+    """The points that stand for the samples of a grid, and the cosine coefficients of what is spread over them."""
 
     def __init__(self, grid: MomentGrid, weight: float | None = None) -> None:
         masses = grid.moments @ _LAGRANGE / (grid.weight if weight is None else weight)
@@ -265,11 +240,6 @@ def error_bound(cell: float, bandwidth: float) -> float:
     """Bound on the error of :func:`absolute_integral` with cells of the given width, over [0, 1].
 
     2 (h / 4σ)⁸ (1 + √8 σ) / √8! for the points, and 1e-10 for the polynomials, the cosines left out and rounding.
-
-    Examples
-    --------
-    >>> error_bound(0.0004, 0.001) < 2.1e-10
-    True
     """
     sigma = min(bandwidth, 1.0)
     return 2 * (cell / (4 * sigma)) ** POINTS * (1 + math.sqrt(POINTS) * sigma) / math.sqrt(40320) + 1e-10

@@ -57,15 +57,6 @@ def kde_ece_of(grid: MomentGrid, bandwidth: float | None = None) -> tuple[float,
 
     The bound is below 1e-9 when the bandwidth is at least ``grid.smallest_bandwidth``, 2.5 cells. For a bandwidth below
     one cell the value is that of one cell, and the bound is 1.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> grid = MomentGrid()
-    >>> grid.update(np.array([0.25, 0.75]), np.array([0, 1], np.uint8))
-    >>> value, error = kde_ece_of(grid, 0.01)
-    >>> round(value, 9), error < 1e-9
-    (0.25, True)
     """
     h = rule_of_thumb(grid.spread(), grid) if bandwidth is None else bandwidth
     if h is None:

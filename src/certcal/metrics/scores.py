@@ -72,13 +72,7 @@ def accuracy(correct: Any, *, sample_weight: Any = None) -> float:
 
 
 def mean_confidence(confidence: Any, *, sample_weight: Any = None) -> float:
-    """Mean of the confidences.
-
-    Examples
-    --------
-    >>> mean_confidence([0.25, 0.75])
-    0.5
-    """
+    """Mean of the confidences."""
     z = confidences(confidence)
     return weighted_mean(z.astype(np.float64), weights(sample_weight, z.size))
 

@@ -60,15 +60,6 @@ def smooth_ece_of(grid: MomentGrid, bandwidth: float | None = None) -> tuple[flo
     The bound is below 1e-9 when the value (or the given bandwidth) is at least ``grid.smallest_bandwidth``, 2.5 cells.
     Below one cell the grid only says between which values the answer lies, and the middle is returned; without a
     given bandwidth its error is at most half a cell.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> grid = MomentGrid()
-    >>> grid.update(np.array([0.75, 0.5]), np.array([1, 1], np.uint8))
-    >>> value, error = smooth_ece_of(grid)
-    >>> value, error < 1e-9
-    (0.375, True)
     """
     points, cell = PointMasses(grid), grid.width / grid.cells
     low, high = residual_range(grid)
@@ -102,20 +93,6 @@ def fixed_point(smoothed: Callable[[float], float], low: float, high: float, lik
 
     One evaluation brackets: the fixed point lies between σ and smoothed(σ). The next σ is where the line through
     the last two evaluations, in logarithms of both, meets the diagonal; when brackets stop halving, their middle.
-
-    Parameters
-    ----------
-    smoothed
-        The function.
-    low, high
-        A first bracket.
-    likely
-        Evaluations start no lower than this, if the bracket allows.
-
-    Examples
-    --------
-    >>> round(fixed_point(lambda x: 0.02 / math.sqrt(x), 1e-6, 1.0, 1e-3), 12) == round(0.02 ** (2 / 3), 12)
-    True
     """
     sigma = min(max(math.sqrt(low * high), likely), high)
     slope, before, width = -1.5, None, math.inf

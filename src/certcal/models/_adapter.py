@@ -21,17 +21,7 @@ _LEAST = 1e-30  # below this, probabilities are alike
 
 
 class Adapter(ABC):
-    """A model of some library as a :class:`certcal.models.Model`.
-
-    Parameters
-    ----------
-    outputs
-        What a call returns.
-    description
-        A few words for people.
-    source
-        How to load it again, or None.
-    """
+    """A model of some library as a :class:`certcal.models.Model`."""
 
     def __init__(self, outputs: Outputs, description: str, source: Source | None = None) -> None:
         self.outputs: Outputs = outputs

@@ -44,15 +44,7 @@ class CallableModel(Adapter):
 
 
 def looked_at(model: Callable[[Any], Any], inner: object, home: str, probe: Any) -> Inside:
-    """The inside of an object. What calls change in it, such as a count of calls, is left out.
-
-    Parameters
-    ----------
-    model, probe
-        What is called, with what.
-    inner, home
-        The object, and the package it belongs to.
-    """
+    """The inside of an object. What calls change in it, such as a count of calls, is left out."""
     model(probe)  # what is made at the first call is there from now on
     before = _look(inner, home, values=True)
     model(probe)

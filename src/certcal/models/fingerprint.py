@@ -29,31 +29,7 @@ _NUMBERED = re.compile(r"___torch_mangle_[0-9]+\.")
 
 
 class Inside:
-    """Digits of what an object is made of.
-
-    Parameters
-    ----------
-    home
-        The package whose code is looked at even when it is installed; besides it, all code that is not.
-    values
-        Whether values count, or code only.
-
-    Attributes
-    ----------
-    complete
-        Whether everything could be seen.
-
-    Examples
-    --------
-    >>> def scaled(by):
-    ...     return lambda batch: by * batch
-    >>> def digits(function):
-    ...     inside = Inside("certcal")
-    ...     inside.add(function)
-    ...     return inside.digits
-    >>> digits(scaled(2)) == digits(scaled(2)), digits(scaled(2)) == digits(scaled(3))
-    (True, False)
-    """
+    """Digits of what an object is made of."""
 
     def __init__(self, home: str, values: bool = True) -> None:
         self.complete = True

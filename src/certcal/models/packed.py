@@ -19,18 +19,7 @@ _FILES = (".onnx", ".safetensors")
 
 @dataclass(frozen=True, eq=False)
 class PackedSource:
-    """What a machine without the files of a model needs to load it.
-
-    Attributes
-    ----------
-    name, outputs
-        As of :class:`Source`.
-    files
-        Bytes by path below the folder of the model; the first is the model's own file. As arrays, which processes of
-        one machine can share.
-    named
-        Whether the model is a network by name, and the file its weights.
-    """
+    """What a machine without the files of a model needs to load it."""
 
     name: str
     outputs: Outputs
@@ -51,13 +40,7 @@ class PackedSource:
 
 
 def pack(source: Source) -> Source | PackedSource:
-    """A source with the bytes of its files; one that is a name without weights stays a name.
-
-    Examples
-    --------
-    >>> pack(Source("operator:neg", "logits"))
-    Source(name='operator:neg', outputs='logits', weights=None)
-    """
+    """A source with the bytes of its files; one that is a name without weights stays a name."""
     path = Path(source.weights or source.name)
     if source.weights is None and path.suffix.lower() not in _FILES:
         return source

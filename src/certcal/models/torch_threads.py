@@ -15,15 +15,6 @@ def torch_threads(threads: int = 1) -> Generator[None, None, None]:
     """So many threads for torch's arithmetic, and its number of threads and random generator left as they were.
 
     Sums depend on how many threads share them; with one the same call gives the same bits on any number of cores.
-
-    Examples
-    --------
-    >>> before = torch.get_num_threads()
-    >>> with torch_threads(1):
-    ...     torch.get_num_threads()
-    1
-    >>> torch.get_num_threads() == before
-    True
     """
     count = whole_number(threads, 1, 4096, "threads", "pass how many threads torch may use, at least 1")
     before = torch.get_num_threads()

@@ -27,13 +27,7 @@ MOST_MARKED = 40
 
 @dataclass(frozen=True)
 class Axis:
-    """One direction of a chart: its ends, its ticks with their texts, and its name.
-
-    Examples
-    --------
-    >>> unit("confidence").at(0.25), unit("confidence").at(7.0)
-    (0.25, 1.0)
-    """
+    """One direction of a chart: its ends, its ticks with their texts, and its name."""
 
     low: float
     high: float
@@ -68,13 +62,7 @@ def named(names: Sequence[str], label: str = "") -> Axis:
 
 
 def covering(values: Iterable[float], label: str, *, low: float | None = 0.0, most: float = math.inf) -> Axis:
-    """An axis that holds all finite values and ends on a tick.
-
-    Examples
-    --------
-    >>> covering([0.03, 0.27, float("nan")], "error").high
-    0.3
-    """
+    """An axis that holds all finite values and ends on a tick."""
     finite = [float(value) for value in values if math.isfinite(value)] or [0.0, 1.0]
     start = min(finite) if low is None else low
     end = max(max(finite), start)
@@ -92,13 +80,7 @@ def radii_axis(radii: Sequence[float], label: str = "radius") -> Axis:
 
 
 def counts(values: Iterable[int], label: str = "samples") -> Axis:
-    """An axis for numbers of samples; logarithmic where the smallest bars would not be seen otherwise.
-
-    Examples
-    --------
-    >>> [text for _, text in counts([3, 80_000]).ticks], counts([0, 9]).log
-    (['1', '100', '10k'], False)
-    """
+    """An axis for numbers of samples; logarithmic where the smallest bars would not be seen otherwise."""
     present = [int(value) for value in values if value > 0] or [1]
     high, low = max(present), min(present)
     if high <= 50 * low:
@@ -111,13 +93,7 @@ def counts(values: Iterable[int], label: str = "samples") -> Axis:
 
 
 def ticks(low: float, high: float, count: int = 5) -> tuple[tuple[float, str], ...]:
-    """Round places between two values with their texts: about ``count`` of them.
-
-    Examples
-    --------
-    >>> ticks(0, 0.31)
-    ((0.0, '0'), (0.1, '0.1'), (0.2, '0.2'), (0.3, '0.3'))
-    """
+    """Round places between two values with their texts: about ``count`` of them."""
     if not (math.isfinite(low) and math.isfinite(high)) or high <= low:
         return ()
     step = _step(low, high, count)
@@ -248,17 +224,7 @@ class Boxes:
 
 @dataclass(frozen=True)
 class Cursor:
-    """An upright line at the place that a :class:`~certcal.report.document.Choice` has chosen.
-
-    Attributes
-    ----------
-    choice
-        Key of the choice.
-    x
-        The place for each of its frames.
-    start
-        The frame that is shown where nothing can be chosen.
-    """
+    """An upright line at the place that a :class:`~certcal.report.document.Choice` has chosen."""
 
     choice: str
     x: Values
@@ -281,19 +247,7 @@ class Panel:
 
 @dataclass(frozen=True)
 class Stack:
-    """Lying bars that add up terms, one below the other, with the text of their sum.
-
-    Attributes
-    ----------
-    names
-        What each bar is called.
-    terms
-        Per bar its terms, in the order in which they are stacked.
-    totals
-        Per bar the text at its end.
-    axis
-        Of the values.
-    """
+    """Lying bars that add up terms, one below the other, with the text of their sum."""
 
     names: Sequence[str]
     terms: Sequence[Mapping[str, float]]
@@ -316,19 +270,7 @@ class Heatmap:
 
 @dataclass(frozen=True)
 class Graph:
-    """Boxes in rows, and arrows that lead downwards.
-
-    Attributes
-    ----------
-    names
-        Of the boxes.
-    edges
-        From, to, and the look: "firm", "strict" or "weak".
-    top
-        Boxes that no arrow leads to and that stand out.
-    legend
-        What each look of an edge, and "top" and "node", means.
-    """
+    """Boxes in rows, and arrows that lead downwards."""
 
     names: Sequence[str]
     edges: Sequence[tuple[str, str, str]]
@@ -344,15 +286,7 @@ class Graph:
 
 @dataclass(frozen=True)
 class TextBars:
-    """The same chart for a terminal: a row per bar, with a mark on it and texts behind it.
-
-    Attributes
-    ----------
-    head
-        Over the names, over the bars (with "{bar}" and "{mark}" for what they are drawn with), and over the texts.
-    rows
-        Name, length of the bar, place of the mark (both from 0 to 1; None for no bar), and texts.
-    """
+    """The same chart for a terminal: a row per bar, with a mark on it and texts behind it."""
 
     head: tuple[str, str, *tuple[str, ...]]
     rows: Sequence[tuple[str, float | None, float | None, Sequence[str]]]
@@ -361,25 +295,7 @@ class TextBars:
 
 @dataclass(frozen=True)
 class Chart:
-    """One picture.
-
-    Attributes
-    ----------
-    title
-        What it is.
-    description
-        What it shows, in a sentence or two, for those who do not see it.
-    panels
-        From top to bottom.
-    caption
-        What is to be seen; below the picture.
-    numbers
-        The same as a table, which opens on demand.
-    size
-        "small" for one of many, "normal", or "medium" or "wide" for one that keeps its width and scrolls on a phone.
-    bars
-        The same for a terminal; without it a terminal does not draw the chart.
-    """
+    """One picture."""
 
     title: str
     description: str
@@ -432,14 +348,7 @@ def curves(
     size: str = "normal",
     height: float = 220,
 ) -> Chart:
-    """Several lines over common places: the chart that most answers need.
-
-    Examples
-    --------
-    >>> made = curves("Error by radius", [0, 1], {"a": [0.1, 0.2]}, y_label="error", description="It grows.")
-    >>> made.panels[0].y.high
-    0.2
-    """
+    """Several lines over common places: the chart that most answers need."""
     values = [value for line in series.values() for value in line]
     values += [value for pair in (bands or {}).values() for ends in pair for value in ends]
     places = range(len(series)) if looks is None else looks

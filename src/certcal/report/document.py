@@ -227,27 +227,7 @@ class KeyNumbers:
 
 @dataclass(frozen=True)
 class Claim:
-    """One claim: a sentence with its number, then its probability, its assumptions and its settings.
-
-    Attributes
-    ----------
-    kind
-        "Estimate", "Bound", "Certificate" or "Worst case".
-    sentence
-        At most thirty words, with the number.
-    value
-        The number as text, in large type; may be empty.
-    probability
-        How often the claim may fail, and over what.
-    assumptions
-        What the claim rests on.
-    settings
-        Names and texts.
-    terms
-        What the number adds up to.
-    meaning
-        What the number is, for those who do not know its name.
-    """
+    """One claim: a sentence with its number, then its probability, its assumptions and its settings."""
 
     kind: str
     sentence: str
@@ -260,30 +240,7 @@ class Claim:
 
     @classmethod
     def of(cls, claim: Any, what: str, *, over: str = "", meaning: str = "", settings: bool = True) -> Claim:
-        """A claim of the library as a block.
-
-        Parameters
-        ----------
-        claim
-            An Estimate, Bound, Certificate or worst case.
-        what
-            What the number is, as the beginning of a sentence: "ECE in 15 bins".
-        over
-            What it holds for, as its end: "on these 200 samples".
-        meaning
-            What such a number is.
-        settings
-            Whether its settings are listed.
-
-        Examples
-        --------
-        >>> bound = Bound("ece", 0.08121, "upper", 0.05, 1000, ("samples are independent",))
-        >>> said = Claim.of(bound, "The calibration error", over="in the population")
-        >>> said.sentence
-        'The calibration error is at most 0.0813 in the population.'
-        >>> said.probability
-        'Fails with probability at most 0.05 over the draw of 1,000 samples.'
-        """
+        """A claim of the library as a block."""
         relation = relation_of(claim)
         text = text_of(claim)
         sentence = " ".join(filter(None, (what, "is", relation, text, over))) + "."
@@ -313,13 +270,7 @@ def kind_of(claim: Any) -> str:
 
 
 def text_of(claim: Any) -> str:
-    """The claim's number as it is printed everywhere.
-
-    Examples
-    --------
-    >>> text_of(Estimate("ece", 0.03978, 100)), text_of(Bound("ece", 0.08121, "upper", 0.05, 9, ()))
-    ('0.0398', '0.0813')
-    """
+    """The claim's number as it is printed everywhere."""
     return number(claim.value) if isinstance(claim, Estimate) else str(claim.text)
 
 
@@ -348,15 +299,7 @@ def probability_of(claim: Any) -> str:
 
 
 def assumptions_of(claim: Any) -> tuple[str, ...]:
-    """What a claim rests on, one per entry; a level is told where it is named, so that it can be read alone.
-
-    Examples
-    --------
-    >>> assumptions_of(
-    ...     Bound("ece", 0.1, "upper", 0.05, 9, ("it holds except with probability alpha",), {}, {"alpha": 0.001})
-    ... )
-    ('it holds except with probability 0.001',)
-    """
+    """What a claim rests on, one per entry; a level is told where it is named, so that it can be read alone."""
     if isinstance(claim, Estimate):
         return ()
     given = getattr(claim, "assumptions", None)
@@ -464,21 +407,7 @@ class Beside:
 
 @dataclass(frozen=True)
 class Choice:
-    """Several prepared states of which one is shown, chosen with a slider. Nothing is computed when it moves.
-
-    Attributes
-    ----------
-    key
-        A name of our own making; :class:`~certcal.report.charts.Cursor` and ``Table.choice`` refer to it.
-    label
-        What is chosen.
-    names
-        What each state is called.
-    start
-        The state that is shown first, and the only one that terminals and figures show.
-    frames
-        Blocks of each state.
-    """
+    """Several prepared states of which one is shown, chosen with a slider. Nothing is computed when it moves."""
 
     key: str
     label: str
@@ -523,19 +452,7 @@ Block: TypeAlias = (
 
 @dataclass(frozen=True)
 class Section:
-    """Blocks under a heading.
-
-    Attributes
-    ----------
-    title
-        A noun or two.
-    blocks
-        In their order.
-    brief
-        Whether a terminal shows the section without being asked for everything; those of the appendix come first there.
-    folded
-        Whether it stands in the appendix of a page, although a terminal shows it in its place.
-    """
+    """Blocks under a heading."""
 
     title: str
     blocks: Sequence[Block]
@@ -658,13 +575,7 @@ class Report:
 
 
 def without(value: Any, key: str) -> Any:
-    """Plain values without the entries of one name, however deep they are.
-
-    Examples
-    --------
-    >>> without({"a": [{"signs": 1, "b": 2}]}, "signs")
-    {'a': [{'b': 2}]}
-    """
+    """Plain values without the entries of one name, however deep they are."""
     if isinstance(value, dict):
         entries = cast("dict[str, Any]", value).items()
         return {name: without(entry, key) for name, entry in entries if name != key}

@@ -649,13 +649,7 @@ def _missing_glyphs_ignored() -> Generator[None]:
 
 
 def shortened(text: str, longest: int = _LONGEST) -> str:
-    r"""A name from outside: visible, on one line, and no longer than a legend can bear.
-
-    Examples
-    --------
-    >>> shortened("a\nb"), len(shortened("x" * 500))
-    ('a\\nb', 60)
-    """
+    r"""A name from outside: visible, on one line, and no longer than a legend can bear."""
     shown = printable(text)
     return shown if len(shown) <= longest else f"{shown[: longest - 1]}…"
 

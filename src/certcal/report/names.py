@@ -165,13 +165,7 @@ CERTIFIED = {
 
 
 def label(name: str) -> str:
-    """What a metric is called for people.
-
-    Examples
-    --------
-    >>> label("ece"), label("new_metric")
-    ('ECE', 'new metric')
-    """
+    """What a metric is called for people."""
     for _, members in SECTIONS:
         if name in members:
             return members[name]

@@ -35,14 +35,7 @@ def number(value: float) -> str:
 
 
 def interval(estimate: Estimate) -> str:
-    """A bootstrap interval as text, rounded outward; empty without one.
-
-    Examples
-    --------
-    >>> from certcal.claims import Interval
-    >>> interval(Estimate("ece", 0.1, 9, interval=Interval(0.08339, 0.12341, 0.95, "bca")))
-    '0.0833 – 0.1235'
-    """
+    """A bootstrap interval as text, rounded outward; empty without one."""
     spread = estimate.interval
     if spread is None or not (math.isfinite(spread.lower) and math.isfinite(spread.upper)):
         return ""
@@ -50,13 +43,7 @@ def interval(estimate: Estimate) -> str:
 
 
 def brief(value: float, digits: int = 3) -> str:
-    """A rank correlation, a share or a ratio as text: three decimals, none where there are thousands.
-
-    Examples
-    --------
-    >>> brief(0.41678), brief(-1e-9), brief(0.00012), brief(48213.7), brief(float("nan"))
-    ('0.417', '0.000', '1.2e-04', '48,214', 'undefined')
-    """
+    """A rank correlation, a share or a ratio as text: three decimals, none where there are thousands."""
     if math.isnan(value):
         return "undefined"
     if abs(value) >= 1000:
@@ -67,13 +54,7 @@ def brief(value: float, digits: int = 3) -> str:
 
 
 def between(low: float, high: float, digits: int = 3) -> str:
-    """An interval as text, rounded outward; empty where there is none.
-
-    Examples
-    --------
-    >>> between(0.30991, 0.5), between(-0.125, 0.12301), between(float("nan"), 1.0)
-    ('0.309 – 0.500', '-0.125 – 0.124', '')
-    """
+    """An interval as text, rounded outward; empty where there is none."""
     if not (math.isfinite(low) and math.isfinite(high)):
         return ""
     return f"{round_outward(low, 'lower', digits)} – {round_outward(high, 'upper', digits)}"

@@ -34,16 +34,7 @@ class PaLine(NamedTuple):
 
 
 def p_a_chart(title: str, lines: Sequence[PaLine], *, draws: int | None = None, caption: str = "") -> Chart:
-    """The share of samples with p_A of at least p, from one half on, as falling staircases.
-
-    Examples
-    --------
-    >>> from certcal.smoothing.robustness import PaDistribution, VoteRecord
-    >>> seen = PaDistribution.of(VoteRecord.of([100, 90, 55, 80], 100, [1, 1, 1, 0], sigma=1.0))
-    >>> made = p_a_chart("Votes", [PaLine(0, "run", seen)])
-    >>> made.panels[0].marks[0].y
-    [0.75, 0.75, 0.5, 0.25]
-    """
+    """The share of samples with p_A of at least p, from one half on, as falling staircases."""
     up = unit("share with p_A ≥ p")
     up = up if draws is None else replace(up, high=1.13)  # room for the p that are marked
     if draws is None:

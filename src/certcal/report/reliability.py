@@ -109,14 +109,7 @@ def shared_counts(tables: Iterable[BinTable | None]) -> Axis:
 
 
 def coarser(bins: BinTable, most: int = MOST_BARS) -> BinTable:
-    """Neighbouring bins put together, for a picture that cannot show them all; the same bins when it can.
-
-    Examples
-    --------
-    >>> from certcal.binning import bin_table, equal_width_edges
-    >>> coarser(bin_table([0.1, 0.3, 0.9], [0, 1, 1], equal_width_edges(1000)), 2).count.tolist()
-    [2, 1]
-    """
+    """Neighbouring bins put together, for a picture that cannot show them all; the same bins when it can."""
     if len(bins.count) <= most:
         return bins
     starts = np.arange(0, len(bins.count), -(-len(bins.count) // most))
@@ -126,15 +119,7 @@ def coarser(bins: BinTable, most: int = MOST_BARS) -> BinTable:
 
 
 def describe(bins: BinTable) -> str:
-    """What a reliability diagram shows, for those who do not see it.
-
-    Examples
-    --------
-    >>> from certcal.binning import bin_table
-    >>> print(describe(bin_table([0.9, 0.95, 0.2], [1, 0, 0], [0, 0.5, 1])))
-    2 of 2 bins hold samples, 3 in all. Overconfident bins: 2; underconfident: 0.
-    The largest gap is 0.4250, overconfident, in the bin from 0.5 to 1.
-    """
+    """What a reliability diagram shows, for those who do not see it."""
     used = np.flatnonzero(bins.count)
     gaps = bins.accuracy[used] - bins.mean_confidence[used]
     largest = int(np.argmax(np.abs(gaps)))

@@ -58,13 +58,7 @@ class Output(Console):
 
 
 def make_console(file: IO[str], width: int | None = None, *, plain: bool = False) -> Console:
-    """A console for reports: nothing in a text is markup, and a closed pipe raises BrokenPipeError.
-
-    Examples
-    --------
-    >>> make_console(io.StringIO(), 60).width
-    60
-    """
+    """A console for reports: nothing in a text is markup, and a closed pipe raises BrokenPipeError."""
     return Output(
         file=file,
         width=width,
@@ -78,15 +72,7 @@ def make_console(file: IO[str], width: int | None = None, *, plain: bool = False
 
 
 def render(report: document.Report, console: Console, *, full: bool = False, diagrams: bool = True) -> None:
-    """Print a report.
-
-    Examples
-    --------
-    >>> console = make_console(io.StringIO(), 60, plain=True)
-    >>> render(document.Report("How many?", [document.Text("There are 3.")]), console)
-    >>> console.file.getvalue().splitlines()
-    ['How many?', '', 'There are 3.']
-    """
+    """Print a report."""
     page = _Page(console.width, ascii_only=console.options.ascii_only, full=full, diagrams=diagrams)
     for part in page.report(report):
         console.print(part, soft_wrap=isinstance(part, Text) and part.no_wrap)  # what is to be copied stays in one line

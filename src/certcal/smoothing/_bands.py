@@ -39,15 +39,7 @@ SMALL_ROWS = 500
 
 @dataclass(frozen=True)
 class Side:
-    """From where histograms are read: X from below, or 1 - X.
-
-    Attributes
-    ----------
-    flip
-        Whether it is 1 - X.
-    widths
-        Width of the step up to each threshold, from the one before it (the first from 0).
-    """
+    """From where histograms are read: X from below, or 1 - X."""
 
     flip: bool
     widths: Floats
@@ -70,14 +62,7 @@ class Side:
 
 
 def shift(p: Floats, r: float) -> Floats:
-    """h(p) = Φ(Φ⁻¹(p) - r): the least probability, under noise moved by r standard deviations, of an event of
-    probability p.
-
-    Examples
-    --------
-    >>> shift(np.array([0.0, 0.5, 1.0]), 1.0).round(4)
-    array([0.    , 0.1587, 1.    ])
-    """  # noqa: D205
+    """h(p) = Φ(Φ⁻¹(p) - r): the least that noise shifted by r standard deviations leaves of a probability p."""
     from scipy.special import ndtr, ndtri
 
     return p if r == 0 else ndtr(ndtri(p) - r)

@@ -80,19 +80,7 @@ class _Rows(NamedTuple):
 
 @dataclass(frozen=True)
 class BandKind:
-    """A built-in kind: it bounds X and 1 - X from below, with half of alpha each.
-
-    Attributes
-    ----------
-    name
-        What it is called.
-    ends
-        Lower ends of some samples.
-    all_radii
-        Whether one event serves all radii.
-    by_pilot
-        Whether the samples must have equally many pilot draws, too.
-    """
+    """A built-in kind: it bounds X and 1 - X from below, with half of alpha each."""
 
     name: str
     ends: Callable[[_Rows], Floats]

@@ -35,21 +35,7 @@ _KEY = b"certcal"
 
 @dataclass(frozen=True)
 class DecisionSetting:
-    """How decisions were reached.
-
-    Attributes
-    ----------
-    radius, sigma, noise
-        The radius in question, and the noise.
-    alpha, alpha_below
-        Probability of a wrong "above" and of a wrong "below".
-    budget, n0, block
-        Most draws per sample; those that chose the class; looks are at multiples of ``block``.
-    seed
-        Of the noise.
-    model
-        Its description.
-    """
+    """How decisions were reached."""
 
     radius: float
     sigma: float

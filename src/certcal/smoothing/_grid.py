@@ -34,15 +34,7 @@ def default_thresholds() -> NDArray[np.float64]:
 
 
 def check_thresholds(thresholds: Any) -> NDArray[np.float64]:
-    """Strictly increasing numbers in (0, 1), at most 65,535, as float64.
-
-    Examples
-    --------
-    >>> check_thresholds([0.5, 0.25])
-    Traceback (most recent call last):
-        ...
-    certcal._checks.InputError: thresholds[1] is 0.25, not above thresholds[0] = 0.5; sort them and drop repetitions
-    """
+    """Strictly increasing numbers in (0, 1), at most 65,535, as float64."""
     values = np.ascontiguousarray(to_numpy(thresholds, "thresholds"), dtype=np.float64)
     if values.ndim != 1 or not 1 <= values.size <= 65_535:
         raise InputError(f"thresholds has shape {values.shape}; pass from 1 to 65535 numbers between 0 and 1")

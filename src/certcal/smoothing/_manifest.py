@@ -40,21 +40,7 @@ _HEX = re.compile(r"[0-9a-f]{8,128}")
 
 @dataclass(frozen=True)
 class ModelRecord:
-    """Which model was sampled.
-
-    Attributes
-    ----------
-    description
-        In words.
-    fingerprint
-        Hexadecimal; another model has another one.
-    outputs
-        "probabilities" or "logits".
-    classes
-        How many.
-    source, weights
-        The name or path it was loaded from, and that of the weights of a network by name; None if it was not.
-    """
+    """Which model was sampled."""
 
     description: str
     fingerprint: str
@@ -66,17 +52,7 @@ class ModelRecord:
 
 @dataclass(frozen=True)
 class DataRecord:
-    """Which data was sampled.
-
-    Attributes
-    ----------
-    inputs, labels
-        Fingerprints of the inputs and labels of all samples of the run, in order.
-    shape
-        Of one input.
-    source
-        Where the data came from, if that is known.
-    """
+    """Which data was sampled."""
 
     inputs: str
     labels: str
@@ -164,13 +140,7 @@ class Manifest:
 
 
 def checksum(fields: Mapping[str, Any]) -> str:
-    """Sixty-four hexadecimal digits of plain values, whatever their order and spacing in a file.
-
-    Examples
-    --------
-    >>> checksum({"n": 1, "sigma": 0.5}) == checksum({"sigma": 0.5, "n": 1})
-    True
-    """
+    """Sixty-four hexadecimal digits of plain values, whatever their order and spacing in a file."""
     return hashlib.sha256(json.dumps(fields, sort_keys=True).encode()).hexdigest()
 
 
@@ -182,15 +152,7 @@ def write_manifest(folder: Path, manifest: Manifest) -> None:
 
 
 def read_manifest(folder: Path) -> Manifest:
-    """The manifest of a run's folder, every field checked.
-
-    Examples
-    --------
-    >>> read_manifest(Path("no-such-run"))
-    Traceback (most recent call last):
-        ...
-    certcal._checks.InputError: no-such-run: there is no run here (no manifest.json); check the path
-    """
+    """The manifest of a run's folder, every field checked."""
     path = folder / FILE
     try:
         with open_regular(path) as stream:

@@ -75,28 +75,14 @@ class ExactNoise:
     shift: np.uint64
 
     def distance(self, dimension: int, draws: int) -> float:
-        """Total variation between what is drawn and exact Gaussian noise rounded to the grid, for all draws together.
-
-        Examples
-        --------
-        >>> exact_noise(0.5).distance(28 * 28, 100_000) < 1e-26
-        True
-        """
+        """Total variation between all draws together and exact Gaussian noise rounded to the grid."""
         bound = Fraction(dimension * draws * (len(self.lower) + 2), 2**BITS)
         return min(1.0, float(np.nextafter(float(bound), np.inf)))
 
 
 @lru_cache(maxsize=8)
 def exact_noise(sigma: float) -> ExactNoise:
-    """Thresholds for one sigma, to the last of their 128 bits, computed with whole numbers only.
-
-    Examples
-    --------
-    >>> noise = exact_noise(0.001)  # 255 sigma is about 1/4, so J = 0 nearly always
-    >>> middle = len(noise.lower) // 2
-    >>> round(int(noise.upper[middle] - noise.upper[middle - 1]) / 2**32, 6)  # P(J = 0) = 2Φ(1/0.51) - 1
-    0.950096
-    """
+    """Thresholds for one sigma, to the last of their 128 bits, computed with whole numbers only."""
     if not 0 < sigma <= LARGEST_EXACT_SIGMA:
         raise InputError(
             f"sigma is {sigma}, too large for exact noise; pass at most {LARGEST_EXACT_SIGMA:g} or use Gaussian noise"
@@ -166,11 +152,6 @@ def gaussian_scale(sigma: float) -> np.float32:
     """The least float32 not below sigma, by which Gaussian noise is scaled.
 
     A radius certified for noise of a larger standard deviation is larger, so that certificates may use sigma itself.
-
-    Examples
-    --------
-    >>> float(gaussian_scale(0.5)) == 0.5, 0.12 < float(gaussian_scale(0.12)) < 0.12 + 1e-8
-    (True, True)
     """
     wanted = positive(sigma, "sigma")
     if wanted > float(np.finfo(np.float32).max):
@@ -180,13 +161,7 @@ def gaussian_scale(sigma: float) -> np.float32:
 
 
 def grid_levels(inputs: NDArray[np.float32], indices: NDArray[np.int64]) -> NDArray[np.int32]:
-    """The whole numbers k of inputs on k/255, or an :class:`InputError` that names the first sample off the grid.
-
-    Examples
-    --------
-    >>> grid_levels(np.array([[0, 0.2, 1]], np.float32), np.array([7]))
-    array([[  0,  51, 255]], dtype=int32)
-    """
+    """The whole numbers k of inputs on k/255, or an :class:`InputError` that names the first sample off the grid."""
     scaled = inputs.astype(np.float64) * LEVELS
     levels = np.rint(scaled)
     bad = (np.abs(scaled - levels) > LEVELS * OFF_GRID) | (levels < 0) | (levels > LEVELS)

@@ -20,13 +20,7 @@ _ROUNDING = 1e-5
 
 
 def spread(samples: int) -> NDArray[np.int64]:
-    """Numbers of the samples that are tried: from all over the data, which may be sorted.
-
-    Examples
-    --------
-    >>> spread(3), spread(100)
-    (array([0, 1, 2]), array([ 0, 14, 28, 42, 56, 70, 84, 99]))
-    """
+    """Numbers of the samples that are tried: from all over the data, which may be sorted."""
     return np.unique(np.linspace(0, samples - 1, ROWS).astype(np.int64))
 
 
@@ -43,20 +37,7 @@ def number_of_classes(sampler: Sampler, inputs: NDArray[np.float32]) -> int:
 
 
 def noisy_inputs(probe: NDArray[np.float32], *, sigma: float, seed: int, noise: str) -> NDArray[np.float32]:
-    """Several draws of noise around each of a few inputs, as the model will see them; those of one input together.
-
-    Parameters
-    ----------
-    probe
-        Some inputs of the data.
-    sigma, seed, noise
-        Of the noise.
-
-    Examples
-    --------
-    >>> noisy_inputs(np.zeros((8, 3), np.float32), sigma=0.5, seed=0, noise="gaussian").shape
-    (64, 3)
-    """
+    """Several draws of noise around each of a few inputs, as the model will see them; those of one input together."""
     seen: list[NDArray[np.float32]] = []
 
     class Listener:
@@ -79,33 +60,6 @@ def check_rows(model: Model, noisy: NDArray[np.float32], batch: int) -> bool:
     Every bound here is about independent votes. Noise draws are independent; votes are so if each is a function of its
     own draw. A few inputs are asked in several full batches with other neighbours each time, and in other places.
     Differences of the size of rounding pass: they change a vote only where two outputs all but tie.
-
-    Parameters
-    ----------
-    model
-        What is to be sampled.
-    noisy
-        Inputs with noise.
-    batch
-        Rows per call.
-
-    Returns
-    -------
-    bool
-        Whether no difference was seen, not even of rounding.
-
-    Examples
-    --------
-    >>> from certcal.models import wrap
-    >>> noisy = noisy_inputs(np.zeros((2, 3), np.float32), sigma=0.5, seed=0, noise="gaussian")
-    >>> check_rows(wrap(lambda batch: batch, outputs="logits"), noisy, 4)
-    True
-    >>> check_rows(wrap(lambda batch: batch + batch[0, 0].round() % 2, outputs="logits"), np.eye(3, dtype="f4"), 4)
-    Traceback (most recent call last):
-        ...
-    certcal.smoothing._sampler.SamplingError: the model's answer to an input changes with the other inputs of its batch
-    (relative difference 1), so that votes would not be independent and no certificate would hold; put it in
-    evaluation mode (batch normalisation in training mode does this), or sample with a batch of 1
     """
     random = np.random.default_rng(0)
     own = np.linspace(0, len(noisy) - 1, ROWS).astype(np.int64)

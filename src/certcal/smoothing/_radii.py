@@ -13,17 +13,5 @@ def radii_of_limits(limits: NDArray[np.float64], scores: NDArray[np.float64], si
     """Radius σΦ⁻¹(p) within which a class is predicted if its probability is at least p, rounded down.
 
     NaN where p is not above ½: nothing is certified then, and the sample abstains.
-
-    Parameters
-    ----------
-    limits, scores
-        Lower limits p, and Φ⁻¹(p).
-    sigma
-        Standard deviation of the noise.
-
-    Examples
-    --------
-    >>> radii_of_limits(np.array([0.5, 0.9772498680518208]), np.array([0.0, 2.0]), 0.5)
-    array([nan,  1.])
     """
     return np.where(limits > 0.5, sigma * scores * (1.0 - ROUNDING), np.nan)

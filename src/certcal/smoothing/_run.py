@@ -229,22 +229,7 @@ def open_run(path: str | os.PathLike[str]) -> Run:
 def survey(
     folder: Path, manifest: Manifest, units: Iterable[Unit], predicted: NDArray[np.int64] | None = None
 ) -> Iterator[tuple[Unit, Columns | None, str | None]]:
-    """Each unit with its columns, or None and, when there is a shard that cannot be used, why.
-
-    Parameters
-    ----------
-    folder, manifest
-        The run.
-    units
-        Those to look at, selection before counting.
-    predicted
-        The class of every sample, -1 where it is not known yet; filled in as selection shards are read.
-
-    Raises
-    ------
-    InputError
-        If shards were drawn otherwise than the manifest says: then not they are damaged, the manifest was changed.
-    """
+    """Each unit with its columns, or None and, when there is a shard that cannot be used, why."""
     checked = False
     # Zeros take no memory before they are written to, however many samples a manifest promises: classes count from 1.
     classes, first = (np.zeros(manifest.samples, np.int64), 1) if predicted is None else (predicted, 0)

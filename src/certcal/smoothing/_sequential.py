@@ -49,22 +49,7 @@ _ROUNDING = 16 * 2.0**-52
 
 
 def log_e_value(votes: Any, draws: Any, *, radius: float, sigma: float) -> NDArray[np.float64]:
-    """The logarithm of e_n, rounded down: how strongly votes speak against p = Φ(radius/σ), on either side of it.
-
-    Parameters
-    ----------
-    votes, draws
-        Votes for the class, out of how many draws.
-    radius
-        The radius in question, >= 0.
-    sigma
-        Standard deviation of the noise.
-
-    Examples
-    --------
-    >>> log_e_value([0, 1, 10], [0, 1, 10], radius=0.0, sigma=1.0).round(4)
-    array([-0.    , -0.    ,  5.1953])
-    """
+    """The logarithm of e_n, rounded down: how strongly votes speak against p = Φ(radius/σ), on either side of it."""
     from scipy.special import gammaln, log_ndtr
 
     k, n = np.asarray(votes, np.float64), np.asarray(draws, np.float64)
@@ -86,30 +71,7 @@ def verdicts(
     alpha_below: float | None = None,
     budget: int | None = None,
 ) -> NDArray[np.str_]:
-    """What each sample's votes so far decide: "above" (R > r), "below" (R < r) or "undecided".
-
-    Parameters
-    ----------
-    votes, draws
-        Votes for the class, out of how many draws.
-    radius
-        The radius in question, >= 0.
-    sigma
-        Standard deviation of the noise.
-    alpha
-        Probability of "above" being said, ever, when it is false.
-    alpha_below
-        The same of "below". Default: ``alpha``.
-    budget
-        The most draws there can be, fixed beforehand: half of ``alpha`` is then kept for the last look.
-
-    Examples
-    --------
-    >>> verdicts([30, 25, 2], 30, radius=0.0, sigma=1.0).tolist()
-    ['above', 'undecided', 'below']
-    >>> verdicts([30, 25, 2], 30, radius=0.0, sigma=1.0, budget=30).tolist()
-    ['above', 'above', 'below']
-    """
+    """What each sample's votes so far decide: "above" (R > r), "below" (R < r) or "undecided"."""
     from scipy.special import ndtr
 
     from certcal.bounds import clopper_pearson
@@ -129,13 +91,7 @@ def verdicts(
 
 
 def looks(budget: int, block: int = 100, growth: float = 1.1) -> list[int]:
-    """Numbers of draws at which a sample is looked at: multiples of ``block``, each about a tenth above the one before.
-
-    Examples
-    --------
-    >>> looks(2_000)
-    [100, 200, 300, 400, 500, 600, 700, 800, 900, 1000, 1100, 1300, 1500, 1700, 1900, 2000]
-    """
+    """Numbers of draws at which a sample is looked at: multiples of ``block``, each about a tenth above the last."""
     found: list[int] = []
     now = 0
     while now < budget:

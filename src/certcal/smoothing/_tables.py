@@ -20,13 +20,6 @@ class LowerLimits:
     """Clopper-Pearson lower limits of n draws at one level, by count; filled in as counts are asked for.
 
     Each is wrong with probability at most ``level`` over the draws.
-
-    Examples
-    --------
-    >>> limits = LowerLimits(1000, 0.001)
-    >>> limits.fill(np.array([1000, 990]))
-    >>> limits.values[[990, 1000]].round(6)
-    array([0.976036, 0.993116])
     """
 
     def __init__(self, n: int, level: float) -> None:

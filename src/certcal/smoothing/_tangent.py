@@ -35,19 +35,7 @@ VIEWS = (0.1, 0.5, 0.9)
 
 
 def tangent(histogram: Integers, pilot: Integers, side: Side, r: float, level: float) -> Floats:
-    """Lower bounds of rows with equally many draws in all and in the pilot; see the module for why they hold.
-
-    Parameters
-    ----------
-    histogram, pilot
-        Counts per cell of all draws, and of the first ones.
-    side
-        From where they are read.
-    r
-        Radius in standard deviations.
-    level
-        Probability with which a row's bound may fail. It holds for this r; other radii have events of their own.
-    """
+    """Lower bounds of rows with equally many draws in all and in the pilot; see the module for why they hold."""
     from certcal._kernels.certificates import tangent_bounds
 
     first, rest = int(pilot[0].sum()), int(histogram[0].sum() - pilot[0].sum())
@@ -107,14 +95,7 @@ def least_survival(p: Floats, nats: float) -> Floats:
 
 
 def lines(point: Floats, r: float) -> tuple[Floats, Floats]:
-    """Slope h'(q) and intercept h(q) - q h'(q) of the tangents at q.
-
-    Examples
-    --------
-    >>> slope, intercept = lines(np.array([0.0, 0.5, 0.9]), 1.0)
-    >>> (intercept + slope * np.array([0.0, 0.5, 0.9])).round(4)
-    array([0.    , 0.1587, 0.6109])
-    """
+    """Slope h'(q) and intercept h(q) - q h'(q) of the tangents at q."""
     from scipy.special import ndtr, ndtri
 
     if r == 0:

@@ -31,21 +31,7 @@ class Work:
 
 @dataclass
 class Drawing:
-    """The task of drawing units. In another process the model is loaded again, and tried against the one here.
-
-    Attributes
-    ----------
-    model
-        The model in this process.
-    source
-        What another process loads it from; on another machine, with the bytes of its files.
-    settings
-        Of the :class:`Sampler`.
-    probe, answers
-        A few inputs, and what the model says to them here.
-    identity
-        Digits of what the model is made of, where that can be seen.
-    """
+    """The task of drawing units. In another process the model is loaded again, and tried against the one here."""
 
     model: Model | None
     source: Source | PackedSource | None

@@ -24,14 +24,7 @@ class Size(NamedTuple):
 
 @dataclass(frozen=True)
 class Unit:
-    """Draws ``start`` to ``stop`` - 1 of samples ``first`` to ``last`` - 1, in one of the two stages.
-
-    Examples
-    --------
-    >>> unit = Unit("counting", 0, 20, 100, 1_000)
-    >>> unit.name, unit.passes
-    ('counting/samples-0-20-draws-100-1000.parquet', 18000)
-    """
+    """Draws ``start`` to ``stop`` - 1 of samples ``first`` to ``last`` - 1, in one of the two stages."""
 
     stage: Stage
     first: int
@@ -54,30 +47,7 @@ class Unit:
 
 
 def plan(sizes: Sequence[Size], n0: int, pilot: int, unit: int) -> list[Unit]:
-    """Every unit of a run that grew through the given sizes: selection first, then counting.
-
-    Parameters
-    ----------
-    sizes
-        How the run grew, the last being its size now.
-    n0
-        Draws that choose the class.
-    pilot
-        Draws of the first counting segment.
-    unit
-        Forward passes per unit, at most; a sample's draws are cut only when they are more than that, and those that
-        choose its class never.
-
-    Examples
-    --------
-    >>> for unit in plan([Size(3, 10), Size(3, 15)], n0=4, pilot=2, unit=16):
-    ...     print(unit)
-    samples 0 to 2 (draws 0 to 3, selection)
-    samples 0 to 2 (draws 0 to 1, counting)
-    samples 0 to 1 (draws 2 to 9, counting)
-    samples 2 to 2 (draws 2 to 9, counting)
-    samples 0 to 2 (draws 10 to 14, counting)
-    """
+    """Every unit of a run that grew through the given sizes: selection first, then counting."""
     stages: tuple[Stage, Stage] = ("selection", "counting")
     return [
         piece
@@ -89,13 +59,7 @@ def plan(sizes: Sequence[Size], n0: int, pilot: int, unit: int) -> list[Unit]:
 
 
 def number_of_units(sizes: Sequence[Size], n0: int, pilot: int, unit: int) -> int:
-    """How many units a plan has, without making it.
-
-    Examples
-    --------
-    >>> number_of_units([Size(3, 10), Size(3, 15)], n0=4, pilot=2, unit=16)
-    5
-    """
+    """How many units a plan has, without making it."""
     total = 0
     for rectangle in _rectangles(sizes, n0, pilot):
         width, height = _cell(rectangle, unit)
@@ -108,13 +72,6 @@ def default_unit(samples: int, n0: int, n: int, batch: int) -> int:
 
     Small runs have some 64 units, so that progress shows and little is lost with a kill; from a thousand million
     passes on units grow, so that there are never more than some thousands of shards.
-
-    Examples
-    --------
-    >>> default_unit(10, 100, 1_000, batch=500), default_unit(500, 100, 10_000, batch=500)
-    (20000, 79000)
-    >>> default_unit(10_000, 100, 100_000, batch=500), default_unit(1_000_000, 100, 100_000, batch=500)
-    (244500, 24438500)
     """
     total = samples * (n0 + n)
     passes = max(min(max(total // 64, 20_000), 200_000), total // 4096)

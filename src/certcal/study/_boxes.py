@@ -16,14 +16,7 @@ _DISTINCT, _BRACKETS = 8, 5
 
 
 def box(name: str, values: Floats) -> Box:
-    """The quartiles of the values that are numbers, and the last values within 1.5 interquartile ranges of them.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> box("b", np.array([1.0, 2, 3, 4, 5, 100, np.nan]))
-    Box(name='b', n=6, low=1.0, first=2.25, median=3.5, third=4.75, high=5.0)
-    """
+    """The quartiles of the values that are numbers, and the last values within 1.5 interquartile ranges of them."""
     known = values[np.isfinite(values)]
     if not known.size:
         return Box(name, 0, *(float("nan"),) * 5)
@@ -59,13 +52,7 @@ def brackets(size: Floats) -> list[tuple[str, NDArray[np.bool_]]]:
 
 
 def thinned(n: int) -> tuple[NDArray[np.int64], str]:
-    """Evenly spaced places of n in order, at most :data:`DRAWN`, and a note if some are left out.
-
-    Examples
-    --------
-    >>> thinned(3)[1], thinned(10_000)[0].size, thinned(10_000)[1]
-    ('', 2000, '2,000 of 10,000 models are drawn, evenly spaced by accuracy')
-    """
+    """Evenly spaced places of n in order, at most :data:`DRAWN`, and a note if some are left out."""
     if n <= DRAWN:
         return np.arange(n), ""
     places = np.arange(DRAWN) * n // DRAWN

@@ -22,15 +22,7 @@ _TIED = 0.1
 
 
 def few(n: int, level: float) -> tuple[str, ...]:
-    """That a correlation rests on few models, and from how many on it would not; nothing if there are enough.
-
-    Examples
-    --------
-    >>> few(500, 0.95)
-    ()
-    >>> few(24, 0.95)[0].split(" (")[0]
-    'With 24 models, two unrelated numbers reach a correlation of ±0.29 by chance'
-    """
+    """That a correlation rests on few models, and from how many on it would not; nothing if there are enough."""
     if n >= _FEW:
         return ()
     if n < FEWEST:

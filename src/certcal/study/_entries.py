@@ -144,15 +144,7 @@ class Source:
 
 
 def open_source(source: Any, layout: str = "data/model") -> Source:
-    """Entries of a folder, of a manifest, or as they are.
-
-    Parameters
-    ----------
-    source
-        A folder, the file of a manifest, or entries.
-    layout
-        Of a folder: what its folders and files are called after.
-    """
+    """Entries of a folder, of a manifest, or as they are."""
     if isinstance(source, str | os.PathLike):
         path = Path(cast("str", source))
         if path.is_dir():
@@ -176,11 +168,5 @@ def _listed(source: Source) -> Source:
 
 
 def readable(name: str) -> str:
-    r"""A name as text that can be stored: what is not Unicode in it appears as its escape.
-
-    Examples
-    --------
-    >>> readable("net\udcff"), readable("café")
-    ('net\\udcff', 'café')
-    """
+    r"""A name as text that can be stored: what is not Unicode in it appears as its escape."""
     return name.encode(errors="backslashreplace").decode()

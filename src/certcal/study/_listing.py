@@ -26,16 +26,6 @@ def entries_in_manifest(file: Path) -> list[Entry]:
     Columns: ``predictions`` and ``model``; if wanted ``data``, ``split``, ``ood:NAME`` (files of predictions on other
     data) and ``reason`` (why there are no predictions, where that cell is empty). All others are columns of the
     user's own; in text files those of which every entry is a number are numbers.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> place = tempfile.TemporaryDirectory()
-    >>> file = Path(place.name) / "models.csv"
-    >>> _ = file.write_text("model,predictions,depth\na,a.npz,18\nb,b.npz,34\n")
-    >>> [(entry.key, entry.given) for entry in entries_in_manifest(file)]
-    [(('a', 'data', 'test'), {'depth': 18.0}), (('b', 'data', 'test'), {'depth': 34.0})]
-    >>> place.cleanup()
     """
     if file.suffix.lower() == ".json":
         raise InputError(f"{file}: a manifest in JSON has one object per line; write it so, and call it .jsonl")

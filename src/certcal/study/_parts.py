@@ -124,13 +124,7 @@ def parts_folder(out: Path, settings: Mapping[str, Any]) -> Path:
 
 
 def beside(out: Path) -> Path:
-    """The folder beside a table that holds what is finished of it.
-
-    Examples
-    --------
-    >>> beside(Path("results/study.parquet")).name
-    'study.parquet.parts'
-    """
+    """The folder beside a table that holds what is finished of it."""
     return out.with_name(f"{out.name}.parts")
 
 

@@ -50,22 +50,7 @@ class _Refused(Exception):
 
 
 def plain_value(content: bytes) -> Any:
-    r"""The value of a pickle that holds only plain ones; an :class:`certcal.InputError` for any other.
-
-    Parameters
-    ----------
-    content
-        The bytes of the pickle, protocol 2 to 5.
-
-    Examples
-    --------
-    >>> plain_value(bytes.fromhex("80027d71005807000000") + b"seconds" + bytes.fromhex("71014b05732e"))
-    {'seconds': 5}
-    >>> plain_value(bytes.fromhex("8002") + b"cos\nsystem\n.")
-    Traceback (most recent call last):
-        ...
-    certcal._checks.InputError: it asks for os.system, which is no plain value, and nothing in it was run
-    """
+    r"""The value of a pickle that holds only plain ones; an :class:`certcal.InputError` for any other."""
     machine = _Machine(content)
     try:
         return machine.run()

@@ -187,13 +187,7 @@ def _weights(n: int, among: int, k: int) -> list[int]:
 
 
 def _p_value(n: int, among: int, k: int, seen: int) -> float:
-    """Twice the smaller tail probability of the hypergeometric distribution, at most 1.
-
-    Examples
-    --------
-    >>> round(_p_value(10, 5, 4, 4), 4)  # 2 * comb(5, 4) / comb(10, 4)
-    0.0476
-    """
+    """Twice the smaller tail probability of the hypergeometric distribution, at most 1."""
     weights = _weights(n, among, k)
     tail = min(sum(weights[: seen + 1]), sum(weights[seen:]))
     return min(1.0, 2 * tail / comb(n, k))
@@ -211,11 +205,6 @@ def _holm(p_values: list[float]) -> list[float]:
     """Holm's adjustment: those below 1 - level hold no false one, but with probability 1 - level at most.
 
     That is so whatever depends on what, and whichever of the hypotheses are true.
-
-    Examples
-    --------
-    >>> _holm([0.01, 0.04, 0.03])
-    [0.03, 0.06, 0.06]
     """
     adjusted = [1.0] * len(p_values)
     largest = 0.0

@@ -51,24 +51,7 @@ _FURTHEST = 1000.0
 
 @dataclass(frozen=True)
 class Resampling:
-    """How intervals are made.
-
-    Attributes
-    ----------
-    resamples, level, seed
-        Number of resamples, level of the intervals, and the seed: with the tag of a number it decides its resamples, so
-        that no number depends on which others are computed.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> resampling = Resampling(resamples=200, level=0.95, seed=0)
-    >>> resampling.rows(50, tag="all").shape, resampling.rows(5000, top=20, tag="top 20").shape
-    ((200, 50), (200, 20))
-    >>> found = resampling.finding("mean", np.mean, np.arange(50.0), tag="mean")
-    >>> round(found.value, 1), round(found.low), round(found.high)
-    (24.5, 20, 29)
-    """
+    """How intervals are made."""
 
     resamples: int = 200
     level: float = 0.95

@@ -18,35 +18,17 @@ _STRENGTHS = ((0.1, "negligible"), (0.3, "weak"), (0.6, "moderate"), (1.1, "stro
 
 
 def signed(finding: Finding) -> str:
-    """A correlation with its interval, whose ends are rounded outward.
-
-    Examples
-    --------
-    >>> signed(Finding("tau", 0.418, 0.3149, 0.5123, 40)), signed(Finding("tau", -0.1, float("nan"), float("nan"), 5))
-    ('+0.42 [+0.31, +0.52]', '-0.10 (no interval)')
-    """
+    """A correlation with its interval, whose ends are rounded outward."""
     return _with_interval(finding, "+.2f", 2)
 
 
 def plain(finding: Finding) -> str:
-    """A number without a sign, with its interval.
-
-    Examples
-    --------
-    >>> plain(Finding("ratio", 5.234, 4.871, 5.6, 40))
-    '5.23 [4.87, 5.60]'
-    """
+    """A number without a sign, with its interval."""
     return _with_interval(finding, ".2f", 2)
 
 
 def percent(finding: Finding) -> str:
-    """A share as a percentage, with its interval.
-
-    Examples
-    --------
-    >>> percent(Finding("share", 0.915, 0.8803, 0.9412, 300))
-    '91.5 % [88.0 %, 94.2 %]'
-    """
+    """A share as a percentage, with its interval."""
     ends = (round_outward(100 * finding.low, "lower", 1), round_outward(100 * finding.high, "upper", 1))
     return f"{100 * finding.value:.1f} % [{ends[0]} %, {ends[1]} %]"
 
@@ -64,13 +46,7 @@ def _with_interval(finding: Finding, form: str, digits: int) -> str:
 
 
 def size(value: float) -> str:
-    """A measured error: four decimals.
-
-    Examples
-    --------
-    >>> size(0.012345)
-    '0.0123'
-    """
+    """A measured error: four decimals."""
     return f"{value:.4f}"
 
 
@@ -108,36 +84,18 @@ def strength(finding: Finding) -> str:
 
 
 def listed(words: Iterable[str]) -> str:
-    """Words as a list in a sentence.
-
-    Examples
-    --------
-    >>> listed(["a", "b", "c"]), listed(["a"])
-    ('a, b and c', 'a')
-    """
+    """Words as a list in a sentence."""
     found = list(words)
     return found[0] if len(found) == 1 else f"{', '.join(found[:-1])} and {found[-1]}"
 
 
 def first(words: Sequence[str], most: int) -> str:
-    """Words as a list in a sentence, those beyond ``most`` only counted.
-
-    Examples
-    --------
-    >>> first(["a", "b"], 2), first(["a", "b", "c"], 2), first(["a", "b", "c", "d"], 2)
-    ('a and b', 'a, b and 1 other', 'a, b and 2 others')
-    """
+    """Words as a list in a sentence, those beyond ``most`` only counted."""
     return listed([*words[:most], counted(len(words) - most, "other")] if len(words) > most else words)
 
 
 def go(names: Sequence[str]) -> str:
-    """The verb for one thing or several.
-
-    Examples
-    --------
-    >>> go(["noise"]), go(["noise", "blur"])
-    ('goes', 'go')
-    """
+    """The verb for one thing or several."""
     return "goes" if len(names) == 1 else "go"
 
 

@@ -27,17 +27,7 @@ _MOST_NAMED = 20
 
 @dataclass(frozen=True)
 class Origin:
-    """What was measured: the file's name, its size, and when it was changed, or a digest of what was in memory.
-
-    Attributes
-    ----------
-    source
-        The name as the manifest or the folder has it; empty for predictions in memory.
-    size
-        In bytes.
-    changed
-        Different when the predictions are; empty when there are none.
-    """
+    """What was measured: the file's name, its size, and when it was changed, or a digest of what was in memory."""
 
     source: str
     size: float
@@ -76,21 +66,7 @@ class File:
 
 @dataclass(frozen=True, eq=False)
 class Work:
-    """One entry, ready to travel.
-
-    Attributes
-    ----------
-    number
-        Its place in the source.
-    key, origin
-        What the row is of.
-    predictions
-        In memory or in a file.
-    others
-        Out-of-distribution sets by name.
-    problem
-        Why it cannot be measured.
-    """
+    """One entry, ready to travel."""
 
     number: int
     key: Key
@@ -179,13 +155,6 @@ class Measuring:
     """The task of a study: the row of an entry, whatever happens.
 
     Every entry is measured on one thread: sums have the same bits wherever it is done.
-
-    Attributes
-    ----------
-    bins, validation, seed
-        As of :func:`certcal.study.battery`.
-    columns
-        Columns of the files by role, where their names do not say it.
     """
 
     bins: tuple[int, ...]

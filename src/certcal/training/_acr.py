@@ -51,38 +51,10 @@ class EasyFirst(Constants):
 
     p_A is judged with the recipe's whole σ, whatever its warm-up, by the network in evaluation mode.
 
-    Attributes
-    ----------
-    begin
-        E_t, an epoch counted from 0. At 0 the weights that training starts from are judged.
-    discard_below
-        p_t, from 0 (nothing is discarded) to below 1.
-    discard_draws
-        Noisy copies per sample that discarding judges by.
-    weigh_every
-        Epochs from one weighing to the next; 0 for none.
-    weigh_draws, weigh_alpha, weigh_floor
-        N, α and p_min of :func:`radius_weights`.
-    sphere_steps
-        T, the most steps of the attack; 0 for none.
-    sphere_step
-        ε, the length of a step: in l2, or of every entry in linf, where the paper's appendix E.4 states √d·ε for inputs
-        of d entries.
-    sphere_norm
-        ``"l2"`` or ``"linf"``.
-
-    Notes
-    -----
     Presets: ``"cifar-10"`` is table 6, ``"imagenet"`` is table 7 with 90 epochs, no weighing and 50 draws (appendix
     C.1). Where the paper judges ImageNet's samples by a network trained before, here that must be the one that training
     starts from. Batches and the missing warm-up of σ are as in the authors' code, in which a batch of 256 is cut into m
     parts of one step each.
-
-    Examples
-    --------
-    >>> from certcal.training import recipe
-    >>> recipe("acr", sigma=0.25, preset="cifar-10").own.begin, recipe("acr", sigma=0.25, epochs=15).own.begin
-    (60, 7)
     """
 
     begin: int = 70
@@ -167,15 +139,7 @@ class EasyFirst(Constants):
 
 @dataclass(frozen=True)
 class SphereNoise:
-    """Noise that is turned on its sphere to where the network is wrong, from the epoch ``begin`` on.
-
-    Attributes
-    ----------
-    drawn
-        The noise that is turned.
-    constants
-        Of the attack, and its ``begin``.
-    """
+    """Noise that is turned on its sphere to where the network is wrong, from the epoch ``begin`` on."""
 
     drawn: Noise
     constants: EasyFirst
@@ -192,15 +156,7 @@ class SphereNoise:
 
 @dataclass(frozen=True)
 class EasySamples:
-    """Discards hard samples once, and weighs the others again and again.
-
-    Attributes
-    ----------
-    constants
-        When, and by which draws and thresholds.
-    sigma
-        Of the noise that samples are judged under.
-    """
+    """Discards hard samples once, and weighs the others again and again."""
 
     constants: EasyFirst
     sigma: float
@@ -246,22 +202,6 @@ def radius_weights(votes: NDArray[Any], draws: int, alpha: float, floor: float) 
     *share* of votes with one: the bound is .561 for 12 of 16 votes and .496 for 11. So the radius at that share is
     Φ⁻¹(.561), and not the formula's Φ⁻¹(.75). The authors' code divides by the former, which makes the weights 1 up to
     12 votes, then 2.138, 3.420, 4.976 and 7.206. For these pass that bound as the floor, 0.561078.
-
-    Parameters
-    ----------
-    votes
-        For the label, whole numbers from 0 to ``draws``.
-    draws
-        How many there were.
-    alpha
-        Level of the bound.
-    floor
-        p_min, above .5: where the weight begins to grow.
-
-    Examples
-    --------
-    >>> radius_weights(np.array([0, 14, 15, 16]), 16, 0.1, 0.75).round(3)
-    array([1.   , 1.   , 1.134, 1.642])
     """
     from scipy.special import ndtri
 

@@ -61,26 +61,6 @@ class CatRs(Constants):
     - While ε is 0 (the recipe's ``epsilon_delay``), δ* = δ, which is what small ε tend to; theirs has no warm-up.
 
     The recipe's ``loss`` has no part in it.
-
-    Attributes
-    ----------
-    high_weight
-        λ.
-    target_sigma
-        σ of the noise under which ŷ is predicted.
-    PUBLISHED
-        From the authors' repository. CIFAR-100 at every σ, CIFAR-10 at 0.25, MNIST at 0.25 and ImageNet at 1 are
-        written out there. CIFAR-10 at 0.5 and 1 has the numbers of CIFAR-100, with which it shares those at 0.25: the
-        authors say that other data sets go alike. The learning rate of MNIST is that of its Gaussian baseline. On
-        ImageNet the authors also take p̂ from ŷ and double ε after epoch 80, which is left out here. The authors split a
-        loaded batch of 256 into M steps of 256/M samples: the ``batch`` here.
-
-    Examples
-    --------
-    >>> from certcal.training import recipe
-    >>> made = recipe("cat-rs", sigma=0.25, preset="cifar-10")
-    >>> made.own, made.draws, made.epsilon
-    (CatRs(high_weight=0.5, target_sigma=0.25), 4, 1.0)
     """
 
     high_weight: float = 1.0
@@ -126,17 +106,7 @@ class Sought:
 
 @dataclass(frozen=True)
 class WorseNoise:
-    """Seeks, near every draw of the noise, noise under which the network is further from its smoothed prediction.
-
-    Attributes
-    ----------
-    target_sigma
-        σ of the noise of that prediction, at most the noise's own.
-    steps, scale
-        T and v.
-    norm
-        Of the distance from the draw.
-    """
+    """Seeks, near every draw of the noise, noise under which the network is further from its smoothed prediction."""
 
     target_sigma: float
     steps: int
@@ -172,13 +142,7 @@ class WorseNoise:
 
 
 def restored(noise: Tensor, drawn: Tensor) -> Tensor:
-    """The noise with the mean and the standard deviation, over the entries of each sample, that the drawn one has.
-
-    Examples
-    --------
-    >>> restored(torch.tensor([[1.0, 3.0]]), torch.tensor([[-1.0, 1.0]]))
-    tensor([[-1.,  1.]])
-    """
+    """The noise with the mean and the standard deviation, over the entries of each sample, that the drawn one has."""
     flat, before = noise.flatten(1), drawn.flatten(1)
     centred, as_before = (each - each.mean(1, keepdim=True) for each in (flat, before))
     size, size_before = (each.square().mean(1, keepdim=True).sqrt() for each in (centred, as_before))
@@ -187,41 +151,14 @@ def restored(noise: Tensor, drawn: Tensor) -> Tensor:
 
 
 def confident_draws(every: Tensor, labels: Tensor, generator: torch.Generator) -> Tensor:
-    """K of each sample: binomial, of as many trials as there are draws, with the share of them that are right.
-
-    Examples
-    --------
-    >>> every = torch.tensor([[[0.9, 0.1], [0.9, 0.1]], [[0.6, 0.4], [0.7, 0.3]]]).log()
-    >>> confident_draws(every, torch.tensor([0, 1]), torch.Generator())
-    tensor([2, 1])
-    """
+    """K of each sample: binomial, of as many trials as there are draws, with the share of them that are right."""
     share = (every.argmax(2) == labels).double().mean(0)
     trials = torch.rand(every.shape[:2], generator=generator, dtype=torch.float64).to(share.device) < share
     return trials.sum(0).clamp_min(1)
 
 
 def catrs_loss(every: Tensor, worse: Tensor, soft: Tensor, labels: Tensor, kept: Tensor, weight: float) -> Tensor:
-    """The mean over the samples of the low loss and, where all draws are kept, ``weight`` times the high one.
-
-    Parameters
-    ----------
-    every, worse
-        Log probabilities (draws, n, classes) under the drawn noise and under the worse noise.
-    soft
-        Log probabilities (n, classes) of ŷ.
-    labels, kept
-        y and K of the samples.
-    weight
-        λ.
-
-    Examples
-    --------
-    >>> every = torch.tensor([[[0.5, 0.5]], [[0.25, 0.75]]]).log()
-    >>> catrs_loss(every, every, every[0], torch.tensor([0]), torch.tensor([1]), 1.0)
-    tensor(0.3466)
-    >>> catrs_loss(every, every, every[0], torch.tensor([0]), torch.tensor([2]), 1.0)
-    tensor(1.1836)
-    """
+    """The mean over the samples of the low loss and, where all draws are kept, ``weight`` times the high one."""
     draws = every.shape[0]
     entropies = -every.gather(2, labels.expand(draws, -1).unsqueeze(2)).squeeze(2)
     ranks = torch.arange(draws, device=kept.device).unsqueeze(1)
@@ -231,11 +168,5 @@ def catrs_loss(every: Tensor, worse: Tensor, soft: Tensor, labels: Tensor, kept:
 
 
 def divergence(soft: Tensor, log_probabilities: Tensor) -> Tensor:
-    """KL(ŷ ‖ f) along the last axis, both as log probabilities.
-
-    Examples
-    --------
-    >>> divergence(torch.tensor([0.5, 0.5]).log(), torch.tensor([[0.5, 0.5], [0.25, 0.75]]).log())
-    tensor([0.0000, 0.1438])
-    """
+    """KL(ŷ ‖ f) along the last axis, both as log probabilities."""
     return (soft.exp() * (soft - log_probabilities)).sum(-1)

@@ -48,28 +48,6 @@ class Consistency(Constants):
     CIFAR-10 to be done alike). For ``"imagenet"`` λ is 5, with η = 0.5 at σ = 0.5 and 0.1 at σ = 1, as in the names of
     the results. Epochs and learning rates are those of the paper's appendix A.1; batches are 256 (200 for ImageNet)
     divided by m, because the authors' code takes a step for each m-th of a batch.
-
-    Attributes
-    ----------
-    weight
-        λ.
-    entropy
-        η.
-
-    Examples
-    --------
-    >>> from certcal.attacks import Found, Target
-    >>> from certcal.training._schedules import Moment
-    >>> view = View(
-    ...     Target(lambda x: x, noise=torch.tensor([[[1.0, 0.0]], [[-1.0, 0.0]]])),
-    ...     torch.zeros(1, 2),
-    ...     torch.tensor([0]),
-    ...     Found(torch.zeros(1, 2)),
-    ...     Moment(0, 1.0, 0.0, 0.1),
-    ...     torch.Generator(),
-    ... )
-    >>> [round(Consistency(*each)(view).loss.item(), 4) for each in ((0.0, 0.0), (10.0, 0.0), (10.0, 0.5))]
-    [0.8133, 2.0144, 2.361]
     """
 
     weight: float = 10.0

@@ -10,17 +10,7 @@ if TYPE_CHECKING:
 
 
 class Constants(Protocol):
-    """Base of the classes of own constants, one per method: frozen dataclasses whose fields have defaults.
-
-    Attributes
-    ----------
-    RECIPE
-        What the method takes as usual for attributes of a recipe.
-    EPOCHS
-        Names of its constants that count epochs, out of those of a published recipe.
-    PUBLISHED
-        Data set, then σ, then what was published for it: own constants and attributes of a recipe.
-    """
+    """Base of the classes of own constants, one per method: frozen dataclasses whose fields have defaults."""
 
     RECIPE: ClassVar[dict[str, Any]] = {}
     EPOCHS: ClassVar[tuple[str, ...]] = ()

@@ -21,13 +21,7 @@ class Crew(Protocol):
 
 
 class Alone:
-    """All pieces in this process.
-
-    Parameters
-    ----------
-    workshop
-        Whose network is trained.
-    """
+    """All pieces in this process."""
 
     def __init__(self, workshop: Workshop) -> None:
         self.workshop = workshop

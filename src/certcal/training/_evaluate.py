@@ -19,15 +19,7 @@ _ROWS = 1000
 def evaluate(
     network: nn.Module, outputs: Outputs, data: Inputs, sigma: float, seed: int, epoch: int, bins: int
 ) -> dict[str, float]:
-    """Accuracy and expected calibration error on clean inputs, and with one draw of noise per input if σ > 0.
-
-    Examples
-    --------
-    >>> from certcal.models.networks import MLP
-    >>> data = Inputs.from_arrays(np.zeros((4, 8), np.float32), [0, 1, 0, 1])
-    >>> evaluate(MLP(8, classes=2), "logits", data, 0.0, 0, 0, 15)["test_accuracy"]
-    0.5
-    """
+    """Accuracy and expected calibration error on clean inputs, and with one draw of noise per input if σ > 0."""
     generator = generator_of("test", seed, epoch)
     found = _scores(network, outputs, data, None, generator)
     numbers = {"test_accuracy": float(found[1].mean()), "test_ece": ece(*found, bins=bins)}

@@ -39,13 +39,7 @@ _MOST_TENSORS = 2**40
 
 
 class Folder:
-    """A run's folder, under its lock.
-
-    Parameters
-    ----------
-    path
-        The folder.
-    """
+    """A run's folder, under its lock."""
 
     def __init__(self, path: Path) -> None:
         self.path = path

@@ -70,32 +70,6 @@ class Macer(Constants):
     λ = 12 after the first decay of the learning rate at 1 in the commands of Jeong et al. (2023). The latter train for
     150 epochs at learning rate 0.1 and have both 4 and 6 for λ at 0.5. The constants for ``"mnist"`` are those of
     Jeong and Shin's code.
-
-    Attributes
-    ----------
-    weight
-        λ.
-    margin
-        γ.
-    sharpness
-        β, the inverse temperature of the softmax in the second term.
-    deferred
-        Epochs at the beginning during which λ is 0.
-
-    Examples
-    --------
-    >>> from certcal.attacks import Found, Target
-    >>> from certcal.training._schedules import Moment
-    >>> view = View(
-    ...     Target(lambda x: x),
-    ...     torch.tensor([[1.0, 0.0]]),
-    ...     torch.tensor([0]),
-    ...     Found(torch.tensor([[1.0, 0.0]])),
-    ...     Moment(0, 0.5, 0.0, 0.1),
-    ...     torch.Generator(),
-    ... )
-    >>> Macer(weight=0.0)(view).loss, Macer(weight=12.0, sharpness=1.0)(view).loss
-    (tensor(0.3133), tensor(20.6172))
     """
 
     weight: float = 12.0

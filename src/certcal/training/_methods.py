@@ -25,19 +25,7 @@ class Scout(Protocol):
     def __call__(
         self, target: Target, inputs: Tensor, labels: Tensor, moment: Moment, generator: torch.Generator
     ) -> Any:
-        """What the objective finds as ``view.scouted``, without history.
-
-        Parameters
-        ----------
-        target
-            The network with the piece's noise; its weights take no gradients.
-        inputs, labels
-            The piece.
-        moment
-            The numbers of the epoch.
-        generator
-            For this piece alone.
-        """
+        """What the objective finds as ``view.scouted``, without history."""
         ...
 
 
@@ -63,13 +51,7 @@ class Parts:
 
 
 def parts_of(recipe: Recipe) -> Parts:
-    """The parts of a recipe's method.
-
-    Examples
-    --------
-    >>> parts_of(Recipe("gaussian", sigma=0.5)).noise
-    GaussianNoise(draws=1)
-    """
+    """The parts of a recipe's method."""
     if recipe.own is not None:
         return recipe.own.parts(recipe)
     objective = objective_of(recipe)

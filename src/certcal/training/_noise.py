@@ -18,19 +18,7 @@ class Noise(Protocol):
     def __call__(
         self, target: Target, inputs: Tensor, labels: Tensor, moment: Moment, generator: torch.Generator
     ) -> Tensor | None:
-        """Noise (draws, n, …) for inputs (n, …), or None for none.
-
-        Parameters
-        ----------
-        target
-            The network without noise.
-        inputs, labels
-            The piece.
-        moment
-            The numbers of the epoch.
-        generator
-            For this piece alone.
-        """
+        """Noise (draws, n, …) for inputs (n, …), or None for none."""
         ...
 
 
@@ -46,21 +34,7 @@ class NoNoise:
 
 @dataclass(frozen=True)
 class GaussianNoise:
-    """Independent Gaussian noise of the epoch's σ.
-
-    Attributes
-    ----------
-    draws
-        Per sample.
-
-    Examples
-    --------
-    >>> noise = GaussianNoise(2)(
-    ...     Target(lambda x: x), torch.zeros(3, 4), torch.zeros(3), Moment(0, 0.5, 0.0, 0.1), torch.Generator()
-    ... )
-    >>> noise.shape
-    torch.Size([2, 3, 4])
-    """
+    """Independent Gaussian noise of the epoch's σ."""
 
     draws: int = 1
 

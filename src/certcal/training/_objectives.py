@@ -69,21 +69,7 @@ class Objective(Protocol):
 
 @dataclass(frozen=True)
 class SmoothedCrossEntropy:
-    """Cross entropy of the average over the draws: equation (7) of Emde et al.
-
-    Examples
-    --------
-    >>> view = View(
-    ...     Target(lambda x: x),
-    ...     torch.zeros(1, 2),
-    ...     torch.tensor([0]),
-    ...     Found(torch.zeros(1, 2)),
-    ...     Moment(0, 0.0, 0.0, 0.1),
-    ...     torch.Generator(),
-    ... )
-    >>> SmoothedCrossEntropy()(view).loss
-    tensor(0.6931)
-    """
+    """Cross entropy of the average over the draws: equation (7) of Emde et al."""
 
     def __call__(self, view: View) -> Judged:
         """The loss."""
@@ -93,22 +79,7 @@ class SmoothedCrossEntropy:
 
 @dataclass(frozen=True)
 class MeanCrossEntropy:
-    """Mean over the draws of their cross entropies, an upper bound of the average's: Salman et al. (2019)'s code.
-
-    Examples
-    --------
-    >>> noise = torch.tensor([[[1.0, 0.0]], [[-1.0, 0.0]]])
-    >>> view = View(
-    ...     Target(lambda x: x, noise=noise),
-    ...     torch.zeros(1, 2),
-    ...     torch.tensor([0]),
-    ...     Found(torch.zeros(1, 2)),
-    ...     Moment(0, 1.0, 0.0, 0.1),
-    ...     torch.Generator(),
-    ... )
-    >>> MeanCrossEntropy()(view).loss, SmoothedCrossEntropy()(view).loss
-    (tensor(0.8133), tensor(0.6931))
-    """
+    """Mean over the draws of their cross entropies, an upper bound of the average's: Salman et al. (2019)'s code."""
 
     def __call__(self, view: View) -> Judged:
         """The loss."""
@@ -124,13 +95,6 @@ class MixedLoss:
     The calibration error is that of equation (5), with its 1/N: at most 1. The paper takes η from .8 to .99 because its
     own "may be magnitudes larger than the CE", which only the sum over the batch can be; so the same η gives the
     calibration less weight here. Where there was no adversary (ε = 0), the loss is the cross entropy alone.
-
-    Attributes
-    ----------
-    mix
-        η.
-    entropy
-        The cross entropy.
     """
 
     mix: float = 0.9

@@ -25,14 +25,7 @@ def seed_of(purpose: str, *counters: int) -> int:
 
 
 def generator_of(purpose: str, *counters: int) -> torch.Generator:
-    """A fresh generator for one purpose, at one place.
-
-    Examples
-    --------
-    >>> one, same = generator_of("noise", 3), generator_of("noise", 3)
-    >>> bool((torch.randn(4, generator=one) == torch.randn(4, generator=same)).all())
-    True
-    """
+    """A fresh generator for one purpose, at one place."""
     return torch.Generator().manual_seed(seed_of(purpose, *counters))
 
 
@@ -42,13 +35,6 @@ def order_of(weights: Tensor, seed: int, epoch: int) -> Tensor:
     Samples of weight 0 are left out, and others take their steps: the number of steps stays the same. If all that are
     left have the same weight, they come round again and again, each round in an order of its own; else they are drawn
     with replacement, in proportion to their weights.
-
-    Examples
-    --------
-    >>> sorted(order_of(torch.tensor([1.0, 1.0, 1.0, 1.0]), 0, 0).tolist())
-    [0, 1, 2, 3]
-    >>> sorted(order_of(torch.tensor([1.0, 0.0, 0.0, 1.0]), 0, 0).tolist())
-    [0, 0, 3, 3]
     """
     generator = generator_of("order", seed, epoch)
     kept = torch.nonzero(weights > 0).flatten()
@@ -62,11 +48,5 @@ def order_of(weights: Tensor, seed: int, epoch: int) -> Tensor:
 
 
 def batches_of(order: Tensor, batch: int) -> list[Tensor]:
-    """As few batches as the largest size allows, of nearly equal sizes.
-
-    Examples
-    --------
-    >>> [len(batch) for batch in batches_of(torch.arange(10), 4)]
-    [4, 3, 3]
-    """
+    """As few batches as the largest size allows, of nearly equal sizes."""
     return list(torch.tensor_split(order, -(-order.numel() // batch)))

@@ -19,19 +19,7 @@ class SelectionWarning(UserWarning):
 
 @dataclass(frozen=True, eq=False)
 class Look:
-    """What a selection may look at.
-
-    Attributes
-    ----------
-    target
-        The network in evaluation mode, without gradients and noise.
-    inputs, labels
-        All training data.
-    moment
-        The numbers of the epoch that begins.
-    seed
-        Of the run.
-    """
+    """What a selection may look at."""
 
     target: Target
     inputs: Tensor
@@ -68,26 +56,14 @@ class AllSamples:
 
 
 def lost_classes(weights: Tensor, labels: Tensor) -> list[int]:
-    """Classes that have samples, but none of weight above 0.
-
-    Examples
-    --------
-    >>> lost_classes(torch.tensor([1.0, 0.0, 0.0, 2.0]), torch.tensor([0, 0, 3, 5]))
-    [3]
-    """
+    """Classes that have samples, but none of weight above 0."""
     everything = torch.bincount(labels)
     left = torch.bincount(labels[weights > 0], minlength=everything.numel())
     return [int(each) for each in ((everything > 0) & (left == 0)).nonzero().flatten()]
 
 
 def selected(weights: Tensor, labels: Tensor) -> dict[str, Any]:
-    """What the log says of a selection.
-
-    Examples
-    --------
-    >>> selected(torch.tensor([1.0, 0.0, 0.0, 2.0]), torch.tensor([0, 0, 0, 1]))
-    {'kept': 0.5, 'largest_weight': 2.0}
-    """
+    """What the log says of a selection."""
     lost = lost_classes(weights, labels)
     kept = int((weights > 0).sum()) / weights.numel()
     return {"kept": kept, "largest_weight": float(weights.max()), **({"lost_classes": lost} if lost else {})}

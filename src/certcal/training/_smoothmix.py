@@ -44,30 +44,6 @@ class SmoothMix(Constants):
 
     The recipe's ``norm``, ``epsilon`` and ``loss`` have no part in it: steps have their length in ℓ2, and the first
     term is the average of the draws' cross entropies.
-
-    Attributes
-    ----------
-    step
-        α.
-    mixed_weight
-        η.
-    one_step
-        Whether the point after the first of the T steps stands in for x in the whole loss, pulled back to within wα of
-        x. With T = 1 it does not, as in the authors' code.
-    mixed_warmup
-        W, in epochs; 0 for none.
-    PUBLISHED
-        From the commands in the authors' repository (MNIST and CIFAR-10, without the one-step adversary). Those for
-        MNIST come with η = 5 and η = 1; here are those with 5, the value of CIFAR-10. The authors split a loaded batch
-        of 256 into M steps of 256/M samples, which is the ``batch`` here.
-
-    Examples
-    --------
-    >>> from certcal.training import recipe
-    >>> recipe("smoothmix", sigma=0.5, epochs=15).own
-    SmoothMix(step=1.0, mixed_weight=5.0, one_step=False, mixed_warmup=1)
-    >>> recipe("smoothmix", sigma=1.0, preset="cifar-10").own.step
-    2.0
     """
 
     step: float = 1.0
@@ -121,24 +97,7 @@ class Ends:
 
 @dataclass(frozen=True)
 class FreeAdversary:
-    """Adversaries of the smoothed cross entropy by steps of a fixed length, which no ball contains.
-
-    Attributes
-    ----------
-    constants
-        Of the method.
-    steps
-        T.
-    box
-        Smallest and largest value of an input, or None if any is allowed.
-
-    Examples
-    --------
-    >>> target, inputs = Target(lambda x: x), torch.tensor([[0.5, 0.5]])
-    >>> scout = FreeAdversary(SmoothMix(step=2.0), 2, box=None)
-    >>> scout(target, inputs, torch.tensor([0]), Moment(0, 0.5, 0.0, 0.1), torch.Generator()).far
-    tensor([[-2.3284,  3.3284]])
-    """
+    """Adversaries of the smoothed cross entropy by steps of a fixed length, which no ball contains."""
 
     constants: SmoothMix
     steps: int
@@ -161,27 +120,7 @@ class FreeAdversary:
 
 
 def smoothmix_loss(every: Tensor, mixed: Tensor, labels: Tensor, shares: Tensor, weight: float) -> Tensor:
-    """The mean over the samples of the cross entropy and ``weight`` times the divergence at the mixed inputs.
-
-    Parameters
-    ----------
-    every, mixed
-        Log probabilities (draws, n, classes) at the inputs and at the mixed ones.
-    labels
-        (n,).
-    shares
-        λ of the samples.
-    weight
-        wη.
-
-    Examples
-    --------
-    >>> every = torch.tensor([[[0.8, 0.2]]]).log()
-    >>> smoothmix_loss(every, every, torch.tensor([0]), torch.tensor([0.0]), 1.0) == -every[0, 0, 0]
-    tensor(True)
-    >>> smoothmix_loss(every, every, torch.tensor([0]), torch.tensor([0.5]), 1.0) > -every[0, 0, 0]
-    tensor(True)
-    """
+    """The mean over the samples of the cross entropy and ``weight`` times the divergence at the mixed inputs."""
     draws, _, classes = every.shape
     natural = functional.nll_loss(every.flatten(0, 1), labels.repeat(draws))
     average = torch.logsumexp(every, 0) - math.log(draws)

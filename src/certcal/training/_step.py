@@ -25,17 +25,7 @@ PieceNumber = int
 
 @dataclass(frozen=True, eq=False)
 class Piece:
-    """What a piece of a batch gives.
-
-    Attributes
-    ----------
-    loss
-        Mean over the piece.
-    correct
-        How many samples were classified correctly, with their noise and perturbation.
-    gradients, buffers
-        Of the loss with respect to the trained weights, and the network's buffers afterwards.
-    """
+    """What a piece of a batch gives."""
 
     loss: float
     correct: int

@@ -18,31 +18,6 @@ def label_votes(
 
     Their share estimates the probability of the label under noise: p_A of a sample that the smoothed classifier gets
     right.
-
-    Parameters
-    ----------
-    target
-        The network without noise; it should be in evaluation mode.
-    inputs, labels
-        The samples (n, …) and their classes (n,).
-    sigma
-        Standard deviation of the noise.
-    draws
-        Noisy copies per sample.
-    generator
-        Where the noise comes from. The same one gives the same votes.
-
-    Returns
-    -------
-    Tensor
-        Whole numbers from 0 to ``draws``, (n,).
-
-    Examples
-    --------
-    >>> inputs, labels = torch.tensor([[9.0, 0.0], [0.0, 0.0]]), torch.tensor([0, 0])
-    >>> votes = label_votes(Target(lambda x: x), inputs, labels, 1.0, 100, torch.Generator().manual_seed(0))
-    >>> votes[0], 30 < votes[1] < 70
-    (tensor(100), tensor(True))
     """
     votes = torch.zeros(labels.numel(), dtype=torch.int64)
     device = _device(target, inputs)

@@ -53,15 +53,7 @@ def state_of(network: nn.Module) -> list[Tensor]:
 
 
 class Errands:
-    """What another process does: pieces of batches.
-
-    Parameters
-    ----------
-    network, outputs, recipe
-        Of the workshop.
-    path, layout
-        The shared memory.
-    """
+    """What another process does: pieces of batches."""
 
     def __init__(self, network: nn.Module, outputs: Outputs, recipe: Recipe, path: str, layout: Layout) -> None:
         self.network, self.recipe, self.path, self.layout = network, recipe, path, layout
@@ -87,15 +79,7 @@ class Errands:
 
 
 class Together:
-    """One batch in this process and others, each with every n-th piece.
-
-    Parameters
-    ----------
-    workshop
-        Whose network is trained.
-    workers
-        Processes, this one included.
-    """
+    """One batch in this process and others, each with every n-th piece."""
 
     def __init__(self, workshop: Workshop, workers: int) -> None:
         self.workshop = workshop

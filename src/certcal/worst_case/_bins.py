@@ -20,12 +20,6 @@ class Bins:
     """Edges rounded to the type of the confidences, and which of the given bins they delimit.
 
     Bins between equal edges are left out, except the closed one at the end ({1} or {0}).
-
-    Examples
-    --------
-    >>> bins = Bins.build(np.array([0.0, 0.5, 0.5, 1.0]), "left", np.dtype(np.float64))
-    >>> bins.edges.tolist(), bins.kept.tolist()
-    ([0.0, 0.5, 1.0], [0, 2])
     """
 
     given: Floats

@@ -197,15 +197,7 @@ def information(lower: Any, upper: Any, correct: Any, *, certified: Any = None) 
 
 
 def taken_apart(brier: WorstCase | None, kept: Intervals | None) -> Information:
-    """The parts of a certified Brier score; of nothing when no sample is certified.
-
-    Parameters
-    ----------
-    brier
-        The worst case.
-    kept
-        The certified samples.
-    """
+    """The parts of a certified Brier score; of nothing when no sample is certified."""
     if brier is None or kept is None:
         return _nothing()
     n, right = len(kept), int(np.count_nonzero(kept.correct))

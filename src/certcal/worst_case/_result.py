@@ -20,13 +20,7 @@ Attained = tuple[NDArray[Any], BinTable | None]
 
 
 def outward(value: float, error: float, side: str = "upper", ceiling: float = 1.0) -> float:
-    """A value that was computed to within an error, on the safe side of the exact one, from 0 to what it cannot exceed.
-
-    Examples
-    --------
-    >>> outward(0.5, 2**-40) - 0.5 > 2**-40, outward(1.0, 2**-40), outward(0.0, 2**-40, "lower")
-    (True, 1.0, 0.0)
-    """
+    """A value known to within an error, moved to the safe side of the exact one and kept between 0 and the ceiling."""
     if error == 0 or not math.isfinite(value):
         return value
     moved = move_outward(value + (error if side == "upper" else -error), side)

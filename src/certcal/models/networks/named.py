@@ -97,20 +97,7 @@ def by_name(
 
 
 def with_weights(name: str, data: bytes, path: Path) -> tuple[nn.Module, str | None]:
-    """The network that a name makes, in evaluation mode, with the weights in the bytes of a safetensors file.
-
-    Parameters
-    ----------
-    name
-        As for :func:`by_name`, ``"package.module:name"``.
-    data, path
-        The file. Where training wrote it, it says what the network was made with.
-
-    Returns
-    -------
-    network, outputs
-        The second is what the network or the file says that it returns, or None.
-    """
+    """The network that a name makes, in evaluation mode, with the weights in the bytes of a safetensors file."""
     tensors, marks = tensors_and_marks(data, path)
     given = _made_with(marks, path)
     with seeded(given["seed"] or 0):

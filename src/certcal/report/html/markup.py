@@ -11,13 +11,7 @@ _SPACES = re.compile(r"(\s+)")
 
 
 def clipped(text: str, most: int = NAME) -> str:
-    """A text without its middle when it is too long to be read.
-
-    Examples
-    --------
-    >>> clipped("predictions.csv"), clipped("a" * 9 + "z" * 9, 6)
-    ('predictions.csv', 'aaaa … zz')
-    """
+    """A text without its middle when it is too long to be read."""
     return text if len(text) <= most else f"{text[: most * 2 // 3]} … {text[-(most // 3) :]}"
 
 
@@ -27,13 +21,7 @@ def cut(text: str, most: float) -> str:
 
 
 def shown(text: str, most: int = NAME) -> Raw:
-    """A text as markup: in its own direction of writing, and no longer than can be read.
-
-    Examples
-    --------
-    >>> shown("<b>"), len(shown("x" * 100_000)) < 200
-    ('<bdi>&lt;b&gt;</bdi>', True)
-    """
+    """A text as markup: in its own direction of writing, and no longer than can be read."""
     return element("bdi", clipped(text, most))
 
 

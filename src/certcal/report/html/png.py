@@ -17,13 +17,7 @@ _MOST_PIXELS = 512
 
 
 def image(pixels: Any, alternative: str, *, size: int = 96) -> Raw:
-    """A picture as markup, inside the page itself.
-
-    Examples
-    --------
-    >>> image([[0, 255]], "two pixels").startswith('<img src="data:image/png;base64,')
-    True
-    """
+    """A picture as markup, inside the page itself."""
     values = pixels_of(pixels)
     address = "data:image/png;base64," + base64.b64encode(png_of(values)).decode("ascii")
     height = max(1, round(size * values.shape[0] / values.shape[1]))

@@ -51,13 +51,7 @@ def charts(found: Bounds) -> Sequence[Chart]:
 
 
 def bound_name(method: str) -> str:
-    """What a method is called among people.
-
-    Examples
-    --------
-    >>> bound_name("bounded_variation"), bound_name("classwise_lipschitz")
-    ('bounded variation', 'Lipschitz, mean over classes')
-    """
+    """What a method is called among people."""
     short = method.removeprefix(_CLASSWISE)
     name = _NAMES.get(short, short.replace("_", " "))
     return name if short == method else f"{name}, mean over classes"

@@ -82,17 +82,7 @@ _BETWEEN = "Certified at the marked radii; the lines between them guide the eye.
 
 
 def view(found: Certification, *, images: Any = None, remarks: Sequence[str] = ()) -> Report:
-    """The report of what is certified.
-
-    Parameters
-    ----------
-    found
-        What is certified.
-    images
-        The inputs that a run was drawn from, to show the most influential ones. Other inputs are refused.
-    remarks
-        Sentences below the claim.
-    """
+    """The report of what is certified."""
     one, drawn = found.at(), found.counts is not None
     most = max(_FEWEST_FRAMES, min(_MOST_FRAMES, _MOST_STATES // min(found.settings.bins, MOST_BARS)))
     frames = frames_of(len(found.radii), found.place, most)

@@ -101,13 +101,7 @@ def curve_charts(
 
 
 def grouped(lines: Sequence[Any]) -> list[list[Any]]:
-    """Lines that share a picture: those whose looks differ. A line has a ``place``, or is one.
-
-    Examples
-    --------
-    >>> grouped([0, 1, 7, 8, 99])
-    [[0, 1, 7], [8]]
-    """
+    """Lines that share a picture: those whose looks differ. A line has a ``place``, or is one."""
     groups: dict[int, list[Any]] = {}
     for line in lines:
         place = line if isinstance(line, int) else line[0]

@@ -203,13 +203,6 @@ def map_points(calibrator: Any) -> MapPoints:
 
     Between the points the map differs from the straight line by less than can be seen. Flat parts narrower than 0.004
     are left out.
-
-    Examples
-    --------
-    >>> from certcal.calibrators import CertifiedIsotonic
-    >>> fitted = CertifiedIsotonic(tradeoff=1).fit([0.1, 0.4, 0.7, 0.8], [0.3, 0.6, 0.9, 0.95], [0, 1, 0, 1])
-    >>> map_points(fitted).flat.round(4).tolist()
-    [[0.0, 0.3, 0.0], [0.4, 1.0, 0.6667]]
     """
     curve = getattr(calibrator, "curve_", None)
     near = np.logspace(-6, -2, 60)  # places are closer near 0 and 1, where sigmoids of logits turn fastest

@@ -92,14 +92,7 @@ def charts(found: StudyReview) -> Sequence[drawn.Chart]:
 
 
 def leading(findings: Sequence[Finding], most: int) -> list[Finding]:
-    """Some findings, in their order: those of all models before those of parts of them.
-
-    Examples
-    --------
-    >>> found = [Finding("top 10", 0.1, 0.0, 0.2, 10), Finding("all", 0.3, 0.2, 0.4, 99)]
-    >>> [each.name for each in leading(found, 1)], len(leading(found, 2))
-    (['all'], 2)
-    """
+    """Some findings, in their order: those of all models before those of parts of them."""
     largest = max((each.n for each in findings), default=0)
     order = sorted(range(len(findings)), key=lambda place: (findings[place].n < _NEARLY * largest, place))
     return [findings[place] for place in sorted(order[:most])]
@@ -248,21 +241,7 @@ def _parts(given: Any) -> list[Any]:
 
 
 def chart(given: Matrix | Boxes | Points | Lines) -> drawn.Chart:
-    """A chart of a review, ready for a page or a figure.
-
-    Parameters
-    ----------
-    given
-        Of :func:`certcal.study.review` or :func:`certcal.study.correlations`; at most eight lines.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> made = chart(Matrix("ECE", ("digits", "fashion"), np.array([[1, 0.42], [0.42, 1]]), 300))
-    >>> made.description
-    'Kendall rank correlations of 300 models.'
-    >>> figure = made.figure()
-    """
+    """A chart of a review, ready for a page or a figure."""
     if isinstance(given, Matrix):
         return _matrix(given)
     if isinstance(given, Boxes):

@@ -91,13 +91,7 @@ def _facts(found: Training) -> list[tuple[str, str]]:
 
 
 def selected(last: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """How many samples a method that selects has kept, and classes of which none is left.
-
-    Examples
-    --------
-    >>> selected({"kept": 0.25, "largest_weight": 2.5, "lost_classes": [3]})[1]
-    ('lost', 'every sample of class 3')
-    """
+    """How many samples a method that selects has kept, and classes of which none is left."""
     if "kept" not in last:
         return []
     weighed = f", drawn with weights up to {last['largest_weight']:.3g}" if last["largest_weight"] > 1 else ""
@@ -172,15 +166,6 @@ def norm_charts(found: GradientNorms) -> list[Chart]:
     Boxes hold the middle half with the median as a line, lines reach from 5 to 95 per cent; the number of samples is
     below each. A method that attacks its noise has two charts on one scale, before and after the attack: Figure 5 of
     Sun et al. (2025). Norms of 0 are drawn at the lower edge.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from certcal.training import GradientNorms
-    >>> p_a, norms = np.array([0.2, 0.9, 0.95]), np.array([9.0, 1.0, 2.0])
-    >>> (chart,) = norm_charts(GradientNorms("gaussian", 0.5, 100, np.arange(3), p_a, norms))
-    >>> chart.panels[0].y.log
-    True
     """
     series = list(found.ways.values())
     values = [each for one in series for box in one.bins for each in box.quantiles or ()]

@@ -44,13 +44,7 @@ def vote_radii(votes: Any, draws: Any, sigma: float, alpha: float) -> NDArray[np
 
 
 def certifying_probability(radius: Any, sigma: float) -> NDArray[np.float64]:
-    """The p_A that a radius needs: Φ(radius / σ).
-
-    Examples
-    --------
-    >>> certifying_probability([0.0, 1.0], 0.5).round(4)
-    array([0.5   , 0.9772])
-    """
+    """The p_A that a radius needs: Φ(radius / σ)."""
     from scipy.special import ndtr
 
     return np.asarray(ndtr(np.asarray(radius, np.float64) / sigma), np.float64)
@@ -76,13 +70,7 @@ def smallest_votes(p: Any, n: int, alpha: float) -> NDArray[np.int64]:
 
 
 def votes_tail(k: Any, n: int, p: Any) -> NDArray[np.float64]:
-    """P(Binomial(n, p) >= k), which is the alpha at which k votes certify exactly p.
-
-    Examples
-    --------
-    >>> float(votes_tail(2, 2, 0.5))
-    0.25
-    """
+    """P(Binomial(n, p) >= k), which is the alpha at which k votes certify exactly p."""
     from scipy.special import betainc
 
     k = np.asarray(k, np.float64)

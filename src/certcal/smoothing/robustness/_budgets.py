@@ -109,13 +109,7 @@ class SettingTable:
 
 
 def check_settings(settings: Iterable[Any]) -> tuple[Budget, ...]:
-    """Draws and levels, each once, in the order given.
-
-    Parameters
-    ----------
-    settings
-        Pairs of draws and alpha, or Budgets.
-    """
+    """Draws and levels, each once, in the order given."""
     if isinstance(settings, str) or not isinstance(settings, Iterable):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise InputError(f"settings is {settings!r}; pass pairs of draws and alpha such as [(1000, 0.001)]")
     found: list[Budget] = []
@@ -131,15 +125,7 @@ def check_settings(settings: Iterable[Any]) -> tuple[Budget, ...]:
 def setting_tables(
     runs: dict[float, Sequence[tuple[str, Compared]]], settings: Iterable[Any] = DEFAULT_BUDGETS
 ) -> tuple[SettingTable, ...]:
-    """One table per setting and σ.
-
-    Parameters
-    ----------
-    runs
-        Per σ, names and runs.
-    settings
-        Pairs of draws and alpha.
-    """
+    """One table per setting and σ."""
     tables: list[SettingTable] = []
     for setting in check_settings(settings):
         for sigma, several in runs.items():

@@ -189,13 +189,7 @@ def compare(sources: Any, at: Any = None, *, alpha: float = 0.001) -> Comparison
 
 
 def compared_runs(sources: Any, at: Any, alpha: float) -> tuple[tuple[Compared, ...], list[VoteRecord]]:
-    """Each run on its own, all at the same radii, and what is known of its votes.
-
-    Parameters
-    ----------
-    sources, at, alpha
-        As in :func:`compare`.
-    """
+    """Each run on its own, all at the same radii, and what is known of its votes."""
     alpha = failure_probability(alpha, "alpha")
     several = list(sources)
     if not several:

@@ -91,17 +91,7 @@ class Convertible(ABC):
     def survival(self, p: Any) -> tuple[NDArray[np.float64], NDArray[np.float64]]: ...
 
     def certified_accuracy(self, at: Any, *, n: int, alpha: float = 0.001) -> ConvertedAccuracy:
-        """Certified accuracy at any radius, number of draws and level, without new draws.
-
-        Parameters
-        ----------
-        at
-            Radii.
-        n
-            Draws per sample.
-        alpha
-            Probability that a sample's radius may fail.
-        """
+        """Certified accuracy at any radius, number of draws and level, without new draws."""
         n = whole_number(n, 1, MOST_DRAWS, "n", "pass the number of draws per sample")
         alpha = failure_probability(alpha, "alpha")
         where = check_at(at)
@@ -289,13 +279,6 @@ class PaDistribution(Convertible):
 
 
 def steps(*distributions: PaDistribution) -> NDArray[np.float64]:
-    """Every p in [1/2, 1] where one of the curves P(p_A >= p) may change: between neighbours none does.
-
-    Examples
-    --------
-    >>> from certcal.smoothing.robustness import VoteRecord
-    >>> steps(PaDistribution.of(VoteRecord.of([100, 90, 30], 100, [1, 1, 1], sigma=1.0)))
-    array([0.5, 0.9, 1. ])
-    """
+    """Every p in [1/2, 1] where one of the curves P(p_A >= p) may change: between neighbours none does."""
     values = [each[each >= 0.5] for seen in distributions for each in (seen.low, seen.high)]
     return np.unique(np.concatenate([*values, [0.5, 1.0]]))

@@ -166,15 +166,7 @@ def dominance(first: PaDistribution, second: PaDistribution, *, n: int = 100_000
 
 
 class Levels(NamedTuple):
-    """Heights of two curves, in whole numbers over one denominator, at every step of either of them.
-
-    Attributes
-    ----------
-    where
-        The steps: p or radii.
-    first_low, first_high, second_low, second_high
-        The lowest and the highest that fit; the same in a run.
-    """
+    """Heights of two curves, in whole numbers over one denominator, at every step of either of them."""
 
     where: NDArray[np.float64]
     first_low: NDArray[np.int64]
@@ -194,17 +186,7 @@ class Levels(NamedTuple):
 
 
 def decided(first: str, second: str, levels: Levels, setting: tuple[int, float] | None = None) -> Dominance:
-    """The verdict on two curves.
-
-    Parameters
-    ----------
-    first, second
-        Names.
-    levels
-        The curves.
-    setting
-        Draws and alpha, when the curves are over radii.
-    """
+    """The verdict on two curves."""
     where, a_low, a_high, b_low, b_high = levels
     above, below = levels.above, levels.below
     verdict, strict = NEITHER, False

@@ -214,17 +214,7 @@ def graph_of_shares(
     averages: Mapping[str, float] | None = None,
     chances: Sequence[Chance] = (),
 ) -> DominanceGraph:
-    """The graph of methods at one noise level, by P(p_A >= p) for p >= 1/2.
-
-    Parameters
-    ----------
-    distributions
-        Named, at the same σ.
-    averages
-        Average certified radius by name.
-    chances
-        What is beyond chance, per pair.
-    """
+    """The graph of methods at one noise level, by P(p_A >= p) for p >= 1/2."""
     _check_several([each.name for each in distributions])
     if len({each.sigma for each in distributions}) > 1:
         raise InputError("distributions have different sigma; compare their best over sigma at each radius instead")
@@ -241,15 +231,7 @@ def graph_of_shares(
 
 
 def graph_of_best(families: Mapping[str, Sequence[PaDistribution]], *, n: int, alpha: float = 0.001) -> DominanceGraph:
-    """The graph of methods that may choose σ anew at each radius, by certified accuracy at one budget and level.
-
-    Parameters
-    ----------
-    families
-        The distributions of each method, over the same number of samples.
-    n, alpha
-        Draws per sample, and the level.
-    """
+    """The graph of methods that may choose σ anew at each radius, by certified accuracy at one budget and level."""
     _check_several(list(families))
     curves = {name: [in_radii(each, n, alpha) for each in several] for name, several in families.items()}
     found = [(a, b, _levels_of_best(curves[a], curves[b])) for a, b in combinations(curves, 2)]
@@ -258,13 +240,7 @@ def graph_of_best(families: Mapping[str, Sequence[PaDistribution]], *, n: int, a
 
 
 def reduction(edges: Sequence[Edge]) -> tuple[Edge, ...]:
-    """The transitive reduction of an order given with all its edges: those that no third one lies between.
-
-    Examples
-    --------
-    >>> reduction([("a", "b"), ("a", "c"), ("b", "c")])
-    (('a', 'b'), ('b', 'c'))
-    """
+    """The transitive reduction of an order given with all its edges: those that no third one lies between."""
     below: dict[str, set[str]] = {}
     for a, b in edges:
         below.setdefault(a, set()).add(b)
