@@ -142,7 +142,7 @@ def test_csv_has_a_line_per_map_radius_and_claim():
     assert {row["map"] for row in chosen} == {"isotonic, λ = 0.5"}
     (gain,) = [row for row in chosen if (row["radius"], row["claim"]) == ("0.1", "gain_over_constant")]
     bound = found.chosen.at[1].gain
-    assert (float(gain["value"]), gain["text"], gain["sentence"]) == (bound.value, bound.text, bound.sentence)
+    assert (float(gain["value"]), gain["text"], gain["sentence"]) == (bound.value, bound.text, bound.statement)
     assert {row["claim"] for row in rows if row["radius"] == ""} == {"brier_score", "ece", "auroc"}
     assert len(rows) == len(found.lines) * (3 + 2 * (1 + len(list(found.chosen.at[0].summary.claims()))))
 
