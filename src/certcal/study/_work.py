@@ -216,8 +216,7 @@ class Measuring:
 
     def _refuse_without_classes(self, path: Path) -> None:
         """Say so if a file has nothing that could be logits or probabilities: other advice would lead astray."""
-        from certcal.data import open_table
-        from certcal.data.families import find_families
+        from certcal.data import find_families, open_table
 
         if self.columns.keys() & {"logits", "probabilities"}:
             return

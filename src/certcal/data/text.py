@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from certcal._checks import InputError
-from certcal.data._table import Column, Table, check_column_count, reading
 from certcal.data.arrow import pa
+from certcal.data.formats import Column, Table, check_column_count, reading
 
 arrow_csv: Any = import_module("pyarrow.csv")
 

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from certcal._checks import InputError
 from certcal._durable import open_regular
-from certcal.data._table import Column, Kind, Table, check_column_count, check_memory, damaged, reading
+from certcal.data.formats import Column, Kind, Table, check_column_count, check_memory, damaged, reading
 
 _NPY = ".npy"
 _READ_BYTES = 1 << 20

@@ -1,26 +1,26 @@
-"""From a table on disk to Predictions, whole or in pieces."""
+"""From a table to Predictions, whole or in pieces, and to scores of which it need not be known what was true."""
 
 from __future__ import annotations
 
 import os
 import re
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Unpack
+from typing import TYPE_CHECKING, Any, Literal, Unpack
 
 import numpy as np
 from numpy.typing import NDArray
 
 from certcal._checks import InputError
-from certcal.data._layout import Layout, Overrides, resolve_columns
-from certcal.data._pieces import Arrays, Groups, equal, gather, in_file, pieces
-from certcal.data._table import CHUNK_NUMBERS, CHUNK_ROWS, Column, Table, check_memory, physical_memory
-from certcal.data.formats import open_table
+from certcal.data.formats import CHUNK_NUMBERS, CHUNK_ROWS, Column, Table, check_memory, open_table, physical_memory
+from certcal.data.layout import Layout, Overrides, resolve_columns
+from certcal.data.pieces import Arrays, Groups, equal, gather, in_file, pieces
+from certcal.data.roles import IDENTIFIER
 from certcal.predictions import Predictions
 
 if TYPE_CHECKING:
-    from certcal.data._values import Codes
+    from certcal.data.values import Codes
 
 
 @dataclass(frozen=True, eq=False)
@@ -219,7 +219,7 @@ class PredictionStream:
 
     def _arrays(self, size: int, groups: Groups) -> Iterator[Arrays]:
         """Arrays of each piece, not yet checked for range."""
-        from certcal.data._values import Codes
+        from certcal.data.values import Codes
 
         layout, classes = self.layout, Codes(self.layout.label or "")
         columns = (*layout.columns, *(() if groups.column is None else (groups.column,)))
@@ -242,19 +242,19 @@ class PredictionStream:
 
 def piece_of(batch: Any, layout: Layout, first_row: int, classes: Codes) -> Arrays:
     """Arrays of one record batch, not yet checked for range; without what was true where no column says it."""
-    from certcal.data import _values
+    from certcal.data import values
 
     piece: Arrays = {}
     family = layout.family
     if family is None:
         assert layout.confidence is not None
-        piece["scores"] = _values.numbers(batch.column(layout.confidence), layout.confidence, first_row)
+        piece["scores"] = values.numbers(batch.column(layout.confidence), layout.confidence, first_row)
     elif family.is_list:
-        piece["scores"] = _values.list_matrix(batch.column(family.columns[0]), family.columns[0], first_row)
+        piece["scores"] = values.list_matrix(batch.column(family.columns[0]), family.columns[0], first_row)
     else:
-        piece["scores"] = _values.matrix([batch.column(c) for c in family.columns], family.columns, first_row)
+        piece["scores"] = values.matrix([batch.column(c) for c in family.columns], family.columns, first_row)
     if layout.correct is not None:
-        piece["correct"] = _values.outcomes(batch.column(layout.correct), layout.correct, first_row)
+        piece["correct"] = values.outcomes(batch.column(layout.correct), layout.correct, first_row)
     elif layout.label is None:
         pass  # it is not known what was true
     elif family is None:
@@ -262,11 +262,11 @@ def piece_of(batch: Any, layout: Layout, first_row: int, classes: Codes) -> Arra
         truth, prediction = ((name, batch.column(name)) for name in (layout.label, layout.prediction))
         piece["correct"] = equal(classes, truth, prediction, first_row)
     else:
-        piece["labels"] = _values.class_numbers(
+        piece["labels"] = values.class_numbers(
             batch.column(layout.label), layout.label, first_row, family.classes, is_ordered=family.is_ordered
         )
     if layout.weight is not None:
-        piece["sample_weight"] = _values.numbers(batch.column(layout.weight), layout.weight, first_row)
+        piece["sample_weight"] = values.numbers(batch.column(layout.weight), layout.weight, first_row)
     return piece
 
 
@@ -304,3 +304,114 @@ def _require(columns: tuple[Column, ...], by: str) -> None:
         near = get_close_matches(by, [name for name in names[:1000] if len(name) <= 100], n=1)
         hint = f"; did you mean {near[0]!r}?" if near else f"; the columns are {', '.join(map(repr, names[:20]))}"
         raise InputError(f"there is no column {by!r}{hint}", argument="by")
+
+
+@dataclass(frozen=True, eq=False)
+class LoadedScores:
+    """Scores read from a table without labels, with what was taken for what. Nothing can be measured on them.
+
+    Attributes
+    ----------
+    path
+        The file.
+    layout
+        Which columns were used.
+    kind, confidence, probabilities, logits, sample_weight
+        As those of :class:`certcal.Predictions`.
+    identifiers
+        Columns (pyarrow) that say which sample a row is, by name.
+    """
+
+    path: Path
+    layout: Layout
+    kind: Literal["probabilities", "logits", "confidence"]
+    confidence: NDArray[Any]
+    probabilities: NDArray[Any] | None
+    logits: NDArray[Any] | None
+    sample_weight: NDArray[np.float64] | None
+    identifiers: Mapping[str, Any] = field(default_factory=dict[str, Any])
+
+    def __len__(self) -> int:
+        return self.confidence.size
+
+
+def load_scores(path: str | os.PathLike[str], overrides: Mapping[str, Any] | None = None) -> LoadedTable | LoadedScores:
+    r"""Read predictions, or scores alone where no column says what was true.
+
+    Scores are checked as those of predictions are, and refused with the column and the row.
+
+    Parameters
+    ----------
+    path
+        The file.
+    overrides
+        Columns by role; one that is named for what was true must be there.
+
+    Examples
+    --------
+    >>> import tempfile, pathlib
+    >>> folder = tempfile.TemporaryDirectory()
+    >>> path = pathlib.Path(folder.name) / "scores.csv"
+    >>> _ = path.write_text("id,prob_0,prob_1\na,0.9,0.1\nb,0.4,0.6\n")
+    >>> found = load_scores(path)
+    >>> found.confidence.tolist(), found.identifiers["id"].to_pylist()
+    ([0.9, 0.6], ['a', 'b'])
+    >>> folder.cleanup()
+    """
+    table = open_table(path)
+    with in_file(table.path):
+        layout = resolve_columns(table.columns, overrides, labels="optional")
+        if layout.is_labelled:
+            return load_table(path, overrides)
+        arrays, identifiers = _read(table, layout)
+        checked = _checked(arrays, layout)
+    return LoadedScores(
+        table.path,
+        layout,
+        checked.kind,
+        checked.confidence,
+        checked.probabilities,
+        checked.logits,
+        checked.sample_weight,
+        identifiers,
+    )
+
+
+def _read(table: Table, layout: Layout) -> tuple[Arrays, dict[str, Any]]:
+    from certcal.data.arrow import pa
+    from certcal.data.values import Codes
+
+    kinds = ("number", "boolean", "text", "unknown")
+    kept = [
+        each.name
+        for each in table.columns
+        if each.name.strip().lower() in IDENTIFIER and each.kind in kinds and each.name not in layout.columns
+    ]
+    if table.rows is not None:
+        check_memory(table.path, 8 * table.rows * len(layout.scores), "apply the map to a part of the table")
+    size = max(1, min(CHUNK_ROWS, CHUNK_NUMBERS // len(layout.scores)))
+    batches = table.chunks((*layout.columns, *kept), size, numbers=layout.scores)
+    found: dict[str, list[Any]] = {name: [] for name in kept}
+
+    def convert(batch: Any, first_row: int) -> Arrays:
+        for name, parts in found.items():
+            column = batch.column(name)
+            parts.append(column.dictionary_decode() if pa.types.is_dictionary(column.type) else column)
+        return piece_of(batch, layout, first_row, Codes(""))
+
+    arrays = gather(pieces(batches, convert, Groups(None)), table.rows)
+    return arrays, {name: pa.chunked_array(parts) for name, parts in found.items()}
+
+
+def _checked(arrays: Arrays, layout: Layout) -> Predictions:
+    """The checks of predictions. Labels stand in that nobody gets to see: what is read of these are the scores."""
+    scores, weight = arrays["scores"], arrays.get("sample_weight")
+    nothing = np.zeros(scores.shape[0], np.int64)
+    try:
+        if layout.kind == "confidence":
+            return Predictions.from_confidence(scores, nothing, weight)
+        if layout.kind == "probabilities":
+            return Predictions.from_probabilities(scores, nothing, weight)
+        return Predictions.from_logits(scores, nothing, weight)
+    except InputError as error:
+        raise InputError(in_the_file(str(error), layout, 0)) from None

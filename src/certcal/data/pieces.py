@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from certcal._checks import InputError
 
 if TYPE_CHECKING:
-    from certcal.data._values import Codes
+    from certcal.data.values import Codes
 
 Arrays = dict[str, NDArray[Any]]
 
@@ -44,7 +44,7 @@ class Groups:
     """Distinct values of a column of groups; does nothing without one."""
 
     def __init__(self, column: str | None) -> None:
-        from certcal.data._values import Codes
+        from certcal.data.values import Codes
 
         self.column = column
         self.codes = Codes(column or "", missing=MISSING_GROUP, limit=MAX_GROUPS)

@@ -13,8 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from certcal._checks import InputError
-from certcal.data._table import column_kind
 from certcal.data.arrow import compute, pa, to_numpy
+from certcal.data.formats import column_kind
 
 # Distinct values of a column of classes; more than this is an identifier or a number, not a class.
 MAX_CLASSES = 1_000_000

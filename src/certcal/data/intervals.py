@@ -1,145 +1,204 @@
-"""Tables of certified intervals: lower and upper end of each sample's confidence, and whether it is correct.
-
-Any verifier's output will do.
-"""
+"""Tables of certified intervals: which columns hold them, and their values, checked. Any verifier's output will do."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, replace
-from pathlib import Path
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from certcal._checks import InputError
-from certcal.data._aligned import SampleIntervals, align
-from certcal.data._interval_files import METADATA, IntervalOrigin
-from certcal.data._interval_layout import IntervalLayout, resolve_interval_columns
-from certcal.data._pieces import Arrays, Groups, equal, gather, in_file, pieces
-from certcal.data._table import check_memory
-from certcal.data.formats import open_table
+from certcal.data.formats import Column, check_memory, open_table
+from certcal.data.interval_table import IntervalTable
+from certcal.data.layout import Resolver, by_role, find_families
+from certcal.data.pieces import Arrays, Groups, equal, gather, in_file, pieces
+from certcal.data.roles import (
+    ALPHA,
+    CERTIFIED,
+    CORRECT,
+    GROUP,
+    LABEL,
+    LOWER,
+    PREDICTION,
+    RADIUS,
+    SAMPLE,
+    SCORE,
+    TOP_CONFIDENCE,
+    UPPER,
+)
+from certcal.data.writing import METADATA, IntervalOrigin
 
 if TYPE_CHECKING:
-    from certcal.data._values import Codes
+    from certcal.data.values import Codes
+
+# Tables that are easily mistaken for intervals, by columns that they have.
+_OTHERS = {
+    frozenset({"idx", "predict", "radius"}): "this looks like a log of certified radii, which certcal compare reads",
+    frozenset({"inputs", "labels"}): "these are inputs of a model, around which certcal sample draws noise",
+}
+
+INTERVAL_OPTIONS = ("lower", "upper", "correct", "prediction", "label", "certified", "radius", "by")
+# Further ones, where it matters which sample a row is of.
+SAMPLE_OPTIONS = (*INTERVAL_OPTIONS, "confidence", "sample")
+
+
+@dataclass(frozen=True)
+class IntervalLayout:
+    """Which columns of a table hold the intervals and what belongs to them.
+
+    Examples
+    --------
+    >>> resolve_interval_columns(["lo", "hi", "pred", "label", "eps"]).description
+    "lower 'lo', upper 'hi', correct where 'pred' equals 'label', radius 'eps'"
+    """
+
+    lower: str
+    upper: str
+    correct: str | None = None
+    prediction: str | None = None
+    label: str | None = None
+    certified: str | None = None
+    radius: str | None = None
+    alpha: str | None = None
+    group: str | None = None
+    confidence: str | None = None
+    sample: str | None = None
+
+    @property
+    def numbers(self) -> tuple[str, ...]:
+        """Columns that hold numbers."""
+        found = (self.lower, self.upper, self.radius, self.alpha, self.confidence)
+        return tuple(name for name in found if name is not None)
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """Every column to read."""
+        words = (self.correct, self.prediction, self.label, self.certified, self.group, self.sample)
+        return tuple(dict.fromkeys((*self.numbers, *(name for name in words if name is not None))))
+
+    @property
+    def description(self) -> str:
+        """What was taken for what, for people."""
+        correct = (
+            f"correct {self.correct!r}" if self.correct else f"correct where {self.prediction!r} equals {self.label!r}"
+        )
+        roles = ("certified", "radius", "alpha", "group", "confidence", "sample")
+        rest = [f"{role} {name!r}" for role in roles if (name := getattr(self, role))]
+        return ", ".join([f"lower {self.lower!r}", f"upper {self.upper!r}", correct, *rest])
+
+    def to_dict(self) -> dict[str, str]:
+        """Roles and column names, for machines.
+
+        Examples
+        --------
+        >>> resolve_interval_columns(["lower", "upper", "correct"]).to_dict()
+        {'lower': 'lower', 'upper': 'upper', 'correct': 'correct'}
+        """
+        roles = [each.name for each in fields(self)]
+        return {role: name for role in roles if (name := getattr(self, role)) is not None}
+
+
+def resolve_interval_columns(
+    columns: Sequence[Column | str], overrides: Mapping[str, Any] | None = None, *, samples: bool = False
+) -> IntervalLayout:
+    """Find the columns that hold intervals of confidences.
+
+    Parameters
+    ----------
+    columns
+        The columns of the table, or only their names.
+    overrides
+        Column names by role: lower, upper, correct, prediction, label, certified, radius, by.
+    samples
+        Whether to look for two more roles: confidence, without a perturbation, and sample, which says of rows at
+        several radii that they are of the same sample.
+
+    Examples
+    --------
+    >>> resolve_interval_columns(["lower_bound", "upper_bound", "is_correct", "certified"]).description
+    "lower 'lower_bound', upper 'upper_bound', correct 'is_correct', certified 'certified'"
+    >>> resolve_interval_columns(["lowr", "upper", "correct"])
+    Traceback (most recent call last):
+        ...
+    certcal._checks.InputError: no column of lower ends was found; name it as lower; did you mean 'lowr'?
+    The columns are 'lowr', 'upper', 'correct'
+    """
+    table = [column if isinstance(column, Column) else Column(column) for column in columns]
+    given = by_role(overrides, SAMPLE_OPTIONS if samples else INTERVAL_OPTIONS)
+    return _IntervalResolver(table, given).intervals(samples=samples)
+
+
+class _IntervalResolver(Resolver):
+    def intervals(self, *, samples: bool) -> IntervalLayout:
+        self._refuse_confidences()
+        lower = self._needed("lower", LOWER, "lower ends")
+        upper = self._needed("upper", UPPER, "upper ends")
+        correct, prediction, label = self._correctness()
+        return IntervalLayout(
+            lower,
+            upper,
+            correct,
+            prediction,
+            label,
+            certified=self.optional("certified", CERTIFIED),
+            radius=self.optional("radius", RADIUS),
+            alpha=self._pick("alpha", ALPHA),
+            group=self.optional("by", GROUP),
+            confidence=self.optional("confidence", TOP_CONFIDENCE) if samples else None,
+            sample=self.optional("sample", SAMPLE) if samples else None,
+        )
+
+    def _refuse_confidences(self) -> None:
+        """Send a table that holds confidences, and no ends at all, to the command for it."""
+        if {"lower", "upper"} & self.given.keys() or self._find(LOWER, UPPER):
+            return
+        for columns, what in _OTHERS.items():
+            if columns <= {name.strip().lower() for name in self.names}:
+                raise InputError(f"no columns of lower and upper ends were found; {what}")
+        try:
+            found = [family.description for family in find_families(self.table).values()]
+        except InputError:  # several families: which one is the other command's question
+            found = ["of several kinds"]
+        found += map(repr, self._find(TOP_CONFIDENCE, SCORE))
+        if found:
+            raise InputError(
+                f"no columns of lower and upper ends were found, only confidences ({found[0]}); use measure for "
+                "those, or name the ends as lower and upper"
+            )
+
+    def _needed(self, role: str, names: Sequence[str], what: str) -> str:
+        found = self.optional(role, names)
+        lists = [each.name for each in self.table if each.kind == "list" and each.name.strip().lower() in names]
+        if found is None and lists:
+            raise InputError(f"column {lists[0]!r} holds lists; give {what} one by one, a row per sample and radius")
+        if found is None:
+            raise InputError(f"no column of {what} was found; name it as {role}{self.listing(*names)}")
+        return found
+
+    def _correctness(self) -> tuple[str | None, str | None, str | None]:
+        """The column of correctness, or those of predictions and labels to compare."""
+        if "correct" in self.given:
+            self._refuse_with("correct", "prediction", "label")
+            return self._column("correct"), None, None
+        if "prediction" not in self.given and "label" not in self.given:
+            correct = self._pick("correct", CORRECT)
+            if correct is not None:
+                return correct, None, None
+        prediction, label = self.optional("prediction", PREDICTION), self.optional("label", LABEL)
+        if prediction is None or label is None:
+            raise InputError(
+                "no column says which predictions are correct; name it as correct, or name both prediction and "
+                f"label{self.listing(*CORRECT)}"
+            )
+        return None, prediction, label
+
 
 # One line per radius: more than this is each sample's own radius, or noise.
 MAX_RADII = 100
 MAX_SAMPLES = 10**9
-
-
-@dataclass(frozen=True, eq=False)
-class IntervalPart:
-    """The samples of one radius (None without a column of radii) and one group (None for all groups together)."""
-
-    radius: str | None
-    group: str | None
-    lower: NDArray[Any]
-    upper: NDArray[Any]
-    correct: NDArray[np.uint8]
-    certified: NDArray[np.bool_] | None
-
-    def __len__(self) -> int:
-        return self.lower.size
-
-
-@dataclass(frozen=True, eq=False)
-class IntervalTable:
-    """Intervals read from a file and checked, with what was taken for what.
-
-    Attributes
-    ----------
-    path
-        The file.
-    layout
-        Which columns were used.
-    lower, upper, correct
-        One entry per row; the ends are in [0, 1] and in order.
-    certified
-        Which rows are certified, or None without such a column.
-    radii, radius_codes
-        Distinct radii as text, ascending, and which of them each row is for; empty and None without a column.
-    group_names, group_codes
-        The same for groups.
-    alpha
-        Largest probability with which a row's interval may fail, or None when the table does not say.
-    origin
-        Where the intervals come from, when a certification of a run wrote them; None for others.
-    confidence, sample_names, sample_codes
-        Confidences without a perturbation, and which sample each row is of, when both were asked for; None and empty
-        without such columns. :meth:`by_sample` puts the rows of a sample together.
-    """
-
-    path: Path
-    layout: IntervalLayout
-    lower: NDArray[Any]
-    upper: NDArray[Any]
-    correct: NDArray[np.uint8]
-    certified: NDArray[np.bool_] | None
-    radii: tuple[str, ...] = ()
-    radius_codes: NDArray[np.int64] | None = None
-    group_names: tuple[str, ...] = ()
-    group_codes: NDArray[np.int64] | None = None
-    alpha: float | None = None
-    origin: IntervalOrigin | None = None
-    confidence: NDArray[Any] | None = None
-    sample_names: tuple[str, ...] = ()
-    sample_codes: NDArray[np.int64] | None = None
-
-    def __len__(self) -> int:
-        return self.lower.size
-
-    def at_radius(self, place: int) -> IntervalTable:
-        """The rows at one of ``radii``; ``alpha`` stays the largest of all rows.
-
-        Parameters
-        ----------
-        place
-            Which of the radii.
-        """
-        if self.radius_codes is None:
-            return self
-        rows = np.flatnonzero(self.radius_codes == place)
-
-        def at(array: NDArray[Any] | None) -> Any:
-            return None if array is None else array[rows]
-
-        return replace(
-            self,
-            lower=self.lower[rows],
-            upper=self.upper[rows],
-            correct=self.correct[rows],
-            certified=at(self.certified),
-            radii=(self.radii[place],),
-            radius_codes=np.zeros(rows.size, np.int64),
-            group_codes=at(self.group_codes),
-            confidence=at(self.confidence),
-            sample_codes=at(self.sample_codes),
-        )
-
-    def by_sample(self) -> SampleIntervals:
-        """The rows of each sample beside each other; see :class:`SampleIntervals`."""
-        return align(self)
-
-    def parts(self) -> Iterator[IntervalPart]:
-        """Each radius as a whole and then by group."""
-        for code, radius in enumerate(self.radii or (None,)):
-            rows = slice(None) if self.radius_codes is None else np.flatnonzero(self.radius_codes == code)
-            yield self._part(radius, None, rows)
-            if self.group_codes is None:
-                continue
-            groups = self.group_codes[rows]
-            numbers = np.arange(len(self)) if isinstance(rows, slice) else rows
-            for group, name in enumerate(self.group_names):
-                members = numbers[groups == group]
-                if members.size:
-                    yield self._part(radius, name, members)
-
-    def _part(self, radius: str | None, group: str | None, rows: slice | NDArray[np.int64]) -> IntervalPart:
-        certified = None if self.certified is None else self.certified[rows]
-        return IntervalPart(radius, group, self.lower[rows], self.upper[rows], self.correct[rows], certified)
 
 
 def read_intervals(
@@ -179,7 +238,7 @@ def read_intervals(
     [('0.25', [0.2], [0.4]), ('0.5', [0.6, 0.0], [0.9, 1.0])]
     >>> folder.cleanup()
     """
-    from certcal.data._values import Codes
+    from certcal.data.values import Codes
 
     table = open_table(path)
     with in_file(table.path):
@@ -211,7 +270,7 @@ def read_intervals(
 
 def _piece(batch: Any, layout: IntervalLayout, first_row: int, classes: Codes, names: Codes) -> Arrays:
     """Checked arrays of one record batch."""
-    from certcal.data import _values
+    from certcal.data import values
 
     certified = None
     if layout.certified is not None:
@@ -247,7 +306,7 @@ def _piece(batch: Any, layout: IntervalLayout, first_row: int, classes: Codes, n
     if layout.sample is not None:
         piece["sample"] = names.add(batch.column(layout.sample), first_row)
     if layout.radius is not None:
-        piece["radius"] = _values.numbers(batch.column(layout.radius), layout.radius, first_row)
+        piece["radius"] = values.numbers(batch.column(layout.radius), layout.radius, first_row)
         bad = ~((piece["radius"] >= 0) & (piece["radius"] < np.inf))
         if bad.any():
             index = int(np.argmax(bad))
@@ -256,7 +315,7 @@ def _piece(batch: Any, layout: IntervalLayout, first_row: int, classes: Codes, n
                 "no radius; use finite numbers from 0, or name another column as radius"
             )
     if layout.alpha is not None:
-        piece["alpha"] = _values.numbers(column(layout.alpha), layout.alpha, first_row)
+        piece["alpha"] = values.numbers(column(layout.alpha), layout.alpha, first_row)
         bad = ~((piece["alpha"] >= 0) & (piece["alpha"] < 1))
         if bad.any():
             index = int(np.argmax(bad))
@@ -298,7 +357,7 @@ def _confidences(array: Any, column: str, first_row: int) -> NDArray[Any]:
 
 
 def _in_unit_interval(array: Any, column: str, first_row: int, what: str, missing: str, outside: str) -> NDArray[Any]:
-    from certcal.data._values import numbers
+    from certcal.data.values import numbers
 
     values = numbers(array, column, first_row)
     if values.dtype == np.bool_:
@@ -312,7 +371,7 @@ def _in_unit_interval(array: Any, column: str, first_row: int, what: str, missin
 
 
 def _zero_or_one(array: Any, column: str, first_row: int, role: str) -> NDArray[np.uint8]:
-    from certcal.data._values import outcomes
+    from certcal.data.values import outcomes
 
     remedy = {
         "correct": "for classes name the columns of prediction and label",

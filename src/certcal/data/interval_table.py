@@ -1,20 +1,135 @@
-"""Rows of a table of intervals put together by sample: one row per sample, one column per radius."""
+"""Intervals in memory: rows by radius and group, and the rows of each sample beside each other."""
 
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from certcal._checks import InputError
+from certcal.data.writing import IntervalOrigin
 
 if TYPE_CHECKING:
-    from certcal.data._intervals import IntervalTable
+    from certcal.data.intervals import IntervalLayout
 
 Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class IntervalPart:
+    """The samples of one radius (None without a column of radii) and one group (None for all groups together)."""
+
+    radius: str | None
+    group: str | None
+    lower: NDArray[Any]
+    upper: NDArray[Any]
+    correct: NDArray[np.uint8]
+    certified: NDArray[np.bool_] | None
+
+    def __len__(self) -> int:
+        return self.lower.size
+
+
+@dataclass(frozen=True, eq=False)
+class IntervalTable:
+    """Intervals read from a file and checked, with what was taken for what.
+
+    Attributes
+    ----------
+    path
+        The file.
+    layout
+        Which columns were used.
+    lower, upper, correct
+        One entry per row; the ends are in [0, 1] and in order.
+    certified
+        Which rows are certified, or None without such a column.
+    radii, radius_codes
+        Distinct radii as text, ascending, and which of them each row is for; empty and None without a column.
+    group_names, group_codes
+        The same for groups.
+    alpha
+        Largest probability with which a row's interval may fail, or None when the table does not say.
+    origin
+        Where the intervals come from, when a certification of a run wrote them; None for others.
+    confidence, sample_names, sample_codes
+        Confidences without a perturbation, and which sample each row is of, when both were asked for; None and empty
+        without such columns. :meth:`by_sample` puts the rows of a sample together.
+    """
+
+    path: Path
+    layout: IntervalLayout
+    lower: NDArray[Any]
+    upper: NDArray[Any]
+    correct: NDArray[np.uint8]
+    certified: NDArray[np.bool_] | None
+    radii: tuple[str, ...] = ()
+    radius_codes: NDArray[np.int64] | None = None
+    group_names: tuple[str, ...] = ()
+    group_codes: NDArray[np.int64] | None = None
+    alpha: float | None = None
+    origin: IntervalOrigin | None = None
+    confidence: NDArray[Any] | None = None
+    sample_names: tuple[str, ...] = ()
+    sample_codes: NDArray[np.int64] | None = None
+
+    def __len__(self) -> int:
+        return self.lower.size
+
+    def at_radius(self, place: int) -> IntervalTable:
+        """The rows at one of ``radii``; ``alpha`` stays the largest of all rows.
+
+        Parameters
+        ----------
+        place
+            Which of the radii.
+        """
+        if self.radius_codes is None:
+            return self
+        rows = np.flatnonzero(self.radius_codes == place)
+
+        def at(array: NDArray[Any] | None) -> Any:
+            return None if array is None else array[rows]
+
+        return replace(
+            self,
+            lower=self.lower[rows],
+            upper=self.upper[rows],
+            correct=self.correct[rows],
+            certified=at(self.certified),
+            radii=(self.radii[place],),
+            radius_codes=np.zeros(rows.size, np.int64),
+            group_codes=at(self.group_codes),
+            confidence=at(self.confidence),
+            sample_codes=at(self.sample_codes),
+        )
+
+    def by_sample(self) -> SampleIntervals:
+        """The rows of each sample beside each other; see :class:`SampleIntervals`."""
+        return align(self)
+
+    def parts(self) -> Iterator[IntervalPart]:
+        """Each radius as a whole and then by group."""
+        for code, radius in enumerate(self.radii or (None,)):
+            rows = slice(None) if self.radius_codes is None else np.flatnonzero(self.radius_codes == code)
+            yield self._part(radius, None, rows)
+            if self.group_codes is None:
+                continue
+            groups = self.group_codes[rows]
+            numbers = np.arange(len(self)) if isinstance(rows, slice) else rows
+            for group, name in enumerate(self.group_names):
+                members = numbers[groups == group]
+                if members.size:
+                    yield self._part(radius, name, members)
+
+    def _part(self, radius: str | None, group: str | None, rows: slice | NDArray[np.int64]) -> IntervalPart:
+        certified = None if self.certified is None else self.certified[rows]
+        return IntervalPart(radius, group, self.lower[rows], self.upper[rows], self.correct[rows], certified)
 
 
 @dataclass(frozen=True, eq=False)
