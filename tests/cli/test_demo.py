@@ -14,7 +14,7 @@ import pytest
 import certcal
 from certcal import InputError
 from certcal.claims import round_outward
-from certcal.data import Inputs, _fashion, embedded, embedded_network
+from certcal.data import Inputs, embedded, embedded_network, image_files
 from certcal.report.views.demo import RADII
 from certcal.smoothing import CONFIDENCES, open_run
 from certcal.verbs import demo as story
@@ -187,7 +187,7 @@ def test_where_no_page_can_be_written_the_demo_does_not_begin(certcal_command, m
     ],
 )
 def test_what_cannot_be_is_refused_in_a_sentence(certcal_command, tmp_path, monkeypatch, arguments, complaint):
-    monkeypatch.setattr(_fashion, "INSTALLED", tmp_path / "nothing")
+    monkeypatch.setattr(image_files, "INSTALLED", tmp_path / "nothing")
     ran = certcal_command("demo", *arguments)
     assert (ran.code, ran.out, ran.err) == (2, "", f"certcal: error: {complaint}\n")
     assert list(tmp_path.iterdir()) == []

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from certcal import Predictions, apply_map, recalibrate
 from certcal.calibrators import CertifiedIsotonic, CertifiedSamples
-from certcal.calibrators._curve import MonotoneCurve
+from certcal.calibrators._isotonic import MonotoneCurve
 from certcal.report.charts import Bars, Line, Points
 from certcal.report.document import Choice, Claim, Figures, Heading, Table, Text
 from certcal.report.numbers import minus

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -83,17 +84,16 @@ def measure(
     place = chosen_engine(engine, address, workers, gpus)
     existing(source, "folder or manifest")
     columns, settings = taken(options, _ROLES), collected(StudyMeasureSettings, options)
-    (out,), notes = output.files, list[str]()
+    (out,) = output.files
     try:
         with Waiting(counted="files") as waiting:
-            table = room.measure(
+            found = room.measure(
                 source,
                 out=out,
                 columns=columns,
                 engine=place,
                 force=output.force,
                 progress=waiting,
-                tell=notes.append,
                 settings=settings,
             )
     except KeyboardInterrupt:  # after the bar has gone, so that the sentence has a line of its own
@@ -101,13 +101,12 @@ def measure(
         said = f"what was measured is kept in {kept}, the same command resumes" if kept else "nothing was measured"
         click.echo(f"certcal: interrupted; {said}", err=True)
         raise click.exceptions.Exit(INTERRUPTED) from None
-    found = room.overview(table, source=out, notes=notes)
     output.emit(found, written=[out])
     failed = len(found.failures)
-    if failed < len(table) and not output.as_json:
+    if failed < len(found.table) and not output.as_json:
         page = str(Path(out).with_suffix(".html"))
         click.echo(f"\nNext: {shlex.join(['certcal', 'study', 'review', out, '-o', page])}")
-    for note in notes:
+    for note in found.notes:
         tell(note)
     if failed:
         raise click.exceptions.Exit(SOME_FAILED)
@@ -206,8 +205,8 @@ def convert(file_or_folder: tuple[str, ...], output: Output, **options: Any) -> 
     for path in file_or_folder:
         existing(path, "file or folder")
     with Waiting(counted="files") as waiting:
-        table = room.convert(file_or_folder, progress=waiting, settings=settings)
-    found = room.overview(table, source=output.files[0])
+        found = room.convert(file_or_folder, progress=waiting, settings=settings)
+    found = replace(found, source=output.files[0])
     output.emit(found)
     if found.failures:
         raise click.exceptions.Exit(SOME_FAILED)

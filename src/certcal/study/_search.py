@@ -22,8 +22,9 @@ from certcal._text import counted
 from certcal.result import Result
 from certcal.study._battery import BINNED, UNBINNED
 from certcal.study._benchmark import Benchmark, Objective
+from certcal.study._overview import opened
 from certcal.study._spaces import Space
-from certcal.study._table import StudyTable, opened
+from certcal.study._table import StudyTable
 
 # Columns of Table 1 of Tao et al. (2024).
 _SHOWN = ("accuracy", "ece", "hcs_1", "hcs_2", "hcs_3", "mmce", "ks_error")

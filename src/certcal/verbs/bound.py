@@ -135,7 +135,7 @@ class Bounds(Result):
         lines: list[tuple[Any, ...]] = []
         for name, bound in self.bounds.items():
             rest = bound.delta, bound.n
-            lines.append((name, None, bound.side, bound.value, bound.text, *rest, bound.sentence))
+            lines.append((name, None, bound.side, bound.value, bound.text, *rest, bound.statement))
             for term, value in bound.terms.items():
                 text = round_outward(value, bound.side)
                 lines.append((name, term, bound.side, float(value), text, *rest, None))

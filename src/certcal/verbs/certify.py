@@ -17,7 +17,7 @@ from certcal._checks import InputError
 from certcal._progress import SILENT, Progress
 from certcal._settings import Settings, setting, takes
 from certcal._text import counted
-from certcal.claims import Bound, Certificate
+from certcal.claims import Bound, Certificate, in_full
 from certcal.data import IntervalOrigin, IntervalTable, intervals_as_parquet, read_intervals
 from certcal.result import Result
 from certcal.smoothing import (
@@ -334,7 +334,7 @@ class Certification(Result):
             radius = int(line.radius) if line.radius is not None and line.radius.is_integer() else line.radius
             for key, samples, claim in line.claims():
                 value = float(claim.value)
-                rows.append((radius, line.group, key, samples, claim.n, value, claim.text, claim.sentence, None))
+                rows.append((radius, line.group, key, samples, claim.n, value, claim.text, in_full(claim), None))
             for each in line.methods:
                 found = (each.name, "certified", line.summary.n_certified, each.value, each.text, each.sentence)
                 rows.append((radius, line.group, *found, float(f"{each.seconds:.6g}")))

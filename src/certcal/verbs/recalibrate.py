@@ -40,7 +40,7 @@ from certcal.calibrators import (
     save,
     split_positions,
 )
-from certcal.claims import ORDER, Frozen, short_text
+from certcal.claims import ORDER, Frozen, in_full, short_text
 from certcal.data import fingerprint_of, load_table
 from certcal.metrics import Measurements, measure, top_label_brier_score
 from certcal.predictions import Predictions
@@ -208,7 +208,7 @@ class Recalibration(Result):
             "map": self.map.to_dict() if isinstance(self.map, Calibrator) else {"type": described(self.map)},
             **self.about,
             "conventions": {**self.conventions, "bins_are": BRACKETS[self.conventions["closed"]]},
-            "claims": [claim.sentence for claim in self.claims()],
+            "claims": [in_full(claim) for claim in self.claims()],
             "notes": list(self.notes),
         }
 
@@ -384,7 +384,7 @@ class CertifiedRecalibration(Recalibration):
             for radius, key, samples, claim in _claims(line):
                 value = float(claim.value)
                 lines.append(
-                    (*start, radius, key, samples, claim.n, value, getattr(claim, "text", value), claim.sentence)
+                    (*start, radius, key, samples, claim.n, value, getattr(claim, "text", value), in_full(claim))
                 )
         return dict(zip(names, zip(*lines, strict=True), strict=True))
 
