@@ -229,7 +229,7 @@ class _Shared:
         self.tables = cache(lambda: score_tables(self.z, self.c, counts, closed))
         self.brier = cache(lambda: scores.weighted_mean(scores.top_label_brier(self.z, self.c), self.w))
         self.kernel_sums = cache(self._kernel_sums)
-        self.errors = cache(lambda: classwise_errors(predictions.probabilities, predictions.labels, counts, closed))
+        self.errors: dict[int, tuple[float, float]] = {}
 
     def value(self, entry: MetricEntry, count: int | None, arrays: tuple[Any, ...], options: dict[str, Any]) -> float:
         """The metric; arrays were checked when the predictions were made, and are not checked again where it counts."""
@@ -237,7 +237,7 @@ class _Shared:
             case OfBins(of, scored, mass) if count is not None:
                 return of(self.table(count, mass), *((self.brier(),) if scored else ()), **entry.options)
             case OfClasses(mass) if count is not None:
-                return self._classwise(*arrays, count, mass)
+                return self._classwise(arrays[0], arrays[1], count, mass)
             case OfKernelSums(of):
                 return of(self.kernel_sums())
             case MeanOf(losses):
@@ -258,7 +258,8 @@ class _Shared:
 
     def _classwise(self, p: NDArray[Any], y: NDArray[np.int64], count: int, mass: bool) -> float:
         if self.sort_classes and (mass or len(self.counts) > 1):
-            return self.errors()[count][mass]
+            self.errors = self.errors or classwise_errors(p, y, self.counts, self.closed)
+            return self.errors[count][mass]
         if mass:
             return classwise.classwise_mass(p, y, self.w, count, self.closed)
         total = float(y.size) if self.w is None else float(self.w.sum())

@@ -79,7 +79,12 @@ def accuracy_of(table: BinTable) -> float:
 def mean_confidence(confidence: Any, *, sample_weight: Any = None) -> float:
     """Mean of the confidences."""
     z = confidences(confidence)
-    return weighted_mean(z.astype(np.float64), weights(sample_weight, z.size))
+    return weighted_mean(as_float64(z), weights(sample_weight, z.size))
+
+
+def as_float64(z: NDArray[Any]) -> Floats:
+    """The confidences as terms of a mean."""
+    return z.astype(np.float64)
 
 
 def mean_confidence_of(table: BinTable) -> float:
