@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from certcal._text import capital
-from certcal.claims import Estimate, short_text
+from certcal.claims import Estimate, in_full, short_text
 from certcal.report.charts import Chart
 from certcal.report.document import (
     Beside,
@@ -70,7 +70,7 @@ def view(found: Measurement) -> Report:
             Section("Metrics", [metrics_table(whole)], brief=True),
             *([Section("Metrics per group", _group_intervals(found))] if _group_intervals(found) else []),
             Section("Definitions", [definitions(whole.rows)]),
-            Section("Claims in full", [Listing([claim.sentence for claim in found.claims()], 1000)]),
+            Section("Claims in full", [Listing([in_full(claim) for claim in found.claims()], 1000)]),
         ],
         found.source,
         found.description,

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from certcal._text import capital, counted
 from certcal.binning import bin_table, equal_width_edges
-from certcal.claims import Certificate, Estimate, short_text
+from certcal.claims import Certificate, Estimate, in_full, short_text
 from certcal.report.charts import Axis, Bars, Chart, Line, Mark, Panel, Points, Segments, Words, counts, covering, unit
 from certcal.report.document import (
     Block,
@@ -466,7 +466,7 @@ def _computed(found: CertifiedRecalibration) -> list[Block]:
 
 def _detail(name: str, claim: Any, remarks: Sequence[str]) -> Details:
     block = Claim.of(claim, capital(name), meaning=" ".join(remarks))
-    size = () if isinstance(claim, Estimate) else (Text(capital(claim.sentence), "note"),)
+    size = () if isinstance(claim, Estimate) else (Text(capital(in_full(claim)), "note"),)
     return Details(f"{capital(name)}: {block.value}", [block, *size, Facts([("Samples", f"{claim.n:,}")])])
 
 
