@@ -2,8 +2,8 @@
 
     python scripts/fill_outputs.py docs/cli.md README.md
 
-Blocks that already match, with or without ``...``, stay as they are; others keep their ``...`` where that can be done. Look at the difference before committing it: this
-makes pages true, not right.
+Blocks that already match, with or without ``...``, stay as they are; others keep their ``...`` where that can be done.
+Look at the difference before committing it: this makes pages true, not right.
 """
 
 from __future__ import annotations
