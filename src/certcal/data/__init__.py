@@ -18,12 +18,11 @@ from certcal.data.image_files import fashion_mnist, read_idx
 from certcal.data.inputs import Inputs, OpenedInputs, Parts, Split, first_of, open_inputs, read_inputs, read_split
 from certcal.data.interval_table import IntervalPart, IntervalTable, fingerprint_of
 from certcal.data.intervals import (
-    SAMPLE_OPTIONS,
     IntervalLayout,
     read_intervals,
     resolve_interval_columns,
 )
-from certcal.data.layout import OPTIONS, Family, Layout, Overrides, by_role, find_families, resolve_columns
+from certcal.data.layout import Family, Layout, Overrides, find_families, resolve_columns
 from certcal.data.pieces import DoesNotFit, natural_order
 from certcal.data.predictions import (
     LoadedScores,
@@ -33,7 +32,7 @@ from certcal.data.predictions import (
     load_table,
     read_predictions,
 )
-from certcal.data.roles import LOWER, UPPER
+from certcal.data.roles import LOG, LOWER, OPTIONS, ROLES, SAMPLE_OPTIONS, UPPER, Role, by_role, plain_name, table_kind
 from certcal.data.writing import (
     METADATA,
     NOISE_NAMES,
@@ -44,10 +43,12 @@ from certcal.data.writing import (
 )
 
 __all__ = [
+    "LOG",
     "LOWER",
     "METADATA",
     "NOISE_NAMES",
     "OPTIONS",
+    "ROLES",
     "SAMPLE_OPTIONS",
     "UPPER",
     "Chunks",
@@ -68,6 +69,7 @@ __all__ = [
     "Overrides",
     "Parts",
     "PredictionStream",
+    "Role",
     "Split",
     "Table",
     "by_role",
@@ -90,6 +92,7 @@ __all__ = [
     "open_inputs",
     "open_table",
     "physical_memory",
+    "plain_name",
     "read_idx",
     "read_inputs",
     "read_intervals",
@@ -97,4 +100,5 @@ __all__ = [
     "read_split",
     "resolve_columns",
     "resolve_interval_columns",
+    "table_kind",
 ]
