@@ -13,7 +13,7 @@ from certcal.data.bundled import (
     naive_bayes,
     noisy_network,
 )
-from certcal.data.formats import Chunks, Column, Table, existing, open_table, physical_memory
+from certcal.data.formats import Chunks, Column, Table, existing, local_file, open_table, physical_memory
 from certcal.data.image_files import fashion_mnist, read_idx
 from certcal.data.inputs import Inputs, OpenedInputs, Parts, Split, first_of, open_inputs, read_inputs, read_split
 from certcal.data.interval_table import IntervalPart, IntervalTable, fingerprint_of
@@ -32,7 +32,19 @@ from certcal.data.predictions import (
     load_table,
     read_predictions,
 )
-from certcal.data.roles import LOG, LOWER, OPTIONS, ROLES, SAMPLE_OPTIONS, UPPER, Role, by_role, plain_name, table_kind
+from certcal.data.roles import (
+    LOG,
+    LOWER,
+    OPTIONS,
+    ROLES,
+    SAMPLE_OPTIONS,
+    UPPER,
+    Role,
+    by_role,
+    log_columns,
+    plain_name,
+    table_kind,
+)
 from certcal.data.writing import (
     METADATA,
     NOISE_NAMES,
@@ -86,6 +98,8 @@ __all__ = [
     "intervals_as_parquet",
     "load_scores",
     "load_table",
+    "local_file",
+    "log_columns",
     "naive_bayes",
     "natural_order",
     "noisy_network",

@@ -125,8 +125,8 @@ OPTIONS = ("confidence", "correct", "probabilities", "logits", "label", "predict
 INTERVAL_OPTIONS = ("lower", "upper", "correct", "prediction", "label", "certified", "radius", "by")
 # Further ones, where it matters which sample a row is of.
 SAMPLE_OPTIONS = (*INTERVAL_OPTIONS, "confidence", "sample")
-# A published log of certified radii has columns of its own.
-LOG = ("idx", "label", "predict", "radius", "correct")
+# A published log of certified radii has names of its own; others are found where these are not there.
+LOG = {"idx": "sample", "label": "label", "predict": "prediction", "radius": "radius", "correct": "correct"}
 
 
 def plain_name(name: str) -> str:
@@ -154,6 +154,20 @@ def table_kind(names: Iterable[str]) -> Literal["intervals", "log", "inputs", "p
     if plain >= {"idx", "predict", "radius"}:
         return "log"
     return "inputs" if plain >= {"inputs", "labels"} else "predictions"
+
+
+def log_columns(names: Sequence[str]) -> dict[str, str]:
+    """Which columns of a log are those that every published one has, as far as they are there.
+
+    Examples
+    --------
+    >>> log_columns(["index", "y_true", "predict", "radius", "prediction"])
+    {'idx': 'index', 'label': 'y_true', 'predict': 'predict', 'radius': 'radius'}
+    """
+    resolver, found = Resolver(names, {}), dict[str, str | None]()
+    for own, role in LOG.items():
+        found[own] = resolver.pick(role, ((own,), *ROLES[role].names, *([("index", "id")] if own == "idx" else [])))
+    return {own: name for own, name in found.items() if name is not None}
 
 
 def by_role(columns: Any, known: Sequence[str]) -> dict[str, Any]:
@@ -236,9 +250,11 @@ class Resolver:
         """What there is instead, with the name that is nearest to one of the words, or to those of a role."""
         # Looking for names that are near takes time in proportion to the lengths of all.
         plain = {plain_name(name): name for name in self.names[:_MOST_COMPARED] if len(name) <= _LONGEST_COMPARED}
-        ranks = [rank for word in wanted for rank in (ROLES[word].names if word in ROLES else ((plain_name(word),),))]
-        words = [word for rank in ranks for word in rank]
-        near = [match for word in words for match in get_close_matches(word, plain, n=1, cutoff=0.75)]
+        near: list[str] = []
+        for word in wanted:
+            # What was typed is taken for a name that is less near than one of many synonyms must be.
+            names = sum(ROLES[word].names, ()) if word in ROLES else (plain_name(word),)
+            near += [m for name in names for m in get_close_matches(name, plain, 1, 0.75 if word in ROLES else 0.6)]
         shown = ", ".join(repr(name[:_LONGEST_COMPARED]) for name in self.names[:20])
         more = f" and {len(self.names) - 20} more" if len(self.names) > 20 else ""
         text = f"; did you mean {plain[near[0]]!r}? The" if near else "; the"
