@@ -262,7 +262,7 @@ class Typed(click.ParamType[Any]):
 
 
 OUTPUT = "Output"
-COLUMNS = "Columns (found by their names when not given)"
+COLUMNS = "Columns (by default found by their names)"
 _PREDICTED = ("confidence", "correct", "prediction", "label", "probabilities", "logits")
 
 
@@ -272,7 +272,7 @@ def column_options(
     """Options that name columns of a table."""
     phrases = {role: (texts or {}).get(role, ROLES[role.removesuffix("_column")].help) for role in roles}
     if by is not None:
-        phrases["by"] = f"{by} each value of this column beside the whole."
+        phrases["by"] = f"Also {by.lower()} each group of this column."
     return options(
         *(
             option(
@@ -289,7 +289,7 @@ def column_options(
 
 def model_options(section: str) -> Callable[[Decorated], Decorated]:
     """A model, and the inputs that it is tried on."""
-    outputs = "Outputs of the model, logits or probabilities, unless its file says so."
+    outputs = "Model outputs: logits or probabilities. Default: as the model file says."
     return options(
         option(
             section,
@@ -304,7 +304,7 @@ def model_options(section: str) -> Callable[[Decorated], Decorated]:
             "--weights",
             metavar="FILE",
             type=click.Path(),
-            help="Weights (.safetensors) of a torch network that is given as module:name.",
+            help="Weights (.safetensors) of a torch network given as module:name.",
         ),
         option(section, "--outputs", type=Choice(["logits", "probabilities"]), metavar="KIND", help=outputs),
         option(section, "--data", required=True, metavar="DATA", type=click.Path(), help=DATA),
@@ -326,5 +326,5 @@ memory_option = option(
     "--memory",
     type=Typed(Spec("", "size")),
     metavar="SIZE",
-    help="Read larger tables in pieces. Default: half of this machine's memory.",
+    help="Memory above which tables are read in pieces. Default: half of this machine's.",
 )

@@ -44,7 +44,7 @@ class Role:
 
 ROLES = {
     "confidence": Role(
-        "Confidences, or binary scores.",
+        "Confidences or binary scores.",
         (
             ("confidence", "confidences", "conf", "max_prob", "max_probability", "top_prob", "top_probability"),
             (
@@ -55,12 +55,12 @@ ROLES = {
         plural="confidences",
     ),
     "correct": Role(
-        "0/1: was the prediction right (binary: the outcome)?",
+        "Whether the prediction is correct (0/1); for binary scores, the outcome.",
         (("correct", "is_correct", "correctness", "hit"), ("outcome", "outcomes")),
         "outcome",
     ),
     "prediction": Role(
-        "Predicted classes, compared with the label.",
+        "Predicted classes, to be compared with the labels.",
         (
             (
                 *("prediction", "predictions", "predicted", "pred", "y_pred"),
@@ -81,7 +81,7 @@ ROLES = {
         plural="true classes",
     ),
     "probabilities": Role(
-        "Class probabilities: a prefix, 'p_*', names with commas, or lists.",
+        "Class probabilities: a prefix, a pattern such as 'p_*', comma-separated names, or a list column.",
         (
             (
                 *("probabilities", "probability", "probs", "prob", "proba", "softmax", "p", "y_prob", "y_proba"),
@@ -90,7 +90,7 @@ ROLES = {
         ),
         stems="probability|probabilities|proba|probs|prob|softmax",
     ),
-    "logits": Role("Class logits, named in the same ways.", (("logits", "logit"),), stems="logits|logit"),
+    "logits": Role("Class logits, named in the same way.", (("logits", "logit"),), stems="logits|logit"),
     # A column called "weight" may be a patient's; it must be given.
     "weight": Role("Sample weights.", (("sample_weight", "sample_weights"),)),
     "lower": Role(
@@ -104,15 +104,15 @@ ROLES = {
         plural="upper ends",
     ),
     "certified": Role(
-        "0/1: is the row certified? Default: all are.",
+        "Whether the row is certified (0/1). Default: all rows are.",
         (("certified", "is_certified", "verified", "is_verified"),),
         "outcome",
     ),
-    "radius": Role("Radius of each row of a table of intervals.", (("radius", "radii", "epsilon", "eps"),)),
+    "radius": Role("Radius of each row of an interval table.", (("radius", "radii", "epsilon", "eps"),)),
     "alpha": Role("Probability with which the row's interval may fail.", (("alpha",),)),
     "by": Role("Groups.", (("group",),), "text"),
     "sample": Role(
-        "Sample that each row of a table of intervals belongs to.", (("sample", "sample_id", "sample_index"),), "text"
+        "Sample that each row of an interval table belongs to.", (("sample", "sample_id", "sample_index"),), "text"
     ),
 }
 TOP_CONFIDENCE = ROLES["confidence"].names[0]
