@@ -154,9 +154,8 @@ class _Claim:
     def _sentence(self) -> str:
         entry = self.entry
         if "sentence" in entry:
-            return stated(
-                entry["sentence"], entry.get("assumptions", ()), entry.get("settings", {}) if "side" in entry else {}
-            )
+            settings = entry.get("settings", {}) if "side" in entry else {}
+            return stated(entry["sentence"], entry.get("assumptions", ()), settings)
         note = f" {entry['note']}" if entry.get("note") else ""
         return f"{entry['name']}, over {entry['n']} models; an estimate, not a guarantee.{note}"
 
