@@ -175,7 +175,8 @@ def apply_map(
 
     Examples
     --------
-    >>>     >>> from certcal.calibrators import PlattScaling
+    >>> import certcal
+    >>> from certcal.calibrators import PlattScaling
     >>> fitted = PlattScaling().fit([0.6, 0.7, 0.8, 0.9], [0, 1, 0, 1])
     >>> done = certcal.apply_map(fitted, {"confidence": [0.5, 0.9]})
     >>> list(done.table), done.written
