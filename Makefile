@@ -84,7 +84,7 @@ examples: $(VENV)/.dev $(VENV)/.kernels ## pytest: docstring examples
 	$(VENV)/bin/pytest src
 
 unit: $(VENV)/.dev $(VENV)/.kernels examples browser ## pytest: docstring examples, tests, documentation pages
-	$(VENV)/bin/pytest -n 3 --dist worksteal tests
+	$(VENV)/bin/pytest -n 3 --dist worksteal --durations=10 tests
 
 docs: $(VENV)/.dev ## build the documentation into site/, strictly
 	NO_MKDOCS_2_WARNING=true $(VENV)/bin/mkdocs build --strict --quiet
