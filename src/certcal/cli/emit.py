@@ -115,9 +115,10 @@ class Output:
 
 def provenance(result: Result, sources: Iterable[Path]) -> Any:
     """How the running command came to its result: the words as typed, seeds, and the files and runs that were read."""
+    from certcal.data import local_file
     from certcal.report.provenance import Provenance
 
-    paths = [Path(source) for source in dict.fromkeys(map(str, sources)) if Path(source).exists()]
+    paths = [Path(source) for source in dict.fromkeys(map(str, sources)) if local_file(source).exists()]
     words = click.get_current_context().find_root().obj
     command = None if words is None else ("certcal", *words)
     notes = [_DIGEST_OF_FOLDERS] if any(path.is_dir() for path in paths) else []
@@ -127,7 +128,10 @@ def provenance(result: Result, sources: Iterable[Path]) -> Any:
 def described(path: Path) -> tuple[str, int, str]:
     """Name, size and SHA-256 of a file, or of all the files of a run."""
     if not path.is_dir():
-        return str(path), path.stat().st_size, _digest(path)
+        from certcal.data import local_file
+
+        file = local_file(path)
+        return str(path), file.stat().st_size, _digest(file)
     # A link can lead anywhere, to a device for example; find and a run's own files know none.
     files = (file for file in path.rglob("*") if file.is_file() and not file.is_symlink())
     names = sorted(os.fsencode(file.relative_to(path)) for file in files)
