@@ -22,6 +22,7 @@ _ROLES = ("probabilities", "logits", "label", "weight")
 _GIVEN = ("robustness", "sizes", "architecture")
 _SEARCHED = ("data", "split", "space", "column")
 _JUDGED = ("judge_data", "judge_split")
+_JUDGING = "Evaluation on other measurements"
 _TABLE: Any = {"required": "TABLE", "what": "Write", "files": {".parquet": "the table (.parquet)"}}
 
 
@@ -129,9 +130,9 @@ def review(table: str, output: Output, **options: Any) -> None:
     """Answer the benchmark study's seven questions for the models of a table.
 
     TABLE is what 'certcal study measure' or 'certcal study convert' wrote. Does calibration carry over to other data
-    sets? Does robustness stand for it? Do the metrics agree? Does temperature scaling treat all models alike? What has
-    accuracy to do with it, the number of bins, the architecture? Every number comes with an interval from resampling
-    the models.
+    sets? Is robustness a proxy for it? Do the metrics agree? Does temperature scaling treat all models alike? How does
+    it relate to accuracy, to the number of bins, to the architecture? Every number comes with a bootstrap interval
+    over the models.
     """
     from certcal.study import review as verb
 
@@ -155,11 +156,11 @@ def review(table: str, output: Output, **options: Any) -> None:
 @click.argument("table", type=click.Path())
 @settings_options(StudySearchSettings, "Table", only=_SEARCHED)
 @settings_options(StudySearchSettings, "Searching", skip=(*_SEARCHED, *_JUDGED))
-@option("Judging by other measurements", "--judge", metavar="TABLE", type=click.Path(), help="Table of the judge.")
-@settings_options(StudySearchSettings, "Judging by other measurements", only=_JUDGED)
+@option(_JUDGING, "--judge", metavar="TABLE", type=click.Path(), help="Table of the evaluation. Default: TABLE.")
+@settings_options(StudySearchSettings, _JUDGING, only=_JUDGED)
 @output_options(WRITTEN, limit=False)
 def search(table: str, judge: str | None, output: Output, **options: Any) -> None:
-    """Search TABLE for an architecture, as if each look into it were a training.
+    """Search TABLE for an architecture, treating each lookup as a training run.
 
     Each objective is searched for by each method several times, and the accuracy, ECE, harmonic calibration scores,
     MMCE and KS error of what is found are shown beside the best that exists. A budget counts distinct architectures.

@@ -62,11 +62,9 @@ class StudyMeasureSettings(Settings):
     layout: str = setting(
         "data/model", "Parts of a file's path in a folder: data, model, split.", "text", metavar="PARTS"
     )
-    bins: tuple[int, ...] = setting(
-        STUDY_BINS, "Numbers of bins; repeatable.", "whole", many=True, least=1, most=10_000_000
-    )
-    validation: float = setting(0.2, "Share of the samples on which the temperature is fitted.", "share")
-    seed: int = setting(0, "Random seed of that split.", "whole", least=0, most=2**63 - 1)
+    bins: tuple[int, ...] = setting(STUDY_BINS, "Numbers of bins.", "whole", many=True, least=1, most=10_000_000)
+    validation: float = setting(0.2, "Fraction of the samples used to fit the temperature.", "share")
+    seed: int = setting(0, "Random seed of the split.", "whole", least=0, most=2**63 - 1)
 
 
 @takes(StudyMeasureSettings)

@@ -97,7 +97,7 @@ class StudyOverview(Result):
         """None: medians over models are a look at the table."""
         return ()
 
-    def to_dict(self) -> dict[str, Any]:
+    def contents(self) -> dict[str, Any]:
         """Plain values for JSON; of published results the names of what they hold."""
         table, names = self.table, ("model", "data", "split", "reason")
         measured = {"bins", "validation", "seed"} <= table.settings.keys()

@@ -38,10 +38,8 @@ class StudyReviewSettings(Settings):
     (100,)
     """
 
-    metric: str = setting(
-        "ece", "Metric by which models are ordered.", "word", choices=(*BINNED, *UNBINNED), metavar="NAME"
-    )
-    bins: int = setting(15, "Number of bins of that metric.", "whole", least=1, most=10_000_000)
+    metric: str = setting("ece", "Calibration metric.", "word", choices=(*BINNED, *UNBINNED), metavar="NAME")
+    bins: int = setting(15, "Number of bins of the metric.", "whole", least=1, most=10_000_000)
     split: str | None = setting(None, "Split of the table. Default: its only one, or test.", "text", metavar="NAME")
     tops: tuple[int, ...] | None = setting(
         None,
@@ -60,7 +58,7 @@ class StudyReviewSettings(Settings):
     seed: int = setting(0, "Random seed of the bootstrap.", "whole", least=0, most=2**63 - 1)
     robustness: tuple[str, ...] | None = setting(
         None,
-        "Robustness, such as accuracy under attack. Default: only the AUROC on other data.",
+        "Robustness, such as accuracy under attack. Default: only out-of-distribution AUROC.",
         "name",
         many=True,
         metavar="COLUMN",
@@ -154,7 +152,7 @@ class StudyReview(Result):
         """The numbers of all answers, each an estimate over models with its sentence."""
         return tuple(found for answer in self.answers for found in answer.findings)
 
-    def to_dict(self) -> dict[str, Any]:
+    def contents(self) -> dict[str, Any]:
         """Plain values for JSON; numbers that do not exist are null."""
         whole = {each.name: getattr(self, each.name) for each in fields(self) if each.name != "source"}
         whole |= {name: [asdict(each) for each in getattr(self, name)] for name in ("answers", "charts")}
