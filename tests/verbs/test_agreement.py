@@ -108,7 +108,7 @@ def test_the_terminal_shows_no_number_that_the_page_does_not(name: str) -> None:
     assert sorted(shown - page.shown) == []
     inside = json.loads(page.document[0])
     assert (inside["schema"], inside["certcal"]) == (result.schema, certcal.__version__)
-    assert list(result.to_dict())[0] == "schema"
+    assert next(iter(result.to_dict())) == "schema"
 
 
 @each_answer
