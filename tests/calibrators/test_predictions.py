@@ -10,7 +10,7 @@ import pytest
 
 from certcal import InputError, Predictions, measure, recalibrate
 from certcal.calibrators import CertifiedIsotonic, ConfidenceMap, ScoreMap, TopLabel
-from certcal.calibrators._described import described
+from certcal.calibrators._base import described
 from certcal.calibrators._predictions import (
     CONFIDENCE_METHODS,
     METHODS,
@@ -19,7 +19,7 @@ from certcal.calibrators._predictions import (
     fit_predictions,
     recalibrated,
 )
-from certcal.calibrators._split import split_positions
+from certcal.calibrators._samples import split_positions
 
 RNG = np.random.default_rng(12)
 N, K = 800, 3

@@ -19,7 +19,7 @@ from certcal.calibrators import (
     load,
     save,
 )
-from certcal.calibrators._split import split_positions
+from certcal.calibrators._samples import split_positions
 from certcal.claims import ORDER
 from certcal.data import load_table, open_table, read_intervals, read_predictions
 from certcal.smoothing import open_run

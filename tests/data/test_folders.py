@@ -225,7 +225,7 @@ def test_pictures_that_do_not_fit_into_memory_are_refused_before_any_is_decoded(
     (tmp_path / "a").mkdir()
     for name in ("0.png", "1.png"):
         (tmp_path / "a" / name).write_bytes(png(9_000, 9_000))
-    monkeypatch.setattr("certcal.data._table.physical_memory", lambda: 2**29)
+    monkeypatch.setattr("certcal.data.formats.physical_memory", lambda: 2**29)
     assert "reading it needs 0.8 GiB and this machine has 0.5 GiB; make the pictures smaller" in refusal(tmp_path)
 
 

@@ -17,7 +17,7 @@ from certcal._checks import InputError, choice
 from certcal._durable import write_durably
 from certcal._files import read_bytes
 from certcal.calibrators._base import Calibrator
-from certcal.calibrators._split import split_positions
+from certcal.calibrators._samples import split_positions
 
 FORMAT = "certcal calibrator"
 VERSION = 1

@@ -39,7 +39,7 @@ _WORDS = Spec("", "word", many=True, choices=tuple(ATTACKS))
     ),
 )
 @model_options(_WHAT)
-@option(_WHAT, "--part", type=Choice(["train", "test"]), help="Part of the data. Default: test.")
+@option(_WHAT, "--part", type=Choice(["train", "test"]), help="Split of the data. Default: test.")
 @option(_WHAT, "--limit", type=Typed(Spec("", "whole")), metavar="N", help="Attack the first N samples. Default: all.")
 @option(
     _ATTACKING,
@@ -49,7 +49,7 @@ _WORDS = Spec("", "word", many=True, choices=tuple(ATTACKS))
     multiple=True,
     required=True,
     metavar="E[,E...]",
-    help="Largest distance of a perturbed input, such as 0.5 or 8/255; repeatable.",
+    help="Largest perturbation of an input, such as 0.5 or 8/255; repeatable.",
 )
 @option(
     _ATTACKING,

@@ -4,27 +4,44 @@ Importing this loads NumPy only; pyarrow and scikit-learn load when a file is op
 for.
 """
 
-from certcal.data._aligned import fingerprint_of
-from certcal.data._columns import columns_as_bytes, columns_as_table
-from certcal.data._embedded import digits_images, embedded, embedded_network
-from certcal.data._fashion import fashion_mnist
-from certcal.data._idx import read_idx
-from certcal.data._input_files import read_inputs
-from certcal.data._inputs import Inputs
-from certcal.data._interval_files import METADATA, NOISE_NAMES, IntervalOrigin, intervals_as_parquet
-from certcal.data._interval_layout import SAMPLE_OPTIONS, IntervalLayout, resolve_interval_columns
-from certcal.data._intervals import IntervalPart, IntervalTable, read_intervals
-from certcal.data._layout import OPTIONS, Layout, Overrides, by_role, resolve_columns
-from certcal.data._pieces import DoesNotFit, natural_order
-from certcal.data._read import LoadedTable, PredictionStream, load_table, read_predictions
-from certcal.data._roles import LOWER, UPPER
-from certcal.data._scores import LoadedScores, load_scores
-from certcal.data._sources import OpenedInputs, first_of, open_inputs, read_split
-from certcal.data._split import Parts, Split
-from certcal.data._table import Chunks, Column, Table, physical_memory
-from certcal.data._trained import Embedded, EmbeddedNetwork, naive_bayes, noisy_network
-from certcal.data.families import Family
-from certcal.data.formats import existing, open_table
+from certcal.data.bundled import (
+    Embedded,
+    EmbeddedNetwork,
+    digits_images,
+    embedded,
+    embedded_network,
+    naive_bayes,
+    noisy_network,
+)
+from certcal.data.formats import Chunks, Column, Table, existing, open_table, physical_memory
+from certcal.data.image_files import fashion_mnist, read_idx
+from certcal.data.inputs import Inputs, OpenedInputs, Parts, Split, first_of, open_inputs, read_inputs, read_split
+from certcal.data.interval_table import IntervalPart, IntervalTable, fingerprint_of
+from certcal.data.intervals import (
+    SAMPLE_OPTIONS,
+    IntervalLayout,
+    read_intervals,
+    resolve_interval_columns,
+)
+from certcal.data.layout import OPTIONS, Family, Layout, Overrides, by_role, find_families, resolve_columns
+from certcal.data.pieces import DoesNotFit, natural_order
+from certcal.data.predictions import (
+    LoadedScores,
+    LoadedTable,
+    PredictionStream,
+    load_scores,
+    load_table,
+    read_predictions,
+)
+from certcal.data.roles import LOWER, UPPER
+from certcal.data.writing import (
+    METADATA,
+    NOISE_NAMES,
+    IntervalOrigin,
+    columns_as_bytes,
+    columns_as_table,
+    intervals_as_parquet,
+)
 
 __all__ = [
     "LOWER",
@@ -61,6 +78,7 @@ __all__ = [
     "embedded_network",
     "existing",
     "fashion_mnist",
+    "find_families",
     "fingerprint_of",
     "first_of",
     "intervals_as_parquet",

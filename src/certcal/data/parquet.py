@@ -7,7 +7,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from certcal.data._table import Table, check_memory, reading, schema_columns
+from certcal.data.formats import Table, check_memory, reading, schema_columns
 
 parquet: Any = import_module("pyarrow.parquet")
 

@@ -46,20 +46,19 @@ class AttackSettings(Settings):
 
     norm: str = setting(
         "linf",
-        "Norm of a perturbation: its largest change of a value, or its Euclidean length.",
+        "Norm of the perturbation.",
         "word",
         choices=("linf", "l2"),
     )
-    steps: int = setting(100, "Largest number of gradient steps.", "whole", least=1, most=1_000_000)
+    steps: int = setting(100, "Maximum number of gradient steps.", "whole", least=1, most=1_000_000)
     box: tuple[float, float] | str | None = setting(
         "auto",
-        "Smallest and largest value of an input, or none. Default: 0,1 where all values are pixels k/255, otherwise "
-        "none.",
+        "Range of input values, or none. Default: 0,1 if all values are pixels k/255, otherwise none.",
         "box",
         optional=True,
     )
     seed: int = setting(0, "Random seed of the smoothing noise.", "whole", least=0, most=2**63 - 1)
-    batch: int = setting(500, "Number of inputs per call of the model.", "whole", least=1, most=1 << 24)
+    batch: int = setting(500, "Inputs per call of the model.", "whole", least=1, most=1 << 24)
     threads: int = setting(
         1, "Number of torch threads; more than one may change the last digits.", "whole", least=1, most=4096
     )
@@ -257,7 +256,7 @@ class Attack(Result):
         under = {"attack": row.name, "norm": self.conventions["norm"], "epsilon": row.epsilon}
         return replace(measured, settings={**measured.settings, **under})
 
-    def to_dict(self) -> dict[str, Any]:
+    def contents(self) -> dict[str, Any]:
         """Plain values for JSON."""
         return {
             "certcal": certcal.__version__,

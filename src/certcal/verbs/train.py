@@ -37,18 +37,17 @@ class TrainSettings(Settings):
 
     sigma: float | None = setting(
         None,
-        "Standard deviation of the noise; 0 for adversaries of the network itself. Default: 0.5.",
+        "Standard deviation of the noise; 0 trains without noise. Default: 0.5.",
         "positive",
         zero=True,
     )
     epsilon: float | None = setting(
-        None, "Largest distance of an adversarial input, such as 0.5 or 8/255. Default: 1.", "distance"
+        None, "Largest perturbation of an input, such as 0.5 or 8/255. Default: 1.", "distance"
     )
-    norm: str | None = setting(None, "Norm of that distance. Default: l2.", "word", choices=("l2", "linf"))
+    norm: str | None = setting(None, "Norm of the perturbation. Default: l2.", "word", choices=("l2", "linf"))
     box: tuple[float, float] | str | None = setting(
         "auto",
-        "Smallest and largest value of an input, or none. Default: 0,1 where all values are pixels k/255, otherwise "
-        "none.",
+        "Range of input values, or none. Default: 0,1 if all values are pixels k/255, otherwise none.",
         "box",
         optional=True,
     )
@@ -73,7 +72,11 @@ class TrainSettings(Settings):
         None, "Inputs per optimisation step. Default: 256; acce and exact: 2048.", "whole", least=1, most=_MOST
     )
     pieces: int | None = setting(
-        None, "Number of parts of a batch, to save memory or for several workers.", "whole", least=1, most=65_536
+        None,
+        "Number of parts of each batch, to save memory or to use several workers.",
+        "whole",
+        least=1,
+        most=65_536,
     )
     learning_rate: float | None = setting(None, "Learning rate. Default: 0.1, or 0.01 to fine-tune.", "positive")
     precision: str | None = setting(
@@ -181,7 +184,7 @@ class Training(Result):
                 found.append(Estimate("ece", last[f"{prefix}_ece"], self.tested, binned))
         return tuple(found)
 
-    def to_dict(self) -> dict[str, Any]:
+    def contents(self) -> dict[str, Any]:
         """Plain values for JSON."""
         trained = self.trained
         return {
