@@ -26,7 +26,8 @@ from certcal.report.document import (
     Table,
     Text,
 )
-from certcal.report.p_a import P_A, SHARES, PaLine, p_a_chart, share_text
+from certcal.report.numbers import number
+from certcal.report.p_a import P_A, QUANTILES, SHARES, PaLine, p_a_chart, share_text
 from certcal.report.views.families import (
     MOST_DRAWN,
     Curve,
@@ -102,7 +103,7 @@ def view(found: Comparison) -> Report:
     sections += [Section("Verdicts", _verdicts(found), brief=True, folded=True)] if found.graphs else []
     sections.append(Section("Certified accuracy", [Text(_CERTIFIED), Figures(accuracy_charts(found), _left(found))]))
     sections += map(_folded, _accuracy_tables(found))
-    sections.append(Section("Distribution of p_A", _p_a(found)))
+    sections.append(Section("Distribution of p_A", _p_a(found), brief=_single(found)))
     sections.append(Section("Average certified radius", _average(found), brief=True, folded=True))
     if found.calibration:
         sections.append(Section("Certified calibration", calibration(found), brief=True))
@@ -112,6 +113,7 @@ def view(found: Comparison) -> Report:
     what = "training method" if families else "smoothed classifier"
     described = f"{len(found.runs):,} {'runs or logs' if several else 'run or log'} at sigma "
     described += ", ".join(f"{sigma:g}" for sigma in found.sigmas)
+    described += f", compared at {len(found.at):,} {'radii' if len(found.at) > 1 else 'radius'}"
     return Report(
         f"Which {what} is more robust?" if several or families else f"How robust is the {what}?",
         _headline(found),
@@ -368,10 +370,14 @@ def _p_a(found: Comparison) -> list[Block]:
         scale = _SCALE
     rows = _by_sigma(found, lambda name, run: [name, *(share_text(run.distribution, p) for p in _SHARES)])
     columns = [Column("p"), *(Column(f"{p:g}", "estimate") for p in _SHARES)]
+    shares = Table(columns, rows, "Share of samples with p_A of at least p", fit="split")
+    rows = _by_sigma(found, lambda name, run: [name, *map(number, run.distribution.quantile(QUANTILES).tolist())])
+    columns = [Column("quantile"), *(Column(f"{q:.0%}", "estimate") for q in QUANTILES)]
+    quantiles = Table(columns, rows, "Quantiles of p_A", fit="split")
     return [
         Text(f"{P_A} Only p ≥ 1/2 certifies anything.{scale}"),
         Figures(drawn, _left(found)),
-        Details("Shares", [Table(columns, rows, "Share of samples with p_A of at least p", fit="split")]),
+        *([shares, quantiles] if _single(found) else [Details("Shares and quantiles", [shares, quantiles])]),
     ]
 
 
