@@ -152,7 +152,7 @@ def test_a_claim_that_the_radii_contradict_is_said(certcal_command, logs):
         (("LOG", "--sigma", 0.25, "-n", 1000, "--radius", "nan"), "--radius: 'nan' is not a number"),
         (("LOG", "--sigma", 0.25, "-n", 1000, "--radius", "x"), "--radius: 'x' is not a number"),
         (("LOG", "--sigma", 0, "-n", 1000), "--sigma"),
-        (("LOG", "--sigma", 0.25, "-n", 1000, "-o", "curves.txt"), "choose one of the endings .html"),
+        (("LOG", "--sigma", 0.25, "-n", 1000, "-o", "curves.doc"), "choose one of the endings .html"),
     ],
 )
 def test_bad_input_leaves_with_a_sentence(certcal_command, logs, arguments, text):
