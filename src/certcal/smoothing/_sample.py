@@ -23,7 +23,7 @@ from certcal._durable import make_folder, only_writer, remove_leftovers
 from certcal.data import Inputs
 from certcal.engines import Engine, InProcess, LocalProcesses, held
 from certcal.models import Model, Source
-from certcal.models.packed import PackedSource
+from certcal.models.protocol import PackedSource
 from certcal.smoothing._counts import default_thresholds
 from certcal.smoothing._manifest import (
     MOST_DRAWS,
