@@ -518,25 +518,25 @@ MUTATIONS = (
     ),
     mutation(
         "guarantee of a histogram: no union over its bins",
-        "calibrators/_cells.py",
+        "calibrators/_binned.py",
         "level = alpha / int(np.count_nonzero(counted))",
         "level = alpha",
-        "tests/calibrators/test_histogram.py::test_the_guarantee_of_several_bins_spends_delta_on_all_of_them_together",
+        "tests/calibrators/test_binned.py::test_the_guarantee_of_several_bins_spends_delta_on_all_of_them_together",
     ),
     mutation(
         "guarantee of a histogram: 97 per cent of the distance",
-        "calibrators/_cells.py",
+        "calibrators/_binned.py",
         "np.maximum(limits.upper - value, value - limits.lower) + _ROUNDING",
         "0.97 * np.maximum(limits.upper - value, value - limits.lower)",
-        "tests/calibrators/test_histogram.py::"
+        "tests/calibrators/test_binned.py::"
         "test_the_guarantee_fails_with_probability_delta_and_one_of_97_per_cent_of_it_more_often",
     ),
     mutation(
         "mean guarantee of a histogram: without the draw of the shares",
-        "calibrators/_cells.py",
+        "calibrators/_binned.py",
         "move_outward(here + shares,",
         "move_outward(here,",
-        "tests/calibrators/test_histogram.py::test_guarantees_are_those_of_their_formulas",
+        "tests/calibrators/test_binned.py::test_guarantees_are_those_of_their_formulas",
     ),
 )
 

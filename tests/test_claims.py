@@ -280,10 +280,13 @@ def test_levels_are_printed_as_people_write_them_and_rounded_down(delta, text):
 
 def test_a_bound_lists_its_assumptions_and_terms():
     bound = Bound("ece", 0.1, "upper", 0.05, 10, ("one", "two"), {"deviation": 0.04})
-    assert bound.sentence.endswith("if one and two.")
+    assert bound.statement == f"{bound.sentence} Assumptions: one; two."
+    assert str(bound).splitlines() == [bound.sentence, "Assumptions:", "- one", "- two"]
     assert bound.to_dict()["terms"] == {"deviation": 0.04}
     assert bound.to_dict()["assumptions"] == ["one", "two"]
-    assert Bound("ece", 0.1, "upper", 0.05, 10, ()).sentence.endswith("if nothing else is assumed.")
+    free = Bound("ece", 0.1, "upper", 0.05, 10, (), settings={"bins": 15})
+    assert free.statement == f"{free.sentence} Settings: bins=15."
+    assert str(free).splitlines() == [free.sentence, "Settings: bins=15"]
 
 
 @given(st.floats(0, 1e6), st.floats(1e-12, 0.5))
@@ -293,7 +296,7 @@ def test_a_certificate_prints_its_radius_rounded_down_and_its_alpha_rounded_up(r
     printed = Fraction(words.partition("norm up to ")[2].split(",")[0])
     assert printed <= Fraction(repr(radius))
     assert printed >= Fraction(radius) * (1 - Fraction(1, 10**5))
-    alpha = Fraction(words.partition("except with probability at most ")[2].split(",")[0])
+    alpha = Fraction(words.partition("except with probability at most ")[2].removesuffix("."))
     spent = certificate.ledger.spent
     assert alpha >= Fraction(repr(spent))
     assert alpha <= Fraction(spent) * (1 + Fraction(1, 10**5))

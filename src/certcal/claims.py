@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from decimal import ROUND_FLOOR, Decimal
 from fractions import Fraction
@@ -88,6 +88,17 @@ def these_samples(n: int) -> str:
     return "this sample" if n == 1 else f"these {n} samples"
 
 
+def stated(sentence: str, assumptions: Sequence[str], settings: Mapping[str, Any]) -> str:
+    """A sentence, then its assumptions and settings, in one text."""
+    assumed = f" Assumptions: {'; '.join(assumptions)}." if assumptions else ""
+    return f"{sentence}{assumed}{f' Settings: {listed(settings)}.' if settings else ''}"
+
+
+def in_full(claim: Any) -> str:
+    """A claim in one text: its statement, or its sentence where there is nothing to add."""
+    return getattr(claim, "statement", claim.sentence)
+
+
 def _document(claim: Any, **more: Any) -> dict[str, Any]:
     """Plain values for JSON: the fields in their order, the printed text after the value, then what else there is."""
     document: dict[str, Any] = {}
@@ -113,6 +124,7 @@ class _OneSided(ABC):
     name: str
     value: float
     side: str
+    assumptions: tuple[str, ...]
     settings: Mapping[str, Any]
 
     @property
@@ -122,17 +134,28 @@ class _OneSided(ABC):
 
     @property
     def sentence(self) -> str:
-        """What is claimed."""
+        """What is claimed, and with which probability. What it assumes is in ``assumptions`` and in ``statement``."""
         relation = "at most" if self.side == "upper" else "at least"
-        here = f"; here {listed(self.settings)}" if self.settings else ""
-        return f"{self.name} is {relation} {self.text} {self._conditions}{here}."
+        return f"{self.name} is {relation} {self.text} {self._conditions}."
+
+    @property
+    def statement(self) -> str:
+        """The sentence with all that it depends on, for places that hold one text only."""
+        return stated(self.sentence, self.assumptions, self.settings)
+
+    def __str__(self) -> str:
+        lines = [self.sentence]
+        lines += ["Assumptions:", *(f"- {each}" for each in self.assumptions)] if self.assumptions else []
+        lines += [f"Settings: {listed(self.settings)}"] if self.settings else []
+        return "\n".join(lines)
 
     @property
     @abstractmethod
     def _conditions(self) -> str: ...
 
     def _repr_html_(self) -> str:
-        return element("div", element("p", element("strong", type(self).__name__), f": {self.sentence}"), self._table())
+        kind = element("strong", type(self).__name__)
+        return element("div", element("p", kind, f": {self.statement}"), self._table())
 
     def _table(self) -> Raw | None:
         """What the value is made of, or what it costs, for notebooks."""
@@ -206,8 +229,10 @@ class Bound(_OneSided):
     Examples
     --------
     >>> bound = Bound("ece", 0.08121, "upper", 0.05, 1000, ("samples are independent",), {"deviation": 0.04})
-    >>> print(bound.sentence)
-    ece is at most 0.0813 with probability at least 0.95 over the draw of 1000 samples, if samples are independent.
+    >>> print(bound)
+    ece is at most 0.0813 with probability at least 0.95 over the draw of 1000 samples.
+    Assumptions:
+    - samples are independent
     """
 
     name: str
@@ -230,10 +255,7 @@ class Bound(_OneSided):
     @property
     def _conditions(self) -> str:
         drawn = f"{self.n} sample{'' if self.n == 1 else 's'}"
-        return (
-            f"with probability at least {_complement(self.delta)} over the draw of {drawn}, "
-            f"if {_all_of(self.assumptions)}"
-        )
+        return f"with probability at least {_complement(self.delta)} over the draw of {drawn}"
 
     def _table(self) -> Raw | None:
         rows = [(name, round_outward(value, self.side)) for name, value in self.terms.items()]
@@ -326,7 +348,7 @@ class Certificate(_OneSided):
     ...     ("noise is exactly Gaussian",),
     ... )
     >>> print(certificate.sentence)
-    calibration error is at most 0.2986 on these 500 samples under every perturbation of norm up to 0.5, except with probability at most 0.001, if noise is exactly Gaussian.
+    calibration error is at most 0.2986 on these 500 samples under every perturbation of norm up to 0.5, except with probability at most 0.001.
     """  # noqa: E501
 
     name: str
@@ -349,8 +371,7 @@ class Certificate(_OneSided):
         radius, level = short_text(self.radius, "lower"), short_text(self.ledger.spent, "upper")
         return (
             f"on {these_samples(self.n)} under every perturbation of norm up to {radius}, "
-            f"except with probability at most {level}, "
-            f"if {_all_of(self.assumptions)}"
+            f"except with probability at most {level}"
         )
 
     def _table(self) -> Raw | None:
@@ -370,7 +391,3 @@ def _complement(delta: float) -> str:
     places = max(2, 1 - math.floor(math.log10(delta)), 1 - math.floor(math.log10(exact)))
     text = f"{exact.quantize(Decimal(1).scaleb(-places), ROUND_FLOOR):f}"
     return text.rstrip("0").rstrip(".")
-
-
-def _all_of(assumptions: tuple[str, ...]) -> str:
-    return " and ".join(assumptions) if assumptions else "nothing else is assumed"

@@ -63,7 +63,7 @@ def test_the_order_of_the_samples_is_assumed_where_they_are_split_and_only_there
     moved = {name for name, bound in found.items() if "seed" in bound.settings}
     assert moved == split
     for name in split:
-        assert ORDER in found[name].sentence
+        assert ORDER in found[name].assumptions
         assert ORDER in found[name].to_dict()["assumptions"]
 
 

@@ -148,7 +148,7 @@ def test_unusable_input_is_named(arguments: tuple[object, ...], options: dict[st
 
 def test_the_claim_names_the_slope_it_assumes() -> None:
     bound = lipschitz(np.full(100, 0.5), np.arange(100) % 2, 1.5)
-    assert "changes by at most 1.5 per unit of the score" in bound.sentence
+    assert "changes by at most 1.5 per unit of the score" in bound.statement
     assert bound.settings["constant"] == 1.5
 
 

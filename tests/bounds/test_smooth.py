@@ -332,8 +332,8 @@ def test_the_bound_is_the_sum_of_its_terms_rounded_up_and_says_what_it_rests_on(
     assert bound.value == pytest.approx(math.fsum(bound.terms.values()), rel=1e-9)
     assert bound.settings["form"] == form
     assert bound.settings["bandwidth"] == 0.1
-    assert "perturbed once by the sech kernel of bandwidth 0.1" in bound.sentence
-    assert "independently of all else and not chosen among draws" in bound.sentence
+    assert "perturbed once by the sech kernel of bandwidth 0.1" in bound.statement
+    assert "independently of all else and not chosen among draws" in bound.statement
     assert "perturbed scores" in bound.name
     assert bound.side == "upper"
     assert bound.n == 5000

@@ -10,8 +10,7 @@ from scipy.special import softmax
 
 from certcal import InputError
 from certcal.calibrators import Calibrator, MatrixScaling, NotFittedError, TemperatureScaling, VectorScaling
-from certcal.calibrators._matrix import MatrixLoss
-from certcal.calibrators._vector import VectorLoss
+from certcal.calibrators._affine import AffineLoss
 from tests.calibrators import naive
 
 BOTH = pytest.mark.parametrize("kind", [VectorScaling, MatrixScaling])
@@ -40,12 +39,11 @@ def objective(fitted, logits, labels, weights=None):
     return naive.loss(np.asarray(logits, float) @ matrix.T + intercept, labels, w) + ridge / w.sum()
 
 
-@pytest.mark.parametrize("loss", [VectorLoss, MatrixLoss])
-def test_gradient_and_products_with_the_hessian_are_finite_differences(loss):
-    logits, labels = some_logits(rows=20_000 if loss is VectorLoss else 60)  # several blocks of rows, and one
+@pytest.mark.parametrize(("size", "rows"), [(8, 20_000), (20, 60)], ids=["vector", "matrix"])
+def test_gradient_and_products_with_the_hessian_are_finite_differences(size, rows):
+    logits, labels = some_logits(rows=rows)  # several blocks of rows, and one
     rng = np.random.default_rng(1)
-    size = 8 if loss is VectorLoss else 20
-    made = loss(logits, labels, rng.random(labels.size), rng.random(size) + 1, rng.normal(size=size))
+    made = AffineLoss(logits, labels, rng.random(labels.size), rng.random(size) + 1, rng.normal(size=size))
     here, h = 0.3 * rng.normal(size=size), 1e-5
     steps = h * np.eye(size)
     gradients = [(made.at(here + step), made.at(here - step)) for step in steps]

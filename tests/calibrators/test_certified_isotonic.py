@@ -12,7 +12,7 @@ from sklearn.isotonic import IsotonicRegression
 
 from certcal import InputError
 from certcal.calibrators import Calibrator, CertifiedIsotonic, CertifiedSamples, NotFittedError, certified_path
-from certcal.calibrators._points import Parts
+from certcal.calibrators._certified import BrierTerms
 from certcal.metrics import equal_mass_ece
 from certcal.worst_case import brier_score, calibration_error
 from tests.calibrators import naive_certified as naive
@@ -68,7 +68,7 @@ def test_no_random_monotone_map_is_better(p, tradeoff, values):
 @given(problems(), TRADEOFFS)
 def test_the_score_of_the_points_is_the_objective_of_the_definition(p, tradeoff):
     samples = CertifiedSamples.from_intervals(*p.arguments, certified=p.certified)
-    points = Parts.of(samples, p.weights).at(tradeoff)
+    points = BrierTerms.of(samples, p.weights).at(tradeoff)
     made = fitted(p, tradeoff)
     assert points.score(made.transform(points.x)) == pytest.approx(naive.objective(value(made), p, tradeoff), abs=1e-12)
     assert float(np.sum(points.right + points.wrong)) == pytest.approx(1)
@@ -77,7 +77,7 @@ def test_the_score_of_the_points_is_the_objective_of_the_definition(p, tradeoff)
 
 def test_maps_of_other_tradeoffs_are_worse_than_the_one_that_was_asked_for():
     lower, upper, correct, z = drawn()
-    points = Parts.of(CertifiedSamples.from_intervals(lower, upper, correct, z)).at(0.5)
+    points = BrierTerms.of(CertifiedSamples.from_intervals(lower, upper, correct, z)).at(0.5)
     best = points.score(CertifiedIsotonic(0.5).fit(lower, upper, correct, z).transform(points.x))
     others = [CertifiedIsotonic(level).fit(lower, upper, correct, z) for level in (0.4, 0.6)]
     assert all(points.score(each.transform(points.x)) > best + 1e-7 for each in others)
@@ -102,7 +102,7 @@ def test_tradeoff_1_with_wide_intervals_is_the_constant(width):
 def test_the_certified_brier_score_of_the_worst_case_room_falls_to_that_of_the_objective():
     lower, upper, correct, _ = drawn()
     made = CertifiedIsotonic(1).fit(lower, upper, correct)
-    points = Parts.of(CertifiedSamples.from_intervals(lower, upper, correct)).at(1)
+    points = BrierTerms.of(CertifiedSamples.from_intervals(lower, upper, correct)).at(1)
     after = brier_score(*made.intervals(lower, upper), correct).value
     assert after == pytest.approx(points.score(made.transform(points.x)), abs=1e-12)
     assert after < brier_score(lower, upper, correct).value - 0.01
@@ -112,7 +112,7 @@ def test_the_certified_brier_score_of_the_worst_case_room_falls_to_that_of_the_o
 def test_along_the_path_clean_rises_certified_falls_and_the_front_is_convex(seed):
     samples = CertifiedSamples.from_intervals(*drawn(seed=seed))
     levels = np.linspace(0, 1, 11)
-    parts = Parts.of(samples)
+    parts = BrierTerms.of(samples)
     ends = parts.at(0), parts.at(1)
     scores = [[part.score(each.transform(part.x)) for part in ends] for each in certified_path(samples, levels)]
     clean, certified = np.array(scores).T

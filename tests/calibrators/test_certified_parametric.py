@@ -24,8 +24,8 @@ from certcal.calibrators import (
     certified_path,
 )
 from certcal.calibrators import _search as searching
-from certcal.calibrators._points import Parts
-from certcal.calibrators._search import Rows, least_of_quadratic, search
+from certcal.calibrators._certified import BrierTerms
+from certcal.calibrators._search import BoxRows, least_of_quadratic, search
 from certcal.worst_case import calibration_error
 from tests.calibrators import naive_certified as naive
 
@@ -44,7 +44,7 @@ def drawn(n, seed, width=0.1, share=None):
 
 
 def points_of(arguments, tradeoff):
-    return Parts.of(CertifiedSamples.from_intervals(*arguments)).at(tradeoff)
+    return BrierTerms.of(CertifiedSamples.from_intervals(*arguments)).at(tradeoff)
 
 
 def score(points, slope, intercept):
@@ -141,7 +141,7 @@ def test_two_parameters_are_between_all_monotone_maps_and_what_they_contain(seed
 @pytest.mark.parametrize("method", ["temperature", "beta"])
 def test_along_the_path_clean_rises_and_certified_falls(method):
     samples = CertifiedSamples.from_intervals(*drawn(300, 0, width=0.4))
-    ends = [Parts.of(samples).at(level) for level in (0, 1)]
+    ends = [BrierTerms.of(samples).at(level) for level in (0, 1)]
     made = certified_path(samples, [0, 0.25, 0.5, 0.75, 1], method=method)
     clean, certified = np.array([[part.score(each.transform(part.x)) for part in ends] for each in made]).T
     assert (np.diff(clean) >= -4e-7).all()
@@ -389,4 +389,4 @@ def test_rows_are_shared_among_threads_without_changing_a_bit():
     together = rows.look(low, low + 1, low)
     alone = np.concatenate([rows.look(each[None], each[None] + 1, each[None]) for each in low])
     np.testing.assert_array_equal(together, alone)
-    assert isinstance(rows, Rows)
+    assert isinstance(rows, BoxRows)

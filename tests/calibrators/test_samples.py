@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from certcal import InputError
-from certcal.calibrators import CertifiedBeta, CertifiedIsotonic, CertifiedSamples
+from certcal.calibrators import CertifiedBeta, CertifiedIsotonic, CertifiedSamples, split_positions
 from certcal.smoothing import Counts, certificates
 from certcal.worst_case import certify
 
@@ -35,19 +35,19 @@ def counts():
 
 
 @given(st.integers(2, 200), st.floats(0.01, 0.99), st.integers(0, 2**63 - 1))
-def test_a_split_is_disjoint_complete_stable_and_of_the_size_that_was_asked_for(n, fraction, seed):
+def test_a_split_is_disjoint_complete_ascending_and_of_the_size_that_was_asked_for(n, fraction, seed):
     samples = CertifiedSamples.from_intervals(np.zeros(n), np.ones(n), np.arange(n) % 2)
     size = int(np.floor(n * fraction + 0.5))
     if not 0 < size < n:
-        with pytest.raises(InputError, match=f"{n} samples cannot be split"):
+        with pytest.raises(InputError, match=f"{n} samples cannot be split into parts of {size} and {n - size}"):
             samples.split(fraction, seed)
         return
     fit, rest = samples.split(fraction, seed)
-    assert len(fit) == size
+    assert (len(fit), len(rest)) == (size, n - size)
     assert sorted([*fit.index, *rest.index]) == list(range(n))
-    again = samples.split(fraction, seed)
-    np.testing.assert_array_equal(fit.index, again[0].index)
-    assert (np.diff(fit.index) > 0).all()
+    for part, positions in zip((fit, rest), split_positions(n, fraction, seed), strict=True):
+        np.testing.assert_array_equal(part.index, positions)
+        assert (np.diff(positions) > 0).all()
 
 
 def test_a_split_looks_at_positions_and_not_at_what_the_samples_hold():
@@ -55,6 +55,13 @@ def test_a_split_looks_at_positions_and_not_at_what_the_samples_hold():
     for first, second in zip(one.split(0.4, 7), other.split(0.4, 7), strict=True):
         np.testing.assert_array_equal(first.index, second.index)
     assert one.split(0.4, 8)[0].index.tolist() != one.split(0.4, 7)[0].index.tolist()
+    assert split_positions(10, 0.3, 1)[0].tolist() == [3, 6, 7]  # files of maps rely on it
+
+
+@pytest.mark.parametrize(("fraction", "seed", "what"), [(0, 0, "fraction"), (1, 0, "fraction"), (0.5, -1, "seed")])
+def test_what_is_no_split_is_refused(fraction, seed, what):
+    with pytest.raises(InputError, match=what):
+        split_positions(10, fraction, seed)
 
 
 def test_parts_of_a_split_hold_the_rows_of_their_positions():

@@ -15,7 +15,7 @@ from tempfile import TemporaryFile
 # Python process does, so what happens to its streams at the end happens here too.
 SCRIPT = """
 import json, os, socket, sys
-import certcal.verbs.measure, certcal.cli.measure, certcal.data.arrow, certcal.data._text
+import certcal.verbs.measure, certcal.cli.measure, certcal.data.arrow, certcal.data.text
 certcal.measure(certcal.Predictions.from_confidence([0.25, 0.75], [0, 1]))
 server = socket.socket(fileno=int(sys.argv[1]))
 while True:

@@ -14,7 +14,7 @@ import pytest
 import certcal
 from certcal import InputError
 from certcal.claims import round_outward
-from certcal.data import Inputs, _fashion, embedded, embedded_network
+from certcal.data import Inputs, embedded, embedded_network, image_files
 from certcal.report.views.demo import RADII
 from certcal.smoothing import CONFIDENCES, open_run
 from certcal.verbs import demo as story
@@ -58,6 +58,7 @@ def test_the_demo_shows_numbers_and_says_what_they_mean(certcal_command, tmp_pat
 
 def test_the_demo_is_the_measurement_of_the_embedded_data(certcal_command):
     document = json.loads(certcal_command("demo", "--json", "--metric", "ece").out)
+    assert (document["schema"], document["certified"]["schema"]) == ("certcal/demo/1", "certcal/certification/1")
     assert document["measurements"][0]["value"] == certcal.measure(embedded().predictions)["ece"].value
 
 
@@ -186,7 +187,7 @@ def test_where_no_page_can_be_written_the_demo_does_not_begin(certcal_command, m
     ],
 )
 def test_what_cannot_be_is_refused_in_a_sentence(certcal_command, tmp_path, monkeypatch, arguments, complaint):
-    monkeypatch.setattr(_fashion, "INSTALLED", tmp_path / "nothing")
+    monkeypatch.setattr(image_files, "INSTALLED", tmp_path / "nothing")
     ran = certcal_command("demo", *arguments)
     assert (ran.code, ran.out, ran.err) == (2, "", f"certcal: error: {complaint}\n")
     assert list(tmp_path.iterdir()) == []

@@ -77,7 +77,7 @@ def test_both_bytes_of_classes_of_the_hundred_are_checked(tmp_path, labels, foun
 
 def test_files_that_do_not_fit_into_memory_are_refused(tmp_path, monkeypatch):
     write(tmp_path, HUNDRED, 4)
-    monkeypatch.setattr("certcal.data._table.physical_memory", lambda: 5 * 4 * 3072 - 1)
+    monkeypatch.setattr("certcal.data.formats.physical_memory", lambda: 5 * 4 * 3072 - 1)
     with pytest.raises(InputError, match=r"reading it needs .* GiB and this machine has"):
         read_inputs(tmp_path, part="train")
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from certcal import InputError
-from certcal.data import _fashion, fashion_mnist, read_idx
+from certcal.data import fashion_mnist, image_files, read_idx
 from tests.data.idx_files import idx, write_clothes
 
 
@@ -31,14 +31,14 @@ def test_the_first_images_to_test_on_can_be_asked_for(tmp_path):
 
 
 def test_where_it_is_not_installed_the_sentence_says_how_to_get_it(tmp_path, monkeypatch):
-    monkeypatch.setattr(_fashion, "INSTALLED", tmp_path / "nothing")
+    monkeypatch.setattr(image_files, "INSTALLED", tmp_path / "nothing")
     with pytest.raises(InputError, match="apt-get install dataset-fashion-mnist, or give a folder"):
         fashion_mnist()
 
 
 def test_where_it_is_installed_no_folder_is_needed(tmp_path, monkeypatch):
     write_clothes(tmp_path, train=10, test=10)
-    monkeypatch.setattr(_fashion, "INSTALLED", tmp_path)
+    monkeypatch.setattr(image_files, "INSTALLED", tmp_path)
     assert len(fashion_mnist().train) == 10
 
 

@@ -225,7 +225,7 @@ def test_pictures_that_do_not_fit_into_memory_are_refused_before_any_is_decoded(
     (tmp_path / "a").mkdir()
     for name in ("0.png", "1.png"):
         (tmp_path / "a" / name).write_bytes(png(9_000, 9_000))
-    monkeypatch.setattr("certcal.data._table.physical_memory", lambda: 2**29)
+    monkeypatch.setattr("certcal.data.formats.physical_memory", lambda: 2**29)
     assert "reading it needs 0.8 GiB and this machine has 0.5 GiB; make the pictures smaller" in refusal(tmp_path)
 
 
@@ -271,8 +271,8 @@ def test_an_archive_may_hold_both_parts(tmp_path):
     assert "ask for part='train' or part='test'" in refusal(path)
     split = read_split(path)
     assert split.description == "data.npz: 5 images of 2 by 2 to train on, 2 others to test on"
-    np.savez(path, train_inputs=images, train_y=range(5))
-    assert read_inputs(path, label="y").labels.tolist() == [0, 1, 2, 3, 4]
+    np.savez(path, train_inputs=images, train_kind=range(5))
+    assert read_inputs(path, label="kind").labels.tolist() == [0, 1, 2, 3, 4]
     assert "there is no array 'train_labels'; the arrays train_inputs and train_labels are needed" in refusal(path)
 
 

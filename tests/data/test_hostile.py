@@ -21,8 +21,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from certcal import InputError
-from certcal.data import PredictionStream, _npz, _text, load_table, read_predictions
-from certcal.data._pieces import DoesNotFit
+from certcal.data import DoesNotFit, PredictionStream, load_table, read_predictions
+from certcal.data import npz as npz_files
+from certcal.data import text as text_files
 
 Make = Callable[[Path], Path]
 CASES: dict[str, tuple[Make, str]] = {}
@@ -395,7 +396,7 @@ def _(folder: Path) -> Path:
 @pytest.fixture
 def little_memory(monkeypatch):
     """A machine of one gibibyte, so that a file need not be larger than this one's memory."""
-    monkeypatch.setattr("certcal.data._table.physical_memory", lambda: 2**30)
+    monkeypatch.setattr("certcal.data.formats.physical_memory", lambda: 2**30)
 
 
 @pytest.mark.usefixtures("little_memory")
@@ -445,7 +446,7 @@ def equal_rows(n: int) -> dict[str, object]:
 
 @pytest.mark.parametrize("codec", ["zstd", "lz4", "uncompressed"])
 def test_a_feather_file_is_asked_what_it_expands_to_before_it_is_read(tmp_path, monkeypatch, codec):
-    monkeypatch.setattr("certcal.data._table.LEAST_MEMORY", 0)
+    monkeypatch.setattr("certcal.data.formats.LEAST_MEMORY", 0)
     path = tmp_path / "equal.feather"
     pyarrow.feather.write_feather(pa.table(equal_rows(200_000)), path, compression=codec, chunksize=100_000)
     stream = PredictionStream(path, memory=2_000_000)
@@ -459,7 +460,7 @@ def test_a_feather_file_is_asked_what_it_expands_to_before_it_is_read(tmp_path, 
 
 
 def test_a_parquet_column_that_is_one_large_page_is_refused(tmp_path, monkeypatch):
-    monkeypatch.setattr("certcal.data._table.LEAST_MEMORY", 0)
+    monkeypatch.setattr("certcal.data.formats.LEAST_MEMORY", 0)
     path = tmp_path / "equal.parquet"
     whole: dict[str, Any] = {"data_page_size": 2**31 - 1, "row_group_size": 200_000, "use_dictionary": False}
     pq.write_table(pa.table(equal_rows(200_000)), path, compression="zstd", **whole)
@@ -480,7 +481,7 @@ def test_a_long_text_that_is_often_repeated_is_not_repeated_in_memory(tmp_path):
 
 @pytest.mark.parametrize("order", ["C", "F"])
 def test_an_npz_archive_is_read_in_pieces_unless_its_rows_are_scattered(tmp_path, monkeypatch, order):
-    monkeypatch.setattr("certcal.data._table.LEAST_MEMORY", 0)
+    monkeypatch.setattr("certcal.data.formats.LEAST_MEMORY", 0)
     path = tmp_path / "arrays.npz"
     rows = np.asarray(np.full((100_000, 2), 0.5), order=order)
     np.savez_compressed(path, probabilities=rows, labels=np.zeros(100_000, np.int8))
@@ -488,9 +489,9 @@ def test_an_npz_archive_is_read_in_pieces_unless_its_rows_are_scattered(tmp_path
         with pytest.raises(InputError, match=r"arrays\.npz: reading a piece of it needs 2 MB, more than the 1 MB"):
             PredictionStream(path, size=1000, memory=1_000_000)
         return
-    filled, rows_at_once = _npz._filled, set()
-    monkeypatch.setattr(_npz, "_member", None)  # which reads all of an array
-    monkeypatch.setattr(_npz, "_filled", lambda *of: (rows_at_once.add(of[1][0]), filled(*of))[1])
+    filled, rows_at_once = npz_files._filled, set()
+    monkeypatch.setattr(npz_files, "_member", None)  # which reads all of an array
+    monkeypatch.setattr(npz_files, "_filled", lambda *of: (rows_at_once.add(of[1][0]), filled(*of))[1])
     assert sum(len(piece) for piece in PredictionStream(path, size=1000, memory=1_000_000)) == 100_000
     assert max(rows_at_once) == 1000
 
@@ -512,8 +513,8 @@ def test_a_line_without_an_end_is_not_read_to_its_end(tmp_path, monkeypatch):
             lengths.append(len(line))
             yield line
 
-    lines, lengths = _text._lines, []
-    monkeypatch.setattr(_text, "_lines", noted)
+    lines, lengths = text_files._lines, []
+    monkeypatch.setattr(text_files, "_lines", noted)
     path = tmp_path / "line.csv.gz"
     with gzip.open(path, "wb", 1) as stream:
         stream.write(b"conf,correct\n")

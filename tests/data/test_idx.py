@@ -78,7 +78,7 @@ def test_a_bad_file_is_one_clear_sentence(tmp_path, content, message):
 
 
 def test_a_small_file_that_unfolds_beyond_memory_is_refused(tmp_path, monkeypatch):
-    monkeypatch.setattr("certcal.data._table.physical_memory", lambda: 2**20)
+    monkeypatch.setattr("certcal.data.formats.physical_memory", lambda: 2**20)
     path = tmp_path / "bomb.gz"
     path.write_bytes(gzip.compress(idx(np.zeros(2**21))))
     assert path.stat().st_size < 2**12

@@ -264,7 +264,7 @@ def forged(path: Path, shape: tuple[int, ...], content: bytes, dtype: str = "<f8
 
 
 def test_hostile_archives_are_refused_before_memory_is_asked_for(tmp_path, monkeypatch):
-    monkeypatch.setattr("certcal.data._table.physical_memory", lambda: 2**24)
+    monkeypatch.setattr("certcal.data.formats.physical_memory", lambda: 2**24)
     with pytest.raises(InputError, match=r"reading it needs .* GiB and this machine has"):
         read_inputs(forged(tmp_path / "a.npz", (10**9, 10**6), b""))
     with pytest.raises(InputError, match=r"array 'inputs' has 144 bytes where its header says 160"):

@@ -9,9 +9,14 @@ import pyarrow.parquet as pq
 import pytest
 
 from certcal import InputError
-from certcal.data import read_intervals, resolve_interval_columns
-from certcal.data._columns import columns_as_bytes
-from certcal.data._interval_files import METADATA, IntervalOrigin, intervals_as_parquet
+from certcal.data import (
+    METADATA,
+    IntervalOrigin,
+    columns_as_bytes,
+    intervals_as_parquet,
+    read_intervals,
+    resolve_interval_columns,
+)
 
 
 @pytest.fixture

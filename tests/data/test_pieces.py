@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from certcal import InputError
-from certcal.data._pieces import gather, in_file
+from certcal.data.pieces import gather, in_file
 
 
 @pytest.mark.parametrize("rows", [None, 5, 9])

@@ -12,8 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from certcal import InputError
-from certcal.data import PredictionStream, load_table, open_table, read_intervals, read_predictions
-from certcal.data._table import Table
+from certcal.data import PredictionStream, Table, load_table, open_table, read_intervals, read_predictions
 
 RNG = np.random.default_rng(5)
 N = 1000

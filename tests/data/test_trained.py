@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 from certcal import InputError
-from certcal.data import Inputs, Split, fashion_mnist, naive_bayes, noisy_network
-from certcal.data import _trained as trained
+from certcal.data import Inputs, Split, bundled, fashion_mnist, naive_bayes, noisy_network
 from tests.data.idx_files import write_clothes
 
 
@@ -43,7 +42,7 @@ def test_a_noisy_network_learns_and_is_the_same_every_time(clothes):
 
 
 def test_a_set_that_gets_its_noise_in_parts_is_learned_to_the_end(clothes, monkeypatch):
-    monkeypatch.setattr(trained, "_AT_A_TIME", 70)
+    monkeypatch.setattr(bundled, "_AT_A_TIME", 70)
     seen: list[int] = []
     made = noisy_network(clothes, epochs=8, batch=32, progress=seen.append)
     pixels = clothes.test.inputs.reshape(len(clothes.test), -1)

@@ -332,7 +332,7 @@ def test_a_claim_about_this_data_set_counts_failing_certificates_or_shares_alpha
     assert claim.settings["failing certificates"] == failed.count
     assert claim.settings["alpha per sample"] == 0.01
     assert "alpha per sample" not in family.settings
-    assert "alpha per sample=0.01, failing certificates=" in claim.sentence
+    assert "alpha per sample=0.01, failing certificates=" in claim.statement
     assert "under every perturbation of norm up to 0.5, except with probability at most 0.001" in claim.sentence
     assert claim.n == alone.n_certified
     assert alone.claim(samples="all").n == 200
@@ -350,9 +350,9 @@ def test_a_claim_names_the_noise_and_what_it_rests_on() -> None:
     counts = counts_of(np.full((4, 500), 0.9))
     gaussian = certificates(counts, 0.1).claim()
     exact = certificates(dataclasses.replace(counts, noise="exact"), 0.1).claim()
-    assert "exactly Gaussian (rounding to float32 is neglected)" in gaussian.sentence
+    assert "exactly Gaussian (rounding to float32 is neglected)" in gaussian.statement
     assert (
-        "what is certified is the model applied to inputs rounded to k/255, around the rounded input" in exact.sentence
+        "what is certified is the model applied to inputs rounded to k/255, around the rounded input" in exact.statement
     )
     for claim in (gaussian, exact):
         assert len(claim.assumptions) == 3
@@ -360,7 +360,7 @@ def test_a_claim_names_the_noise_and_what_it_rests_on() -> None:
             "the model's output for an input does not depend on the other inputs in its batch",
             "the seed and the number of draws were fixed before any result was looked at",
         )
-        assert all(each in claim.sentence for each in claim.assumptions)
+        assert all(each in claim.statement for each in claim.assumptions)
 
 
 def test_a_claim_says_whose_confidence_it_is_about_and_how_it_is_bounded() -> None:
@@ -369,9 +369,9 @@ def test_a_claim_says_whose_confidence_it_is_about_and_how_it_is_bounded() -> No
         f"calibration error of the smoothed classifier is at most {claim.text} on these 4 "
     )
     assert (
-        "; here confidence=mean probability of the predicted class under the noise, intervals=tangent, bins=15, "
+        " Settings: confidence=mean probability of the predicted class under the noise, intervals=tangent, bins=15, "
         "closed=left, samples=certified, "
-    ) in claim.sentence
+    ) in claim.statement
 
 
 @pytest.mark.parametrize(
@@ -392,7 +392,7 @@ def test_a_claim_of_an_extended_run_says_so(earlier: list[tuple[int, int]], text
     assert longer.earlier == tuple(earlier)
     claim = certificates(longer, 0.1).claim()
     assert claim.assumptions == (*certificates(counts, 0.1).claim().assumptions, text)
-    assert f" and {text}; here confidence=" in claim.sentence
+    assert f"; {text}. Settings: confidence=" in claim.statement
 
 
 def test_tables_hold_limits_for_the_counts_that_were_asked_for() -> None:

@@ -12,7 +12,7 @@ import pytest
 
 from certcal import InputError, recalibrate
 from certcal.calibrators import CertifiedIsotonic, CertifiedSamples, TemperatureScaling, certified_path
-from certcal.calibrators._points import Parts
+from certcal.calibrators._certified import BrierTerms
 from certcal.claims import ORDER
 from certcal.smoothing import Counts
 from certcal.worst_case import brier_score
@@ -60,7 +60,7 @@ def test_no_sample_is_in_both_parts_and_the_numbers_are_said():
     np.testing.assert_array_equal(found.before.index, rest.index)
     np.testing.assert_array_equal(found.after.index, rest.index)
     assert (found.n_fit, found.n_held_out) == (180, 420)
-    assert found.notes[0].startswith("Maps were fitted to 180 samples and judged on 420 others")
+    assert found.notes[0].startswith("Fitted to 180 samples and judged on 420 others")
     assert found.conventions["fraction"] == 0.3
 
 
@@ -142,7 +142,7 @@ def test_csv_has_a_line_per_map_radius_and_claim():
     assert {row["map"] for row in chosen} == {"isotonic, λ = 0.5"}
     (gain,) = [row for row in chosen if (row["radius"], row["claim"]) == ("0.1", "gain_over_constant")]
     bound = found.chosen.at[1].gain
-    assert (float(gain["value"]), gain["text"], gain["sentence"]) == (bound.value, bound.text, bound.sentence)
+    assert (float(gain["value"]), gain["text"], gain["sentence"]) == (bound.value, bound.text, bound.statement)
     assert {row["claim"] for row in rows if row["radius"] == ""} == {"brier_score", "ece", "auroc"}
     assert len(rows) == len(found.lines) * (3 + 2 * (1 + len(list(found.chosen.at[0].summary.claims()))))
 
@@ -276,16 +276,16 @@ def test_a_path_of_no_tradeoffs_is_refused():
 
 
 def test_a_path_sorts_its_samples_once(monkeypatch):
-    from certcal.calibrators import _points
+    from certcal.calibrators import _certified
 
     seen = []
-    count = _points.counted
-    monkeypatch.setattr(_points, "counted", lambda *given: seen.append(len(given[0])) or count(*given))
+    count = _certified.counted
+    monkeypatch.setattr(_certified, "counted", lambda *given: seen.append(len(given[0])) or count(*given))
     path = certified_path(made(100), np.linspace(0, 1, 21))
     assert seen == [100, 100]
     assert [each.tradeoff for each in path] == np.linspace(0, 1, 21).tolist()
     assert all(isinstance(each, CertifiedIsotonic) for each in path)
-    assert Parts.of(made(10)).share.tolist() == [1.0]
+    assert BrierTerms.of(made(10)).share.tolist() == [1.0]
 
 
 def test_claims_of_a_run_fail_with_the_probability_that_its_certificates_were_made_with():

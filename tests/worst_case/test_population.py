@@ -315,7 +315,7 @@ def test_wrong_certificates_cost_up_to_twice_their_probability() -> None:
 def test_the_alpha_in_the_sentence_is_the_one_that_is_paid_for() -> None:
     result = calibration_error([0.25, 0.5], [0.5, 0.75], [1, 0])
     bound = population_bound(result, 0.05, 0.001 / 300)
-    assert "alpha=3.33334e-06," in bound.sentence
+    assert "alpha=3.33334e-06," in bound.statement
     assert bound.settings["alpha"] == 3.33334e-06 > 0.001 / 300
     assert bound.terms["certificate failures"] == 2 * 3.33334e-06
 
@@ -351,7 +351,7 @@ def test_a_bound_assumes_samples_that_the_classifier_does_not_depend_on() -> Non
     bound = population_bound(calibration_error([0.6] * 9, [0.8] * 9, [1] * 9))
     said = "they were not used to train, choose or recalibrate the classifier"
     assert said in bound.assumptions
-    assert f"independent draws from the population and {said} and the edges" in bound.sentence
+    assert f"independent draws from the population; {said}; the edges" in bound.statement
 
 
 def test_terms_add_up_to_a_value_rounded_outward() -> None:
@@ -371,8 +371,8 @@ def test_the_bound_is_capped_at_one() -> None:
     capped = population_bound(calibration_error([0.5], [0.5], [1]), 0.05, 0.3)
     assert capped.value == 1
     assert sum(capped.terms.values()) > 1
-    assert "capped at 1" in capped.sentence
-    assert "capped" not in population_bound(calibration_error([0.5], [0.5], [1]), 0.05).sentence
+    assert "capped at 1" in capped.statement
+    assert "capped" not in population_bound(calibration_error([0.5], [0.5], [1]), 0.05).statement
 
 
 def test_less_risk_fewer_samples_and_worse_certificates_raise_the_bound() -> None:

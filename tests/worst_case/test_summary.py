@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from scipy.stats import binom
 
 from certcal import InputError
+from certcal.claims import in_full
 from certcal.metrics import ece, ks_error, mce, top_label_brier_score, top_label_nll
 from certcal.worst_case import calibration_error, certify, population_bound
 from certcal.worst_case._summary import METRICS, _accuracy
@@ -166,7 +167,7 @@ def test_every_claim_has_a_sentence_and_a_safe_text():
     summary = certify(LOWER, UPPER, CORRECT, certified=CERTIFIED)
     claims = list(summary.claims())
     assert len(claims) == 1 + 5 + 2 * len(METRICS) + 2
-    assert summary.sentences == tuple(claim.sentence for _, _, claim in claims)
+    assert summary.sentences == tuple(in_full(claim) for _, _, claim in claims)
     assert len(set(summary.sentences)) == len(claims)
     for key, _, claim in claims:
         below = key in ("certified_accuracy", "certified_skill", "certified_best_skill", "certified_resolution")

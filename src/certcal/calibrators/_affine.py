@@ -1,29 +1,183 @@
-"""The log loss of softmax(affine map of the logits) with a ridge, and its minimum by Newton's method."""
+"""Vector and matrix scaling: softmax(affine map of the logits), the least regularised log loss by Newton's method."""
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from certcal._checks import InputError
-from certcal.calibrators._base import numbers
+from certcal._checks import InputError, positive
+from certcal.calibrators._base import LogitMap, numbers
 from certcal.calibrators._temperature import best_inverse
-from certcal.calibrators.scores import Floats
+from certcal.calibrators.scores import Floats, check_labelled, read_scores, softmax
 
 TOLERANCE = 1e-12  # of the mean loss, as Newton's decrement estimates it
 BLOCK = 2**16  # numbers worked on at once, so that they stay in the cache
 LARGEST = 1e100  # of logits and of restored parameters: products of larger ones may overflow
+MOST_CLASSES = 1000  # of a matrix: a million parameters
 
 
-class AffineLoss(ABC):
+class AffineScaling(LogitMap):
+    """softmax(A x + b) with a linear part A, one factor per class or a matrix, and an intercept b.
+
+    The loss is convex, and its ridge towards the identity gives it exactly one minimum, whatever the data are.
+    """
+
+    penalty: float
+    intercept_: Floats
+    _linear: ClassVar[str]  # name of A
+
+    @abstractmethod
+    def _prior(self, classes: int) -> tuple[Floats, Floats]:
+        """A of the map that changes nothing, and the ridge of each of its entries."""
+
+    def fit(self, scores: Any, labels: Any, sample_weight: Any = None) -> Self:
+        """Find the parameters; arguments are those of :meth:`ScoreMap.fit`."""
+        penalty = positive(self.penalty, "penalty")
+        x = _finite_squares(read_scores(scores, self.inputs))
+        y, w = check_labelled(x, labels, sample_weight)
+        k: int = x.shape[1]
+        identity, pull = self._prior(k)
+        centre = np.concatenate([identity.reshape(-1), np.zeros(k)])
+        loss = AffineLoss(x, y, w, np.concatenate([pull.reshape(-1), np.full(k, penalty)]), centre)
+        found = minimise(loss, [centre, _best_factor(x, y, w) * centre])
+        setattr(self, f"{self._linear}_", found[:-k].reshape(identity.shape))
+        self.intercept_, self.classes_ = found[-k:], np.arange(k, dtype=np.int64)
+        return self
+
+    def predict_proba(self, scores: Any) -> Floats:
+        """softmax(A logits + b), one row per sample."""
+        x = _finite_squares(self._logits(scores))
+        return softmax(_affine(x, getattr(self, f"{self._linear}_"), self.intercept_))
+
+    def _state(self) -> dict[str, Any] | None:
+        if not hasattr(self, "intercept_"):
+            return None
+        return {self._linear: getattr(self, f"{self._linear}_").tolist(), "intercept": self.intercept_.tolist()}
+
+    def _restore(self, state: Mapping[str, Any]) -> None:
+        name, intercept = self._linear, numbers(state, "intercept", (None,))
+        k = intercept.size
+        found = numbers(state, name, (k, k) if name == "matrix" else (k,))
+        if k < 2 or max(np.abs(found).max(), np.abs(intercept).max()) > LARGEST:
+            raise InputError(f"{name} and intercept are damaged; expected ordinary numbers for at least 2 classes")
+        setattr(self, f"{name}_", found)
+        self.intercept_, self.classes_ = intercept, np.arange(k, dtype=np.int64)
+
+
+class VectorScaling(AffineScaling):
+    """softmax(a·x + b), with a factor a and an intercept b for each class (Guo et al. 2017).
+
+    What is minimised is Σ w·log loss + ½ penalty·(Σ (a - 1)² + Σ b²). The ridge pulls towards the map that changes
+    nothing, as a normal prior with variance 1/penalty would: with few samples the map does little, a class without
+    samples keeps a bounded intercept, and there is exactly one minimum whatever the data are. It is fixed while the
+    sum of the losses grows with the samples, so it vanishes as they become many. The loss is convex; Newton's method
+    ends when it promises less than 1e-12 of the mean loss.
+
+    Parameters
+    ----------
+    penalty
+        Above 0. The default, 1, is a prior standard deviation of 1 for factors and intercepts.
+    inputs
+        What the scores are: "logits", or "probabilities", whose logarithms are then the logits (a probability of 0
+        counts as 1.2e-38, the smallest normal number of float32). Never guessed from the values.
+
+    Attributes
+    ----------
+    scale_, intercept_
+        a and b, one number per class.
+    classes_
+        0, 1, … up to the last class.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> rng = np.random.default_rng(0)
+    >>> logits = rng.normal(size=(20_000, 3))
+    >>> labels = (2 * logits + [0, 0, 1] + rng.gumbel(size=(20_000, 3))).argmax(axis=1)
+    >>> fitted = VectorScaling().fit(logits, labels)
+    >>> fitted.scale_.round().tolist(), float((fitted.intercept_[2] - fitted.intercept_[0]).round(1))
+    ([2.0, 2.0, 2.0], 1.0)
+    """
+
+    scale_: Floats
+    _linear = "scale"
+
+    def __init__(self, penalty: float = 1.0, inputs: str = "logits") -> None:
+        self.penalty = penalty
+        self.inputs = inputs
+
+    def _prior(self, classes: int) -> tuple[Floats, Floats]:
+        return np.ones(classes), np.full(classes, float(self.penalty))
+
+
+class MatrixScaling(AffineScaling):
+    """softmax(M x + b), with a full matrix M and an intercept b (Guo et al. 2017), regularised off the diagonal.
+
+    What is minimised is Σ w·log loss + ½ penalty·(Σ (M_kk - 1)² + Σ b²) + ½ off_diagonal_penalty·Σ M_kl² (k ≠ l). Guo
+    et al. saw matrices overfit: K² numbers are many. So, as in the off-diagonal and intercept regularisation of Kull et
+    al. (2019), the entries off the diagonal are pulled to 0 with a strength of their own. Unlike there, sums are not
+    divided by numbers of entries, and the diagonal has a weak ridge towards 1, without which separable data have no
+    minimum. The larger off_diagonal_penalty is, the nearer is the map to :class:`VectorScaling` with the same penalty.
+    The loss is convex; Newton's method ends when it promises less than 1e-12 of the mean loss. A pass over the data
+    costs n·K² and M has K² numbers: up to 1000 classes are taken.
+
+    Parameters
+    ----------
+    penalty
+        Above 0, of the diagonal and the intercept, as for :class:`VectorScaling`.
+    off_diagonal_penalty
+        Above 0. The default, 300, is a prior standard deviation of 0.06. It was chosen on simulated logits (5 to 30
+        classes, 200 to 10,000 samples); on further draws from the same simulation the held-out log loss was 0.004 to
+        0.05 above that of a vector where a vector is the truth, and 0.01 to 0.5 below it where a matrix is. It was not
+        tuned on real models: choose it by cross-validation when classes are many.
+    inputs
+        As for :class:`VectorScaling`.
+
+    Attributes
+    ----------
+    matrix_, intercept_
+        M, with M_kl what the logit of class l adds to that of class k, and b.
+    classes_
+        0, 1, … up to the last class.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> rng = np.random.default_rng(0)
+    >>> logits = rng.normal(size=(20_000, 2))
+    >>> mixed = logits @ np.array([[2.0, 0.5], [0.0, 2.0]]).T
+    >>> labels = (mixed + rng.gumbel(size=(20_000, 2))).argmax(axis=1)
+    >>> matrix = MatrixScaling(off_diagonal_penalty=1).fit(logits, labels).matrix_
+    >>> (matrix[0] - matrix[1]).round(1).tolist()  # two classes: only differences of the rows matter
+    [2.0, -1.5]
+    """
+
+    matrix_: Floats
+    _linear = "matrix"
+
+    def __init__(self, penalty: float = 1.0, off_diagonal_penalty: float = 300.0, inputs: str = "logits") -> None:
+        self.penalty = penalty
+        self.off_diagonal_penalty = off_diagonal_penalty
+        self.inputs = inputs
+
+    def _prior(self, classes: int) -> tuple[Floats, Floats]:
+        off = positive(self.off_diagonal_penalty, "off_diagonal_penalty")
+        if classes > MOST_CLASSES:
+            raise InputError(f"scores have {classes} columns, too many for a matrix of their pairs; use VectorScaling")
+        identity = np.eye(classes)
+        return identity, np.where(identity == 1, float(self.penalty), off)
+
+
+class AffineLoss:
     """(Σ w·loss + ½ Σ ridge·(θ - centre)²) / Σ w, its gradient, and products with its Hessian, in passes over the rows.
 
-    With z an affine function of the logits x whose parameters are θ, p = softmax(z) and loss = -log p_y, the gradient
-    is A*(p - e_y) and the Hessian A*(diag p - p pᵀ)A plus the ridge, A being the linear part and A* its adjoint.
+    With z = A x + b an affine function of the logits x whose parameters are θ = (A by rows, b), p = softmax(z) and
+    loss = -log p_y, the gradient is J*(p - e_y) and the Hessian J*(diag p - p pᵀ)J plus the ridge, J being the linear
+    map from θ to z and J* its adjoint.
     """
 
     def __init__(self, x: NDArray[np.float64], y: NDArray[np.int64], w: Floats | None, ridge: Floats, centre: Floats):
@@ -31,16 +185,20 @@ class AffineLoss(ABC):
         self.x, self.y, self.centre, self.ridge = x, y, centre, ridge / total
         self.w = np.full(y.size, 1 / total) if w is None else w / total
         self.p = np.empty(x.shape)
-        step = max(1, BLOCK // x.shape[1])
+        k: int = x.shape[1]
+        self.shape = (k,) if centre.size == 2 * k else (k, k)  # of A
+        step = max(1, BLOCK // k)
         self.blocks = [slice(start, start + step) for start in range(0, y.size, step)]
 
-    @abstractmethod
     def forward(self, x: Floats, parameters: Floats) -> Floats:
         """Z of rows of logits, in a new array."""
+        k: int = x.shape[1]
+        return _affine(x, parameters[:-k].reshape(self.shape), parameters[-k:])
 
-    @abstractmethod
     def adjoint(self, x: Floats, residual: Floats) -> Floats:
         """Derivative of Σ residual·z in the parameters."""
+        linear = np.einsum("ik,ik->k", x, residual) if len(self.shape) == 1 else (residual.T @ x).reshape(-1)
+        return np.concatenate([linear, residual.sum(axis=0)])
 
     def at(self, parameters: Floats) -> tuple[float, Floats]:
         """Loss and gradient; :meth:`product` and :meth:`diagonal` are then of these parameters."""
@@ -86,7 +244,9 @@ def minimise(loss: AffineLoss, starts: list[Floats]) -> Floats:
     """The parameters of the least loss, within TOLERANCE of it.
 
     Newton's method with conjugate gradients inside and halved steps: it begins at the best of the starts and ends after
-    the first step by which the quadratic model promises less than TOLERANCE. Nothing in it is random.
+    the first step by which the quadratic model promises less than TOLERANCE. Nothing in it is random. scipy's general
+    optimisers took 1 to 5 times as long, and end some 1e-8 from the minimum: there the loss, which they compare, no
+    longer changes, while the gradient still tells where to go.
     """
     best = min(range(len(starts)), key=lambda k: loss.at(starts[k])[0])
     here = starts[best]
@@ -130,7 +290,13 @@ def _newton_direction(loss: AffineLoss, gradient: Floats) -> Floats:
     return direction
 
 
-def as_matrix(x: NDArray[np.float32] | NDArray[np.float64]) -> Floats:
+def _affine(x: Floats, linear: Floats, intercept: Floats) -> Floats:
+    z = x * linear if linear.ndim == 1 else x @ linear.T
+    z += intercept
+    return z
+
+
+def _finite_squares(x: NDArray[Any]) -> Floats:
     """Logits as float64; InputError where their squares would overflow."""
     matrix = x.astype(np.float64, copy=False)
     large = np.abs(matrix) > LARGEST
@@ -140,18 +306,8 @@ def as_matrix(x: NDArray[np.float32] | NDArray[np.float64]) -> Floats:
     return matrix
 
 
-def temperature_start(x: Floats, y: NDArray[np.int64], w: Floats | None) -> float:
+def _best_factor(x: Floats, y: NDArray[np.int64], w: Floats | None) -> float:
     """The best single factor of the logits, whatever their size."""
     below = x - x.max(axis=1, keepdims=True)
     spread = -float(below.min(axis=1).mean())
     return best_inverse(below / spread, y, w) / spread if spread > 1 / LARGEST else 1.0
-
-
-def restored(state: Mapping[str, Any], name: str) -> tuple[Floats, Floats]:
-    """The named parameters, one row or number per class, and the intercept of a state."""
-    intercept = numbers(state, "intercept", (None,))
-    k = intercept.size
-    found = numbers(state, name, (k, k) if name == "matrix" else (k,))
-    if k < 2 or max(np.abs(found).max(), np.abs(intercept).max()) > LARGEST:
-        raise InputError(f"{name} and intercept are damaged; expected ordinary numbers for at least 2 classes")
-    return found, intercept

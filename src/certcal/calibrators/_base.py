@@ -1,4 +1,9 @@
-"""What every calibrator is: parameters as scikit-learn has them, a fitted state, and both as plain values for JSON."""
+"""What every calibrator is: parameters as scikit-learn has them, a fitted state, and both as plain values for JSON.
+
+scikit-learn's ``BaseEstimator`` is not the base class: deriving from it imports scikit-learn, an optional extra that
+takes more than a second to load, before anything can be fitted. The few methods that it has are written here, and
+scikit-learn's own estimator checks are among the tests.
+"""
 
 from __future__ import annotations
 
@@ -10,11 +15,12 @@ from typing import Any, ClassVar, Self, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from certcal._checks import InputError, confidences, same_length
-from certcal.calibrators._params import check_param
-from certcal.calibrators._state import number, numbers
+from certcal._checks import InputError, choice, confidences, positive, same_length, score_pair
+from certcal.binning import CLOSED
+from certcal.calibrators.scores import INPUTS, Floats, check_classes, read_scores
 
-Floats = NDArray[np.float64]
+MOST_BINS = 10_000_000
+_LONGEST = 300  # characters of a description; parameters that need more are cut off
 
 
 class NotFittedError(InputError, AttributeError):
@@ -38,6 +44,7 @@ class Calibrator(ABC):
     """
 
     _known: ClassVar[dict[str, type[Calibrator]]] = {}
+    _choices: ClassVar[Mapping[str, tuple[str, ...]]] = {"closed": CLOSED, "inputs": INPUTS}
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
@@ -47,26 +54,29 @@ class Calibrator(ABC):
     def _names(cls) -> list[str]:
         return list(inspect.signature(cls).parameters)
 
+    def _inner(self) -> dict[str, Calibrator]:
+        """Calibrators among the parameters, by what stands before ``__`` in the names of theirs."""
+        found = {name: getattr(self, name) for name in self._names()}
+        return {name: value for name, value in found.items() if isinstance(value, Calibrator)}
+
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """Arguments of the constructor by name; with ``deep`` those of calibrators among them as ``name__inner``."""
         found = {name: getattr(self, name) for name in self._names()}
-        if deep:
-            for name, value in list(found.items()):
-                if isinstance(value, Calibrator):
-                    found |= {f"{name}__{inner}": each for inner, each in value.get_params().items()}
+        for name, each in self._inner().items() if deep else ():
+            found |= {f"{name}__{inner}": value for inner, value in each.get_params().items()}
         return found
 
     def set_params(self, **params: Any) -> Self:
         """Change arguments by name; ``name__inner`` reaches into a calibrator among them."""
-        for name, value in params.items():
-            own, _, inner = name.partition("__")
-            if own not in self._names():
-                known = ", ".join(self._names()) or "none"
-                raise InputError(f"{type(self).__name__} has no parameter {own!r}; its parameters are {known}")
-            if inner:
-                getattr(self, own).set_params(**{inner: value})
+        for name in sorted(params, key=lambda name: "__" in name):
+            own, _, rest = name.partition("__")
+            if rest and own in self._inner():
+                self._inner()[own].set_params(**{rest: params[name]})
+            elif name in self._names():
+                setattr(self, name, params[name])
             else:
-                setattr(self, own, value)
+                known = ", ".join(self.get_params()) or "none"
+                raise InputError(f"{type(self).__name__} has no parameter {name!r}; its parameters are {known}")
         return self
 
     def __repr__(self) -> str:
@@ -80,9 +90,18 @@ class Calibrator(ABC):
         return type(self)(**{name: _unfitted(value) for name, value in self.get_params(deep=False).items()})
 
     def __sklearn_tags__(self) -> Any:
-        from certcal.calibrators._sklearn_tags import tags_of
+        """A map of confidences is a regression of outcomes on one column; a map of scores is a classifier."""
+        from sklearn.utils import ClassifierTags, InputTags, RegressorTags, Tags, TargetTags, TransformerTags
 
-        return tags_of(self)
+        scores = isinstance(self, ScoreMap)
+        return Tags(
+            estimator_type="classifier" if scores else "regressor",
+            target_tags=TargetTags(required=True),
+            transformer_tags=TransformerTags(),
+            classifier_tags=ClassifierTags() if scores else None,
+            regressor_tags=None if scores else RegressorTags(),
+            input_tags=InputTags(one_d_array=not scores, two_d_array=scores),
+        )
 
     def __sklearn_is_fitted__(self) -> bool:
         return self._state() is not None
@@ -90,6 +109,10 @@ class Calibrator(ABC):
     def _require_fitted(self) -> None:
         if not self.__sklearn_is_fitted__():
             raise NotFittedError(f"this {type(self).__name__} is not fitted; call fit first")
+
+    def _chosen(self, name: str) -> str:
+        """A parameter that is one of a few words."""
+        return choice(getattr(self, name), self._choices[name], name)
 
     @abstractmethod
     def _state(self) -> dict[str, Any] | None:
@@ -101,10 +124,7 @@ class Calibrator(ABC):
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON: class, parameters, and what was fitted. Floats come back as they were, bit for bit."""
-        params = {
-            name: value.to_dict() if isinstance(value, Calibrator) else _plain(value)
-            for name, value in self.get_params(deep=False).items()
-        }
+        params = {name: _plain(value) for name, value in self.get_params(deep=False).items()}
         return {"type": type(self).__name__, "params": params, "fitted": self._state()}
 
     @staticmethod
@@ -115,10 +135,10 @@ class Calibrator(ABC):
         if kind is None or inspect.isabstract(kind):
             known = ", ".join(sorted(name for name, each in Calibrator._known.items() if not inspect.isabstract(each)))
             raise InputError(f"type is {name!r}, which is no calibrator; known are {known}")
-        if not isinstance(params, Mapping) or not set(params) <= set(kind._names()):  # pyright: ignore[reportUnknownArgumentType]
-            raise InputError(f"params of {name} are {params!r}; expected some of {', '.join(kind._names()) or 'none'}")
-        given: dict[str, Any] = {str(key): kind._param(str(key), value) for key, value in params.items()}  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
         wanted = inspect.signature(kind).parameters
+        if not isinstance(params, Mapping) or not set(params) <= set(wanted):  # pyright: ignore[reportUnknownArgumentType]
+            raise InputError(f"params of {name} are {params!r}; expected some of {', '.join(wanted) or 'none'}")
+        given = {key: kind._param(key, value) for key, value in cast("Mapping[str, Any]", params).items()}
         missing = [key for key, each in wanted.items() if each.default is each.empty and key not in given]
         if missing:
             raise InputError(f"params of {name} are {params!r}; {', '.join(missing)} is missing")
@@ -126,15 +146,36 @@ class Calibrator(ABC):
         if state is not None:
             if not isinstance(state, Mapping):
                 raise InputError(f"what was fitted of {name} is {state!r}; expected a mapping")
-            made._restore(state)  # pyright: ignore[reportUnknownArgumentType]
+            made._restore(cast("Mapping[str, Any]", state))
         return made
+
+    @staticmethod
+    def _fitted_in(document: Any) -> Calibrator | None:
+        """A calibrator inside a state, if it is one and fitted."""
+        found = Calibrator.from_dict(cast("Mapping[str, Any]", document)) if isinstance(document, Mapping) else None
+        return found if found is not None and found.__sklearn_is_fitted__() else None
 
     @classmethod
     def _param(cls, name: str, value: Any) -> Any:
-        """One parameter as the constructor takes it, from what a file holds."""
+        """One parameter as the constructor takes it, from what a file holds.
+
+        Only what ``fit`` takes passes, so that a sentence about the map cannot say anything else. Parameters of classes
+        elsewhere are theirs to check.
+        """
         if isinstance(value, Mapping) and "type" in value:
             return Calibrator.from_dict(cast("Mapping[str, Any]", value))
-        check_param(name, value)
+        if name in cls._choices:
+            choice(value, cls._choices[name], name)
+        elif name == "tradeoff":
+            number({name: value}, name, 0.0, 1.0)
+        elif name in ("tolerance", "penalty", "off_diagonal_penalty"):
+            positive(number({name: value}, name, 0.0, float("inf")), name)
+        elif name == "bins" and not (type(value) is int and 1 <= value <= MOST_BINS):
+            raise InputError(f"bins is {value!r}; expected a whole number from 1 to {MOST_BINS}")
+        elif name == "per_class" and value not in (0, 1):
+            raise InputError(f"per_class is {value!r}; expected true or false")
+        elif name in ("calibrator", "steps"):
+            raise InputError(f"{name} is {value!r}; expected {'calibrators' if name == 'steps' else 'a calibrator'}")
         return cast(Any, value)
 
 
@@ -198,12 +239,55 @@ class ConfidenceMap(Calibrator):
         """The map on checked intervals: what holds every value inside, as computed and as written."""
 
 
+class OutcomeMap(ConfidenceMap):
+    """A map of confidences that is fitted to confidences and outcomes.
+
+    Confidences are compared and mapped as float64 whatever their type, so that a number has one image.
+    """
+
+    def fit(self, confidence: Any, correct: Any, sample_weight: Any = None) -> Self:
+        """Fit to samples.
+
+        Parameters
+        ----------
+        confidence
+            In [0, 1], one per sample.
+        correct
+            Whether each prediction is correct (binary task: the outcome), 0 or 1.
+        sample_weight
+            Weights >= 0, or None. A weight of 2 counts like two samples.
+        """
+        z, c, w = score_pair(confidence, correct, sample_weight)
+        self._fit(z.astype(np.float64), c, w)
+        return self
+
+    def fit_transform(self, confidence: Any, correct: Any, sample_weight: Any = None) -> Floats:
+        """Fit, and :meth:`transform` the same confidences."""
+        return self.fit(confidence, correct, sample_weight).transform(confidence)
+
+    @abstractmethod
+    def _fit(self, z: Floats, c: NDArray[np.uint8], w: Floats | None) -> None:
+        """Fit to checked samples."""
+
+
 class ScoreMap(Calibrator):
     """A map from logits (or probabilities) of all classes to probabilities of all classes."""
 
+    classes_: NDArray[np.int64]
+
     @abstractmethod
     def fit(self, scores: Any, labels: Any, sample_weight: Any = None) -> Self:
-        """Fit to scores, one row per sample and one column per class, and true classes from 0."""
+        """Fit to samples.
+
+        Parameters
+        ----------
+        scores
+            One row per sample, one column per class.
+        labels
+            True class of each sample, from 0.
+        sample_weight
+            Weights >= 0, or None. A weight of 2 counts like two samples.
+        """
 
     def fit_transform(self, scores: Any, labels: Any, sample_weight: Any = None) -> Floats:
         """Fit, and :meth:`transform` the same scores."""
@@ -223,24 +307,78 @@ class ScoreMap(Calibrator):
             return np.maximum(np.log(self.predict_proba(scores)), -745.0)  # exp of it is the smallest number above 0
 
 
+class LogitMap(ScoreMap):
+    """A map of logits; probabilities are taken by their logarithms."""
+
+    inputs: str
+
+    def _logits(self, scores: Any) -> NDArray[Any]:
+        """Logits of as many classes as were fitted."""
+        self._require_fitted()
+        x = read_scores(scores, self.inputs)
+        check_classes(x, self.classes_.size, type(self).__name__)
+        return x
+
+
+def described(calibrator: Any) -> str:
+    """Name and all parameters, also those that have their default, so that a sentence says what was done.
+
+    A calibrator of one's own is what its ``repr`` says, or its class where that says nothing.
+
+    Examples
+    --------
+    >>> from certcal.calibrators import CertifiedIsotonic
+    >>> repr(CertifiedIsotonic(0.5)), described(CertifiedIsotonic(0.5))
+    ('CertifiedIsotonic()', 'CertifiedIsotonic(tradeoff=0.5)')
+    """
+    name = type(calibrator).__name__
+    if isinstance(calibrator, Calibrator):
+        params = calibrator.get_params(deep=False).items()
+        given = (f"{key}={described(value) if isinstance(value, Calibrator) else repr(value)}" for key, value in params)
+        text = f"{name}({', '.join(given)})"
+    else:
+        text = name if type(calibrator).__repr__ is object.__repr__ else repr(calibrator)
+    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…"
+
+
+def number(state: Mapping[str, Any], name: str, least: float, most: float) -> float:
+    """A finite number of a state in a range."""
+    value = state.get(name)
+    if isinstance(value, bool) or not isinstance(value, int | float) or not least <= value <= most:
+        raise InputError(f"{name} is {value!r}; expected a number from {least:g} to {most:g}")
+    return float(value)
+
+
+def numbers(state: Mapping[str, Any], name: str, shape: tuple[int | None, ...]) -> Floats:
+    """Finite numbers of a state in an array of a shape; None is any length above 0."""
+    value = state.get(name)
+    try:
+        array = np.array(value)
+    except (TypeError, ValueError, OverflowError, RecursionError):
+        array = np.empty(0)
+    array = array.astype(np.float64) if array.dtype.kind in "iuf" else np.empty(0)  # texts are no numbers
+    fits = array.ndim == len(shape) and all(
+        size > 0 and wanted in (None, size) for size, wanted in zip(array.shape, shape, strict=True)
+    )
+    if not isinstance(value, list) or not fits or not np.isfinite(array).all():
+        expected = " × ".join("n" if size is None else str(size) for size in shape)
+        raise InputError(f"{name} is damaged; expected {expected} finite numbers")
+    return array
+
+
 def _same(value: Any, default: Any) -> bool:
     return value is default or (type(value) is type(default) and bool(np.all(value == default)))
 
 
 def _unfitted(value: Any) -> Any:
-    if isinstance(value, Calibrator):
-        return value.unfitted()
     if isinstance(value, list | tuple):
-        return [_unfitted(each) for each in value]  # pyright: ignore[reportUnknownVariableType]
-    return value
+        return [_unfitted(each) for each in cast("list[Any]", value)]
+    return value.unfitted() if isinstance(value, Calibrator) else value
 
 
 def _plain(value: Any) -> Any:
-    if hasattr(value, "tolist"):
-        return value.tolist()
     if isinstance(value, list | tuple):
-        return [each.to_dict() if isinstance(each, Calibrator) else _plain(each) for each in value]  # pyright: ignore[reportUnknownVariableType]
-    return value
-
-
-__all__ = ["Calibrator", "ConfidenceMap", "NotFittedError", "ScoreMap", "number", "numbers"]
+        return [_plain(each) for each in cast("list[Any]", value)]
+    if isinstance(value, Calibrator):
+        return value.to_dict()
+    return value.tolist() if hasattr(value, "tolist") else value

@@ -1,18 +1,57 @@
-"""Maps of scores, one after the other."""
+"""Calibrators one after the other: chains of maps of scores, and of maps of confidences."""
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
-from typing import Any, Self
+from typing import Any, Self, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
-from certcal.calibrators._base import ScoreMap
-from certcal.calibrators._steps import Steps, fitted_steps
+from certcal._checks import InputError
+from certcal.calibrators._base import Calibrator, OutcomeMap, ScoreMap
+from certcal.calibrators.scores import Floats
 
-Floats = NDArray[np.float64]
+
+class Steps(Calibrator):
+    """A calibrator whose one parameter is a list of calibrators. Their parameters go by place: ``0__bins``."""
+
+    steps: Any
+    steps_: list[Any]
+    _of: tuple[type[Calibrator], str]  # what the steps are
+
+    @abstractmethod
+    def __init__(self, steps: Sequence[Any]) -> None: ...
+
+    def _inner(self) -> dict[str, Calibrator]:
+        steps = enumerate(_listed(self.steps))
+        return {str(place): step for place, step in steps if isinstance(step, Calibrator)}
+
+    @classmethod
+    def _param(cls, name: str, value: Any) -> Any:
+        each_of = cast("list[Any]", value) if isinstance(value, list) else [value]
+        return [super(Steps, cls)._param(name, each) for each in each_of]
+
+    def _checked(self) -> list[Any]:
+        """Steps of the right kind, at least one."""
+        given, (kind, what) = _listed(self.steps), self._of
+        if not given:
+            raise InputError(f"steps is {self.steps!r}; pass a list of at least one calibrator")
+        for place, step in enumerate(given):
+            if not isinstance(step, kind):
+                raise InputError(f"steps[{place}] is {step!r}; {type(self).__name__} takes {what}")
+        return given
+
+    def _state(self) -> dict[str, Any] | None:
+        return {"steps": [step.to_dict() for step in self.steps_]} if hasattr(self, "steps_") else None
+
+    def _restore(self, state: Mapping[str, Any]) -> None:
+        found = [Calibrator._fitted_in(each) for each in _listed(state.get("steps"))]
+        if not found or not all(isinstance(each, self._of[0]) for each in found):
+            raise InputError("steps is damaged; expected fitted calibrators")
+        self.steps_ = found
 
 
 class Chain(Steps, ScoreMap):
@@ -43,8 +82,7 @@ class Chain(Steps, ScoreMap):
     [[0.25, 0.75]]
     """
 
-    steps_: list[Any]
-    classes_: NDArray[np.int64]
+    _of = ScoreMap, "maps of scores (TopLabel makes one of a map of confidences; ConfidenceChain takes those)"
 
     def __init__(self, steps: Sequence[ScoreMap]) -> None:
         self.steps = steps
@@ -52,23 +90,12 @@ class Chain(Steps, ScoreMap):
     @property
     def inputs(self) -> str:
         """What the scores are: what the first step takes."""
-        first: Any = self._checked(self.steps, ScoreMap, _WHAT)[0]
-        return first.inputs
+        return self._checked()[0].inputs
 
     def fit(self, scores: Any, labels: Any, sample_weight: Any = None) -> Self:
-        """Fit each step to what the one before makes of the scores.
-
-        Parameters
-        ----------
-        scores
-            One row per sample, one column per class.
-        labels
-            True class of each sample, from 0.
-        sample_weight
-            Weights >= 0, or None.
-        """
+        """Fit each step to what the one before makes of the scores; arguments are those of :meth:`ScoreMap.fit`."""
         fitted: list[Any] = []
-        for step in self._checked(self.steps, ScoreMap, _WHAT):
+        for step in self._checked():
             scores = _through(fitted[-1:], scores, step)
             fitted.append(step.unfitted().fit(scores, labels, sample_weight))
         self.steps_, self.classes_ = fitted, fitted[-1].classes_
@@ -84,15 +111,66 @@ class Chain(Steps, ScoreMap):
         self._require_fitted()
         return self.steps_[-1].predict(_through(self.steps_[:-1], scores, self.steps_[-1]))
 
-    def _state(self) -> dict[str, Any] | None:
-        return {"steps": [step.to_dict() for step in self.steps_]} if hasattr(self, "steps_") else None
-
     def _restore(self, state: Mapping[str, Any]) -> None:
-        self.steps_ = fitted_steps(state, ScoreMap)
+        super()._restore(state)
         self.classes_ = self.steps_[-1].classes_
 
 
-_WHAT = "maps of scores (TopLabel makes one of a map of confidences; ConfidenceChain takes those)"
+class ConfidenceChain(Steps, OutcomeMap):
+    """Maps of confidences, each fitted to what the one before makes of the samples.
+
+    Platt scaling and then binning, for example, is the scaling-binning of Kumar, Liang and Ma (2019). All steps see the
+    same samples, so a guarantee of a later step does not hold: it assumes that the maps before were fitted to others.
+
+    Parameters
+    ----------
+    steps
+        Maps that are fitted to confidences and outcomes, in order; copies of them are fitted.
+
+    Attributes
+    ----------
+    steps_
+        The fitted maps.
+
+    Examples
+    --------
+    >>> from certcal.calibrators import HistogramBinning, PlattScaling
+    >>> chain = ConfidenceChain([PlattScaling(), HistogramBinning(bins=2)])
+    >>> fitted = chain.fit([0.6, 0.7, 0.8, 0.9], [0, 0, 1, 1])
+    >>> fitted.transform([0.5, 1.0]).tolist()
+    [0.0, 1.0]
+    """
+
+    _of = OutcomeMap, "maps that are fitted to confidences and outcomes"
+
+    def __init__(self, steps: Sequence[OutcomeMap]) -> None:
+        self.steps = steps
+
+    @property
+    def monotone(self) -> bool:
+        """Whether every step is; False before the fit."""
+        return hasattr(self, "steps_") and all(step.monotone for step in self.steps_)
+
+    def _fit(self, z: Floats, c: NDArray[np.uint8], w: Floats | None) -> None:
+        fitted: list[OutcomeMap] = []
+        for step in self._checked():
+            fitted.append(step.unfitted().fit(z, c, w))
+            z = fitted[-1].transform(z)
+        self.steps_ = fitted
+
+    def _apply(self, values: Floats) -> Floats:
+        for step in self.steps_:
+            values = step.transform(values)
+        return values
+
+    def _interval(self, lower: Floats, upper: Floats) -> tuple[Floats, Floats]:
+        for step in self.steps_:
+            lower, upper = step.intervals(lower, upper)
+        return lower, upper
+
+
+def _listed(steps: Any) -> list[Any]:
+    return list(cast("Sequence[Any]", steps)) if isinstance(steps, list | tuple) else []
 
 
 def _through(before: list[Any], scores: Any, following: Any) -> Any:

@@ -1,22 +1,72 @@
-"""Isotonic regression of outcomes on confidences, scikit-learn's."""
+"""Isotonic regression of outcomes on confidences, and the monotone curve that it is."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from certcal._checks import InputError
-from certcal.calibrators._curve import MonotoneCurve
-from certcal.calibrators._outcomes import OutcomeMap
-from certcal.calibrators._state import numbers
-
-Floats = NDArray[np.float64]
+from certcal.calibrators._base import OutcomeMap, numbers
+from certcal.calibrators.scores import Floats
 
 
-class IsotonicCalibration(OutcomeMap):
+@dataclass(frozen=True, eq=False)
+class MonotoneCurve:
+    """Straight lines between knots, constant outside them.
+
+    Why it is monotone as computed, not only as written: the subtraction, division, multiplication and addition below
+    are each rounded to the nearest number, which keeps the order, and the result is cut off at the segment's ends. At a
+    knot the value is the knot's own.
+    """
+
+    x: Floats
+    y: Floats
+
+    def __post_init__(self) -> None:
+        x, y = np.asarray(self.x, np.float64), np.asarray(self.y, np.float64)
+        if x.ndim != 1 or x.shape != y.shape or x.size == 0:
+            raise InputError("the knots of a curve must be as many values as places, at least one; refit the map")
+        if not ((x >= 0).all() and (x <= 1).all() and (np.diff(x) > 0).all()):
+            raise InputError("the knots of a curve must be in [0, 1] and strictly ascending; refit the map")
+        if not ((y >= 0).all() and (y <= 1).all() and (np.diff(y) >= 0).all()):
+            raise InputError("the values of a curve must be in [0, 1] and not descend; refit the map")
+        object.__setattr__(self, "x", x)
+        object.__setattr__(self, "y", y)
+
+    def __call__(self, values: Floats) -> Floats:
+        """The function at values without NaN."""
+        if self.x.size == 1:
+            return np.full(values.shape, self.y[0])
+        left = np.clip(np.searchsorted(self.x, values, side="right") - 1, 0, self.x.size - 2)
+        x0, x1, y0, y1 = self.x[left], self.x[left + 1], self.y[left], self.y[left + 1]
+        part = (np.clip(values, x0, x1) - x0) / (x1 - x0)
+        return np.where(values >= x1, y1, np.clip(y0 + part * (y1 - y0), y0, y1))
+
+
+class CurveMap:
+    """What maps that are a monotone curve share, for classes that fit it."""
+
+    curve_: MonotoneCurve
+
+    def _apply(self, values: Floats) -> Floats:
+        return self.curve_(values)
+
+    def _interval(self, lower: Floats, upper: Floats) -> tuple[Floats, Floats]:
+        return self.curve_(lower), self.curve_(upper)  # the curve is monotone as computed
+
+    def _state(self) -> dict[str, Any] | None:
+        return {"x": self.curve_.x.tolist(), "y": self.curve_.y.tolist()} if hasattr(self, "curve_") else None
+
+    def _restore(self, state: Mapping[str, Any]) -> None:
+        x = numbers(state, "x", (None,))
+        self.curve_ = MonotoneCurve(x, numbers(state, "y", (x.size,)))
+
+
+class IsotonicCalibration(CurveMap, OutcomeMap):
     """The monotone map with the least Brier score on the samples, straight between them (Zadrozny and Elkan 2002).
 
     Fitted by scikit-learn's ``IsotonicRegression``, which takes confidences that differ by less than 1e-15 as equal.
@@ -44,16 +94,3 @@ class IsotonicCalibration(OutcomeMap):
         fitted.fit(z, c.astype(np.float64), sample_weight=w)
         x, y = np.asarray(fitted.X_thresholds_, np.float64), np.asarray(fitted.y_thresholds_, np.float64)
         self.curve_ = MonotoneCurve(x, np.maximum.accumulate(np.clip(y, 0.0, 1.0)))
-
-    def _apply(self, values: Floats) -> Floats:
-        return self.curve_(values)
-
-    def _interval(self, lower: Floats, upper: Floats) -> tuple[Floats, Floats]:
-        return self.curve_(lower), self.curve_(upper)  # the curve is monotone as computed
-
-    def _state(self) -> dict[str, Any] | None:
-        return self.curve_.to_dict() if hasattr(self, "curve_") else None
-
-    def _restore(self, state: Mapping[str, Any]) -> None:
-        x = numbers(state, "x", (None,))
-        self.curve_ = MonotoneCurve(x, numbers(state, "y", (x.size,)))

@@ -8,12 +8,10 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from certcal._assumptions import NOT_USED_BEFORE
 from certcal.bounds import betting, clopper_pearson
-from certcal.calibrators._certified_map import CertifiedMap
-from certcal.calibrators._points import Parts
+from certcal.calibrators._certified import BrierTerms, CertifiedMap
 from certcal.calibrators._samples import CertifiedSamples
 from certcal.claims import Bound, Estimate, Frozen, move_outward
 from certcal.metrics import auroc, ece, top_label_brier_score
@@ -21,8 +19,6 @@ from certcal.metrics import auroc, ece, top_label_brier_score
 if TYPE_CHECKING:
     from certcal.claims import Certificate
     from certcal.worst_case import CertifiedSummary
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,7 +70,7 @@ class Judged:
         The map, or None for the identity.
     clean
         Estimates without a perturbation: "brier_score", "ece" and "auroc"; empty when those confidences are not known.
-        An AUROC is NaN when all samples are correct, or none. Ties, which flat parts of a map make, count half, so a
+        An AUROC is NaN when all samples are correct, or none. Ties, which flat terms of a map make, count half, so a
         constant map has ½.
     at
         Per radius.
@@ -145,19 +141,19 @@ def front_of(
     radius_weight
         Weights of the radii, equal when not given.
     """
-    parts, held_out = Parts.of(fit, radius_weight), Parts.of(rest, radius_weight)
+    terms, held_out = BrierTerms.of(fit, radius_weight), BrierTerms.of(rest, radius_weight)
     return tuple(
         FrontPoint(
             line.name,
             line.tradeoff,
-            _brier_pair(fit, line.calibrator, parts),
+            _brier_pair(fit, line.calibrator, terms),
             _brier_pair(rest, line.calibrator, held_out),
         )
         for line in lines
     )
 
 
-def _brier_pair(samples: CertifiedSamples, calibrator: Any, parts: Parts) -> tuple[float | None, float | None]:
+def _brier_pair(samples: CertifiedSamples, calibrator: Any, terms: BrierTerms) -> tuple[float | None, float | None]:
     """Clean and certified Brier score of a map; the certified one is the mean over radii by their shares."""
     if calibrator is not None and not isinstance(calibrator, CertifiedMap):  # may turn the order of confidences round
         mapped = samples.mapped(calibrator)
@@ -165,13 +161,13 @@ def _brier_pair(samples: CertifiedSamples, calibrator: Any, parts: Parts) -> tup
         worst = (c[:, None] - np.where(c[:, None] == 1, mapped.lower, mapped.upper)) ** 2
         scores = [float(worst[kept, k].mean()) if kept.any() else 0.0 for k, kept in enumerate(mapped.certified.T)]
         clean = None if mapped.confidence is None else float(np.mean((c - mapped.confidence) ** 2))
-        return clean, float(np.dot(parts.share, scores)) if parts.share.any() else None
+        return clean, float(np.dot(terms.share, scores)) if terms.share.any() else None
 
     def score(level: float) -> float:
-        points = parts.at(level)
+        points = terms.at(level)
         return points.score(points.x if calibrator is None else calibrator.transform(points.x))
 
-    return None if parts.clean is None else score(0.0), score(1.0) if parts.share.any() else None
+    return None if terms.clean is None else score(0.0), score(1.0) if terms.share.any() else None
 
 
 def judge(

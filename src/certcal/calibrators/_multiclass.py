@@ -1,21 +1,22 @@
-"""What calibrators of all classes that are made of maps of confidences have in common."""
+"""Calibrators of all classes made of maps of confidences: of the top label, or of each class against the rest."""
 
 from __future__ import annotations
 
+import re
+from abc import abstractmethod
 from collections.abc import Mapping
-from typing import Any, cast
+from typing import Any, Self, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
-from certcal._checks import InputError, choice, logit_matrix, probability_matrix, same_length, weights
-from certcal._checks import labels as check_labels
-from certcal.calibrators._base import Calibrator, ScoreMap
-from certcal.calibrators._outcomes import OutcomeMap
-from certcal.calibrators.scores import INPUTS, check_classes, softmax
+from certcal._checks import InputError
+from certcal.calibrators._base import Calibrator, OutcomeMap, ScoreMap
+from certcal.calibrators.scores import Floats, check_classes, check_labelled, class_count, read_probabilities
 
-Floats = NDArray[np.float64]
 Whole = NDArray[np.int64]
+
+_CLASS = re.compile("0|[1-9][0-9]{0,7}")
 
 
 class MadeOfMaps(ScoreMap):
@@ -27,21 +28,22 @@ class MadeOfMaps(ScoreMap):
 
     calibrator: Any
     inputs: str
-    classes_: Whole
 
-    def _labelled(
-        self, scores: Any, labels: Any, sample_weight: Any
-    ) -> tuple[tuple[Floats, Whole], Whole, Floats | None, OutcomeMap]:
-        """Probabilities with predictions, classes, weights, and the map to fit copies of."""
+    def fit(self, scores: Any, labels: Any, sample_weight: Any = None) -> Self:
+        """Fit the maps; arguments are those of :meth:`ScoreMap.fit`."""
         if not isinstance(self.calibrator, OutcomeMap):
             raise InputError(
                 f"calibrator is {self.calibrator!r}; pass a map that is fitted to confidences and outcomes, such as "
                 "IsotonicCalibration()"
             )
         p, top = read_probabilities(scores, self.inputs)
-        y = check_labels(labels, p.shape[1])
-        same_length(scores=p.shape[0], labels=y.size)
-        return (p, top), y, weights(sample_weight, y.size, partner="labels"), self.calibrator
+        self._fit_maps(p, top, *check_labelled(p, labels, sample_weight))
+        self.classes_ = np.arange(p.shape[1])
+        return self
+
+    @abstractmethod
+    def _fit_maps(self, p: Floats, top: Whole, y: Whole, w: Floats | None) -> None:
+        """Fit copies of the calibrator to probabilities with predictions, labels and weights."""
 
     def _read(self, scores: Any) -> tuple[Floats, Whole]:
         """Probabilities of as many classes as were fitted, and predictions."""
@@ -50,21 +52,163 @@ class MadeOfMaps(ScoreMap):
         check_classes(p, self.classes_.size, type(self).__name__)
         return p, top
 
-
-def read_probabilities(scores: Any, inputs: str) -> tuple[Floats, Whole]:
-    """Checked probabilities, one row per sample: as they are, or the softmax of logits; and the largest scores."""
-    if choice(inputs, INPUTS, "inputs") == "logits":
-        x = logit_matrix(scores, "scores").astype(np.float64)
-        top = x.argmax(axis=1).astype(np.int64)
-        with np.errstate(over="ignore"):  # logits of 1e308 and -1e308: a probability of 0
-            return softmax(x), top
-    p = probability_matrix(scores, "scores", "inputs='logits'").astype(np.float64)
-    return np.minimum(p, 1.0), p.argmax(axis=1).astype(np.int64)
+    @staticmethod
+    def _map_in(document: Any, name: str) -> OutcomeMap:
+        """A map of a state, which may come from a file."""
+        found = Calibrator._fitted_in(document)
+        if not isinstance(found, OutcomeMap):
+            raise InputError(f"{name} is damaged; expected fitted maps of confidences")
+        return found
 
 
-def fitted_map(document: Any, name: str) -> OutcomeMap:
-    """A map of a state, which may come from a file."""
-    found = Calibrator.from_dict(cast("Mapping[str, Any]", document)) if isinstance(document, Mapping) else None
-    if not isinstance(found, OutcomeMap) or not found.__sklearn_is_fitted__():
-        raise InputError(f"{name} is damaged; expected fitted maps of confidences")
-    return found
+class OneVsRest(MadeOfMaps):
+    """One map for each class, fitted to its probability and whether it is the label; rows are then made to sum to 1.
+
+    A row whose mapped probabilities are all 0 keeps the given ones. Normalising undoes some of what the maps repaired
+    (Zadrozny and Elkan 2002); guarantees of the maps hold before it.
+
+    Parameters
+    ----------
+    calibrator
+        A map that is fitted to confidences and outcomes; copies of it are fitted.
+    inputs
+        What the scores are: "logits" or "probabilities". Never guessed from the values.
+
+    Attributes
+    ----------
+    maps_
+        One map per class.
+    classes_
+        0, 1, … up to the last class.
+
+    Examples
+    --------
+    >>> from certcal.calibrators import HistogramBinning
+    >>> p = [[0.8, 0.2], [0.9, 0.1], [0.7, 0.3], [0.1, 0.9]]
+    >>> fitted = OneVsRest(HistogramBinning(bins=2), inputs="probabilities").fit(p, [0, 0, 1, 1])
+    >>> fitted.predict_proba([[0.6, 0.4]]).round(6).tolist()
+    [[0.666667, 0.333333]]
+    """
+
+    maps_: list[OutcomeMap]
+
+    def __init__(self, calibrator: OutcomeMap, inputs: str = "logits") -> None:
+        self.calibrator = calibrator
+        self.inputs = inputs
+
+    def _fit_maps(self, p: Floats, top: Whole, y: Whole, w: Floats | None) -> None:
+        columns = np.ascontiguousarray(p.T)
+        self.maps_ = [self.calibrator.unfitted().fit(column, y == k, w) for k, column in enumerate(columns)]
+
+    def predict_proba(self, scores: Any) -> Floats:
+        """Probabilities after the maps, one row per sample."""
+        p, _ = self._read(scores)
+        columns = np.ascontiguousarray(p.T)
+        mapped = np.stack([each.transform(column) for each, column in zip(self.maps_, columns, strict=True)], axis=1)
+        nothing = mapped.sum(axis=1) == 0
+        mapped[nothing] = p[nothing]
+        return mapped / mapped.sum(axis=1, keepdims=True)
+
+    def _state(self) -> dict[str, Any] | None:
+        return {"maps": [each.to_dict() for each in self.maps_]} if hasattr(self, "maps_") else None
+
+    def _restore(self, state: Mapping[str, Any]) -> None:
+        given = state.get("maps")
+        maps = cast("list[Any]", given) if isinstance(given, list) else []
+        classes = class_count({"classes": len(maps)})
+        self.maps_ = [self._map_in(each, "maps") for each in maps]
+        self.classes_ = np.arange(classes)
+
+
+class TopLabel(MadeOfMaps):
+    """A map of the confidence in the predicted class; the other classes share the rest in their proportions.
+
+    With ``per_class`` there is one map for each predicted class (Gupta and Ramdas 2022), which calibrates confidence
+    given the prediction and not only on average over predictions. A class that no sample of the fit was predicted to be
+    is served by the map that was fitted to all samples.
+
+    The prediction stays: ``predict`` gives the class with the largest of the given scores. Its mapped confidence may be
+    below the share of another class; then the largest of ``predict_proba`` is another class.
+
+    Parameters
+    ----------
+    calibrator
+        A map that is fitted to confidences and outcomes; copies of it are fitted.
+    per_class
+        One map for each predicted class, or one for all.
+    inputs
+        What the scores are: "logits" or "probabilities". Never guessed from the values.
+
+    Attributes
+    ----------
+    pooled_
+        The map that was fitted to all samples.
+    maps_
+        Maps by predicted class; empty without ``per_class``.
+    classes_
+        0, 1, … up to the last class.
+
+    Examples
+    --------
+    >>> from certcal.calibrators import HistogramBinning
+    >>> p = [[0.8, 0.1, 0.1], [0.7, 0.2, 0.1], [0.1, 0.3, 0.6], [0.0, 0.1, 0.9]]
+    >>> fitted = TopLabel(HistogramBinning(bins=1), inputs="probabilities").fit(p, [0, 1, 2, 2])
+    >>> fitted.predict_proba([[0.5, 0.4, 0.1]]).round(6).tolist()
+    [[0.75, 0.2, 0.05]]
+    """
+
+    pooled_: OutcomeMap
+    maps_: dict[int, OutcomeMap]
+
+    def __init__(self, calibrator: OutcomeMap, per_class: bool = False, inputs: str = "logits") -> None:
+        self.calibrator = calibrator
+        self.per_class = per_class
+        self.inputs = inputs
+
+    def _fit_maps(self, p: Floats, top: Whole, y: Whole, w: Floats | None) -> None:
+        confidence = p[np.arange(top.size), top]
+        correct = (top == y).astype(np.uint8)
+        self.pooled_, self.maps_ = self.calibrator.unfitted().fit(confidence, correct, w), {}
+        for k in np.unique(top) if self.per_class else ():
+            rows = top == k
+            part = None if w is None else w[rows]
+            if part is None or part.any():
+                self.maps_[int(k)] = self.calibrator.unfitted().fit(confidence[rows], correct[rows], part)
+
+    def predict_proba(self, scores: Any) -> Floats:
+        """Probabilities after the map, one row per sample."""
+        p, top = self._read(scores)
+        rows = np.arange(top.size)
+        confidence = p[rows, top]
+        mapped, unknown = np.empty(confidence.size), ~np.isin(top, list(self.maps_))
+        for here, each in ((top == k, each) for k, each in self.maps_.items()):
+            if here.any():
+                mapped[here] = each.transform(confidence[here])
+        if unknown.any():
+            mapped[unknown] = self.pooled_.transform(confidence[unknown])
+        p[rows, top] = 0.0
+        p[p.sum(axis=1) == 0] = 1.0  # nothing to be in proportion to: equal shares
+        p[rows, top] = 0.0
+        p *= ((1 - mapped) / p.sum(axis=1))[:, None]
+        p[rows, top] = mapped
+        return p
+
+    def predict(self, scores: Any) -> Whole:
+        """The class with the largest of the given scores, the first of several: the map changes no prediction."""
+        return self._read(scores)[1]
+
+    def _state(self) -> dict[str, Any] | None:
+        if not hasattr(self, "pooled_"):
+            return None
+        maps = {str(k): each.to_dict() for k, each in self.maps_.items()}
+        return {"classes": int(self.classes_.size), "pooled": self.pooled_.to_dict(), "maps": maps}
+
+    def _restore(self, state: Mapping[str, Any]) -> None:
+        classes = class_count(state)
+        given = state.get("maps")
+        maps = cast("Mapping[str, Any]", given) if isinstance(given, Mapping) else {"": None}
+        if not all(_CLASS.fullmatch(key) and int(key) < classes for key in maps):
+            raise InputError(f"maps is damaged; expected maps of some of the {classes} classes")
+        self.pooled_ = self._map_in(state.get("pooled"), "pooled")
+        self.maps_ = {int(key): self._map_in(each, "maps") for key, each in maps.items()}
+        self.classes_ = np.arange(classes)

@@ -5,11 +5,9 @@ from __future__ import annotations
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
-from numpy.typing import NDArray
 
 from certcal._checks import InputError, confidences, same_length
-
-Floats = NDArray[np.float64]
+from certcal.calibrators.scores import Floats
 
 
 @runtime_checkable

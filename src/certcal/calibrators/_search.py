@@ -25,30 +25,17 @@ _LARGEST_PLACE = 2 * LARGEST_LOG_ODDS
 
 
 @dataclass(frozen=True)
-class Found:
-    """Where a search ended.
-
-    Attributes
-    ----------
-    slope, offset
-        The best point seen.
-    value
-        Squared error there.
-    least
-        No point of the box has a squared error below this.
-    boxes
-        How many boxes were looked at.
-    """
+class SearchResult:
+    """The best point seen, the squared error there, and what no point of the box has a squared error below."""
 
     slope: float
     offset: float
     value: float
     least: float
-    boxes: int
 
 
 @dataclass(frozen=True, eq=False)
-class Rows:
+class BoxRows:
     """Places and weights of a problem, or of one that is below it everywhere; see :func:`box_bounds`."""
 
     place: Floats
@@ -72,7 +59,7 @@ class Rows:
         return out
 
 
-def search(places: Floats, right: Floats, wrong: Floats, low: Floats, high: Floats, tolerance: float) -> Found:
+def search(places: Floats, right: Floats, wrong: Floats, low: Floats, high: Floats, tolerance: float) -> SearchResult:
     """Minimise Σ right·(1 - σ(a·u + q))² + wrong·σ(a·u + q)² over a box of (a, q), to within a tolerance.
 
     Why the bound is one: a box of parameters gives each place u a range of t = a·u + q, and the larger t is, the
@@ -104,7 +91,7 @@ def search(places: Floats, right: Floats, wrong: Floats, low: Floats, high: Floa
     spread = np.array([math.sqrt(float(np.sum((right + wrong) * places**2))), 1.0])
     waiting: list[list[tuple[Floats, Floats, Floats]]] = [[] for _ in levels]
     waiting[0].append((low[None, :], high[None, :], np.array([-math.inf])))
-    least, boxes, rows = math.inf, 0, 0
+    least, rows = math.inf, 0
     while (depth := next((k for k, each in enumerate(waiting) if each), None)) is not None and rows < _BUDGET:
         bottom, top, floor = (np.concatenate(parts) for parts in zip(*waiting[depth], strict=True))
         few = 1 + _BUDGET // (16 * len(levels[depth]))
@@ -112,7 +99,7 @@ def search(places: Floats, right: Floats, wrong: Floats, low: Floats, high: Floa
         bottom, top = bottom[:few], top[:few]
         at = _points(bottom, top, best)
         seen = levels[depth].look(bottom, top, at)
-        boxes, rows = boxes + len(seen), rows + len(seen) * len(levels[depth])
+        rows += len(seen) * len(levels[depth])
         bound = _bounds(seen, bottom, top, at, len(levels[depth]))
         last = depth == len(levels) - 1
         if last and seen[:, 0].min() < value:
@@ -129,15 +116,15 @@ def search(places: Floats, right: Floats, wrong: Floats, low: Floats, high: Floa
             waiting[depth].append(_halves(bottom[halved], top[halved], bound[halved], spread))
     for _, _, bound in (part for each in waiting for part in each):
         least = min(least, float(bound.min()))
-    return Found(float(best[0]), float(best[1]), value, min(least, value), boxes)
+    return SearchResult(float(best[0]), float(best[1]), value, min(least, value))
 
 
-def _finest(places: Floats, right: Floats, wrong: Floats) -> Rows:
+def _finest(places: Floats, right: Floats, wrong: Floats) -> BoxRows:
     floor = right * wrong / (right + wrong)
-    return Rows(np.stack([places, places], axis=1), np.stack([right, wrong, floor], axis=1))
+    return BoxRows(np.stack([places, places], axis=1), np.stack([right, wrong, floor], axis=1))
 
 
-def _coarser(places: Floats, right: Floats, wrong: Floats, rows: int) -> Rows:
+def _coarser(places: Floats, right: Floats, wrong: Floats, rows: int) -> BoxRows:
     """Fewer rows, each of neighbouring places."""
     from scipy.optimize import isotonic_regression
 
@@ -151,7 +138,7 @@ def _coarser(places: Floats, right: Floats, wrong: Floats, rows: int) -> Rows:
         fitted = isotonic_regression(mean[i:j], weights=mass[i:j]).x
         floor[k] = spread[k] + np.sum(mass[i:j] * (mean[i:j] - fitted) ** 2)
     weight = np.stack([np.add.reduceat(right, first), np.add.reduceat(wrong, first), floor], axis=1)
-    return Rows(np.stack([places[stop - 1], places[first]], axis=1), weight)
+    return BoxRows(np.stack([places[stop - 1], places[first]], axis=1), weight)
 
 
 def _points(low: Floats, high: Floats, best: Floats) -> Floats:
@@ -217,7 +204,7 @@ def _halves(low: Floats, high: Floats, bound: Floats, spread: Floats) -> tuple[F
     return np.concatenate([low, right]), np.concatenate([left, high]), np.concatenate([bound, bound])
 
 
-def _first_guess(levels: list[Rows], low: Floats, high: Floats) -> tuple[Floats, float]:
+def _first_guess(levels: list[BoxRows], low: Floats, high: Floats) -> tuple[Floats, float]:
     """A local minimum to begin with, from the best of a few points of the coarsest problem."""
     slopes, offsets = np.array([0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0]), np.linspace(-4.0, 4.0, 17)
     points = np.clip(np.stack(np.meshgrid(slopes, offsets), axis=-1).reshape(-1, 2), low, high)
@@ -227,7 +214,7 @@ def _first_guess(levels: list[Rows], low: Floats, high: Floats) -> tuple[Floats,
     return start, value  # pyright: ignore[reportPossiblyUnboundVariable]
 
 
-def _descend(rows: Rows, start: Floats, low: Floats, high: Floats) -> tuple[Floats, float]:
+def _descend(rows: BoxRows, start: Floats, low: Floats, high: Floats) -> tuple[Floats, float]:
     """A local minimum: Newton's steps inside a rectangle that grows when the model was right and shrinks when not."""
     point, reach = start[None, :], np.array([1.0, 1.0])
     seen = rows.look(point, point, point)

@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 from certcal._checks import read_only
 from certcal._threads import map_blocks
-from certcal.calibrators._base import ScoreMap, number
-from certcal.calibrators.scores import Floats, check_classes, class_count, labelled_scores, read_scores, softmax
+from certcal.calibrators._base import LogitMap, number
+from certcal.calibrators.scores import Floats, check_labelled, class_count, read_scores, softmax
 
 # Beyond these the loss has no minimum (every label is the largest logit, or the logits point away from the labels).
 SMALLEST, LARGEST = 1e-3, 1e3
@@ -48,11 +48,11 @@ def fit_temperature(logits: Any, labels: Any, sample_weight: Any = None) -> floa
     >>> round(fit_temperature([[0.0, 2.0], [2.0, 0.0], [0.0, 2.0], [0.0, 2.0]], [1, 0, 1, 0]), 6)
     1.820478
     """
-    x, y, w = labelled_scores(logits, labels, sample_weight, "logits", "logits")
-    return 1 / best_inverse(x, y, w)
+    x = read_scores(logits, "logits", "logits")
+    return 1 / best_inverse(x, *check_labelled(x, labels, sample_weight, "logits"))
 
 
-class TemperatureScaling(ScoreMap):
+class TemperatureScaling(LogitMap):
     """Logits divided by one temperature, fitted by :func:`fit_temperature`. It changes no prediction.
 
     Parameters
@@ -76,42 +76,26 @@ class TemperatureScaling(ScoreMap):
     """
 
     temperature_: float
-    classes_: NDArray[np.int64]
 
     def __init__(self, inputs: str = "logits") -> None:
         self.inputs = inputs
 
     def fit(self, scores: Any, labels: Any, sample_weight: Any = None) -> Self:
-        """Find the temperature.
-
-        Parameters
-        ----------
-        scores
-            One row per sample, one column per class.
-        labels
-            True class of each sample, from 0.
-        sample_weight
-            Weights >= 0, or None.
-        """
-        x, y, w = labelled_scores(scores, labels, sample_weight, self.inputs)
-        self.temperature_ = 1 / best_inverse(x, y, w)
+        """Find the temperature; arguments are those of :meth:`ScoreMap.fit`."""
+        x = read_scores(scores, self.inputs)
+        self.temperature_ = 1 / best_inverse(x, *check_labelled(x, labels, sample_weight))
         self.classes_ = np.arange(x.shape[1], dtype=np.int64)
         return self
 
     def predict_proba(self, scores: Any) -> Floats:
         """softmax(logits / T), one row per sample."""
-        self._require_fitted()
-        x = read_scores(scores, self.inputs)
-        check_classes(x, self.classes_.size, type(self).__name__)
+        x = self._logits(scores)
         with np.errstate(over="ignore"):  # logits of 1e308 and -1e308: a probability of 0
             return softmax((x - x.max(axis=1, keepdims=True).astype(np.float64)) / self.temperature_)
 
     def predict(self, scores: Any) -> NDArray[np.int64]:
         """The class with the largest score, the first of several."""
-        self._require_fitted()
-        x = read_scores(scores, self.inputs)
-        check_classes(x, self.classes_.size, type(self).__name__)
-        return x.argmax(axis=1).astype(np.int64)
+        return self._logits(scores).argmax(axis=1).astype(np.int64)
 
     def _state(self) -> dict[str, Any] | None:
         if not hasattr(self, "temperature_"):

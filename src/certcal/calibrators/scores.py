@@ -25,14 +25,24 @@ def read_scores(scores: Any, inputs: str, name: str = "scores") -> NDArray[Any]:
     return np.log(np.maximum(probability_matrix(scores, name, "inputs='logits'").astype(np.float64), LEAST))
 
 
-def labelled_scores(
-    scores: Any, labels: Any, sample_weight: Any, inputs: str, name: str = "scores"
-) -> tuple[NDArray[Any], NDArray[np.int64], Floats | None]:
-    """Check scores, labels and weights together."""
-    x = read_scores(scores, inputs, name)
+def read_probabilities(scores: Any, inputs: str) -> tuple[Floats, NDArray[np.int64]]:
+    """Checked probabilities, one row per sample: as they are, or the softmax of logits; and the largest scores."""
+    if choice(inputs, INPUTS, "inputs") == "logits":
+        x = logit_matrix(scores, "scores").astype(np.float64)
+        top = x.argmax(axis=1).astype(np.int64)
+        with np.errstate(over="ignore"):  # logits of 1e308 and -1e308: a probability of 0
+            return softmax(x), top
+    p = probability_matrix(scores, "scores", "inputs='logits'").astype(np.float64)
+    return np.minimum(p, 1.0), p.argmax(axis=1).astype(np.int64)
+
+
+def check_labelled(
+    x: NDArray[Any], labels: Any, sample_weight: Any, name: str = "scores"
+) -> tuple[NDArray[np.int64], Floats | None]:
+    """Labels and weights of checked scores."""
     y = check_labels(labels, x.shape[1])
     same_length(**{name: x.shape[0], "labels": y.size})
-    return x, y, weights(sample_weight, y.size, partner="labels")
+    return y, weights(sample_weight, y.size, partner="labels")
 
 
 def check_classes(x: NDArray[Any], classes: int, kind: str) -> None:

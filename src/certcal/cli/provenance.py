@@ -9,6 +9,7 @@ from pathlib import Path
 
 import click
 
+from certcal.data import local_file
 from certcal.report.provenance import Provenance
 from certcal.result import Result
 
@@ -62,7 +63,8 @@ def described(path: Path) -> Input:
     >>> folder.cleanup()
     """
     if not path.is_dir():
-        return str(path), path.stat().st_size, _digest(path)
+        file = local_file(path)
+        return str(path), file.stat().st_size, _digest(file)
     # A link can lead anywhere, to a device for example; find and a run's own files know none.
     files = (file for file in path.rglob("*") if file.is_file() and not file.is_symlink())
     names = sorted(os.fsencode(file.relative_to(path)) for file in files)

@@ -7,9 +7,11 @@ from typing import Any
 
 import click
 
+from certcal._checks import InputError
 from certcal.cli.app import ExampleCommand, Examples, LazyGroup
 from certcal.cli.emit import DRAWN, Output, output_options
 from certcal.cli.options import collected, column_options, settings_options, taken
+from certcal.result import PICTURES
 from certcal.verbs.apply_map import ENDINGS, ApplySettings
 from certcal.verbs.recalibrate import CertifyingSettings, FittingSettings, RecalibrateSettings
 
@@ -46,7 +48,7 @@ _APPLY: Examples = (
     examples=(_FIT[0], _FIT[4], *_APPLY),
 )
 def recalibrate() -> None:
-    """Repair confidences with a map, also in the worst case."""
+    """Recalibrate confidences, also in the worst case."""
 
 
 @click.command(cls=ExampleCommand, examples=_FIT)
@@ -58,12 +60,12 @@ def recalibrate() -> None:
 def fit(source: str, output: Output, **options: Any) -> None:
     """Fit a map to one part of the samples, and judge it on the others.
 
-    A run or a table of intervals: a map that never turns the order of two confidences round keeps certificates, so it
-    can be fitted to be best in the worst case, without a perturbation, or in between. A table of predictions: the
-    usual calibrators. The columns decide which it is. What is printed is about samples that the map was not
-    fitted to.
+    For a run or a table of intervals: a monotone map preserves certificates, so it can be fitted for the worst case,
+    for clean inputs, or in between. For a table of predictions: the usual calibrators. The columns decide which. All
+    printed numbers are about samples that the map was not fitted to.
     """
     from certcal.cli.progress import Waiting
+    from certcal.verbs.recalibrate import has_figure
     from certcal.verbs.recalibrate import recalibrate as verb
 
     columns = _certificate(source, options)
@@ -71,6 +73,9 @@ def fit(source: str, output: Output, **options: Any) -> None:
     if settings.fit_on_all:
         output.endings = (".json",)
     output.check(source)
+    picture = next((path for path in output.paths if path.suffix.lower() in PICTURES), None)
+    if picture is not None and not has_figure(source, columns, settings):
+        raise InputError(f"-o {picture}: a map of all classes has no figure; write a page (.html) or numbers (.csv)")
     with Waiting() as waiting:
         found = verb(source, columns=columns, progress=waiting, settings=settings)
     output.emit(found)
@@ -86,13 +91,12 @@ def fit(source: str, output: Output, **options: Any) -> None:
 def apply(map_file: str, source: str, output: Output, **options: Any) -> None:
     """Apply the map in the file MAP to a run, to a table of intervals or to a table of predictions.
 
-    What is written is a table of intervals for certcal certify, or a table of predictions for certcal measure. Samples
-    that the map was fitted to are left out, where they can be told by the fingerprint of the data.
+    Writes a table of intervals for certcal certify, or a table of predictions for certcal measure. Samples that the
+    map was fitted to are left out, if the fingerprint of the data tells them.
 
     Predictions need no labels. Without them all rows are written, in their order, with the columns id or sample if
     there are such, or else with row, from 0; which of them the map was fitted to cannot be told.
     """
-    from certcal._checks import InputError
     from certcal.cli.progress import Waiting
     from certcal.cli.sources import existing
     from certcal.verbs.apply_map import apply_map

@@ -4,33 +4,63 @@ Importing this loads NumPy only; pyarrow and scikit-learn load when a file is op
 for.
 """
 
-from certcal.data._aligned import fingerprint_of
-from certcal.data._columns import columns_as_bytes, columns_as_table
-from certcal.data._embedded import digits_images, embedded, embedded_network
-from certcal.data._fashion import fashion_mnist
-from certcal.data._idx import read_idx
-from certcal.data._input_files import read_inputs
-from certcal.data._inputs import Inputs
-from certcal.data._interval_files import METADATA, NOISE_NAMES, IntervalOrigin, intervals_as_parquet
-from certcal.data._interval_layout import SAMPLE_OPTIONS, IntervalLayout, resolve_interval_columns
-from certcal.data._intervals import IntervalPart, IntervalTable, read_intervals
-from certcal.data._layout import OPTIONS, Layout, Overrides, by_role, resolve_columns
-from certcal.data._pieces import DoesNotFit, natural_order
-from certcal.data._read import LoadedTable, PredictionStream, load_table, read_predictions
-from certcal.data._roles import LOWER, UPPER
-from certcal.data._scores import LoadedScores, load_scores
-from certcal.data._sources import OpenedInputs, first_of, open_inputs, read_split
-from certcal.data._split import Parts, Split
-from certcal.data._table import Chunks, Column, Table, physical_memory
-from certcal.data._trained import Embedded, EmbeddedNetwork, naive_bayes, noisy_network
-from certcal.data.families import Family
-from certcal.data.formats import existing, open_table
+from certcal.data.bundled import (
+    Embedded,
+    EmbeddedNetwork,
+    digits_images,
+    embedded,
+    embedded_network,
+    naive_bayes,
+    noisy_network,
+)
+from certcal.data.formats import Chunks, Column, Table, existing, local_file, open_table, physical_memory
+from certcal.data.image_files import fashion_mnist, read_idx
+from certcal.data.inputs import Inputs, OpenedInputs, Parts, Split, first_of, open_inputs, read_inputs, read_split
+from certcal.data.interval_table import IntervalPart, IntervalTable, fingerprint_of
+from certcal.data.intervals import (
+    IntervalLayout,
+    read_intervals,
+    resolve_interval_columns,
+)
+from certcal.data.layout import Family, Layout, Overrides, find_families, resolve_columns
+from certcal.data.pieces import DoesNotFit, natural_order
+from certcal.data.predictions import (
+    LoadedScores,
+    LoadedTable,
+    PredictionStream,
+    load_scores,
+    load_table,
+    read_predictions,
+)
+from certcal.data.roles import (
+    LOG,
+    LOWER,
+    OPTIONS,
+    ROLES,
+    SAMPLE_OPTIONS,
+    UPPER,
+    Role,
+    by_role,
+    log_columns,
+    plain_name,
+    table_kind,
+)
+from certcal.data.writing import (
+    METADATA,
+    NOISE_NAMES,
+    IntervalOrigin,
+    columns_as_bytes,
+    columns_as_table,
+    intervals_as_parquet,
+)
 
 __all__ = [
+    "LOG",
     "LOWER",
     "METADATA",
     "NOISE_NAMES",
     "OPTIONS",
+    "ROLES",
     "SAMPLE_OPTIONS",
     "UPPER",
     "Chunks",
@@ -51,6 +81,7 @@ __all__ = [
     "Overrides",
     "Parts",
     "PredictionStream",
+    "Role",
     "Split",
     "Table",
     "by_role",
@@ -61,17 +92,21 @@ __all__ = [
     "embedded_network",
     "existing",
     "fashion_mnist",
+    "find_families",
     "fingerprint_of",
     "first_of",
     "intervals_as_parquet",
     "load_scores",
     "load_table",
+    "local_file",
+    "log_columns",
     "naive_bayes",
     "natural_order",
     "noisy_network",
     "open_inputs",
     "open_table",
     "physical_memory",
+    "plain_name",
     "read_idx",
     "read_inputs",
     "read_intervals",
@@ -79,4 +114,5 @@ __all__ = [
     "read_split",
     "resolve_columns",
     "resolve_interval_columns",
+    "table_kind",
 ]

@@ -1,33 +1,301 @@
-"""Which format a file has, decided by its content where that is certain and by its name otherwise."""
+"""Tables of any format: what each offers, and which format a file has."""
 
 from __future__ import annotations
 
+import atexit
 import os
+import shutil
+import sys
+import zlib
+from abc import ABC, abstractmethod
+from collections import Counter
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
-from typing import Any, cast
+from tempfile import mkdtemp
+from types import MappingProxyType
+from typing import Any, BinaryIO, Literal, cast
 
-from certcal._checks import InputError
+from certcal._checks import InputError, to_numpy
 from certcal._files import nearest
-from certcal.data._memory import MemoryTable, is_table
-from certcal.data._table import Table
 
-_TEXT = (".csv", ".tsv", ".txt", ".csv.gz", ".tsv.gz", ".csv.zst", ".tsv.zst", ".csv.bz2", ".tsv.bz2")
+# Rows and numbers per piece when a table is read in pieces: large enough to be fast, small enough for any machine.
+CHUNK_ROWS = 1 << 18
+CHUNK_NUMBERS = 1 << 22
+
+# No piece is refused for taking less than this, whatever the limit: the program itself takes as much.
+LEAST_MEMORY = 1 << 28
+
+# More columns than any table of class probabilities has; a header beyond this is damage or an attack.
+MAX_COLUMNS = 100_000
+
+
+Kind = Literal["number", "boolean", "text", "list", "other", "unknown"]
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column of a table: its name and what it holds.
+
+    Examples
+    --------
+    >>> Column("label", "text")
+    Column(name='label', kind='text')
+    """
+
+    name: str
+    kind: Kind = "unknown"
+
+
+@dataclass(frozen=True)
+class Chunks:
+    """Record batches of a table, from the beginning every time it is iterated.
+
+    Examples
+    --------
+    >>> twice = Chunks(lambda: iter([1, 2]))
+    >>> list(twice), list(twice)
+    ([1, 2], [1, 2])
+    """
+
+    start: Callable[[], Iterator[Any]]
+
+    def __iter__(self) -> Iterator[Any]:
+        return self.start()
+
+
+class Table(ABC):
+    """A table on disk: its columns, and its rows as a whole or in pieces. Nothing is read before it is asked for.
+
+    Open one with :func:`certcal.data.open_table`.
+    """
+
+    path: Path  # as people know it
+    file: Path  # where it is read: the same, but for what came through standard input
+    columns: tuple[Column, ...]
+    rows: int | None
+    metadata: Mapping[str, str] = MappingProxyType({})  # what the writer has said about the whole, if the format can
+    memory: int | None = None  # bytes that one piece may take; None for all that this machine has
+    encode_text: bool = False  # whether text may come as dictionaries, in which a value that returns takes no room
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Column names in the order of the file."""
+        return tuple(column.name for column in self.columns)
+
+    def chunks(self, columns: Sequence[str], size: int = CHUNK_ROWS, *, numbers: Iterable[str] = ()) -> Chunks:
+        """Record batches (pyarrow) of at most ``size`` rows, re-iterable.
+
+        Parameters
+        ----------
+        columns
+            Names of the columns to read.
+        size
+            Largest number of rows per batch.
+        numbers
+            Columns to parse as float64 in formats without types (CSV); the other columns of such formats are text.
+        """
+        there = Counter(self.names)
+        for name in columns:
+            times = there[name]
+            if times == 0:
+                raise InputError(f"{self.path}: there is no column {name!r}; the columns are {', '.join(there)}")
+            if times > 1:
+                raise InputError(f"{self.path}: {times} columns are called {name!r}; rename them apart")
+        if size < 1:
+            raise InputError(f"size is {size}; pass at least 1 row per chunk")
+        wanted, parsed = tuple(dict.fromkeys(columns)), frozenset(numbers)
+        return Chunks(lambda: self._batches(wanted, size, parsed))
+
+    def read(self, columns: Sequence[str], *, numbers: Iterable[str] = ()) -> Any:
+        """The named columns as one pyarrow table."""
+        from certcal.data.arrow import pa
+
+        return pa.Table.from_batches(list(self.chunks(columns, numbers=numbers)))
+
+    @abstractmethod
+    def _batches(self, columns: tuple[str, ...], size: int, numbers: frozenset[str]) -> Iterator[Any]:
+        """Record batches of checked columns."""
+
+
+def column_kind(kind: Any) -> Kind:
+    """What a pyarrow type holds."""
+    from certcal.data.arrow import pa
+
+    types = pa.types
+    if types.is_dictionary(kind):
+        kind = kind.value_type
+    if types.is_boolean(kind):
+        return "boolean"
+    if types.is_integer(kind) or types.is_floating(kind) or types.is_decimal(kind):
+        return "number"
+    if types.is_string(kind) or types.is_large_string(kind) or types.is_string_view(kind):
+        return "text"
+    if types.is_list(kind) or types.is_large_list(kind) or types.is_fixed_size_list(kind):
+        return "list"
+    return "other"
+
+
+def schema_columns(path: Path, schema: Any) -> tuple[Column, ...]:
+    """Columns of a pyarrow schema."""
+    check_column_count(path, len(schema.names))
+    return tuple(Column(name, column_kind(schema.field(i).type)) for i, name in enumerate(schema.names))
+
+
+def check_column_count(path: Path, count: int) -> None:
+    """Refuse headers no honest table has."""
+    if count > MAX_COLUMNS:
+        raise InputError(
+            f"{path}: {count} columns are more than the {MAX_COLUMNS} that certcal reads; is this the right file?"
+        )
+
+
+def physical_memory() -> int | None:
+    """Bytes of memory this machine has, or None where the system does not say.
+
+    Examples
+    --------
+    >>> memory = physical_memory()
+    >>> memory is None or memory > 0
+    True
+    """
+    try:
+        return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    except (AttributeError, OSError, ValueError):
+        return None
+
+
+def check_memory(path: Path, needed: int, advice: str, *, limit: int | None = None) -> None:
+    """Refuse what cannot fit into this machine's memory, or into less, before trying."""
+    memory = physical_memory()
+    if memory is not None and needed > memory:
+        raise InputError(
+            f"{path}: reading it needs {needed / 2**30:.1f} GiB and this machine has {memory / 2**30:.1f} GiB; {advice}"
+        )
+    if limit is not None and needed > max(limit, LEAST_MEMORY):
+        raise InputError(
+            f"{path}: reading a piece of it needs {needed / 1e6:.0f} MB, more than the "
+            f"{max(limit, LEAST_MEMORY) / 1e6:.0f} MB that it may take; {advice}, or allow more memory"
+        )
+
+
+@contextmanager
+def reading(path: Path, what: str) -> Generator[None, None, None]:
+    """Turn every way a file can be bad into one sentence."""
+    from certcal.data.arrow import pa
+
+    try:
+        yield
+    except InputError:
+        raise
+    except (MemoryError, pa.ArrowMemoryError) as error:
+        raise InputError(f"{path}: not enough memory to read this {what}; read fewer columns or rows") from error
+    except OSError as error:
+        if error.errno is not None:
+            raise InputError(f"{path}: {error.strerror or error}; check the path and its permissions") from error
+        raise InputError(damaged(path, what, error)) from error
+    except (pa.ArrowException, ValueError, EOFError, OverflowError, zlib.error) as error:
+        raise InputError(damaged(path, what, error)) from error
+
+
+def damaged(path: Path, what: str, error: Exception) -> str:
+    """The sentence for a file that is not what it says it is."""
+    detail = str(error).strip().splitlines()[0][:160].rstrip(".") if str(error).strip() else type(error).__name__
+    if "invalid UTF8" in detail:
+        return f"{path}: this {what} is not UTF-8 text; save it as UTF-8 (in a spreadsheet: CSV UTF-8)"
+    if "straddling object" in detail:
+        return f"{path}: a line of this {what} is longer than any row is; repair or drop it"
+    return f"{path}: this {what} cannot be read ({detail}); it may be damaged or cut short, so copy or write it again"
+
+
+class MemoryTable(Table):
+    """Columns in memory, read through Arrow without a copy where the library allows it.
+
+    Examples
+    --------
+    >>> MemoryTable({"confidence": [0.9, 0.6], "correct": [1, 0]}).names
+    ('confidence', 'correct')
+    """
+
+    def __init__(self, source: Any) -> None:
+        from certcal.data.arrow import pa
+
+        self.path = self.file = Path("table")
+        kind = type(source).__name__
+        try:
+            if isinstance(source, Mapping):
+                named = cast("Mapping[Any, Any]", source).items()
+                source = {name: _column(values, str(name)) for name, values in named}
+            self._table = pa.table(source)  # pyright: ignore
+        except InputError:
+            raise
+        except (TypeError, ValueError, pa.ArrowException) as error:
+            raise InputError(f"a table cannot be made of this {kind} ({error})") from None
+        self.columns = schema_columns(self.path, self._table.schema)
+        self.rows = self._table.num_rows
+
+    def _batches(self, columns: tuple[str, ...], size: int, numbers: frozenset[str]) -> Iterator[Any]:
+        yield from self._table.select(list(columns)).to_batches(max_chunksize=size)
+
+
+def _column(values: Any, name: str) -> Any:
+    """A column; a tensor as an array, and a matrix, such as one of logits, as a list per row."""
+    if not hasattr(values, "detach") and getattr(values, "ndim", 1) != 2:
+        return values
+    from certcal.data.arrow import pa
+
+    array = to_numpy(values, name)
+    if array.ndim != 2 or array.shape[1] == 1:
+        return array.ravel()
+    return pa.FixedSizeListArray.from_arrays(pa.array(array.ravel()), array.shape[1])
+
+
+def is_table(source: Any) -> bool:
+    """Whether something is a table in memory rather than a path.
+
+    Examples
+    --------
+    >>> is_table({"confidence": [0.9]}), is_table("scores.csv")
+    (True, False)
+    """
+    return isinstance(source, Mapping) or hasattr(source, "__arrow_c_stream__")
+
+
+_PACKED = ("", ".gz", ".zst", ".bz2")
+_TEXT = (".txt", *(f"{ending}{packed}" for ending in (".csv", ".tsv") for packed in _PACKED))
+_LINES = tuple(f"{ending}{packed}" for ending in (".jsonl", ".ndjson") for packed in _PACKED)
 _PARQUET = (".parquet", ".pq")
 _ARROW = (".feather", ".arrow")
+# Of files of predictions in a folder; JSON lines may be the manifest beside them.
 ENDINGS = (*_TEXT, *_PARQUET, *_ARROW, ".npz")
-FORMATS = "Parquet (.parquet), CSV (.csv, .tsv, also .gz), npz (.npz) or Arrow (.feather, .arrow)"
+FORMATS = "Parquet (.parquet), CSV (.csv, .tsv, also .gz), JSON lines (.jsonl), npz (.npz) or Arrow (.feather, .arrow)"
+STANDARD_INPUT = "-"
+_SHOWN = Path("standard input")
+# How files begin that can be told by it, and the ending that they would have.
+_BEGINNINGS = {
+    b"PAR1": ".parquet",
+    b"ARRO": ".arrow",
+    b"PK\x03\x04": ".npz",
+    b"\x1f\x8b": ".csv.gz",
+    b"\x28\xb5\x2f\xfd": ".csv.zst",
+    b"BZh": ".csv.bz2",
+    b"{": ".jsonl",
+}
 
 
 def open_table(path: str | os.PathLike[str] | Any) -> Table:
-    r"""Open a table: Parquet, CSV or TSV, npz, Feather or Arrow, or one in memory (pandas, polars, pyarrow, a mapping).
+    r"""Open a table: Parquet, CSV, TSV, what numpy.savetxt writes, JSON lines, npz, Feather or Arrow, or one in memory.
 
-    The file is treated as hostile: nothing is unpickled, sizes are checked before memory is asked for, and whatever
-    is wrong with it is reported as an :class:`certcal.InputError` of one sentence.
+    A file is treated as hostile: nothing is unpickled, sizes are checked before memory is asked for, and whatever is
+    wrong with it is reported as an :class:`certcal.InputError` of one sentence. Formats are told by content where that
+    is certain and by the name otherwise.
 
     Parameters
     ----------
     path
-        The file, or a table in memory.
+        The file, ``"-"`` for standard input, or a table in memory (pandas, polars, pyarrow, a mapping of columns).
 
     Returns
     -------
@@ -55,47 +323,65 @@ def open_table(path: str | os.PathLike[str] | Any) -> Table:
             f"a table is a file or columns by name (pandas, polars, pyarrow, a mapping), not {type(path).__name__}; "
             "name the columns, or make Predictions of arrays"
         )
-    file = Path(cast("str", path))
-    head, tail = file_ends(file)
+    file = local_file(cast("str", path))
+    shown = _SHOWN if str(path) == STANDARD_INPUT else file
+    head, tail = file_ends(file, shown)
     name = file.name.lower()
     if head == b"PAR1" or name.endswith(_PARQUET):
         if head != b"PAR1":
             raise InputError(
-                f"{file}: this is not a Parquet file (it does not begin with PAR1); check how it was written"
+                f"{shown}: this is not a Parquet file (it does not begin with PAR1); check how it was written"
             )
         if tail != b"PAR1":
-            raise InputError(f"{file}: this Parquet file is cut short (its footer is missing); copy or write it again")
+            raise InputError(f"{shown}: this Parquet file is cut short (its footer is missing); copy or write it again")
         from certcal.data.parquet import ParquetTable
 
-        return ParquetTable(file)
+        return ParquetTable(file, shown)
     if name.endswith(".npz"):
         if head[:2] != b"PK":
-            raise InputError(f"{file}: this is not an npz archive (it is no zip file); save it with numpy.savez")
-        from certcal.data._npz import NpzTable
+            raise InputError(f"{shown}: this is not an npz archive (it is no zip file); save it with numpy.savez")
+        from certcal.data.npz import NpzTable
 
-        return NpzTable(file)
+        return NpzTable(file, shown)
     if head == b"ARRO" or name.endswith(_ARROW):
         if head != b"ARRO":
             raise InputError(
-                f"{file}: this is not an Arrow file (it does not begin with ARROW1); write Feather version 2"
+                f"{shown}: this is not an Arrow file (it does not begin with ARROW1); write Feather version 2"
             )
-        from certcal.data._feather import FeatherTable
+        from certcal.data.arrow import FeatherTable
 
-        return FeatherTable(file)
-    if name.endswith(_TEXT):
+        return FeatherTable(file, shown)
+    if name.endswith((*_TEXT, *_LINES)):
         if head == b"PK\x03\x04":
-            raise InputError(f"{file}: this is a zip or Excel file, not text; export it as CSV")
-        from certcal.data._text import TextTable
+            raise InputError(f"{shown}: this is a zip or Excel file, not text; export it as CSV")
+        from certcal.data.text import JsonLinesTable, TextTable
 
-        return TextTable(file)
+        return (TextTable if name.endswith(_TEXT) else JsonLinesTable)(file, shown)
     if name.endswith(".npy"):
         raise InputError(
-            f"{file}: a .npy file holds one array without a name; save all of them with numpy.savez as .npz"
+            f"{shown}: a .npy file holds one array without a name; save all of them with numpy.savez as .npz"
         )
-    raise InputError(f"{file}: files called {file.suffix or 'without an ending'} are not read; use {FORMATS}")
+    raise InputError(f"{shown}: files called {file.suffix or 'without an ending'} are not read; use {FORMATS}")
 
 
-def file_ends(file: Path) -> tuple[bytes, bytes]:
+def local_file(path: str | os.PathLike[str]) -> Path:
+    """Where a file can be read, again and again: what comes through standard input is kept while the program runs."""
+    return _kept(sys.stdin.buffer) if str(path) == STANDARD_INPUT else Path(path)
+
+
+@lru_cache(maxsize=1)
+def _kept(stream: BinaryIO) -> Path:
+    folder = Path(mkdtemp(prefix="certcal-"))
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    head = stream.read(4)
+    file = folder / f"input{next((ending for mark, ending in _BEGINNINGS.items() if head.startswith(mark)), '.csv')}"
+    with file.open("wb") as copy:
+        copy.write(head)
+        shutil.copyfileobj(stream, copy, 1 << 20)
+    return file
+
+
+def file_ends(file: Path, shown: Path | None = None) -> tuple[bytes, bytes]:
     """First and last four bytes, after making sure that there is a readable file."""
     try:
         if file.is_dir():
@@ -114,7 +400,7 @@ def file_ends(file: Path) -> tuple[bytes, bytes]:
         reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
         raise InputError(f"{file}: cannot be read ({reason}); check the path and its permissions") from error
     if not head:
-        raise InputError(f"{file}: the file is empty; it needs column names and at least one row")
+        raise InputError(f"{shown or file}: the file is empty; it needs column names and at least one row")
     return head, tail
 
 
@@ -136,6 +422,8 @@ def existing(source: str | os.PathLike[str], what: str) -> Path:
     certcal._checks.InputError: /nowhere/at/all: there is no such run or table; check the path
     """
     path = Path(source)
+    if str(source) == STANDARD_INPUT:
+        return path
     try:
         there = path.exists()
     except (OSError, ValueError):  # a name that is too long, or no name at all

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, cast
 
 from certcal._checks import InputError
+from certcal.claims import stated
 
 KINDS = {
     "estimate": "estimate",
@@ -153,7 +154,8 @@ class _Claim:
     def _sentence(self) -> str:
         entry = self.entry
         if "sentence" in entry:
-            return str(entry["sentence"])
+            settings = entry.get("settings", {}) if "side" in entry else {}
+            return stated(entry["sentence"], entry.get("assumptions", ()), settings)
         note = f" {entry['note']}" if entry.get("note") else ""
         return f"{entry['name']}, over {entry['n']} models; an estimate, not a guarantee.{note}"
 

@@ -17,7 +17,7 @@ from certcal._checks import InputError
 from certcal._progress import SILENT, Progress
 from certcal._settings import Settings, setting, takes
 from certcal._text import counted
-from certcal.claims import Bound, Certificate
+from certcal.claims import Bound, Certificate, in_full
 from certcal.data import IntervalOrigin, IntervalTable, intervals_as_parquet, read_intervals
 from certcal.result import Result
 from certcal.smoothing import (
@@ -70,7 +70,7 @@ class CertifySettings(Settings):
         metavar="R",
     )
     bins: int = setting(15, "Number of bins of the calibration error.", "whole", least=1, most=MOST_BINS)
-    closed: str = setting("left", "Which end belongs to a bin.", "word", choices=("left", "right"))
+    closed: str = setting("left", "Closed end of each bin.", "word", choices=("left", "right"))
     delta: float = setting(0.05, "Failure probability of each population bound.", "failure")
     alpha: float | None = setting(
         None,
@@ -89,8 +89,10 @@ class CertifySettings(Settings):
         own=True,
         metavar="KIND",
     )
-    familywise: bool = setting(False, "Let alpha be the probability that any sample's certificate fails.", "flag")
-    drawn_only: bool = setting(False, "Certify the samples that are drawn, if the run is not complete.", "flag")
+    familywise: bool = setting(
+        False, "Treat alpha as the family-wise error rate: the probability that any certificate fails.", "flag"
+    )
+    drawn_only: bool = setting(False, "Certify the finished samples of an incomplete run.", "flag")
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -313,7 +315,7 @@ class Certification(Result):
         rest = [claim for line in (one, *self.lines) for _, _, claim in line.claims()]
         return tuple({id(claim): claim for claim in (*first, *rest)}.values())
 
-    def to_dict(self) -> dict[str, Any]:
+    def contents(self) -> dict[str, Any]:
         """Plain values for JSON."""
         return {
             "certcal": certcal.__version__,
@@ -332,7 +334,7 @@ class Certification(Result):
             radius = int(line.radius) if line.radius is not None and line.radius.is_integer() else line.radius
             for key, samples, claim in line.claims():
                 value = float(claim.value)
-                rows.append((radius, line.group, key, samples, claim.n, value, claim.text, claim.sentence, None))
+                rows.append((radius, line.group, key, samples, claim.n, value, claim.text, in_full(claim), None))
             for each in line.methods:
                 found = (each.name, "certified", line.summary.n_certified, each.value, each.text, each.sentence)
                 rows.append((radius, line.group, *found, float(f"{each.seconds:.6g}")))

@@ -12,7 +12,7 @@ import numpy as np
 
 from certcal._html import element, table
 from certcal.bounds import clopper_pearson
-from certcal.claims import Bound, Frozen, in_words, round_outward, short_text, these_samples
+from certcal.claims import Bound, Frozen, in_full, in_words, round_outward, short_text, these_samples
 from certcal.worst_case._calibration import calibration_error
 from certcal.worst_case._information import Information, taken_apart
 from certcal.worst_case._intervals import Intervals, check_intervals
@@ -190,7 +190,7 @@ class CertifiedSummary:
     @property
     def sentences(self) -> tuple[str, ...]:
         """What is claimed, one sentence per claim."""
-        return tuple(claim.sentence for _, _, claim in self.claims())
+        return tuple(in_full(claim) for _, _, claim in self.claims())
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON."""

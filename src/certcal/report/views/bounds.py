@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from certcal._text import capital
-from certcal.claims import Bound, short_text
+from certcal.claims import Bound, in_full, short_text
 from certcal.report.charts import MOST_SERIES, Chart, Stack, covering
 from certcal.report.document import Block, Claim, Column, Figures, Listing, Report, Section, Table
 from certcal.report.names import CALIBRATION_ERROR
@@ -38,7 +38,7 @@ def view(found: Bounds) -> Report:
         "How large can the true calibration error be?",
         [bound_claim(first)],
         [Section("Bounds for the population", [*table, *bound_blocks(named)], brief=True)],
-        [Section("Claims in full", [Listing([claim.sentence for claim in found.claims()])])],
+        [Section("Claims in full", [Listing([in_full(claim) for claim in found.claims()])])],
         found.source,
         found.description,
         notes,

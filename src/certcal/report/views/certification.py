@@ -11,7 +11,7 @@ import numpy as np
 
 from certcal._checks import InputError
 from certcal._text import capital, counted
-from certcal.claims import Ledger, round_outward, short_text
+from certcal.claims import Ledger, in_full, round_outward, short_text
 from certcal.report.charts import Chart, Cursor, TextBars, curves
 from certcal.report.document import (
     NOTHING,
@@ -78,7 +78,7 @@ _LOOKS = {
     "bound for the population": 2,
     "without a perturbation": 3,
 }
-_BETWEEN = "Certified at the marked radii; the lines between them guide the eye."
+_BETWEEN = "Certified at the marked radii; nothing is claimed between them."
 
 
 def view(found: Certification, *, images: Any = None, remarks: Sequence[str] = ()) -> Report:
@@ -110,7 +110,7 @@ def view(found: Certification, *, images: Any = None, remarks: Sequence[str] = (
         *([Section("Interval widths", _widths(found)), Section("Distribution of p_A", _p_a(found))] if drawn else []),
         Section("How the numbers were computed", [_computed(one)]),
         *([Section("Failure probabilities", _ledgers(one)), Section("The run", [_facts(found)])] if drawn else []),
-        Section(_at("Claims in full", one), [Listing([capital(claim.sentence) for _, _, claim in one.claims()])]),
+        Section(_at("Claims in full", one), [Listing([capital(in_full(claim)) for _, _, claim in one.claims()])]),
     ]
     return Report(
         "How wrong can the confidences be when somebody perturbs the inputs?"

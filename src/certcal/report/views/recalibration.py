@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from certcal._text import capital, counted
 from certcal.binning import bin_table, equal_width_edges
-from certcal.claims import Certificate, Estimate, short_text
+from certcal.claims import Certificate, Estimate, in_full, short_text
 from certcal.report.charts import Axis, Bars, Chart, Line, Mark, Panel, Points, Segments, Words, counts, covering, unit
 from certcal.report.document import (
     Block,
@@ -31,7 +31,7 @@ from certcal.report.document import (
     frames_of,
     without,
 )
-from certcal.report.names import CALIBRATION_ERROR, CERTIFIED, CERTIFIED_NAMES, METRICS
+from certcal.report.names import CALIBRATION_ERROR, CERTIFIED, CERTIFIED_NAMES, definition
 from certcal.report.numbers import number
 from certcal.report.reliability import SIGNS, reliability_chart, shared_counts
 from certcal.report.views.bounds import terms_charts
@@ -39,7 +39,7 @@ from certcal.report.views.bounds import terms_charts
 if TYPE_CHECKING:
     from certcal.binning import BinTable
     from certcal.calibrators import FrontPoint, Judged, JudgedAt
-    from certcal.verbs.recalibrate import CertifiedRecalibration
+    from certcal.verbs.certified_recalibration import CertifiedRecalibration
 
 Floats = NDArray[np.float64]
 
@@ -450,7 +450,7 @@ def _computed(found: CertifiedRecalibration) -> list[Block]:
     """Every claim of the map that was asked for, at the largest radius."""
     last = found.chosen.at[-1]
     claims: list[tuple[str, Any, Sequence[str]]] = [
-        (f"clean {each.name}", each, (METRICS[_METRICS[key]],)) for key, each in found.chosen.clean.items()
+        (f"clean {each.name}", each, (definition(_METRICS[key]),)) for key, each in found.chosen.clean.items()
     ]
     claims += [
         (f"{CERTIFIED_NAMES[key]}, {samples} samples", claim, (CERTIFIED[key],))
@@ -466,7 +466,7 @@ def _computed(found: CertifiedRecalibration) -> list[Block]:
 
 def _detail(name: str, claim: Any, remarks: Sequence[str]) -> Details:
     block = Claim.of(claim, capital(name), meaning=" ".join(remarks))
-    size = () if isinstance(claim, Estimate) else (Text(capital(claim.sentence), "note"),)
+    size = () if isinstance(claim, Estimate) else (Text(capital(in_full(claim)), "note"),)
     return Details(f"{capital(name)}: {block.value}", [block, *size, Facts([("Samples", f"{claim.n:,}")])])
 
 

@@ -1,0 +1,250 @@
+"""Intervals in memory: rows by radius and group, and the rows of each sample beside each other."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from certcal._checks import InputError
+from certcal.data.writing import IntervalOrigin
+
+if TYPE_CHECKING:
+    from certcal.data.intervals import IntervalLayout
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class IntervalPart:
+    """The samples of one radius (None without a column of radii) and one group (None for all groups together)."""
+
+    radius: str | None
+    group: str | None
+    lower: NDArray[Any]
+    upper: NDArray[Any]
+    correct: NDArray[np.uint8]
+    certified: NDArray[np.bool_] | None
+
+    def __len__(self) -> int:
+        return self.lower.size
+
+
+@dataclass(frozen=True, eq=False)
+class IntervalTable:
+    """Intervals read from a file and checked, with what was taken for what.
+
+    Attributes
+    ----------
+    path
+        The file.
+    layout
+        Which columns were used.
+    lower, upper, correct
+        One entry per row; the ends are in [0, 1] and in order.
+    certified
+        Which rows are certified, or None without such a column.
+    radii, radius_codes
+        Distinct radii as text, ascending, and which of them each row is for; empty and None without a column.
+    group_names, group_codes
+        The same for groups.
+    alpha
+        Largest probability with which a row's interval may fail, or None when the table does not say.
+    origin
+        Where the intervals come from, when a certification of a run wrote them; None for others.
+    confidence, sample_names, sample_codes
+        Confidences without a perturbation, and which sample each row is of, when both were asked for; None and empty
+        without such columns. :meth:`by_sample` puts the rows of a sample together.
+    """
+
+    path: Path
+    layout: IntervalLayout
+    lower: NDArray[Any]
+    upper: NDArray[Any]
+    correct: NDArray[np.uint8]
+    certified: NDArray[np.bool_] | None
+    radii: tuple[str, ...] = ()
+    radius_codes: NDArray[np.int64] | None = None
+    group_names: tuple[str, ...] = ()
+    group_codes: NDArray[np.int64] | None = None
+    alpha: float | None = None
+    origin: IntervalOrigin | None = None
+    confidence: NDArray[Any] | None = None
+    sample_names: tuple[str, ...] = ()
+    sample_codes: NDArray[np.int64] | None = None
+
+    def __len__(self) -> int:
+        return self.lower.size
+
+    def at_radius(self, place: int) -> IntervalTable:
+        """The rows at one of ``radii``; ``alpha`` stays the largest of all rows.
+
+        Parameters
+        ----------
+        place
+            Which of the radii.
+        """
+        if self.radius_codes is None:
+            return self
+        rows = np.flatnonzero(self.radius_codes == place)
+
+        def at(array: NDArray[Any] | None) -> Any:
+            return None if array is None else array[rows]
+
+        return replace(
+            self,
+            lower=self.lower[rows],
+            upper=self.upper[rows],
+            correct=self.correct[rows],
+            certified=at(self.certified),
+            radii=(self.radii[place],),
+            radius_codes=np.zeros(rows.size, np.int64),
+            group_codes=at(self.group_codes),
+            confidence=at(self.confidence),
+            sample_codes=at(self.sample_codes),
+        )
+
+    def by_sample(self) -> SampleIntervals:
+        """The rows of each sample beside each other; see :class:`SampleIntervals`."""
+        return align(self)
+
+    def parts(self) -> Iterator[IntervalPart]:
+        """Each radius as a whole and then by group."""
+        for code, radius in enumerate(self.radii or (None,)):
+            rows = slice(None) if self.radius_codes is None else np.flatnonzero(self.radius_codes == code)
+            yield self._part(radius, None, rows)
+            if self.group_codes is None:
+                continue
+            groups = self.group_codes[rows]
+            numbers = np.arange(len(self)) if isinstance(rows, slice) else rows
+            for group, name in enumerate(self.group_names):
+                members = numbers[groups == group]
+                if members.size:
+                    yield self._part(radius, name, members)
+
+    def _part(self, radius: str | None, group: str | None, rows: slice | NDArray[np.int64]) -> IntervalPart:
+        certified = None if self.certified is None else self.certified[rows]
+        return IntervalPart(radius, group, self.lower[rows], self.upper[rows], self.correct[rows], certified)
+
+
+@dataclass(frozen=True, eq=False)
+class SampleIntervals:
+    """Intervals of N samples at R radii."""
+
+    radii: tuple[str, ...]
+    lower: Floats
+    upper: Floats
+    certified: NDArray[np.bool_]
+    correct: NDArray[np.uint8]
+    confidence: Floats | None
+    names: tuple[str, ...] | None
+    fingerprint: str
+    run: str | None = None
+
+    def __len__(self) -> int:
+        return self.correct.size
+
+
+def fingerprint_of(*arrays: NDArray[Any] | None) -> str:
+    """SHA-256 of numbers with their types and shapes, as hexadecimal digits; None counts too.
+
+    Examples
+    --------
+    >>> fingerprint_of(np.array([0.5]), None) == fingerprint_of(np.array([0.5]), None)
+    True
+    >>> fingerprint_of(np.array([0.5]), None) == fingerprint_of(np.array([0.25]), None)
+    False
+    """
+    total = hashlib.sha256()
+    for array in arrays:
+        if array is None:
+            total.update(b"none\n")
+            continue
+        plain = np.ascontiguousarray(array, array.dtype.newbyteorder("<"))
+        total.update(f"{plain.dtype.str} {plain.shape}\n".encode())
+        total.update(plain.reshape(-1).view(np.uint8).data)
+    return total.hexdigest()
+
+
+def align(table: IntervalTable) -> SampleIntervals:
+    """Put the rows of each sample together, in the order in which the samples appear.
+
+    A table of several radii must say which rows are of the same sample: it is not guessed from their order.
+    """
+    n, columns = _shape(table)
+    at = (np.arange(n) if table.sample_codes is None else table.sample_codes, _radius(table))
+    _refuse_gaps(table, at, (n, columns))
+    lower, upper = np.zeros((n, columns)), np.ones((n, columns))
+    certified = np.ones((n, columns), np.bool_)
+    kept = np.ones(len(table), np.bool_) if table.certified is None else table.certified
+    certified[at] = kept
+    lower[at] = np.where(kept, table.lower, 0.0)
+    upper[at] = np.where(kept, table.upper, 1.0)
+    correct = _agreed(table, at[0], n, kept)
+    confidence = None if table.confidence is None else _same_confidence(table, at[0], n)
+    names = None if table.sample_codes is None else table.sample_names
+    origin = table.origin if names == tuple(map(str, range(n))) else None
+    known, run = (None, None) if origin is None else (origin.samples, origin.run)
+    found = known or fingerprint_of(correct, confidence, lower, upper, certified)
+    return SampleIntervals(table.radii, lower, upper, certified, correct, confidence, names, found, run)
+
+
+def _shape(table: IntervalTable) -> tuple[int, int]:
+    several = len(table.radii) > 1
+    if several and table.sample_codes is None:
+        raise InputError(
+            f"{table.path}: there are rows at {len(table.radii)} radii and no column says which are of the same "
+            "sample; name one as sample, or choose one radius"
+        )
+    return (len(table) if table.sample_codes is None else len(table.sample_names)), max(1, len(table.radii))
+
+
+def _radius(table: IntervalTable) -> NDArray[np.int64]:
+    return np.zeros(len(table), np.int64) if table.radius_codes is None else table.radius_codes
+
+
+def _refuse_gaps(table: IntervalTable, at: tuple[NDArray[np.int64], NDArray[np.int64]], shape: tuple[int, int]) -> None:
+    """Every sample needs one row at every radius."""
+    counts = np.bincount(at[0] * shape[1] + at[1], minlength=shape[0] * shape[1]).reshape(shape)
+    if (counts == 1).all():
+        return
+    sample, radius = (int(place) for place in np.argwhere(counts != 1)[0])
+    where = f" at radius {table.radii[radius]}" if table.radii else ""
+    who = f"{table.path}: sample {_name(table, sample)} has {counts[sample, radius] or 'no'} "
+    if counts[sample, radius] > 1:
+        raise InputError(f"{who}rows{where}; give one row per sample and radius, or name another column as sample")
+    raise InputError(f"{who}row{where}; add one, with certified = 0 if nothing is certified there")
+
+
+def _agreed(table: IntervalTable, samples: NDArray[np.int64], n: int, kept: NDArray[np.bool_]) -> NDArray[np.uint8]:
+    """Whether each sample is correct, as its rows agree; those not certified need not say it, without confidences."""
+    says = kept if table.confidence is None else np.ones(len(table), np.bool_)
+    correct = np.zeros(n, np.uint8)
+    correct[samples] = table.correct
+    correct[samples[says]] = table.correct[says]
+    _refuse_difference(table, says & (correct[samples] != table.correct), samples, "correct at one radius and not at")
+    return correct
+
+
+def _same_confidence(table: IntervalTable, samples: NDArray[np.int64], n: int) -> Floats:
+    assert table.confidence is not None
+    confidence = np.zeros(n)
+    confidence[samples] = table.confidence
+    bad = confidence[samples] != table.confidence
+    _refuse_difference(table, bad, samples, "of one confidence without a perturbation at one radius and of another at")
+    return confidence
+
+
+def _refuse_difference(table: IntervalTable, bad: NDArray[np.bool_], samples: NDArray[np.int64], what: str) -> None:
+    if bad.any():
+        name = _name(table, int(samples[np.argmax(bad)]))
+        raise InputError(f"{table.path}: sample {name} is {what} another; are the rows of the same sample?")
+
+
+def _name(table: IntervalTable, sample: int) -> str:
+    return repr(table.sample_names[sample]) if table.sample_names else str(sample + 1)

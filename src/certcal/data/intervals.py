@@ -1,0 +1,318 @@
+"""Tables of certified intervals: which columns hold them, and their values, checked. Any verifier's output will do."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, fields, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from certcal._checks import InputError
+from certcal.data.formats import Column, check_memory, open_table
+from certcal.data.interval_table import IntervalTable
+from certcal.data.layout import find_families
+from certcal.data.pieces import Arrays, CellError, Groups, gather, in_file, pieces
+from certcal.data.roles import INTERVAL_OPTIONS, ROLES, SAMPLE_OPTIONS, Resolver, by_role, plain_name, table_kind
+from certcal.data.writing import METADATA, IntervalOrigin
+
+if TYPE_CHECKING:
+    from certcal.data.values import Codes
+
+# Tables that are easily mistaken for intervals.
+_OTHERS = {
+    "log": "this looks like a log of certified radii, which certcal compare reads",
+    "inputs": "these are inputs of a model, around which certcal sample draws noise",
+}
+# One line per radius: more than this is each sample's own radius, or noise.
+MAX_RADII = 100
+MAX_SAMPLES = 10**9
+
+
+@dataclass(frozen=True)
+class IntervalLayout:
+    """Which columns of a table hold the intervals and what belongs to them.
+
+    Examples
+    --------
+    >>> resolve_interval_columns(["lo", "hi", "pred", "label", "eps"]).description
+    "lower 'lo', upper 'hi', correct where 'pred' equals 'label', radius 'eps'"
+    """
+
+    lower: str
+    upper: str
+    correct: str | None = None
+    prediction: str | None = None
+    label: str | None = None
+    certified: str | None = None
+    radius: str | None = None
+    alpha: str | None = None
+    group: str | None = None
+    confidence: str | None = None
+    sample: str | None = None
+
+    @property
+    def numbers(self) -> tuple[str, ...]:
+        """Columns that hold numbers."""
+        return tuple(name for role, name in self.to_dict().items() if role in ROLES and ROLES[role].holds == "number")
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """Every column to read."""
+        return tuple(dict.fromkeys((*self.numbers, *self.to_dict().values())))
+
+    @property
+    def description(self) -> str:
+        """What was taken for what, for people."""
+        correct = (
+            f"correct {self.correct!r}" if self.correct else f"correct where {self.prediction!r} equals {self.label!r}"
+        )
+        roles = ("certified", "radius", "alpha", "group", "confidence", "sample")
+        rest = [f"{role} {name!r}" for role in roles if (name := getattr(self, role))]
+        return ", ".join([f"lower {self.lower!r}", f"upper {self.upper!r}", correct, *rest])
+
+    def to_dict(self) -> dict[str, str]:
+        """Roles and column names, for machines.
+
+        Examples
+        --------
+        >>> resolve_interval_columns(["lower", "upper", "correct"]).to_dict()
+        {'lower': 'lower', 'upper': 'upper', 'correct': 'correct'}
+        """
+        roles = [each.name for each in fields(self)]
+        return {role: name for role in roles if (name := getattr(self, role)) is not None}
+
+
+def resolve_interval_columns(
+    columns: Sequence[Column | str], overrides: Mapping[str, Any] | None = None, *, samples: bool = False
+) -> IntervalLayout:
+    """Find the columns that hold intervals of confidences.
+
+    Parameters
+    ----------
+    columns
+        The columns of the table, or only their names.
+    overrides
+        Column names by role: lower, upper, correct, prediction, label, certified, radius, by.
+    samples
+        Whether to look for two more roles: confidence, without a perturbation, and sample, which says of rows at
+        several radii that they are of the same sample.
+
+    Examples
+    --------
+    >>> resolve_interval_columns(["lower_bound", "upper_bound", "is_correct", "certified"]).description
+    "lower 'lower_bound', upper 'upper_bound', correct 'is_correct', certified 'certified'"
+    >>> resolve_interval_columns(["lowr", "upper", "correct"])
+    Traceback (most recent call last):
+        ...
+    certcal._checks.InputError: no column of lower ends was found; name it as lower; did you mean 'lowr'?
+    The columns are 'lowr', 'upper', 'correct'
+    """
+    given = by_role(overrides, SAMPLE_OPTIONS if samples else INTERVAL_OPTIONS)
+    return _IntervalResolver(columns, given).intervals(samples=samples)
+
+
+class _IntervalResolver(Resolver):
+    def intervals(self, *, samples: bool) -> IntervalLayout:
+        self._refuse_confidences()
+        self._refuse_lists()
+        lower, upper = self.needed("lower"), self.needed("upper")
+        correct = self.correctness()
+        prediction, label = (None, None) if correct else (self.optional("prediction"), self.optional("label"))
+        if correct is None and (prediction is None or label is None):
+            raise InputError(
+                "no column says which predictions are correct; name it as correct, or name both prediction and "
+                f"label{self.listing('correct')}"
+            )
+        return IntervalLayout(
+            lower,
+            upper,
+            correct,
+            prediction,
+            label,
+            certified=self.optional("certified"),
+            radius=self.optional("radius"),
+            alpha=self.pick("alpha"),
+            group=self.optional("by"),
+            confidence=self.optional("confidence") if samples else None,
+            sample=self.optional("sample") if samples else None,
+        )
+
+    def _refuse_confidences(self) -> None:
+        """Send a table that holds confidences, and no ends at all, to the command for it."""
+        if {"lower", "upper"} & self.given.keys() or self.find("lower") or self.find("upper"):
+            return
+        kind = table_kind(self.names)
+        if kind in _OTHERS:
+            raise InputError(f"no columns of lower and upper ends were found; {_OTHERS[kind]}")
+        try:
+            found = [family.description for family in find_families(self.table).values()]
+        except InputError:  # several families: which one is the other command's question
+            found = ["of several kinds"]
+        found += map(repr, self.find("confidence"))
+        if found:
+            raise InputError(
+                f"no columns of lower and upper ends were found, only confidences ({found[0]}); use measure for "
+                "those, or name the ends as lower and upper"
+            )
+
+    def _refuse_lists(self) -> None:
+        for role in ("lower", "upper"):
+            for each in self.table:
+                if each.kind == "list" and role not in self.given and plain_name(each.name) in ROLES[role].names[0]:
+                    raise InputError(
+                        f"column {each.name!r} holds lists; give {ROLES[role].plural} one by one, a row per sample and "
+                        "radius"
+                    )
+
+
+def read_intervals(
+    path: str | os.PathLike[str],
+    overrides: Mapping[str, Any] | None = None,
+    *,
+    alpha: bool = True,
+    samples: bool = False,
+    advance: Callable[[int], None] = lambda rows: None,
+) -> IntervalTable:
+    r"""Read intervals of confidences from a file or a table in memory.
+
+    Rows that are not certified may leave the interval and the correctness empty: nothing is claimed about them.
+
+    Parameters
+    ----------
+    path
+        The file.
+    overrides
+        Columns by role where their names do not say it; see :func:`resolve_interval_columns`.
+    alpha
+        Whether to read a column ``alpha``: the probability with which each row's interval may fail.
+    samples
+        Whether to read confidences without a perturbation, and which sample each row is of. With such confidences the
+        correctness of every row is needed.
+    advance
+        Called with the number of rows of each piece read.
+
+    Examples
+    --------
+    >>> import tempfile, pathlib
+    >>> folder = tempfile.TemporaryDirectory()
+    >>> path = pathlib.Path(folder.name) / "intervals.csv"
+    >>> _ = path.write_text("lo,hi,correct,certified,radius\n.6,.9,1,1,0.5\n.2,.4,0,1,0.25\n,,,0,0.5\n")
+    >>> table = read_intervals(path)
+    >>> [(part.radius, part.lower.tolist(), part.upper.tolist()) for part in table.parts()]
+    [('0.25', [0.2], [0.4]), ('0.5', [0.6, 0.0], [0.9, 1.0])]
+    >>> folder.cleanup()
+    """
+    from certcal.data.values import Codes
+
+    table = open_table(path)
+    with in_file(table.path):
+        layout = resolve_interval_columns(table.columns, overrides, samples=samples)
+        layout = layout if alpha else replace(layout, alpha=None)
+        if table.rows is not None:
+            check_memory(table.path, 40 * table.rows, "certify a part of the table")
+        classes, groups = Codes(of_classes=True), Groups(layout.group)
+        names = Codes(layout.sample or "", limit=MAX_SAMPLES)
+        batches = table.chunks(layout.columns, numbers=layout.numbers)
+        parts = pieces(batches, lambda batch, row: _piece(batch, layout, row, classes, names), groups)
+        arrays = gather(parts, table.rows, advance)
+        return IntervalTable(
+            table.path,
+            layout,
+            arrays["lower"],
+            arrays["upper"],
+            arrays["correct"],
+            arrays.get("certified"),
+            *_radii(arrays.get("radius"), layout.radius),
+            *groups.in_order(arrays.get("group")),
+            alpha=float(arrays["alpha"].max()) if "alpha" in arrays else None,
+            origin=IntervalOrigin.parse(table.metadata.get(METADATA)),
+            confidence=arrays.get("confidence"),
+            sample_names=tuple(names.names),
+            sample_codes=arrays.get("sample"),
+        )
+
+
+def _piece(batch: Any, layout: IntervalLayout, first_row: int, classes: Codes, names: Codes) -> Arrays:
+    """Checked arrays of one record batch."""
+    from certcal.data import values
+
+    certified = None
+    if layout.certified is not None:
+        column, marks = batch.column(layout.certified), "mark certified rows with 1 and the others with 0"
+        remedy = f"{marks}, or name another column as certified"
+        certified = values.outcomes(column, layout.certified, first_row, remedy).view(np.bool_)
+
+    def filled(name: str, instead: float = 0) -> Any:
+        return _without_gaps(batch.column(name), certified, instead)
+
+    missing = "drop the row, or say in a column 'certified' that it is not certified"
+    ends = ("ends of intervals", missing, "intervals are of confidences, so clip or rescale them")
+    lower = values.in_unit_interval(filled(layout.lower), layout.lower, first_row, *ends)
+    upper = values.in_unit_interval(filled(layout.upper, 1), layout.upper, first_row, *ends)
+    if (lower > upper).any():
+        index = int(np.argmax(lower > upper))
+        reason = f"is {lower[index]:.9g}, above {upper[index]:.9g} in column {layout.upper!r}"
+        raise CellError(layout.lower, first_row + index + 1, reason, "are the two swapped?")
+    # Without a perturbation nobody is excused: where confidences are known, so must be whether they were right.
+    told = filled if layout.confidence is None else batch.column
+    if layout.correct is not None:
+        remedy = "for classes name the columns of prediction and label"
+        correct = values.outcomes(told(layout.correct), layout.correct, first_row, remedy)
+    else:
+        assert layout.label is not None
+        assert layout.prediction is not None
+        truth, prediction = ((name, told(name)) for name in (layout.label, layout.prediction))
+        correct = values.equal_classes(classes, truth, prediction, first_row).view(np.uint8)
+    piece = {"lower": lower, "upper": upper, "correct": correct}
+    if certified is not None:
+        piece["certified"] = certified
+    if layout.confidence is not None:
+        missing = "fill it in, or rename the column if it holds something else"
+        outside = "name the column of confidences (confidence), or rename it if it holds something else"
+        piece["confidence"] = values.in_unit_interval(
+            batch.column(layout.confidence), layout.confidence, first_row, "confidences", missing, outside
+        )
+    if layout.sample is not None:
+        piece["sample"] = names.add(batch.column(layout.sample), first_row)
+    if layout.radius is not None:
+        remedy = "use finite numbers from 0, or name another column as radius"
+        piece["radius"] = values.in_range(
+            batch.column(layout.radius), layout.radius, first_row, 0, np.inf, "no radius", remedy
+        )
+    if layout.alpha is not None:
+        what = "no probability from 0 to below 1 with which the row's interval may fail"
+        remedy = "rename the column, or give alpha"
+        piece["alpha"] = values.in_range(filled(layout.alpha), layout.alpha, first_row, 0, 1, what, remedy)
+    return piece
+
+
+def _without_gaps(array: Any, certified: NDArray[np.bool_] | None, instead: float) -> Any:
+    """The column with what is empty in rows that are not certified filled in; what is there stays and is checked."""
+    from certcal.data.arrow import compute, from_numpy, pa
+
+    if certified is None or certified.all():
+        return array
+    if pa.types.is_dictionary(array.type):
+        array = array.dictionary_decode()
+    gaps = compute.and_(compute.is_null(array, nan_is_null=True), from_numpy(~certified))
+    if not compute.any(gaps).as_py():
+        return array
+    if pa.types.is_null(array.type):
+        array = array.cast(pa.float64())
+    return compute.if_else(gaps, pa.scalar(str(int(instead))).cast(array.type), array)
+
+
+def _radii(values: NDArray[Any] | None, column: str | None) -> tuple[tuple[str, ...], NDArray[np.int64] | None]:
+    """Distinct radii as the shortest text that means them, ascending, and which one each row has."""
+    if values is None:
+        return (), None
+    distinct, codes = np.unique(values, return_inverse=True)
+    if distinct.size > MAX_RADII:
+        raise InputError(
+            f"column {column!r} has {distinct.size} distinct values; it must hold the radius that a row's interval is "
+            "for, not each sample's own certified radius; name another as radius, or rename it"
+        )
+    return tuple(np.format_float_positional(value, trim="-") for value in distinct), codes.astype(np.int64)

@@ -1,0 +1,215 @@
+"""npz archives: arrays by name, never unpickled."""
+
+from __future__ import annotations
+
+import math
+import sys
+import zipfile
+from collections.abc import Generator, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from tokenize import TokenError
+from typing import IO, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from certcal._checks import InputError
+from certcal._durable import open_regular
+from certcal.data.formats import Column, Kind, Table, check_column_count, check_memory, damaged, reading
+
+_NPY = ".npy"
+_READ_BYTES = 1 << 20
+_IN_PIECES = "write it as Parquet, which is read in pieces"
+
+
+class NpzTable(Table):
+    """An npz archive. One-dimensional arrays are columns; two-dimensional ones are columns of lists."""
+
+    def __init__(self, file: Path, path: Path) -> None:
+        self.file, self.path = file, path
+        columns: list[Column] = []
+        lengths: dict[str, int] = {}
+        with _archive(file, path) as archive:
+            members = [name for name in archive.namelist() if name.endswith(_NPY)]
+            check_column_count(path, len(members))
+            for member in members:
+                with archive.open(member) as stream:
+                    shape, dtype, _ = _header(stream)
+                name = member.removesuffix(_NPY)
+                columns.append(Column(name, _kind(shape, dtype)))
+                if columns[-1].kind != "other":
+                    lengths[name] = shape[0]
+        if not columns:
+            raise InputError(f"{path}: the archive holds no arrays; save them with numpy.savez")
+        self.columns = tuple(columns)
+        self.rows = next(iter(lengths.values())) if len(set(lengths.values())) == 1 else None
+
+    def _batches(self, columns: tuple[str, ...], size: int, numbers: frozenset[str]) -> Iterator[Any]:
+        from certcal.data.arrow import pa
+
+        with _archive(self.file, self.path) as archive:
+            sizes = {name: self._checked(archive, name) for name in columns}
+            if len(set(sizes.values())) > 1:
+                text = ", ".join(f"{name} has {count}" for name, count in sizes.items())
+                raise InputError(f"{self.path}: lengths differ: {text}; save one entry per sample in each array")
+            rows = next(iter(sizes.values()), 0)
+            if size >= rows:  # all at once
+                needed = sum(archive.getinfo(name + _NPY).file_size for name in columns)
+                check_memory(self.path, needed, _IN_PIECES)
+            parts = [self._rows(archive, name, size) for name in columns]
+            for some in zip(*parts, strict=True):
+                yield pa.RecordBatch.from_arrays([_arrow(array) for array in some], names=list(columns))
+
+    def _checked(self, archive: zipfile.ZipFile, name: str) -> int:
+        """How many rows an array has, after a look at its header."""
+        with archive.open(name + _NPY) as stream:
+            shape, dtype, _ = _header(stream)
+            promised = stream.tell() + math.prod(shape) * dtype.itemsize
+        if _kind(shape, dtype) == "other" and not dtype.hasobject:
+            raise InputError(
+                f"{self.path}: array {name!r} has shape {shape} and type {dtype}; "
+                "save numbers or text with one entry or one row per sample"
+            )
+        _check_member(archive, self.path, name, dtype, promised)
+        return shape[0]
+
+    def _rows(self, archive: zipfile.ZipFile, name: str, size: int) -> Iterator[NDArray[Any]]:
+        """A checked array, so many rows at a time."""
+        with archive.open(name + _NPY) as stream:
+            shape, dtype, by_column = _header(stream)
+            starts = range(0, shape[0], size)
+            if len(starts) > 1 and not (by_column and math.prod(shape[1:]) > 1):
+                for start in starts:
+                    some = _filled(stream, (min(size, shape[0] - start), *shape[1:]), dtype)
+                    _check_text(self.path, name, some)
+                    yield _flat(some)
+                stream.read(1)  # beyond the end, where the checksum is compared
+                return
+        check_memory(self.path, math.prod(shape) * dtype.itemsize, _IN_PIECES, limit=self.memory)
+        whole = _flat(_member(archive, self.path, name))
+        for start in starts:
+            yield whole[start : start + size]
+
+
+def _filled(stream: IO[bytes], shape: tuple[int, ...], dtype: np.dtype[Any]) -> NDArray[Any]:
+    """The next rows of an array."""
+    out = np.empty(math.prod(shape) * dtype.itemsize, np.uint8)
+    filled = 0
+    while filled < out.size:
+        content = stream.read(min(_READ_BYTES, out.size - filled))
+        if not content:
+            raise EOFError("an array is cut short")
+        out[filled : filled + len(content)] = np.frombuffer(content, np.uint8)
+        filled += len(content)
+    return out.view(dtype).reshape(shape)
+
+
+def _flat(array: NDArray[Any]) -> NDArray[Any]:
+    """A matrix of one column as that column."""
+    return array[:, 0] if array.ndim == 2 and array.shape[1] == 1 else array
+
+
+def array_names(path: Path) -> list[str]:
+    """What the arrays of an npz archive are called."""
+    with _archive(path) as archive:
+        return [name.removesuffix(_NPY) for name in archive.namelist() if name.endswith(_NPY)]
+
+
+def read_arrays(path: Path, names: tuple[str, ...], missing: str, *, widen: str | None = None) -> dict[str, Any]:
+    """Arrays of an npz archive by name, of any shape."""
+    with _archive(path) as archive:
+        there = [name.removesuffix(_NPY) for name in archive.namelist() if name.endswith(_NPY)]
+        for name in names:
+            if name not in there:
+                listed = ", ".join(map(repr, there[:20])) or "none"
+                raise InputError(f"{path}: there is no array {name!r}; {missing}; the arrays are {listed}")
+        needed = 0
+        for name in names:
+            needed += archive.getinfo(name + _NPY).file_size
+            if name == widen:
+                with archive.open(name + _NPY) as stream:
+                    needed += 4 * math.prod(_header(stream)[0])
+        check_memory(path, needed, "read a part of it")
+        return {name: _member(archive, path, name) for name in names}
+
+
+def _member(archive: zipfile.ZipFile, path: Path, name: str) -> NDArray[Any]:
+    """One array, after a look at its header: no objects, and no more than there is."""
+    with archive.open(name + _NPY) as stream:
+        shape, dtype, _ = _header(stream)
+        promised = stream.tell() + math.prod(shape) * dtype.itemsize
+    _check_member(archive, path, name, dtype, promised)
+    check_memory(path, promised, _IN_PIECES)
+    with archive.open(name + _NPY) as stream:
+        array = np.lib.format.read_array(stream, allow_pickle=False)
+    _check_text(path, name, array)
+    return array
+
+
+def _check_member(archive: zipfile.ZipFile, path: Path, name: str, dtype: np.dtype[Any], promised: int) -> None:
+    """Refuse objects, entries without a size, of which a short file can hold any number, and wrong promises."""
+    if dtype.hasobject:
+        raise InputError(
+            f"{path}: array {name!r} holds Python objects, which certcal never unpickles; save it as numbers or text"
+        )
+    if dtype.itemsize == 0:
+        raise InputError(f"{path}: array {name!r} has type {dtype}, whose entries have no size; save numbers or text")
+    there = archive.getinfo(name + _NPY).file_size
+    if promised != there:
+        raise InputError(
+            f"{path}: array {name!r} has {there} bytes where its header says {promised}; copy or write the file again"
+        )
+
+
+def _check_text(path: Path, name: str, array: NDArray[Any]) -> None:
+    """Refuse characters that are none, on which Python fails in many ways."""
+    if array.dtype.kind != "U" or array.size == 0:
+        return
+    native = np.ascontiguousarray(array, array.dtype.newbyteorder("="))
+    if int(native.reshape(-1).view(np.uint32).max()) > sys.maxunicode:
+        raise InputError(f"{path}: array {name!r} holds text with characters beyond Unicode; write the file again")
+
+
+@contextmanager
+def _archive(file: Path, shown: Path | None = None) -> Generator[zipfile.ZipFile, None, None]:
+    """A zip archive whose every failure is one sentence."""
+    path = shown or file
+    with reading(path, "npz archive"):
+        try:
+            with open_regular(file) as stream, zipfile.ZipFile(stream) as archive:
+                yield archive
+        except (zipfile.BadZipFile, RuntimeError, NotImplementedError) as error:
+            raise InputError(damaged(path, "npz archive", error)) from error
+
+
+def _header(stream: IO[bytes]) -> tuple[tuple[int, ...], np.dtype[Any], bool]:
+    version = np.lib.format.read_magic(stream)
+    read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
+    try:
+        shape, by_column, dtype = read(stream)
+    except (MemoryError, RecursionError, SyntaxError, TokenError, TypeError) as error:  # it is parsed as Python
+        raise ValueError("the header of an array is damaged") from error
+    if not all(type(size) is int and size >= 0 for size in shape):
+        raise ValueError(f"an array has shape {shape}")
+    return shape, dtype, by_column
+
+
+def _kind(shape: tuple[int, ...], dtype: np.dtype[Any]) -> Kind:
+    if dtype.kind == "U" and len(shape) == 1 and dtype.itemsize:
+        return "text"
+    if dtype.kind not in "biuf" or len(shape) not in (1, 2) or 0 in shape[1:]:
+        return "other"
+    if len(shape) == 2 and shape[1] != 1:
+        return "list"
+    return "boolean" if dtype.kind == "b" else "number"
+
+
+def _arrow(array: NDArray[Any]) -> Any:
+    """The array as Arrow, without copying where the types allow."""
+    from certcal.data.arrow import from_numpy, pa
+
+    if array.dtype.kind == "f" and array.dtype.itemsize > 8:
+        array = array.astype(np.float64)
+    array = np.ascontiguousarray(array, dtype=array.dtype.newbyteorder("="))
+    return pa.array(array.tolist()) if array.dtype.kind == "U" else from_numpy(array)

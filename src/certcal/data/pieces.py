@@ -1,0 +1,146 @@
+"""What reading any table has in common: pieces with their row numbers, groups, and putting the pieces together."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Generator, Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from certcal._checks import InputError
+
+Arrays = dict[str, NDArray[Any]]
+
+# Groups: more distinct values than this is an identifier, not a group.
+MAX_GROUPS = 1000
+MISSING_GROUP = "(missing)"
+
+
+class DoesNotFit(InputError):
+    """A table takes more memory than it may: it can only be read in pieces."""
+
+
+class CellError(InputError):
+    """A value of a table that cannot be used: where it is, what is wrong, what to do."""
+
+    def __init__(self, column: str, row: int | None, reason: str, remedy: str) -> None:
+        self.column, self.row = column, row
+        super().__init__(f"column {column!r}{'' if row is None else f', row {row}'} {reason}", remedy=remedy)
+
+    def __reduce__(self) -> Any:
+        return InputError, (str(self),)
+
+
+@contextmanager
+def in_file(path: Path) -> Generator[None, None, None]:
+    """Begin every complaint with the file it is about, once, unless an argument is wrong and not the file."""
+    try:
+        yield
+    except InputError as error:
+        if error.argument is None and not error.reason.startswith(f"{path}: "):
+            error.reason = f"{path}: {error.reason}"
+            error.args = (error.said(None),)
+        raise
+
+
+class Groups:
+    """Distinct values of a column of groups; does nothing without one."""
+
+    def __init__(self, column: str | None) -> None:
+        from certcal.data.values import Codes
+
+        self.column = column
+        self.codes = Codes(column or "", missing=MISSING_GROUP, limit=MAX_GROUPS)
+
+    def add(self, batch: Any, first_row: int) -> Arrays:
+        """The codes of a batch under the name "group", when there is a column."""
+        if self.column is None:
+            return {}
+        return {"group": self.codes.add(batch.column(self.column), first_row)}
+
+    def in_order(self, codes: NDArray[np.int64] | None) -> tuple[tuple[str, ...], NDArray[np.int64] | None]:
+        """The names in natural order, and the codes of the rows in that order."""
+        if codes is None:
+            return (), None
+        names = self.codes.names
+        order = natural_order(names)
+        return tuple(names[place] for place in order), np.argsort(order)[codes]
+
+
+def pieces(batches: Iterable[Any], convert: Callable[[Any, int], Arrays], groups: Groups) -> Iterator[Arrays]:
+    """Arrays of every record batch that has rows; ``convert`` makes them, given the batch and how many rows precede."""
+    first_row = 0
+    for batch in batches:
+        if batch.num_rows:
+            yield convert(batch, first_row) | groups.add(batch, first_row)
+            first_row += batch.num_rows
+
+
+def gather(
+    parts: Iterable[Arrays],
+    rows: int | None,
+    advance: Callable[[int], None] = lambda rows: None,
+    most: int | None = None,
+) -> Arrays:
+    """Pieces put together, with at most one copy of the whole in memory when the number of rows is known."""
+    growing: dict[str, _Growing] = {}
+    taken = 0
+    for part in parts:
+        taken += sum(array.nbytes for array in part.values())
+        if most is not None and taken > most:
+            raise DoesNotFit(f"the table takes more than {most / 1e6:.0f} MB; read it in pieces (PredictionStream)")
+        for name, array in part.items():
+            growing.setdefault(name, _Growing(rows)).append(array)
+        advance(next(iter(part.values())).shape[0])
+    if not growing:
+        raise InputError("the table has no rows; it needs at least one")
+    return {name: growing.pop(name).finish() for name in list(growing)}
+
+
+class _Growing:
+    def __init__(self, rows: int | None) -> None:
+        self.rows = rows
+        self.parts: list[NDArray[Any]] = []
+        self.whole: NDArray[Any] | None = None
+        self.filled = 0
+
+    def append(self, part: NDArray[Any]) -> None:
+        if self.rows is None or part.shape[0] == self.rows:
+            self.parts.append(part)
+            return
+        if self.whole is None:
+            self.whole = np.empty((self.rows, *part.shape[1:]), part.dtype)
+        if part.shape[1:] != self.whole.shape[1:]:
+            raise InputError(
+                f"row {self.filled + 1} has {part.shape[1]} entries where row 1 has {self.whole.shape[1]}; "
+                "every row needs one number per class"
+            )
+        if self.filled + part.shape[0] > self.rows:
+            raise InputError(f"there are more than the {self.rows} rows that it says it has; write the file again")
+        self.whole[self.filled : self.filled + part.shape[0]] = part
+        self.filled += part.shape[0]
+
+    def finish(self) -> NDArray[Any]:
+        if self.whole is not None:
+            return self.whole[: self.filled]
+        return self.parts[0] if len(self.parts) == 1 else np.concatenate(self.parts)
+
+
+def natural_order(names: list[str]) -> list[int]:
+    """Positions that sort names with their numbers as numbers.
+
+    Examples
+    --------
+    >>> natural_order(["site 10", "site 9", "a"])
+    [2, 1, 0]
+    """
+
+    def key(index: int) -> list[tuple[int, int, str]]:
+        parts = re.split(r"([0-9]{1,18})", names[index])
+        return [(0, int(part), "") if part.isdigit() else (1, 0, part) for part in parts]
+
+    return sorted(range(len(names)), key=key)

@@ -1,0 +1,186 @@
+"""Columns as a file, to be written in one piece, and intervals with what is known of their origin."""
+
+from __future__ import annotations
+
+import io
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from importlib import import_module
+from typing import Any, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from certcal._checks import InputError
+from certcal._csv import plain_cell
+
+NOISE_NAMES = {"gaussian": "Gaussian noise", "exact": "exact noise"}
+METADATA = "certcal.certificates"
+_LONGEST = 4000  # characters; what is longer was not written here
+
+
+@dataclass(frozen=True)
+class IntervalOrigin:
+    """Where intervals come from, in words that change no number.
+
+    Attributes
+    ----------
+    confidence
+        Kind of certificate, such as "tight".
+    noise
+        "gaussian" or "exact".
+    assumptions
+        What the intervals rest on, one clause each.
+    recalibration
+        The map that the confidences went through, if they did, and what it was fitted to.
+    samples
+        Fingerprint of the samples of a run, if these are all that were taken from it.
+    run
+        Name of the run whose first samples these are, numbered from 0, if they are.
+
+    Examples
+    --------
+    >>> origin = IntervalOrigin("tight", "exact", ("inputs lie on k/255",))
+    >>> IntervalOrigin.parse(origin.text) == origin, IntervalOrigin.parse("nonsense")
+    (True, None)
+    """
+
+    confidence: str
+    noise: str
+    assumptions: tuple[str, ...] = ()
+    recalibration: str | None = None
+    samples: str | None = None
+    run: str | None = None
+
+    @property
+    def description(self) -> str:
+        """In a few words."""
+        return self._in_words("")
+
+    @property
+    def sentence(self) -> str:
+        """The same with what is assumed."""
+        return self._in_words(f", which hold if {' and '.join(self.assumptions)}" if self.assumptions else "")
+
+    def _in_words(self, assumed: str) -> str:
+        made = f"{self.confidence} certificates, {NOISE_NAMES.get(self.noise, self.noise)}{assumed}"
+        changed = "" if self.recalibration is None else f"recalibrated by {self.recalibration}"
+        return "; ".join(part for part in (made if self.confidence else "", changed) if part)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values for JSON: what is known."""
+        return {name: value for name, value in asdict(self).items() if value is not None}
+
+    @property
+    def text(self) -> str:
+        """As it is written into a file."""
+        return json.dumps(self.to_dict())
+
+    @staticmethod
+    def parse(text: str | None) -> IntervalOrigin | None:
+        """What a file says of its origin; None when it says nothing that is understood."""
+        if text is None or len(text) > _LONGEST:
+            return None
+        try:
+            found: Any = json.loads(text)
+            kind, noise, assumptions = (found[name] for name in ("confidence", "noise", "assumptions"))
+            later = {name: found[name] for name in ("recalibration", "samples", "run") if name in found}
+        except (ValueError, TypeError, KeyError, RecursionError):
+            return None
+        if not isinstance(assumptions, list):
+            return None
+        words = [kind, noise, *cast("list[Any]", assumptions)]
+        if not all(isinstance(word, str) for word in (*words, *later.values())):
+            return None
+        return IntervalOrigin(kind, noise, tuple(words[2:]), **later)
+
+
+def intervals_as_parquet(columns: Mapping[str, NDArray[Any]], origin: IntervalOrigin | None = None) -> bytes:
+    """A Parquet file of columns of equal length, to be written in one piece.
+
+    Parameters
+    ----------
+    columns
+        Such as radius, lower, upper, correct, certified and alpha.
+    origin
+        Kept in the file's metadata.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> intervals_as_parquet({"lower": np.array([0.25]), "upper": np.array([0.5])})[:4]
+    b'PAR1'
+    """
+    return columns_as_bytes(columns, ".parquet", {} if origin is None else {METADATA: origin.text})
+
+
+def columns_as_bytes(columns: Mapping[str, Any], ending: str, metadata: Mapping[str, str] | None = None) -> bytes:
+    r"""The content of a Parquet or CSV file.
+
+    In CSV, texts that a spreadsheet would run or that control a terminal are made plain; Parquet keeps them.
+
+    Parameters
+    ----------
+    columns
+        Equally long, by name: numbers, texts, or a column of pyarrow. A matrix becomes a column of lists, in Parquet.
+    ending
+        ".parquet" or ".csv".
+    metadata
+        Texts that a Parquet file keeps; a CSV file cannot.
+
+    Examples
+    --------
+    >>> columns_as_bytes({"sample": ["a", "b"], "confidence": np.array([0.1, 1 / 3])}, ".csv").decode()
+    '"sample","confidence"\n"a",0.1\n"b",0.3333333333333333\n'
+    """
+    from certcal.data.arrow import pa
+
+    table = columns_as_table(columns, metadata)
+    stream = io.BytesIO()
+    if ending == ".parquet":
+        from certcal.data.parquet import parquet
+
+        parquet.write_table(table, stream)
+    elif ending == ".csv":
+        names = [_heading(name) for name in table.column_names]
+        plain = pa.table([_plain(column) for column in table.columns], names=names)
+        import_module("pyarrow.csv").write_csv(plain, stream)
+    else:
+        raise InputError(f"files called {ending} are not written; choose .parquet or .csv")
+    return stream.getvalue()
+
+
+def columns_as_table(columns: Mapping[str, Any], metadata: Mapping[str, str] | None = None) -> Any:
+    """The same as a pyarrow Table."""
+    from certcal.data.arrow import pa
+
+    table = pa.table(
+        {name: values if isinstance(values, pa.ChunkedArray) else _column(values) for name, values in columns.items()}
+    )
+    return table.replace_schema_metadata(dict(metadata)) if metadata else table
+
+
+def _column(values: NDArray[Any] | Sequence[str]) -> Any:
+    from certcal.data.arrow import from_numpy, pa
+
+    return from_numpy(np.ascontiguousarray(values)) if isinstance(values, np.ndarray) else pa.array(list(values))
+
+
+def _plain(column: Any) -> Any:
+    """A column for CSV."""
+    from certcal.data.arrow import pa
+
+    one = column.cast(column.type.value_type) if pa.types.is_dictionary(column.type) else column
+    kinds = (pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view)
+    kinds += (pa.types.is_binary, pa.types.is_large_binary, pa.types.is_binary_view, pa.types.is_fixed_size_binary)
+    if not any(of_kind(one.type) for of_kind in kinds):
+        return column
+    raw: list[bytes | None] = one.cast(pa.large_binary()).to_pylist()  # what is not UTF-8 is written as its bytes
+    texts = [None if text is None else text.decode("utf-8", "backslashreplace") for text in raw]
+    return pa.array([plain_cell(text) for text in texts], pa.large_string())
+
+
+def _heading(name: str) -> str:
+    """A name for CSV; a class in it as labels have it, or else they would not be found among the columns again."""
+    return f"prob_{plain_cell(name[5:])}" if name.startswith("prob_") else plain_cell(name)
