@@ -67,10 +67,14 @@ class Draw:
         return np.minimum(self.z, other), np.maximum(self.z, other), self.c
 
     def plan(self) -> tuple:
-        from certcal.metrics._sorted import _Plan
-
-        plan = _Plan.of((self.count, 3), str(self.rng.choice(["left", "right"])), self.dtype, self.n)
-        return plan.edges, plan.which, plan.picks, plan.right, plan.last
+        """Two sets of bins: the inner edges, which of them and which place each bin starts with, and the last bins."""
+        counts = (self.count, 3)
+        inner = [(np.arange(1, count) / count).astype(self.dtype).astype(np.float64) for count in counts]
+        edges = np.unique(np.concatenate(inner))
+        which = np.concatenate([np.append(-1, np.searchsorted(edges, each)) for each in inner])
+        picks = np.concatenate([np.append(-1, np.arange(1, count) * self.n // count) for count in counts])
+        last = np.isin(np.arange(which.size), np.cumsum(counts) - 1)
+        return edges, which, np.minimum(picks, self.n - 1), bool(self.rng.random() < 0.5), last
 
 
 def _rising(d: Draw) -> tuple:
