@@ -47,7 +47,8 @@ class TextTable(Table):
         rest = [line for line in lines[self._skipped :] if line.strip()]
         header, first, *_ = [*([names] if self._skipped else []), *rest, "", ""]
         self.delimiter = "\t" if ".tsv" in file.suffixes else _delimiter(header, first)
-        self._header = next(csv.reader([header], delimiter=self.delimiter)) if self._skipped else None
+        plain = _SPACE.join(header.split()) if self.delimiter == _SPACE else header
+        self._header = next(csv.reader([plain], delimiter=self.delimiter)) if self._skipped else None
         with self._located(), _CountedQuotes(file, self.delimiter == _SPACE) as stream:
             found = list(self._open(stream).schema.names)
         check_column_count(path, len(found))
