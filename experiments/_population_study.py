@@ -91,8 +91,8 @@ def study(space: str, jobs: Sequence[Job], out: Path, engine: Engine, resamples:
     own = [job for job in jobs if job.space == space]
     manifest = out / f"{space}.csv"
     list_models(own, out, manifest)
-    table = measure(manifest, out=out / f"{space}.parquet", engine=engine)
-    halves = measure(half_by_half(own, out), out=out / f"{space}-halves.parquet", engine=engine, bins=[15])
+    table = measure(manifest, out=out / f"{space}.parquet", engine=engine).table
+    halves = measure(half_by_half(own, out), out=out / f"{space}-halves.parquet", engine=engine, bins=[15]).table
     settings: dict[str, Any] = {"sizes": SIZES[space], "robustness": ROBUST, "resamples": resamples}
     if space == "topology":
         settings["architecture"] = EDGES

@@ -2,6 +2,17 @@
 
 from __future__ import annotations
 
+_SPELLED = str.maketrans(
+    {"≤": "<=", "≥": ">=", "–": "-", "−": "-", "…": "...", "±": "+-", "×": "x", "·": "*", "→": "->", "²": "^2"}
+    | {"α": "alpha", "δ": "delta", "ε": "epsilon", "η": "eta", "λ": "lambda", "σ": "sigma", "ω": "omega", "ℓ": "l"}
+    | {"√": "sqrt ", "∞": "inf", "’": "'", "ŷ": "y^"}
+)
+
+
+def spelled(text: str) -> str:
+    """A text in ASCII: signs and letters of our own texts have cousins there, anything else is escaped."""
+    return text.translate(_SPELLED).encode("ascii", "backslashreplace").decode()
+
 
 def printable(text: str) -> str:
     r"""Make everything visible that could move the cursor or change colours."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import math
 import os
+import re
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from importlib import import_module
@@ -33,14 +34,21 @@ class Result(ABC):
 
     # Module with a function ``view(result, **options) -> Report``: the words and the layout of this answer.
     view: ClassVar[str]
+    # Name and version of the JSON's layout. The version rises when a key goes away or changes its meaning.
+    schema: ClassVar[str]
+    schema_version: ClassVar[int] = 1
+
+    def __init_subclass__(cls) -> None:
+        words = re.sub(r"(?<!^)(?=[A-Z])", "-", cls.__name__).lower()
+        cls.schema = f"certcal/{words}/{cls.schema_version}"
 
     @abstractmethod
     def claims(self) -> Sequence[Any]:
         """The estimates, bounds and certificates behind the answer, each with its sentence."""
 
     @abstractmethod
-    def to_dict(self) -> dict[str, Any]:
-        """Plain values for JSON."""
+    def contents(self) -> dict[str, Any]:
+        """The answer as plain values, without the name of its schema."""
 
     @abstractmethod
     def columns(self) -> Mapping[str, Sequence[Any]]:
@@ -56,13 +64,17 @@ class Result(ABC):
         """Files and folders that were read."""
         return ()
 
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values for JSON, the name and version of their schema first."""
+        return {"schema": self.schema, **self.contents()}
+
     def to_json(self) -> str:
         """Indented JSON: null for what is undefined, the word for what is infinite."""
         return as_text(self.document())
 
     def document(self) -> dict[str, Any]:
         """What JSON files and pages hold: the plain values, and the version that made them."""
-        return for_json({"certcal": version("certcal"), **self.to_dict()})
+        return for_json({"schema": self.schema, "certcal": version("certcal"), **self.contents()})
 
     def to_csv(self) -> str:
         """The table as CSV with all digits; empty for what is undefined."""

@@ -13,6 +13,7 @@ import certcal
 from certcal import bounds
 from certcal.claims import round_outward
 from certcal.data import load_table
+from certcal.report.numbers import minus
 from tests.report.parsed import assert_sound, data_of
 
 
@@ -49,7 +50,7 @@ def test_each_bound_is_shown_with_its_terms_and_its_assumptions(certcal_command,
             line for line in ran.out.splitlines() if line.startswith(f"{name} ")
         )
         for term, value in found.terms.items():
-            assert f"{term} {round_outward(value, found.side)}" in flat(ran.out)
+            assert f"{term} {minus(round_outward(value, found.side))}" in flat(ran.out)
         assert all(each in flat(ran.out) for each in found.assumptions)
     assert "the best of these 3 fails with up to 3 times that probability" in flat(ran.out)
     assert max(map(len, ran.out.splitlines())) <= 80
@@ -188,7 +189,7 @@ def test_a_picture_of_many_terms_leaves_out_those_that_could_not_be_told_apart(c
         (("--classwise",), "--classwise: it needs a probability for each class"),
         (("--weight", "w"), "there is no option '--weight'"),
         (("--lipshitz", "2"), "did you mean '--lipschitz'?"),
-        (("-o", "bounds.txt"), "choose one of the endings .html, .png, .svg, .pdf, .json, .csv"),
+        (("-o", "bounds.doc"), "choose one of the endings .html, .txt, .png, .svg, .pdf, .json, .csv"),
     ],
 )
 def test_bad_input_leaves_with_a_sentence(certcal_command, scores, options, text):

@@ -73,7 +73,7 @@ def expected(folder, **options):
     return compare_families(families, **options)
 
 
-def test_what_is_asked_for_is_shown(certcal_command, runs):
+def test_what_is_asked_for_is_shown_also_by_the_former_name_of_an_option(certcal_command, runs):
     ran = certcal_command("compare", *arguments(runs), "--radius", "0,0.25", "--setting", "100,0.01", "--explain")
     assert (ran.code, ran.err) == (0, "")
     found = expected(runs, at=[0, 0.25], settings=[(100, 0.01)])
@@ -110,7 +110,7 @@ def test_json_holds_the_families_and_where_each_run_came_from(certcal_command, r
 
 def test_the_csv_has_one_number_per_line(certcal_command, runs, tmp_path):
     path = tmp_path / "families.csv"
-    ran = certcal_command("compare", *arguments(runs), "--radius", "0.25", "--setting", "100,0.01", "-o", path)
+    ran = certcal_command("compare", *arguments(runs), "--radius", "0.25", "--budget", "100,0.01", "-o", path)
     assert ran.code == 0
     rows = list(csv.DictReader(io.StringIO(path.read_text())))
     found = expected(runs, at=[0.25], settings=[(100, 0.01)])
@@ -170,11 +170,11 @@ def test_a_path_with_an_equals_sign_is_a_path_where_it_exists(certcal_command, l
         (("a=",), "a= has no path after the '='; write NAME=PATH"),
         (("a=LOG", "a=LOG"), "have the same sigma 0.5, and a family has one run per noise level"),
         (("a=LOG", "b=SHORT"), "a 0.5 and b 0.5 are about different samples (sample 3 is in a 0.5 only)"),
-        (("LOG", "--setting", "100,0.01"), "--setting: other budgets are for families; name the runs"),
-        (("a=LOG", "--setting", "100"), "'100' is not N,ALPHA, such as 100,0.01"),
-        (("a=LOG", "--setting", "x,0.01"), "'x' is not a whole number"),
-        (("a=LOG", "--setting", "100,7"), "is not between 0 and 1"),
-        (("a=LOG", "-o", "families.txt"), "choose one of the endings .html"),
+        (("LOG", "--budget", "100,0.01"), "--budget: other budgets are for families; name the runs"),
+        (("a=LOG", "--budget", "100"), "'100' is not N,ALPHA, such as 100,0.01"),
+        (("a=LOG", "--budget", "x,0.01"), "'x' is not a whole number"),
+        (("a=LOG", "--budget", "100,7"), "is not between 0 and 1"),
+        (("a=LOG", "-o", "families.doc"), "choose one of the endings .html"),
     ],
 )
 def test_bad_input_leaves_with_a_sentence(certcal_command, logs, tmp_path, words, text):

@@ -58,6 +58,7 @@ def test_the_demo_shows_numbers_and_says_what_they_mean(certcal_command, tmp_pat
 
 def test_the_demo_is_the_measurement_of_the_embedded_data(certcal_command):
     document = json.loads(certcal_command("demo", "--json", "--metric", "ece").out)
+    assert (document["schema"], document["certified"]["schema"]) == ("certcal/demo/1", "certcal/certification/1")
     assert document["measurements"][0]["value"] == certcal.measure(embedded().predictions)["ece"].value
 
 

@@ -174,7 +174,7 @@ def test_the_table_itself_is_never_replaced(certcal_command, scores):
         (["measure", "{scores}", "--by", "sight"], r"--by: there is no column 'sight'; did you mean 'site'\?"),
         (
             ["measure", "{scores}", "-o", "a.gif"],
-            r"-o a.gif: choose one of the endings .html, .png, .svg, .pdf, .json, .csv",
+            r"-o a.gif: choose one of the endings .html, .txt, .png, .svg, .pdf, .json, .csv",
         ),
         (["measure", "{scores}", "-o", "no/where.png"], r"the folder does not exist"),
         (["measure", "{scores}", "-o", "x.json", "-o", "x.json"], r"-o names the same file twice"),

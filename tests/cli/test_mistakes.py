@@ -84,8 +84,8 @@ def options_of(words):
             "--alpha: 0.5 is not a probability of failing below 0.5; give a smaller one",
         ),
         (
-            ["compare", "x", "--setting", "100,0.99"],
-            "--setting: 0.99 is not a probability of failing below 0.5",
+            ["compare", "x", "--budget", "100,0.99"],
+            "--budget: 0.99 is not a probability of failing below 0.5",
         ),
         (
             ["measure", "x.csv", "--level", "0.9999999999999999"],

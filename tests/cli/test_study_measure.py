@@ -29,7 +29,7 @@ def measured(certcal_command, tmp_path):
 def test_the_command_writes_what_the_function_measures(measured, tmp_path):
     ran = measured()
     assert (ran.code, ran.err) == (0, "")
-    assert (tmp_path / "study.parquet").read_bytes() == measure(tmp_path / "zoo", bins=[5, 15]).to_parquet()
+    assert (tmp_path / "study.parquet").read_bytes() == measure(tmp_path / "zoo", bins=[5, 15]).table.to_parquet()
 
 
 def test_what_was_measured_is_shown_in_a_line_per_data_set(measured, tmp_path):

@@ -18,12 +18,18 @@ from scipy.stats import skew
 from certcal import Estimate, InputError, _threads, metrics
 from certcal.binning import bin_table, equal_mass_edges, equal_width_edges
 from certcal.metrics import bootstrap
-from certcal.metrics._bootstrap import _acceleration, interval_from, make_atoms, mean_metric, table_metric, table_of
-from certcal.metrics._jackknife import acceleration, grouped_left_out
-from certcal.metrics._rows import Classwise, ClasswiseMass
-from certcal.metrics._strategies import evaluator, table_edges
-from certcal.metrics.binned import ece_of
-from certcal.metrics.scores import BRIER_PARTS, mean_confidence
+from certcal.metrics._bootstrap import (
+    acceleration,
+    bin_metric,
+    interval_from,
+    left_out,
+    make_atoms,
+    mean_metric,
+    table_of,
+)
+from certcal.metrics._rows import ResampledClasswise, ResampledClasswiseMass, ResampledFunction
+from certcal.metrics.registry import METRICS
+from certcal.metrics.scores import mean_confidence
 from tests import naive
 
 
@@ -92,10 +98,10 @@ OF_CONFIDENCE = [
     (metrics.top_label_brier_score, {}),
     (metrics.top_label_nll, {}),
     (metrics.auroc, {}),
-    (BRIER_PARTS["reliability"], {"bins": 10}),
-    (BRIER_PARTS["resolution"], {"bins": 5, "closed": "right"}),
-    (BRIER_PARTS["uncertainty"], {}),
-    (BRIER_PARTS["within_bin"], {"bins": 4}),
+    (METRICS["brier_reliability"].function, {"bins": 10}),
+    (METRICS["brier_resolution"].function, {"bins": 5, "closed": "right"}),
+    (METRICS["brier_uncertainty"].function, {}),
+    (METRICS["brier_within_bin"].function, {"bins": 4}),
 ]
 
 
@@ -142,8 +148,8 @@ def test_the_terms_of_every_replicate_add_up_to_its_brier_score(n, weigh):
     atoms = make_atoms(z, c, w, edges, "left")
     for sums in ((atoms.count, atoms.weight, atoms.squared), atoms.draw(np.random.default_rng(1))):
         parts = {
-            name: evaluator(part, {"bins": 6}, *table_edges(part, {"bins": 6}))(atoms, sums)
-            for name, part in BRIER_PARTS.items()
+            name: bin_metric(METRICS[f"brier_{name}"].form, {"bins": 6}, edges, "left")(atoms, sums)
+            for name in ("reliability", "resolution", "uncertainty", "within_bin")
         }
         total = parts["reliability"] - parts["resolution"] + parts["uncertainty"] + parts["within_bin"]
         if sums[0] is atoms.count:
@@ -325,11 +331,11 @@ def test_the_acceleration_of_few_samples_is_that_of_leaving_each_out(case):
     expected = textbook_bca(np.array([0.0, 1.0]), 0.5, jackknife(plain, z, c), 0.9)[1]
     if metric is metrics.ece:
         edges = equal_width_edges(5)
-        atoms, evaluate = make_atoms(z, c, None, edges, "left"), table_metric(ece_of, edges, "left")
+        atoms, evaluate = make_atoms(z, c, None, edges, "left"), bin_metric(METRICS["ece"].form, {}, edges, "left")
     else:
         losses = np.array([metric(z[k : k + 1], c[k : k + 1]) for k in range(120)])
         atoms, evaluate = make_atoms(losses, np.zeros(120, np.uint8), None, None, "left"), mean_metric
-    assert _acceleration(atoms, evaluate) == pytest.approx(expected, rel=1e-8)
+    assert acceleration(*left_out(atoms, evaluate)) == pytest.approx(expected, rel=1e-8)
 
 
 @pytest.mark.parametrize("n", [512, 3000, 30_000])
@@ -337,7 +343,7 @@ def test_the_acceleration_of_a_mean_is_its_skewness_over_six_roots_of_n(n):
     losses = np.random.default_rng(9).gamma(0.7, size=n)
     losses /= losses.max()
     atoms = make_atoms(losses, np.zeros(n, np.uint8), None, None, "left")
-    assert _acceleration(atoms, mean_metric) == pytest.approx(skew(losses) / 6 / math.sqrt(n), rel=0.02)
+    assert acceleration(*left_out(atoms, mean_metric)) == pytest.approx(skew(losses) / 6 / math.sqrt(n), rel=0.02)
 
 
 def test_bca_of_a_symmetric_mean_is_nearly_the_percentile_interval():
@@ -382,8 +388,8 @@ def exactly(metric, p, y, bins, closed, w):
 
 def strategy(metric, p, y, w, bins, closed):
     if metric is metrics.classwise_ece:
-        return Classwise(p, y, w, equal_width_edges(bins), closed)
-    return ClasswiseMass(p, y, w, bins, closed)
+        return ResampledClasswise(p, y, w, equal_width_edges(bins), closed)
+    return ResampledClasswiseMass(p, y, w, bins, closed)
 
 
 CLASSWISE = [metrics.classwise_ece, metrics.classwise_equal_mass_ece]
@@ -466,14 +472,16 @@ def test_bca_of_rows_agrees_with_the_textbook(metric):
     assert percentile.method == "percentile"
     assert (percentile.lower, percentile.upper) != (found.lower, found.upper)
     if metric is mean_of_first:  # so few rows that each is left out alone
-        assert acceleration(grouped_left_out(metric, [p, y], None, {}, 0)) == pytest.approx(skewed, rel=1e-9)
+        assert acceleration(ResampledFunction(metric, [p, y], None, {}, 0).left_out()) == pytest.approx(
+            skewed, rel=1e-9
+        )
 
 
 def test_the_acceleration_of_groups_of_rows_is_that_of_leaving_each_out_up_to_its_noise():
     n = 5000
     p, y = rows(n, seed=3)
     values = p[:, 0] ** 4
-    found = [acceleration(grouped_left_out(mean_of_first, [p, y], None, {}, seed)) for seed in range(8)]
+    found = [acceleration(ResampledFunction(mean_of_first, [p, y], None, {}, seed).left_out()) for seed in range(8)]
     # The skewness of 512 normal sums has the standard deviation √(6 / 512).
     noise = math.sqrt(6 / 512) / 6 / math.sqrt(512)
     assert np.mean(found) == pytest.approx(skew(values) / 6 / math.sqrt(n), abs=4 * noise / math.sqrt(8))

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from certcal import _threads
 from certcal.metrics import ece, equal_mass_ece, ks_error, kuiper_error
-from certcal.metrics._cumulative import extremes
+from certcal.metrics.cumulative import extremes
 from tests import naive
 
 CLOSE = {"rel": 1e-12, "abs": 1e-12}

@@ -14,8 +14,7 @@ from certcal import InputError, Predictions, measure, metrics
 from certcal.binning import BinSums, bin_table, equal_width_edges
 from certcal.metrics import StreamingCalibration, measure_stream, reliability, reliability_stream, survey_stream
 from certcal.metrics._bootstrap import table_of
-from certcal.metrics._cells import cell_atoms, cell_edges, in_bins
-from certcal.metrics._passes import MOST_GROUPS
+from certcal.metrics._passes import MOST_GROUPS, cell_atoms, cell_edges, in_bins
 from tests import naive
 
 # Rows that are functions of counts per cell; the others of a stream have no interval.

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from certcal import Predictions, measure, metrics
 from certcal.binning import bin_table, equal_mass_edges, equal_width_edges
 from certcal.metrics import STUDY_BINS, _measure
-from certcal.metrics._sorted import classwise_errors, score_tables
+from certcal.metrics._measure import classwise_errors, score_tables
 
 FIELDS = ("edges", "count", "weight", "squared_weight", "confidence_sum", "correct_sum")
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from certcal import _threads
 from certcal.metrics import equal_mass_ece, sweep_ece
-from certcal.metrics._sweep import sweep_bins
+from certcal.metrics.binned import sweep_bins
 from tests import naive
 
 CLOSE = {"rel": 1e-12, "abs": 1e-12}

@@ -170,7 +170,7 @@ REFUSED = {
     "no-such-metric": f"measure scores.csv --metric eec {OUTPUTS}",
     "no-bins": f"measure scores.csv --bins 0 {OUTPUTS}",
     "many-bins": f"measure scores.csv --bins 99999999999999999999 {OUTPUTS}",
-    "ending": "measure scores.csv -o {out}/x.txt",
+    "ending": "measure scores.csv -o {out}/x.doc",
     "empty-bound": f"bound empty.csv {OUTPUTS}",
     "weighted-bounds": f"measure confidences.csv --weight kg --bounds {OUTPUTS}",
     "pieces-auroc": f"measure scores.csv --memory 1kB --metric auroc {OUTPUTS}",

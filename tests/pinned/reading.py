@@ -119,8 +119,8 @@ def read_parquet(path: Path) -> Any:
 
 
 def tokens(text: str) -> set[str]:
-    """The numbers that are printed in a text, as they are printed."""
-    return set(NUMBER.findall(DURATION.sub(" ", DATE.sub(" ", text))))
+    """The numbers that are printed in a text, as they are printed; a minus sign and a hyphen are the same."""
+    return set(NUMBER.findall(DURATION.sub(" ", DATE.sub(" ", text)).replace("−", "-")))
 
 
 class Page(HTMLParser):

@@ -8,18 +8,26 @@ with what was written before; of pages and the terminal, every number text must 
 from __future__ import annotations
 
 import json
+import re
 import shlex
+from collections.abc import Iterator
+from importlib import import_module
 from pathlib import Path
+from pkgutil import walk_packages
 from typing import Any
 
 import pytest
 
+from certcal import verbs
+from certcal.result import Result
 from tests.pinned import reading
 from tests.pinned.__main__ import main as write_anew
 from tests.pinned.cases import CALLS, CASES, REFUSED, Case
 from tests.pinned.inputs import ensure, inputs_of
 from tests.pinned.making import AS_PRINTED, NUMBERS, call, run_case
 from tests.pinned.reading import Page, command, differences, flattened, fresh, pruned, same, tokens
+
+JSON_PAGE = Path(__file__).parents[2] / "docs" / "json.md"
 
 
 @pytest.fixture(scope="session")
@@ -32,14 +40,30 @@ def pinned(name: str) -> Any:
     return json.loads((NUMBERS / f"{name}.json").read_text("utf-8"))
 
 
+def documented() -> dict[str, tuple[set[str], set[str]]]:
+    """By schema, the keys that docs/json.md says are always there, and those that may be."""
+    rows = re.findall(
+        r"^\| `(certcal/[a-z-]+/\d+)` \|[^|]*\|([^|]*)\|([^|]*)\|$", JSON_PAGE.read_text("utf-8"), re.MULTILINE
+    )
+    return {name: tuple(set(re.findall(r"`(\w+)`", keys)) for keys in both) for name, *both in rows}
+
+
+def undocumented(document: dict[str, Any]) -> set[str]:
+    """Keys of an answer's JSON that the page does not name, or that it promises in vain."""
+    always, sometimes = documented()[document["schema"]]
+    found = set(document) - {"schema", "certcal"}
+    return (found - always - sometimes) | (always - found)
+
+
 def lost(before: list[str], now: set[str]) -> list[str]:
-    return sorted(set(before) - now)
+    return sorted({text.replace("−", "-") for text in before} - now)
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 def test_the_numbers_of_a_command_stay(folder: Path, case: Case) -> None:
     printed, shown, files, pages = run_case(folder, case)
     assert (printed.code, shown.code) == (case.code, case.code), printed.err + shown.err
+    assert undocumented(json.loads(printed.out)) == set()
     before, document = pinned(case.name), pruned(json.loads(printed.out))
     assert differences(before["json"], document, case.rtol) == []
     assert sorted(before["files"]) == sorted(files)
@@ -76,6 +100,21 @@ def test_what_cannot_be_used_is_refused_and_nothing_is_written(folder: Path, nam
         assert "Traceback" not in ran.err
     assert list(out.iterdir()) == []
     assert sorted(folder.rglob("*")) == before
+
+
+def test_the_page_about_json_names_the_schema_of_every_answer() -> None:
+    for module in walk_packages(verbs.__path__, "certcal.verbs."):
+        import_module(module.name)
+    import_module("certcal.study")
+    assert {kind.schema for kind in answers(Result)} | {"certcal/bandwidth/1"} == set(documented())
+
+
+def answers(kind: type[Result]) -> Iterator[type[Result]]:
+    """Every kind of answer of the package."""
+    for each in kind.__subclasses__():
+        if each.__module__.startswith("certcal."):
+            yield each
+            yield from answers(each)
 
 
 def test_every_file_of_numbers_belongs_to_a_case() -> None:

@@ -14,6 +14,7 @@ from certcal.claims import round_outward
 from certcal.models import wrap
 from certcal.report.charts import Cursor, Line
 from certcal.report.document import Choice, Claim, Figures, Heading, KeyNumbers, Picture, Report, Table
+from certcal.report.numbers import minus
 from certcal.smoothing import CONFIDENCES, Counts
 from tests.smoothing.drawing import X, draw
 
@@ -128,14 +129,14 @@ def test_tables_have_every_claim_as_it_is_rounded(found: Certification, report: 
     one = found.at()
     claims = [row for row in table(part(report, "All claims at radius 0.3")).texts() if not isinstance(row, Heading)]
     shown = {text for row in claims for text in row}
-    assert {claim.text for _, _, claim in one.summary.claims()} - {
-        each.text for name, each in one.summary.information.values.items() if "skill" not in name
+    assert {minus(claim.text) for _, _, claim in one.summary.claims()} - {
+        minus(each.text) for name, each in one.summary.information.values.items() if "skill" not in name
     } <= shown
     assert one.summary["ks_error"].lowest_text in shown
     computed = table(part(report, "How the numbers were computed"))
     assert len(computed.rows) == len(one.claims())
     parts = {row[2] for row in table(part(report, "The certified Brier score, taken apart")).texts()}
-    assert {each.text for each in one.summary.information.values.values()} <= parts
+    assert {minus(each.text) for each in one.summary.information.values.values()} <= parts
 
 
 def test_widths_ledgers_and_influential_samples_are_those_of_the_result(found: Certification, report: Report) -> None:

@@ -1,16 +1,18 @@
-"""Axes: ticks at round places, ends that hold what is drawn."""
+"""Axes with ticks at round places; graphs whose arrows lead down and never run behind a box."""
 
 from __future__ import annotations
 
 import math
+from itertools import pairwise
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from certcal.report.charts import Axis, counts, covering, ticks
+from certcal.report.charts import LANE, Axis, Graph, Placed, counts, covering, ticks
 
 REAL = st.floats(-1e6, 1e6)
+NAMES = tuple("abcdefghi")
 
 
 @given(REAL, st.floats(1e-6, 1e6))
@@ -56,3 +58,57 @@ def test_an_axis_of_counts_is_logarithmic_when_small_bars_would_vanish() -> None
 def test_an_axis_puts_what_lies_beyond_at_its_end() -> None:
     axis = Axis(0.0, 2.0, (), "x")
     assert (axis.at(-1), axis.at(1), axis.at(9)) == (0.0, 0.5, 1.0)
+
+
+# --- graphs ----------------------------------------------------------------------------------------------------------
+
+
+def placed(names: tuple[str, ...], arrows: list[tuple[str, str]], most: int = 4) -> Placed:
+    return Graph(names, [(*arrow, "weak") for arrow in arrows], frozenset(), {}).placed(most)
+
+
+@st.composite
+def graphs(draw: st.DrawFn) -> tuple[tuple[str, ...], list[tuple[str, str]]]:
+    count = draw(st.integers(1, len(NAMES)))
+    pairs = [(a, b) for a in range(count) for b in range(a + 1, count)]
+    chosen = draw(st.lists(st.sampled_from(pairs), max_size=12)) if pairs else []
+    # An order that is not that of the names.
+    order = draw(st.permutations(range(count)))
+    return NAMES[:count], [(NAMES[order[a]], NAMES[order[b]]) for a, b in chosen]
+
+
+@given(graphs(), st.integers(1, 4))
+def test_boxes_have_places_arrows_lead_down_and_nothing_touches(
+    graph: tuple[tuple[str, ...], list[tuple[str, str]]], most: int
+) -> None:
+    names, arrows = graph
+    made = placed(names, arrows, most)
+    assert sorted(name for row in made.rows for name in row) == sorted(names)
+    assert all(1 <= len(row) <= most for row in made.rows)
+    assert set(made.ways) == set(arrows)
+    for (start, stop), way in made.ways.items():
+        assert (way[0], way[-1]) == (made.middles[start], made.middles[stop])
+        assert [row for _, row in way] == list(range(made.middles[start][1], made.middles[stop][1] + 1))
+        assert len(way) > 1
+    for number, row in enumerate(made.rows):
+        spans = [(made.middles[name][0], 1.0) for name in row]
+        spans += [(x, LANE) for way in made.ways.values() for x, at in way[1:-1] if at == number]
+        edges = [(x - size / 2, x + size / 2) for x, size in sorted(spans)]
+        assert edges[0][0] >= -1e-9
+        assert edges[-1][1] <= made.width + 1e-9
+        assert all(before[1] <= after[0] + 1e-9 for before, after in pairwise(edges))
+    top = [made.middles[name][1] for name in names if all(stop != name for _, stop in arrows)]
+    others = [made.middles[name][1] for name in names if any(stop == name for _, stop in arrows)]
+    assert max(top) < min(others, default=len(names))
+
+
+def test_arrows_that_need_not_cross_do_not() -> None:
+    made = placed(("a", "b", "c", "d"), [("a", "d"), ("b", "c")])
+    (a, _), (b, _), (c, _), (d, _) = (made.middles[name] for name in "abcd")
+    assert (a < b) == (d < c)
+
+
+def test_a_circle_is_refused_and_no_boxes_need_no_rows() -> None:
+    with pytest.raises(ValueError, match="arrows lead around in a circle"):
+        placed(("a", "b"), [("a", "b"), ("b", "a")])
+    assert placed((), []).rows == ()

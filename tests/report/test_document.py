@@ -46,8 +46,8 @@ def side_of(claim):
 
 
 def is_safe(text, value, side):
-    exact = Decimal(float(value))
-    return Decimal(text) >= exact if side == "upper" else Decimal(text) <= exact
+    exact, printed = Decimal(float(value)), Decimal(text.replace("−", "-"))
+    return printed >= exact if side == "upper" else printed <= exact
 
 
 @given(MADE)
@@ -73,13 +73,13 @@ def test_an_interval_in_a_cell_is_rounded_outward(ends):
 def test_a_verdict_compares_what_it_prints(claim, limit):
     said = verdict(claim, limit)
     start, _, rest = said.text.partition(": ")
-    words = [word.rstrip(".,") for word in rest.split()]
+    words = [word.rstrip(".,") for word in rest.replace("−", "-").split()]
     printed = float(next(word for word in words if word not in ("at", "most", "least")))
     assert (printed <= limit) == (claim.value <= limit)
     assert float(words[-1]) == limit
     assert said.passed == start.startswith("Pass")
     if not isinstance(claim, Estimate):
-        assert is_safe(float(words[2]), claim.value, side_of(claim))
+        assert is_safe(str(Decimal(float(words[2]))), claim.value, side_of(claim))
 
 
 @pytest.mark.parametrize(

@@ -14,6 +14,7 @@ from certcal.calibrators import CertifiedIsotonic, CertifiedSamples
 from certcal.calibrators._isotonic import MonotoneCurve
 from certcal.report.charts import Bars, Line, Points
 from certcal.report.document import Choice, Claim, Figures, Heading, Table, Text
+from certcal.report.numbers import minus
 from certcal.report.views.recalibration import charts, map_points, verdict, view
 from tests.report.recalibrated import interval_samples, run_samples
 
@@ -49,13 +50,13 @@ def test_numbers_before_and_after_and_of_every_map_are_those_of_the_held_out_sam
     rows = {row[0]: row[1:] for row in table.texts() if not isinstance(row, Heading)}
     pair = found.identity, found.chosen
     assert rows["certified Brier score ≤"] == [worst(line.at[-1], "brier_score") for line in pair]
-    assert rows["certified skill ≥"] == [line.at[-1].summary.skill.text for line in pair]
+    assert rows["certified skill ≥"] == [minus(line.at[-1].summary.skill.text) for line in pair]
     assert rows["AUROC"] == [f"{line.clean['auroc'].value:.4f}" for line in pair]
     clean, certified = section(report, "All maps")
     assert [row[0] for row in clean.texts()] == [f"{line.name}{' ◂' * (line is found.chosen)}" for line in found.lines]
     expected = [
         [worst(at, "brier_score"), worst(at, "calibration_error")]
-        + [each.text for each in (at.summary.skill, at.summary.population, at.gain)]
+        + [minus(each.text) for each in (at.summary.skill, at.summary.population, at.gain)]
         for at in (line.at[k] for k in range(2) for line in found.lines)
     ]
     assert [row[1:] for row in certified.texts() if not isinstance(row, Heading)] == expected
@@ -99,7 +100,7 @@ def test_bounds_on_the_population_have_their_terms_before_and_after(found):
     claim, gain, figures, *_ = section(view(found), "Population")
     assert isinstance(claim, Claim)
     assert claim.value == f"at most {found.chosen.at[-1].summary.population.text}"
-    assert gain.value == f"at least {found.chosen.at[-1].gain.text}"
+    assert gain.value == f"at least {minus(found.chosen.at[-1].gain.text)}"
     terms = figures.charts[0].numbers
     assert isinstance(terms, Table)
     assert [row[1] for row in terms.texts()] == [

@@ -12,12 +12,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from certcal import InputError, Predictions
+from certcal import InputError, Predictions, study
 from certcal._durable import only_writer
 from certcal._threads import thread_count
 from certcal.engines import EngineError, LocalProcesses
-from certcal.study import Entry, StudyTable, battery, measure
-from certcal.study import _parts as parts
+from certcal.study import Entry, StudyTable, battery
+from certcal.study import _measure as parts
 from tests.study.zoo import SMALL, Counted, Deadly, FarAway, Poison, Recorder, arrays, predictions, save, touch, zoo
 
 ROOT = Path(__file__).parents[2]
@@ -31,6 +31,10 @@ def source(tmp_path):
 @pytest.fixture
 def out(tmp_path):
     return tmp_path / "study.parquet"
+
+
+def measure(*given, **settings):
+    return study.measure(*given, **settings).table
 
 
 def row_of(table, number):
@@ -323,9 +327,9 @@ def test_the_table_depends_neither_on_order_nor_on_interruptions(tmp_path_factor
 KILLED = f"""
 import os, sys
 sys.path.insert(0, {str(ROOT)!r})
-from certcal.study import _parts, measure
+from certcal.study import _measure as parts, measure
 from tests.study.zoo import SMALL, Counted
-_parts.FLUSH_ROWS = 1
+parts.FLUSH_ROWS = 1
 
 def main():
     measure(sys.argv[1], out=sys.argv[2], progress=Counted(lambda *n: os.write(1, f"{{n}}\\n".encode())), **SMALL)
@@ -377,7 +381,7 @@ def test_a_damaged_file_of_finished_rows_costs_its_rows_only(source, out, monkey
 
 
 def test_files_of_yours_beside_a_table_are_left_alone(source, out):
-    beside = parts.beside(out)
+    beside = parts._beside(out)
     mine = [beside / "notes.txt", beside / ".lock", beside / "0123456789ab" / "thesis.tex", beside / "rows-1.parquet"]
     for path in mine:
         path.parent.mkdir(exist_ok=True)
@@ -388,8 +392,8 @@ def test_files_of_yours_beside_a_table_are_left_alone(source, out):
 
 
 def test_two_processes_do_not_measure_into_one_table(source, out):
-    parts.beside(out).mkdir()
-    with only_writer(parts.beside(out)), pytest.raises(InputError, match="is measuring into this table"):
+    parts._beside(out).mkdir()
+    with only_writer(parts._beside(out)), pytest.raises(InputError, match="is measuring into this table"):
         measure(source, out=out, **SMALL)
 
 
@@ -398,10 +402,10 @@ def test_two_processes_do_not_measure_into_one_table(source, out):
 
 def again(source, out, **more):
     """What the same command measures, and what it says."""
-    engine, told = Recorder(), []
-    table = measure(source, out=out, engine=engine, tell=told.append, **{**SMALL, **more})
-    assert out.read_bytes() == table.to_parquet()
-    return [key[:2] for key in engine.done], told
+    engine = Recorder()
+    found = study.measure(source, out=out, engine=engine, **{**SMALL, **more})
+    assert out.read_bytes() == found.table.to_parquet()
+    return [key[:2] for key in engine.done], list(found.notes)
 
 
 def test_a_finished_table_is_left_alone(source, out):

@@ -10,10 +10,9 @@ import pytest
 
 from certcal.metrics import ece, equal_mass_ece, ks_error
 from certcal.study import Boxes, Finding, Matrix, Points, StudyTable, Table, review
-from certcal.study._cautions import by_chance
 from certcal.study._population import Sheet
-from certcal.study._questions_architecture import _holm, _p_value
 from certcal.study._ranks import kendall, kendall_resampled
+from certcal.study.questions._architecture import _holm, _p_value
 from tests.study.populations import columns, population
 
 
@@ -143,7 +142,7 @@ def test_a_calibrated_model_shows_no_more_than_the_bias_that_is_stated(bins: int
     confidence = rng.uniform(0.5, 1, 400)
     shown = [ece(confidence, rng.uniform(size=400) < confidence, bins) for _ in range(200)]
     table = StudyTable.of({"model": ["a"], "accuracy": [confidence.mean()], "n": [400]})
-    limit = by_chance(Sheet.of("data", table, np.arange(1)), bins)
+    limit = Sheet.of("data", table, np.arange(1)).error_by_chance(bins)
     assert np.mean(shown) <= limit
     occupied = max(1, bins / 2)  # confidences below a half do not occur
     # The limit is no more than the square roots of π/2, of the empty bins and of Jensen's step above the mean.
@@ -239,7 +238,7 @@ def test_p_values_are_those_of_the_hypergeometric_distribution() -> None:
 def test_the_stated_bias_is_reached_by_a_coin() -> None:
     """One sample of confidence one half: the gap is one half whatever happens, so that no smaller limit would do."""
     table = StudyTable.of({"model": ["a"], "accuracy": [0.5], "n": [1]})
-    assert by_chance(Sheet.of("data", table, np.arange(1)), 1) == ece([0.5], [True], 1) == 0.5
+    assert Sheet.of("data", table, np.arange(1)).error_by_chance(1) == ece([0.5], [True], 1) == 0.5
 
 
 @pytest.mark.parametrize("metric", [ece, equal_mass_ece, ks_error])
@@ -248,7 +247,7 @@ def test_the_sampling_error_of_an_overconfident_model_is_at_most_the_stated_one_
     confidence = rng.uniform(0.9, 1, 300)
     shown = [metric(confidence, rng.uniform(size=300) < 0.7) for _ in range(400)]
     table = StudyTable.of({"model": ["a"], "accuracy": [0.7], "n": [300]})
-    limit = by_chance(Sheet.of("data", table, np.arange(1)), 1)
+    limit = Sheet.of("data", table, np.arange(1)).error_by_chance(1)
     # The deviation of 400 numbers is known to 3.5 %.
     assert 0.85 * limit < np.std(shown, ddof=1) < 1.12 * limit
 

@@ -23,38 +23,38 @@ __all__ = ["cli", "main"]
         "measure": ("certcal.cli.measure", "Measure the calibration of a table of predictions."),
         "bound": ("certcal.cli.bound", "Bound the true calibration error behind a table of predictions."),
         "certify": ("certcal.cli.certify", "Certify the calibration of a run or a table of intervals."),
-        "sample": ("certcal.cli.sample", "Draw noise around every input of a model, once, into a folder."),
-        "runs": ("certcal.cli.runs", "Look at runs on disk."),
+        "sample": ("certcal.cli.sample", "Sample noise around every input of a model, once, into a folder."),
+        "runs": ("certcal.cli.runs", "Inspect runs on disk."),
         "compare": ("certcal.cli.compare", "Compare the certified robustness of runs and published logs."),
-        "attack": ("certcal.cli.attack", "Attack a model's confidences, with every prediction kept."),
+        "attack": ("certcal.cli.attack", "Attack a model's confidences without changing its predictions."),
         "train": ("certcal.cli.train", "Train a network whose confidences withstand attacks."),
-        "recalibrate": ("certcal.cli.recalibrate", "Repair confidences with a map, also in the worst case."),
-        "study": ("certcal.cli.study", "Measure many models, and ask what they say about calibration."),
+        "recalibrate": ("certcal.cli.recalibrate", "Recalibrate confidences, also in the worst case."),
+        "study": ("certcal.cli.study", "Measure many models and study their calibration."),
         "report": ("certcal.cli.report", "Write a page that others can read and check."),
         "demo": ("certcal.cli.demo", "Run a demo on bundled data."),
         "completion": ("certcal.cli.completion", "Print tab completion for a shell."),
     },
     examples=(
-        ("certcal demo", "a first look, nothing needed"),
+        ("certcal demo", "a first look; needs no data"),
         ("certcal measure predictions.csv", "all metrics of a table"),
         ("certcal bound predictions.csv", "how large its true calibration error can be"),
         ("certcal certify intervals.csv", "the worst that intervals of confidences allow"),
-        ("certcal sample --model net.onnx --data test.npz --sigma 0.5 -o run", "draw noise around a model's inputs"),
+        ("certcal sample --model net.onnx --data test.npz --sigma 0.5 -o run", "sample noise around a model's inputs"),
         ("certcal certify run", "what holds for every perturbation up to a radius"),
         (
             "certcal attack --model net.safetensors --data test.npz --epsilon 8/255",
             "how far attacks move confidences",
         ),
-        ("certcal recalibrate fit run -o map.json", "a map that repairs its confidences in the worst case"),
-        ("certcal report run", "all of it on a page"),
+        ("certcal recalibrate fit run -o map.json", "recalibrate it for the worst case"),
+        ("certcal report run", "the same as a page"),
         ("certcal measure --help", "what else it can do"),
     ),
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )
-@click.option(DEBUG, is_flag=True, expose_value=False, help="Show the traceback of an unexpected error.")
+@click.option(DEBUG, is_flag=True, expose_value=False, help="Show the traceback of unexpected errors.")
 @click.version_option(certcal.__version__, "-V", "--version", message="certcal %(version)s")
 def cli() -> None:
-    """Say how wrong a classifier's confidences can be."""
+    """Measure, bound, certify and repair the calibration of classifiers."""
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

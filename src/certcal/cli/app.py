@@ -45,17 +45,24 @@ def _takes_debug(command: click.Command) -> None:
 
 
 class ExampleCommand(click.Command):
-    """A command whose help has its options under headings and ends with examples."""
+    """A command whose help has its options under headings and ends with examples.
 
-    def __init__(self, *args: Any, examples: Examples = (), **options: Any) -> None:
+    ``old`` are former names of options, which are still taken, and what is written today.
+    """
+
+    def __init__(
+        self, *args: Any, examples: Examples = (), old: Mapping[str, str] | None = None, **options: Any
+    ) -> None:
         super().__init__(*args, **options)
         self.examples = examples
+        self.old = dict(old or {})
         _takes_debug(self)
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Parse, and say what the command takes when there is more."""
         ctx.allow_extra_args = True
-        extra = super().parse_args(ctx, args)
+        pairs = (word.partition("=") for word in args)
+        extra = super().parse_args(ctx, ["".join((self.old.get(name, name), *value)) for name, *value in pairs])
         if extra and not ctx.resilient_parsing:
             takes = " ".join(self.collect_usage_pieces(ctx)[1:]) or "options only"
             ctx.fail(f"unexpected argument {extra[0]!r}; {ctx.command_path} takes {takes}")

@@ -6,11 +6,12 @@ from typing import Any
 
 import click
 
+from certcal._attack_methods import ATTACKS, USUAL
 from certcal._settings import Spec
 from certcal.cli.app import ExampleCommand
 from certcal.cli.emit import DRAWN, OUTPUT, Output, output_options
 from certcal.cli.options import Choice, Typed, collected, joined, model_options, option, settings_options
-from certcal.verbs.attack import ATTACKS, USUAL, AttackSettings
+from certcal.verbs.attack import AttackSettings
 
 _WHAT, _ATTACKING = "Model and data", "Attacking"
 _DISTANCES = Spec("", "distance", many=True)
@@ -39,7 +40,7 @@ _WORDS = Spec("", "word", many=True, choices=tuple(ATTACKS))
     ),
 )
 @model_options(_WHAT)
-@option(_WHAT, "--part", type=Choice(["train", "test"]), help="Part of the data. Default: test.")
+@option(_WHAT, "--part", type=Choice(["train", "test"]), help="Split of the data. Default: test.")
 @option(_WHAT, "--limit", type=Typed(Spec("", "whole")), metavar="N", help="Attack the first N samples. Default: all.")
 @option(
     _ATTACKING,
@@ -49,7 +50,7 @@ _WORDS = Spec("", "word", many=True, choices=tuple(ATTACKS))
     multiple=True,
     required=True,
     metavar="E[,E...]",
-    help="Largest distance of a perturbed input, such as 0.5 or 8/255; repeatable.",
+    help="Largest perturbation of an input, such as 0.5 or 8/255; repeatable.",
 )
 @option(
     _ATTACKING,
@@ -59,8 +60,8 @@ _WORDS = Spec("", "word", many=True, choices=tuple(ATTACKS))
     multiple=True,
     default=USUAL,
     metavar="NAME[,NAME...]",
-    help="minus-true, plus-true, minus-predicted, plus-predicted (raise or lower the confidence in the true or the "
-    "predicted class) or one-step. Default: the first four.",
+    help=f"Attacks: {', '.join(f'{each.name} ({each.help})' for each in ATTACKS.values())}. "
+    f"Default: the first {len(USUAL)}.",
 )
 @settings_options(AttackSettings, _ATTACKING)
 @option(

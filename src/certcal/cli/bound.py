@@ -14,6 +14,8 @@ from certcal.cli.options import Typed, collected, option, score_column_options, 
 from certcal.data import OPTIONS
 from certcal.verbs.bound import BoundSettings
 
+_SCHEMA = "certcal/bandwidth/1"
+
 
 @click.command(
     cls=ExampleCommand,
@@ -36,16 +38,16 @@ from certcal.verbs.bound import BoundSettings
     "tolerance",
     type=Typed(Spec("", "share")),
     metavar="FALL",
-    help="Only print the bandwidth that lowers AUROC by at most FALL; use it on other samples than these.",
+    help="Only print the bandwidth that lowers AUROC by at most FALL; for use on other samples.",
 )
 @score_column_options
 @output_options(DRAWN)
 def bound(table: str, tolerance: float | None, output: Output, **options: Any) -> None:
     """Bound the true calibration error of the classifier behind the predictions in TABLE.
 
-    A measured error is an estimate that can be wrong by any amount. A bound holds with probability 1 - delta over the
-    draw of the samples, for any number of them, under the assumption that stands beside it. TABLE and its columns are
-    those of certcal measure; the samples must not have been used to train, choose or recalibrate the classifier.
+    A measured error is only an estimate. A bound holds with probability 1 - delta over the draw of the samples, at any
+    sample size, under the assumptions listed with it. TABLE and its columns are those of certcal measure; the samples
+    must not have been used to train, choose or recalibrate the classifier.
     """
     from certcal.cli.progress import Waiting
     from certcal.cli.sources import refuse_run
@@ -75,7 +77,8 @@ def _choose(table: str, tolerance: float, columns: dict[str, Any], settings: Bou
         raise InputError("--choose-bandwidth finds nothing to log; leave --mlflow out")
     chosen = choose_bandwidth(table, tolerance, columns=columns)
     if output.as_json:
-        click.echo(as_text(for_json({"certcal": __version__, "source": table, **chosen.to_dict()})), nl=False)
+        document = {"schema": _SCHEMA, "certcal": __version__, "source": table, **chosen.to_dict()}
+        click.echo(as_text(for_json(document)), nl=False)
         return
     click.echo(chosen.sentence[:1].upper() + chosen.sentence[1:])
     click.echo(f"For samples that had no part in this choice: certcal bound TABLE --perturb {chosen.bandwidth:g}")

@@ -35,8 +35,10 @@ _RUN = "Certificates from a run"
 @click.argument("source", metavar="RUN_OR_TABLE", type=click.Path())
 @settings_options(CertifySettings, "Certifying", skip=OF_RUNS)
 @settings_options(CertifySettings, _RUN, only=OF_RUNS)
-@option(_RUN, "--data", metavar="DATA", type=click.Path(), help="Inputs of the run, to show the most influential ones.")
-@column_options(*ROLES, "radius_column", by="Certify", texts={"correct": "0/1: is the prediction right?"})
+@option(
+    _RUN, "--data", metavar="DATA", type=click.Path(), help="Inputs of the run, to show the most influential samples."
+)
+@column_options(*ROLES, "radius_column", by="Certify", texts={"correct": "Whether the prediction is correct (0/1)."})
 @output_options((*DRAWN, INTERVALS))
 def certify(
     source: str, by: str | None, radius_column: str | None, data: str | None, output: Output, **options: Any

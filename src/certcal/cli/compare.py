@@ -39,6 +39,7 @@ def _budgets(ctx: click.Context, param: click.Parameter, values: Sequence[str]) 
 
 @click.command(
     cls=ExampleCommand,
+    old={"--setting": "--budget"},
     examples=(
         ("certcal compare small-noise large-noise", "two runs"),
         ("certcal compare a.tsv b.tsv --sigma 0.25 --sigma 0.5 -n 100000", "two published logs"),
@@ -46,7 +47,7 @@ def _budgets(ctx: click.Context, param: click.Parameter, values: Sequence[str]) 
         ("certcal compare small-noise large-noise --radius 0,0.5,1 -o curves.csv", "at these radii, also to a file"),
         ("certcal compare small-noise large-noise -o comparison.html", "as a page"),
         ("certcal compare gaussian=g25 gaussian=g50 acr=a25 acr=a50", "methods, each at two noise levels"),
-        ("certcal compare gaussian=g50 acr=a50 --setting 100,0.01", "as with 100 noise samples at alpha 0.01"),
+        ("certcal compare gaussian=g50 acr=a50 --budget 100,0.01", "as with 100 noise samples at alpha 0.01"),
         ("certcal compare small-noise large-noise --json | jq '.dominance[0].sentence'", "for scripts"),
     ),
 )
@@ -54,7 +55,7 @@ def _budgets(ctx: click.Context, param: click.Parameter, values: Sequence[str]) 
 @settings_options(CompareSettings, _COMPARING, only=("radii", "alpha"))
 @option(
     _COMPARING,
-    "--setting",
+    "--budget",
     "budgets",
     callback=_budgets,
     multiple=True,
@@ -67,8 +68,8 @@ def compare(run_or_log: tuple[str, ...], output: Output, **options: Any) -> None
     """Compare the certified robustness of runs and published logs.
 
     RUN_OR_LOG is a folder that 'certcal sample' made, or a log with the columns idx, label, predict, radius and
-    correct. Shown are certified accuracy at each radius and its best over all given, the average certified radius with
-    its warning, the distribution of p_A, and for each pair whether one dominates the other.
+    correct. Reports certified accuracy at each radius and the best over all runs, the average certified radius with
+    its caveat, the distribution of p_A, and for each pair whether one dominates the other.
 
     NAME=RUN_OR_LOG puts it into a family, the runs of one training method at different sigma. Families are compared at
     each sigma and by their best over sigma: certified accuracy, the distribution of p_A, other sampling budgets, which

@@ -23,9 +23,9 @@ _STORY = "Data"
         ("certcal demo", "a first look; writes certcal-demo.html"),
         ("certcal demo -o digits.html", "the page under a name of its own"),
         ("certcal demo --no-page --bootstrap 1000", "no page; with intervals"),
-        ("certcal demo --keep run", "keep the draws, to certify them again"),
+        ("certcal demo --keep run", "keep the run, to certify it again"),
         ("certcal demo -o demo.svg", "also the diagram as a picture"),
-        ("certcal demo --data fashion-mnist", "pictures of clothes, if they are installed"),
+        ("certcal demo --data fashion-mnist", "Fashion-MNIST, if it is installed"),
     ),
 )
 @option(
@@ -33,7 +33,7 @@ _STORY = "Data"
     "--data",
     type=Choice(["digits", "fashion-mnist"]),
     default="digits",
-    help="Handwritten digits, or pictures of clothes where they are installed. Default: digits.",
+    help="Handwritten digits, or Fashion-MNIST where it is installed. Default: digits.",
 )
 @option(
     _STORY,
@@ -45,15 +45,15 @@ _STORY = "Data"
 )
 @settings_options(MeasureSettings, "Measuring", skip=("bounds", "delta"))
 @option(OUTPUT, "--no-page", is_flag=True, help="Write no page.")
-@option(OUTPUT, "--keep", metavar="RUN", type=click.Path(), help="Keep the draws in this folder, for certcal certify.")
+@option(OUTPUT, "--keep", metavar="RUN", type=click.Path(), help="Keep the run in this folder, for certcal certify.")
 @output_options(DRAWN, limit=False, mlflow=False)
 def demo(data: str, folder: str | None, no_page: bool, keep: str | None, output: Output, **options: Any) -> None:
     """Run a demo on bundled data.
 
-    A naive Bayes classifier learns half of scikit-learn's handwritten digits and is measured on the other half. Then a
-    small network learns them with Gaussian noise. What it says of the other half is attacked (with torch), certified
-    against every perturbation up to a radius, and recalibrated. It takes less than a minute and needs no network
-    connection; with --data fashion-mnist, one or two.
+    A naive Bayes classifier is trained on half of scikit-learn's handwritten digits and measured on the other half.
+    Then a small network is trained with Gaussian noise; its predictions are attacked (with torch), certified against
+    every perturbation up to a radius, and recalibrated. It takes less than a minute and needs no network connection;
+    with --data fashion-mnist, one or two minutes.
 
     The page is certcal-demo.html in this folder, or the next free name; with --json there is none unless -o asks for
     it.
@@ -95,7 +95,7 @@ def _steps(keep: str | None, data: str) -> list[tuple[str, str]]:
     """What to try next."""
     again = "run" if keep is None else keep
     chosen = "" if data == "digits" else f" --data {data}"
-    kept = [(f"certcal demo{chosen} --keep run", "keep the draws; then:")] if keep is None else []
+    kept = [(f"certcal demo{chosen} --keep run", "keep the run; then:")] if keep is None else []
     return [
         ("certcal measure predictions.csv", "your table: confidence, correct"),
         ("certcal report predictions.csv", "a page about it"),

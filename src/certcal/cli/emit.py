@@ -18,16 +18,17 @@ from certcal._settings import Spec
 from certcal.cli.mlflow import log_if_asked, mlflow_option
 from certcal.cli.options import OUTPUT, Typed, option, options
 from certcal.cli.progress import be_quiet, tell
-from certcal.result import NUMBERS, PAGE, PICTURES, Result
+from certcal.result import NUMBERS, PAGE, PICTURES, TEXT, Result
 
 Decorated = TypeVar("Decorated", bound=Callable[..., Any])
 
 # Set where only the headline is printed, since the page has the rest: what the source was taken as.
 HEADLINE = "certcal.headline"
-DRAWN = (*PAGE, *PICTURES, *NUMBERS)
-WRITTEN = (*PAGE, *NUMBERS)
+DRAWN = (*PAGE, *TEXT, *PICTURES, *NUMBERS)
+WRITTEN = (*PAGE, *TEXT, *NUMBERS)
 _KINDS = {
     ".html": "a page (.html)",
+    ".txt": "a text (.txt)",
     ".png": "a figure (.png .svg .pdf)",
     ".json": "numbers (.json .csv)",
     ".parquet": "intervals (.parquet)",
@@ -82,7 +83,7 @@ class Output:
         read = self._sources if sources is None else [Path(each) for each in sources]
         try:
             for path in self.paths:
-                page = path.suffix.lower() in PAGE
+                page = path.suffix.lower() in (*PAGE, *TEXT)
                 told = {**self.page, **report, "provenance": _provenance(result, read)} if page else {}
                 result.save(path, force=self.force, **told)
         finally:  # a full disk is no reason to lose numbers that took long to find
@@ -121,8 +122,8 @@ def _about(ctx: click.Context, param: click.Parameter, values: Iterable[str]) ->
     return found
 
 
-explain_option = option(OUTPUT, "--explain", is_flag=True, help="Show everything, definitions included.")
-json_option = option(OUTPUT, "--json", "as_json", is_flag=True, help="Print JSON with all digits.")
+explain_option = option(OUTPUT, "--explain", is_flag=True, help="Show all sections, with definitions.")
+json_option = option(OUTPUT, "--json", "as_json", is_flag=True, help="Print JSON, with all digits.")
 quiet_option = option(
     OUTPUT,
     "-q",
@@ -130,7 +131,7 @@ quiet_option = option(
     is_flag=True,
     expose_value=False,
     callback=be_quiet,
-    help="Show no progress and no notes, only the result and errors.",
+    help="Print only the result and errors, no progress or notes.",
 )
 
 
@@ -154,7 +155,7 @@ def output_options(
         decorators.append(explain_option)
         decorators.append(option(OUTPUT, "--no-diagram", is_flag=True, help="Leave out diagrams."))
     if PAGE[0] in endings:
-        text = "Limit for the headline's number: says whether it passes."
+        text = "Limit that the headline number must not exceed; says whether it passes."
         if limit:
             kind = Typed(Spec("", "number"))
             decorators.append(option(OUTPUT, "--at-most", "limit", type=kind, metavar="X", help=text))
@@ -166,7 +167,7 @@ def output_options(
                 multiple=True,
                 callback=_about,
                 metavar="NAME=TEXT",
-                help="Field of the page, such as model, version, owner, data or period; repeatable.",
+                help="Extra field of the page, such as model, version, owner, data or period; repeatable.",
             ),
         ]
     decorators += [

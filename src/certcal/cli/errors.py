@@ -15,15 +15,10 @@ from typing import Any
 import click
 
 from certcal._checks import InputError
-from certcal._text import printable
+from certcal._text import printable, spelled
 from certcal.cli.app import DEBUG
 
 BAD_INPUT, UNFORESEEN, INTERRUPTED, BROKEN_PIPE = 2, 70, 130, 141
-
-_COUSINS = {
-    **{"–": "-", "−": "-", "…": "...", "·": "-", "’": "'", "×": "x"},
-    **{"ε": "eps", "η": "eta", "σ": "sigma", "λ": "lambda", "ω": "omega", "ŷ": "y^", "ℓ": "l", "∞": "inf"},
-}
 
 
 def run(command: click.Command, arguments: list[str]) -> int:
@@ -197,4 +192,4 @@ def _in_ascii(error: UnicodeError) -> tuple[str | bytes, int]:
     if not isinstance(error, UnicodeEncodeError):
         raise error
     lost = error.object[error.start : error.end]
-    return "".join(_COUSINS.get(c) or c.encode("ascii", "backslashreplace").decode() for c in lost), error.end
+    return spelled(lost), error.end

@@ -36,7 +36,7 @@ def measure(table: str, by: str | None, memory: int | None, output: Output, **op
 
     TABLE is Parquet, CSV, TSV, npz or Arrow. Columns are found by their names: a confidence with whether it was
     correct (or with a prediction and a label, or a 0/1 outcome), or probabilities or logits per class with a label.
-    Options name others.
+    Options name other columns.
     """
     from certcal.cli.progress import Waiting
     from certcal.cli.sources import refuse_run

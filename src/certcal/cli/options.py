@@ -261,21 +261,21 @@ class Typed(click.ParamType[Any]):
 
 
 OUTPUT = "Output"
-COLUMNS = "Columns (found by their names when not given)"
+COLUMNS = "Columns (by default found by their names)"
 # What the columns of a table can be, by role.
 ROLES = {
-    "confidence": "Confidences, or binary scores.",
-    "correct": "0/1: was the prediction right (binary: the outcome)?",
-    "prediction": "Predicted classes, compared with the label.",
+    "confidence": "Confidences or binary scores.",
+    "correct": "Whether the prediction is correct (0/1); for binary scores, the outcome.",
+    "prediction": "Predicted classes, to be compared with the labels.",
     "label": "True classes.",
-    "probabilities": "Class probabilities: a prefix, 'p_*', names with commas, or lists.",
-    "logits": "Class logits, named in the same ways.",
+    "probabilities": "Class probabilities: a prefix, a pattern such as 'p_*', comma-separated names, or a list column.",
+    "logits": "Class logits, named in the same way.",
     "weight": "Sample weights.",
     "lower": "Lower ends of the intervals.",
     "upper": "Upper ends of the intervals.",
-    "certified": "0/1: is the row certified? Default: all are.",
-    "radius_column": "Radius of each row of a table of intervals.",
-    "sample": "Sample that each row of a table of intervals belongs to.",
+    "certified": "Whether the row is certified (0/1). Default: all rows are.",
+    "radius_column": "Radius of each row of an interval table.",
+    "sample": "Sample that each row of an interval table belongs to.",
 }
 _PREDICTED = ("confidence", "correct", "prediction", "label", "probabilities", "logits")
 
@@ -286,7 +286,7 @@ def column_options(
     """Options that name columns of a table."""
     phrases = {role: (texts or {}).get(role, ROLES[role]) for role in roles}
     if by is not None:
-        phrases["by"] = f"{by} each value of this column beside the whole."
+        phrases["by"] = f"Also {by.lower()} each group of this column."
     return options(
         *(
             option(
@@ -303,7 +303,7 @@ def column_options(
 
 def model_options(section: str) -> Callable[[Decorated], Decorated]:
     """A model, and the inputs that it is tried on."""
-    outputs = "Outputs of the model, logits or probabilities, unless its file says so."
+    outputs = "Model outputs: logits or probabilities. Default: as the model file says."
     return options(
         option(
             section,
@@ -318,7 +318,7 @@ def model_options(section: str) -> Callable[[Decorated], Decorated]:
             "--weights",
             metavar="FILE",
             type=click.Path(),
-            help="Weights (.safetensors) of a torch network that is given as module:name.",
+            help="Weights (.safetensors) of a torch network given as module:name.",
         ),
         option(section, "--outputs", type=Choice(["logits", "probabilities"]), metavar="KIND", help=outputs),
         option(section, "--data", required=True, metavar="DATA", type=click.Path(), help=DATA),
@@ -340,5 +340,5 @@ memory_option = option(
     "--memory",
     type=Typed(Spec("", "size")),
     metavar="SIZE",
-    help="Read larger tables in pieces. Default: half of this machine's memory.",
+    help="Memory above which tables are read in pieces. Default: half of this machine's.",
 )

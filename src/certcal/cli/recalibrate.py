@@ -48,7 +48,7 @@ _APPLY: Examples = (
     examples=(_FIT[0], _FIT[4], *_APPLY),
 )
 def recalibrate() -> None:
-    """Repair confidences with a map, also in the worst case."""
+    """Recalibrate confidences, also in the worst case."""
 
 
 @click.command(cls=ExampleCommand, examples=_FIT)
@@ -60,10 +60,9 @@ def recalibrate() -> None:
 def fit(source: str, output: Output, **options: Any) -> None:
     """Fit a map to one part of the samples, and judge it on the others.
 
-    A run or a table of intervals: a map that never turns the order of two confidences round keeps certificates, so it
-    can be fitted to be best in the worst case, without a perturbation, or in between. A table of predictions: the
-    usual calibrators. The columns decide which it is. What is printed is about samples that the map was not
-    fitted to.
+    For a run or a table of intervals: a monotone map preserves certificates, so it can be fitted for the worst case,
+    for clean inputs, or in between. For a table of predictions: the usual calibrators. The columns decide which. All
+    printed numbers are about samples that the map was not fitted to.
     """
     from certcal.cli.progress import Waiting
     from certcal.verbs.recalibrate import has_figure
@@ -92,8 +91,8 @@ def fit(source: str, output: Output, **options: Any) -> None:
 def apply(map_file: str, source: str, output: Output, **options: Any) -> None:
     """Apply the map in the file MAP to a run, to a table of intervals or to a table of predictions.
 
-    What is written is a table of intervals for certcal certify, or a table of predictions for certcal measure. Samples
-    that the map was fitted to are left out, where they can be told by the fingerprint of the data.
+    Writes a table of intervals for certcal certify, or a table of predictions for certcal measure. Samples that the
+    map was fitted to are left out, if the fingerprint of the data tells them.
 
     Predictions need no labels. Without them all rows are written, in their order, with the columns id or sample if
     there are such, or else with row, from 0; which of them the map was fitted to cannot be told.

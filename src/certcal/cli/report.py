@@ -15,6 +15,7 @@ from certcal.cli.compare import family_names
 from certcal.cli.emit import HEADLINE, OUTPUT
 from certcal.cli.options import option
 from certcal.cli.sources import existing, plain_names
+from certcal.verbs.measure import RESAMPLES
 
 # What a source can be, and the command that answers for it.
 _KINDS = {
@@ -23,44 +24,38 @@ _KINDS = {
     "compare": "runs or logs to compare",
     "review": "a table of a study",
 }
+# Where the default differs from that of the command.
+_HELP = {
+    "bootstrap": f"Number of bootstrap resamples for intervals. Default: {RESAMPLES}; 0 for more than a million rows.",
+    "bounds": "Also bound the true calibration error. Default for a table of predictions.",
+}
 _LOG = {"idx", "predict", "radius"}
 _CERTIFIED = {"lower", "upper", "certified"}
 
 
 @cache
-def _commands() -> dict[str, click.Command]:
+def _commands() -> dict[str, ExampleCommand]:
     from certcal.cli.certify import certify
     from certcal.cli.compare import compare
     from certcal.cli.measure import measure
     from certcal.cli.study import review
 
-    return {"measure": measure, "certify": certify, "compare": compare, "review": review}
+    return cast("Any", {"measure": measure, "certify": certify, "compare": compare, "review": review})
 
 
 class _AnyCommand(ExampleCommand):
     """A command that takes the options of several others and hands them on as they were written."""
 
-    def get_params(self, ctx: click.Context) -> list[click.Parameter]:
-        """Its own options, and those of the commands that it may call, each once."""
-        found = super().get_params(ctx)
-        known = {name for each in found for name in each.opts}
-        added: list[click.Parameter] = []
-        for command in _commands().values():
-            for each in command.params:
-                if isinstance(each, SectionedOption) and not known & set(each.opts):
-                    known |= set(each.opts)
-                    added.append(_passed_on(each))
-        return [*found, *added]
-
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Parse with all options; what stands before the options of this command are its sources."""
-        self.params = [each for each in self.get_params(ctx) if each not in self.get_help_names_options(ctx)]
+        """Parse, also with the options of the commands that it may call, each once."""
+        known = {name for each in self.params for name in each.opts}
+        for command in _commands().values():
+            self.old |= command.old
+            for each in command.params:
+                if isinstance(each, SectionedOption) and known.isdisjoint(each.opts):
+                    known |= set(each.opts)
+                    self.params.append(_passed_on(each))
         return super().parse_args(ctx, args)
-
-    def get_help_names_options(self, ctx: click.Context) -> list[click.Parameter]:
-        """The option that shows the help, which click adds by itself."""
-        helping = self.get_help_option(ctx)
-        return [] if helping is None else [helping]
 
 
 def _passed_on(other: SectionedOption) -> SectionedOption:
@@ -73,7 +68,7 @@ def _passed_on(other: SectionedOption) -> SectionedOption:
     return SectionedOption(
         [*other.opts, other.name or ""],
         section=other.section,
-        help=other.help,
+        help=_HELP.get(other.name or "", other.help),
         shell_complete=other._custom_shell_complete,  # pyright: ignore[reportPrivateUsage]
         **value,
     )

@@ -19,7 +19,7 @@ _EXAMPLES = (
     examples=_EXAMPLES,
 )
 def runs() -> None:
-    """Look at runs on disk."""
+    """Inspect runs on disk."""
 
 
 @click.command(cls=ExampleCommand, examples=_EXAMPLES)

@@ -16,10 +16,10 @@ from certcal.cli.options import checked, collected, model_options, option, setti
 from certcal.verbs.sample import SampleSettings
 
 _WHAT, _DRAWING, _RUNNING = "Model and data", "Sampling", "Running"
-_DECIDING = "Deciding instead of keeping a run"
+_DECIDING = "Deciding one radius, without a run"
 _ENDINGS = (".json", ".parquet")
 _RADIUS = Spec(
-    "Sample only until it is clear whether an input's certified radius is above R, at most -n times.",
+    "Sample only until it is decided whether each input's certified radius exceeds R, at most n times.",
     "number",
     least=0,
     metavar="R",
@@ -28,6 +28,7 @@ _RADIUS = Spec(
 
 @click.command(
     cls=ExampleCommand,
+    old={"--exact-noise": "--noise=exact"},
     examples=(
         ("certcal sample --model net.onnx --data test.npz --sigma 0.5 -o run", "begin, or resume"),
         ("certcal sample --model net.onnx --data test.npz --sigma 0.5 -n 200000 -o run", "add noise samples to it"),
@@ -40,12 +41,11 @@ _RADIUS = Spec(
 @model_options(_WHAT)
 @checked(_WHAT, "--limit", Spec("Sample around the first N inputs. Default: all.", "whole", least=1, most=10**9))
 @checked(_DRAWING, "--sigma", Spec("Standard deviation of the noise.", "positive", metavar="S"), required=True)
-@settings_options(SampleSettings, _DRAWING, only=("n", "n0", "seed"))
-@option(_DRAWING, "--exact-noise", is_flag=True, help="Discretised noise for inputs on k/255, without rounding error.")
+@settings_options(SampleSettings, _DRAWING, only=("n", "n0", "seed", "noise"))
 @engine_options(_RUNNING)
 @settings_options(SampleSettings, _RUNNING, only=("batch",))
 @checked(_DECIDING, "--decide-radius", _RADIUS, "radius")
-@checked(_DECIDING, "--alpha", Spec("Probability that a verdict on an input is wrong. Default: 0.001.", "failure"))
+@checked(_DECIDING, "--alpha", Spec("Failure probability of each decision. Default: 0.001.", "failure"))
 @json_option
 @option(
     OUTPUT,
@@ -54,7 +54,7 @@ _RADIUS = Spec(
     "out",
     metavar="RUN",
     type=click.Path(),
-    help="Folder of the run, new or begun before; when deciding, a file (.json .parquet).",
+    help="Folder of the run; new, or to be continued. With --decide-radius, a file (.json .parquet).",
 )
 @option(OUTPUT, "--force", is_flag=True, help="Replace an existing file of decisions.")
 @quiet_option
@@ -65,7 +65,6 @@ def sample(
     data: str,
     limit: int | None,
     sigma: float,
-    exact_noise: bool,
     workers: int | None,
     engine: str,
     address: str | None,
@@ -89,7 +88,7 @@ def sample(
     from certcal.verbs.sample import sample as verb
 
     place = chosen_engine(engine, address, workers, gpus)
-    settings = collected(SampleSettings, {**options, "noise": "exact" if exact_noise else "gaussian"})
+    settings = collected(SampleSettings, options)
     subject: dict[str, Any] = {"sigma": sigma, "outputs": outputs, "weights": weights, "limit": limit}
     output = Output(_ENDINGS, as_json, () if radius is None or out is None else (out,), force)
     if radius is not None:

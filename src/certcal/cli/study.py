@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,7 @@ _ROLES = ("probabilities", "logits", "label", "weight")
 _GIVEN = ("robustness", "sizes", "architecture")
 _SEARCHED = ("data", "split", "space", "column")
 _JUDGED = ("judge_data", "judge_split")
+_JUDGING = "Evaluation on other measurements"
 _TABLE: Any = {"required": "TABLE", "what": "Write", "files": {".parquet": "the table (.parquet)"}}
 
 
@@ -82,17 +84,16 @@ def measure(
     place = chosen_engine(engine, address, workers, gpus)
     existing(source, "folder or manifest")
     columns, settings = taken(options, _ROLES), collected(StudyMeasureSettings, options)
-    (out,), notes = output.files, list[str]()
+    (out,) = output.files
     try:
         with Waiting(counted="files") as waiting:
-            table = room.measure(
+            found = room.measure(
                 source,
                 out=out,
                 columns=columns,
                 engine=place,
                 force=output.force,
                 progress=waiting,
-                tell=notes.append,
                 settings=settings,
             )
     except KeyboardInterrupt:  # after the bar has gone, so that the sentence has a line of its own
@@ -100,13 +101,12 @@ def measure(
         said = f"what was measured is kept in {kept}, the same command resumes" if kept else "nothing was measured"
         click.echo(f"certcal: interrupted; {said}", err=True)
         raise click.exceptions.Exit(INTERRUPTED) from None
-    found = room.overview(table, source=out, notes=notes)
     output.emit(found, written=[out])
     failed = len(found.failures)
-    if failed < len(table) and not output.as_json:
+    if failed < len(found.table) and not output.as_json:
         page = str(Path(out).with_suffix(".html"))
         click.echo(f"\nNext: {shlex.join(['certcal', 'study', 'review', out, '-o', page])}")
-    for note in notes:
+    for note in found.notes:
         tell(note)
     if failed:
         raise click.exceptions.Exit(SOME_FAILED)
@@ -130,9 +130,9 @@ def review(table: str, output: Output, **options: Any) -> None:
     """Answer the benchmark study's seven questions for the models of a table.
 
     TABLE is what 'certcal study measure' or 'certcal study convert' wrote. Does calibration carry over to other data
-    sets? Does robustness stand for it? Do the metrics agree? Does temperature scaling treat all models alike? What has
-    accuracy to do with it, the number of bins, the architecture? Every number comes with an interval from resampling
-    the models.
+    sets? Is robustness a proxy for it? Do the metrics agree? Does temperature scaling treat all models alike? How does
+    it relate to accuracy, to the number of bins, to the architecture? Every number comes with a bootstrap interval
+    over the models.
     """
     from certcal.study import review as verb
 
@@ -156,11 +156,11 @@ def review(table: str, output: Output, **options: Any) -> None:
 @click.argument("table", type=click.Path())
 @settings_options(StudySearchSettings, "Table", only=_SEARCHED)
 @settings_options(StudySearchSettings, "Searching", skip=(*_SEARCHED, *_JUDGED))
-@option("Judging by other measurements", "--judge", metavar="TABLE", type=click.Path(), help="Table of the judge.")
-@settings_options(StudySearchSettings, "Judging by other measurements", only=_JUDGED)
+@option(_JUDGING, "--judge", metavar="TABLE", type=click.Path(), help="Table of the evaluation. Default: TABLE.")
+@settings_options(StudySearchSettings, _JUDGING, only=_JUDGED)
 @output_options(WRITTEN, limit=False)
 def search(table: str, judge: str | None, output: Output, **options: Any) -> None:
-    """Search TABLE for an architecture, as if each look into it were a training.
+    """Search TABLE for an architecture, treating each lookup as a training run.
 
     Each objective is searched for by each method several times, and the accuracy, ECE, harmonic calibration scores,
     MMCE and KS error of what is found are shown beside the best that exists. A budget counts distinct architectures.
@@ -205,8 +205,8 @@ def convert(file_or_folder: tuple[str, ...], output: Output, **options: Any) -> 
     for path in file_or_folder:
         existing(path, "file or folder")
     with Waiting(counted="files") as waiting:
-        table = room.convert(file_or_folder, progress=waiting, settings=settings)
-    found = room.overview(table, source=output.files[0])
+        found = room.convert(file_or_folder, progress=waiting, settings=settings)
+    found = replace(found, source=output.files[0])
     output.emit(found)
     if found.failures:
         raise click.exceptions.Exit(SOME_FAILED)

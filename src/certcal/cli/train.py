@@ -15,7 +15,7 @@ import click
 from certcal._checks import InputError
 from certcal._settings import Spec
 from certcal._text import distance_text, printable
-from certcal._training_methods import ALIASES, METHODS
+from certcal._training_methods import METHODS
 from certcal.cli.app import ExampleCommand
 from certcal.cli.emit import OUTPUT, Output, explain_option, json_option, quiet_option
 from certcal.cli.options import DATA, Choice, Typed, collected, option, settings_options
@@ -35,7 +35,7 @@ class _Command(ExampleCommand):
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Methods, by what they train on"):
-            formatter.write_dl(list(METHODS.items()))
+            formatter.write_dl([(each.name, each.help) for each in METHODS.values()])
         super().format_options(ctx, formatter)
 
 
@@ -73,6 +73,7 @@ def _plain(text: str) -> int | float | str:
 
 @click.command(
     cls=_Command,
+    old={"--from": "--start"},
     examples=(
         (
             "certcal train --method gaussian --data digits --model mlp --sigma 0.25 --epochs 20 -o trained",
@@ -80,7 +81,7 @@ def _plain(text: str) -> int | float | str:
         ),
         ("certcal train --method at --data fashion-mnist --model lenet --sigma 0.5 --epsilon 0.5 -o at", "adversaries"),
         (
-            "certcal train --method exact-act --data fashion-mnist --model lenet --from at/model.safetensors "
+            "certcal train --method exact-act --data fashion-mnist --model lenet --start at/model.safetensors "
             "--sigma 0.5 --epsilon 0.5 -o act",
             "fine-tune it against adversaries of its calibration",
         ),
@@ -97,7 +98,7 @@ def _plain(text: str) -> int | float | str:
     "--method",
     required=True,
     metavar="METHOD",
-    type=Choice([*METHODS, *ALIASES], case_sensitive=False),
+    type=Choice([word for each in METHODS.values() for word in (each.name, *each.aliases)], case_sensitive=False),
     help="Training method, one of the above.",
 )
 @option(_WHAT, "--data", required=True, metavar="DATA", type=click.Path(), help=DATA)
@@ -110,17 +111,17 @@ def _plain(text: str) -> int | float | str:
 )
 @option(
     _WHAT,
-    "--from",
+    "--start",
     "start",
     metavar="WEIGHTS",
     type=click.Path(),
-    help="Fine-tune from these weights (.safetensors), with the schedule for it.",
+    help="Weights to fine-tune (.safetensors), on the fine-tuning schedule.",
 )
 @option(
     _WHAT,
     "--preset",
     metavar="NAME",
-    help="Hyperparameters that were published for a data set, such as cifar-10, at this sigma.",
+    help="Published hyperparameters for a data set, such as cifar-10, at this sigma.",
 )
 @option(_WHAT, "--limit", type=_COUNT, metavar="N", help="Train on the first N samples. Default: all.")
 @settings_options(TrainSettings, _LEARNING)
@@ -131,7 +132,7 @@ def _plain(text: str) -> int | float | str:
     callback=_pairs,
     multiple=True,
     metavar="NAME=VALUE",
-    help="Any other hyperparameter of the recipe or constant of the method, such as momentum=0.8, milestones=4,8 or "
+    help="Any other hyperparameter of the recipe or of the method, such as momentum=0.8, milestones=4,8 or "
     "weight=6; repeatable.",
 )
 @option(_RUNNING, "--workers", type=_COUNT, default=1, metavar="N", help="Number of processes. Default: 1.")
@@ -154,7 +155,7 @@ def _plain(text: str) -> int | float | str:
     required=True,
     metavar="FOLDER",
     type=click.Path(),
-    help="Folder for checkpoints, log and model, new or begun before.",
+    help="Folder for checkpoints, log and model; new, or to be continued.",
 )
 @option(OUTPUT, "--events", metavar="FOLDER", type=click.Path(), help="Also write the log for TensorBoard.")
 @quiet_option
@@ -173,7 +174,7 @@ def train(
 
     The same command continues an interrupted training, to the same weights; any other one in the same folder is
     refused. Unset options use the published hyperparameters. In the end FOLDER holds model.safetensors for certcal
-    sample, certcal attack and --from (of a network of your own weights.safetensors, for --weights and --from), and
+    sample, certcal attack and --start (of a network of your own weights.safetensors, for --weights and --start), and
     metrics.jsonl, a line per epoch.
     """
     from certcal.cli.errors import INTERRUPTED

@@ -6,16 +6,16 @@ All take ``sample_weight``; all that bin share one edge rule (see :mod:`certcal.
 from __future__ import annotations
 
 from certcal.metrics._bootstrap import bootstrap
-from certcal.metrics._cumulative import ks_error, kuiper_error
-from certcal.metrics._measure import NAMES, STUDY_BINS, Measurements, Metric, check_names, measure
+from certcal.metrics._measure import STUDY_BINS, Measurements, Metric, measure
 from certcal.metrics._mmce import mmce
 from certcal.metrics._passes import Survey, check_bins, measure_stream, reliability_stream, survey_stream
 from certcal.metrics._reliability import Reliability, reliability
 from certcal.metrics._streaming import StreamingCalibration
-from certcal.metrics._sweep import sweep_ece
-from certcal.metrics.binned import debiased_ece, ece, equal_mass_ece, lp_ece, mce
+from certcal.metrics.binned import debiased_ece, ece, equal_mass_ece, lp_ece, mce, sweep_ece
 from certcal.metrics.classwise import classwise_ece, classwise_equal_mass_ece
+from certcal.metrics.cumulative import ks_error, kuiper_error
 from certcal.metrics.kde import kde_ece
+from certcal.metrics.registry import METRICS, NAMES, SECTIONS, MetricEntry, check_names
 from certcal.metrics.scores import (
     BrierDecomposition,
     accuracy,
@@ -31,11 +31,14 @@ from certcal.metrics.scores import (
 from certcal.metrics.smooth import smooth_ece
 
 __all__ = [
+    "METRICS",
     "NAMES",
+    "SECTIONS",
     "STUDY_BINS",
     "BrierDecomposition",
     "Measurements",
     "Metric",
+    "MetricEntry",
     "Reliability",
     "StreamingCalibration",
     "Survey",

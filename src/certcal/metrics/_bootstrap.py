@@ -9,20 +9,32 @@ its own atom and the draw is the ordinary bootstrap; above, confidences are move
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from certcal._checks import choice, confidence_level, kernel_float, score_pair, weights, whole_number
-from certcal.binning import BinTable, build_lookup
+from certcal._checks import (
+    choice,
+    class_pair,
+    confidence_level,
+    confidences,
+    correctness,
+    kernel_float,
+    labels,
+    logit_matrix,
+    score_pair,
+    weights,
+    whole_number,
+)
+from certcal.binning import CLOSED, BinTable, build_lookup, edges_for
 from certcal.claims import Estimate, Interval
-from certcal.metrics._jackknife import acceleration
+from certcal.metrics.registry import MeanOf, OfBins, OfClasses, OfSamples, entry_of
+from certcal.metrics.scores import mean_confidence_of_atoms, top_label_brier_of_atoms
 
 Floats = NDArray[np.float64]
-Samples = tuple[NDArray[Any], NDArray[np.uint8], Floats | None]
 
 EXACT = 4096
 METHODS = ("percentile", "bca")
@@ -122,22 +134,18 @@ def table_of(atoms: Atoms, sums: Sums, edges: Floats, closed: str) -> BinTable:
     )
 
 
-def table_metric(of: Callable[[BinTable], float], edges: Floats, closed: str) -> Evaluate:
+def bin_metric(form: OfBins, options: Mapping[str, Any], edges: Floats, closed: str) -> Evaluate:
     """A metric of per-bin sums as a function of a replicate."""
-    return lambda atoms, sums: of(table_of(atoms, sums, edges, closed))
-
-
-def scored_metric(of: Callable[[BinTable, float], float], edges: Floats, closed: str) -> Evaluate:
-    """A metric of per-bin sums and the top-label Brier score as a function of a replicate."""
+    own = {key: value for key, value in options.items() if key not in ("bins", "edges", "closed")}
 
     def evaluate(atoms: Atoms, sums: Sums) -> float:
-        loss = atoms.correct * (1 - 2 * atoms.confidence) + atoms.confidence_square
-        return of(table_of(atoms, sums, edges, closed), float(np.dot(sums[1], loss) / sums[1].sum()))
+        score = (top_label_brier_of_atoms(atoms, sums[1]),) if form.scored else ()
+        return form.of(table_of(atoms, sums, edges, closed), *score, **own)
 
     return evaluate
 
 
-def point_metric(metric: Callable[..., float], **options: Any) -> Evaluate:
+def point_metric(metric: Callable[..., float], options: Mapping[str, Any]) -> Evaluate:
     """Any metric of confidence, correct and sample_weight as a function of a replicate."""
 
     def evaluate(atoms: Atoms, sums: Sums) -> float:
@@ -150,8 +158,7 @@ def point_metric(metric: Callable[..., float], **options: Any) -> Evaluate:
 
 def mean_metric(atoms: Atoms, sums: Sums) -> float:
     """Mean of the values that were passed as confidences."""
-    present = sums[1] > 0  # a value may be infinite
-    return float(np.dot(sums[1][present], atoms.confidence[present]) / sums[1].sum())
+    return mean_confidence_of_atoms(atoms, sums[1])
 
 
 def resample(
@@ -166,7 +173,7 @@ def resample(
             yield evaluate(atoms, sums) if sums[1].sum() > 0 else float("nan")
 
     drawn = np.fromiter(values(), np.float64, replicates)
-    skewed = _acceleration(atoms, evaluate) if method == "bca" else 0.0
+    skewed = acceleration(*left_out(atoms, evaluate)) if method == "bca" else 0.0
     return interval_from(drawn, value, level, method, skewed)
 
 
@@ -194,9 +201,16 @@ def _corrected(drawn: Floats, value: float, tails: tuple[float, float], skewed: 
     return float(low), float(high)
 
 
-def _acceleration(atoms: Atoms, evaluate: Evaluate) -> float:
-    """Skewness of the jackknife values over six."""
-    return acceleration(*left_out(atoms, evaluate))
+def acceleration(left_out: Floats, size: Floats | float = 1.0) -> float:
+    """Skewness over six of the values with a sample left out; each may stand for ``size`` samples.
+
+    Zero when the values do not vary or one of them is undefined: the interval is then corrected for bias only.
+    """
+    if not np.isfinite(left_out).all():
+        return 0.0
+    influence = np.average(left_out, weights=np.broadcast_to(size, left_out.shape)) - left_out
+    spread = float((size * influence**2).sum())
+    return float((size * influence**3).sum() / (6 * spread**1.5)) if spread > 0 else 0.0
 
 
 def left_out(atoms: Atoms, evaluate: Callable[[Atoms, Sums], Any]) -> tuple[NDArray[Any], Floats]:
@@ -269,24 +283,39 @@ def bootstrap(
     True
     """
     check_request(level, method, replicates, seed)
-    from certcal.metrics._strategies import evaluator, losses, table_edges
-
-    name = getattr(metric, "__name__", "metric")
     value = metric(*arrays, sample_weight=sample_weight, **options)
-    first = np.asarray(arrays[0]) if not hasattr(arrays[0], "detach") else arrays[0]
-    per_sample = losses(metric, arrays, options)
-    if per_sample is not None:
-        w = weights(sample_weight, per_sample.size)
-        zeros = np.zeros(per_sample.size, np.uint8)
-        atoms, evaluate = make_atoms(per_sample, zeros, w, None, "left"), mean_metric
-    elif len(arrays) == 2 and first.ndim == 1:
-        z, c, w = score_pair(arrays[0], arrays[1], sample_weight)
-        edges, closed = table_edges(metric, options)
-        atoms, evaluate = make_atoms(z, c, w, edges, closed), evaluator(metric, options, edges, closed)
-    else:
+    name = getattr(metric, "__name__", "metric")
+    entry = entry_of(metric)
+    form = OfSamples() if entry is None else entry.form
+    first = arrays[0] if hasattr(arrays[0], "detach") else np.asarray(arrays[0])
+    if isinstance(form, MeanOf):
+        losses = form.losses(*_checked(arrays, entry.reads if entry else "", options), **options).astype(np.float64)
+        w, zeros = weights(sample_weight, losses.size), np.zeros(losses.size, np.uint8)
+        atoms, evaluate = make_atoms(losses, zeros, w, None, "left"), mean_metric
+    elif isinstance(form, OfClasses) or len(arrays) != 2 or first.ndim != 1:
         from certcal.metrics._rows import row_interval
 
-        interval = row_interval(metric, arrays, sample_weight, options, value, level, method, replicates, seed)
+        interval = row_interval(metric, form, arrays, sample_weight, options, value, level, method, replicates, seed)
         return Estimate(name, value, int(first.shape[0]), options, interval)
+    else:
+        z, c, w = score_pair(arrays[0], arrays[1], sample_weight)
+        if isinstance(form, OfBins) and not form.mass:
+            closed = choice(options.get("closed", "left"), CLOSED, "closed")
+            edges = edges_for(options.get("bins", 15), options.get("edges"))
+            atoms, evaluate = make_atoms(z, c, w, edges, closed), bin_metric(form, options, edges, closed)
+        else:
+            atoms, evaluate = make_atoms(z, c, w, None, "left"), point_metric(metric, options)
     interval = resample(atoms, evaluate, value, level, method, replicates, seed)
     return Estimate(name, value, int(atoms.count.sum()), options, interval)
+
+
+def _checked(arrays: tuple[Any, ...], reads: str, options: Mapping[str, Any]) -> tuple[NDArray[Any], ...]:
+    """Arrays that a metric has accepted, as its losses take them."""
+    if reads in ("confidence", "correct"):
+        return ((confidences if reads == "confidence" else correctness)(arrays[0]),)
+    if reads == "pair":
+        return score_pair(*arrays)[:2]
+    if options.get("from_logits"):
+        x = logit_matrix(arrays[0])
+        return x, labels(arrays[1], x.shape[1])
+    return class_pair(*arrays)[:2]

@@ -4,23 +4,28 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from difflib import get_close_matches
-from functools import cache, partial
-from typing import TYPE_CHECKING, Any, Protocol, cast
+from functools import cache
+from typing import TYPE_CHECKING, Any, Protocol
 
-from certcal._checks import InputError, bin_counts, choice
+import numpy as np
+from numpy.typing import NDArray
+
+from certcal._checks import InputError, bin_counts, choice, kernel_float
 from certcal._html import table
 from certcal._rounding import percent_text
+from certcal._select import SLACK
+from certcal._threads import map_blocks
 from certcal.binning import CLOSED, BinTable, equal_width_edges, mass_edges, sums
 from certcal.claims import Estimate
-from certcal.metrics import _cumulative as cumulative
-from certcal.metrics import binned, classwise, scores
-from certcal.metrics._sorted import MOST_SORTED, classwise_errors, score_tables
+from certcal.metrics import classwise, scores
+from certcal.metrics.registry import MeanOf, MetricEntry, OfBins, OfClasses, OfKernelSums, check_names, table_rows
 
 if TYPE_CHECKING:
+    from certcal.metrics.cosine import KernelSums
     from certcal.predictions import Predictions
 
-Row = tuple[str, dict[str, Any], Callable[[], float], tuple[Any, ...]]
+Floats = NDArray[np.float64]
+Row = tuple[MetricEntry, int | None]
 
 
 class Metric(Protocol):
@@ -34,13 +39,6 @@ class Metric(Protocol):
         ...
 
 
-# Every built-in row, in the order of the table.
-NAMES = (
-    *("accuracy", "mean_confidence", "ece", "equal_mass_ece", "mce", "lp_ece", "debiased_ece"),
-    *("harmonic_calibration_score", "brier_reliability", "brier_resolution", "brier_uncertainty", "brier_within_bin"),
-    *("classwise_ece", "classwise_equal_mass_ece", "sweep_ece", "ks_error", "kuiper_error", "smooth_ece", "kde_ece"),
-    *("mmce", "top_label_brier_score", "top_label_nll", "auroc", "brier_score", "nll"),
-)
 # The bin counts of the benchmark study (Tao et al. 2024, section 3).
 STUDY_BINS = (5, 10, 15, 20, 25, 50, 100, 200, 500)
 
@@ -163,212 +161,228 @@ def measure(
     """
     if not hasattr(predictions, "confidence"):
         raise InputError("predictions are not Predictions; make them with Predictions.from_confidence or its siblings")
-    counts = bin_counts(bins)
-    side = choice(closed, CLOSED, "closed")
-    rows = list(_rows(predictions, counts, side))
-    if metrics is not None:
-        rows = _chosen(metrics, rows, predictions)
+    counts, side = bin_counts(bins), choice(closed, CLOSED, "closed")
+    shared = _Shared(predictions, counts, side)
     found: list[Estimate] = []
-    for name, settings, compute, recipe in rows:
-        value = compute()
+    for entry, count in _chosen(metrics, predictions, counts):
+        settings, (arrays, options) = entry.settings(count, side), entry.arguments(predictions) or ((), {})
+        value = shared.value(entry, count, arrays, options)
         interval = None
         if bootstrap:
             from certcal.metrics._bootstrap import bootstrap as resampled
 
-            function, arrays, options = recipe
             interval = resampled(
-                function,
+                entry.function,
                 *arrays,
                 level=level,
                 method=method,
                 replicates=bootstrap,
                 seed=seed,
                 sample_weight=predictions.sample_weight,
+                **settings,
                 **options,
             ).interval
-        found.append(Estimate(name, value, len(predictions), settings, interval))
+        found.append(Estimate(entry.name, value, len(predictions), settings, interval))
     return Measurements(tuple(found), len(predictions), predictions.kind)
 
 
-def check_names(metrics: Iterable[Any]) -> None:
-    """Refuse names that no metric has, with the nearest that one has.
-
-    Examples
-    --------
-    >>> check_names(["smoth_ece"])
-    Traceback (most recent call last):
-        ...
-    certcal._checks.InputError: metrics: there is no 'smoth_ece'; did you mean 'smooth_ece'?
-    """
-    for name in metrics:
-        if not callable(name) and name not in NAMES:
-            near = get_close_matches(str(name), NAMES, n=1)
-            remedy = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(NAMES)}"
-            raise InputError(f"there is no {name!r}", argument="metrics", remedy=remedy)
-
-
-def _chosen(metrics: Any, rows: list[Row], predictions: Predictions) -> list[Row]:
+def _chosen(metrics: Any, predictions: Predictions, counts: tuple[int, ...]) -> list[Row]:
     """The rows of the names that are wanted, in the order of the table, and then metrics of one's own."""
+    rows = [(entry, count) for entry, count in table_rows(counts) if entry.arguments(predictions) is not None]
+    if metrics is None:
+        return rows
     wanted: list[Any] = [metrics] if isinstance(metrics, str) or callable(metrics) else list(metrics)
     check_names(wanted)
-    known = list(dict.fromkeys(row[0] for row in rows))
+    known = list(dict.fromkeys(entry.name for entry, _ in rows))
     for name in wanted:
         if not callable(name) and name not in known:
             reason = f"these predictions have no {name}"
             raise InputError(reason, argument="metrics", remedy=f"there are {', '.join(known)}")
-    named = [row for row in rows if row[0] in wanted]
-    return [*named, *(_own(cast("Metric", each), predictions) for each in wanted if callable(each))]
+    return [*(row for row in rows if row[0].name in wanted), *((_own(each), None) for each in wanted if callable(each))]
 
 
-def _own(metric: Metric, predictions: Predictions) -> Row:
+def _own(metric: Callable[..., Any]) -> MetricEntry:
+    """The entry of a metric of one's own."""
     name = getattr(metric, "__name__", type(metric).__name__)
-    pair = (predictions.confidence, predictions.correct)
 
-    def value() -> float:
+    def value(confidence: Any, correct: Any, *, sample_weight: Any = None) -> float:
         try:
-            return float(metric(*pair, sample_weight=predictions.sample_weight))
+            return float(metric(confidence, correct, sample_weight=sample_weight))
         except (TypeError, ValueError) as error:
             reason = f"{name} did not return a number ({error})"
             remedy = "it is called as metric(confidence, correct, sample_weight=None)"
             raise InputError(reason, argument="metrics", remedy=remedy) from error
 
-    return name, {}, value, (metric, pair, {})
-
-
-def _rows(predictions: Predictions, counts: tuple[int, ...], closed: str) -> Iterator[Row]:
-    """Name, settings, value and bootstrap recipe of every row, in the order of the table."""
-    from certcal.metrics._mmce import mmce
-    from certcal.metrics._sweep import sweep_ece
-    from certcal.metrics._windows import KernelSums
-    from certcal.metrics.kde import density_error, kde_ece
-    from certcal.metrics.smooth import smooth_ece, smoothed_error
-
-    z, c, w = predictions.confidence, predictions.correct, predictions.sample_weight
-    pair = (z, c)
-
-    def plain(name: str, function: Callable[..., float], arrays: tuple[Any, ...], **options: Any) -> Row:
-        return name, options, lambda: function(*arrays, sample_weight=w, **options), (function, arrays, options)
-
-    yield plain("accuracy", scores.accuracy, (c,))
-    yield plain("mean_confidence", scores.mean_confidence, (z,))
-    shared = _Shared(predictions, counts, closed)
-    for count in counts:
-        yield from _binned_rows(shared, count)
-    yield plain("sweep_ece", sweep_ece, pair)
-    yield plain("ks_error", cumulative.ks_error, pair)
-    yield plain("kuiper_error", cumulative.kuiper_error, pair)
-    kernel_sums = cache(lambda: KernelSums(z, c, w))  # the moments behind two rows
-    yield "smooth_ece", {}, lambda: smoothed_error(kernel_sums()), (smooth_ece, pair, {})
-    yield "kde_ece", {}, lambda: density_error(kernel_sums()), (kde_ece, pair, {})
-    yield plain("mmce", mmce, pair)
-    yield plain("top_label_brier_score", scores.top_label_brier_score, pair)
-    yield plain("top_label_nll", scores.top_label_nll, pair)
-    yield plain("auroc", scores.auroc, pair)
-    p, y, x = predictions.probabilities, predictions.labels, predictions.logits
-    if p is not None and y is not None:
-        # The functions would check again what was checked when the predictions were made.
-        whole: tuple[Any, ...] = (p, y)
-        yield "brier_score", {}, lambda: scores.weighted_mean(scores.brier(p, y), w), (scores.brier_score, whole, {})
-        if x is not None:
-            exact: tuple[Any, ...] = (scores.nll, (x, y), {"from_logits": True})
-            yield "nll", {}, lambda: scores.weighted_mean(scores.logit_losses(x, y), w), exact
-        else:
-            options: dict[str, Any] = {}
-            yield "nll", {}, lambda: scores.weighted_mean(scores.log_losses(p, y), w), (scores.nll, whole, options)
+    return MetricEntry(name, value, name, "")
 
 
 class _Shared:
-    """What the rows of all bin counts are computed from, when one of them is asked for."""
+    """What several rows are computed from, made when one of them asks for it."""
 
     def __init__(self, predictions: Predictions, counts: tuple[int, ...], closed: str) -> None:
-        self.predictions, self.counts, self.closed = predictions, counts, closed
+        self.z, self.c, self.w = predictions.confidence, predictions.correct, predictions.sample_weight
+        self.counts, self.closed = counts, closed
         # One sort serves all bin counts; beyond some size, or with weights, passes over the samples serve one each.
-        self.sort = predictions.sample_weight is None and len(predictions) <= MOST_SORTED
-        several = predictions.sample_weight is None and len(counts) > 1
-        self.sort_classes = self.sort or several
+        self.sort = self.w is None and len(predictions) <= MOST_SORTED
+        self.sort_classes = self.sort or (self.w is None and len(counts) > 1)
         self.table = cache(self._table)
-        self.by_mass = cache(self._by_mass)
-        self.brier = cache(self._brier)
-        self._tables = cache(lambda: score_tables(predictions.confidence, predictions.correct, counts, closed))
-        self._errors = cache(self._sorted_classes)
+        self.tables = cache(lambda: score_tables(self.z, self.c, counts, closed))
+        self.brier = cache(lambda: scores.weighted_mean(scores.top_label_brier(self.z, self.c), self.w))
+        self.kernel_sums = cache(self._kernel_sums)
+        self.errors: dict[int, tuple[float, float]] = {}
 
-    def _table(self, count: int) -> BinTable:
+    def value(self, entry: MetricEntry, count: int | None, arrays: tuple[Any, ...], options: dict[str, Any]) -> float:
+        """The metric; arrays were checked when the predictions were made, and are not checked again where it counts."""
+        match entry.form:
+            case OfBins(of, scored, mass) if count is not None:
+                return of(self.table(count, mass), *((self.brier(),) if scored else ()), **entry.options)
+            case OfClasses(mass) if count is not None:
+                return self._classwise(arrays[0], arrays[1], count, mass)
+            case OfKernelSums(of):
+                return of(self.kernel_sums())
+            case MeanOf(losses):
+                return scores.weighted_mean(losses(*arrays, **options), self.w)
+            case _:
+                return entry.function(*arrays, sample_weight=self.w, **entry.settings(count, self.closed), **options)
+
+    def _table(self, count: int, mass: bool) -> BinTable:
         if self.sort:
-            return self._tables()[count][0]
-        p = self.predictions
-        return sums(p.confidence, p.correct, p.sample_weight, equal_width_edges(count), self.closed)
+            return self.tables()[count][mass]
+        edges = mass_edges(self.z, self.w, count, self.closed) if mass else equal_width_edges(count)
+        return sums(self.z, self.c, self.w, edges, self.closed)
 
-    def _by_mass(self, count: int) -> BinTable:
-        if self.sort:
-            return self._tables()[count][1]
-        p = self.predictions
-        edges = mass_edges(p.confidence, p.sample_weight, count, self.closed)
-        return sums(p.confidence, p.correct, p.sample_weight, edges, self.closed)
+    def _kernel_sums(self) -> KernelSums:
+        from certcal.metrics.cosine import KernelSums
 
-    def _brier(self) -> float:
-        p = self.predictions
-        return scores.weighted_mean(scores.top_label_brier(p.confidence, p.correct), p.sample_weight)
+        return KernelSums(self.z, self.c, self.w)
 
-    def _classes(self) -> tuple[Any, Any]:
-        p = self.predictions
-        assert p.probabilities is not None
-        assert p.labels is not None
-        return p.probabilities, p.labels
-
-    def _sorted_classes(self) -> dict[int, tuple[float, float]]:
-        return classwise_errors(*self._classes(), self.counts, self.closed)
-
-    def classwise(self, count: int) -> float:
-        """The classwise error with bins of equal width."""
-        if self.sort_classes and len(self.counts) > 1:
-            return self._errors()[count][0]
-        p, y = self._classes()
-        w = self.predictions.sample_weight
-        total = float(y.size) if w is None else float(w.sum())
-        return classwise.classwise_of(classwise.gap_sums(p, y, w, equal_width_edges(count), self.closed), total)
-
-    def classwise_mass(self, count: int) -> float:
-        """The classwise error with bins of equal mass."""
-        if self.sort_classes:
-            return self._errors()[count][1]
-        return classwise.classwise_mass(*self._classes(), self.predictions.sample_weight, count, self.closed)
+    def _classwise(self, p: NDArray[Any], y: NDArray[np.int64], count: int, mass: bool) -> float:
+        if self.sort_classes and (mass or len(self.counts) > 1):
+            self.errors = self.errors or classwise_errors(p, y, self.counts, self.closed)
+            return self.errors[count][mass]
+        if mass:
+            return classwise.classwise_mass(p, y, self.w, count, self.closed)
+        total = float(y.size) if self.w is None else float(self.w.sum())
+        return classwise.classwise_of(classwise.gap_sums(p, y, self.w, equal_width_edges(count), self.closed), total)
 
 
-def _binned_rows(shared: _Shared, count: int) -> Iterator[Row]:
-    """The rows of one bin count."""
-    predictions = shared.predictions
-    z, c = predictions.confidence, predictions.correct
-    settings: dict[str, Any] = {"bins": count, "closed": shared.closed}
-    table = partial(shared.table, count)
+# ------------------------------------------------------------------------------------- several bin counts from one sort
+# Once a column is sorted, a bin is a range of it, and its sums are differences of running sums: what
+# certcal.binning.sums gives, to the last bit. One more bin count then costs as much as its bins, whatever the number of
+# samples.
 
-    def row(name: str, function: Any, value: Callable[[], float], **more: Any) -> Row:
-        options = {**settings, **more}
-        return name, options, value, (function, (z, c), options)
+# With more samples than this a pass for every bin count is as fast as a sort, and needs no memory for it.
+MOST_SORTED = 1 << 17
+# Columns sorted at a time: one alone would fetch a whole cache line for every entry.
+_COLUMNS = 8
+# Columns whose bins are summed at a time.
+_SUMMED = 128
 
-    def share() -> float:
-        return float(table().correct_sum.sum() / table().total)
 
-    yield row("ece", binned.ece, lambda: binned.ece_of(table()))
-    yield row("equal_mass_ece", binned.equal_mass_ece, lambda: binned.ece_of(shared.by_mass(count)))
-    yield row("mce", binned.mce, lambda: binned.mce_of(table()))
-    yield row("lp_ece", binned.lp_ece, lambda: binned.lp_ece_of(table(), 2.0), p=2.0)
-    yield row("debiased_ece", binned.debiased_ece, lambda: binned.debiased_ece_of(table()))
-    yield row(
-        "harmonic_calibration_score",
-        scores.harmonic_calibration_score,
-        lambda: scores.harmonic_score(share(), binned.ece_of(table()), 1.0),
-        beta=1.0,
-    )
-    parts = cache(lambda: scores.decompose(table(), shared.brier()))
-    for name, function in scores.BRIER_PARTS.items():
-        yield row(f"brier_{name}", function, lambda name=name: float(getattr(parts(), name)))
-    p, y = predictions.probabilities, predictions.labels
-    if p is not None and y is not None:
-        options = dict(settings)
-        yield "classwise_ece", options, lambda: shared.classwise(count), (classwise.classwise_ece, (p, y), options)
-        yield (
-            "classwise_equal_mass_ece",
-            options,
-            lambda: shared.classwise_mass(count),
-            (classwise.classwise_equal_mass_ece, (p, y), options),
-        )
+@dataclass(frozen=True, eq=False)
+class _BinPlan:
+    """Bins of all counts, one after the other: the inner edge or the place in the sorted column where each starts."""
+
+    edges: Floats  # inner edges of the equal-width bins of all counts, without repetitions
+    which: NDArray[np.int64]
+    picks: NDArray[np.int64]
+    right: bool
+    last: NDArray[np.bool_]
+
+    @classmethod
+    def of(cls, counts: tuple[int, ...], closed: str, dtype: np.dtype[Any], n: int) -> _BinPlan:
+        right = closed == "right"
+        inner: list[NDArray[Any]] = []
+        picks: list[NDArray[np.int64]] = []
+        places = np.arange(1.0, n + 1)
+        for count in counts:
+            edges = equal_width_edges(count)[1:-1].astype(dtype)
+            inner.append(np.nextafter(edges, dtype.type(2)) if right else edges)
+            # As in certcal._select: the first value up to and including which the share is exceeded, or its mirror.
+            thresholds = np.arange(1, count) / count * n + (-SLACK if right else SLACK) * n
+            found = np.searchsorted(places, thresholds, "left" if right else "right")
+            picks.append(np.concatenate(([-1], np.minimum(found, n - 1))))
+        edges, places_of = np.unique(np.concatenate(inner).astype(np.float64), return_inverse=True)
+        parts = np.split(places_of, np.cumsum([each.size for each in inner])[:-1])
+        which = np.concatenate([np.concatenate(([-1], part)) for part in parts])
+        last = np.zeros(which.size, np.bool_)
+        last[np.cumsum(counts) - 1] = True
+        return cls(edges, which, np.concatenate(picks), right, last)
+
+
+def _sorted_columns(values: NDArray[Any], columns: Any, places: Any) -> tuple[NDArray[Any], NDArray[np.uint8]]:
+    """Every row of values sorted, and flags for those at the given rows and places; the values are overwritten.
+
+    Floats from 0 to 1 are ordered like their bits, of which the first two are zero: the flag fits in below.
+    """
+    from certcal._kernels.sorted_bins import take_flags
+
+    values += values.dtype.type(0)  # no negative zeros
+    keys = values.view(np.int64 if values.dtype == np.float64 else np.int32)
+    keys <<= 1
+    keys[columns, places] |= 1
+    keys.sort(axis=1)
+    flags = np.empty(keys.shape, np.uint8)
+    take_flags(keys, flags)
+    return values, flags
+
+
+def score_tables(
+    z: NDArray[Any], c: NDArray[np.uint8], counts: tuple[int, ...], closed: str
+) -> dict[int, tuple[BinTable, BinTable]]:
+    """Tables of equal-width and of equal-mass bins for every bin count."""
+    from certcal._kernels import sorted_bins as kernels
+
+    plan = _BinPlan.of(counts, closed, z.dtype, z.size)
+    ordered, flags = _sorted_columns(np.array(kernel_float(z))[None], 0, np.flatnonzero(c))
+    values = ordered[0]
+    found = np.empty((2, plan.which.size, 2), np.int64)
+    totals = np.empty((2, plan.which.size))
+    kernels.score_sums(values, flags[0], plan.edges, plan.which, plan.picks, plan.right, plan.last, found, totals)
+    tables: dict[int, tuple[BinTable, BinTable]] = {}
+    stop = 0
+    for count in counts:
+        start, stop = stop, stop + count
+        by_mass = np.concatenate(([0.0], values[plan.picks[start + 1 : stop]], [1.0])).astype(np.float64)
+        pair: list[BinTable] = []
+        for kind, edges in enumerate((equal_width_edges(count), by_mass)):
+            here, weight = found[kind, start:stop, 0].copy(), found[kind, start:stop, 0].astype(np.float64)
+            correct = found[kind, start:stop, 1].astype(np.float64)
+            pair.append(BinTable(edges, closed, here, weight, weight.copy(), totals[kind, start:stop].copy(), correct))
+        tables[count] = pair[0], pair[1]
+    return tables
+
+
+def classwise_errors(
+    p: NDArray[Any], y: NDArray[np.int64], counts: tuple[int, ...], closed: str
+) -> dict[int, tuple[float, float]]:
+    """Classwise calibration errors with equal-width and with equal-mass bins for every bin count."""
+    from certcal._kernels import sorted_bins as kernels
+
+    n, classes = p.shape
+    plan = _BinPlan.of(counts, closed, p.dtype, n)
+    bounds = np.cumsum((0, *counts))
+    errors = np.empty((2, len(counts), classes))
+    matrix = kernel_float(p)
+
+    def some(start: int, stop: int) -> None:
+        gaps = np.empty((2, min(_SUMMED, stop - start), plan.which.size))
+        for begin in range(start, stop, _SUMMED):
+            end = min(begin + _SUMMED, stop)
+            for first in range(begin, end, _COLUMNS):
+                last = min(first + _COLUMNS, end)
+                columns = np.minimum(np.ascontiguousarray(matrix[:, first:last].T), 1)
+                labelled = np.flatnonzero((y >= first) & (y < last))
+                values, flags = _sorted_columns(columns, y[labelled] - first, labelled)
+                width, mass = gaps[:, first - begin : last - begin]
+                kernels.column_gaps(
+                    values, flags, plan.edges, plan.which, plan.picks, plan.right, plan.last, width, mass
+                )
+            for k in range(len(counts)):
+                part = np.abs(gaps[:, : end - begin, bounds[k] : bounds[k + 1]])
+                errors[:, k, begin:end] = part.sum(axis=2)
+
+    map_blocks(some, classes, small=1 + 200_000 // n)
+    # In the order of certcal.metrics.classwise: one divides the mean of all classes, the other the sum of each.
+    width, mass = errors[0].mean(axis=1) / n, (errors[1] / n).mean(axis=1)
+    return {count: (float(width[k]), float(mass[k])) for k, count in enumerate(counts)}

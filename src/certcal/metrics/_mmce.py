@@ -9,7 +9,7 @@ import numpy as np
 
 from certcal._checks import kernel_float, positive, read_only, score_pair
 from certcal.binning import ExactSum
-from certcal.metrics._windows import sorted_keys
+from certcal.metrics.cosine import sorted_keys
 
 
 def mmce(confidence: Any, correct: Any, *, width: float = 0.4, sample_weight: Any = None) -> float:

@@ -2,13 +2,19 @@
 
 The first pass fills the accumulators and counts, the second looks again where the answers of metrics that depend on
 the order of the samples lie, and the third sums the equal-mass bins, whose edges are known by then.
+
+For metrics of bin sums a replicate of the bootstrap need not say how often each sample was drawn. It is enough how
+often each *cell* was: a small interval of confidences, inside one bin of every bin count, with one outcome. These are
+the atoms of :mod:`certcal.metrics._bootstrap`, cut at fixed places instead of by rank, so that they can be counted in
+one pass; inside a cell confidences are replaced by their mean. Metrics that depend on the order of the samples or on
+whole rows have no such form, and neither have weights, which are drawn with their samples.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,18 +22,28 @@ from numpy.typing import NDArray
 from certcal._checks import InputError, bin_count, bin_counts, choice
 from certcal._select import Quantiles
 from certcal.binning import CLOSED, BinSums, equal_width_edges
-from certcal.claims import Estimate, Interval
-from certcal.metrics._bootstrap import check_request
-from certcal.metrics._cells import Key, cell_atoms, cell_edges, cell_intervals, in_bins
-from certcal.metrics._cumulative import Extremes
+from certcal.claims import Interval
+from certcal.metrics._bootstrap import (
+    Atoms,
+    Sums,
+    acceleration,
+    check_request,
+    interval_from,
+    left_out,
+    table_of,
+)
 from certcal.metrics._measure import Measurements
 from certcal.metrics._reliability import Reliability, with_band
-from certcal.metrics._streaming import StreamingCalibration
+from certcal.metrics._streaming import Key, StreamingCalibration
 from certcal.metrics.binned import ece_of
+from certcal.metrics.cumulative import Extremes
+from certcal.metrics.registry import MeanOf, OfBins, OfExtremes, table_rows
+from certcal.metrics.scores import top_label_brier_of_atoms
 
 if TYPE_CHECKING:
     from certcal.predictions import Predictions
 
+Floats = NDArray[np.float64]
 Pieces = Callable[[], Iterable["Predictions"]]
 GroupedPieces = Callable[[], Iterable["Predictions | tuple[Predictions, NDArray[np.int64]]"]]
 
@@ -40,12 +56,14 @@ LEAST_MEMORY = 1 << 28
 _PART, _BIN, _CLASS_BIN = 2_500_000, 700, 50
 _WEIGHED_BIN, _WEIGHED_CLASS_BIN = 10_000, 5_000
 _KEPT = 100
+# Cells are at most one of this many wide.
+CELLS = 2048
 # A group may begin with a short piece; its buckets are this fine nevertheless.
 BITS = 9
 
 
 @dataclass(frozen=True)
-class Request:
+class StreamRequest:
     """What is asked of a table: bins, side, the bins of the diagram, and intervals."""
 
     counts: tuple[int, ...]
@@ -139,7 +157,7 @@ def reliability_stream(
     count, side = bin_count(bins), choice(closed, CLOSED, "closed")
     if replicates:
         check_request(level, "percentile", replicates, seed)
-    drawn = Diagram(Request((count,), side, count, replicates, "percentile", level, seed))
+    drawn = StreamedDiagram(StreamRequest((count,), side, count, replicates, "percentile", level, seed))
     for part in chunks():
         drawn.add(part)
     return drawn.result()
@@ -181,7 +199,7 @@ def survey_stream(
     >>> found.measurements["ece"].value, found.groups[1].measurements["ece"].value
     (0.3333333333333333, 0.5)
     """
-    request = Request(
+    request = StreamRequest(
         bin_counts(bins),
         choice(closed, CLOSED, "closed"),
         bin_count(diagram, "diagram"),
@@ -192,8 +210,12 @@ def survey_stream(
     )
     if bootstrap:
         check_request(level, method, bootstrap, seed)
-    whole, groups = Part(request), dict[int, Part]()
-    steps: tuple[Callable[[Part, Predictions], None], ...] = (Part.first, Part.second, Part.third)
+    whole, groups = StreamedPart(request), dict[int, StreamedPart]()
+    steps: tuple[Callable[[StreamedPart, Predictions], None], ...] = (
+        StreamedPart.first,
+        StreamedPart.second,
+        StreamedPart.third,
+    )
     for step in steps:
         for piece in chunks():
             predictions, codes = piece if isinstance(piece, tuple) else (piece, None)
@@ -204,7 +226,7 @@ def survey_stream(
                         f"there are more than {MOST_GROUPS} groups, the most for a table that is read in pieces; "
                         "choose another column, or read the table into memory"
                     )
-                part = groups.setdefault(code, Part(request))
+                part = groups.setdefault(code, StreamedPart(request))
                 if some is not None:
                     step(part, some)
             if memory is not None:
@@ -237,7 +259,7 @@ def check_bins(counts: tuple[int, ...], classes: int | None, memory: int, *, wei
         )
 
 
-def _check_kept(parts: list[Part], memory: int) -> None:
+def _check_kept(parts: list[StreamedPart], memory: int) -> None:
     first = parts[0]
     weighted, classes = first.weighted, None if first.stream is None else first.stream.classes
     check_bins(first.request.counts, classes, memory, weighted=weighted, parts=len(parts))
@@ -260,10 +282,10 @@ def _split(predictions: Predictions, codes: NDArray[np.int64] | None) -> Iterato
         yield code, predictions.select(rows) if w is None or w[rows].any() else None
 
 
-class Diagram:
+class StreamedDiagram:
     """The bin sums of a reliability diagram and, for its band and other intervals, of small cells."""
 
-    def __init__(self, request: Request) -> None:
+    def __init__(self, request: StreamRequest) -> None:
         self.request = request
         self.bins = BinSums(equal_width_edges(request.diagram), request.closed)
         counts = {*request.counts, request.diagram}
@@ -288,13 +310,13 @@ class Diagram:
         return with_band(table, atoms, asked.replicates, asked.level, asked.seed)
 
 
-class Part:
+class StreamedPart:
     """All that is known of a table or a group while its pieces pass by."""
 
-    def __init__(self, request: Request) -> None:
+    def __init__(self, request: StreamRequest) -> None:
         self.request = request
         self.stream: StreamingCalibration | None = None
-        self.diagram = Diagram(request)
+        self.diagram = StreamedDiagram(request)
         self.extremes = Extremes(spread=True, least_bits=BITS)
         self.quantiles = Quantiles(request.counts, request.closed, least_bits=BITS)
         self.masses: dict[int, BinSums] = {}
@@ -337,29 +359,96 @@ class Part:
     def result(self) -> Survey:
         """Everything, in the order of ``measure``."""
         assert self.stream is not None
-        found = self.stream.result()
         low, high = self.extremes.result()
-        rows: list[Estimate] = []
-        for row in found:
-            if row.name == "smooth_ece":
-                rows.append(Estimate("ks_error", max(high, -low), found.n))
-                rows.append(Estimate("kuiper_error", high - low, found.n))
-            rows.append(row)
-            if row.name == "ece":
-                value = ece_of(self.masses[int(row.settings["bins"])].table())
-                rows.append(Estimate("equal_mass_ece", value, found.n, row.settings))
-        intervals = self._intervals(rows)
-        rows = [replace(row, interval=intervals.get(_key(row))) for row in rows]
-        return Survey(Measurements(tuple(rows), found.n, found.kind), self.diagram.result())
+        further: dict[Key, float] = {}
+        for entry, count in table_rows(self.request.counts):
+            match entry.form:
+                case OfExtremes(of):
+                    further[entry.name, None] = of(low, high)
+                case OfBins(of, False, True) if count is not None:
+                    further[entry.name, count] = of(self.masses[count].table(), **entry.options)
+                case _:
+                    pass
+        found = self.stream.with_rows(further)
+        if self.diagram.cells is not None:
+            bins = [row.settings.get("bins") for row in found]
+            keys: list[Key] = [(row.name, count) for row, count in zip(found, bins, strict=True)]  # pyright: ignore
+            values = {key: row.value for key, row in zip(keys, found, strict=True)}
+            intervals = cell_intervals(self.diagram.cells, self.request, values)
+            rows = [replace(row, interval=intervals.get(key)) for key, row in zip(keys, found, strict=True)]
+            found = replace(found, rows=tuple(rows))
+        return Survey(found, self.diagram.result())
 
-    def _intervals(self, rows: list[Estimate]) -> dict[Key, Interval]:
-        asked, cells = self.request, self.diagram.cells
-        if cells is None:
-            return {}
-        values = {_key(row): row.value for row in rows}
-        return cell_intervals(cells, asked.counts, values, asked.level, asked.method, asked.replicates, asked.seed)
+
+# ----------------------------------------------------------------------------------------------------------- the cells
 
 
-def _key(row: Estimate) -> Key:
-    bins: Any = row.settings.get("bins")
-    return row.name, bins
+def cell_edges(counts: Iterable[int]) -> Floats:
+    """Edges of all the bins and of the cells."""
+    return np.unique(np.concatenate([equal_width_edges(count) for count in (CELLS, *counts)]))
+
+
+def cell_atoms(state: BinSums) -> Atoms:
+    """The cells that hold samples as weighted points, in the order of (outcome, confidence); ``bin`` is the cell."""
+    from certcal._kernels.bins import SCALE_BITS
+
+    count = state.whole[:, :, 0].T.astype(np.float64)
+    sums = np.ldexp(state.whole[:, :, 1] * 2.0**32 + state.whole[:, :, 2], -SCALE_BITS).T
+    outcome, cell = np.nonzero(count)
+    often = count[outcome, cell]
+    confidence = np.clip(sums[outcome, cell] / often, 0.0, 1.0)
+    n = int(often.sum())
+    shares = often / n
+
+    def draw(rng: np.random.Generator) -> Sums:
+        drawn = rng.multinomial(n, shares).astype(np.float64)
+        return drawn, drawn, drawn
+
+    dtype = np.dtype(np.float64)
+    return Atoms(confidence, confidence**2, outcome.astype(np.uint8), cell, often, often, often, dtype, draw)
+
+
+def in_bins(atoms: Atoms, edges: Floats, bins: int) -> Atoms:
+    """The same atoms with the bins of a bin count; every cell lies in one."""
+    first = np.searchsorted(edges, equal_width_edges(bins))  # the cell that begins each bin
+    return replace(atoms, bin=np.searchsorted(first, atoms.bin, side="right") - 1)
+
+
+def cell_intervals(state: BinSums, request: StreamRequest, values: Mapping[Key, float]) -> dict[Key, Interval]:
+    """Intervals of all rows that are functions of counts per cell; all see the same replicates."""
+    atoms, counts = cell_atoms(state), request.counts
+    binned = {count: in_bins(atoms, state.edges, count) for count in counts}
+    edges = {count: equal_width_edges(count) for count in counts}
+    rows = [
+        (entry, count)
+        for entry, count in table_rows(counts)
+        if (isinstance(entry.form, OfBins) and not entry.form.mass)
+        or (isinstance(entry.form, MeanOf) and entry.form.of_atoms is not None)
+    ]
+
+    def evaluate(atoms: Atoms, sums: Sums) -> list[float]:
+        tables = {count: table_of(some, sums, edges[count], state.closed) for count, some in binned.items()}
+        score = top_label_brier_of_atoms(atoms, sums[1])
+        found: list[float] = []
+        for entry, count in rows:
+            match entry.form:
+                case OfBins(of, scored) if count is not None:
+                    found.append(of(tables[count], *((score,) if scored else ()), **entry.options))
+                case MeanOf(_, _, of_atoms) if of_atoms is not None:
+                    found.append(of_atoms(atoms, sums[1]))
+                case _:  # pragma: no cover
+                    raise AssertionError(entry.name)
+        return found
+
+    rng = np.random.default_rng(request.seed)
+    drawn = np.array([evaluate(atoms, atoms.draw(rng)) for _ in range(request.replicates)])
+    skewed = np.zeros(len(rows))
+    if request.method == "bca":
+        without, size = left_out(atoms, evaluate)
+        if without.ndim == 2:
+            skewed = np.array([acceleration(column, size) for column in without.T])
+    keys = [(entry.name, count) for entry, count in rows]
+    return {
+        key: interval_from(column, values[key], request.level, request.method, float(skew))
+        for key, column, skew in zip(keys, drawn.T, skewed, strict=True)
+    }

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -11,16 +11,18 @@ from numpy.typing import NDArray
 from certcal._checks import InputError, bin_counts, choice, class_pair, score_pair, to_numpy, whole_number
 from certcal.binning import CLOSED, BinSums, BinTable, ExactSum, equal_width_edges
 from certcal.claims import Estimate
-from certcal.metrics import binned, scores
 from certcal.metrics._measure import Measurements
 from certcal.metrics._reliability import Reliability
+from certcal.metrics.binned import ece_of
 from certcal.metrics.classwise import ClasswiseSums, classwise_of
 from certcal.metrics.cosine import MomentGrid
+from certcal.metrics.registry import METRICS, MeanOf, MetricEntry, OfBins, OfClasses, OfKernelSums, table_rows
 
 if TYPE_CHECKING:
     from certcal.predictions import Predictions
 
 Floats = NDArray[np.float64]
+Key = tuple[str, int | None]  # the name of a row, and its number of bins
 
 
 class StreamingCalibration:
@@ -67,22 +69,28 @@ class StreamingCalibration:
         self._weightless = False
         self._bins = {count: BinSums(equal_width_edges(count), self.closed) for count in self.counts}
         self._grid = MomentGrid() if kernels else None
-        self._sums = {name: ExactSum() for name in ("top_label_brier_score", "top_label_nll", "brier_score", "nll")}
-        self._classwise = (
-            {}
-            if classes is None
-            else {count: ClasswiseSums(classes, equal_width_edges(count), self.closed) for count in self.counts}
-        )
+        self._means = {
+            name: ExactSum()
+            for name, entry in METRICS.items()
+            if isinstance(entry.form, MeanOf) and entry.form.of_bins is None
+            if classes is not None or entry.reads not in ("classes", "logits")
+        }
+        self._classwise = {
+            count: ClasswiseSums(classes or 0, equal_width_edges(count), self.closed)
+            for count in (self.counts if classes is not None else ())
+        }
 
     def update(self, confidence: Any, correct: Any, sample_weight: Any = None) -> None:
         """Add confidences and whether they were right; nothing is added when one of them is refused."""
+        from certcal.predictions import Predictions
+
         if self.classes is not None:
             raise InputError("this accumulator was made for probabilities (classes=…); use update_probabilities")
         if _weightless(sample_weight):
             score_pair(confidence, correct)
             self._weightless = True
         else:
-            self._add(*score_pair(confidence, correct, sample_weight))
+            self.update_predictions(Predictions.from_confidence(confidence, correct, sample_weight))
 
     def update_probabilities(self, probabilities: Any, labels: Any, sample_weight: Any = None) -> None:
         """Add rows of class probabilities and true classes; nothing is added when one of them is refused.
@@ -99,33 +107,34 @@ class StreamingCalibration:
         if _weightless(sample_weight):
             class_pair(probabilities, labels)
             self._weightless = True
-            return
-        self.update_predictions(Predictions.from_probabilities(probabilities, labels, sample_weight))
+        else:
+            self.update_predictions(Predictions.from_probabilities(probabilities, labels, sample_weight))
 
     def update_predictions(self, predictions: Predictions) -> None:
         """Add predictions that are already checked."""
-        p, y, w = predictions.probabilities, predictions.labels, predictions.sample_weight
+        z, c, w = predictions.confidence, predictions.correct, predictions.sample_weight
+        p, y = predictions.probabilities, predictions.labels
         if (p is None) != (self.classes is None) or (p is not None and p.shape[1] != self.classes):
             raise InputError(
                 f"predictions have {predictions.classes} classes; this accumulator was made for {self.classes}"
             )
-        self._add(predictions.confidence, predictions.correct, w)
-        if p is None or y is None:
-            return
-        self.kind = predictions.kind
-        for state in self._classwise.values():
-            state.add(p, y, w)
-        self._sums["brier_score"].add(_times(scores.brier(p, y), w))
-        x = predictions.logits
-        self._sums["nll"].add(_times(scores.log_losses(p, y) if x is None else scores.logit_losses(x, y), w))
-
-    def _add(self, z: NDArray[Any], c: NDArray[np.uint8], w: Floats | None) -> None:
         for state in self._bins.values():
             state.add(z, c, w)
         if self._grid is not None:
             self._grid.update(z, c, w)
-        self._sums["top_label_brier_score"].add(_times(scores.top_label_brier(z, c), w))
-        self._sums["top_label_nll"].add(_times(scores.top_label_log_losses(z, c), w))
+        for name, total in self._means.items():
+            self._add_losses(METRICS[name], total, predictions)
+        if p is not None and y is not None:
+            self.kind = predictions.kind
+            for state in self._classwise.values():
+                state.add(p, y, w)
+
+    def _add_losses(self, entry: MetricEntry, total: ExactSum, predictions: Predictions) -> None:
+        given = entry.arguments(predictions)
+        assert isinstance(entry.form, MeanOf)  # no others have a sum
+        assert given is not None
+        values, w = entry.form.losses(*given[0], **given[1]), predictions.sample_weight
+        total.add(values if w is None else np.where(w > 0, values, 0.0) * w)
 
     def merge(self, other: StreamingCalibration) -> None:
         """Add all that another accumulator with the same settings has seen."""
@@ -140,8 +149,8 @@ class StreamingCalibration:
             state.merge(other._bins[count])
         for count, state in self._classwise.items():
             state.merge(other._classwise[count])
-        for name, total in self._sums.items():
-            total.merge(other._sums[name])
+        for name, total in self._means.items():
+            total.merge(other._means[name])
         if self._grid is not None and other._grid is not None:
             self._grid.merge(other._grid)
         self.kind = other.kind if self.kind == "confidence" else self.kind
@@ -152,36 +161,46 @@ class StreamingCalibration:
 
     def result(self) -> Measurements:
         """The metrics of everything seen so far."""
-        from certcal.metrics.kde import kde_ece_of
-        from certcal.metrics.smooth import smooth_ece_of
+        return self.with_rows({})
 
+    def with_rows(self, further: Mapping[Key, float]) -> Measurements:
+        """The metrics of everything seen so far, and values of others by name and number of bins."""
         tables = {count: state.table() for count, state in self._bins.items()}
         first = tables[self.counts[0]]
         n, total = int(first.count.sum()), first.total
         if n == 0 or total == 0:
             reason = "sample_weight was 0 in all that was added" if self._weightless else "nothing was added yet"
             raise InputError(f"{reason}; call update with at least one sample that counts")
-        found: list[tuple[str, float, dict[str, Any]]] = [
-            ("accuracy", float(first.correct_sum.sum() / total), {}),
-            ("mean_confidence", float(first.confidence_sum.sum() / total), {}),
-        ]
-        score = self._sums["top_label_brier_score"].value / total
-        for count, table in tables.items():
-            found += binned_values(table, score, {"bins": count, "closed": self.closed})
-            if self.classes is not None:
-                value = classwise_of(self._classwise[count].gaps(), total)
-                found.append(("classwise_ece", value, {"bins": count, "closed": self.closed}))
-        if self._grid is not None:
-            for name, (value, error) in (
-                ("smooth_ece", smooth_ece_of(self._grid)),
-                ("kde_ece", kde_ece_of(self._grid)),
-            ):
+        rows: list[Estimate] = []
+        for entry, count in table_rows(self.counts):
+            value, error = further.get((entry.name, count)), 0.0
+            if value is None:
+                value, error = self._value(entry, count, tables) or (None, 0.0)
+            if value is not None:
                 # The usual case is exact to 1e-9 like the functions of arrays; anything worse is said.
-                found.append((name, value, {} if error < 1e-9 else {"error_at_most": error}))
-        names = ("top_label_brier_score", "top_label_nll")
-        for name in names if self.classes is None else (*names, "brier_score", "nll"):
-            found.append((name, self._sums[name].value / total, {}))
-        return Measurements(tuple(Estimate(name, value, n, more) for name, value, more in found), n, self.kind)
+                more = {} if error < 1e-9 else {"error_at_most": error}
+                rows.append(Estimate(entry.name, value, n, {**entry.settings(count, self.closed), **more}))
+        return Measurements(tuple(rows), n, self.kind)
+
+    def _value(
+        self, entry: MetricEntry, count: int | None, tables: Mapping[int, BinTable]
+    ) -> tuple[float, float] | None:
+        """The value of a row and a bound on its error; None when it needs more than this state."""
+        first = tables[self.counts[0]]
+        match entry.form:
+            case OfBins(of, scored, False) if count is not None:
+                score = (self._means["top_label_brier_score"].value / first.total,) if scored else ()
+                return of(tables[count], *score, **entry.options), 0.0
+            case MeanOf(_, of_bins) if of_bins is not None:
+                return of_bins(first), 0.0
+            case MeanOf() if entry.name in self._means:
+                return self._means[entry.name].value / first.total, 0.0
+            case OfClasses(False) if count in self._classwise:
+                return classwise_of(self._classwise[count].gaps(), first.total), 0.0
+            case OfKernelSums(_, of_grid) if self._grid is not None:
+                return of_grid(self._grid)
+            case _:
+                return None
 
     def reliability(self, bins: int | None = None) -> Reliability:
         """The reliability diagram of everything seen so far, with the first (or another) of the bin counts.
@@ -200,7 +219,7 @@ class StreamingCalibration:
         table = self._bins[count].table()
         if not table.total > 0:
             raise InputError("nothing was added yet; call update with at least one sample that counts")
-        return Reliability(table, binned.ece_of(table), None, None, 0.95)
+        return Reliability(table, ece_of(table), None, None, 0.95)
 
 
 def _weightless(sample_weight: Any) -> bool:
@@ -209,25 +228,3 @@ def _weightless(sample_weight: Any) -> bool:
         return False
     weights = to_numpy(sample_weight, "sample_weight")
     return weights.size > 0 and not weights.any()
-
-
-def _times(values: Floats, w: Floats | None) -> Floats:
-    return values if w is None else np.where(w > 0, values, 0.0) * w
-
-
-def binned_values(table: BinTable, score: float, settings: dict[str, Any]) -> list[tuple[str, float, dict[str, Any]]]:
-    """Name, value and settings of every row that is a function of bin sums and the top-label Brier score."""
-    error = binned.ece_of(table)
-    share = float(table.correct_sum.sum() / table.total)
-    parts = scores.decompose(table, score)
-    return [
-        ("ece", error, settings),
-        ("mce", binned.mce_of(table), settings),
-        ("lp_ece", binned.lp_ece_of(table, 2.0), {**settings, "p": 2.0}),
-        ("debiased_ece", binned.debiased_ece_of(table), settings),
-        ("harmonic_calibration_score", scores.harmonic_score(share, error), {**settings, "beta": 1.0}),
-        ("brier_reliability", parts.reliability, settings),
-        ("brier_resolution", parts.resolution, settings),
-        ("brier_uncertainty", parts.uncertainty, settings),
-        ("brier_within_bin", parts.within_bin, settings),
-    ]

@@ -5,8 +5,15 @@ from __future__ import annotations
 from typing import Any
 
 from certcal._checks import positive, score_pair
-from certcal.metrics._windows import SMALLEST_BANDWIDTH, KernelSums
-from certcal.metrics.cosine import MomentGrid, PointMasses, absolute_integral, error_bound, step_count
+from certcal.metrics.cosine import (
+    SMALLEST_BANDWIDTH,
+    KernelSums,
+    MomentGrid,
+    PointMasses,
+    absolute_integral,
+    error_bound,
+    step_count,
+)
 
 # Confidences that spread less than this around their mean count as equal.
 SMALLEST_SPREAD = 1e-10

@@ -35,7 +35,7 @@ Floats = NDArray[np.float64]
 _ROUNDING = 1e-9
 
 
-def weighted_mean(values: Floats, w: Floats | None) -> float:
+def weighted_mean(values: NDArray[Any], w: Floats | None) -> float:
     """Mean, weighted when weights are given; a value of weight 0 does not count even when it is infinite.
 
     Examples
@@ -68,13 +68,34 @@ def accuracy(correct: Any, *, sample_weight: Any = None) -> float:
     0.75
     """
     c = correctness(correct)
-    return weighted_mean(c, weights(sample_weight, c.size, partner="correct"))  # pyright: ignore[reportArgumentType]
+    return weighted_mean(c, weights(sample_weight, c.size, partner="correct"))
+
+
+def accuracy_of(table: BinTable) -> float:
+    """:func:`accuracy` of per-bin sums."""
+    return float(table.correct_sum.sum() / table.total)
 
 
 def mean_confidence(confidence: Any, *, sample_weight: Any = None) -> float:
     """Mean of the confidences."""
     z = confidences(confidence)
-    return weighted_mean(z.astype(np.float64), weights(sample_weight, z.size))
+    return weighted_mean(as_float64(z), weights(sample_weight, z.size))
+
+
+def as_float64(z: NDArray[Any]) -> Floats:
+    """The confidences as terms of a mean."""
+    return z.astype(np.float64)
+
+
+def mean_confidence_of(table: BinTable) -> float:
+    """:func:`mean_confidence` of per-bin sums."""
+    return float(table.confidence_sum.sum() / table.total)
+
+
+def mean_confidence_of_atoms(atoms: Any, weight: Floats) -> float:
+    """The mean of the values of weighted points; those of weight 0 may be infinite."""
+    present = weight > 0
+    return float(np.dot(weight[present], atoms.confidence[present]) / weight.sum())
 
 
 def top_label_brier_score(confidence: Any, correct: Any, *, sample_weight: Any = None) -> float:
@@ -93,6 +114,12 @@ def top_label_brier(z: NDArray[Any], c: NDArray[np.uint8]) -> Floats:
     """(c - z)² of every sample."""
     out = np.subtract(c, z, dtype=np.float64)
     return np.square(out, out=out)
+
+
+def top_label_brier_of_atoms(atoms: Any, weight: Floats) -> float:
+    """:func:`top_label_brier_score` of weighted points that stand for many samples each."""
+    loss = atoms.correct * (1 - 2 * atoms.confidence) + atoms.confidence_square
+    return float(np.dot(weight, loss) / weight.sum())
 
 
 def brier_score(probabilities: Any, labels: Any, *, sample_weight: Any = None) -> float:
@@ -153,18 +180,21 @@ def nll(probabilities: Any, labels: Any, *, from_logits: bool = False, sample_we
         x = logit_matrix(probabilities)
         y = check_labels(labels, x.shape[1])
         same_length(logits=x.shape[0], labels=y.size)
-        return weighted_mean(logit_losses(x, y), weights(sample_weight, y.size, partner="labels"))
-    p, y, w = class_pair(probabilities, labels, sample_weight)
-    return weighted_mean(log_losses(p, y), w)
+        w = weights(sample_weight, y.size, partner="labels")
+    else:
+        x, y, w = class_pair(probabilities, labels, sample_weight)
+    return weighted_mean(log_losses(x, y, from_logits=from_logits), w)
 
 
-def log_losses(p: NDArray[Any], y: NDArray[np.int64]) -> Floats:
-    """-log p(label) of every row; infinite where that is 0."""
+def log_losses(values: NDArray[Any], y: NDArray[np.int64], *, from_logits: bool = False) -> Floats:
+    """-log p(label) of every row of probabilities or logits; infinite where the probability is 0."""
+    if from_logits:
+        return _logit_losses(values, y)
     with np.errstate(divide="ignore"):
-        return -np.log(np.minimum(p[np.arange(y.size), y], 1).astype(np.float64))
+        return -np.log(np.minimum(values[np.arange(y.size), y], 1).astype(np.float64))
 
 
-def logit_losses(x: NDArray[Any], y: NDArray[np.int64]) -> Floats:
+def _logit_losses(x: NDArray[Any], y: NDArray[np.int64]) -> Floats:
     """Log Σ exp(x) - x(label) of every row; infinite where logits differ by more than the largest float."""
     from certcal._kernels.temperature import row_losses
 
@@ -237,35 +267,52 @@ def brier_decomposition(
     """
     z, c, w = score_pair(confidence, correct, sample_weight)
     table = sums(z, c, w, edges_for(bins, edges), choice(closed, CLOSED, "closed"))
-    return decompose(table, weighted_mean(top_label_brier(z, c), w))
+    score = weighted_mean(top_label_brier(z, c), w)
+    return BrierDecomposition(
+        reliability_of(table), resolution_of(table), uncertainty_of(table), within_bin_of(table, score)
+    )
 
 
-def decompose(table: BinTable, score: float) -> BrierDecomposition:
-    """The decomposition from per-bin sums and the score itself."""
+def reliability_of(table: BinTable) -> float:
+    """Σ_m (n_m/N)(mean confidence - accuracy)²."""
     used = table.weight > 0
     share = table.weight[used] / table.total
-    observed = table.correct_sum[used] / table.weight[used]
-    overall = float(table.correct_sum.sum() / table.total)
-    reliability = float((share * (table.gap_sum[used] / table.weight[used]) ** 2).sum())
-    resolution = float((share * (observed - overall) ** 2).sum())
-    uncertainty = overall * (1 - overall)
-    rest = score - (reliability - resolution + uncertainty)
+    return float((share * (table.gap_sum[used] / table.weight[used]) ** 2).sum())
+
+
+def resolution_of(table: BinTable) -> float:
+    """Σ_m (n_m/N)(accuracy of the bin - accuracy)²."""
+    used = table.weight > 0
+    share = table.weight[used] / table.total
+    return float((share * (table.correct_sum[used] / table.weight[used] - accuracy_of(table)) ** 2).sum())
+
+
+def uncertainty_of(table: BinTable) -> float:
+    """Accuracy (1 - accuracy)."""
+    return accuracy_of(table) * (1 - accuracy_of(table))
+
+
+def within_bin_of(table: BinTable, score: float) -> float:
+    """What the other terms leave of the top-label Brier score."""
+    rest = score - (reliability_of(table) - resolution_of(table) + uncertainty_of(table))
     # Confidences are summed as multiples of 2⁻⁵⁰; what is as small as that is rounding.
-    return BrierDecomposition(reliability, resolution, uncertainty, rest if abs(rest) > 2.0**-48 else 0.0)
+    return rest if abs(rest) > 2.0**-48 else 0.0
 
 
-def _brier_part(name: str) -> Callable[..., float]:
+def _brier_term(name: str) -> Callable[..., float]:
     """One term of the decomposition as a metric of its own."""
 
-    def part(confidence: Any, correct: Any, bins: int = 15, **options: Any) -> float:
+    def term(confidence: Any, correct: Any, bins: int = 15, **options: Any) -> float:
         return float(getattr(brier_decomposition(confidence, correct, bins, **options), name))
 
-    part.__name__ = f"brier_{name}"
-    return part
+    term.__name__ = f"brier_{name}"
+    return term
 
 
-# The rows of the decomposition, in order.
-BRIER_PARTS = {name: _brier_part(name) for name in ("reliability", "resolution", "uncertainty", "within_bin")}
+brier_reliability = _brier_term("reliability")
+brier_resolution = _brier_term("resolution")
+brier_uncertainty = _brier_term("uncertainty")
+brier_within_bin = _brier_term("within_bin")
 
 
 def auroc(confidence: Any, correct: Any, *, sample_weight: Any = None) -> float:
@@ -289,11 +336,6 @@ def auroc(confidence: Any, correct: Any, *, sample_weight: Any = None) -> float:
     0.875
     """
     z, c, w = score_pair(confidence, correct, sample_weight)
-    return area(z, c, w)
-
-
-def area(z: NDArray[Any], c: NDArray[np.uint8], w: Floats | None) -> float:
-    """:func:`auroc` of checked arrays."""
     right = c.view(np.bool_)
     good, bad = z[right], z[~right]
     if w is None:
@@ -337,7 +379,12 @@ def harmonic_calibration_score(
     """
     z, c, w = score_pair(confidence, correct, sample_weight)
     table = sums(z, c, w, edges_for(bins, edges), choice(closed, CLOSED, "closed"))
-    return harmonic_score(float(table.correct_sum.sum() / table.total), ece_of(table), positive(beta, "beta"))
+    return harmonic_score_of(table, positive(beta, "beta"))
+
+
+def harmonic_score_of(table: BinTable, beta: float = 1.0) -> float:
+    """:func:`harmonic_calibration_score` of per-bin sums."""
+    return harmonic_score(accuracy_of(table), ece_of(table), beta)
 
 
 def harmonic_score(accuracy: float, calibration_error: float, beta: float = 1.0) -> float:

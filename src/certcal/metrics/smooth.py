@@ -7,8 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from certcal._checks import positive, score_pair
-from certcal.metrics._windows import KernelSums
-from certcal.metrics.cosine import MomentGrid, PointMasses, absolute_integral, error_bound, step_count
+from certcal.metrics.cosine import KernelSums, MomentGrid, PointMasses, absolute_integral, error_bound, step_count
 
 # The fixed point is known when it is bracketed this closely.
 TOLERANCE = 1e-12

@@ -11,7 +11,9 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
-from typing import TYPE_CHECKING, Any, TypeAlias
+from itertools import accumulate, pairwise
+from statistics import fmean
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 if TYPE_CHECKING:
     from certcal.report.document import Table
@@ -23,6 +25,8 @@ Look: TypeAlias = "int | str"
 MOST_SERIES = 8
 # Points of a line that are marked one by one.
 MOST_MARKED = 40
+# Width of an arrow's lane beside the boxes of a graph, in boxes.
+LANE = 0.3
 
 
 @dataclass(frozen=True)
@@ -282,6 +286,63 @@ class Graph:
         """Look and words of what the graph has, for its legend."""
         there = {look for _, _, look in self.edges} | {"top" if name in self.top else "node" for name in self.names}
         return [(look, words) for look, words in self.legend.items() if look in there]
+
+    def placed(self, most: int = 4) -> Placed:
+        """Boxes by their longest path from the top, in rows of at most ``most``.
+
+        An arrow that passes rows in between has a lane of its own through each, so that it never runs behind a box.
+        """
+        arrows = list(dict.fromkeys((start, stop) for start, stop, _ in self.edges))
+        joined = {name for arrow in arrows for name in arrow}
+        rows, row_of = list[list[Any]](), dict[str, int]()
+        while left := [name for name in self.names if name not in row_of]:
+            ready = [name for name in left if all(a in row_of for a, b in arrows if b == name)]
+            if not ready:
+                raise ValueError("arrows lead around in a circle; nothing stands on top")
+            ready.sort(key=joined.__contains__)  # where no arrow has to pass boxes without one
+            count = -(-len(ready) // most)
+            for place, name in enumerate(ready):
+                row_of[name] = len(rows) + place * count // len(ready)
+            rows += [[name for name in ready if row_of[name] == len(rows) + step] for step in range(count)]
+        ways: dict[tuple[str, str], list[Any]] = {}
+        for start, stop in arrows:
+            between = range(row_of[start] + 1, row_of[stop])
+            ways[start, stop] = [start, *((start, stop, row) for row in between), stop]
+            for row in between:
+                rows[row].append((start, stop, row))
+        above: dict[Any, list[Any]] = {}
+        for way in ways.values():
+            for one, two in pairwise(way):
+                above.setdefault(two, []).append(one)
+        at: dict[Any, float] = {}  # from the middle of the picture
+        width = 0.0
+        for row in rows:
+            row.sort(key=lambda each: fmean(at[other] for other in above[each]) if each in above else 0.0)
+            sizes = [1.0 if each in row_of else LANE for each in row]
+            ends = list(accumulate(sizes, initial=-sum(sizes) / 2))
+            at |= {each: (left + right) / 2 for each, (left, right) in zip(row, pairwise(ends), strict=True)}
+            width = max(width, sum(sizes))
+        return Placed(
+            tuple(tuple(each for each in row if each in row_of) for row in rows),
+            {name: (width / 2 + at[name], row) for name, row in row_of.items()},
+            {
+                arrow: [(width / 2 + at[each], row) for row, each in enumerate(way, row_of[arrow[0]])]
+                for arrow, way in ways.items()
+            },
+            width,
+        )
+
+
+class Placed(NamedTuple):
+    """Where a graph's boxes and arrows are, in widths of a box across and rows down.
+
+    ``middles`` has the middle of each box with its row, ``ways`` the places of each arrow, from box to box.
+    """
+
+    rows: tuple[tuple[str, ...], ...]
+    middles: Mapping[str, tuple[float, int]]
+    ways: Mapping[tuple[str, str], Sequence[tuple[float, int]]]
+    width: float
 
 
 @dataclass(frozen=True)

@@ -19,7 +19,7 @@ from certcal._checks import InputError
 from certcal._rounding import round_outward, short_text
 from certcal.claims import Bound, Certificate, Estimate
 from certcal.report.charts import Chart
-from certcal.report.numbers import between, brief, number
+from certcal.report.numbers import between, brief, minus, number
 from certcal.report.provenance import Provenance
 
 # What worst cases assume besides intervals, and how assumptions speak of a level.
@@ -110,10 +110,10 @@ class Column:
         if isinstance(cell, str):
             return cell
         if isinstance(cell, HasText):
-            return cell.text
+            return minus(cell.text)
         if isinstance(cell, tuple):
             return between(*cell, 4)
-        return _WRITTEN[self.kind](cell, cast("str", self.side))
+        return minus(_WRITTEN[self.kind](cell, cast("str", self.side)))
 
 
 # A bound or a level without a side cannot be rounded safely, which is an error.
@@ -271,7 +271,7 @@ def kind_of(claim: Any) -> str:
 
 def text_of(claim: Any) -> str:
     """The claim's number as it is printed everywhere."""
-    return number(claim.value) if isinstance(claim, Estimate) else str(claim.text)
+    return number(claim.value) if isinstance(claim, Estimate) else minus(str(claim.text))
 
 
 def relation_of(claim: Any) -> str:
@@ -354,7 +354,7 @@ def verdict(claim: Any, limit: float) -> Verdict:
     """
     if math.isnan(limit):
         raise InputError("it is not a number", argument="limit", remedy="give what the headline must not exceed")
-    at = repr(float(limit)).removesuffix(".0")
+    at = minus(repr(float(limit)).removesuffix(".0"))
     proved = getattr(claim, "lower_end", None)
     value = float(claim.value if proved is None else proved)
     if math.isnan(value):
@@ -383,10 +383,10 @@ def verdict(claim: Any, limit: float) -> Verdict:
 def _against(value: float, limit: float, side: str | None, text: str) -> str:
     """The number in as many digits as show on which side of the limit it is."""
     for digits in range(5, 18):
-        if (float(text) <= limit) == (value <= limit):
+        if (float(text.replace("−", "-")) <= limit) == (value <= limit):
             return text
-        text = f"{value:.{digits}f}" if side is None else round_outward(value, side, digits)
-    return repr(value)
+        text = minus(f"{value:.{digits}f}" if side is None else round_outward(value, side, digits))
+    return minus(repr(value))
 
 
 @dataclass(frozen=True)

@@ -23,7 +23,6 @@ import numpy as np
 from certcal._checks import InputError
 from certcal._files import refuse_overwriting, write_bytes
 from certcal._text import printable
-from certcal.report._layers import layers
 from certcal.report.charts import (
     MOST_MARKED,
     Axis,
@@ -44,6 +43,7 @@ from certcal.report.charts import (
     Words,
     legend_of,
 )
+from certcal.report.numbers import minus
 
 BLUE, ORANGE, GREY = "#0072B2", "#E69F00", "#666666"
 GREEN, VERMILION, PURPLE, SKY, YELLOW = "#009E73", "#D55E00", "#CC79A7", "#56B4E9", "#F0E442"
@@ -192,7 +192,7 @@ def _panel_inches(panel: Any) -> tuple[float, float]:
         side = min(9.5, max(2.2, (0.4 if count <= _MOST_WRITTEN else 0.11) * count))
         margin = _LETTER * min(_LONGEST_TICK, max(map(len, panel.names), default=0))
         return side + margin + 1.0, side + margin
-    placed = layers(panel.names, [edge[:2] for edge in panel.edges])
+    placed = panel.placed()
     return _BOX_INCHES * placed.width + 0.2, max(1.0, 0.95 * len(placed.rows))
 
 
@@ -489,7 +489,7 @@ def _heatmap(ax: Any, heatmap: Heatmap) -> None:
     if written:
         for row, column in np.argwhere(np.isfinite(values)):
             value = float(values[row, column])
-            text = f"{round(value, 2) + 0.0:.2f}".replace("-", "−")
+            text = minus(f"{round(value, 2) + 0.0:.2f}")
             ink = "white" if value > 0.75 else "black"
             ax.text(column, row, text, ha="center", va="center", fontsize="x-small", color=ink)
     else:
@@ -509,7 +509,7 @@ def _graph(ax: Any, graph: Graph) -> None:
     patches: Any = import_module("matplotlib.patches")
     path: Any = import_module("matplotlib.path").Path
     looks = {(start, stop): look for start, stop, look in graph.edges}
-    placed = layers(graph.names, looks)
+    placed = graph.placed()
     half = _BOX_HIGH / 2
     for edge, way in placed.ways.items():
         (first, start), *through, (last, stop) = way

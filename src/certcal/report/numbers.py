@@ -17,29 +17,32 @@ _DIGITS = 4
 _NOTHING = 1e-13
 
 
+def minus(text: str) -> str:
+    """A number's text with a minus sign in place of a leading hyphen, as people read it."""
+    return f"−{text[1:]}" if text.startswith("-") else text
+
+
 def number(value: float) -> str:
     """An estimate as text: four decimals, or two significant digits in powers of ten when that would show nothing.
 
     Examples
     --------
-    >>> number(0.03978), number(0.0000123), number(-2e-16), number(float("nan"))
-    ('0.0398', '1.2e-05', '0.0000', 'undefined')
+    >>> number(0.03978), number(-0.0000123), number(-2e-16), number(float("nan"))
+    ('0.0398', '−1.2e-05', '0.0000', 'undefined')
     """
     if math.isnan(value):
         return "undefined"
     if abs(value) < _NOTHING:
         value = 0.0
     elif abs(value) < 0.5 * 10**-_DIGITS:
-        return f"{value:.1e}"
-    return f"{value:.{_DIGITS}f}"
+        return minus(f"{value:.1e}")
+    return minus(f"{value:.{_DIGITS}f}")
 
 
 def interval(estimate: Estimate) -> str:
     """A bootstrap interval as text, rounded outward; empty without one."""
     spread = estimate.interval
-    if spread is None or not (math.isfinite(spread.lower) and math.isfinite(spread.upper)):
-        return ""
-    return f"{round_outward(spread.lower, 'lower', _DIGITS)} – {round_outward(spread.upper, 'upper', _DIGITS)}"
+    return "" if spread is None else between(spread.lower, spread.upper, _DIGITS)
 
 
 def brief(value: float, digits: int = 3) -> str:
@@ -47,17 +50,17 @@ def brief(value: float, digits: int = 3) -> str:
     if math.isnan(value):
         return "undefined"
     if abs(value) >= 1000:
-        return f"{value:,.0f}"
+        return minus(f"{value:,.0f}")
     if 1e-6 < abs(value) < 0.5 * 10**-digits:
-        return f"{value:.1e}"
-    return f"{round(value, digits) + 0.0:.{digits}f}"
+        return minus(f"{value:.1e}")
+    return minus(f"{round(value, digits) + 0.0:.{digits}f}")
 
 
 def between(low: float, high: float, digits: int = 3) -> str:
     """An interval as text, rounded outward; empty where there is none."""
     if not (math.isfinite(low) and math.isfinite(high)):
         return ""
-    return f"{round_outward(low, 'lower', digits)} – {round_outward(high, 'upper', digits)}"
+    return f"{minus(round_outward(low, 'lower', digits))} – {minus(round_outward(high, 'upper', digits))}"
 
 
 def bins_text(row: Estimate) -> str:

@@ -147,7 +147,7 @@ def bins_table(prepared: Reliability, title: str, *, signs: Any = None) -> Table
     for m in np.flatnonzero(bins.count).tolist():
         accuracy, confidence = float(bins.accuracy[m]), float(bins.mean_confidence[m])
         row: list[Any] = [_bin(bins, m), int(bins.count[m]), confidence, accuracy]
-        row.append(number(accuracy - confidence).replace("-", "−"))
+        row.append(number(accuracy - confidence))
         if lower is not None and upper is not None:
             row.append((float(lower[m]), float(upper[m])))
         if signs is not None:

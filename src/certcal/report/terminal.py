@@ -14,7 +14,7 @@ from rich.console import Console, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from certcal._text import printable
+from certcal._text import printable, spelled
 from certcal.report import document
 from certcal.report.charts import Chart, TextBars
 from certcal.report.provenance import Provenance
@@ -42,11 +42,6 @@ class _Signs(NamedTuple):
 
 _UNICODE = _Signs("█", "░", "▓", "┃", "…", box.SIMPLE)
 _ASCII = _Signs("#", ".", "+", "|", "...", box.Box("    \n    \n -- \n    \n    \n -- \n    \n    \n", ascii=True))
-# Signs of our own texts on consoles that show only ASCII; whatever else is not ASCII is escaped.
-_SPELLED = str.maketrans(
-    {"≤": "<=", "≥": ">=", "–": "-", "−": "-", "…": "...", "±": "+-", "×": "x", "·": "*", "→": "->", "²": "^2"}
-    | {"α": "alpha", "δ": "delta", "ε": "epsilon", "λ": "lambda", "σ": "sigma", "√": "sqrt ", "∞": "inf", "ℓ": "l"}
-)
 
 
 class Output(Console):
@@ -103,7 +98,7 @@ class _Page:
 
     def clean(self, text: str) -> str:
         text = printable(text.replace("\u00a0", " "))
-        return text.translate(_SPELLED).encode("ascii", "backslashreplace").decode() if self.ascii_only else text
+        return spelled(text) if self.ascii_only else text
 
     def words(self, text: str) -> list[str]:
         """Pieces between which a head may be wrapped: not at no-break spaces."""

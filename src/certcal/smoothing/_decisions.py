@@ -132,7 +132,7 @@ class Decisions(Result):
             f"UNDECIDED after {s.budget} draws, and counted as not certified: {self.count(UNDECIDED)}."
         )
 
-    def to_dict(self) -> dict[str, Any]:
+    def contents(self) -> dict[str, Any]:
         """Plain values for JSON."""
         return {
             "type": "decisions",

@@ -4,15 +4,12 @@ from __future__ import annotations
 
 from certcal.study._battery import Battery, battery
 from certcal.study._benchmark import Benchmark, Objective
-from certcal.study._convert import StudyConvertSettings, convert
 from certcal.study._entries import Entry
 from certcal.study._findings import Answer, Box, Boxes, Finding, Lines, Matrix, Points, Table
-from certcal.study._joining import Joined, join, stack
-from certcal.study._measure import StudyMeasureSettings, measure
+from certcal.study._measure import StudyMeasureSettings, measure, unfinished
 from certcal.study._nats_files import read_architectures, read_nats_bench
 from certcal.study._overview import DatasetMedians, StudyOverview, overview
-from certcal.study._parts import unfinished
-from certcal.study._published import read_calibration_table
+from certcal.study._published import StudyConvertSettings, convert, read_calibration_table
 from certcal.study._ranks import correlations, kendall, kendall_matrix, kendall_resampled, spearman, spearman_matrix
 from certcal.study._review import StudyReview, StudyReviewSettings, review
 from certcal.study._search import (
@@ -27,7 +24,7 @@ from certcal.study._search import (
 )
 from certcal.study._spaces import Cell, SizeSpace, Space, TopologySpace
 from certcal.study._synthetic import SYNTHETIC, Synthetic
-from certcal.study._table import KEYS, STATE, MeasuredColumn, StudyTable
+from certcal.study._table import KEYS, STATE, Joined, MeasuredColumn, StudyTable, join, stack
 
 __all__ = [
     "KEYS",

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import io
+import json
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -10,11 +12,21 @@ from pathlib import Path
 from typing import Any, cast
 
 from certcal._checks import InputError
+from certcal._durable import open_regular
+from certcal._files import nearest
+from certcal.data.formats import ENDINGS
 from certcal.predictions import Predictions
 from certcal.study._table import KEYS, is_own
 
 Key = tuple[str, str, str]
 DATA, SPLIT = "data", "test"
+# Columns of a manifest: files of predictions on other data begin so, and these must be there.
+_OTHERS = "ood:"
+_LAYOUTS = ("model", "data/model", "data/split/model")
+_NEEDED = {
+    "predictions": "the path of each file, from the manifest's folder",
+    "model": "the name of each model",
+}
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,7 +85,7 @@ class Entry:
         for name, value in (("given", self.given), ("out_of_distribution", self.out_of_distribution)):
             if not isinstance(value, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance]
                 raise InputError(f"{name} is {value!r}; pass a mapping from names to values")
-        refuse_own(self.given, "given has ")
+        _refuse_own(self.given, "given has ")
         for name, value in self.given.items():
             if value is not None and not isinstance(value, str | Real):
                 raise InputError(f"given[{name!r}] is {value!r}; pass a number or a text")
@@ -96,7 +108,7 @@ class Entry:
         return Path(self.folder, cast("str", place)) if isinstance(place, str | os.PathLike) else None
 
 
-def refuse_own(names: Iterable[str], begin: str) -> None:
+def _refuse_own(names: Iterable[str], begin: str) -> None:
     """Refuse columns whose names belong to what is measured, or that have none."""
     for name in names:
         if not name:
@@ -109,7 +121,7 @@ def refuse_own(names: Iterable[str], begin: str) -> None:
 
 
 @dataclass(frozen=True, eq=False)
-class Source:
+class EntrySource:
     """Entries, from the first to the last, each checked against those before it.
 
     Attributes
@@ -143,30 +155,181 @@ class Source:
             raise InputError("there are no entries to measure; pass at least one")
 
 
-def open_source(source: Any, layout: str = "data/model") -> Source:
-    """Entries of a folder, of a manifest, or as they are."""
+def open_source(source: Any, layout: str = "data/model") -> EntrySource:
+    """Entries of a folder or of a manifest, all of them looked at; or as they are."""
     if isinstance(source, str | os.PathLike):
         path = Path(cast("str", source))
         if path.is_dir():
-            from certcal.study._folder import entries_in_folder
-
-            found = entries_in_folder(path, layout)
-            return _listed(Source(found, lambda number: str(found[number].file), len(found)))
-        from certcal.study._listing import entries_in_manifest
-
-        rows = entries_in_manifest(path)
-        return _listed(Source(rows, lambda number: f"{path}: row {number + 1}", len(rows)))
+            found = _entries_in_folder(path, layout)
+            opened = EntrySource(found, lambda number: str(found[number].file), len(found))
+        else:
+            found = entries_in_manifest(path)
+            opened = EntrySource(found, lambda number: f"{path}: row {number + 1}", len(found))
+        list(opened)
+        return opened
     if not isinstance(source, Iterable):
         raise InputError(f"source is {source!r}; pass a folder, a manifest or entries")
     entries = cast("Iterable[Entry]", source)
-    return Source(entries, lambda number: f"source[{number}]", len(entries) if isinstance(entries, Sequence) else None)
-
-
-def _listed(source: Source) -> Source:
-    """The same, after a look at all entries."""
-    return Source(list(source), source.place, source.total)
+    total = len(entries) if isinstance(entries, Sequence) else None
+    return EntrySource(entries, lambda number: f"source[{number}]", total)
 
 
 def readable(name: str) -> str:
     r"""A name as text that can be stored: what is not Unicode in it appears as its escape."""
     return name.encode(errors="backslashreplace").decode()
+
+
+def _entries_in_folder(folder: Path, layout: str) -> list[Entry]:
+    """The prediction files of a folder, in the order of their names.
+
+    Hidden files and files of other kinds are left alone. A prediction file where the layout has none is refused,
+    rather than silently not measured.
+    """
+    parts = _parsed_layout(layout)
+    found: list[Entry] = []
+    for path in sorted(_prediction_files(folder, len(parts) + 1), key=lambda path: path.parts):
+        if len(path.parts) != len(parts):
+            there = next((each for each in _LAYOUTS if each.count("/") + 1 == len(path.parts)), "")
+            example = f" (such as {there})" if there else ""
+            raise InputError(
+                f"{folder / path}: the layout {layout} has no file here; move it, give the layout that the folder has"
+                f"{example}, or, if it is a manifest, give it instead of the folder"
+            )
+        ending = max((each for each in ENDINGS if path.name.lower().endswith(each)), key=len)
+        names = [*path.parts[:-1], path.name[: -len(ending)] or path.name]
+        key = {"data": DATA, "split": SPLIT} | dict(zip(parts, map(readable, names), strict=True))
+        found.append(Entry(key["model"], path, key["data"], key["split"], folder=folder))
+    if not found:
+        raise InputError(
+            f"{folder}: there are no prediction files in it (.npz, .parquet, .csv, .feather), as layout {layout} "
+            "would have them; check the folder, or give its layout"
+        )
+    return found
+
+
+def _parsed_layout(layout: str) -> list[str]:
+    parts = str(layout).split("/")
+    if "model" not in parts or len(set(parts)) < len(parts) or not set(parts) <= set(KEYS):
+        raise InputError(
+            f"layout is {layout!r}; pass 'model' and perhaps 'data' and 'split', each once, with slashes between them, "
+            "such as data/model"
+        )
+    return parts
+
+
+def _prediction_files(folder: Path, deepest: int) -> Iterator[Path]:
+    """Paths below the folder, down to some depth: links may go in circles."""
+
+    def refuse(error: OSError) -> None:
+        raise InputError(
+            f"{error.filename}: cannot be read ({error.strerror}); check the folder and its permissions"
+        ) from error
+
+    for place, folders, files in os.walk(folder, onerror=refuse, followlinks=True):
+        inside = Path(place).relative_to(folder)
+        depth = len(inside.parts) + 1
+        folders[:] = [] if depth == deepest else [name for name in folders if not name.startswith(".")]
+        yield from (inside / name for name in files if name.lower().endswith(ENDINGS) and not name.startswith("."))
+
+
+def entries_in_manifest(file: Path) -> list[Entry]:
+    r"""The rows of a manifest (CSV, Parquet, Arrow or JSON lines).
+
+    Columns: ``predictions`` and ``model``; if wanted ``data``, ``split``, ``ood:NAME`` (files of predictions on other
+    data) and ``reason`` (why there are no predictions, where that cell is empty). All others are columns of the
+    user's own; in text files those of which every entry is a number are numbers.
+    """
+    if file.suffix.lower() == ".json":
+        raise InputError(f"{file}: a manifest in JSON has one object per line; write it so, and call it .jsonl")
+    columns = _lines(file) if file.suffix.lower() in (".jsonl", ".ndjson") else _table(file)
+    for name, meaning in _NEEDED.items():
+        if name not in columns:
+            listed = ", ".join(map(repr, list(columns)[:20]))
+            alone = "" if _NEEDED.keys() & columns.keys() else "; if these are predictions, give the folder instead"
+            raise InputError(f"{file}: there is no column {name!r} ({meaning}); the columns are {listed}{alone}")
+    others = [name for name in columns if name.startswith(_OTHERS)]
+    given = [name for name in columns if _is_given(name)]
+    _refuse_own(given, f"{file}: there is a column ")
+    found: list[Entry] = []
+    for row in range(len(columns["model"])):
+        cells = {name: values[row] for name, values in columns.items()}
+        try:
+            found.append(
+                Entry(
+                    _text(cells["model"]),
+                    _text(cells["predictions"]) or None,
+                    _text(cells.get("data")) or DATA,
+                    _text(cells.get("split")) or SPLIT,
+                    {name: cells[name] for name in given},
+                    {name.removeprefix(_OTHERS): _text(cells[name]) for name in others if _text(cells[name])},
+                    _text(cells.get("reason")),
+                    file.parent,
+                )
+            )
+        except InputError as error:
+            raise InputError(f"{file}: row {row + 1}: {error}") from None
+    return found
+
+
+def _is_given(name: str) -> bool:
+    return name not in (*_NEEDED, "data", "split", "reason") and not name.startswith(_OTHERS)
+
+
+def _text(value: Any) -> str:
+    return "" if value is None or value != value else readable(str(value))
+
+
+def _table(file: Path) -> dict[str, list[Any]]:
+    from certcal.data import open_table
+
+    table = open_table(file)
+    batches = list(table.chunks(table.names))
+    columns: dict[str, list[Any]] = {}
+    for place, column in enumerate(table.columns):
+        values: list[Any] = [value for batch in batches for value in batch.column(place).to_pylist()]
+        columns[column.name] = (
+            numbers_or_texts(values) if column.kind == "unknown" and _is_given(column.name) else values
+        )
+    if not any(columns.values()):
+        raise InputError(f"{file}: the manifest has no rows; list at least one file")
+    return columns
+
+
+def numbers_or_texts(values: list[str | None]) -> list[Any]:
+    """Numbers, if every text is one; else the texts."""
+    try:
+        numbers = [None if value is None or not value.strip() else float(value) for value in values]
+    except ValueError:
+        return list(values)
+    return list(values) if any("_" in (value or "") for value in values) else numbers
+
+
+def _lines(file: Path) -> dict[str, list[Any]]:
+    """Columns of a file with a JSON object on each line; what a line does not say is None."""
+    rows: list[dict[str, Any]] = []
+    try:
+        with io.TextIOWrapper(open_regular(file), encoding="utf-8") as stream:
+            for number, line in enumerate(stream, 1):
+                if line.strip():
+                    rows.append(_object(file, number, line))
+    except OSError as error:
+        hint = nearest(file) if isinstance(error, FileNotFoundError) else "check the path and its permissions"
+        raise InputError(f"{file}: cannot be read ({error.strerror or error}); {hint}") from None
+    except UnicodeDecodeError:
+        raise InputError(f"{file}: this is not UTF-8 text; write one JSON object per line") from None
+    if not rows:
+        raise InputError(f"{file}: the manifest has no rows; list at least one file")
+    names = dict.fromkeys(name for row in rows for name in row)
+    return {name: [row.get(name) for row in rows] for name in names}
+
+
+def _object(file: Path, number: int, line: str) -> dict[str, Any]:
+    try:
+        found: Any = json.loads(line)
+    except UnicodeDecodeError:
+        raise
+    except (ValueError, RecursionError) as error:
+        raise InputError(f"{file}: line {number} is no JSON ({error}); write one object per line") from None
+    if not isinstance(found, dict):
+        raise InputError(f'{file}: line {number} is no JSON object; write one per line, such as {{"model": …}}')
+    return cast("dict[str, Any]", found)

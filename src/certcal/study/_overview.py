@@ -10,10 +10,11 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from certcal._checks import InputError
 from certcal._files import refuse_overwriting
 from certcal._text import counted
 from certcal.result import Result
-from certcal.study._table import OK, MeasuredColumn, StudyTable, opened
+from certcal.study._table import OK, MeasuredColumn, StudyTable
 
 _USUAL = 15
 
@@ -96,7 +97,7 @@ class StudyOverview(Result):
         """None: medians over models are a look at the table."""
         return ()
 
-    def to_dict(self) -> dict[str, Any]:
+    def contents(self) -> dict[str, Any]:
         """Plain values for JSON; of published results the names of what they hold."""
         table, names = self.table, ("model", "data", "split", "reason")
         measured = {"bins", "validation", "seed"} <= table.settings.keys()
@@ -160,6 +161,17 @@ def overview(
     """
     whole, name = opened(table)
     return StudyOverview(whole, _medians(whole), name if source is None else source, tuple(notes))
+
+
+def opened(source: StudyTable | StudyOverview | str | os.PathLike[str]) -> tuple[StudyTable, str]:
+    """A table, read if it is the name of a file, and what it is called."""
+    if isinstance(source, StudyTable):
+        return source, "table"
+    if isinstance(source, StudyOverview):
+        return source.table, source.source
+    if not isinstance(source, str | os.PathLike):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise InputError(f"table is {source!r}; pass a StudyTable or the name of its file")
+    return StudyTable.read(source), str(source)
 
 
 def _medians(table: StudyTable) -> list[DatasetMedians]:

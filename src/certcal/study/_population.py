@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -12,7 +13,7 @@ from numpy.typing import NDArray
 
 from certcal._checks import InputError
 from certcal.study._battery import BINNED
-from certcal.study._findings import Finding
+from certcal.study._findings import Finding, Table
 from certcal.study._resampling import Resampling
 from certcal.study._table import OK, MeasuredColumn, Stage, StudyTable
 
@@ -37,6 +38,8 @@ LABELS = {
 _PUBLISHED_TOPS = (1000, 2000, 3000, 4000, 5000)
 _SHARES = (10, 4, 2)
 SMALLEST_TOP = 10
+# Models of a ranking.
+_RANKED = 20
 
 
 @dataclass(frozen=True, eq=False)
@@ -96,12 +99,29 @@ class Sheet:
     @cached_property
     def accuracy(self) -> float:
         """Median accuracy, NaN without any."""
-        return _median(self["accuracy"]) if "accuracy" in self else float("nan")
+        return self._median("accuracy")
 
     @cached_property
     def samples(self) -> float:
         """Median number of test samples, NaN if it is not known."""
-        return _median(self["n"]) if "n" in self else float("nan")
+        return self._median("n")
+
+    def _median(self, column: str) -> float:
+        known = self.complete(column)[0] if column in self else np.empty(0)
+        return float(np.median(known)) if known.size else math.nan
+
+    def error_by_chance(self, bins: int, accuracy: float | None = None) -> float:
+        """What the ECE of a perfectly calibrated model is at most on average, because of the finite test set.
+
+        For given confidences z, the gap of a bin is a sum of independent terms of mean zero and variance z(1 - z),
+        whose mean absolute value is at most the square root of their summed variance. Over M bins (Cauchy and Schwarz)
+        that makes at most √(M v / n), with v the mean of z(1 - z), and v is at most a(1 - a) for the accuracy a, the
+        mean of z (Jensen). NaN if the table has no sample counts or accuracies.
+        """
+        share = self.accuracy if accuracy is None else accuracy
+        if not self.samples >= 1 or not 0 <= share <= 1:
+            return math.nan
+        return min(1.0, math.sqrt(bins * share * (1 - share) / self.samples))  # no ECE is larger
 
 
 @dataclass(frozen=True, eq=False)
@@ -159,12 +179,50 @@ class Population:
             chosen = [round(n / share) for share in _SHARES]
         return (*sorted({top for top in chosen if SMALLEST_TOP <= top < n}), n)
 
-    def correlation(self, sheet: Sheet, x: str, y: str, *, top: int | None = None, name: str = "") -> Finding:
+    def correlation(self, sheet: Sheet, x: str, y: str, name: str, *, top: int | None = None) -> Finding:
         """Kendall's correlation of two columns of a sheet, among its most accurate models if ``top`` is given."""
         first, second = sheet.complete(x, y) if top is None else sheet.ranked(x, y)
         kept = first.size if top is None else min(top, first.size)
-        whole = f"{sheet.name}: {name or f'{x} with {y}'}, " + _which(kept, first.size)
+        whole = f"{sheet.name}: {name}, " + (f"top {kept:,}" if kept < first.size else "all models")
         return self.resampling.correlation(whole, first, second, tag=f"{sheet.name}/{kept}", top=top)
+
+    def harmonic_scores(self, sheet: Sheet) -> Floats | None:
+        """HCS_β = (1 + β)·Acc·(1 - ECE) / (β·Acc + 1 - ECE) of every model of a sheet; None without the two columns.
+
+        NaN where one of the two is missing, or not a share from 0 to 1.
+        """
+        column = sheet.measured("ece", self.bins)
+        if column not in sheet or "accuracy" not in sheet:
+            return None
+        accuracy, calibrated, beta = sheet["accuracy"], 1 - sheet[column], self.beta
+        below = beta * accuracy + calibrated
+        known = (accuracy >= 0) & (accuracy <= 1) & (calibrated >= 0) & (calibrated <= 1)
+        found = np.where(known, 0.0, np.nan)
+        np.divide((1 + beta) * accuracy * calibrated, below, out=found, where=known & (below > 0))
+        return found
+
+    def ranking(self, sheet: Sheet) -> Table | None:
+        """The models with the best harmonic calibration score, and their places by accuracy and by ECE."""
+        scores = self.harmonic_scores(sheet)
+        if scores is None or np.isnan(scores).all():
+            return None
+        models, accuracy, error = sheet.raw("model"), sheet["accuracy"], sheet[sheet.measured("ece", self.bins)]
+        order = np.argsort(-scores, kind="stable")
+        rows = tuple(
+            (
+                str(place),
+                str(models[row]),
+                float(scores[row]),
+                float(accuracy[row]),
+                float(error[row]),
+                str(1 + int((accuracy > accuracy[row]).sum())),
+                str(1 + int((error < error[row]).sum())),
+            )
+            for place, row in enumerate(order[~np.isnan(scores[order])][:_RANKED].tolist(), 1)
+        )
+        score = f"HCS (β = {self.beta:g})"
+        header = ("place", "model", score, "accuracy", f"ECE ({self.bins} bins)", "by accuracy", "by ECE")
+        return Table(f"{sheet.name}: best harmonic calibration scores", header, rows)
 
 
 def of_models(top: int, n: int) -> str:
@@ -176,10 +234,6 @@ def of_models(top: int, n: int) -> str:
     ('the 20 most accurate models', 'all 200 models')
     """
     return f"the {top:,} most accurate models" if top < n else f"all {n:,} models"
-
-
-def _which(top: int, n: int) -> str:
-    return f"top {top:,}" if top < n else "all models"
 
 
 def populate(table: StudyTable, asked: StudyReviewSettings) -> tuple[Population, str]:
@@ -246,8 +300,3 @@ def _varies(values: NDArray[Any]) -> bool:
 def _is_choice(values: NDArray[Any], most: int = 12) -> bool:
     """Whether a column holds texts of which there are only a few different ones."""
     return values.dtype == object and 2 <= len(set(values.tolist())) <= most
-
-
-def _median(values: Floats) -> float:
-    known = values[~np.isnan(values)]
-    return float(np.median(known)) if known.size else float("nan")

@@ -1,17 +1,28 @@
-"""Published tables of calibration measurements (Tao et al. 2024) as the table of a study."""
+"""Published results (Tao et al. 2024, NATS-Bench) as the table of a study."""
 
 from __future__ import annotations
 
 import os
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
 
 from certcal._checks import InputError
+from certcal._progress import SILENT, Progress
+from certcal._settings import Settings, setting, takes
 from certcal.study._battery import BINNED, UNBINNED
-from certcal.study._scales import Scale, to_shares
-from certcal.study._table import AUROC, KEYS, ORIGIN, SIZES, STATE, StudyTable, is_own
+from certcal.study._entries import numbers_or_texts
+from certcal.study._nats_files import read_architectures, read_nats_bench
+from certcal.study._overview import StudyOverview, overview
+from certcal.study._table import AUROC, KEYS, ORIGIN, SIZES, STATE, MeasuredColumn, StudyTable, is_own, stack
+
+Scale = Literal["share", "percent"]
+Floats = NDArray[np.float64]
 
 # Names of metrics in published tables, in lower case, and ours.
 _METRICS = {
@@ -39,6 +50,113 @@ _ACCURACY = ("accuracy", "acc", "test_acc", "top1")
 _MODEL = ("model", "arch", "arch_str", "architecture", "arch_string")
 _INDEX = ("index", "arch_index", "idx", "unnamed: 0", "")
 _DATA = ("data", "dataset")
+# Scores that are no shares of anything: the logarithmic one is never scaled, the other only if it is beyond its range.
+_FREE = ("nll", "brier_score")
+_LARGEST_BRIER = 2.0
+# Estimates that need not lie in [0, 1].
+_UNBOUNDED = ("kde_ece", "mmce")
+_ROUNDING = 1e-6
+
+
+@dataclass(frozen=True)
+class StudyConvertSettings(Settings):
+    """What published results are.
+
+    Examples
+    --------
+    >>> StudyConvertSettings(data="cifar10").data
+    ('cifar10',)
+    """
+
+    data: tuple[str, ...] = setting(
+        (),
+        "Data set: one for all tables, or one for each in order; of NATS-Bench, the one to take. Default: a column, or "
+        "the file's name.",
+        "text",
+        many=True,
+        metavar="NAME",
+    )
+    split: str | None = setting(None, "Split. Default: a column, or test.", "text", metavar="NAME")
+    scale: str | None = setting(
+        None,
+        "Scale of accuracies and errors, share or percent. Default: told by their values where that is certain.",
+        "word",
+        choices=("share", "percent"),
+        metavar="SCALE",
+    )
+    accuracy_scale: str | None = setting(
+        None, "Scale of the accuracies, where it differs.", "word", choices=("share", "percent"), metavar="SCALE"
+    )
+    architectures: str | tuple[str, ...] | None = setting(
+        None,
+        "NATS-Bench's meta.pickle.pbz2, for tables that name architectures by index.",
+        "file",
+        metavar="META",
+    )
+    seeds: str | None = setting(
+        None,
+        "Mean over the seeds of training, or a row for each. Default: mean.",
+        "word",
+        choices=("mean", "each"),
+        metavar="HOW",
+    )
+
+
+@takes(StudyConvertSettings)
+def convert(
+    sources: str | os.PathLike[str] | Sequence[str | os.PathLike[str]],
+    *,
+    progress: Progress = SILENT,
+    settings: StudyConvertSettings,
+) -> StudyOverview:
+    r"""Make one table of a study of published tables or of NATS-Bench's files.
+
+    Published tables go through :func:`read_calibration_table`, files and folders of NATS-Bench through
+    :func:`read_nats_bench`, which runs nothing that is in them. Keywords beside those below are the fields of
+    :class:`StudyConvertSettings`: data, split, scale, accuracy_scale and architectures for published tables, data and
+    seeds for NATS-Bench.
+
+    Parameters
+    ----------
+    sources
+        Published tables (CSV, Parquet, Arrow), or files that end in .pickle.pbz2 and folders of them.
+    progress
+        Where to report how far the work is.
+    settings
+        All settings at once. ``architectures`` may also be the names themselves.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> folder = tempfile.TemporaryDirectory()
+    >>> path = Path(folder.name) / "tss.csv"
+    >>> _ = path.write_text("arch,acc,pre_ECE_15\na,93.9,4.2\nb,90.1,3.9\n")
+    >>> convert(path, data="cifar10").table["pre_ece_15"].round(3).tolist()
+    [0.042, 0.039]
+    >>> folder.cleanup()
+    """
+    paths = [Path(each) for each in ([sources] if isinstance(sources, str | os.PathLike) else sources)]
+    if not paths:
+        raise InputError("there is nothing to convert; name at least one file or folder")
+    nats = [path.is_dir() or path.name.endswith(".pbz2") for path in paths]
+    if len(set(nats)) > 1:
+        raise InputError(
+            f"{paths[nats.index(True)]} is of NATS-Bench and {paths[nats.index(False)]} is not; convert them one after "
+            "the other, and join the tables with certcal.study.join"
+        )
+    if nats[0]:
+        _refuse(settings, ("split", "scale", "accuracy_scale", "architectures"), "published tables", paths[0])
+        if len(settings.data) > 1:
+            raise InputError(
+                f"it is given {len(settings.data)} times; take one data set of NATS-Bench", argument="data"
+            )
+        return overview(
+            read_nats_bench(
+                paths, data=next(iter(settings.data), None), seeds=settings.seeds or "mean", progress=progress
+            )
+        )
+    _refuse(settings, ("seeds",), "NATS-Bench's files", paths[0])
+    return overview(_published(paths, settings))
 
 
 def read_calibration_table(
@@ -98,7 +216,7 @@ def read_calibration_table(
         if not any(is_own(name) and name not in (*KEYS, *SIZES) for name in columns):
             listed = ", ".join(map(repr, list(columns)[:20]))
             raise InputError(f"there is no accuracy and no measurement such as pre_ECE_15; the columns are {listed}")
-        scales = to_shares(columns, scale, accuracy_scale)
+        scales = _to_shares(columns, scale, accuracy_scale)
         return StudyTable.of(columns, {"origin": "published table", "scale": scales})
     except InputError as error:
         raise error if str(error).startswith(str(file)) else InputError(f"{file}: {error}") from None
@@ -117,17 +235,10 @@ def _columns(file: Path) -> dict[str, list[Any]]:
     columns: dict[str, list[Any]] = {}
     for name in table.names:
         values: list[Any] = [value for batch in batches for value in batch[name].to_pylist()]
-        columns[name] = _numbers(values) if kinds[name] == "unknown" and name not in strict else values
+        columns[name] = numbers_or_texts(values) if kinds[name] == "unknown" and name not in strict else values
         if name in strict and any(isinstance(value, str) for value in values):
             raise InputError(f"{file}: column {name!r} holds text; it must be numbers")
     return columns
-
-
-def _numbers(values: list[str | None]) -> list[Any]:
-    try:
-        return [None if value is None or not value.strip() else float(value) for value in values]
-    except ValueError:
-        return list(values)
 
 
 def _ours(name: str) -> str | None:
@@ -191,3 +302,113 @@ def _text(value: Any) -> str:
 
 def _stem(file: Path) -> str:
     return file.name.split(".")[0] or file.name
+
+
+def _to_shares(columns: dict[str, Any], scale: Scale | None, accuracy_scale: Scale | None) -> dict[str, str]:
+    """Turn accuracies, calibration errors and areas under curves into shares, in place; what the first two were."""
+    metrics = {name: found.metric for name in columns if (found := MeasuredColumn.parse(name)) is not None}
+    areas = [name for name in columns if name.startswith(AUROC)]
+    accuracy = ["accuracy"] if "accuracy" in columns else []
+    errors = [name for name, metric in metrics.items() if metric not in _FREE]
+    for name in (*accuracy, *metrics, *areas):
+        values = np.array([np.nan if value is None else value for value in columns[name]], np.float64)
+        _refuse_values(name, values, np.isinf(values), "which is not finite; repair or drop the row")
+        columns[name] = values
+    bounded = [name for name in errors if metrics[name] not in _UNBOUNDED]
+    most, worst = _largest(columns, accuracy), _largest(columns, bounded or errors)
+    of_accuracies = _of_accuracies(most[0], scale, accuracy_scale)
+    of_errors = _of_errors(worst, scale, most[0], of_accuracies, accuracy_scale is not None)
+    for names, of in ((accuracy, of_accuracies), (errors, of_errors)):
+        for name in names:
+            values = columns[name] / 100 if of == "percent" else columns[name]
+            if metrics.get(name) not in _UNBOUNDED:
+                why = f"outside 0 to 1 when read as {of}; give the right scale, 'share' or 'percent'"
+                _refuse_values(name, values, (values < 0) | (values > 1 + _ROUNDING), why)
+                values = np.minimum(values, 1.0)
+            columns[name] = values
+    briers = [name for name, metric in metrics.items() if metric == "brier_score"]
+    for names, limit in ((areas, 1.0), (briers, _LARGEST_BRIER)):
+        for name in names:
+            if np.any(columns[name] > limit):
+                _refuse_values(
+                    name, columns[name], columns[name] > 100 * limit, "too large even for per cent; check the column"
+                )
+                columns[name] = columns[name] / 100
+    return {"accuracy": of_accuracies, "errors": of_errors}
+
+
+def _of_accuracies(most: float, scale: Scale | None, accuracy_scale: Scale | None) -> Scale:
+    """All accuracies up to 1 per cent are not believed unless it is said of the accuracies themselves."""
+    if accuracy_scale is not None:
+        return accuracy_scale
+    if scale == "percent" and most <= 1:
+        raise InputError(
+            f"accuracies are up to {most:g}, which are hardly per cent; give accuracy_scale='share' "
+            "if only the errors are, or scale='share'"
+        )
+    return scale or ("percent" if most > 1 + _ROUNDING else "share")
+
+
+def _of_errors(worst: tuple[float, str], scale: Scale | None, most: float, of_accuracies: Scale, said: bool) -> Scale:
+    """Errors above 1 are per cent; smaller ones are what the accuracies are, if these are shares."""
+    largest, name = worst
+    if scale is not None or np.isnan(largest):
+        return scale or of_accuracies
+    if largest > 1 + _ROUNDING:
+        if not np.isnan(most) and of_accuracies == "share" and not said:
+            raise InputError(
+                f"accuracies are up to {most:g} and errors up to {largest:g} ({name}), so the ones seem to be shares "
+                "and the others per cent; give scale= of the errors and accuracy_scale="
+            )
+        return "percent"
+    if not np.isnan(most) and of_accuracies == "share":
+        return "share"
+    beside = "" if np.isnan(most) else f", beside accuracies in per cent (up to {most:g})"
+    raise InputError(
+        f"no calibration error is above 1 (the largest is {largest:g}, {name}){beside}, so they may be shares or per "
+        "cent; give scale='share' or 'percent'"
+        + (" of the errors, and accuracy_scale='percent' if they differ" if beside else "")
+    )
+
+
+def _largest(columns: Mapping[str, Any], names: Sequence[str]) -> tuple[float, str]:
+    """The largest value of some columns, and in which it is; NaN if there is none."""
+    found = [(float(np.nanmax(columns[name])), name) for name in names if np.isfinite(columns[name]).any()]
+    return max(found, default=(float("nan"), ""))
+
+
+def _refuse_values(name: str, values: Floats, bad: NDArray[np.bool_], why: str) -> None:
+    if bad.any():
+        row = int(np.argmax(bad))
+        raise InputError(f"{name}, row {row + 1}, is {values[row]:g}, {why}")
+
+
+def _refuse(settings: StudyConvertSettings, names: Sequence[str], whose: str, path: Path) -> None:
+    """Settings that are for the other kind of files."""
+    for name in names:
+        if getattr(settings, name) is not None:
+            raise InputError(f"it is for {whose}, and {path} is none", argument=name, remedy="leave it out")
+
+
+def _published(paths: Sequence[Path], settings: StudyConvertSettings) -> StudyTable:
+    data = settings.data
+    if len(data) not in (0, 1, len(paths)):
+        reason = f"it is given {len(data)} times for {len(paths)} tables; give it once for all, or once for each"
+        raise InputError(reason, argument="data")
+    names = list(data) * (len(paths) if len(data) == 1 else 1) or [None] * len(paths)
+    known = settings.architectures
+    if isinstance(known, str | os.PathLike):
+        known = read_architectures(known)
+    return stack(
+        [
+            read_calibration_table(
+                path,
+                data=name,
+                split=settings.split,
+                scale=settings.scale,  # pyright: ignore[reportArgumentType]
+                accuracy_scale=settings.accuracy_scale,  # pyright: ignore[reportArgumentType]
+                architectures=known,
+            )
+            for path, name in zip(paths, names, strict=True)
+        ]
+    )

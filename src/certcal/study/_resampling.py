@@ -31,7 +31,9 @@ from zlib import crc32
 import numpy as np
 from numpy.typing import NDArray
 
+from certcal._text import counted
 from certcal.study._findings import Finding
+from certcal.study._ranks import kendall, kendall_resampled
 
 Floats = NDArray[np.float64]
 Rows = NDArray[np.int64]
@@ -47,6 +49,8 @@ FEWEST, LEAST = 10, 3
 _UNDEFINED = 0.1
 # A ratio whose interval would reach further than this factor: none.
 _FURTHEST = 1000.0
+# Below so many models a review says what chance alone can do, and from how many on that is small.
+_FEW, _CLOSE = 100, 0.1
 
 
 @dataclass(frozen=True)
@@ -77,13 +81,15 @@ class Resampling:
         self, value: float, draws: Floats, n: int, scale: Scale, shrink: float | None = None
     ) -> tuple[float, float, str]:
         """Ends of the interval of a number from ``n`` models, and why there are none (NaN) otherwise."""
+        from scipy.special import stdtrit
+
         if n < FEWEST:
             return math.nan, math.nan, f"no interval from fewer than {FEWEST} models"
         defined = draws[np.isfinite(draws)]
         if not math.isfinite(value) or defined.size < (1 - _UNDEFINED) * draws.size:
             return math.nan, math.nan, "no interval: too often undefined when models are drawn again"
         deviation = float(defined.std(ddof=1)) * (shrinkage(n) if shrink is None else shrink)
-        half = _student(self.level, n - 1) * deviation
+        half = float(stdtrit(n - 1, (1 + self.level) / 2)) * deviation
         if scale == "correlation":
             if 1 - abs(value) < 1e-12:
                 return _perfect(value, n, self.level)
@@ -96,41 +102,50 @@ class Resampling:
             return value * math.exp(-spread), value * math.exp(spread), ""
         return value - half, value + half, ""
 
+    def few(self, n: int) -> tuple[str, ...]:
+        """That a correlation rests on few models, and from how many on it would not; nothing if there are enough."""
+        if n >= _FEW:
+            return ()
+        many = enough(_CLOSE, self.level)
+        if n < FEWEST:
+            return (
+                f"{counted(n, 'model')}: too few to say anything of models of this kind. Intervals are given from "
+                f"{FEWEST} on, and from about {many} on chance alone stays within ±{_CLOSE:g}.",
+            )
+        return (
+            f"With {n} models, two unrelated numbers reach a correlation of ±{chance(n, self.level):.2f} by chance (at "
+            f"the level of {100 * self.level:g} %); from about {many} models on that would be ±{_CLOSE:g}.",
+        )
+
     def finding(
         self,
         name: str,
         statistic: Callable[..., Any],
         *columns: Floats,
         tag: str,
-        top: int | None = None,
         scale: Scale = "difference",
         note: str = "",
     ) -> Finding:
-        """A statistic of columns of one length, or of their first ``top`` entries, with its interval."""
+        """A statistic of columns of one length, with its interval."""
         n = columns[0].size
-        kept = n if top is None else min(top, n)
-        if kept < LEAST:
-            return Finding(name, math.nan, math.nan, math.nan, kept, f"needs at least {LEAST} models")
-        value = float(statistic(*(column[:kept] for column in columns)))
+        if n < LEAST:
+            return Finding.undefined(name, n, f"needs at least {LEAST} models")
+        value = float(statistic(*columns))
         if not math.isfinite(value):
-            return Finding(name, math.nan, math.nan, math.nan, kept, note or "undefined for these models")
+            return Finding.undefined(name, n, note or "undefined for these models")
         draws = np.empty(0)
-        if kept >= FEWEST:
-            draws = np.array(
-                [statistic(*(column[rows] for column in columns)) for rows in self.rows(n, tag=tag, top=kept)]
-            )
-        return self.found(name, value, draws, kept, scale, note)
+        if n >= FEWEST:
+            draws = np.array([statistic(*(column[rows] for column in columns)) for rows in self.rows(n, tag=tag)])
+        return self.found(name, value, draws, n, scale, note)
 
     def correlation(self, name: str, x: Floats, y: Floats, *, tag: str, top: int | None = None) -> Finding:
         """Kendall's tau-b of two columns without NaN, or of their first ``top`` entries, with its interval."""
-        from certcal.study._ranks import kendall
-
         kept = x.size if top is None else min(top, x.size)
         if kept < LEAST:
-            return Finding(name, math.nan, math.nan, math.nan, kept, f"needs at least {LEAST} models")
+            return Finding.undefined(name, kept, f"needs at least {LEAST} models")
         value = kendall(x[:kept], y[:kept])
         if math.isnan(value):
-            return Finding(name, math.nan, math.nan, math.nan, kept, "one of the two is the same for all models")
+            return Finding.undefined(name, kept, "one of the two is the same for all models")
         draws = np.empty(0)
         if kept >= FEWEST:
             draws = kendall_draws(x, y, self.rows(x.size, tag=tag, top=kept))
@@ -150,8 +165,6 @@ class Resampling:
         """
         from certcal.bounds.concentration import clopper_pearson
 
-        if n < 1:
-            return Finding(name, math.nan, math.nan, math.nan, n, "no models")
         low, high = clopper_pearson(count, n, 1 - self.level)
         return Finding(name, count / n, float(low), float(high), n, "exact binomial interval")
 
@@ -161,8 +174,6 @@ def kendall_draws(x: Floats, y: Floats, rows: Rows, step: int | None = None) -> 
 
     Numbers whose difference is taken need the same models, and so the same step.
     """
-    from certcal.study._ranks import kendall_resampled
-
     reach = int(rows.max()) + 1
     step = max(1, reach // POOL) if step is None else step
     return kendall_resampled(x[:reach:step], y[:reach:step], rows // step)
@@ -171,12 +182,6 @@ def kendall_draws(x: Floats, y: Floats, rows: Rows, step: int | None = None) -> 
 def shrinkage(n: int, most: int = LARGEST) -> float:
     """What the deviation in resamples of at most ``most`` models is multiplied with to be that of n models."""
     return math.sqrt(min(most, n) / n)
-
-
-def _student(level: float, freedom: int) -> float:
-    from scipy.special import stdtrit
-
-    return float(stdtrit(freedom, (1 + level) / 2))
 
 
 def _perfect(value: float, n: int, level: float) -> tuple[float, float, str]:

@@ -1,33 +1,31 @@
-"""The benchmark study's seven questions, asked of any population of models."""
+"""The benchmark study's seven questions, asked of any population of models, and what to know before believing it."""
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
 from typing import Any, ClassVar
 
+import numpy as np
+
 from certcal._progress import SILENT, Progress
 from certcal._settings import Settings, setting, takes
 from certcal._text import counted
 from certcal.result import Result
-from certcal.study import _cautions
 from certcal.study._battery import BINNED, UNBINNED
-from certcal.study._findings import Answer, Chart, Finding, plain_values
-from certcal.study._population import Population, Sheet, populate
-from certcal.study._questions_accuracy import accuracy
-from certcal.study._questions_architecture import architecture as designs
-from certcal.study._questions_bins import bin_counts
-from certcal.study._questions_datasets import across_datasets
-from certcal.study._questions_metrics import agreement
-from certcal.study._questions_robustness import robustness as robust
-from certcal.study._questions_scaling import scaling
-from certcal.study._ranking import ranking
-from certcal.study._table import OK, StudyTable, opened
+from certcal.study._findings import Answer, Chart, Finding, listed, plain_values
+from certcal.study._overview import StudyOverview, opened
+from certcal.study._population import SMALLEST_TOP, Population, Sheet, populate
+from certcal.study._ranks import correlations
+from certcal.study._table import OK, StudyTable
+from certcal.study.questions import QUESTIONS
 
-_QUESTIONS = (across_datasets, robust, agreement, scaling, accuracy, bin_counts, designs)
 # Data sets whose whole matrices are computed, and columns of one.
 _MATRICES, _COLUMNS = 6, 300
+# More than this share of the most accurate models that are no more accurate than others is pointed out.
+_TIED = 0.1
 
 
 @dataclass(frozen=True)
@@ -40,10 +38,8 @@ class StudyReviewSettings(Settings):
     (100,)
     """
 
-    metric: str = setting(
-        "ece", "Metric by which models are ordered.", "word", choices=(*BINNED, *UNBINNED), metavar="NAME"
-    )
-    bins: int = setting(15, "Number of bins of that metric.", "whole", least=1, most=10_000_000)
+    metric: str = setting("ece", "Calibration metric.", "word", choices=(*BINNED, *UNBINNED), metavar="NAME")
+    bins: int = setting(15, "Number of bins of the metric.", "whole", least=1, most=10_000_000)
     split: str | None = setting(None, "Split of the table. Default: its only one, or test.", "text", metavar="NAME")
     tops: tuple[int, ...] | None = setting(
         None,
@@ -62,7 +58,7 @@ class StudyReviewSettings(Settings):
     seed: int = setting(0, "Random seed of the bootstrap.", "whole", least=0, most=2**63 - 1)
     robustness: tuple[str, ...] | None = setting(
         None,
-        "Robustness, such as accuracy under attack. Default: only the AUROC on other data.",
+        "Robustness, such as accuracy under attack. Default: only out-of-distribution AUROC.",
         "name",
         many=True,
         metavar="COLUMN",
@@ -156,7 +152,7 @@ class StudyReview(Result):
         """The numbers of all answers, each an estimate over models with its sentence."""
         return tuple(found for answer in self.answers for found in answer.findings)
 
-    def to_dict(self) -> dict[str, Any]:
+    def contents(self) -> dict[str, Any]:
         """Plain values for JSON; numbers that do not exist are null."""
         whole = {each.name: getattr(self, each.name) for each in fields(self) if each.name != "source"}
         whole |= {name: [asdict(each) for each in getattr(self, name)] for name in ("answers", "charts")}
@@ -178,7 +174,7 @@ class StudyReview(Result):
 
 @takes(StudyReviewSettings)
 def review(
-    table: StudyTable | str | os.PathLike[str],
+    table: StudyTable | StudyOverview | str | os.PathLike[str],
     *,
     source: str | None = None,
     progress: Progress = SILENT,
@@ -231,7 +227,7 @@ def review(
     population, split = populate(whole, settings)
     rows = whole["split"] == split
     return StudyReview(
-        tuple(question(population) for question in _QUESTIONS),
+        tuple(question.answer(population) for question in QUESTIONS),
         tuple(_charts(population)),
         len(population.models),
         tuple(sheet.name for sheet in population.sheets),
@@ -250,18 +246,9 @@ def review(
             "seed": settings.seed,
             "hcs_beta": settings.hcs_beta,
         },
-        tuple(_general(population)),
+        tuple(_cautions(population)),
         name if source is None else source,
     )
-
-
-def _general(population: Population) -> Iterator[str]:
-    yield _cautions.of_intervals(population)
-    yield from _cautions.duplicates(population)
-    yield from _cautions.noisy(population)
-    yield from _cautions.tied(population)
-    yield from _cautions.uneven(population)
-    yield from _cautions.unasked(population)
 
 
 def _charts(population: Population) -> Iterator[Chart]:
@@ -269,14 +256,12 @@ def _charts(population: Population) -> Iterator[Chart]:
     for sheet in population.sheets[:_MATRICES]:
         yield from _matrices(sheet)
     for sheet in population.sheets:
-        found = ranking(population, sheet)
+        found = population.ranking(sheet)
         if found is not None:
             yield found
 
 
 def _matrices(sheet: Sheet) -> Iterator[Chart]:
-    from certcal.study._ranks import correlations
-
     names = [str(measurement) for measurement in sheet.source.measurements]
     names += [name for name in sheet.source.columns if name == "accuracy" or name.startswith("auroc_")]
     if 2 <= len(names) <= _COLUMNS and len(sheet) >= 2:
@@ -284,3 +269,85 @@ def _matrices(sheet: Sheet) -> Iterator[Chart]:
         for method in ("kendall", "spearman"):
             title = f"{sheet.name}: all measurements ({method.capitalize()})"
             yield correlations(values, names, method=method, title=title)
+
+
+def _cautions(population: Population) -> Iterator[str]:
+    """What concerns every answer."""
+    how, sheets = population.resampling, population.sheets
+    yield (
+        f"Intervals are at {100 * how.level:g} % each, not jointly ({how.resamples} resamples of models). They say "
+        "how a number would vary with other models drawn like these; the test samples are taken as given."
+    )
+    if found := [each for sheet in sheets for each in _duplicates(sheet)]:
+        yield (
+            f"Some models have exactly the measurements of another one ({listed(found)}): copies are no further "
+            "evidence, and the intervals, which count them as such, are too narrow."
+        )
+    if found := [each for sheet in sheets for each in _noisy(population, sheet)]:
+        yield (
+            f"{' '.join(found)} Such noise makes correlations between data sets too small; between measurements on the "
+            "same test samples, which share their luck, it can also make them too large."
+        )
+    if found := [each for sheet in sheets for each in _tied(population, sheet)]:
+        yield (
+            f"The most accurate models are not all more accurate than the rest ({listed(found)}): the order of the "
+            "table decides between equals."
+        )
+    models = [len(sheet) for sheet in sheets]
+    if min(models) < max(models):
+        yield (
+            f"The data sets have between {min(models):,} and {max(models):,} models; what compares two of them uses "
+            "the models that both have."
+        )
+    samples = [sheet.samples for sheet in sheets if not math.isnan(sheet.samples)]
+    if samples and max(samples) > 2 * min(samples):
+        yield (
+            f"The data sets have between {min(samples):,.0f} and {max(samples):,.0f} test samples: errors of binned "
+            "metrics are larger on small ones by chance alone, so compare orders of models, not sizes of errors."
+        )
+    wanted, count = population.wanted or (), len(population.models)
+    found = [f"the top {top:,} (fewer than {SMALLEST_TOP} models are too few)" for top in wanted if top < SMALLEST_TOP]
+    found += [f"the top {top:,} (there are only {counted(count, 'model')})" for top in wanted if top > count]
+    if found:
+        yield f"Not reviewed: {listed(found)}."
+
+
+def _duplicates(sheet: Sheet) -> Iterator[str]:
+    """Models with the same measurements as another one."""
+    values = sheet.numbers([str(measurement) for measurement in sheet.source.measurements])
+    values[values == 0] = 0.0  # one zero
+    known = values[~np.isnan(values).any(axis=1)]
+    same = len(known) - len({row.tobytes() for row in known})
+    if same:
+        yield f"{same:,} of {len(known):,} on {sheet.name}"
+
+
+def _noisy(population: Population, sheet: Sheet) -> Iterator[str]:
+    """That the sampling error of one model's measurement is not small against the models' differences.
+
+    For given confidences, the standard error of these metrics is at most √(a(1 - a)/n), calibrated or not: another
+    outcome of one sample changes them by at most 1/n, so that (Efron and Stein) their variance is at most Σ p(1 - p)/n²
+    with p the probabilities of being correct, and Jensen's inequality does the rest, a being the mean of p. That is
+    nearly reached where all bins err to one side.
+    """
+    values = sheet.complete(population.column)[0]
+    if population.metric not in ("ece", "equal_mass_ece", "ks_error") or values.size < 2:
+        return
+    first, third = np.quantile(values, (0.25, 0.75))
+    error, spread = sheet.error_by_chance(1), float(third - first) / 1.349  # deviation of a normal sample like this
+    if spread > 0 and error > 0.5 * spread:
+        yield (
+            f"{sheet.name}: one model's {population.label} has a sampling error of about {error:.4f} "
+            f"({sheet.samples:,.0f} test samples), and between models it varies by {spread:.4f}."
+        )
+
+
+def _tied(population: Population, sheet: Sheet) -> Iterator[str]:
+    """A cut of the most accurate models that falls among models of the same accuracy."""
+    best = sheet.ranked("accuracy", population.column)[0] if "accuracy" in sheet else np.empty(0)
+    for top in population.tops(best.size)[:-1]:
+        same = best == best[top]
+        chosen = int(same[:top].sum())
+        if chosen > _TIED * top:
+            yield f"{chosen:,} of the {top:,} on {sheet.name} are as accurate as {same[top:].sum():,} others"
+            return

@@ -22,8 +22,9 @@ from certcal._text import counted
 from certcal.result import Result
 from certcal.study._battery import BINNED, UNBINNED
 from certcal.study._benchmark import Benchmark, Objective
+from certcal.study._overview import opened
 from certcal.study._spaces import Space
-from certcal.study._table import StudyTable, opened
+from certcal.study._table import StudyTable
 
 # Columns of Table 1 of Tao et al. (2024).
 _SHOWN = ("accuracy", "ece", "hcs_1", "hcs_2", "hcs_3", "mmce", "ks_error")
@@ -338,7 +339,7 @@ class StudySearch(Result):
         """What each method found for each objective: estimates over searches, each with its sentence."""
         return self.rows
 
-    def to_dict(self) -> dict[str, Any]:
+    def contents(self) -> dict[str, Any]:
         """Plain values for JSON; numbers that do not exist are NaN."""
         return {
             "type": "study_search",
@@ -398,16 +399,20 @@ class StudySearchSettings(Settings):
         metavar="NAME[,NAME...]",
         flag="--method",
     )
-    budget: int = setting(100, "Number of evaluations of each search.", "whole", least=1, most=10**6)
+    budget: int = setting(100, "Number of architectures that each search evaluates.", "whole", least=1, most=10**6)
     repeats: int = setting(20, "Number of searches for each objective and method.", "whole", least=1, most=10**6)
     seed: int = setting(0, "Random seed of the searches.", "whole", least=0, most=2**63 - 1)
     stage: str = setting("pre", "Before or after temperature scaling.", "word", choices=("pre", "post"))
     metric: str = setting(
-        "ece", "Calibration error in the harmonic score.", "word", choices=(*BINNED, *UNBINNED), metavar="NAME"
+        "ece",
+        "Calibration metric of the harmonic calibration score.",
+        "word",
+        choices=(*BINNED, *UNBINNED),
+        metavar="NAME",
     )
-    bins: int = setting(15, "Number of bins of that error.", "whole", least=1, most=10_000_000)
-    judge_data: str | None = setting(None, "Data set by which the findings are judged.", "text", metavar="NAME")
-    judge_split: str | None = setting(None, "Split by which the findings are judged.", "text", metavar="NAME")
+    bins: int = setting(15, "Number of bins of the calibration error.", "whole", least=1, most=10_000_000)
+    judge_data: str | None = setting(None, "Data set of the evaluation.", "text", metavar="NAME")
+    judge_split: str | None = setting(None, "Split of the evaluation.", "text", metavar="NAME")
 
 
 # Settings that say what a benchmark is; one that is given has its own.

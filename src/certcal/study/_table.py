@@ -1,4 +1,4 @@
-"""The table of a study: one row per model, data set and split."""
+"""The table of a study: one row per model, data set and split; and tables below and beside each other."""
 
 from __future__ import annotations
 
@@ -27,9 +27,11 @@ AUROC = "auroc_"
 OK, FAILED = "ok", "failed"
 
 # Columns of text. When a file was changed is counted in nanoseconds, which a float cannot keep.
-_TEXT = (*KEYS, *STATE, "source", "source_changed")
+TEXTS = (*KEYS, *STATE, "source", "source_changed")
 _OWN = {*KEYS, *STATE, *ORIGIN, *SIZES, *SUMMARY}
-_METADATA = "certcal.study"
+# Where a file says how it was measured, and in which version of that note. A file of this version or an older one is
+# read; a newer one is refused.
+_METADATA, VERSION = "certcal.study", 1
 _MOST_NAMED = 20
 
 
@@ -116,8 +118,17 @@ class StudyTable:
         rest = {name: np.full(length, value, object) for name, value in filled.items() if name not in found}
         order = [*KEYS, *(name for name in found if name not in (*KEYS, *STATE)), *STATE]
         found |= rest
-        _check_keys(found)
-        return cls({name: found[name] for name in order}, dict(settings or {}))
+        table = cls({name: found[name] for name in order}, dict(settings or {}))
+        seen: set[tuple[str, str, str]] = set()
+        for row, key in enumerate(table.row_keys):
+            if key in seen:
+                model, data, split = key
+                raise InputError(
+                    f"row {row} is the second one of model {model!r} on {data!r} ({split!r}); keep one of them, "
+                    "or tell them apart by split"
+                )
+            seen.add(key)
+        return table
 
     def __len__(self) -> int:
         return len(self.columns["model"])
@@ -133,6 +144,11 @@ class StudyTable:
             hint = f"did you mean {near[0]!r}?" if near else f"it has {self._has}"
             raise InputError(f"the table has no column {name!r}; {hint}")
         return self.columns[name]
+
+    @property
+    def row_keys(self) -> Iterator[tuple[str, str, str]]:
+        """Model, data set and split of every row."""
+        return zip(*(self[name].tolist() for name in KEYS), strict=True)
 
     @property
     def models(self) -> list[str]:
@@ -213,7 +229,7 @@ class StudyTable:
             _text(name, values) if name in texts else from_numpy(np.ascontiguousarray(values, np.float64))
             for name, values in self.columns.items()
         ]
-        note = json.dumps({"version": 1, **self.settings}, sort_keys=True)
+        note = json.dumps({"version": VERSION, **self.settings}, sort_keys=True)
         table = pa.Table.from_arrays(arrays, names=list(self.columns)).replace_schema_metadata({_METADATA: note})
         sink = pa.BufferOutputStream()
         parquet.write_table(table, sink, use_dictionary=texts)
@@ -266,13 +282,103 @@ class StudyTable:
         return [*counts, ("measurements", len(self.measurements)), *([("failed", failed)] if failed else [])]
 
 
-def opened(source: StudyTable | str | os.PathLike[str]) -> tuple[StudyTable, str]:
-    """A table, read if it is the name of a file, and what it is called."""
-    if isinstance(source, StudyTable):
-        return source, "table"
-    if not isinstance(source, str | os.PathLike):  # pyright: ignore[reportUnnecessaryIsInstance]
-        raise InputError(f"table is {source!r}; pass a StudyTable or the name of its file")
-    return StudyTable.read(source), str(source)
+def stack(tables: Sequence[StudyTable]) -> StudyTable:
+    """Tables below each other; a column that one does not have is empty in its rows.
+
+    Examples
+    --------
+    >>> one, two = StudyTable.of({"model": ["a"], "depth": [3]}), StudyTable.of({"model": ["b"], "accuracy": [0.5]})
+    >>> both = stack([one, two])
+    >>> both["depth"].tolist(), both["accuracy"].tolist()
+    ([3.0, nan], [nan, 0.5])
+    """
+    names = list(dict.fromkeys(name for table in tables for name in table.columns))
+    columns = {
+        name: [value for table in tables for value in (table[name] if name in table else [None] * len(table))]
+        for name in names
+    }
+    settings = tables[0].settings
+    return StudyTable.of(columns, settings if all(table.settings == settings for table in tables) else None)
+
+
+@dataclass(frozen=True, eq=False)
+class Joined:
+    """A table with columns of another one, and what did not fit.
+
+    Attributes
+    ----------
+    table
+        The rows of the first table, in their order.
+    added, left_out
+        Columns of the other one that were taken, and those that the first has itself.
+    matched, unmatched
+        Rows of the first table that found their row in the other, and those that did not and are empty there.
+    unused
+        Rows of the other table that nothing asked for.
+    """
+
+    table: StudyTable
+    added: tuple[str, ...]
+    left_out: tuple[str, ...]
+    matched: int
+    unmatched: int
+    unused: int
+
+
+def join(
+    table: StudyTable,
+    other: StudyTable,
+    on: Sequence[str] = ("model", "data"),
+    *,
+    columns: Sequence[str] | None = None,
+    same_cells: bool = False,
+) -> Joined:
+    """Add columns of another table: sizes from NATS-Bench, robustness from Jung et al. (2023).
+
+    Parameters
+    ----------
+    table
+        Keeps its rows, their order and its own columns.
+    other
+        Has at most one row for each combination of ``on``; failed rows are not used.
+    on
+        Columns of text in both tables that say which rows belong together.
+    columns
+        Columns to add; by default all that the table does not have.
+    same_cells
+        Whether a cell may take the numbers of another that NAS-Bench-201 counts as the same, as tables that hold only
+        the 6,466 different ones need.
+
+    Examples
+    --------
+    >>> table = StudyTable.of({"model": ["a", "b"], "accuracy": [0.8, 0.9]})
+    >>> sizes = StudyTable.of({"model": ["b", "c"], "params": [10, 20]})
+    >>> joined = join(table, sizes, on=["model"])
+    >>> joined.table["params"].tolist(), joined.matched, joined.unmatched, joined.unused
+    ([nan, 10.0], 1, 1, 1)
+    """
+    if not on or any(name not in KEYS and table[name].dtype != object for name in on):
+        raise InputError(f"on is {list(on)}; name columns of text that both tables have")
+    usable = other.where()
+    places: dict[tuple[str, ...], int] = {}
+    for place, key in enumerate(_keys(usable, on, same_cells)):
+        if places.setdefault(key, place) != place and not same_cells:
+            shown = ", ".join(f"{name} {part!r}" for name, part in zip(on, key, strict=True))
+            raise InputError(f"other has two rows of {shown}; choose one, for example other.where(split=…)")
+    found = [places.get(key, -1) for key in _keys(table, on, same_cells)]
+    own = {*KEYS, *STATE, *ORIGIN, *on}
+    wanted = [name for name in usable.columns if name not in own] if columns is None else list(columns)
+    added = [name for name in wanted if name not in table]
+    if columns is not None and len(added) < len(wanted):
+        twice = next(name for name in wanted if name in table)
+        raise InputError(f"columns has {twice!r}, which the table has itself; rename it in one of the two")
+    rows = np.array(found, np.intp)
+    fresh = {name: _taken(usable[name], rows) for name in added}
+    whole = StudyTable.of({**table.columns, **fresh}, table.settings)
+    matched = int(np.count_nonzero(rows >= 0))
+    unused = len(usable) - len({place for place in found if place >= 0})
+    left = tuple(name for name in wanted if name in table)
+    return Joined(whole, tuple(added), left, matched, len(table) - matched, unused)
 
 
 def _text(name: str, values: NDArray[Any]) -> Any:
@@ -292,10 +398,16 @@ def _settings(notes: Mapping[str, str]) -> dict[str, Any]:
     """What a file says about how it was measured; nothing when it does not, or not in our form."""
     try:
         found: Any = json.loads(notes.get(_METADATA, "{}"))
-    except ValueError:
+    except (ValueError, RecursionError):
         return {}
     settings = cast("dict[str, Any]", found) if isinstance(found, dict) else {}
-    return {name: value for name, value in settings.items() if name != "version"}
+    version = settings.pop("version", VERSION)
+    if not isinstance(version, int) or version > VERSION:
+        raise InputError(
+            f"a newer certcal wrote this table (version {version} of its notes, and this one reads up to {VERSION}); "
+            "update certcal"
+        )
+    return settings
 
 
 def _values(column: Any) -> Any:
@@ -315,10 +427,10 @@ def _values(column: Any) -> Any:
 def _array(name: str, values: Any) -> NDArray[Any]:
     """Text as objects, numbers as float64; a column is text if any of its entries is."""
     kind: Any = getattr(values, "dtype", None)
-    if name not in _TEXT and isinstance(kind, np.dtype) and kind.kind in "fiub":
+    if name not in TEXTS and isinstance(kind, np.dtype) and kind.kind in "fiub":
         return np.asarray(values, np.float64)
     entries: list[Any] = list(values)
-    if name in _TEXT or any(isinstance(entry, str) for entry in entries):
+    if name in TEXTS or any(isinstance(entry, str) for entry in entries):
         text = np.empty(len(entries), object)
         text[:] = ["" if entry is None or entry != entry else str(entry) for entry in entries]
         return text
@@ -328,13 +440,20 @@ def _array(name: str, values: Any) -> NDArray[Any]:
         raise InputError(f"columns[{name!r}] holds neither numbers nor text only; pass one of the two") from None
 
 
-def _check_keys(columns: Mapping[str, NDArray[Any]]) -> None:
-    seen: set[tuple[str, str, str]] = set()
-    for row, key in enumerate(zip(*(columns[name].tolist() for name in KEYS), strict=True)):
-        if key in seen:
-            model, data, split = key
-            raise InputError(
-                f"row {row} is the second one of model {model!r} on {data!r} ({split!r}); keep one of them, "
-                "or tell them apart by split"
-            )
-        seen.add(key)
+def _taken(values: NDArray[Any], rows: NDArray[np.intp]) -> NDArray[Any]:
+    """Values of some rows; empty where the row is -1."""
+    empty: Any = "" if values.dtype == object else np.nan
+    return np.append(values, np.array([empty], values.dtype))[rows]
+
+
+def _keys(table: StudyTable, on: Sequence[str], same_cells: bool) -> list[tuple[str, ...]]:
+    parts = [table[name].tolist() for name in on]
+    if same_cells and "model" in on:
+        parts[list(on).index("model")] = [_published(name) for name in table["model"].tolist()]
+    return list(zip(*parts, strict=True))
+
+
+def _published(name: str) -> str:
+    from certcal.study._spaces import Cell, TopologySpace
+
+    return Cell.parse(name).published if name in TopologySpace() else name

@@ -1,12 +1,12 @@
-"""The work on one entry of a study: read its predictions, measure them, or say why that cannot be done."""
+"""The work on the entries of a study: read predictions, measure them, or say why that cannot be done; on an engine."""
 
 from __future__ import annotations
 
 import hashlib
 import math
 import os
-from collections.abc import Generator, Mapping
-from contextlib import contextmanager
+from collections.abc import Generator, Iterable, Iterator, Mapping
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -17,6 +17,7 @@ import numpy as np
 from certcal import _checks
 from certcal._checks import InputError
 from certcal._threads import one_thread
+from certcal.engines import Engine, EngineError
 from certcal.predictions import Predictions
 from certcal.study._entries import Entry, Key, readable
 from certcal.study._table import FAILED, OK
@@ -65,7 +66,7 @@ class File:
 
 
 @dataclass(frozen=True, eq=False)
-class Work:
+class EntryWork:
     """One entry, ready to travel."""
 
     number: int
@@ -80,14 +81,14 @@ class Work:
         return f"model {model!r} on {data!r} ({split})"
 
     @classmethod
-    def of(cls, number: int, entry: Entry) -> Work:
+    def of(cls, number: int, entry: Entry) -> EntryWork:
         """The work on an entry. Files are looked at now and read later, so that a change in between is noticed."""
         others = {name: _place(entry, value) for name, value in entry.out_of_distribution.items()}
         problem = (entry.reason or "there are no predictions of this model") if entry.predictions is None else ""
         own = _place(entry, entry.predictions)
         return cls(number, entry.key, _origin(own, others), own, others, problem)
 
-    def shipped(self) -> Work:
+    def shipped(self) -> EntryWork:
         """The same with the content of the files, for workers that do not see them."""
         try:
             own = _with_content(self.predictions)
@@ -145,7 +146,7 @@ def _state(value: Any) -> tuple[float, str]:
     return float(size), f"blake2b:{digest.hexdigest()}"
 
 
-def failed(reason: str) -> Row:
+def _failed(reason: str) -> Row:
     """The row of what could not be measured."""
     return {"status": FAILED, "reason": readable(" ".join(reason.split()))}
 
@@ -162,26 +163,32 @@ class Measuring:
     seed: int
     columns: Mapping[str, str]
 
+    @property
+    def settings(self) -> dict[str, Any]:
+        """What the table says of how it was measured."""
+        found = {"bins": [*self.bins], "validation": self.validation, "seed": self.seed}
+        return {**found, "columns": dict(self.columns)} if self.columns else found
+
     def prepare(self) -> None:
         """Nothing: what is needed loads with the first piece."""
 
-    def __call__(self, work: Work, /) -> Row:
+    def __call__(self, work: EntryWork, /) -> Row:
         """The row of an entry; one that failed says why."""
         try:
             with one_thread():
                 return self._row(work)
         except InputError as error:
-            return failed(str(error))
+            return _failed(str(error))
         except MemoryError:
-            return failed("there is not enough memory to measure it; use fewer workers")
+            return _failed("there is not enough memory to measure it; use fewer workers")
         except Exception as error:  # one broken file must not end the study
-            return failed(f"{type(error).__name__}: {error}")
+            return _failed(f"{type(error).__name__}: {error}")
 
-    def _row(self, work: Work) -> Row:
+    def _row(self, work: EntryWork) -> Row:
         from certcal.study._battery import battery
 
         if work.problem:
-            return failed(work.problem)
+            return _failed(work.problem)
         predictions, others = self._read(work.predictions), {name: _scores(v) for name, v in work.others.items()}
         if predictions.classes is None:
             raise InputError(
@@ -231,3 +238,63 @@ def _scores(value: Any) -> Any:
     with value.at_hand() as path:
         found = load_scores(path)
     return found.confidence if isinstance(found, LoadedScores) else found.predictions.confidence
+
+
+def rows(engine: Engine, task: Measuring, pieces: Iterator[EntryWork]) -> Generator[tuple[EntryWork, Row], None, None]:
+    """Each piece with its row, in any order.
+
+    A piece that ends every worker that takes it (out of memory, a crash in native code) is a row that failed. Which
+    one it was of those under way is found by trying them again in ever smaller groups. An engine that can do nothing
+    at all raises its error here.
+    """
+    flying: dict[int, EntryWork] = {}
+
+    def taken() -> Iterator[EntryWork]:
+        for piece in pieces:
+            flying[piece.number] = piece
+            yield piece
+
+    while True:
+        try:
+            for number, row in _run(engine, task, taken()):
+                yield flying.pop(number), row
+            return
+        except EngineError:
+            if not flying or not _works(engine, task):
+                raise
+        lost = [*flying.values()]
+        flying.clear()
+        yield from _in_smaller_groups(engine, task, lost)
+
+
+def _run(engine: Engine, task: Measuring, pieces: Iterable[EntryWork]) -> Iterator[tuple[int, Row]]:
+    sent = pieces if engine.shares_files else (piece.shipped() for piece in pieces)
+    with closing(engine.run(task, sent)) as results:
+        for piece, row in results:
+            yield piece.number, row
+
+
+def _works(engine: Engine, task: Measuring) -> bool:
+    """Whether the engine can do anything at all."""
+    nothing = EntryWork(-1, ("", "", ""), Origin("", 0.0, ""), None, {}, "there is nothing to do")
+    try:
+        return len(list(_run(engine, task, [nothing]))) == 1
+    except EngineError:
+        return False
+
+
+def _in_smaller_groups(engine: Engine, task: Measuring, works: list[EntryWork]) -> Iterator[tuple[EntryWork, Row]]:
+    rest = {work.number: work for work in works}
+    try:
+        for number, row in _run(engine, task, works):
+            yield rest.pop(number), row
+        return
+    except EngineError as error:
+        if len(works) == 1:
+            yield works[0], _failed(str(error))
+            return
+    left = [*rest.values()]
+    middle = (len(left) + 1) // 2
+    for half in (left[:middle], left[middle:]):
+        if half:
+            yield from _in_smaller_groups(engine, task, half)

@@ -126,4 +126,4 @@ class NLL(_Mean):
         p, x, y = predictions.probabilities, predictions.logits, predictions.labels
         assert p is not None  # inputs= allows nothing else
         assert y is not None
-        return scores.log_losses(p, y) if x is None else scores.logit_losses(x, y)
+        return scores.log_losses(p if x is None else x, y, from_logits=x is not None)

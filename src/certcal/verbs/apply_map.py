@@ -59,7 +59,7 @@ _RECALIBRATION = "certcal.recalibration"
 class ApplySettings(CertifyingSettings):
     """How samples are certified before the map is applied, and which of them are kept."""
 
-    everything: bool = setting(False, "Also write samples that the map was fitted to.", "flag", flag="--all")
+    everything: bool = setting(False, "Also write the samples that the map was fitted to.", "flag", flag="--all")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -112,7 +112,7 @@ class MappedTable(Result):
         """Nothing: measure or certify the table."""
         return ()
 
-    def to_dict(self) -> dict[str, Any]:
+    def contents(self) -> dict[str, Any]:
         """What was done, as plain values for JSON."""
         names = ("source", "map", "written", "left_out")
         facts = {name: getattr(self, name) for name in names}

@@ -29,23 +29,23 @@ class BoundSettings(Settings):
 
     delta: float = setting(0.05, "Failure probability of each bound.", "failure")
     bins: int = setting(15, "Number of bins of the binned error.", "whole", least=1, most=10_000)
-    closed: str = setting("left", "Which end belongs to a bin.", "word", choices=("left", "right"))
+    closed: str = setting("left", "Closed end of each bin.", "word", choices=("left", "right"))
     variation: float = setting(
         1.0,
-        "Total variation of accuracy over the confidences; 1 is enough if it rises with confidence.",
+        "Total variation of accuracy as a function of confidence; 1 suffices if accuracy rises with confidence.",
         "positive",
         most=MOST_CHANGE,
     )
     lipschitz: float | None = setting(
-        None, "How fast accuracy may change per unit of confidence.", "positive", most=MOST_CHANGE
+        None, "Lipschitz constant of accuracy as a function of confidence.", "positive", most=MOST_CHANGE
     )
     perturb: float | None = setting(
         None,
-        "Add noise of this bandwidth to the scores first, so that accuracy cannot change fast.",
+        "Bandwidth of noise added to the scores first; the bound is about the perturbed scores.",
         "positive",
     )
-    classwise: bool = setting(False, "Also bound the error of each class's probability, on average.", "flag")
-    seed: int = setting(0, "Random seed of noise and folds.", "whole", least=0, most=2**63 - 1)
+    classwise: bool = setting(False, "Also bound the classwise calibration error, averaged over classes.", "flag")
+    seed: int = setting(0, "Random seed of the noise and the folds.", "whole", least=0, most=2**63 - 1)
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -119,7 +119,7 @@ class Bounds(Result):
         """Every bound."""
         return tuple(self.bounds.values())
 
-    def to_dict(self) -> dict[str, Any]:
+    def contents(self) -> dict[str, Any]:
         """Plain values for JSON."""
         return {
             "certcal": certcal.__version__,

@@ -79,8 +79,10 @@ class CertifyingSettings(Settings):
         "failure",
         zero=True,
     )
-    familywise: bool = setting(False, "Let alpha be the probability that any certificate of the run fails.", "flag")
-    drawn_only: bool = setting(False, "Use the samples that are drawn if the run is not complete.", "flag")
+    familywise: bool = setting(
+        False, "Treat alpha as the family-wise error rate: the probability that any certificate fails.", "flag"
+    )
+    drawn_only: bool = setting(False, "Use the finished samples of an incomplete run.", "flag")
     confidence: Any = setting(  # noqa: RUF009
         "tight", "Kind of certificate of a run.", "word", choices=CONFIDENCES, own=True
     )

@@ -70,7 +70,7 @@ class CertifySettings(Settings):
         metavar="R",
     )
     bins: int = setting(15, "Number of bins of the calibration error.", "whole", least=1, most=MOST_BINS)
-    closed: str = setting("left", "Which end belongs to a bin.", "word", choices=("left", "right"))
+    closed: str = setting("left", "Closed end of each bin.", "word", choices=("left", "right"))
     delta: float = setting(0.05, "Failure probability of each population bound.", "failure")
     alpha: float | None = setting(
         None,
@@ -89,8 +89,10 @@ class CertifySettings(Settings):
         own=True,
         metavar="KIND",
     )
-    familywise: bool = setting(False, "Let alpha be the probability that any sample's certificate fails.", "flag")
-    drawn_only: bool = setting(False, "Certify the samples that are drawn, if the run is not complete.", "flag")
+    familywise: bool = setting(
+        False, "Treat alpha as the family-wise error rate: the probability that any certificate fails.", "flag"
+    )
+    drawn_only: bool = setting(False, "Certify the finished samples of an incomplete run.", "flag")
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -313,7 +315,7 @@ class Certification(Result):
         rest = [claim for line in (one, *self.lines) for _, _, claim in line.claims()]
         return tuple({id(claim): claim for claim in (*first, *rest)}.values())
 
-    def to_dict(self) -> dict[str, Any]:
+    def contents(self) -> dict[str, Any]:
         """Plain values for JSON."""
         return {
             "certcal": certcal.__version__,

@@ -59,7 +59,7 @@ class CompareSettings(Settings):
         "text",
         many=True,
         metavar="N,ALPHA",
-        flag="--setting",
+        flag="--budget",
     )
     sigma: tuple[float, ...] = setting(
         (),
@@ -169,7 +169,7 @@ class ChangeComparison(Result):
         rows = sorted(self.rows, key=lambda row: row is not self.headline)
         return (*(row.new for row in rows), *(row.old for row in rows))
 
-    def to_dict(self) -> dict[str, Any]:
+    def contents(self) -> dict[str, Any]:
         """Plain values for JSON."""
         return {
             "type": f"comparison of {self.kind}",

@@ -117,7 +117,7 @@ class Demo(Result):
         """What is claimed of the network, then what was measured of the other model."""
         return (*self.certification.claims(), *self.measurement.claims())
 
-    def to_dict(self) -> dict[str, Any]:
+    def contents(self) -> dict[str, Any]:
         """Plain values for JSON."""
         compared: list[dict[str, Any]] = []
         for one in self.kinds.lines:
@@ -130,7 +130,7 @@ class Demo(Result):
             "compared": compared,
             "recalibrated": None if self.recalibration is None else self.recalibration.to_dict(),
         }
-        return replace(self.measurement, about={**self.measurement.about, **found}).to_dict()
+        return replace(self.measurement, about={**self.measurement.about, **found}).contents()
 
     def columns(self) -> Mapping[str, Sequence[Any]]:
         """What was measured."""

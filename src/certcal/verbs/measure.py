@@ -40,11 +40,11 @@ class MeasureSettings(Settings):
     """
 
     bins: tuple[int, ...] = setting(
-        (15,), "Number of bins; several give a row each.", "whole", many=True, least=1, most=1_000_000
+        (15,), "Number of bins; give several to compare them.", "whole", many=True, least=1, most=1_000_000
     )
-    closed: str = setting("left", "Which end belongs to a bin.", "word", choices=("left", "right"))
+    closed: str = setting("left", "Closed end of each bin.", "word", choices=("left", "right"))
     metrics: tuple[Any, ...] = setting(
-        (), "Report this metric only; repeatable.", "text", many=True, flag="--metric", metavar="NAME"
+        (), "Metric to report; repeatable. Default: all.", "text", many=True, flag="--metric", metavar="NAME"
     )
     bootstrap: int | None = setting(
         0, "Number of bootstrap resamples for intervals.", "whole", least=10, most=1_000_000, zero=True, optional=True
@@ -214,7 +214,7 @@ class Measurement(Result):
         rest = [row for row in self.whole.rows if row is not first]
         return (*self.bounds, *([first] if first is not None else []), *rest)
 
-    def to_dict(self) -> dict[str, Any]:
+    def contents(self) -> dict[str, Any]:
         """Plain values for JSON."""
         document: dict[str, Any] = {
             "certcal": certcal.__version__,

@@ -77,21 +77,21 @@ class FittingSettings(Settings):
     )
     tradeoffs: tuple[float, ...] | None = setting(
         None,
-        "Other trade-offs to compare it with. Default: 0,0.25,0.5,0.75,1.",
+        "Trade-offs to compare with. Default: 0,0.25,0.5,0.75,1.",
         "number",
         many=True,
         least=0,
         most=1,
         metavar="L",
     )
-    fraction: float = setting(0.5, "Share of the samples to fit to.", "share")
+    fraction: float = setting(0.5, "Fraction of the samples used for fitting.", "share")
     seed: int = setting(0, "Random seed of the split.", "whole", least=0, most=2**63 - 1)
-    fit_on_all: bool = setting(False, "Fit to all samples; then nothing is claimed about the map.", "flag")
+    fit_on_all: bool = setting(False, "Fit to all samples; nothing can then be claimed about the map.", "flag")
     map_bins: int | None = setting(
         None, "Number of bins of the map, for histogram and equal-mass.", "whole", least=1, most=1_000_000
     )
     bins: int = setting(15, "Number of bins of the calibration error.", "whole", least=1, most=10_000)
-    closed: str = setting("left", "Which end belongs to a bin.", "word", choices=("left", "right"))
+    closed: str = setting("left", "Closed end of each bin.", "word", choices=("left", "right"))
     radius_weight: tuple[float, ...] | None = setting(
         None,
         "Weights of the radii in the fit, in their order. Default: equal.",
@@ -102,7 +102,7 @@ class FittingSettings(Settings):
         most=_MOST_WEIGHT,
         metavar="W",
     )
-    delta: float = setting(0.05, "Failure probability of each bound on the population.", "failure")
+    delta: float = setting(0.05, "Failure probability of each population bound.", "failure")
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -189,7 +189,7 @@ class Recalibration(Result):
         """Nothing: no sample was held out."""
         return {}
 
-    def to_dict(self) -> dict[str, Any]:
+    def contents(self) -> dict[str, Any]:
         """Plain values for JSON, without the samples."""
         return {
             "source": self.source,

@@ -90,14 +90,14 @@ class RunSummary(Result):
         words = ["certcal", "sample", f"--model={m.model.source}", *weights]
         words += ["--outputs", m.model.outputs, f"--data={m.data.source}"]
         words += ["--sigma", repr(m.sigma), "-n", str(m.n), "--n0", str(m.n0), "--seed", str(m.seed)]
-        words += ["--limit", str(m.samples)] + (["--exact-noise"] if m.noise == "exact" else [])
+        words += ["--limit", str(m.samples)] + (["--noise", "exact"] if m.noise == "exact" else [])
         return shlex.join([*words, "-o", str(self.run.path)])
 
     def claims(self) -> Sequence[Any]:
         """None: a run claims nothing until it is certified."""
         return ()
 
-    def to_dict(self) -> dict[str, Any]:
+    def contents(self) -> dict[str, Any]:
         """Plain values for JSON."""
         return {
             "path": str(self.run.path),

@@ -13,6 +13,7 @@ from certcal._checks import InputError
 from certcal._progress import SILENT, Progress
 from certcal._settings import Settings, counted_from_one, setting
 from certcal._text import counted
+from certcal._training_methods import method_named
 from certcal.claims import Estimate
 from certcal.data import Inputs, Parts, first_of, open_inputs, read_split
 from certcal.result import Result
@@ -22,12 +23,6 @@ if TYPE_CHECKING:
     from certcal.training import Progress as Step
 
 _WEIGHTS = ("model.safetensors", "weights.safetensors")
-# Settings of noise or adversaries which a method has none of.
-_FOREIGN = {
-    "standard": ("sigma", "epsilon", "norm", "draws", "attack_steps"),
-    **dict.fromkeys(("gaussian", "macer", "consistency", "acr"), ("epsilon", "norm", "attack_steps")),
-    "smoothmix": ("epsilon", "norm"),
-}
 _MOST = 10_000_000
 
 
@@ -37,18 +32,17 @@ class TrainSettings(Settings):
 
     sigma: float | None = setting(
         None,
-        "Standard deviation of the noise; 0 for adversaries of the network itself. Default: 0.5.",
+        "Standard deviation of the noise; 0 trains without noise. Default: 0.5.",
         "positive",
         zero=True,
     )
     epsilon: float | None = setting(
-        None, "Largest distance of an adversarial input, such as 0.5 or 8/255. Default: 1.", "distance"
+        None, "Largest perturbation of an input, such as 0.5 or 8/255. Default: 1.", "distance"
     )
-    norm: str | None = setting(None, "Norm of that distance. Default: l2.", "word", choices=("l2", "linf"))
+    norm: str | None = setting(None, "Norm of the perturbation. Default: l2.", "word", choices=("l2", "linf"))
     box: tuple[float, float] | str | None = setting(
         "auto",
-        "Smallest and largest value of an input, or none. Default: 0,1 where all values are pixels k/255, otherwise "
-        "none.",
+        "Range of input values, or none. Default: 0,1 if all values are pixels k/255, otherwise none.",
         "box",
         optional=True,
     )
@@ -73,7 +67,11 @@ class TrainSettings(Settings):
         None, "Inputs per optimisation step. Default: 256; acce and exact: 2048.", "whole", least=1, most=_MOST
     )
     pieces: int | None = setting(
-        None, "Number of parts of a batch, to save memory or for several workers.", "whole", least=1, most=65_536
+        None,
+        "Number of parts of each batch, to save memory or to use several workers.",
+        "whole",
+        least=1,
+        most=65_536,
     )
     learning_rate: float | None = setting(None, "Learning rate. Default: 0.1, or 0.01 to fine-tune.", "positive")
     precision: str | None = setting(
@@ -181,7 +179,7 @@ class Training(Result):
                 found.append(Estimate("ece", last[f"{prefix}_ece"], self.tested, binned))
         return tuple(found)
 
-    def to_dict(self) -> dict[str, Any]:
+    def contents(self) -> dict[str, Any]:
         """Plain values for JSON."""
         trained = self.trained
         return {
@@ -335,12 +333,12 @@ def _parts(data: Any, test: Any, limit: int | None) -> tuple[Parts, str]:
 def _recipe(method: str, start: Any, preset: str | None, inputs: Inputs, changes: dict[str, Any]) -> Recipe:
     from certcal.training import recipe
 
-    for name in _FOREIGN.get(method, ()):
+    for name in method_named(method).unused:
         if changes.get(name) is not None:
             reason = f"it is not for {method} training"
             raise InputError(reason, argument=name, remedy="leave it out, or take another method")
     box = changes.pop("box", "auto")
-    tuning = None if start is None and "fine_tune" not in changes else changes.pop("fine_tune", True)
+    tuning = changes.pop("fine_tune", None)
     return recipe(
         method,
         fine_tune=start is not None if tuning is None else tuning,

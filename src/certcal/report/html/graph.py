@@ -6,7 +6,6 @@ import textwrap
 from collections.abc import Sequence
 
 from certcal._html import Raw, element
-from certcal.report._layers import layers
 from certcal.report.charts import Graph
 from certcal.report.html.markup import clipped
 from certcal.report.html.svg import WIDTHS, coordinate, picture, sample
@@ -24,7 +23,7 @@ def graph_picture(key: str, title: str, description: str, graph: Graph) -> Raw:
         return element("p", f"{len(graph.names):,} boxes are too many to draw.")
     width = WIDTHS["normal"]
     looks = {(start, stop): look for start, stop, look in graph.edges}
-    placed = layers(graph.names, looks, _MOST)
+    placed = graph.placed(_MOST)
     rows: list[tuple[float, float]] = []
     top = _TOP
     for row in placed.rows:

@@ -15,6 +15,7 @@ from certcal._html import Raw, element, join
 from certcal.report.charts import Heatmap
 from certcal.report.html.markup import clipped, cut, details, note, scrolling, shown
 from certcal.report.html.svg import WIDTHS, coordinate, picture
+from certcal.report.numbers import minus
 
 # Numbers are written into the cells up to this many columns; beyond the second number nothing is drawn.
 _MOST_WRITTEN, _MOST_DRAWN = 20, 160
@@ -57,7 +58,7 @@ def _shade(value: float) -> str:
 
 
 def _cell_text(value: float) -> str:
-    return "" if math.isnan(value) else f"{round(value, 2) + 0.0:.2f}".replace("-", "−")
+    return "" if math.isnan(value) else minus(f"{round(value, 2) + 0.0:.2f}")
 
 
 def _scale() -> Raw:

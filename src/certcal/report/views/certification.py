@@ -78,7 +78,7 @@ _LOOKS = {
     "bound for the population": 2,
     "without a perturbation": 3,
 }
-_BETWEEN = "Certified at the marked radii; the lines between them guide the eye."
+_BETWEEN = "Certified at the marked radii; nothing is claimed between them."
 
 
 def view(found: Certification, *, images: Any = None, remarks: Sequence[str] = ()) -> Report:

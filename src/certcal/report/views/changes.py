@@ -101,7 +101,7 @@ def _headline(found: ChangeComparison) -> Claim:
 
 
 def _signed(row: Change) -> str:
-    text = number(row.difference).replace("-", "−")
+    text = number(row.difference)
     return f"+{text}" if row.difference > 0 else text
 
 

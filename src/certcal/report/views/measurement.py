@@ -26,7 +26,15 @@ from certcal.report.document import (
     Table,
     text_of,
 )
-from certcal.report.names import CALIBRATION_ERROR, HEADLINES, METRICS, SHORT, definitions, in_sections, label
+from certcal.report.names import (
+    CALIBRATION_ERROR,
+    definition,
+    definitions,
+    headlines,
+    in_sections,
+    label,
+    short_label,
+)
 from certcal.report.numbers import INTERVALS, bins_text, interval
 from certcal.report.reliability import reliability_chart, shared_counts
 from certcal.report.views.bounds import bound_blocks, bound_claim
@@ -89,7 +97,7 @@ def _headline(found: Measurement) -> Claim:
     over = f"{f'with {bins} bins ' if bins else ''}on {found.n:,} sample{'' if found.n == 1 else 's'}"
     name = label(claim.name).split(" (")[0]
     made = Claim.of(claim, capital(name), over=over, settings=False)
-    meaning = CALIBRATION_ERROR if claim.name == "ece" else METRICS.get(claim.name, "")
+    meaning = CALIBRATION_ERROR if claim.name == "ece" else definition(claim.name)
     spread = interval(claim)
     if spread and claim.interval is not None:
         level = short_text(claim.interval.level, "lower")
@@ -143,7 +151,7 @@ def _groups(found: Measurement) -> list[Block]:
 
 
 def _telling(found: Measurement) -> list[Estimate]:
-    rows = [found.row_of(name) for name in HEADLINES]
+    rows = [found.row_of(name) for name in headlines()]
     return [row for row in rows if row is not None][:8] or list(found.whole.rows[:8])
 
 
@@ -152,7 +160,7 @@ def _comparison(found: Measurement) -> Table:
     telling = _telling(found)
     columns = [Column(found.by or "group"), Column("samples", "count", priority=1)]
     for place, row in enumerate(telling):
-        name = f"{SHORT.get(row.name, label(row.name))} {bins_text(row)}".strip()
+        name = f"{short_label(row.name)} {bins_text(row)}".strip()
         columns.append(Column(name, "estimate", priority=place + 2 if place > 2 else 0))
     rows: list[list[Cell]] = []
     for group in (found.whole, *found.groups):

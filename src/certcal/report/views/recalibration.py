@@ -31,7 +31,7 @@ from certcal.report.document import (
     frames_of,
     without,
 )
-from certcal.report.names import CALIBRATION_ERROR, CERTIFIED, CERTIFIED_NAMES, METRICS
+from certcal.report.names import CALIBRATION_ERROR, CERTIFIED, CERTIFIED_NAMES, definition
 from certcal.report.numbers import number
 from certcal.report.reliability import SIGNS, reliability_chart, shared_counts
 from certcal.report.views.bounds import terms_charts
@@ -450,7 +450,7 @@ def _computed(found: CertifiedRecalibration) -> list[Block]:
     """Every claim of the map that was asked for, at the largest radius."""
     last = found.chosen.at[-1]
     claims: list[tuple[str, Any, Sequence[str]]] = [
-        (f"clean {each.name}", each, (METRICS[_METRICS[key]],)) for key, each in found.chosen.clean.items()
+        (f"clean {each.name}", each, (definition(_METRICS[key]),)) for key, each in found.chosen.clean.items()
     ]
     claims += [
         (f"{CERTIFIED_NAMES[key]}, {samples} samples", claim, (CERTIFIED[key],))

@@ -136,7 +136,7 @@ class Comparison(Result):
         """Every verdict."""
         return self.dominance
 
-    def to_dict(self) -> dict[str, Any]:
+    def contents(self) -> dict[str, Any]:
         """Plain values for JSON."""
         return {
             "runs": [{"source": self.origin(i)} | run.to_dict() for i, run in enumerate(self.runs)],

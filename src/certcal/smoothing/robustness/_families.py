@@ -146,7 +146,7 @@ class FamilyComparison(Result):
         """Every graph."""
         return self.graphs
 
-    def to_dict(self) -> dict[str, Any]:
+    def contents(self) -> dict[str, Any]:
         """Plain values for JSON."""
         return {
             "sources": [

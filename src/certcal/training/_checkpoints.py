@@ -1,13 +1,15 @@
-"""The folder of a training run: what it is, the last checkpoint, the log, and in the end the model."""
+"""What a training run continues from, and its folder: what the run is, the last checkpoint, the log, and the model."""
 
 from __future__ import annotations
 
 import contextlib
+import copy
 import hashlib
 import json
 import platform
 import re
 from collections.abc import Generator, Mapping
+from dataclasses import dataclass, field
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any, cast
@@ -18,6 +20,7 @@ from safetensors import SafetensorError
 from safetensors.torch import load as read_tensors
 from safetensors.torch import save as write_tensors
 from torch import Tensor
+from torch.optim import SGD, Adam, Optimizer
 
 from certcal._checks import InputError
 from certcal._durable import LOCK, is_leftover, make_folder, only_writer, remove_leftovers, write_durably
@@ -25,20 +28,119 @@ from certcal._files import read_bytes
 from certcal._text import reason
 from certcal.data import Inputs
 from certcal.models.fingerprint import weights_digest
+from certcal.models.networks import Network, save_weights
+from certcal.models.networks.named import made_with
 from certcal.training._log import LOG, append, rewrite
-from certcal.training._model import save_model
 from certcal.training._recipe import Recipe
-from certcal.training._state import COUNTERS, State
-from certcal.training._step import Workshop
+from certcal.training._step import StepResult, Workshop, restore
 
 RECIPE, STATE = "recipe.json", "state.json"
+MODEL, WEIGHTS = "model.safetensors", "weights.safetensors"
 FORMAT = 1
+COUNTERS = ("step", "epoch", "batches", "loss_sum", "correct", "samples")
 _CHECKPOINT = re.compile(r"checkpoint-\d{6,}\.safetensors")  # other names are the user's
 _MOST_JSON = 2**28
 _MOST_TENSORS = 2**40
 
 
-class Folder:
+@dataclass(eq=False)
+class TrainingState:
+    """A run at the end of a step.
+
+    The random state is not here: everything random comes from the recipe's seed and these counters.
+    """
+
+    workshop: Workshop
+    optimiser: Optimizer
+    selection: Tensor  # weights of the samples, (n,)
+    step: int = 0  # since the beginning
+    epoch: int = 0
+    batches: int = 0  # steps done of this epoch
+    loss_sum: float = 0.0  # over the samples of this epoch so far
+    correct: int = 0
+    samples: int = 0
+    history: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])
+
+    @classmethod
+    def begin(cls, workshop: Workshop) -> TrainingState:
+        """Before the first step."""
+        return cls(workshop, _optimiser(workshop), torch.ones(workshop.labels.numel(), dtype=torch.float64))
+
+    def apply(self, step: StepResult, learning_rate: float, samples: int) -> None:
+        """Move the weights, and count."""
+        for group in self.optimiser.param_groups:
+            group["lr"] = learning_rate
+        for weight, gradient in zip(self.workshop.trained, step.gradients, strict=True):
+            weight.grad = gradient
+        self.optimiser.step()
+        self.optimiser.zero_grad(set_to_none=True)
+        restore(self.workshop.buffers, step.buffers)
+        self.step += 1
+        self.batches += 1
+        self.loss_sum += step.loss * samples
+        self.correct += step.correct
+        self.samples += samples
+
+    def end_epoch(self, line: dict[str, Any]) -> None:
+        """Turn the page."""
+        self.history.append(line)
+        self.epoch += 1
+        self.batches, self.loss_sum, self.correct, self.samples = 0, 0.0, 0, 0
+
+    def finite(self) -> bool:
+        """Whether all weights and buffers are."""
+        tensors = [*self.workshop.network.parameters(), *self.workshop.buffers]
+        return all(bool(torch.isfinite(tensor).all()) for tensor in tensors)
+
+    def counters(self) -> dict[str, Any]:
+        """All that is not a tensor."""
+        return {name: getattr(self, name) for name in COUNTERS} | {
+            "history": self.history,
+            "random": {"seed": self.workshop.recipe.seed, "step": self.step},
+        }
+
+    def tensors(self) -> dict[str, Tensor]:
+        """All that is, under names; views of what is trained."""
+        network = self.workshop.network
+        named = {f"weight/{name}": tensor.detach() for name, tensor in network.named_parameters()}
+        named |= {f"buffer/{name}": tensor.detach() for name, tensor in network.named_buffers()}
+        moments: Mapping[int, Mapping[str, Any]] = self.optimiser.state_dict()["state"]
+        for number, several in moments.items():
+            for name, value in several.items():
+                if isinstance(value, Tensor):
+                    named[f"optimiser/{number}/{name}"] = value
+        return named | {"selection": self.selection}
+
+    def load(self, counters: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> None:
+        """Go on from what :meth:`counters` and :meth:`tensors` gave; they are known to fit."""
+        for name in COUNTERS:
+            setattr(self, name, counters[name])
+        self.history = [dict(line) for line in counters["history"]]
+        network = self.workshop.network
+        with torch.no_grad():
+            for kind, several in (("weight", network.named_parameters()), ("buffer", network.named_buffers())):
+                for name, tensor in several:
+                    tensor.copy_(tensors[f"{kind}/{name}"])
+        moments: dict[int, dict[str, Tensor]] = {}
+        for key, value in tensors.items():
+            if key.startswith("optimiser/"):
+                _, number, name = key.split("/", 2)
+                weight = self.workshop.trained[int(number)]
+                # In the memory order of the weight, in which the optimiser made it.
+                ordered = torch.empty_like(weight).copy_(value) if value.shape == weight.shape else value.clone()
+                moments.setdefault(int(number), {})[name] = ordered.detach()
+        self.optimiser.load_state_dict({**self.optimiser.state_dict(), "state": moments})
+        self.selection = tensors["selection"].clone()
+
+
+def _optimiser(workshop: Workshop) -> Optimizer:
+    recipe = workshop.recipe
+    if recipe.optimiser == "adam":
+        return Adam(workshop.trained, recipe.learning_rate, weight_decay=recipe.weight_decay)
+    return SGD(workshop.trained, recipe.learning_rate, recipe.momentum, weight_decay=recipe.weight_decay)
+
+
+class RunFolder:
     """A run's folder, under its lock."""
 
     def __init__(self, path: Path) -> None:
@@ -46,7 +148,7 @@ class Folder:
         self._file: str | None = None
         self._logged = 0
 
-    def resume(self, state: State) -> None:
+    def resume(self, state: TrainingState) -> None:
         """Bring a state to where the last checkpoint was, if there is one, and cut the log back to it."""
         if (self.path / STATE).exists():
             counters = _json(self.path / STATE)
@@ -58,12 +160,12 @@ class Folder:
         self._logged = len(state.history)
         self._remove_others()
 
-    def save(self, state: State) -> None:
+    def save(self, state: TrainingState) -> None:
         """Write a checkpoint; the one before it is there until this one is whole."""
         for line in state.history[self._logged :]:
             append(self.path, line)
         self._logged = len(state.history)
-        content = write_tensors({name: _plain(tensor) for name, tensor in state.tensors().items()})
+        content = write_tensors({name: _contiguous(tensor) for name, tensor in state.tensors().items()})
         name = f"checkpoint-{state.step:06d}.safetensors"
         write_durably(self.path / name, content)
         record = {"format": FORMAT, **state.counters(), "file": name, "sha256": hashlib.sha256(content).hexdigest()}
@@ -84,10 +186,6 @@ class Folder:
             else f"the checkpoint {self.path / self._file} is kept"
         )
 
-    def finish(self, state: State) -> Path:
-        """Write the trained model, unless it is there."""
-        return save_model(self.path, state.workshop)
-
     def _remove_others(self) -> None:
         for other in self.path.glob("checkpoint-*.safetensors"):
             if other.name != self._file and _CHECKPOINT.fullmatch(other.name):
@@ -96,7 +194,7 @@ class Folder:
 
 
 @contextlib.contextmanager
-def opened(path: Path, workshop: Workshop, inputs: Inputs, test: Inputs | None) -> Generator[Folder, None, None]:
+def opened(path: Path, workshop: Workshop, inputs: Inputs, test: Inputs | None) -> Generator[RunFolder, None, None]:
     """The folder of a run, new or the same as before."""
     what = _description(workshop, inputs, test)
     _check_free(path)
@@ -111,7 +209,7 @@ def opened(path: Path, workshop: Workshop, inputs: Inputs, test: Inputs | None) 
             raise InputError(f"{path}: holds a training run with {other}; choose another folder, or pass what it had")
         if other is not None:
             write_durably(path / RECIPE, _text({**what, "versions": _versions()}))
-        yield Folder(path)
+        yield RunFolder(path)
 
 
 def _nothing_learnt(path: Path) -> bool:
@@ -216,7 +314,7 @@ def _tensors(path: Path, counters: Mapping[str, Any]) -> dict[str, Tensor]:
         raise InputError(f"{path / name}: is damaged ({reason(error)}); train in a new folder") from error
 
 
-def _check(path: Path, counters: Mapping[str, Any], tensors: Mapping[str, Tensor], state: State) -> None:
+def _check(path: Path, counters: Mapping[str, Any], tensors: Mapping[str, Tensor], state: TrainingState) -> None:
     """Raise unless a checkpoint fits the network that it is for."""
     numbers = all(isinstance(counters.get(name), int | float) and counters[name] >= 0 for name in COUNTERS)
     whole = all(isinstance(counters.get(name), int) for name in COUNTERS if name != "loss_sum")
@@ -235,10 +333,34 @@ def _check(path: Path, counters: Mapping[str, Any], tensors: Mapping[str, Tensor
             raise InputError(f"{path / str(counters['file'])}: its tensor {name!r} is unknown; train in a new folder")
 
 
-def _plain(tensor: Tensor) -> Tensor:
+def _contiguous(tensor: Tensor) -> Tensor:
     """A copy in the usual memory order: safetensors keeps no other, and no shared memory."""
     return tensor.detach().cpu().clone(memory_format=torch.contiguous_format)
 
 
 def _text(record: Mapping[str, Any]) -> bytes:
     return (json.dumps(record, indent=1) + "\n").encode()
+
+
+def save_model(folder: Path, workshop: Workshop) -> Path:
+    """Write the network, unless it is there, and say which file it is.
+
+    A reference network becomes ``model.safetensors``. Of another module the weights are written, with what its maker
+    was given, as ``weights.safetensors``.
+    """
+    network = copy.deepcopy(workshop.network).eval().cpu()
+    for weight in network.parameters():
+        weight.data = _contiguous(weight.data)
+    if isinstance(network, Network):
+        with contextlib.suppress(InputError):  # a derived class, whose file would not say how to build it
+            if not (folder / MODEL).exists():
+                save_weights(network, folder / MODEL)
+            return folder / MODEL
+    path = folder / WEIGHTS
+    if not path.exists():
+        tensors = {name: tensor.clone() for name, tensor in network.state_dict().items()}
+        with torch.no_grad():
+            classes = int(network(workshop.inputs[:1].cpu()).shape[1])
+        marks = made_with(workshop.inputs.shape[1:], classes, workshop.recipe.seed, workshop.outputs)
+        write_durably(path, write_tensors(tensors, marks))
+    return path

@@ -1,0 +1,103 @@
+"""Question 4, whether temperature scaling helps all models alike."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numpy.typing import NDArray
+
+from certcal.study._battery import BINNED
+from certcal.study._findings import Draft, Finding, Matrix, across, listed, percent, plain, signed
+from certcal.study._population import Population, Sheet, of_models
+from certcal.study._ranks import correlations
+from certcal.study._resampling import LEAST
+
+Floats = NDArray[np.float64]
+
+# What happens to the order of the models, by the strength of the correlation of before and after.
+_KEPT = {
+    "strong positive": "mostly survives",
+    "moderate positive": "survives in part",
+    "weak positive": "survives a little",
+    "negligible positive": "hardly survives",
+    "practically no": "does not survive",
+    "no clear": "does not clearly survive",
+    "strong negative": "is mostly reversed",
+    "moderate negative": "is reversed in part",
+    "weak negative": "is reversed a little",
+    "negligible negative": "hardly survives",
+}
+
+
+def scaling(population: Population) -> Draft | str:
+    """Kendall's correlation of the metric before and after scaling, and the share of models that it improves."""
+    before, after, label = population.column, population.scaled, population.label
+    if after not in population:
+        return f"The table has no column {after}: measure the models with temperature scaling (certcal study measure)."
+    draft, orders, floors = Draft(), list[Finding](), list[str]()
+    name = f"{label} before with after"
+    for sheet in population.sheets:
+        pre, post = sheet.complete(before, after)
+        if pre.size < LEAST:
+            draft.parts.append(f"On {sheet.name} {pre.size} models were measured before and after; this needs {LEAST}.")
+            continue
+        draft.models.append(pre.size)
+        order = population.correlation(sheet, before, after, name)
+        improved = population.resampling.share(
+            f"{sheet.name}: share of models with a smaller {label} after scaling", int((post < pre).sum()), pre.size
+        )
+        ratio = population.resampling.finding(
+            f"{sheet.name}: median {label} after / before",
+            _ratio,
+            post,
+            pre,
+            tag=f"scaling/{sheet.name}",
+            scale="ratio",
+        )
+        draft.findings += (order, improved, ratio)
+        orders.append(order)
+        text = (
+            f"On {sheet.name}, temperature scaling lowers the {label} of {percent(improved)} of {improved.n:,} models, "
+            f"and the order of the models {_KEPT.get(order.strength, 'cannot be compared')}: the correlation of before "
+            f"and after is {signed(order)}."
+        )
+        if not math.isnan(ratio.value):
+            text += f" The median after is {plain(ratio)} of that before."
+        if "accuracy" in sheet:
+            ranked = sheet.ranked(before, after)[0].size
+            tops = population.tops(ranked)
+            if len(tops) > 1:
+                best = population.correlation(sheet, before, after, name, top=tops[0])
+                draft.findings.append(best)
+                text += f" Among {of_models(tops[0], ranked)} the correlation is {signed(best)}."
+        draft.parts.append(text)
+        draft.draw([_matrix(population, sheet)])
+        # Above the mean error of calibrated models, often by half or more: a median below it may still be no chance.
+        limit, middle = sheet.error_by_chance(population.bins), float(np.median(post))
+        if population.metric in ("ece", "equal_mass_ece") and middle <= limit:
+            samples = f"{sheet.samples:,.0f} samples"
+            floors.append(f"on {sheet.name} {middle:.4f}, against a limit of {limit:.4f} ({samples})")
+    if floors:
+        draft.cautions.append(
+            f"After scaling, the median {label} is within the limit of what chance alone makes of perfectly "
+            f"calibrated models on average, with these test samples and bins: {listed(floors)}. Then the order after "
+            "scaling may be mostly noise, and a correlation near zero says little about the method."
+        )
+    draft.begin = across(orders, "The correlation of before and after")
+    return draft
+
+
+def _ratio(above: Floats, below: Floats) -> float:
+    middle = float(np.median(below))
+    return float(np.median(above)) / middle if middle > 0 else math.nan
+
+
+def _matrix(population: Population, sheet: Sheet) -> Matrix:
+    """Before and after at every bin count, as in the benchmark study's Figure 4b."""
+    metric, title = population.metric, f"{sheet.name}: {population.label} before and after temperature scaling"
+    if metric not in BINNED:
+        return correlations(sheet.numbers([population.column, population.scaled]), ["pre", "post"], title=title)
+    pairs = [(stage, bins) for stage in ("pre", "post") for bins in sheet.bins(metric, stage)]
+    values = sheet.numbers([sheet.measured(metric, bins, stage) for stage, bins in pairs])
+    return correlations(values, [f"{stage} {bins}" for stage, bins in pairs], title=f"{title}, by number of bins")
