@@ -1,25 +1,240 @@
-"""The methods of training by their names: here, so that the command line can list them without loading torch."""
+"""The training methods, one entry each: facts alone, so that the command line can list them without loading torch.
+
+What a method descends on is its objective: the recipe's loss, or a class of its own in ``certcal.training`` that names
+the entry it belongs to.
+"""
 
 from __future__ import annotations
 
-# By what they train on, in the order of the papers.
-METHODS = {
-    "standard": "clean inputs",
-    "gaussian": "Gaussian noise",
-    "smoothadv": "adversaries of the smoothed classifier's labels (AT; also called at)",
-    "brier-act": "adversaries of the Brier score",
-    "acce-act": "adversaries of the certified calibration error, by ADMM in the batch",
-    "acce-act-star": "the same, with their calibration error in the loss",
-    "exact-act": "adversaries of the calibration error itself, with the exact signs of its bins",
-    "exact-act-star": "the same, with their calibration error in the loss",
-    "exact-act-ahead": "adversaries that the exact program tells where to go",
-    "macer": "noise; a larger certified radius where the label is right",
-    "consistency": "noise; the same answer under every draw",
-    "smoothmix": "noise; less confidence on the way to an adversary",
-    "cat-rs": "the draws that fit the confidence, the worst if it is high",
-    "acr": "noise, attacked, on easy samples: what the radius rewards",
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from certcal._checks import InputError
+
+Numbers = Mapping[str, Any]
+
+_SIGMAS = (0.25, 0.5, 1.0)
+
+
+@dataclass(frozen=True)
+class Method:
+    """What a training method needs, and the numbers that were published for it.
+
+    Attributes
+    ----------
+    name, aliases
+        What it is called.
+    help
+        What it trains on, in a few words.
+    adversary
+        The adversary that it trains against, by its name in :data:`certcal.attacks.ADVERSARIES`; None for none.
+    mixes
+        Whether the calibration error that the adversary reaches is part of the loss.
+    needs_noise
+        Whether it makes no sense without noise.
+    unused
+        Hyperparameters that mean nothing to it.
+    own_loss
+        Whether its loss cannot be replaced.
+    fine_tunes
+        Whether it was published for fine-tuning.
+    usual
+        Hyperparameters that differ from those of all methods.
+    counts_epochs
+        Its own constants that count epochs, out of 150.
+    published
+        Hyperparameters and constants by data set and σ.
+    """
+
+    name: str
+    help: str
+    aliases: tuple[str, ...] = ()
+    adversary: str | None = None
+    mixes: bool = False
+    needs_noise: bool = False
+    unused: tuple[str, ...] = ()
+    own_loss: bool = False
+    fine_tunes: bool = False
+    usual: Numbers = field(default_factory=dict[str, Any])
+    counts_epochs: tuple[str, ...] = ()
+    published: Mapping[str, Mapping[float, Numbers]] = field(default_factory=dict[str, Mapping[float, Numbers]])
+
+
+def _noisy(name: str, help: str, unused: tuple[str, ...] = ("epsilon", "norm", "attack_steps"), **facts: Any) -> Method:
+    """A method that trains under noise without an adversary."""
+    return Method(name, help, needs_noise=True, unused=unused, **facts)
+
+
+def _adversarial(name: str, help: str, adversary: str, batch: int = 256, **facts: Any) -> Method:
+    """A method that trains on what an adversary makes of a batch, which is large where it attacks all of it at once."""
+    return Method(name, help, adversary=adversary, usual={"epsilon": 1.0, "draws": 2, "batch": batch}, **facts)
+
+
+def _by_sigma(rows: Mapping[str, tuple[Any, ...]], **same: Any) -> dict[float, Numbers]:
+    """Constants at the three σ of most tables, from rows with a column for each."""
+    return {level: {**same, **{name: row[k] for name, row in rows.items()}} for k, level in enumerate(_SIGMAS)}
+
+
+# Zhai et al.'s code, whose defaults are those of CIFAR-10 at σ = 0.25; for MNIST, Jeong and Shin's.
+_MACER: Numbers = {"margin": 8.0, "sharpness": 16.0, "draws": 16, "learning_rate": 0.01, "sigma_warmup": 0}
+_MACER_CIFAR: Numbers = {"epochs": 440, "batch": 64, "milestones": (200, 400), "weight_decay": 5e-4}
+
+# A batch of 256 is cut into as many steps as there are draws, so that each sees 256 noisy inputs.
+_CONSISTENCY: Numbers = {"draws": 2, "loss": "draws", "batch": 128, "sigma_warmup": 0, "entropy": 0.5}
+_CONSISTENCY_IMAGENET: Numbers = {**_CONSISTENCY, "batch": 100, "epochs": 90, "learning_rate": 0.1, "weight": 5.0}
+
+# Batches of 256 forward passes per step, as in the authors' code: so many samples, times the draws. No warm-up of σ.
+_SMOOTHMIX_MNIST: Numbers = {"draws": 4, "batch": 64, "epochs": 90, "learning_rate": 0.01, "sigma_warmup": 0}
+_SMOOTHMIX_CIFAR: Numbers = {"draws": 2, "batch": 128, "epochs": 150, "learning_rate": 0.1, "sigma_warmup": 0}
+
+# Nothing rises in the authors' code. Batches of 256 forward passes per step: so many samples, times the draws.
+_CATRS: Numbers = {
+    **{"sigma_warmup": 0, "epsilon_delay": 0, "epsilon_warmup": 0, "epsilon": 1.0},
+    **{"draws": 4, "attack_steps": 4, "batch": 64, "epochs": 150, "learning_rate": 0.1},
 }
-ALIASES = {"at": "smoothadv", "catrs": "cat-rs"}
-# Train under noise or not at all, and of these the ones for which epsilon means nothing.
-NOISY = ("gaussian", "macer", "consistency", "smoothmix", "cat-rs", "acr")
-WITHOUT_BALL = ("gaussian", "macer", "consistency", "smoothmix", "acr")
+_CATRS_IMAGENET: Numbers = {"draws": 2, "attack_steps": 1, "batch": 128, "epochs": 90, "milestones": (30, 60, 85)}
+_CATRS_CIFAR = _by_sigma({"high_weight": (0.5, 1.0, 2.0)}, **_CATRS)
+
+_ENTRIES = (
+    Method("standard", "clean inputs", unused=("sigma", "epsilon", "norm", "draws", "attack_steps")),
+    _noisy("gaussian", "Gaussian noise"),
+    _adversarial(
+        "smoothadv",
+        "adversaries of the smoothed classifier's labels (AT; also called at)",
+        "smoothadv",
+        aliases=("at",),
+    ),
+    _adversarial("brier-act", "adversaries of the Brier score", "brier", fine_tunes=True),
+    _adversarial(
+        "acce-act",
+        "adversaries of the certified calibration error, by ADMM in the batch",
+        "acce",
+        2048,
+        fine_tunes=True,
+    ),
+    _adversarial(
+        "acce-act-star",
+        "the same, with their calibration error in the loss",
+        "acce",
+        2048,
+        fine_tunes=True,
+        mixes=True,
+    ),
+    _adversarial(
+        "exact-act",
+        "adversaries of the calibration error itself, with the exact signs of its bins",
+        "ece",
+        2048,
+        fine_tunes=True,
+    ),
+    _adversarial(
+        "exact-act-star",
+        "the same, with their calibration error in the loss",
+        "ece",
+        2048,
+        fine_tunes=True,
+        mixes=True,
+    ),
+    _adversarial(
+        "exact-act-ahead", "adversaries that the exact program tells where to go", "exact", 2048, fine_tunes=True
+    ),
+    _noisy(
+        "macer",
+        "noise; a larger certified radius where the label is right",
+        own_loss=True,
+        usual={"draws": 16},
+        counts_epochs=("deferred",),
+        published={
+            "mnist": _by_sigma({"weight": (16.0, 16.0, 6.0)}, **_MACER, deferred=30, epochs=90, batch=256),
+            "cifar-10": _by_sigma({"weight": (12.0, 4.0, 12.0), "deferred": (0, 0, 200)}, **_MACER, **_MACER_CIFAR),
+        },
+    ),
+    _noisy(
+        "consistency",
+        "noise; the same answer under every draw",
+        own_loss=True,
+        usual={"draws": 2, "loss": "draws"},
+        published={
+            "mnist": _by_sigma({"weight": (10.0, 5.0, 5.0)}, **_CONSISTENCY, epochs=90, learning_rate=0.01),
+            "cifar-10": _by_sigma({"weight": (20.0, 10.0, 10.0)}, **_CONSISTENCY, epochs=150, learning_rate=0.1),
+            "imagenet": {0.5: _CONSISTENCY_IMAGENET, 1.0: {**_CONSISTENCY_IMAGENET, "entropy": 0.1}},
+        },
+    ),
+    _noisy(
+        "smoothmix",
+        "noise; less confidence on the way to an adversary",
+        unused=("epsilon", "norm"),
+        own_loss=True,
+        usual={"draws": 2, "attack_steps": 4, "loss": "draws"},
+        counts_epochs=("mixed_warmup",),
+        published={
+            "mnist": _by_sigma({"attack_steps": (2, 4, 8)}, **_SMOOTHMIX_MNIST, step=1.0),
+            "cifar-10": _by_sigma({"step": (0.5, 1.0, 2.0)}, **_SMOOTHMIX_CIFAR, attack_steps=4),
+        },
+    ),
+    Method(
+        "cat-rs",
+        "the draws that fit the confidence, the worst if it is high",
+        aliases=("catrs",),
+        needs_noise=True,
+        own_loss=True,
+        usual={"draws": 4, "epsilon": 1.0, "attack_steps": 4, "loss": "draws"},
+        published={
+            "mnist": {0.25: {**_CATRS, "learning_rate": 0.01, "high_weight": 1.0}},
+            "cifar-10": _CATRS_CIFAR,
+            "cifar-100": _CATRS_CIFAR,
+            "imagenet": {1.0: {**_CATRS, **_CATRS_IMAGENET, "high_weight": 2.0}},
+        },
+    ),
+    _noisy(
+        "acr",
+        "noise, attacked, on easy samples: what the radius rewards",
+        usual={"draws": 4, "loss": "draws"},
+        counts_epochs=("begin", "weigh_every"),
+        published={
+            "cifar-10": _by_sigma(
+                {
+                    "begin": (60, 70, 60),
+                    "discard_below": (0.5, 0.4, 0.4),
+                    "sphere_steps": (3, 6, 4),
+                    "sphere_step": (0.25, 0.25, 0.5),
+                },
+                draws=4,
+                batch=64,
+                sigma_warmup=0,
+            ),
+            "imagenet": _by_sigma(
+                {
+                    "draws": (1, 1, 2),
+                    "discard_below": (0.2, 0.2, 0.1),
+                    "sphere_steps": (2, 2, 1),
+                    "sphere_step": (0.5, 1.0, 2.0),
+                    "batch": (256, 256, 128),
+                },
+                begin=0,
+                discard_draws=50,
+                weigh_every=0,
+                epochs=90,
+                sigma_warmup=0,
+            ),
+        },
+    ),
+)
+
+METHODS: dict[str, Method] = {each.name: each for each in _ENTRIES}
+
+
+def method_named(method: Any) -> Method:
+    """The entry of a method, also by another name of it.
+
+    Examples
+    --------
+    >>> method_named("AT").name
+    'smoothadv'
+    """
+    name = str(method).lower().replace("_", "-")
+    for each in METHODS.values():
+        if name in (each.name, *each.aliases):
+            return each
+    raise InputError(f"method is {method!r}; pass one of {', '.join(METHODS)}")

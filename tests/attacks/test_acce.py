@@ -11,8 +11,7 @@ from torch import Tensor
 
 from certcal import InputError
 from certcal.attacks import AcceAdversary, Ball, Target
-from certcal.attacks._acce import Admm, begin_admm, inaccessible
-from certcal.attacks.confidence import reachable
+from certcal.attacks._acce import Admm, begin_admm, inaccessible, reachable
 from certcal.metrics import ece
 from tests.attacks.conftest import Trained
 from tests.attacks.small import SIGMA, batch, differences, judged, small_target

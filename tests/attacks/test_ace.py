@@ -12,12 +12,11 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from certcal import InputError
-from certcal.attacks import Ace, Attacked, Ball, Target
-from certcal.attacks._climb import Schedule, climb
-from certcal.attacks._kept import cross_entropy, verified
-from certcal.attacks._odds import lead, odds_against
+from certcal.attacks import Ace, Attacked, Ball, Subject, Target
+from certcal.attacks._ace import Schedule, climb, cross_entropy, lead
+from certcal.attacks._attacked import verified
+from certcal.attacks.ascent import odds_against
 from certcal.attacks.ball import Norm
-from certcal.attacks.subject import subject
 from certcal.metrics import ece, equal_mass_ece
 from certcal.models.networks import MLP
 from tests.attacks.conftest import Trained
@@ -208,13 +207,10 @@ def test_a_perceptron_of_scikit_learn_is_attacked_and_judged_by_its_own_predicti
 
 def test_the_final_check_gives_clean_inputs_back_where_labels_changed_or_the_objective_fell(trained: Trained) -> None:
     inputs, labels = trained.inputs[:100], trained.labels[:100]
-    about = subject(
-        trained.network, inputs, labels, outputs=None, epsilon=1.0, norm="linf", box=None, sigma=None, draws=1, seed=0,
-        batch=30,
-    )  # fmt: skip
+    about = Subject.of(trained.network, inputs, labels, box=None, batch=30)
     clean = about.predict(about.inputs)
     other = np.roll(inputs, 1, axis=0)
-    found = verified(Ace(), about, clean, other, {"eta": 1, "omega": "true"})
+    found = verified(Ace(), about, about.ball(1.0), clean, other)
     kept = labels_of(trained.network, other) == labels_of(trained.network, inputs)
     assert not kept.all()
     assert found.changed == 0
@@ -267,10 +263,7 @@ def test_the_same_seed_gives_the_same_bits_and_batches_make_no_difference(traine
 def test_the_label_of_a_smoothed_classifier_is_that_of_the_average_over_its_noise(trained: Trained) -> None:
     inputs, labels = trained.inputs[:50], trained.labels[:50]
     found = ace(trained.network, inputs, labels, epsilon=0.4, norm="l2", steps=8, sigma=0.4, draws=5, seed=3)
-    about = subject(
-        trained.network, inputs, labels, outputs=None, epsilon=0.4, norm="l2", box=(0, 1), sigma=0.4, draws=5, seed=3,
-        batch=500,
-    )  # fmt: skip
+    about = Subject.of(trained.network, inputs, labels, norm="l2", sigma=0.4, draws=5, seed=3)
     noise = about.attacked(slice(0, 50), torch.zeros(50)).noise
     assert noise is not None
     assert noise.shape == (5, 50, 1, 8, 8)

@@ -12,13 +12,14 @@ import torch
 
 import certcal
 from certcal import InputError
+from certcal._attack_methods import AttackEntry
 from certcal.attacks import Ace, AttackMethod, OneStepAce, Pgd
 from certcal.claims import Estimate
 from certcal.data import read_inputs
 from certcal.metrics import ece, equal_mass_ece, nll
 from certcal.report.document import Heading
 from certcal.report.numbers import number
-from certcal.verbs.attack import ATTACKS, Attack
+from certcal.verbs.attack import ATTACKS, Attack, _named
 from tests.attacks.conftest import Trained
 from tests.attacks.running import ace
 from tests.report.attacked import attack_result
@@ -41,9 +42,20 @@ def test_there_is_a_row_for_every_attack_and_distance_smallest_first(found: Atta
 
 
 def test_every_name_stands_for_the_attack_that_is_called_so() -> None:
-    made = [OneStepAce() if which is None else Ace(*which) for which in ATTACKS.values()]
+    made = [_named(name, 7) for name in ATTACKS]
     assert [each.key for each in made] == list(ATTACKS)
+    assert made == [*(Ace(eta, omega, 7) for omega in ("true", "predicted") for eta in (-1, 1)), OneStepAce()]
     assert all(isinstance(each, AttackMethod) for each in (*made, Pgd()))
+
+
+def test_an_entry_is_all_that_a_name_takes(trained: Trained, monkeypatch: pytest.MonkeyPatch) -> None:
+    entry = AttackEntry("labels", "Pgd", "change labels", {"scale": 2.0}, usual=False)
+    monkeypatch.setitem(ATTACKS, "labels", entry)
+    assert _named("labels", 7) == Pgd(7, 2.0)
+    (row,) = run_own(trained, "labels", steps=2)
+    assert row.name == "PGD"
+    with pytest.raises(InputError, match=r"is not one of minus-true, .*, labels"):
+        run_own(trained, "label")
 
 
 def test_no_attack_changes_a_label_or_the_accuracy(found: Attack) -> None:

@@ -12,9 +12,8 @@ from torch import Tensor
 
 from certcal import InputError
 from certcal.attacks import AcceAdversary, Ball, BrierAdversary, EceAdversary, ExactAdversary, SmoothAdv, Target
-from certcal.attacks._exact import ENOUGH, MARGIN, SHORTFALL, Pilot
+from certcal.attacks._exact import ENOUGH, MARGIN, SHORTFALL, Pilot, Reach
 from certcal.attacks._protocol import Keep
-from certcal.attacks._reach import Reach
 from certcal.binning import equal_width_edges
 from certcal.metrics import ece
 from certcal.worst_case import calibration_error

@@ -8,7 +8,7 @@ import torch
 
 from certcal import InputError
 from certcal.attacks import Ball, Target
-from certcal.attacks._one_step import shortened
+from certcal.attacks._ace import shortened
 from certcal.attacks.ball import Norm
 from certcal.metrics import top_label_brier_score
 from tests.attacks.conftest import Trained

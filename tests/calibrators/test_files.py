@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import json
 import os
-from dataclasses import asdict, replace
+from dataclasses import asdict
 
 import numpy as np
 import pytest
@@ -118,10 +118,22 @@ def test_samples_of_a_run_are_recognised_by_its_name_however_many_of_them_there_
         FittedOn("x", "run", None, n=10**12, run="5eed5eed").among(None, 51, "5eed5eed")
 
 
-def test_a_file_without_the_name_of_the_run_is_still_read(tmp_path):
-    old = {name: value for name, value in asdict(ABOUT).items() if name != "run"}
-    (tmp_path / "map.json").write_text(json.dumps(document(fitted_on=old)))
-    assert load(tmp_path / "map.json").fitted_on == replace(ABOUT, run=None)
+WRITTEN = """{"format": "certcal calibrator", "version": 1, "calibrator": {"type": "TopLabel", "params": {"calibrator":
+{"type": "HistogramBinning", "params": {"bins": 2, "closed": "left"}, "fitted": null}, "per_class": false, "inputs":
+"probabilities"}, "fitted": {"classes": 2, "pooled": {"type": "HistogramBinning", "params": {"bins": 2, "closed":
+"left"}, "fitted": {"closed": "left", "edges": [0.0, 0.5, 1.0], "values": [0.25, 0.75], "counts": {"inside": [0, 4],
+"inside_correct": [0, 3]}}}, "maps": {}}}, "fitted_on": {"source": "run-1", "kind": "run", "fingerprint": null, "n": 50,
+"fraction": 0.4, "seed": 3, "classes": ["cat", "dog"], "run": "5eed5eed"}}"""
+OLDER = WRITTEN.replace(', "run": "5eed5eed"', "")
+
+
+@pytest.mark.parametrize(("text", "run"), [(WRITTEN, "5eed5eed"), (OLDER, None)], ids=["version 1", "without the run"])
+def test_files_of_earlier_versions_are_read_as_they_were_meant(tmp_path, text, run):
+    (tmp_path / "map.json").write_text(text)
+    found = load(tmp_path / "map.json")
+    assert found.calibrator.predict_proba([[0.8, 0.2]]).tolist() == [[0.75, 0.25]]
+    assert found.calibrator.pooled_.guarantee().n == 4
+    assert found.fitted_on == FittedOn("run-1", "run", None, 50, 0.4, 3, ("cat", "dog"), run)
 
 
 @pytest.mark.parametrize(
@@ -223,7 +235,9 @@ CURVE = {"x": [0.1, 0.2], "y": [0.3, 0.4]}
         ([], "this is not a calibrator"),
         ({}, "this is not a calibrator"),
         (document(format="certcal run"), "this is not a calibrator"),
-        (document(version=2), "format version 2, and this certcal reads 1; update certcal$"),
+        (document(version=3), r"written by a newer certcal \(schema 3\); this version reads up to 1: upgrade certcal$"),
+        (document(version="1"), "version is '1'; expected 1; the file was damaged or edited"),
+        (document(version=True), "version is True; expected 1"),
         (document(more=1), "expected format, version, calibrator, fitted_on and nothing else"),
         (document(calibrator=None), "expected format, version, calibrator, fitted_on and nothing else"),
         (document(calibrator={}), "type is None, which is no calibrator"),
@@ -277,16 +291,14 @@ CURVE = {"x": [0.1, 0.2], "y": [0.3, 0.4]}
         ),
         (document(fitted_on={}), "fitted_on is damaged; expected source, kind"),
         (document(fitted_on=[1]), "fitted_on is damaged"),
-        (
-            document(fitted_on=asdict(ABOUT) | {"source": 1}),
-            "fitted_on is damaged",
-        ),
-        (document(fitted_on=asdict(ABOUT) | {"fingerprint": []}), "fitted_on is damaged"),
-        (document(fitted_on=asdict(ABOUT) | {"run": []}), "fitted_on is damaged"),
-        (
-            document(fitted_on=asdict(ABOUT) | {"source": "../x"}),
-            "source is '../x'",
-        ),
+        (document(fitted_on=asdict(ABOUT) | {"classes": "ab"}), "fitted_on is damaged"),
+        (document(fitted_on=asdict(ABOUT) | {"more": 1}), "fitted_on is damaged"),
+        (document(fitted_on=asdict(ABOUT) | {"source": 1}), "source is '1'; pass the name"),
+        (document(fitted_on=asdict(ABOUT) | {"source": None}), "source is 'None'; pass the name"),
+        (document(fitted_on=asdict(ABOUT) | {"kind": ["run"]}), "kind is "),
+        (document(fitted_on=asdict(ABOUT) | {"fingerprint": []}), "fingerprint is "),
+        (document(fitted_on=asdict(ABOUT) | {"run": []}), "run is "),
+        (document(fitted_on=asdict(ABOUT) | {"source": "../x"}), "source is '../x'"),
     ],
 )
 def test_a_file_that_says_something_else_is_refused_in_one_sentence(tmp_path, content, sentence):

@@ -16,11 +16,9 @@ from certcal.attacks import Target
 from certcal.attacks.sphere import on_sphere
 from certcal.data import Inputs
 from certcal.training import Recipe, SelectionWarning, presets, read_log, recipe, train
-from certcal.training._acr import EasyFirst, EasySamples, SphereNoise, radius_weights
-from certcal.training._noise import GaussianNoise
+from certcal.training._acr import EasyFirst, EasySamples, SphereNoise, label_votes, radius_weights
+from certcal.training._parts import GaussianNoise, Look, lost_classes, selected
 from certcal.training._schedules import Moment, moment
-from certcal.training._selection import AllSamples, Look, lost_classes, selected
-from certcal.training._votes import label_votes
 from tests.training.digits import Stopped, data, network, numbers, same_weights, small, stop_at
 from tests.training.naive_acr import binomial_bound, radius_weight
 
@@ -150,7 +148,7 @@ def test_noise_is_gaussian_before_the_beginning_and_attacked_from_it_on(learned)
 def test_parts_that_are_off_are_those_of_gaussian_training():
     parts = recipe("acr", sigma=0.5, **OFF).own.parts(recipe("acr", sigma=0.5, **OFF))
     assert parts.noise == GaussianNoise(4)
-    assert parts.selection == AllSamples()
+    assert parts.selection is None
 
 
 @pytest.mark.parametrize("parts", list(itertools.product((False, True), repeat=3)))

@@ -18,7 +18,7 @@ from certcal.attacks.ball import Ball
 from certcal.data import Inputs
 from certcal.training import GradientNorms, NormGroup, Recipe, gradient_norms, recipe, train
 from certcal.training._gradient_norms import BINS
-from certcal.training._randomness import generator_of
+from certcal.training._schedules import generator_of
 from tests.training.digits import Modern, data, network, small
 
 DIGITS = data(40)

@@ -13,8 +13,7 @@ from certcal import InputError
 from certcal.attacks import Found, Target
 from certcal.training import constants_of, presets, recipe, train
 from certcal.training._catrs import CatRs, Sought, WorseNoise, catrs_loss, confident_draws, divergence, restored
-from certcal.training._methods import parts_of
-from certcal.training._objectives import View
+from certcal.training._parts import View, parts_of
 from certcal.training._schedules import Moment
 from tests.attacks.small import differences
 from tests.training.digits import Stopped, data, held_out, network, same_weights, small, stop_at

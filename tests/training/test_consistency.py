@@ -11,8 +11,7 @@ from certcal import InputError
 from certcal.attacks import Found, Target
 from certcal.training import constants_of, presets, recipe
 from certcal.training._consistency import Consistency
-from certcal.training._methods import parts_of
-from certcal.training._objectives import MeanCrossEntropy, SmoothedCrossEntropy, View
+from certcal.training._parts import MeanCrossEntropy, SmoothedCrossEntropy, View, parts_of
 from certcal.training._schedules import Moment
 from tests.attacks.small import differences
 

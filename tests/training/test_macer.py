@@ -12,8 +12,7 @@ from certcal import InputError
 from certcal.attacks import Found, Target
 from certcal.training import Recipe, constants_of, presets, recipe
 from certcal.training._macer import Macer
-from certcal.training._methods import parts_of
-from certcal.training._objectives import SmoothedCrossEntropy, View
+from certcal.training._parts import SmoothedCrossEntropy, View, parts_of
 from certcal.training._schedules import Moment
 from tests.attacks.small import differences
 

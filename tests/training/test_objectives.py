@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from certcal.attacks import AcceAdversary, Ball, ExactAdversary, Found, Target
-from certcal.training._objectives import MeanCrossEntropy, MixedLoss, SmoothedCrossEntropy, View
+from certcal.training._parts import MeanCrossEntropy, MixedLoss, SmoothedCrossEntropy, View
 from certcal.training._schedules import Moment
 
 NOW = Moment(0, 0.5, 0.3, 0.1)

@@ -12,15 +12,16 @@ import torch
 from torch.nn import functional
 
 from certcal import InputError
-from certcal.attacks import Found
+from certcal.attacks import ADVERSARIES, AcceAdversary, BrierAdversary, Found
 from certcal.data import Inputs
 from certcal.models.networks import MLP
-from certcal.training import Judged, recipe, train
-from certcal.training._methods import ADVERSARIES, OBJECTIVES, parts_of
-from certcal.training._recipe import ADVERSARY_OF, Recipe
+from certcal.training import METHODS, Judged, Recipe, recipe, train
+from certcal.training._parts import LOSSES, parts_of
+from certcal.training._schedules import Moment
 
 RNG = np.random.default_rng(3)
 LABELS = RNG.integers(0, 2, 64)
+NOW = Moment(2, 0.3, 0.1, 0.1)
 DATA = Inputs.from_arrays((RNG.random((64, 4)) * 0.4 + 0.3 * LABELS[:, None]).clip(0, 1), LABELS)
 
 
@@ -54,11 +55,21 @@ def trained(method: str = "smoothadv", out: Any = None, workers: int = 1, **chan
 
 
 def test_every_name_that_a_recipe_takes_stands_for_a_part() -> None:
-    assert set(ADVERSARIES) == set(ADVERSARY_OF.values())
-    for name in ADVERSARIES:
-        assert parts_of(Recipe("smoothadv", epsilon=0.1, adversary=name)).adversary is ADVERSARIES[name]
-    for name, kind in OBJECTIVES.items():
+    assert {each.adversary for each in METHODS.values()} == {None, *ADVERSARIES}
+    for name, kind in ADVERSARIES.items():
+        made = parts_of(Recipe("smoothadv", epsilon=0.1, attack_steps=7, adversary=name)).adversary
+        assert type(made(NOW)) is kind
+        assert made(NOW).steps == 7
+    for name, kind in LOSSES.items():
         assert parts_of(Recipe("standard", loss=name)).objective == kind()
+
+
+def test_an_adversary_by_name_has_the_numbers_of_the_recipe_and_of_the_epoch() -> None:
+    numbers: dict[str, Any] = {"attack_steps": 3, "attack_scale": 0.5, "bins": 7}
+    made = parts_of(Recipe("acce-act", sigma=0.5, epsilon=0.1, rho=0.2, **numbers)).adversary
+    assert made(NOW) == AcceAdversary(3, 0.5, bins=7, sigma=0.3, rho=0.2)
+    assert made(Moment(0, 0.0, 0.1, 0.1)) == AcceAdversary(3, 0.5, bins=7, rho=0.2)
+    assert parts_of(Recipe("brier-act", epsilon=0.1, rho=0.2, **numbers)).adversary(NOW) == BrierAdversary(3, 0.5)
 
 
 def test_an_adversary_and_an_objective_of_ones_own_train_a_network_that_differs() -> None:

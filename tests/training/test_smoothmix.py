@@ -11,8 +11,7 @@ import torch
 from certcal import InputError
 from certcal.attacks import Found, Target
 from certcal.training import constants_of, presets, recipe
-from certcal.training._methods import parts_of
-from certcal.training._objectives import View
+from certcal.training._parts import View, parts_of
 from certcal.training._schedules import Moment
 from certcal.training._smoothmix import Ends, FreeAdversary, SmoothMix, smoothmix_loss
 from tests.attacks.small import differences

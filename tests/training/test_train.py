@@ -14,7 +14,7 @@ from certcal.data import Inputs
 from certcal.models.networks import MLP, LeNet
 from certcal.models.torch_threads import torch_threads
 from certcal.training import METHODS, Diverged, Recipe, read_log, train
-from certcal.training._randomness import batches_of, order_of
+from certcal.training._schedules import batches_of, order_of
 from tests.training.digits import ADVERSARIAL, Modern, Poisoned, data, held_out, network, same_weights, small
 
 

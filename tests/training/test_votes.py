@@ -8,7 +8,7 @@ from scipy.special import ndtr
 from torch import nn
 
 from certcal.attacks import Target
-from certcal.training._votes import label_votes
+from certcal.training._acr import label_votes
 
 
 def seeded(seed: int = 0) -> torch.Generator:

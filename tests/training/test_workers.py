@@ -10,7 +10,7 @@ from torch import nn
 
 from certcal.engines import EngineError
 from certcal.training import read_log, train
-from certcal.training._exchange import Layout, new_file
+from certcal.training._workers import TensorLayout, new_file
 from tests.training.digits import Modern, Mortal, data, network, same_weights, small
 
 
@@ -46,7 +46,7 @@ def test_a_network_that_cannot_travel_is_one_sentence():
 
 
 def test_tensors_in_a_shared_file_are_seen_by_all_who_map_it():
-    layout = Layout.of([torch.zeros(3), torch.zeros((2, 2), dtype=torch.int64), torch.zeros(0), torch.zeros(())])
+    layout = TensorLayout.of([torch.zeros(3), torch.zeros((2, 2), dtype=torch.int64), torch.zeros(0), torch.zeros(())])
     path = new_file(layout.size)
     one, other = layout.mapped(path), layout.mapped(path)
     Path(path).unlink()

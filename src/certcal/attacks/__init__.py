@@ -4,19 +4,15 @@ from __future__ import annotations
 
 try:
     from certcal.attacks._acce import AcceAdversary
-    from certcal.attacks._ace import Ace
-    from certcal.attacks._attacked import Attacked
-    from certcal.attacks._brier import BrierAdversary
-    from certcal.attacks._ece import EceAdversary
+    from certcal.attacks._ace import Ace, OneStepAce
+    from certcal.attacks._attacked import Attacked, perturb, perturb_each
     from certcal.attacks._exact import ExactAdversary
-    from certcal.attacks._one_step import OneStepAce
-    from certcal.attacks._perturb import perturb, perturb_each
-    from certcal.attacks._pgd import Pgd
-    from certcal.attacks._protocol import Adversary, AttackedModel, AttackMethod, Found
-    from certcal.attacks._smoothadv import SmoothAdv
-    from certcal.attacks._target import Target
+    from certcal.attacks._protocol import Adversary, AttackedModel, AttackMethod, Found, Target
+    from certcal.attacks.ascent import Pgd, SmoothAdv
     from certcal.attacks.ball import Ball
+    from certcal.attacks.confidence import BrierAdversary, EceAdversary
     from certcal.attacks.sphere import sphere_attack
+    from certcal.attacks.subject import Subject
 except ModuleNotFoundError as error:
     if error.name != "torch":
         raise
@@ -24,7 +20,17 @@ except ModuleNotFoundError as error:
         "certcal.attacks needs torch; install it with: pip install 'certcal[torch]'", name=error.name
     ) from error
 
+# The adversaries that a network can be trained against, by name.
+ADVERSARIES = {
+    "smoothadv": SmoothAdv,
+    "brier": BrierAdversary,
+    "acce": AcceAdversary,
+    "ece": EceAdversary,
+    "exact": ExactAdversary,
+}
+
 __all__ = [
+    "ADVERSARIES",
     "AcceAdversary",
     "Ace",
     "Adversary",
@@ -39,6 +45,7 @@ __all__ = [
     "OneStepAce",
     "Pgd",
     "SmoothAdv",
+    "Subject",
     "Target",
     "perturb",
     "perturb_each",

@@ -2,26 +2,16 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
 from certcal._checks import positive
-from certcal.attacks._protocol import Found, Keep
-from certcal.attacks._target import Target
-from certcal.attacks.ascent import ascend
+from certcal.attacks._protocol import Found, Keep, Target
 from certcal.attacks.ball import Ball
-from certcal.attacks.confidence import (
-    Watched,
-    bin_edges,
-    calibration_error,
-    check_settings,
-    locate,
-    reachable,
-    step_length,
-)
-from certcal.binning import edges_for
+from certcal.attacks.confidence import CalibrationAdversary, Watched, bin_edges, locate
 from certcal.worst_case.baselines.admm_steps import (
     Program,
     State,
@@ -37,7 +27,7 @@ GRADIENT_CLIP = 5.0
 
 
 @dataclass(frozen=True)
-class AcceAdversary:
+class AcceAdversary(CalibrationAdversary):
     """Raises the relaxed calibration error Σ_m |Σ_n a_nm (c_n - z_n)| of a batch over inputs and assignments a.
 
     Algorithm 2 of Emde et al. (2024). Every step moves the inputs along the gradient for the assignment at hand, then
@@ -76,17 +66,13 @@ class AcceAdversary:
             [0.5000]])
     """
 
-    steps: int
-    scale: float = 1.0
-    bins: int = 15
     sigma: float | None = None
     rho: float = 0.01
     rho_growth: float = 1.1
     assignment_rate: float = 0.1
 
     def __post_init__(self) -> None:
-        check_settings(self.steps, self.scale)
-        edges_for(self.bins, None)
+        super().__post_init__()
         for name in ("rho", "rho_growth", "assignment_rate"):
             positive(getattr(self, name), name)
         if self.sigma is not None:
@@ -106,12 +92,7 @@ class AcceAdversary:
             admm.advance(confidence.detach())
             return error_at(assignment, confidence, watched.correct).sum()
 
-        def plain(log_probabilities: Tensor) -> Tensor:
-            confidence = watched(log_probabilities)
-            return calibration_error(confidence, watched.correct, bin_edges(self.bins, confidence))
-
-        length = step_length(ball, self.steps, self.scale)
-        found = ascend(target, inputs, ball, self.steps, length, relaxed, plain if keep == "best" else None)
+        found = self.climb(target, inputs, ball, relaxed, self.error(watched), keep)
         assert admm is not None
         final = admm.state.a[0]
         return Found(found, lambda lp: error_at(final, watched(lp), watched.correct).sum() / inputs.shape[0])
@@ -178,3 +159,15 @@ def inaccessible(low: Tensor, high: Tensor, edges: Tensor) -> Tensor:
     """Whether bin m is out of reach of sample n, (M, N): k of §3.3. The bin that holds the lower end never is."""
     blocked = torch.maximum(low, edges[:-1, None]) >= torch.minimum(high, edges[1:, None])
     return blocked.scatter(0, locate(low, edges).unsqueeze(0), False)
+
+
+def reachable(confidence: Tensor, shift: float) -> tuple[Tensor, Tensor]:
+    """Ends of what a smoothed confidence can become, [Φ(Φ⁻¹(z) - shift), Φ(Φ⁻¹(z) + shift)], shift = distance / σ.
+
+    That is the standard certificate (Kumar et al. 2020) with the confidence taken as it was estimated, from few draws
+    and without abstaining: it steers an attack and certifies nothing. Estimates of exactly 0 or 1, which no smoothed
+    classifier has, count as 2⁻²⁴ less extreme.
+    """
+    at = math.sqrt(2) * torch.erfinv(2 * confidence.detach().double().clamp(2.0**-24, 1 - 2.0**-24) - 1)
+    low, high = (0.5 * torch.erfc((way * shift - at) / math.sqrt(2)) for way in (1, -1))
+    return low, high

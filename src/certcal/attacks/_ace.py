@@ -1,20 +1,20 @@
-"""The four (η, ω)-ACE attacks: confidences are ruined, labels stay."""
+"""Attacks that ruin confidences and keep labels: the four (η, ω)-ACE attacks, and one of a single step."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import ClassVar, Literal
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from certcal._checks import InputError, choice, positive, whole_number
-from certcal.attacks._climb import Schedule, climb
-from certcal.attacks._kept import cross_entropy
-from certcal.attacks._protocol import AttackedModel
+from certcal._checks import InputError, choice, positive, share, whole_number
+from certcal.attacks._protocol import AttackedModel, Target
+from certcal.attacks.ascent import checked_steps, odds_against
 from certcal.attacks.ball import LONGEST as MOST
+from certcal.attacks.ball import Ball
 from certcal.predictions import Predictions
 
 Omega = Literal["true", "predicted"]
@@ -23,6 +23,10 @@ OMEGAS: tuple[Omega, ...] = ("true", "predicted")
 # Longest and shortest steps as shares of epsilon. On a perceptron for digits (linf, ε = .1) a quarter reached a little
 # more than a half or one; without the barrier, lengths from .1 to 2 made next to no difference.
 LONGEST, SHORTEST = 0.25, 1e-3
+
+# A label counts as kept on the way only if its log probability leads by this much, so that another order of summation
+# (other batches, another device) does not turn it over afterwards.
+MARGIN = 1e-4
 
 
 @dataclass(frozen=True)
@@ -35,7 +39,7 @@ class Ace:
     It is gradient ascent by normalised steps, one forward and one backward pass each, and the best point on the way is
     kept per sample, the clean one included: no sample's objective decreases. A step that would change the label is not
     taken; where the original attack stops then, this one halves the sample's step and goes on, and near the border
-    follows it (:mod:`certcal.attacks._climb`). Where the objective stalls the step is halved, too; a sample whose steps
+    follows it. Where the objective stalls the step is halved, too; a sample whose steps
     have become tiny is finished, so later steps cost less.
 
     Attributes
@@ -64,8 +68,7 @@ class Ace:
         if self.eta not in (1, -1):
             raise InputError(f"eta is {self.eta!r}; pass 1 to lower the confidence in omega, -1 to raise it")
         choice(self.omega, OMEGAS, "omega")
-        steps = whole_number(self.steps, 1, 1_000_000, "steps", "pass the number of steps, at least 1")
-        object.__setattr__(self, "steps", steps)
+        object.__setattr__(self, "steps", checked_steps(self.steps))
         if self.step is not None:
             object.__setattr__(self, "step", min(positive(self.step, "step"), MOST))
 
@@ -97,3 +100,201 @@ class Ace:
         """What is climbed, per sample."""
         assert predictions.labels is not None
         return self.eta * cross_entropy(predictions, predictions.labels if self.omega == "true" else predicted)
+
+
+@dataclass(frozen=True)
+class OneStepAce:
+    """Move every input once along the gradient of its confidence: down where the prediction is right, up where not.
+
+    The attack of Galil & El-Yaniv (*Disrupting deep uncertainty estimation without harming accuracy*, NeurIPS 2021)
+    with the softmax confidence as what is attacked. One gradient is taken, at the clean input; a step that would change
+    the label is made shorter, again and again, until the label stays. It wants what the (+1, y)-ACE attack of
+    :class:`Ace` wants for predictions that are right, and what (-1, ŷ) wants for those that are wrong; it is cheaper
+    and weaker than both.
+
+    Attributes
+    ----------
+    decay
+        What the length of a step that changes the label is multiplied with.
+    attempts
+        How many lengths are tried; a sample for which none keeps the label stays where it is.
+
+    Examples
+    --------
+    >>> OneStepAce(decay=0.7).name
+    'one-step ACE'
+    """
+
+    key: ClassVar[str] = "one-step"
+    aim: ClassVar[str] = "right down, wrong up"
+
+    decay: float = 0.5
+    attempts: int = 15
+
+    def __post_init__(self) -> None:
+        rate = share(self.decay, "decay", "pass a number between 0 and 1, such as 0.5")
+        remedy = "pass how many step lengths are tried, from 1 to 1000"
+        object.__setattr__(self, "decay", rate)
+        object.__setattr__(self, "attempts", whole_number(self.attempts, 1, 1000, "attempts", remedy))
+
+    @property
+    def name(self) -> str:
+        """What it is called."""
+        return "one-step ACE"
+
+    def run(self, model: AttackedModel, inputs: Tensor, labels: Tensor, epsilon: float) -> Tensor:
+        """Perturbed inputs; see :class:`AttackMethod`."""
+        signs = torch.where(model.predicted == labels, 1, -1)
+        return shortened(model, inputs, model.predicted, signs, model.ball(epsilon), self.decay, self.attempts)
+
+    def objective(self, predictions: Predictions, predicted: NDArray[np.int64]) -> NDArray[np.float64]:
+        """The cross entropy of the predicted class where it is right, minus that where it is wrong."""
+        return np.where(predicted == predictions.labels, 1, -1) * cross_entropy(predictions, predicted)
+
+
+def shortened(
+    target: Target, clean: Tensor, kept: Tensor, signs: Tensor, ball: Ball, decay: float, attempts: int
+) -> Tensor:
+    """One step for every sample of a batch, the longest of the lengths tried that keeps the label."""
+    at = clean.detach().requires_grad_(True)
+    values = signs * odds_against(target.log_probabilities(at), kept)
+    direction = ball.step(torch.autograd.grad(values.sum(), at)[0], 1.0)
+    found = clean.clone()
+    left = torch.arange(clean.shape[0], device=clean.device)
+    length = ball.epsilon
+    with torch.no_grad():
+        for _ in range(attempts):
+            ahead = ball.seal(clean[left], clean[left] + length * direction[left])
+            fits = lead(target.rows(left).log_probabilities(ahead), kept[left]) > MARGIN
+            found[left[fits]] = ahead[fits]
+            left = left[~fits]
+            if not left.numel():
+                break
+            length *= decay
+    return found
+
+
+def cross_entropy(predictions: Predictions, classes: NDArray[np.int64]) -> NDArray[np.float64]:
+    """-log p of one class per sample, in float64 from the model's outputs."""
+    rows = np.arange(classes.size)
+    if predictions.logits is None:
+        assert predictions.probabilities is not None
+        p = predictions.probabilities[rows, classes].astype(np.float64)
+        with np.errstate(divide="ignore"):
+            return -np.log(p)
+    logits = predictions.logits.astype(np.float64)
+    logits -= logits.max(axis=1, keepdims=True)
+    return np.asarray(np.log(np.exp(logits).sum(axis=1)) - logits[rows, classes])
+
+
+def lead(log_probabilities: Tensor, classes: Tensor) -> Tensor:
+    """By how much the logarithm of one class's probability exceeds the largest of the others; NaN if any is NaN."""
+    chosen = classes.unsqueeze(1)
+    others = log_probabilities.scatter(1, chosen, -torch.inf)
+    return log_probabilities.gather(1, chosen).squeeze(1) - others.amax(1)
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """How long the steps of an ascent are, and how far it keeps from where labels change."""
+
+    steps: int
+    longest: float
+    shortest: float
+    patience: int = 3
+    growth: float = 1.25
+    barrier: float = 1.0
+
+    def weights(self, leads: Tensor) -> Tensor:
+        """Weight of the barrier at the first step, from the leads of the clean inputs."""
+        return (0.9 * leads).clamp(0.0, self.barrier)
+
+    @property
+    def decay(self) -> float:
+        """Factor of the weight from one step to the next."""
+        return 1e-6 ** (1 / self.steps)
+
+
+def climb(
+    target: Target, clean: Tensor, kept: Tensor, classes: Tensor, signs: Tensor, ball: Ball, schedule: Schedule
+) -> Tensor:
+    """Perturbed inputs of a batch, sealed: per sample the best point on the way whose label is kept.
+
+    The direction of a step is the gradient of what is climbed plus a weight times the logarithm of the label's lead
+    over the next class. Far from where the label changes the second term does nothing. Near it, it bends the way along
+    the border instead of into it, where every step would have to be refused; as its weight falls, the way comes as
+    close to the border as it pays (an interior-point method). What counts as better is what is climbed alone. With
+    100 steps against the cross entropy of the true class it took the mean from .81 to .92 and the calibration error
+    from .41 to .45 on a perceptron for digits (linf, ε = .1), and the mean from .84 to .86 on a LeNet for Fashion-MNIST
+    (ε = 8/255; calibration error from .172 to .177; in l2 with ε = .5 from .171 to .170). Weight and decay were chosen
+    among some twenty settings on images that these numbers are from, so elsewhere expect less.
+
+    Each step is one forward and one backward pass over the samples that are not finished: what is learned about a
+    proposed point (is the label kept, is it better?) and the gradient there come from the same pass.
+    """
+    best = clean.clone()
+    left = torch.arange(clean.shape[0], device=clean.device)
+    state, proposed, weights = None, clean, signs
+    for step in range(schedule.steps + 1):
+        at = proposed.detach().requires_grad_(True)
+        log_probabilities = target.rows(left).log_probabilities(at)
+        values = signs[left] * odds_against(log_probabilities, classes[left])
+        leads = lead(log_probabilities, kept[left])
+        if state is None:
+            weights = schedule.weights(leads.detach())
+        climbed = values + weights[left] * schedule.decay**step * leads.clamp_min(MARGIN).log()
+        last = step == schedule.steps
+        gradient = torch.zeros_like(at) if last else torch.autograd.grad(climbed.sum(), at)[0]
+        if state is None:
+            state = _State.at(proposed, gradient, values.detach(), schedule.longest)
+        else:
+            state.judge(proposed, gradient, values.detach(), leads.detach() > MARGIN, schedule)
+            best[left] = state.best
+        if last:
+            break
+        proposed = ball.seal(clean[left], state.place + ball.step(state.gradient, state.length))
+        going = (state.length >= schedule.shortest) & (proposed != state.place).flatten(1).any(1)
+        if not going.all():
+            left, proposed, state = left[going], proposed[going], state.rows(going)
+            if not left.numel():
+                break
+    return best
+
+
+@dataclass
+class _State:
+    """Where every unfinished sample stands."""
+
+    place: Tensor  # from where the next step starts
+    gradient: Tensor
+    best: Tensor
+    best_gradient: Tensor
+    best_value: Tensor
+    length: Tensor
+    idle: Tensor  # steps since the last gain
+
+    @classmethod
+    def at(cls, place: Tensor, gradient: Tensor, value: Tensor, length: float) -> _State:
+        lengths = torch.full_like(value, length)
+        return cls(place, gradient, place, gradient, value, lengths, torch.zeros_like(value, dtype=torch.int64))
+
+    def rows(self, which: Tensor) -> _State:
+        return _State(*(getattr(self, name)[which] for name in _State.__dataclass_fields__))
+
+    def judge(self, proposed: Tensor, gradient: Tensor, value: Tensor, allowed: Tensor, schedule: Schedule) -> None:
+        """Go to the proposed points whose label is kept; shorten the steps of the others, and of those that stall."""
+        gains = allowed & (value > self.best_value)
+        self.place, self.gradient = _of(allowed, proposed, self.place), _of(allowed, gradient, self.gradient)
+        self.best, self.best_gradient = _of(gains, proposed, self.best), _of(gains, gradient, self.best_gradient)
+        self.best_value = torch.where(gains, value, self.best_value)
+        self.idle = torch.where(gains, 0, self.idle + 1)
+        stalls = allowed & (self.idle >= schedule.patience)
+        self.place, self.gradient = _of(stalls, self.best, self.place), _of(stalls, self.best_gradient, self.gradient)
+        shorter = stalls | ~allowed
+        factor = torch.where(shorter, 0.5, torch.where(gains, schedule.growth, 1.0))
+        self.length = (self.length * factor).clamp_max(schedule.longest)
+        self.idle = torch.where(shorter, 0, self.idle)
+
+
+def _of(mask: Tensor, new: Tensor, old: Tensor) -> Tensor:
+    return torch.where(mask.reshape(-1, *(1,) * (new.ndim - 1)), new, old)

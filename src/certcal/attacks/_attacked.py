@@ -1,19 +1,23 @@
-"""What an attack found, as arrays."""
+"""Attacks on a model: run, checked, verified; and what was found, as arrays."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields, is_dataclass
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from certcal._checks import InputError
 from certcal._rounding import round_outward, short_text
-from certcal.attacks.subject import Floats, Subject
+from certcal.attacks._protocol import AttackMethod
+from certcal.attacks.ball import Ball
+from certcal.attacks.subject import Floats, Progress, Subject
 from certcal.claims import Frozen
 from certcal.metrics import ece
+from certcal.models.torch_threads import torch_threads
 from certcal.predictions import Predictions
 
 BINS = 15
@@ -137,16 +141,162 @@ class Attacked:
         )
 
 
-def attacked(
-    name: str, subject: Subject, inputs: Floats, clean: Predictions, found: Predictions, more: Mapping[str, Any]
+def perturb(
+    model: object,
+    inputs: Any,
+    labels: Any,
+    method: AttackMethod,
+    *,
+    epsilon: float,
+    threads: int = 1,
+    progress: Progress | None = None,
+    **rest: Any,
 ) -> Attacked:
-    """The result of an attack."""
-    inputs.flags.writeable = False
-    change = (inputs.astype(np.float64) - subject.inputs).reshape(len(inputs), -1)
-    lengths = np.abs(change).max(axis=1) if subject.ball.norm == "linf" else np.sqrt(np.square(change).sum(axis=1))
-    shared = subject.settings
-    own = {key: value for key, value in more.items() if key not in shared}
-    return Attacked(name, inputs, subject.labels, clean, found, lengths, shared | own)
+    """Attack a model by one method within one distance, and keep the perturbed inputs.
+
+    Parameters
+    ----------
+    model, inputs, labels, rest
+        As for :meth:`Subject.of`.
+    method
+        :class:`Ace`, :class:`OneStepAce`, :class:`Pgd`, or an :class:`AttackMethod` of your own.
+    epsilon
+        The largest distance from the clean inputs.
+    threads, progress
+        As for :func:`perturb_each`.
+
+    Examples
+    --------
+    >>> from certcal.attacks import Ace
+    >>> from certcal.models.networks import MLP
+    >>> rng = np.random.default_rng(0)
+    >>> inputs, labels = rng.random((8, 4)), rng.integers(0, 3, 8)
+    >>> perturb(MLP(4, hidden=(16,), classes=3).eval(), inputs, labels, Ace(), epsilon=0.1)
+    Attacked('(+1, y)-ACE', n=8, norm='linf', epsilon=0.1, moved=8, labels_changed=0, accuracy=0.125)
+    """
+    subject = Subject.of(model, inputs, labels, **rest)
+    return perturb_each(subject, [method], [epsilon], threads=threads, progress=progress)[0]
+
+
+def perturb_each(
+    subject: Subject,
+    methods: Sequence[AttackMethod],
+    epsilons: Sequence[float],
+    *,
+    threads: int = 1,
+    progress: Progress | None = None,
+) -> list[Attacked]:
+    """Attack a model by several methods within several distances.
+
+    What a method claims is verified, not assumed: the inputs that it returns must be within epsilon and the box, and
+    go through the model's ordinary call once more; unless the method says that it keeps no labels, a sample whose label
+    is another one gets its clean input back. The label is the first of the largest outputs. For a smoothed classifier
+    it is that of the Monte Carlo average over the noise that was drawn: the attack is one on this estimate, with this
+    noise; the exact smoothed classifier may see it otherwise.
+
+    Parameters
+    ----------
+    subject
+        What is attacked; see :meth:`Subject.of`.
+    methods
+        Attacks.
+    epsilons
+        The largest distances from the clean inputs.
+    threads
+        How many threads torch computes with. More may be faster, and may change the last digits of what is found.
+    progress
+        Called with how many samples were attacked and how many there are, over all attacks.
+
+    Returns
+    -------
+    list of Attacked
+        All methods within the first distance, then within the next.
+
+    Raises
+    ------
+    InputError
+        If the model gives no gradients or no finite outputs, if a method returns what it may not, or if an argument
+        cannot be used.
+
+    Examples
+    --------
+    See :class:`Subject`.
+    """
+    for method in methods:
+        _check_method(method)
+    balls = [subject.ball(epsilon) for epsilon in epsilons]
+    n = len(subject.labels)
+    found: list[Attacked] = []
+    with torch_threads(threads):
+        clean = subject.predict(subject.inputs)
+
+        def tell(done: int) -> None:
+            if progress is not None:
+                progress(len(found) * n + done, len(balls) * len(methods) * n)
+
+        for ball in balls:
+            for method in methods:
+                inputs = np.array(subject.inputs)
+                for part in subject.parts():
+                    inputs[part] = _moved(method, subject, ball, part, predicted(clean)[part])
+                    tell(part.stop)
+                found.append(verified(method, subject, ball, clean, inputs))
+    return found
+
+
+def _moved(method: AttackMethod, subject: Subject, ball: Ball, part: slice, kept: NDArray[np.int64]) -> Floats:
+    """Perturbed inputs of a batch, within ball and box."""
+    start, truth, labels = (subject.tensor(each) for each in (subject.inputs[part], subject.labels[part], kept))
+    moved = method.run(subject.attacked(part, labels), start, truth, ball.epsilon)
+    return ball.checked(method.name, start, moved, part.start).cpu().numpy()
+
+
+def verified(method: AttackMethod, subject: Subject, ball: Ball, clean: Predictions, found: Floats) -> Attacked:
+    """The result of an attack, after the final float32 inputs went through the model once more.
+
+    A sample whose label is not that of its clean input, or whose objective is below that of its clean input, gets its
+    clean input back; then all is predicted and compared again. An attack that does not keep labels is taken as it is.
+    """
+    after = subject.predict(found)
+    objective, keeps = getattr(method, "objective", None), getattr(method, "keeps_labels", True)
+    back = keeps & _labels_differ(clean, after)
+    if objective is not None:
+        kept = predicted(clean)
+        back |= objective(after, kept) < objective(clean, kept)
+    if back.any():
+        found = np.where(back.reshape(-1, *(1,) * (found.ndim - 1)), subject.inputs, found)
+        after = subject.predict(found)
+        wrong = np.flatnonzero(keeps & _labels_differ(clean, after))
+        if wrong.size:
+            raise InputError(
+                f"{subject.model.description} does not give inputs[{wrong[0]}] the same label twice; attack a model "
+                "that always answers the same"
+            )
+    found.flags.writeable = False
+    change = (found.astype(np.float64) - subject.inputs).reshape(len(found), -1)
+    lengths = np.abs(change).max(axis=1) if ball.norm == "linf" else np.sqrt(np.square(change).sum(axis=1))
+    shared = subject.settings(ball.epsilon)
+    settings = {**shared, **_settings(method), **shared}
+    return Attacked(method.name, found, subject.labels, clean, after, lengths, settings)
+
+
+def _labels_differ(clean: Predictions, after: Predictions) -> NDArray[np.bool_]:
+    """Whether a label is another one, by the outputs or, where these are logits, by the probabilities made of them."""
+    other = predicted(clean) != predicted(after)
+    assert clean.probabilities is not None
+    assert after.probabilities is not None
+    return other | (clean.probabilities.argmax(axis=1) != after.probabilities.argmax(axis=1))
+
+
+def predicted(predictions: Predictions) -> NDArray[np.int64]:
+    """Predicted classes: the first of the largest outputs of each row."""
+    rows = _probabilities(predictions) if predictions.logits is None else predictions.logits
+    return np.asarray(rows.argmax(axis=1), np.int64)
+
+
+def _probabilities(predictions: Predictions) -> NDArray[Any]:
+    assert predictions.probabilities is not None
+    return predictions.probabilities
 
 
 def of_what(settings: Mapping[str, Any]) -> str:
@@ -160,12 +310,17 @@ def of_what(settings: Mapping[str, Any]) -> str:
     return f" of the mean over {settings['draws']} fixed draws of noise" if "sigma" in settings else ""
 
 
-def predicted(predictions: Predictions) -> NDArray[np.int64]:
-    """Predicted classes: the first of the largest outputs of each row."""
-    rows = _probabilities(predictions) if predictions.logits is None else predictions.logits
-    return np.asarray(rows.argmax(axis=1), np.int64)
+def _check_method(method: Any) -> None:
+    """Raise unless it is an attack: named, and with a method ``run``."""
+    if isinstance(method, type) or not isinstance(method, AttackMethod) or not callable(method.run):
+        what = f"the class {method.__name__}" if isinstance(method, type) else f"of type {type(method).__name__}"
+        remedy = "an object with a name and run(model, inputs, labels, epsilon)"
+        raise InputError(f"an attack is {what}; pass {remedy}, such as certcal.attacks.Ace()")
 
 
-def _probabilities(predictions: Predictions) -> NDArray[Any]:
-    assert predictions.probabilities is not None
-    return predictions.probabilities
+def _settings(method: AttackMethod) -> dict[str, Any]:
+    """The parameters of a method that is a dataclass, those that are given."""
+    if not is_dataclass(method):
+        return {}
+    given = {each.name: getattr(method, each.name) for each in fields(method) if each.name != "name"}
+    return {name: value for name, value in given.items() if isinstance(value, int | float | str)}

@@ -1,15 +1,16 @@
-"""What the calibration adversaries look at: the confidence in the class that was predicted for the clean input."""
+"""Adversaries of confidences: what they watch, and those of the Brier score and of the calibration error at hand."""
 
 from __future__ import annotations
 
-import math
-import operator
+from dataclasses import dataclass
+from typing import ClassVar
 
 import torch
 from torch import Tensor
 
-from certcal._checks import InputError, positive
-from certcal.attacks.ball import LONGEST, Ball
+from certcal.attacks._protocol import Found, Keep, Target
+from certcal.attacks.ascent import BatchAdversary, Score
+from certcal.attacks.ball import Ball
 from certcal.binning import edges_for
 
 
@@ -75,29 +76,103 @@ def calibration_error(confidence: Tensor, correct: Tensor, edges: Tensor) -> Ten
     return gaps.index_add(0, locate(confidence, edges), correct - confidence).abs().sum() / confidence.shape[0]
 
 
-def reachable(confidence: Tensor, shift: float) -> tuple[Tensor, Tensor]:
-    """Ends of what a smoothed confidence can become, [Φ(Φ⁻¹(z) - shift), Φ(Φ⁻¹(z) + shift)], shift = distance / σ.
+@dataclass(frozen=True)
+class BrierAdversary(BatchAdversary):
+    """Raises the top-label Brier score (c - z)²: down with the confidence where the prediction is correct, else up.
 
-    That is the standard certificate (Kumar et al. 2020) with the confidence taken as it was estimated, from few draws
-    and without abstaining: it steers an attack and certifies nothing. Estimates of exactly 0 or 1, which no smoothed
-    classifier has, count as 2⁻²⁴ less extreme.
+    z is the confidence in the class that was predicted for the clean input, and c whether that is the true one; both
+    the class and c stay as they were, so the score is the one that a certificate speaks of.
+
+    Attributes
+    ----------
+    steps
+        Number of steps T.
+    scale
+        Factor v of the step length 2vε/T.
+
+    Examples
+    --------
+    >>> target = Target(lambda x: x)
+    >>> found = BrierAdversary(steps=2)(target, torch.tensor([[1.0, 0.5]]), torch.tensor([1]), Ball(0.5))
+    >>> bool(found.inputs[0, 1] < 0.5)  # wrong, so its confidence is raised
+    True
     """
-    at = math.sqrt(2) * torch.erfinv(2 * confidence.detach().double().clamp(2.0**-24, 1 - 2.0**-24) - 1)
-    low, high = (0.5 * torch.erfc((way * shift - at) / math.sqrt(2)) for way in (1, -1))
-    return low, high
+
+    def __call__(self, target: Target, inputs: Tensor, labels: Tensor, ball: Ball, keep: Keep = "best") -> Found:
+        """Perturbed inputs; see :class:`Adversary`."""
+        watched = Watched(labels)
+
+        # Steps are normalised, so climbing |c - z| takes the steps of (c - z)², and does not stop where it is 0.
+        def error(log_probabilities: Tensor, step: int = 0) -> Tensor:
+            confidence = watched(log_probabilities)
+            return (1 - 2 * watched.correct) * confidence + watched.correct
+
+        return Found(self.climb(target, inputs, ball, error, error, keep))
 
 
-def check_settings(steps: object, scale: float) -> None:
-    """A whole number of steps, at least one, and a positive scale."""
-    try:
-        count = operator.index(steps)  # pyright: ignore[reportArgumentType]
-    except TypeError:
-        count = 0
-    if count < 1:
-        raise InputError(f"steps is {steps!r}; pass a whole number of at least 1")
-    positive(scale, "scale")
+@dataclass(frozen=True)
+class CalibrationAdversary(BatchAdversary):
+    """Base of the adversaries of a batch's calibration error."""
+
+    together: ClassVar[bool] = True
+
+    bins: int = 15
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        edges_for(self.bins, None)
+
+    def error(self, watched: Watched) -> Score:
+        """From log probabilities to the calibration error of the batch."""
+
+        def score(log_probabilities: Tensor) -> Tensor:
+            confidence = watched(log_probabilities)
+            return calibration_error(confidence, watched.correct, bin_edges(self.bins, confidence))
+
+        return score
 
 
-def step_length(ball: Ball, steps: int, scale: float) -> float:
-    """2 · scale · ε / steps: twice the radius in all, as Salman et al. (2019), times the factor v of Emde et al."""
-    return min(2 * scale * ball.epsilon / steps, LONGEST)
+@dataclass(frozen=True)
+class EceAdversary(CalibrationAdversary):
+    """Climbs the calibration error of a batch along its own gradient, (1/N) Σ_n s_m(n) (c_n - z_n).
+
+    s_m is the sign of bin m's sum as it is before the step: what the exact program answers for samples that cannot
+    move. So where a bin's predictions are right more often than they are sure, all its confidences go down, also those
+    of wrong predictions. :class:`ExactAdversary`, which looks ahead to where samples can still go, reaches far larger
+    errors; but as an adversary to train against this one has served better (docs/results).
+
+    z is the confidence in the class predicted for the clean input and c whether that is the true one, both held fixed.
+
+    Attributes
+    ----------
+    steps
+        Number of steps T.
+    scale
+        Factor v of the step length 2vε/T.
+    bins
+        Number of equal-width bins.
+
+    Examples
+    --------
+    >>> target = Target(lambda x: torch.cat((x, torch.zeros_like(x)), 1))
+    >>> inputs, labels = torch.tensor([[0.5], [0.75]]), torch.tensor([0, 0])
+    >>> found = EceAdversary(steps=2)(target, inputs, labels, Ball(0.25))
+    >>> found.inputs.tolist()  # both are right, so both confidences are lowered
+    [[0.25], [0.5]]
+    """
+
+    def __call__(self, target: Target, inputs: Tensor, labels: Tensor, ball: Ball, keep: Keep = "best") -> Found:
+        """Perturbed inputs; see :class:`Adversary`."""
+        watched = Watched(labels)
+        signs = torch.zeros(inputs.shape[0], device=inputs.device)
+
+        def climbed(log_probabilities: Tensor, step: int) -> Tensor:
+            nonlocal signs
+            confidence = watched(log_probabilities)
+            gap = watched.correct - confidence
+            bins = locate(confidence, bin_edges(self.bins, confidence))
+            signs = confidence.new_zeros(self.bins).index_add(0, bins, gap.detach()).sign()[bins]
+            return signs * gap
+
+        found = self.climb(target, inputs, ball, climbed, self.error(watched), keep)
+        return Found(found, lambda at: (signs * (watched.correct - watched(at))).mean())

@@ -9,8 +9,8 @@ from torch import Tensor
 
 from certcal._checks import InputError, choice, whole_number
 from certcal._text import reason
-from certcal.attacks._odds import odds_against
-from certcal.attacks._target import Target
+from certcal.attacks._protocol import Target
+from certcal.attacks.ascent import odds_against
 from certcal.attacks.ball import LONGEST, NORMS, Ball, Norm
 
 # Rows that the network gets at a time. From 125 to 1000 made little difference to LeNet; 2000 took clearly longer.

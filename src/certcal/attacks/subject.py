@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, cast
 
 import numpy as np
@@ -31,22 +31,93 @@ _STREAM = 0xACE
 
 @dataclass(frozen=True, eq=False)
 class Subject:
-    """A model, the inputs on which it is attacked, and where the attacker may go."""
+    """What is attacked: a model with its inputs and labels, and where an attacker may go. Make it with :meth:`of`.
+
+    Examples
+    --------
+    >>> from certcal.attacks import Ace, OneStepAce, perturb_each
+    >>> from certcal.models.networks import MLP
+    >>> inputs, labels = np.random.default_rng(0).random((8, 4)), [0, 1, 2, 0] * 2
+    >>> subject = Subject.of(MLP(4, hidden=(16,), classes=3).eval(), inputs, labels, norm="l2")
+    >>> [found.name for found in perturb_each(subject, [Ace(), OneStepAce()], [0.1])]
+    ['(+1, y)-ACE', 'one-step ACE']
+    """
 
     model: Model
     network: Differentiable
     inputs: Floats
     labels: NDArray[np.int64]
-    ball: Ball
+    norm: Norm
+    box: Box
     sigma: float | None
     draws: int
     seed: int
     batch: int
 
-    @property
-    def settings(self) -> dict[str, Any]:
+    @classmethod
+    def of(
+        cls,
+        model: object,
+        inputs: Any,
+        labels: Any,
+        *,
+        norm: Norm = "linf",
+        box: Box = (0.0, 1.0),
+        sigma: float | None = None,
+        draws: int = 16,
+        seed: int = 0,
+        outputs: Outputs | None = None,
+        batch: int = 500,
+    ) -> Subject:
+        """Everything that attacks are told about what they attack, checked.
+
+        Parameters
+        ----------
+        model
+            What :func:`certcal.models.differentiable` takes: a torch module in evaluation mode, a file, a name.
+        inputs
+            One per sample along the first axis, inside the box; uint8 pixels become k/255.
+        labels
+            True classes, from 0.
+        norm
+            ``"linf"`` or ``"l2"``.
+        box
+            Smallest and largest value that an input may have, rounded to float32 as inputs are; None if any may.
+        sigma, draws, seed
+            To attack the smoothed classifier: standard deviation of the Gaussian noise, how many draws it is averaged
+            over, and the seed of these.
+        outputs
+            What the model returns, ``"logits"`` or ``"probabilities"``; needed unless it says so itself.
+        batch
+            How many inputs (times draws) the network gets at a time.
+        """
+        box = single_precision(box)
+        Ball(0.0, norm, box)
+        data = Inputs.from_arrays(inputs, labels)
+        if box is not None:
+            check_box(data.inputs, box)
+        adapted = load(cast("str", model), outputs) if isinstance(model, str | os.PathLike) else wrap(model, outputs)
+        remedies = {
+            "draws": "pass how many draws of noise, at least 1",
+            "seed": "pass a whole number, at least 0",
+            "batch": "pass how many inputs the network gets at a time, at least 1",
+        }
+        return cls(
+            adapted,
+            differentiable(adapted),
+            data.inputs,
+            data.labels,
+            norm,
+            box,
+            None if sigma is None else positive(sigma, "sigma"),
+            1 if sigma is None else whole_number(draws, 1, 1 << 20, "draws", remedies["draws"]),
+            whole_number(seed, 0, 2**63 - 1, "seed", remedies["seed"]),
+            whole_number(batch, 1, 1 << 24, "batch", remedies["batch"]),
+        )
+
+    def settings(self, epsilon: float) -> dict[str, Any]:
         """What belongs to every result."""
-        plain: dict[str, Any] = {"norm": self.ball.norm, "epsilon": self.ball.epsilon, "box": self.ball.box}
+        plain: dict[str, Any] = {"norm": self.norm, "epsilon": epsilon, "box": self.box}
         return plain if self.sigma is None else plain | {"sigma": self.sigma, "draws": self.draws, "seed": self.seed}
 
     def parts(self) -> Iterator[slice]:
@@ -55,46 +126,49 @@ class Subject:
         n = self.labels.size
         return (slice(start, min(start + size, n)) for start in range(0, n, size))
 
-    def within(self, epsilon: float) -> Subject:
-        """The same within another distance."""
-        return replace(self, ball=_ball(epsilon, self.ball.norm, self.ball.box))
+    def ball(self, epsilon: Any) -> Ball:
+        """Where an attacker may go within a distance."""
+        try:
+            return Ball(float(epsilon), self.norm, self.box)
+        except (TypeError, ValueError, OverflowError) as error:
+            if isinstance(error, InputError):
+                raise
+            raise InputError(f"epsilon is {epsilon!r}; pass a distance, at least 0") from None
 
     def attacked(self, part: slice, predicted: Tensor) -> AttackedModel:
         """What an attack is given for some of the samples, whose labels are to stay: with their noise."""
         noise = self._noise(part)
-        return AttackedModel(
-            self.network.module,
-            self.network.outputs,
-            None if noise is None else self._tensor(noise),
-            self.ball.norm,
-            self.ball.box,
-            predicted,
-        )
-
-    def clean(self, part: slice) -> Tensor:
-        """Clean inputs of some of the samples."""
-        return self._tensor(self.inputs[part])
+        moved = None if noise is None else self.tensor(noise)
+        return AttackedModel(self.network.module, self.network.outputs, moved, self.norm, self.box, predicted)
 
     def predict(self, inputs: Floats) -> Predictions:
         """Predictions by the model's ordinary call, a batch at a time; with the same noise if it is smoothed."""
-        if self.sigma is None:
-            rows = np.concatenate([self.model(inputs[part]) for part in self.parts()])
-            self._check_labels(rows)
-            if self.model.outputs == "logits":
-                return Predictions.from_logits(rows, self.labels)
-            return Predictions.from_probabilities(rows, self.labels)
-        rows = np.concatenate([self._mean(inputs[part], part) for part in self.parts()])
-        self._check_labels(rows)
-        return Predictions.from_probabilities(rows.astype(np.float32), self.labels)
+        called = self.model if self.sigma is None else None
+        rows = np.concatenate(
+            [called(inputs[part]) if called is not None else self._mean(inputs[part], part) for part in self.parts()]
+        )
+        class_labels(self.labels, rows.shape[1])
+        if self.sigma is not None:
+            return Predictions.from_probabilities(rows.astype(np.float32), self.labels)
+        return self._from_outputs(rows, self.labels)
+
+    def tensor(self, array: NDArray[Any]) -> Tensor:
+        """An array as a tensor where the network is."""
+        weight = next(self.network.module.parameters(), None)
+        return torch.tensor(array, device=None if weight is None else weight.device)
+
+    def _from_outputs(self, rows: Any, labels: NDArray[np.int64]) -> Predictions:
+        made = Predictions.from_logits if self.model.outputs == "logits" else Predictions.from_probabilities
+        return made(rows, labels)
 
     def _mean(self, inputs: Floats, part: slice) -> NDArray[np.float64]:
         noise = self._noise(part)
         assert noise is not None
+        nothing = np.zeros(len(inputs), np.int64)
         total = np.float64(0.0)
         for each in noise:
-            rows = self.model(inputs + each)
-            drawn = Predictions.from_logits if self.model.outputs == "logits" else Predictions.from_probabilities
-            total = total + np.asarray(drawn(rows, np.zeros(len(rows), np.int64)).probabilities, np.float64)
+            drawn = self._from_outputs(self.model(inputs + each), nothing).probabilities
+            total = total + np.asarray(drawn, np.float64)
         return np.asarray(total / self.draws)
 
     def _noise(self, part: slice) -> Floats | None:
@@ -102,68 +176,11 @@ class Subject:
         if self.sigma is None:
             return None
         shape = (self.draws, *self.inputs.shape[1:])
-        each = [
-            np.random.Generator(np.random.Philox(key=[self.seed, _STREAM], counter=[0, 0, 0, sample])).standard_normal(
-                shape, dtype=np.float32
-            )
-            for sample in range(part.start, part.stop)
+        streams = [
+            np.random.Philox(key=[self.seed, _STREAM], counter=[0, 0, 0, k]) for k in range(part.start, part.stop)
         ]
+        each = [np.random.Generator(stream).standard_normal(shape, dtype=np.float32) for stream in streams]
         return np.float32(self.sigma) * np.stack(each, axis=1)
-
-    def _check_labels(self, rows: NDArray[Any]) -> None:
-        class_labels(self.labels, rows.shape[1])
-
-    def _tensor(self, array: Floats) -> Tensor:
-        weight = next(self.network.module.parameters(), None)
-        return torch.tensor(array, device=None if weight is None else weight.device)
-
-
-def subject(
-    model: object,
-    inputs: Any,
-    labels: Any,
-    *,
-    outputs: Outputs | None,
-    epsilon: float,
-    norm: Norm,
-    box: Box,
-    sigma: float | None,
-    draws: int,
-    seed: int,
-    batch: int,
-) -> Subject:
-    """Check everything that all attacks are told; for the parameters see :func:`certcal.attacks.perturb`."""
-    box = single_precision(box)
-    ball = _ball(epsilon, norm, box)
-    data = Inputs.from_arrays(inputs, labels)
-    if box is not None:
-        check_box(data.inputs, box)
-    adapted = load(cast("str", model), outputs) if isinstance(model, str | os.PathLike) else wrap(model, outputs)
-    return Subject(
-        adapted,
-        differentiable(adapted),
-        data.inputs,
-        data.labels,
-        ball,
-        None if sigma is None else positive(sigma, "sigma"),
-        1 if sigma is None else whole_number(draws, 1, 1 << 20, "draws", "pass how many draws of noise, at least 1"),
-        whole_number(seed, 0, 2**63 - 1, "seed", "pass a whole number, at least 0"),
-        whole_number(batch, 1, 1 << 24, "batch", "pass how many inputs the network gets at a time, at least 1"),
-    )
-
-
-def _ball(epsilon: Any, norm: Norm, box: Box) -> Ball:
-    try:
-        return Ball(float(epsilon), norm, box)
-    except (TypeError, ValueError, OverflowError) as error:
-        if isinstance(error, InputError):
-            raise
-        raise InputError(f"epsilon is {epsilon!r}; pass a distance, at least 0") from None
-
-
-def known(like: Tensor, *arrays: NDArray[Any]) -> list[Tensor]:
-    """Arrays as tensors where another one is."""
-    return [torch.tensor(each, device=like.device) for each in arrays]
 
 
 def single_precision(box: Box) -> Box:

@@ -6,11 +6,12 @@ from typing import Any
 
 import click
 
+from certcal._attack_methods import ATTACKS, USUAL
 from certcal._settings import Spec
 from certcal.cli.app import ExampleCommand
 from certcal.cli.emit import DRAWN, OUTPUT, Output, output_options
 from certcal.cli.options import Choice, Typed, collected, joined, model_options, option, settings_options
-from certcal.verbs.attack import ATTACKS, USUAL, AttackSettings
+from certcal.verbs.attack import AttackSettings
 
 _WHAT, _ATTACKING = "Model and data", "Attacking"
 _DISTANCES = Spec("", "distance", many=True)
@@ -59,8 +60,8 @@ _WORDS = Spec("", "word", many=True, choices=tuple(ATTACKS))
     multiple=True,
     default=USUAL,
     metavar="NAME[,NAME...]",
-    help="minus-true, plus-true, minus-predicted, plus-predicted (raise or lower the confidence in the true or the "
-    "predicted class) or one-step. Default: the first four.",
+    help=f"Attacks: {', '.join(f'{each.name} ({each.help})' for each in ATTACKS.values())}. "
+    f"Default: the first {len(USUAL)}.",
 )
 @settings_options(AttackSettings, _ATTACKING)
 @option(

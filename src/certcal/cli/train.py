@@ -15,7 +15,7 @@ import click
 from certcal._checks import InputError
 from certcal._settings import Spec
 from certcal._text import distance_text, printable
-from certcal._training_methods import ALIASES, METHODS
+from certcal._training_methods import METHODS
 from certcal.cli.app import ExampleCommand
 from certcal.cli.emit import OUTPUT, Output, explain_option, json_option, quiet_option
 from certcal.cli.options import DATA, Choice, Typed, collected, option, settings_options
@@ -35,7 +35,7 @@ class _Command(ExampleCommand):
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Methods, by what they train on"):
-            formatter.write_dl(list(METHODS.items()))
+            formatter.write_dl([(each.name, each.help) for each in METHODS.values()])
         super().format_options(ctx, formatter)
 
 
@@ -98,7 +98,7 @@ def _plain(text: str) -> int | float | str:
     "--method",
     required=True,
     metavar="METHOD",
-    type=Choice([*METHODS, *ALIASES], case_sensitive=False),
+    type=Choice([word for each in METHODS.values() for word in (each.name, *each.aliases)], case_sensitive=False),
     help="Training method, one of the above.",
 )
 @option(_WHAT, "--data", required=True, metavar="DATA", type=click.Path(), help=DATA)

@@ -8,24 +8,20 @@ from __future__ import annotations
 from certcal._training_methods import METHODS
 
 try:
-    from certcal.training._bias import gradient_norms
-    from certcal.training._events import export_events
-    from certcal.training._gradient_norms import GradientNorms, NormBox, NormGroup
-    from certcal.training._log import read_log
-    from certcal.training._loop import train
-    from certcal.training._objectives import Judged, Objective, View
-    from certcal.training._own import constants_of
+    # Each of these is the objective of a method, and names its entry.
+    from certcal.training import _acr, _catrs, _consistency, _macer, _smoothmix  # noqa: F401  # pyright: ignore[reportUnusedImport]
+    from certcal.training._gradient_norms import GradientNorms, NormBox, NormGroup, gradient_norms
+    from certcal.training._log import export_events, read_log
+    from certcal.training._loop import Diverged, Progress, Trained, train
+    from certcal.training._parts import Judged, Objective, SelectionWarning, View
     from certcal.training._perturbed_loss import (
         PerturbedLoss,
         expected_log_score,
         near_pair_margin,
         perturbed_cross_entropy,
     )
-    from certcal.training._presets import presets, recipe
-    from certcal.training._recipe import Recipe
+    from certcal.training._recipe import Recipe, constants_of, presets, recipe
     from certcal.training._schedules import Moment, moment
-    from certcal.training._selection import SelectionWarning
-    from certcal.training._trained import Diverged, Progress, Trained
 except ModuleNotFoundError as error:
     if error.name not in ("torch", "safetensors"):
         raise

@@ -3,34 +3,31 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch import Tensor
+from scipy.special import ndtri
+from torch import Tensor, nn
 
 from certcal._checks import InputError, choice, share, whole_number
 from certcal.attacks import Target
 from certcal.attacks.ball import NORMS, Norm
 from certcal.attacks.sphere import checked_length, on_sphere
-from certcal.training._constants import Constants
-from certcal.training._methods import Parts, objective_of
-from certcal.training._noise import GaussianNoise, Noise
-from certcal.training._recipe import MOST_EPOCHS, Recipe
+from certcal.bounds.concentration import clopper_pearson
+from certcal.training._parts import Constants, GaussianNoise, Look, Noise, TrainingParts, objective_of
+from certcal.training._recipe import MOST_EPOCHS, Recipe, float_or_nan
 from certcal.training._schedules import Moment
-from certcal.training._selection import AllSamples, Look
-from certcal.training._votes import label_votes
 
-
-def _table(**rows: tuple[float, ...]) -> dict[float, dict[str, Any]]:
-    """Constants by σ, from a table with a column for each of the three that were published."""
-    levels = (0.25, 0.5, 1.0)
-    return {level: {name: row[place] for name, row in rows.items()} for place, level in enumerate(levels)}
+# Rows that the network gets at a time.
+_ROWS = 500
+# Whole numbers and their least values.
+_WHOLE = {"begin": 0, "discard_draws": 1, "weigh_every": 0, "weigh_draws": 1, "sphere_steps": 0}
 
 
 @dataclass(frozen=True)
-class EasyFirst(Constants):
+class EasyFirst(Constants, method="acr"):
     """Gaussian training that gives up hard samples: Sun et al. (2025), section 5 and algorithm 2.
 
     Until the epoch ``begin`` it is Gaussian training. Then three things begin, each of which can be left out. None of
@@ -68,57 +65,35 @@ class EasyFirst(Constants):
     sphere_step: float = 0.25
     sphere_norm: Norm = "l2"
 
-    RECIPE: ClassVar[dict[str, Any]] = {"draws": 4, "loss": "draws"}
-    EPOCHS: ClassVar[tuple[str, ...]] = ("begin", "weigh_every")
-    PUBLISHED: ClassVar[dict[str, dict[float, dict[str, Any]]]] = {
-        "cifar-10": _table(
-            draws=(4, 4, 4),
-            begin=(60, 70, 60),
-            discard_below=(0.5, 0.4, 0.4),
-            sphere_steps=(3, 6, 4),
-            sphere_step=(0.25, 0.25, 0.5),
-            batch=(64, 64, 64),
-            sigma_warmup=(0, 0, 0),
-        ),
-        "imagenet": _table(
-            draws=(1, 1, 2),
-            begin=(0, 0, 0),
-            discard_below=(0.2, 0.2, 0.1),
-            discard_draws=(50, 50, 50),
-            weigh_every=(0, 0, 0),
-            sphere_steps=(2, 2, 1),
-            sphere_step=(0.5, 1.0, 2.0),
-            epochs=(90, 90, 90),
-            batch=(256, 256, 128),
-            sigma_warmup=(0, 0, 0),
-        ),
-    }
-
     def __post_init__(self) -> None:
-        changed: dict[str, Any] = {
-            name: whole_number(
-                getattr(self, name), least, MOST_EPOCHS, name, f"pass a whole number from {least} to {MOST_EPOCHS}"
+        for name, least in _WHOLE.items():
+            remedy = f"pass a whole number from {least} to {MOST_EPOCHS}"
+            self._set(**{name: whole_number(getattr(self, name), least, MOST_EPOCHS, name, remedy)})
+        below = float_or_nan(self.discard_below)
+        if not 0 <= below < 1:
+            raise InputError(
+                f"discard_below is {self.discard_below!r}; pass a probability from 0, which discards nothing, to below "
+                "1, which would discard everything"
             )
-            for name, least in _WHOLE.items()
-        }
-        changed["discard_below"] = _threshold(self.discard_below)
-        changed["weigh_alpha"] = share(self.weigh_alpha, "weigh_alpha", "pass a number between 0 and 1, such as 0.1")
         remedy = "pass a probability above 0.5, at which the radius is positive, and below 1"
-        changed["weigh_floor"] = share(self.weigh_floor, "weigh_floor", remedy)
-        if changed["weigh_floor"] <= 0.5:
+        floor = share(self.weigh_floor, "weigh_floor", remedy)
+        if floor <= 0.5:
             raise InputError(f"weigh_floor is {self.weigh_floor}; {remedy}")
-        changed["sphere_step"] = checked_length(self.sphere_step, "sphere_step")
         choice(self.sphere_norm, NORMS, "sphere_norm")
-        for name, value in changed.items():
-            object.__setattr__(self, name, value)
+        self._set(
+            discard_below=below,
+            weigh_alpha=share(self.weigh_alpha, "weigh_alpha", "pass a number between 0 and 1, such as 0.1"),
+            weigh_floor=floor,
+            sphere_step=checked_length(self.sphere_step, "sphere_step"),
+        )
 
-    def parts(self, recipe: Recipe) -> Parts:
+    def parts(self, recipe: Recipe) -> TrainingParts:
         """Noise, objective and selection."""
         drawn = GaussianNoise(recipe.draws)
-        return Parts(
+        return TrainingParts(
             noise=SphereNoise(drawn, self) if self.sphere_steps else drawn,
             objective=objective_of(recipe),
-            selection=EasySamples(self, recipe.sigma) if self.discard_below or self.weigh_every else AllSamples(),
+            selection=EasySamples(self, recipe.sigma) if self.discard_below or self.weigh_every else None,
         )
 
     def can_begin(self, recipe: Recipe, started: bool) -> None:
@@ -203,27 +178,30 @@ def radius_weights(votes: NDArray[Any], draws: int, alpha: float, floor: float) 
     Φ⁻¹(.561), and not the formula's Φ⁻¹(.75). The authors' code divides by the former, which makes the weights 1 up to
     12 votes, then 2.138, 3.420, 4.976 and 7.206. For these pass that bound as the floor, 0.561078.
     """
-    from scipy.special import ndtri
-
-    from certcal.bounds.concentration import clopper_pearson
-
     bounds = clopper_pearson(np.arange(draws + 1), draws, alpha, "lower").lower
     radii = np.asarray(ndtri(bounds), np.float64) / float(ndtri(floor))
     return np.maximum(1.0, radii)[votes]
 
 
-# Whole numbers and their least values.
-_WHOLE = {"begin": 0, "discard_draws": 1, "weigh_every": 0, "weigh_draws": 1, "sphere_steps": 0}
+def label_votes(
+    target: Target, inputs: Tensor, labels: Tensor, sigma: float, draws: int, generator: torch.Generator
+) -> Tensor:
+    """Among some noisy copies of every sample, how many are classified as its label.
 
-
-def _threshold(value: Any) -> float:
-    try:
-        number = float(value)
-    except (TypeError, ValueError, OverflowError):
-        number = float("nan")
-    if not 0 <= number < 1:
-        raise InputError(
-            f"discard_below is {value!r}; pass a probability from 0, which discards nothing, to below 1, which would "
-            "discard everything"
-        )
-    return number
+    Their share estimates the probability of the label under noise: p_A of a sample that the smoothed classifier gets
+    right.
+    """
+    votes = torch.zeros(labels.numel(), dtype=torch.int64)
+    weight = next(target.network.parameters(), None) if isinstance(target.network, nn.Module) else None
+    device = inputs.device if weight is None else weight.device
+    several = max(1, _ROWS // draws)
+    with torch.no_grad():
+        for first in range(0, labels.numel(), several):
+            here = slice(first, first + several)
+            clean, truth = inputs[here], labels[here].to(device)
+            for done in range(0, draws, _ROWS):
+                now = min(_ROWS, draws - done)
+                noisy = torch.randn((now, *clean.shape), generator=generator, dtype=clean.dtype).mul_(sigma).add_(clean)
+                found = target.log_probabilities(noisy.flatten(0, 1).to(device)).argmax(1).reshape(now, -1)
+                votes[here] += (found == truth).sum(0).cpu()
+    return votes

@@ -2,35 +2,22 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
-from typing import Any, ClassVar
 
 import torch
 from torch import Tensor
 
 from certcal._checks import positive
 from certcal.attacks import Ball, Target
-from certcal.attacks.ascent import ascend
+from certcal.attacks.ascent import ascend, step_length
 from certcal.attacks.ball import Norm
-from certcal.attacks.confidence import step_length
-from certcal.training._constants import Constants
-from certcal.training._methods import Parts
-from certcal.training._noise import GaussianNoise
-from certcal.training._objectives import Judged, View
+from certcal.training._parts import Constants, GaussianNoise, Judged, TrainingParts, View, mean_log
 from certcal.training._recipe import Recipe
 from certcal.training._schedules import Moment
 
-# Nothing rises in the authors' code. Batches of 256 forward passes per step: so many samples, times the draws.
-_CODE: dict[str, Any] = {
-    **{"sigma_warmup": 0, "epsilon_delay": 0, "epsilon_warmup": 0, "epsilon": 1.0},
-    **{"draws": 4, "attack_steps": 4, "batch": 64, "epochs": 150, "learning_rate": 0.1},
-}
-_IMAGENET: dict[str, Any] = {"draws": 2, "attack_steps": 1, "batch": 128, "epochs": 90, "milestones": (30, 60, 85)}
-
 
 @dataclass(frozen=True)
-class CatRs(Constants):
+class CatRs(Constants, method="cat-rs"):
     """CAT-RS (Jeong, Kim and Shin, "Confidence-aware Training of Smoothed Classifiers", AAAI 2023): an objective.
 
     With M draws δ_1, …, δ_M of the noise (the recipe's ``draws``) and f the network's probabilities, the loss of a
@@ -66,22 +53,13 @@ class CatRs(Constants):
     high_weight: float = 1.0
     target_sigma: float = 0.25
 
-    RECIPE: ClassVar[dict[str, Any]] = {"draws": 4, "epsilon": 1.0, "attack_steps": 4, "loss": "draws"}
-    PUBLISHED: ClassVar[dict[str, dict[float, dict[str, Any]]]] = {
-        "mnist": {0.25: {**_CODE, "learning_rate": 0.01, "high_weight": 1.0}},
-        "cifar-10": {sigma: {**_CODE, "high_weight": 2 * sigma} for sigma in (0.25, 0.5, 1.0)},
-        "cifar-100": {sigma: {**_CODE, "high_weight": 2 * sigma} for sigma in (0.25, 0.5, 1.0)},
-        "imagenet": {1.0: {**_CODE, **_IMAGENET, "high_weight": 2.0}},
-    }
-
     def __post_init__(self) -> None:
-        for name in ("high_weight", "target_sigma"):
-            object.__setattr__(self, name, positive(getattr(self, name), name))
+        self._set(**{name: positive(getattr(self, name), name) for name in ("high_weight", "target_sigma")})
 
-    def parts(self, recipe: Recipe) -> Parts:
+    def parts(self, recipe: Recipe) -> TrainingParts:
         """Gaussian noise, the search for worse noise, and this."""
         scout = WorseNoise(self.target_sigma, recipe.attack_steps, recipe.attack_scale, recipe.norm)
-        return Parts(GaussianNoise(recipe.draws), self, scout=scout)
+        return TrainingParts(GaussianNoise(recipe.draws), self, scout=scout)
 
     def __call__(self, view: View) -> Judged:
         """The loss, with K from the view's generator."""
@@ -93,7 +71,7 @@ class CatRs(Constants):
             worse = base.log_probabilities(sought.noisy.flatten(0, 1)).reshape(every.shape)
         kept = confident_draws(every.detach(), view.labels, view.generator)
         loss = catrs_loss(every, worse, sought.soft, view.labels, kept, self.high_weight)
-        return Judged(loss, torch.logsumexp(every, 0) - math.log(every.shape[0]))
+        return Judged(loss, mean_log(every))
 
 
 @dataclass(frozen=True, eq=False)

@@ -5,33 +5,15 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, ClassVar
 
-import torch
 from torch.nn import functional
 
-from certcal.training._constants import Constants
-from certcal.training._methods import Parts
-from certcal.training._noise import GaussianNoise
-from certcal.training._objectives import Judged, View
+from certcal.training._parts import Constants, GaussianNoise, Judged, TrainingParts, View, mean_log
 from certcal.training._recipe import Loss, Recipe, real_number
-
-# A batch of 256 is cut into as many steps as there are draws, so that each sees 256 noisy inputs.
-_MNIST: dict[str, Any] = {
-    "draws": 2,
-    "loss": "draws",
-    "epochs": 90,
-    "batch": 128,
-    "learning_rate": 0.01,
-    "sigma_warmup": 0,
-    "entropy": 0.5,
-}
-_CIFAR: dict[str, Any] = {**_MNIST, "epochs": 150, "learning_rate": 0.1}
-_IMAGENET: dict[str, Any] = {**_CIFAR, "epochs": 90, "batch": 100}
 
 
 @dataclass(frozen=True)
-class Consistency(Constants):
+class Consistency(Constants, method="consistency"):
     """Mean cross entropy of the draws, plus their divergence from their average and its entropy: Jeong & Shin (2020).
 
     With f_v the probabilities under draw v of m and F = mean f_v, a sample of label y adds ::
@@ -53,36 +35,17 @@ class Consistency(Constants):
     weight: float = 10.0
     entropy: float = 0.5
 
-    RECIPE: ClassVar[dict[str, Any]] = {"draws": 2, "loss": "draws"}
-    PUBLISHED: ClassVar[dict[str, dict[float, dict[str, Any]]]] = {
-        "mnist": {
-            0.25: {**_MNIST, "weight": 10.0},
-            0.5: {**_MNIST, "weight": 5.0},
-            1.0: {**_MNIST, "weight": 5.0},
-        },
-        "cifar-10": {
-            0.25: {**_CIFAR, "weight": 20.0},
-            0.5: {**_CIFAR, "weight": 10.0},
-            1.0: {**_CIFAR, "weight": 10.0},
-        },
-        "imagenet": {
-            0.5: {**_IMAGENET, "weight": 5.0},
-            1.0: {**_IMAGENET, "weight": 5.0, "entropy": 0.1},
-        },
-    }
-
     def __post_init__(self) -> None:
-        for name in ("weight", "entropy"):
-            object.__setattr__(self, name, real_number(getattr(self, name), 0.0, math.inf, name))
+        self._set(**{name: real_number(getattr(self, name), 0.0, math.inf, name) for name in ("weight", "entropy")})
 
-    def parts(self, recipe: Recipe) -> Parts:
+    def parts(self, recipe: Recipe) -> TrainingParts:
         """Gaussian noise and this loss."""
-        return Parts(GaussianNoise(recipe.draws), partial(self, loss=recipe.loss))
+        return TrainingParts(GaussianNoise(recipe.draws), partial(self, loss=recipe.loss))
 
     def __call__(self, view: View, loss: Loss = "draws") -> Judged:
         """The loss, with the average of the draws' cross entropies or the cross entropy of their average."""
         every = view.target.draw_log_probabilities(view.found.inputs)
-        mean = torch.logsumexp(every, 0) - math.log(every.shape[0])
+        mean = mean_log(every)
         drawn = every.mean(0)  # of logarithms: enough for the cross entropies and for the divergences
         cross_entropy = functional.nll_loss(drawn if loss == "draws" else mean, view.labels)
         probabilities = mean.exp()

@@ -1,24 +1,40 @@
-"""How much easy and hard samples move the weights, as numbers."""
+"""Which samples a method's loss pulls at: gradient norms of easy and of hard samples."""
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from typing import Any
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
+from torch import Tensor, nn
 
+from certcal._checks import InputError, whole_number
 from certcal._html import element, table
+from certcal._text import counted
+from certcal.attacks import Target
 from certcal.binning import assign, equal_width_edges
+from certcal.data import Inputs
+from certcal.models.protocol import Outputs
+from certcal.models.torch_threads import torch_threads
+from certcal.training._acr import SphereNoise, label_votes
+from certcal.training._parts import TrainingParts, parts_of
+from certcal.training._prepare import fitted
+from certcal.training._recipe import Recipe
+from certcal.training._schedules import generator_of, moment
+from certcal.training._step import Workshop
 
 Floats = NDArray[np.float64]
 
-BINS = 10
+SAMPLES, DRAWS, BINS = 500, 100, 10
 # Of the boxes: between which quantiles lines, boxes and medians are.
 QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
 _NORMAL = 1.959963984540054
+_MOST = 10_000_000
 
 
 @dataclass(frozen=True)
@@ -74,7 +90,7 @@ class NormGroup:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON."""
-        return {"count": self.count, "mean": self.mean, "standard_error": self.standard_error}
+        return asdict(self)
 
 
 @dataclass(frozen=True)
@@ -98,12 +114,7 @@ class NormBox:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON."""
-        return {
-            "low": self.low,
-            "high": self.high,
-            "count": self.count,
-            "quantiles": None if self.quantiles is None else list(self.quantiles),
-        }
+        return {**asdict(self), "quantiles": None if self.quantiles is None else list(self.quantiles)}
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -206,9 +217,9 @@ class GradientNorms:
     def sentence(self) -> str:
         """What was found."""
         even = f", {self.even} neither" if self.even else ""
-        how = f"by {_counted(self.draws, 'draw')} at sigma {self.sigma:g}" if self.sigma else "without noise"
+        how = f"by {counted(self.draws, 'draw')} at sigma {self.sigma:g}" if self.sigma else "without noise"
         text = (
-            f"Of {_counted(len(self), 'sample')}, {self.easy.count:,} easy (p_A > 1/2) and {self.hard.count:,} hard "
+            f"Of {counted(len(self), 'sample')}, {self.easy.count:,} easy (p_A > 1/2) and {self.hard.count:,} hard "
             f"(p_A < 1/2){even}, {how}: {self._compared()}"
         )
         if self.before is not None and self.before.ratio is not None:
@@ -278,13 +289,126 @@ def number_text(value: float) -> str:
     return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.3g}"
 
 
-def _counted(count: int, what: str) -> str:
-    return f"{count:,} {what}{'' if count == 1 else 's'}"
-
-
 def _box(edges: Floats, place: int, norms: Floats) -> NormBox:
     found = None
     if norms.size:
         fifth, first, median, third, last = (float(each) for each in np.quantile(norms, QUANTILES))
         found = fifth, first, median, third, last
     return NormBox(float(edges[place]), float(edges[place + 1]), norms.size, found)
+
+
+def gradient_norms(
+    network: nn.Module,
+    inputs: Inputs,
+    recipe: Recipe,
+    *,
+    samples: int = SAMPLES,
+    draws: int = DRAWS,
+    seed: int = 0,
+    outputs: Outputs | None = None,
+    progress: Callable[[int, int], object] | None = None,
+) -> GradientNorms:
+    """How strongly easy and hard samples pull at the weights of a network, by the loss of a training method.
+
+    The norm of the gradient that a sample gives is a proxy of its weight in training (Sun et al. 2025, §4.3, Table 2).
+    For a random part of the data this estimates p_A, the share of noisy copies that get their true label, and takes
+    the ℓ2 norm of the gradient of the method's own loss of that one sample with respect to all trained weights. Noise,
+    adversary and whatever else the method does are those of a step of training, with the numbers of its last epoch.
+
+    What is left out: the network is in evaluation mode, so that batch normalisation does not mix samples and nothing
+    is dropped out; weight decay, which no sample causes; and how often a method that weighs its samples draws each.
+    All samples of the data can be chosen, also those that the method would discard.
+
+    What is random: which samples are taken (all, where there are no more), the draws for p_A, and the noise of the
+    loss, which is drawn once per sample. A sample near p_A = ½ may be taken for easy or hard by chance.
+
+    Parameters
+    ----------
+    network
+        The network, trained or on the way; it stays as it is.
+    inputs
+        Data, usually those it was trained on.
+    recipe
+        What it is trained with. The noise and σ are the recipe's.
+    samples
+        How many samples to take at most.
+    draws
+        Noisy copies of each for p_A. Without noise p_A is 1 where the network is right, else 0.
+    seed
+        Of everything random.
+    outputs
+        What the network returns, ``"logits"`` or ``"probabilities"``; needed unless it has an attribute ``outputs``.
+    progress
+        Called now and then with the number of samples done and of all.
+
+    Examples
+    --------
+    >>> from certcal.models.networks import MLP
+    >>> from certcal.training import gradient_norms, recipe
+    >>> data = Inputs.from_arrays([[0.0, 1.0], [1.0, 0.0]] * 8, [1, 0] * 8)
+    >>> found = gradient_norms(MLP(2, (8,), classes=2), data, recipe("gaussian", sigma=0.5), samples=10)
+    >>> len(found), found.easy.count + found.hard.count + found.even
+    (10, 10)
+    """
+    remedy = f"pass a whole number from 1 to {_MOST}"
+    samples, draws = (
+        whole_number(each, 1, _MOST, name, remedy) for each, name in ((samples, "samples"), (draws, "draws"))
+    )
+    seed = whole_number(seed, 0, 2**63 - 1, "seed", "pass a whole number of at least 0")
+    workshop = fitted(network, inputs, recipe, None, None, outputs)
+    if recipe.together:
+        raise InputError(
+            f"{recipe.method} attacks a whole batch together, so that one sample has no loss of its own; compare "
+            "gradients of easy and hard samples by another method, such as smoothadv"
+        )
+    index, copies = _chosen(len(inputs), samples, seed), draws if recipe.sigma else 1
+    with torch_threads():
+        p_a = _p_a(workshop, index, copies, seed)
+        parts = parts_of(recipe)
+        every = [parts]
+        if isinstance(parts.noise, SphereNoise):
+            every.append(replace(parts, noise=parts.noise.drawn))
+        norms = _norms(workshop, every, index, seed, progress)
+    norms.flags.writeable = p_a.flags.writeable = False
+    plain = norms[1] if len(norms) > 1 else None
+    return GradientNorms(recipe.method, recipe.sigma, copies, index.numpy(), p_a, norms[0], plain)
+
+
+def _chosen(count: int, samples: int, seed: int) -> Tensor:
+    if samples >= count:
+        return torch.arange(count)
+    order = torch.randperm(count, generator=generator_of("gradient norms: samples", seed))
+    return order[:samples].sort().values
+
+
+def _p_a(workshop: Workshop, index: Tensor, draws: int, seed: int) -> Floats:
+    target = Target(workshop.network.eval(), workshop.outputs)
+    generator = generator_of("gradient norms: votes", seed)
+    inputs, labels = workshop.inputs[index], workshop.labels[index]
+    with torch.no_grad():
+        votes = label_votes(target, inputs, labels, workshop.recipe.sigma, draws, generator)
+    return votes.cpu().numpy().astype(np.float64) / draws
+
+
+def _norms(
+    workshop: Workshop,
+    every: Sequence[TrainingParts],
+    index: Tensor,
+    seed: int,
+    progress: Callable[[int, int], object] | None,
+) -> Floats:
+    """Norms (ways, n) of each sample's gradient, in each way from the same generator."""
+    now = moment(workshop.recipe, workshop.recipe.epochs - 1)
+    norms = np.empty((len(every), index.numel()))
+    for place, sample in enumerate(index):
+        for way, parts in enumerate(every):
+            generator = generator_of("gradient norms: noise", seed, int(sample))
+            piece = workshop.judge(parts, now, sample[None], generator, dropout=None)
+            norms[way, place] = math.sqrt(sum(float(each.double().square().sum()) for each in piece.gradients))
+        if not np.isfinite(norms[:, place]).all():
+            raise InputError(
+                f"the gradient of inputs[{int(sample)}] is not finite; pass a network with finite weights and outputs"
+            )
+        if progress is not None:
+            progress(place + 1, index.numel())
+    return norms

@@ -1,4 +1,4 @@
-"""The log of a run: ``metrics.jsonl``, one line per epoch."""
+"""The log of a run: ``metrics.jsonl``, one line per epoch, and the same as event files for TensorBoard."""
 
 from __future__ import annotations
 
@@ -15,6 +15,8 @@ from certcal._text import reason
 
 LOG = "metrics.jsonl"
 _LARGEST = 2**28
+# What a line is counted by, rather than a curve.
+_COUNTERS = ("epoch", "step", "samples")
 
 
 def append(folder: Path, line: Mapping[str, Any]) -> None:
@@ -68,6 +70,44 @@ def read_log(folder: str | os.PathLike[str]) -> list[dict[str, Any]]:
             raise InputError(f"{path}, line {number}: is no table; resume the training")
         found.append(cast("dict[str, Any]", line))
     return found
+
+
+def export_events(folder: str | os.PathLike[str], to: str | os.PathLike[str]) -> int:
+    """Write every number of a run's log as an event file, and say how many epochs there were.
+
+    Parameters
+    ----------
+    folder
+        The run's, finished or not.
+    to
+        A new or empty folder, for ``tensorboard --logdir``.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> place = tempfile.TemporaryDirectory()
+    >>> append(Path(place.name), {"epoch": 0, "step": 12, "loss": 1.5})
+    >>> export_events(place.name, place.name + "/events")
+    1
+    >>> place.cleanup()
+    """
+    lines = read_log(folder)
+    place = Path(to)
+    if place.exists() and (not place.is_dir() or any(place.iterdir())):
+        raise InputError(f"{place}: is not an empty folder; choose a new one")
+    try:
+        from torch.utils.tensorboard import SummaryWriter
+    except ImportError as error:
+        raise InputError("event files need tensorboard; install it with: pip install tensorboard") from error
+    writer: Any = SummaryWriter(str(place))
+    try:
+        for line in lines:
+            for name, value in line.items():
+                if name not in _COUNTERS and isinstance(value, int | float):
+                    writer.add_scalar(name, value, line["step"])
+    finally:
+        writer.close()
+    return len(lines)
 
 
 def _text(line: Mapping[str, Any]) -> bytes:

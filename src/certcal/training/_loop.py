@@ -1,39 +1,129 @@
-"""The training loop. There is one; methods differ in the parts they bring (see ``_methods``)."""
+"""The training loop. There is one; methods differ in the parts they bring (see ``_parts``)."""
 
 from __future__ import annotations
 
+import contextlib
 import math
 import os
+import signal
+import threading
 import time
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from contextlib import nullcontext
+from dataclasses import dataclass
 from pathlib import Path
+from types import FrameType
 from typing import Any
 
+import numpy as np
 import torch
-from torch import nn
+from numpy.typing import NDArray
+from torch import Tensor, nn
 
 from certcal._checks import InputError
 from certcal.attacks import Target
 from certcal.data import Inputs
+from certcal.metrics import ece
 from certcal.models.protocol import Outputs
 from certcal.models.torch_threads import torch_threads
-from certcal.training._crew import Crew, crew_of
-from certcal.training._evaluate import evaluate
-from certcal.training._folder import Folder, opened
-from certcal.training._interrupt import between_steps
-from certcal.training._methods import parts_of
+from certcal.training._checkpoints import RunFolder, TrainingState, opened, save_model
+from certcal.training._parts import Look, SelectionWarning, lost_classes, parts_of, selected
 from certcal.training._prepare import Start, checked_workers, prepared
-from certcal.training._randomness import batches_of, order_of
 from certcal.training._recipe import Recipe
-from certcal.training._schedules import Moment, moment
-from certcal.training._selection import AllSamples, Look, SelectionWarning, lost_classes, selected
-from certcal.training._state import State
+from certcal.training._schedules import Moment, batches_of, generator_of, moment, order_of
 from certcal.training._step import Workshop
-from certcal.training._trained import Diverged, Progress, Trained
+from certcal.training._workers import WorkerPool
 
 CHECKPOINT_SECONDS = 300.0
+_EVALUATED_AT_A_TIME = 1000
+
+
+class Diverged(InputError):
+    """Training whose loss or weights are no longer finite. The text says where, what is kept, and what to try."""
+
+
+@dataclass(frozen=True)
+class Progress:
+    """Where training is, after a step.
+
+    Attributes
+    ----------
+    epoch, epochs
+        The epoch, from 0, out of how many.
+    batch, batches
+        Steps done of this epoch, out of how many.
+    loss, accuracy
+        Mean over this epoch so far, on the inputs as they were trained on: noisy and perturbed.
+    samples
+        Processed since this call of ``train`` began.
+    seconds
+        Since this call began.
+    sigma, epsilon, learning_rate
+        Of this epoch.
+    line
+        What was written down about the epoch, after its last step; else None.
+    """
+
+    epoch: int
+    epochs: int
+    batch: int
+    batches: int
+    loss: float
+    accuracy: float
+    samples: int
+    seconds: float
+    sigma: float
+    epsilon: float
+    learning_rate: float
+    line: dict[str, Any] | None = None
+
+    @property
+    def share(self) -> float:
+        """Share of the whole training that is done, from 0 to 1."""
+        return (self.epoch + self.batch / self.batches) / self.epochs
+
+
+@dataclass(frozen=True, eq=False)
+class Trained:
+    """A trained network.
+
+    Attributes
+    ----------
+    network
+        In evaluation mode.
+    recipe
+        What it was trained with.
+    history
+        One table per epoch: epoch, loss and accuracy on the inputs as trained on, sigma, epsilon, learning_rate,
+        samples, seconds, and with test data test_accuracy, test_ece, test_noisy_accuracy, test_noisy_ece. For a method
+        that selects samples also kept (the share that has a weight above 0), largest_weight, and lost_classes if all
+        samples of some class were left out.
+    folder
+        Where checkpoints are, or None.
+    file
+        The model there that :func:`certcal.models.load` takes (of a network of your own, as ``weights`` with the
+        network's name), or None.
+    seconds
+        That this call took.
+    resumed
+        The step at which this call went on, 0 if it began.
+    """
+
+    network: nn.Module
+    recipe: Recipe
+    history: list[dict[str, Any]]
+    folder: Path | None
+    file: Path | None
+    seconds: float
+    resumed: int
+
+    def __repr__(self) -> str:
+        last = self.history[-1]
+        return (
+            f"Trained({self.recipe.method}, {type(self.network).__name__}, {len(self.history)} epochs, "
+            f"loss {last['loss']:.3f}, accuracy {last['accuracy']:.3f})"
+        )
 
 
 def train(
@@ -101,94 +191,84 @@ def train(
     workshop = prepared(network, inputs, recipe, test, start, outputs)
     workers = checked_workers(workers, recipe)
     with torch_threads(), nullcontext() if out is None else opened(Path(out), workshop, inputs, test) as folder:
-        state = State.begin(workshop)
+        state = TrainingState.begin(workshop)
         if folder is not None:
             folder.resume(state)
         resumed = state.step
         if state.epoch < recipe.epochs:
-            with crew_of(workshop, workers) as crew, between_steps() as asked:
-                run = Run(state, crew, test, folder, progress, checkpoint_seconds, began)
+            crew = nullcontext(workshop) if workers == 1 else WorkerPool(workshop, workers)
+            with crew as crew, _interrupt_between_steps() as interrupted:
+                loop = _Loop(state, crew, test, folder, progress, checkpoint_seconds, interrupted, began)
                 while state.epoch < recipe.epochs:
-                    run.epoch(lambda: asked.to_stop)
-        file = None if folder is None else folder.finish(state)
-    return Trained(
-        workshop.network.eval(), recipe, state.history, None if folder is None else folder.path, file,
-        time.perf_counter() - began, resumed,
-    )  # fmt: skip
+                    loop.epoch()
+        file = None if folder is None else save_model(folder.path, workshop)
+    path = None if folder is None else folder.path
+    seconds = time.perf_counter() - began
+    return Trained(workshop.network.eval(), recipe, state.history, path, file, seconds, resumed)
 
 
-class Run:
+class _Loop:
     """Epochs of one call."""
 
     def __init__(
         self,
-        state: State,
-        crew: Crew,
+        state: TrainingState,
+        crew: Workshop | WorkerPool,
         test: Inputs | None,
-        folder: Folder | None,
+        folder: RunFolder | None,
         progress: Callable[[Progress], object] | None,
         checkpoint_seconds: float,
+        interrupted: threading.Event,
         began: float,
     ) -> None:
         self.state, self.crew, self.test, self.folder = state, crew, test, folder
-        self.progress, self.checkpoint_seconds, self.began = progress, checkpoint_seconds, began
+        self.progress, self.checkpoint_seconds = progress, checkpoint_seconds
+        self.interrupted, self.began = interrupted, began
+        self.workshop, self.parts = state.workshop, parts_of(state.workshop.recipe)
         self.saved = time.perf_counter()
         self.samples = 0
 
-    @property
-    def workshop(self) -> Workshop:
-        """Network and data."""
-        return self.state.workshop
-
-    def epoch(self, stop: Callable[[], bool]) -> None:
+    def epoch(self) -> None:
         """What is left of the present epoch."""
         state, recipe = self.state, self.workshop.recipe
         now = moment(recipe, state.epoch)
         began = time.perf_counter()
-        if state.batches == 0:
+        if state.batches == 0 and self.parts.selection is not None:
             self._select(now)
         batches = batches_of(order_of(state.selection, recipe.seed, state.epoch), recipe.batch)
         for batch in batches[state.batches :]:
             found = self.crew.step(state.epoch, state.step, batch)
-            if not (math.isfinite(found.loss) and all(bool(torch.isfinite(each).all()) for each in found.gradients)):
-                raise self._diverged(
-                    f"the loss is {found.loss:g}" if not math.isfinite(found.loss) else "a gradient is not finite"
-                )
+            if not math.isfinite(found.loss):
+                raise self._diverged(f"the loss is {found.loss:g}")
+            if not all(bool(torch.isfinite(each).all()) for each in found.gradients):
+                raise self._diverged("a gradient is not finite")
             state.apply(found, now.learning_rate, batch.numel())
             self.samples += batch.numel()
-            last = state.batches == len(batches)
-            if not last:
-                self._tell(now, len(batches))
-                if stop() or time.perf_counter() - self.saved >= self.checkpoint_seconds:
+            if state.batches < len(batches):
+                self._tell(self._progress(now, len(batches), None))
+                if self.interrupted.is_set() or time.perf_counter() - self.saved >= self.checkpoint_seconds:
                     self._save()
-                if stop():
-                    raise KeyboardInterrupt
+                self._stop_if_interrupted()
         line = self._line(now, time.perf_counter() - began)
         told = self._progress(now, len(batches), line)
         state.end_epoch(line)
         self._save()
-        if self.progress is not None:
-            self.progress(told)
-        if stop():
-            raise KeyboardInterrupt
+        self._tell(told)
+        self._stop_if_interrupted()
 
     def _select(self, now: Moment) -> None:
         """Weigh the samples for the epoch."""
-        workshop = self.workshop
-        look = Look(
-            Target(workshop.network.eval(), workshop.outputs),
-            workshop.inputs,
-            workshop.labels,
-            now,
-            workshop.recipe.seed,
-        )
+        workshop, before = self.workshop, self.state.selection
+        target = Target(workshop.network.eval(), workshop.outputs)
+        look = Look(target, workshop.inputs, workshop.labels, now, workshop.recipe.seed)
+        assert self.parts.selection is not None
         with torch.no_grad():
-            weights = parts_of(workshop.recipe).selection(self.state.selection, look)
+            weights = self.parts.selection(before, look)
         if not bool((weights > 0).any()):
             raise InputError(f"no sample is left for epoch {now.epoch}; select less strictly")
-        before, lost = (lost_classes(each, workshop.labels) for each in (self.state.selection, weights))
         self.state.selection = weights
-        if new := [str(each) for each in lost if each not in before]:
+        known = lost_classes(before, workshop.labels)
+        if new := [str(each) for each in lost_classes(weights, workshop.labels) if each not in known]:
             warnings.warn(
                 f"class{'es' if len(new) > 1 else ''} {', '.join(new)} {'have' if len(new) > 1 else 'has'} no sample "
                 f"left from epoch {now.epoch} on, and the network will forget {'them' if len(new) > 1 else 'it'}; "
@@ -198,7 +278,7 @@ class Run:
             )
 
     def _line(self, now: Moment, seconds: float) -> dict[str, Any]:
-        state, recipe = self.state, self.workshop.recipe
+        state = self.state
         line: dict[str, Any] = {
             "epoch": now.epoch,
             "step": state.step,
@@ -209,11 +289,10 @@ class Run:
             "learning_rate": now.learning_rate,
             "samples": state.samples,
         }
-        if not isinstance(parts_of(recipe).selection, AllSamples):
+        if self.parts.selection is not None:
             line |= selected(state.selection, self.workshop.labels)
         if self.test is not None:
-            network, outputs = self.workshop.network, self.workshop.outputs
-            line |= evaluate(network, outputs, self.test, recipe.sigma, recipe.seed, now.epoch, recipe.bins)
+            line |= _evaluate(self.workshop, self.test, now.epoch)
         return {**line, "seconds": seconds}
 
     def _progress(self, now: Moment, batches: int, line: dict[str, Any] | None) -> Progress:
@@ -233,9 +312,13 @@ class Run:
             line=line,
         )
 
-    def _tell(self, now: Moment, batches: int) -> None:
+    def _tell(self, progress: Progress) -> None:
         if self.progress is not None:
-            self.progress(self._progress(now, batches, None))
+            self.progress(progress)
+
+    def _stop_if_interrupted(self) -> None:
+        if self.interrupted.is_set():
+            raise KeyboardInterrupt
 
     def _save(self) -> None:
         if not self.state.finite():
@@ -252,3 +335,56 @@ class Run:
             f"training diverged at step {state.step} (epoch {state.epoch}): {what}; {kept}; try a lower learning rate, "
             f"longer warm-ups of sigma and epsilon, or precision float32{where}"
         )
+
+
+def _evaluate(workshop: Workshop, data: Inputs, epoch: int) -> dict[str, float]:
+    """Accuracy and expected calibration error on clean inputs, and with one draw of noise per input if σ > 0."""
+    recipe = workshop.recipe
+    generator = generator_of("test", recipe.seed, epoch)
+    numbers: dict[str, float] = {}
+    for name, sigma in (("test", 0.0), ("test_noisy", recipe.sigma)):
+        if name == "test" or sigma:
+            confidence, correct = _scores(workshop, data, sigma, generator)
+            numbers |= {f"{name}_accuracy": float(correct.mean())}
+            numbers |= {f"{name}_ece": ece(confidence, correct, bins=recipe.bins)}
+    return numbers
+
+
+def _scores(
+    workshop: Workshop, data: Inputs, sigma: float, generator: torch.Generator
+) -> tuple[NDArray[np.float32], NDArray[np.bool_]]:
+    """Confidence of the predicted class, and whether it is the true one."""
+    device = workshop.trained[0].device
+    target = Target(workshop.network.eval(), workshop.outputs)
+    rows: list[Tensor] = []
+    with torch.no_grad():
+        for first in range(0, len(data), _EVALUATED_AT_A_TIME):
+            batch = torch.tensor(data.inputs[first : first + _EVALUATED_AT_A_TIME])
+            if sigma:
+                batch += sigma * torch.randn(batch.shape, generator=generator)
+            rows.append(target.log_probabilities(batch.to(device)).cpu())
+    best, predicted = torch.cat(rows).max(1)
+    return best.exp().clamp(0.0, 1.0).numpy(), predicted.numpy() == data.labels
+
+
+@contextlib.contextmanager
+def _interrupt_between_steps() -> Generator[threading.Event, None, None]:
+    """Note the first Ctrl-C, so that a step is finished and saved; a second one interrupts at once.
+
+    Only where an interrupt would otherwise be raised: in the main thread, with Python's own handler.
+    """
+    noted = threading.Event()
+    ours = threading.current_thread() is threading.main_thread()
+    if not ours or signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
+        yield noted
+        return
+
+    def note(number: int, frame: FrameType | None) -> None:
+        noted.set()
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+
+    signal.signal(signal.SIGINT, note)
+    try:
+        yield noted
+    finally:
+        signal.signal(signal.SIGINT, signal.default_int_handler)

@@ -5,49 +5,21 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, ClassVar
 
 import torch
 from torch import Tensor
 from torch.nn import functional
 
-from certcal._checks import InputError, positive, whole_number
-from certcal.training._constants import Constants
-from certcal.training._methods import Parts
-from certcal.training._noise import GaussianNoise
-from certcal.training._objectives import Judged, View
-from certcal.training._recipe import MOST_EPOCHS, Loss, Recipe, real_number
+from certcal._checks import InputError, positive
+from certcal.training._parts import Constants, GaussianNoise, Judged, TrainingParts, View, mean_log
+from certcal.training._recipe import Loss, Recipe, epochs_number, real_number
 
 # Below this, the derivative of Φ⁻¹ leaves double precision; Φ⁻¹(1e-300) is -37.
 _LEAST = 1e-300
-# The defaults of Zhai et al.'s code, which are those of CIFAR-10 at σ = 0.25.
-_CIFAR: dict[str, Any] = {
-    "margin": 8.0,
-    "sharpness": 16.0,
-    "deferred": 0,
-    "draws": 16,
-    "epochs": 440,
-    "batch": 64,
-    "learning_rate": 0.01,
-    "milestones": (200, 400),
-    "weight_decay": 5e-4,
-    "sigma_warmup": 0,
-}
-# With which Jeong and Shin's code trains MACER on MNIST.
-_MNIST: dict[str, Any] = {
-    "margin": 8.0,
-    "sharpness": 16.0,
-    "deferred": 30,
-    "draws": 16,
-    "epochs": 90,
-    "batch": 256,
-    "learning_rate": 0.01,
-    "sigma_warmup": 0,
-}
 
 
 @dataclass(frozen=True)
-class Macer(Constants):
+class Macer(Constants, method="macer"):
     """Cross entropy of the average over the draws, plus a hinge on the soft certified radius: Zhai et al. (2020).
 
     With f the draws' probabilities and p the average over the draws of softmax(β·logits), a sample of label y adds ::
@@ -77,27 +49,13 @@ class Macer(Constants):
     sharpness: float = 16.0
     deferred: int = 0
 
-    RECIPE: ClassVar[dict[str, Any]] = {"draws": 16}
-    EPOCHS: ClassVar[tuple[str, ...]] = ("deferred",)
-    PUBLISHED: ClassVar[dict[str, dict[float, dict[str, Any]]]] = {
-        "mnist": {
-            0.25: {**_MNIST, "weight": 16.0},
-            0.5: {**_MNIST, "weight": 16.0},
-            1.0: {**_MNIST, "weight": 6.0},
-        },
-        "cifar-10": {
-            0.25: {**_CIFAR, "weight": 12.0},
-            0.5: {**_CIFAR, "weight": 4.0},
-            1.0: {**_CIFAR, "weight": 12.0, "deferred": 200},
-        },
-    }
-
     def __post_init__(self) -> None:
-        object.__setattr__(self, "weight", real_number(self.weight, 0.0, math.inf, "weight"))
-        for name in ("margin", "sharpness"):
-            object.__setattr__(self, name, positive(getattr(self, name), name))
-        remedy = f"pass a whole number of epochs from 0 to {MOST_EPOCHS}"
-        object.__setattr__(self, "deferred", whole_number(self.deferred, 0, MOST_EPOCHS, "deferred", remedy))
+        self._set(
+            weight=real_number(self.weight, 0.0, math.inf, "weight"),
+            margin=positive(self.margin, "margin"),
+            sharpness=positive(self.sharpness, "sharpness"),
+            deferred=epochs_number(self.deferred, "deferred"),
+        )
 
     def fits(self, recipe: Recipe) -> None:
         """Raise unless the second term is there at the end of a recipe's training."""
@@ -107,14 +65,14 @@ class Macer(Constants):
                 "or train for longer"
             )
 
-    def parts(self, recipe: Recipe) -> Parts:
+    def parts(self, recipe: Recipe) -> TrainingParts:
         """Gaussian noise and this loss."""
-        return Parts(GaussianNoise(recipe.draws), partial(self, loss=recipe.loss))
+        return TrainingParts(GaussianNoise(recipe.draws), partial(self, loss=recipe.loss))
 
     def __call__(self, view: View, loss: Loss = "smoothed") -> Judged:
         """The loss, with the cross entropy of the average over the draws or the average of the draws'."""
         every = view.target.draw_log_probabilities(view.found.inputs)
-        mean = torch.logsumexp(every, 0) - math.log(every.shape[0])
+        mean = mean_log(every)
         entropy = functional.nll_loss(mean if loss == "smoothed" else every.mean(0), view.labels)
         if self.weight == 0 or view.moment.epoch < self.deferred:
             return Judged(entropy, mean)

@@ -1,34 +1,30 @@
-"""Everything that decides what a training run does, as numbers that can be written down."""
+"""Everything that decides what a training run does, as numbers that can be written down, and what was published."""
 
 from __future__ import annotations
 
 import json
 import math
+import operator
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
+from difflib import get_close_matches
 from typing import Any, Literal, cast
 
+import numpy as np
+
 from certcal._checks import InputError, choice, whole_number
-from certcal._training_methods import ALIASES, METHODS, NOISY, WITHOUT_BALL
-from certcal.attacks import Ball
+from certcal._training_methods import METHODS, Method, method_named
+from certcal.attacks import ADVERSARIES, Ball
 from certcal.attacks.ball import NORMS, Norm
+from certcal.training._parts import LOSSES, Constants
 
 Loss = Literal["smoothed", "draws"]
 Optimiser = Literal["sgd", "adam"]
 Precision = Literal["float32", "bfloat16"]
 
 MOST_EPOCHS = 100_000
-# Which adversary a method trains against; those that attack a whole batch; methods that mix its measure into the loss.
-ADVERSARY_OF = {
-    "smoothadv": "smoothadv",
-    "brier-act": "brier",
-    **dict.fromkeys(("acce-act", "acce-act-star"), "acce"),
-    **dict.fromkeys(("exact-act", "exact-act-star"), "ece"),
-    "exact-act-ahead": "exact",
-}
-TOGETHER = ("acce", "ece", "exact")
-MIXED = ("acce-act-star", "exact-act-star")
-_OWN_LOSS = ("macer", "consistency", "smoothmix", "cat-rs")
+# Of the recipes from scratch; constants that count epochs are for so many.
+_EPOCHS = 150
 
 
 @dataclass(frozen=True)
@@ -40,9 +36,7 @@ class Recipe:
     Attributes
     ----------
     method
-        One of ``standard``, ``gaussian``, ``smoothadv`` (or ``at``), ``brier-act``, ``acce-act``, ``acce-act-star``,
-        ``exact-act``, ``exact-act-star``, ``exact-act-ahead``, ``macer``, ``consistency``, ``smoothmix``, ``cat-rs``,
-        ``acr``.
+        One of :data:`certcal.training.METHODS`.
     sigma
         Standard deviation σ of the noise, in the units of the inputs; 0 trains the network itself.
     epsilon, norm, box
@@ -126,13 +120,14 @@ class Recipe:
     adversary: Any = None
 
     def __post_init__(self) -> None:
-        changed: dict[str, Any] = {"method": known_method(self.method)}
-        for name in ("norm", "optimiser", "precision"):
-            choice(getattr(self, name), _WORDS[name], name)
-        _part(self.loss, ("smoothed", "draws"), "loss", "Objective, called with a View")
+        method = method_named(self.method)
+        changed: dict[str, Any] = {"method": method.name}
+        for name, words in _WORDS.items():
+            choice(getattr(self, name), words, name)
+        _check_part(self.loss, LOSSES, "loss", "Objective, called with a View")
         if self.adversary is not None:
-            known = tuple(dict.fromkeys(ADVERSARY_OF.values()))
-            _part(self.adversary, known, "adversary", "Adversary, called with target, inputs, labels, ball and keep")
+            protocol = "Adversary, called with target, inputs, labels, ball and keep"
+            _check_part(self.adversary, ADVERSARIES, "adversary", protocol)
         for name, (least, most) in _WHOLE.items():
             remedy = f"pass a whole number from {least} to {most}"
             changed[name] = whole_number(getattr(self, name), least, most, name, remedy)
@@ -146,12 +141,12 @@ class Recipe:
                 changed[name] = real_number(getattr(self, name), 0.0, math.inf, name)
         changed["box"] = _box(self.box)
         changed["milestones"] = _milestones(self.milestones)
-        changed["own"] = _own(changed["method"], self.own)
+        changed["own"] = _own(method.name, self.own)
         for name, value in changed.items():
             object.__setattr__(self, name, value)
-        self._fits_together()
+        self._fits_together(method)
 
-    def _fits_together(self) -> None:
+    def _fits_together(self, method: Method) -> None:
         Ball(self.epsilon, self.norm, self.box)
         if self.pieces > self.batch:
             raise InputError(f"pieces is {self.pieces}, more than a batch of {self.batch}; pass fewer pieces")
@@ -164,20 +159,21 @@ class Recipe:
                 f"epsilon_delay {self.epsilon_delay} and epsilon_warmup {self.epsilon_warmup} leave no epoch with the "
                 f"whole epsilon out of {self.epochs}; shorten them"
             )
-        if self.method == "standard" and (self.sigma or self.epsilon):
+        if "sigma" in method.unused and (self.sigma or self.epsilon):
             raise InputError(
-                "standard training has no noise and no adversary; leave sigma and epsilon at 0, or take another method"
+                f"{method.name} training has no noise and no adversary; leave sigma and epsilon at 0, or take another "
+                "method"
             )
-        if self.method in WITHOUT_BALL and self.epsilon:
-            raise InputError(f"{self.method} training has no use for epsilon; leave it at 0, or take smoothadv")
-        if self.method in NOISY and not self.sigma:
-            raise InputError(f"sigma is 0; {self.method} training needs noise: pass sigma, for example 0.5")
-        if self.adversary is not None and self.method not in ADVERSARY_OF:
+        if "epsilon" in method.unused and self.epsilon:
+            raise InputError(f"{method.name} training has no use for epsilon; leave it at 0, or take smoothadv")
+        if method.needs_noise and not self.sigma:
+            raise InputError(f"sigma is 0; {method.name} training needs noise: pass sigma, for example 0.5")
+        if self.adversary is not None and method.adversary is None:
             raise InputError(
-                f"{self.method} training has no adversary to replace; leave adversary out, or take smoothadv"
+                f"{method.name} training has no adversary to replace; leave adversary out, or take smoothadv"
             )
-        if self.method in _OWN_LOSS and not isinstance(self.loss, str):
-            raise InputError(f"{self.method} training has a loss of its own; leave loss out, or take gaussian")
+        if method.own_loss and not isinstance(self.loss, str):
+            raise InputError(f"{method.name} training has a loss of its own; leave loss out, or take gaussian")
         if self.own is not None:
             self.own.fits(self)
 
@@ -199,8 +195,8 @@ class Recipe:
     @property
     def together(self) -> bool:
         """Whether the adversary attacks a whole batch at once, so that one sample has no loss of its own."""
-        chosen = self.adversary if self.adversary is not None else ADVERSARY_OF.get(self.method)
-        return chosen in TOGETHER if isinstance(chosen, str) else bool(getattr(chosen, "together", False))
+        chosen: Any = METHODS[self.method].adversary if self.adversary is None else self.adversary
+        return bool(getattr(ADVERSARIES[chosen] if isinstance(chosen, str) else chosen, "together", False))
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Recipe:
@@ -221,10 +217,10 @@ class Recipe:
         return cls(**dict(values))
 
 
-def _part(value: Any, known: tuple[str, ...], name: str, protocol: str) -> None:
+def _check_part(value: Any, known: Mapping[str, Any], name: str, protocol: str) -> None:
     """Raise unless it is one of the names, or an object of your own."""
     if isinstance(value, str):
-        choice(value, known, name)
+        choice(value, tuple(known), name)
     elif isinstance(value, type) or not callable(value):
         what = f"the class {value.__name__}" if isinstance(value, type) else repr(value)
         raise InputError(f"{name} is {what}; pass one of {', '.join(known)}, or an object that is an {protocol}")
@@ -242,15 +238,10 @@ def _described(part: Any) -> Any:
 
 def check_names(values: Mapping[str, Any], own: Sequence[str] = ()) -> None:
     """Raise unless all are parts of a recipe, or among a method's own constants."""
-    from difflib import get_close_matches
-
-    from certcal.training._own import constants_of
-
     known = [*(field.name for field in fields(Recipe)), *own]
     for name in values:
         if name not in known:
-            owners = [method for method in METHODS if name in constants_of(method)]
-            if owners:
+            if owners := [method for method in METHODS if name in constants_of(method)]:
                 raise InputError(f"{name!r} is a constant of {' and '.join(owners)} only; leave it out")
             near = get_close_matches(str(name), known, n=1)
             hint = f"did you mean {near[0]!r}?" if near else f"its parts are {', '.join(known)}"
@@ -259,34 +250,21 @@ def check_names(values: Mapping[str, Any], own: Sequence[str] = ()) -> None:
 
 def _own(method: str, given: Any) -> Any:
     """A method's own constants, checked."""
-    from certcal.training._own import own_class
-
-    kind = own_class(method)
+    kind = Constants.of.get(method)
     if kind is None:
         if given:
             raise InputError(f"own is {given!r}, but {method} has no constants of its own; leave it out")
         return None
     if isinstance(given, kind):
         return given
-    if given is None:
-        return kind()
-    if not isinstance(given, Mapping):
+    if given is not None and not isinstance(given, Mapping):
         raise InputError(f"own is {given!r}; pass a table of the constants of {method}")
-    values = cast("Mapping[str, Any]", given)
+    values = cast("Mapping[str, Any]", given or {})
     names = [field.name for field in fields(kind)]
     for name in values:
         if name not in names:
             raise InputError(f"{name!r} is no constant of {method}; its own are {', '.join(names)}")
     return kind(**values)
-
-
-def known_method(method: Any) -> str:
-    """The method's own name, also for an alias."""
-    name = str(method).lower().replace("_", "-")
-    name = ALIASES.get(name, name)
-    if name not in METHODS:
-        raise InputError(f"method is {method!r}; pass one of {', '.join(METHODS)}")
-    return name
 
 
 _WORDS: dict[str, tuple[str, ...]] = {
@@ -320,14 +298,24 @@ _REAL = {
 
 def real_number(value: Any, least: float, most: float, name: str) -> float:
     """A finite number in a range."""
-    try:
-        number = float(value)
-    except (TypeError, ValueError, OverflowError):
-        number = math.nan
+    number = float_or_nan(value)
     if not (least <= number <= most and math.isfinite(number)):
         allowed = f"from {least:g} to {most:g}" if math.isfinite(most) else f"of at least {least:g}"
         raise InputError(f"{name} is {value!r}; pass a finite number {allowed}")
     return number
+
+
+def epochs_number(value: Any, name: str) -> int:
+    """A number of epochs, perhaps none."""
+    return whole_number(value, 0, MOST_EPOCHS, name, f"pass a whole number of epochs from 0 to {MOST_EPOCHS}")
+
+
+def float_or_nan(value: Any) -> float:
+    """As a float; NaN for what is none."""
+    try:
+        return float(value)
+    except (TypeError, ValueError, OverflowError):
+        return math.nan
 
 
 def _box(value: Any) -> tuple[float, float] | None:
@@ -349,3 +337,132 @@ def _milestones(value: Any) -> tuple[int, ...]:
     if list(epochs) != sorted(set(epochs)):
         raise InputError(f"milestones is {value!r}; pass increasing epochs")
     return epochs
+
+
+def recipe(method: str, *, fine_tune: bool | None = None, preset: str | None = None, **changes: Any) -> Recipe:
+    """The published recipe of a method, with changes.
+
+    From scratch these are Salman et al. (2019)'s for CIFAR-10 as Emde et al. changed them for Fashion-MNIST (appendix
+    J.1.1): 150 epochs of SGD in batches of 256 with learning rate 0.1, momentum 0.9 and weight decay 0.0001, a tenth of
+    the learning rate after every third of the epochs, σ rising over 8 epochs, ε zero for 8 epochs and rising over 8.
+    Fine-tuning (appendix I.3) takes 10 epochs with ε whole in the third, learning rate 0.01, a tenth of it every 4
+    epochs, and batches of 256, or 2048 for adversaries of the calibration error. With fewer epochs the schedules
+    shrink: warm-ups take at most a quarter of the epochs from scratch.
+
+    Parameters
+    ----------
+    method
+        See :class:`Recipe`.
+    fine_tune
+        Whether training begins with trained weights. By default true for the methods that were published that way:
+        those of adversarial calibration training, with ``act`` in their names.
+    preset
+        Take the constants that were published for a data set, such as ``"cifar-10"``, at this ``sigma``; see
+        :func:`certcal.training.presets`. Those that count epochs shrink with the number of epochs.
+    changes
+        Any attributes of :class:`Recipe`, and any of the method's own constants
+        (:func:`certcal.training.constants_of`).
+
+    Examples
+    --------
+    >>> recipe("brier-act", sigma=0.5, epsilon=1.0).milestones
+    (4, 8)
+    >>> scratch = recipe("smoothadv", sigma=0.5, epochs=12)
+    >>> scratch.milestones, scratch.sigma_warmup, scratch.epsilon_delay, scratch.epsilon_warmup
+    ((4, 8), 3, 3, 3)
+    """
+    entry = method_named(method)
+    kind = Constants.of.get(entry.name)
+    own_names = [] if kind is None else [field.name for field in fields(kind)]
+    check_names(changes, own_names)
+    flat = [each for each in changes if each in own_names]
+    if changes.get("own") is None:
+        changes.pop("own", None)
+    elif flat:
+        raise InputError(f"{flat[0]!r} and own are given; pass {flat[0]!r} inside own, or all by their names")
+    published: Mapping[str, Any] = {} if preset is None else _published(entry, preset, changes.get("sigma", 0.5))
+    tuning = entry.fine_tunes if fine_tune is None else fine_tune
+    epochs = _whole(changes.get("epochs", 10 if tuning else published.get("epochs", _EPOCHS)))
+    counted = isinstance(epochs, int)
+    noisy = {} if "sigma" in entry.unused else {"sigma": 0.5}
+    schedule = _schedule(entry, tuning, epochs if counted else 1)
+    numbers: dict[str, Any] = {**schedule, **noisy, **entry.usual, **published, **changes}
+    own = {each: numbers.pop(each) for each in own_names if each in numbers}
+    share = epochs / published.get("epochs", _EPOCHS) if counted else 1.0
+    if "milestones" in published and "milestones" not in changes:
+        numbers["milestones"] = tuple(sorted({int(each * share) for each in published["milestones"]} - {0}))
+    if kind is not None and "own" not in changes:
+        shrinking = [each for each in entry.counts_epochs if each not in changes] if counted else []
+        numbers["own"] = {
+            each: _shrunk(value, share, epochs) if each in shrinking else value
+            for each, value in {**asdict(kind()), **own}.items()
+        }
+    return Recipe.from_dict({**numbers, "epochs": epochs, "method": entry.name})
+
+
+def presets(method: str) -> dict[str, tuple[float, ...]]:
+    """The presets of a method: for each data set, the σ that there are published constants for.
+
+    Examples
+    --------
+    >>> presets("gaussian"), presets("consistency")["imagenet"]
+    ({}, (0.5, 1.0))
+    """
+    return {name: tuple(levels) for name, levels in method_named(method).published.items()}
+
+
+def constants_of(method: str) -> dict[str, Any]:
+    """The constants that only one method has, with their defaults.
+
+    Examples
+    --------
+    >>> constants_of("standard"), constants_of("cat-rs")
+    ({}, {'high_weight': 1.0, 'target_sigma': 0.25})
+    """
+    kind = Constants.of.get(method_named(method).name)
+    return {} if kind is None else asdict(kind())
+
+
+def _whole(value: Any) -> Any:
+    """A whole number of any type as an int; anything else as it is, for the recipe to refuse."""
+    try:
+        return operator.index(value)
+    except TypeError:
+        return value
+
+
+def _published(method: Method, preset: Any, sigma: Any) -> Mapping[str, Any]:
+    known = method.published
+    if not isinstance(preset, str) or preset not in known:
+        has = f"{method.name} has {', '.join(map(repr, known))}" if known else f"{method.name} has none; leave it out"
+        raise InputError(f"preset is {preset!r}, which is unknown: {has}")
+    if np.ndim(sigma) or sigma not in known[preset]:
+        levels = ", ".join(f"{each:g}" for each in known[preset])
+        raise InputError(
+            f"sigma is {sigma!r}, and preset {preset!r} of {method.name} has constants for {levels}; pass one of "
+            "these, or no preset"
+        )
+    return known[preset][sigma]
+
+
+def _shrunk(value: int, share: float, epochs: int) -> int:
+    """A number of epochs out of fewer: at least one, unless it was none, and short of all."""
+    return min(max(1, round(value * share)), max(epochs - 1, 0)) if value else value
+
+
+def _schedule(method: Method, tuning: bool, epochs: int) -> dict[str, Any]:
+    """How learning rate, σ and ε change, where ε means something."""
+    moves = "epsilon" not in method.unused
+    if tuning:
+        return {
+            "learning_rate": 0.01,
+            "milestones": tuple(range(4, epochs, 4)),
+            "epsilon_warmup": min(3, max(epochs, 1)) if moves else 0,
+        }
+    warm = min(8, epochs // 4)
+    return {
+        "learning_rate": 0.1,
+        "milestones": tuple(sorted({third for third in (epochs // 3, 2 * epochs // 3) if third})),
+        "sigma_warmup": 0 if "sigma" in method.unused else warm,
+        **({"epsilon_delay": warm, "epsilon_warmup": warm, "attack_steps": 2} if moves else {}),
+    }

@@ -1,11 +1,22 @@
-"""What changes from epoch to epoch. Pure functions of the recipe and the epoch, counted from 0."""
+"""What an epoch has: its numbers, its random streams and its batches. Epochs are counted from 0.
+
+Random numbers come by counter: what is drawn depends on the seed and on what it is for, not on what was drawn before.
+So the whole random state of a run is its seed and the number of its step, and neither interruptions nor workers change
+a bit of it.
+"""
 
 from __future__ import annotations
 
+import hashlib
 from bisect import bisect_right
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from certcal.training._recipe import Recipe
+import torch
+from torch import Tensor
+
+if TYPE_CHECKING:
+    from certcal.training._recipe import Recipe
 
 
 @dataclass(frozen=True)
@@ -31,6 +42,7 @@ def moment(recipe: Recipe, epoch: int) -> Moment:
 
     Examples
     --------
+    >>> from certcal.training import Recipe
     >>> fine = Recipe("brier-act", sigma=0.5, epsilon=0.75, epsilon_warmup=3, learning_rate=0.01, milestones=(4, 8))
     >>> [moment(fine, epoch).epsilon for epoch in range(4)]
     [0.25, 0.5, 0.75, 0.75]
@@ -44,13 +56,41 @@ def moment(recipe: Recipe, epoch: int) -> Moment:
 
 
 def warmed(epoch: int, warmup: int, delay: int = 0) -> float:
-    """The share that an epoch has: 0 during the delay, then 1/W, 2/W, … up to 1 (Salman et al. 2019's code).
-
-    Examples
-    --------
-    >>> [warmed(epoch, 4, delay=2) for epoch in range(7)]
-    [0.0, 0.0, 0.25, 0.5, 0.75, 1.0, 1.0]
-    """
+    """The share that an epoch has: 0 during the delay, then 1/W, 2/W, … up to 1 (Salman et al. 2019's code)."""
     if epoch < delay:
         return 0.0
     return 1.0 if epoch - delay + 1 >= warmup else (epoch - delay + 1) / warmup
+
+
+def seed_of(purpose: str, *counters: int) -> int:
+    """A seed of 63 bits for one purpose, at one place."""
+    text = f"{purpose} {' '.join(map(str, counters))}"
+    return int.from_bytes(hashlib.sha256(text.encode()).digest()[:8], "little") >> 1
+
+
+def generator_of(purpose: str, *counters: int) -> torch.Generator:
+    """A fresh generator for one purpose, at one place."""
+    return torch.Generator().manual_seed(seed_of(purpose, *counters))
+
+
+def order_of(weights: Tensor, seed: int, epoch: int) -> Tensor:
+    """The samples of an epoch in the order of training, as many as there are in all.
+
+    Samples of weight 0 are left out, and others take their steps: the number of steps stays the same. If all that are
+    left have the same weight, they come round again and again, each round in an order of its own; else they are drawn
+    with replacement, in proportion to their weights.
+    """
+    generator = generator_of("order", seed, epoch)
+    kept = torch.nonzero(weights > 0).flatten()
+    if kept.numel() and bool((weights[kept] == weights[kept[0]]).all()):
+        rounds = -(-weights.numel() // kept.numel())
+        order = [kept[torch.randperm(kept.numel(), generator=generator)] for _ in range(rounds)]
+        return torch.cat(order)[: weights.numel()]
+    total = weights[kept].double().cumsum(0)
+    places = torch.rand(weights.numel(), generator=generator, dtype=torch.float64) * total[-1]
+    return kept[torch.searchsorted(total, places, right=True).clamp_max(kept.numel() - 1)]
+
+
+def batches_of(order: Tensor, batch: int) -> list[Tensor]:
+    """As few batches as the largest size allows, of nearly equal sizes."""
+    return list(torch.tensor_split(order, -(-order.numel() // batch)))

@@ -4,30 +4,22 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any, ClassVar
 
 import torch
 from torch import Tensor
 from torch.nn import functional
 
-from certcal._checks import InputError, positive, whole_number
+from certcal._checks import InputError, positive
 from certcal.attacks import Ball, Target
 from certcal.attacks.ascent import ascend
 from certcal.attacks.ball import LONGEST
-from certcal.training._constants import Constants
-from certcal.training._methods import Parts
-from certcal.training._noise import GaussianNoise
-from certcal.training._objectives import Judged, View
-from certcal.training._recipe import MOST_EPOCHS, Recipe
+from certcal.training._parts import Constants, GaussianNoise, Judged, TrainingParts, View, mean_log
+from certcal.training._recipe import Recipe, epochs_number
 from certcal.training._schedules import Moment, warmed
-
-# Batches of 256 forward passes per step, as in the authors' code: so many samples, times the draws. No warm-up of σ.
-_MNIST: dict[str, Any] = {"draws": 4, "batch": 64, "epochs": 90, "learning_rate": 0.01, "sigma_warmup": 0, "step": 1.0}
-_CIFAR: dict[str, Any] = {"draws": 2, "batch": 128, "epochs": 150, "learning_rate": 0.1, "sigma_warmup": 0}
 
 
 @dataclass(frozen=True)
-class SmoothMix(Constants):
+class SmoothMix(Constants, method="smoothmix"):
     """SmoothMix (Jeong, Park, Kim, Lee, Kim and Shin, "SmoothMix", NeurIPS 2021), which is an objective itself.
 
     With M draws δ_1, …, δ_M of the noise, which stay the same throughout a step, f the network's probabilities,
@@ -51,25 +43,19 @@ class SmoothMix(Constants):
     one_step: bool = False
     mixed_warmup: int = 10
 
-    RECIPE: ClassVar[dict[str, Any]] = {"draws": 2, "attack_steps": 4, "loss": "draws"}
-    EPOCHS: ClassVar[tuple[str, ...]] = ("mixed_warmup",)
-    PUBLISHED: ClassVar[dict[str, dict[float, dict[str, Any]]]] = {
-        "mnist": {sigma: {**_MNIST, "attack_steps": steps} for sigma, steps in ((0.25, 2), (0.5, 4), (1.0, 8))},
-        "cifar-10": {sigma: {**_CIFAR, "attack_steps": 4, "step": 2 * sigma} for sigma in (0.25, 0.5, 1.0)},
-    }
-
     def __post_init__(self) -> None:
-        for name in ("step", "mixed_weight"):
-            object.__setattr__(self, name, positive(getattr(self, name), name))
         if not isinstance(self.one_step, bool):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise InputError(f"one_step is {self.one_step!r}; pass True or False")
-        remedy = f"pass a whole number of epochs from 0 to {MOST_EPOCHS}"
-        epochs = whole_number(self.mixed_warmup, 0, MOST_EPOCHS, "mixed_warmup", remedy)
-        object.__setattr__(self, "mixed_warmup", epochs)
+        self._set(
+            step=positive(self.step, "step"),
+            mixed_weight=positive(self.mixed_weight, "mixed_weight"),
+            mixed_warmup=epochs_number(self.mixed_warmup, "mixed_warmup"),
+        )
 
-    def parts(self, recipe: Recipe) -> Parts:
+    def parts(self, recipe: Recipe) -> TrainingParts:
         """Gaussian noise, the search for adversaries, and this."""
-        return Parts(GaussianNoise(recipe.draws), self, scout=FreeAdversary(self, recipe.attack_steps, box=recipe.box))
+        scout = FreeAdversary(self, recipe.attack_steps, box=recipe.box)
+        return TrainingParts(GaussianNoise(recipe.draws), self, scout=scout)
 
     def share(self, moment: Moment) -> float:
         """The weight w of an epoch."""
@@ -84,7 +70,7 @@ class SmoothMix(Constants):
         mixed = view.target.draw_log_probabilities((1 - column) * ends.near + column * ends.far)
         weight = self.share(view.moment) * self.mixed_weight
         loss = smoothmix_loss(every, mixed, view.labels, shares, weight)
-        return Judged(loss, torch.logsumexp(every, 0) - math.log(every.shape[0]))
+        return Judged(loss, mean_log(every))
 
 
 @dataclass(frozen=True, eq=False)
@@ -123,7 +109,7 @@ def smoothmix_loss(every: Tensor, mixed: Tensor, labels: Tensor, shares: Tensor,
     """The mean over the samples of the cross entropy and ``weight`` times the divergence at the mixed inputs."""
     draws, _, classes = every.shape
     natural = functional.nll_loss(every.flatten(0, 1), labels.repeat(draws))
-    average = torch.logsumexp(every, 0) - math.log(draws)
+    average = mean_log(every)
     column = shares.unsqueeze(1)
     # The soft label in logarithms, so that it has a gradient where a probability rounds to 0.
     soft = torch.logaddexp(torch.log1p(-column) + average, column.log() - math.log(classes))

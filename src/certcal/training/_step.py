@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -14,33 +14,22 @@ from torch import Tensor, nn
 from certcal._checks import InputError
 from certcal.attacks import Adversary, Ball, Found, Target
 from certcal.models.protocol import Outputs
-from certcal.training._methods import Parts, parts_of
-from certcal.training._objectives import Judged, View
-from certcal.training._randomness import generator_of, seed_of
+from certcal.training._parts import Judged, TrainingParts, View, parts_of
 from certcal.training._recipe import Recipe
-from certcal.training._schedules import Moment, moment
+from certcal.training._schedules import Moment, generator_of, moment, seed_of
 
-PieceNumber = int
+# A piece's number, and the numbers of its samples.
+Numbered = tuple[int, Tensor]
 
 
 @dataclass(frozen=True, eq=False)
-class Piece:
-    """What a piece of a batch gives."""
+class StepResult:
+    """What a piece or a batch gives: the mean loss, how many are right, and what the network should take over."""
 
     loss: float
     correct: int
     gradients: Sequence[Tensor]
     buffers: Sequence[Tensor]
-
-
-@dataclass(frozen=True, eq=False)
-class Step:
-    """What a batch gives: the mean loss, the number of correct samples, and what the network should take over."""
-
-    loss: float
-    correct: int
-    gradients: list[Tensor]
-    buffers: list[Tensor]
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,15 +56,30 @@ class Workshop:
         """The network's buffers."""
         return list(self.network.buffers())
 
-    def work(self, epoch: int, step: int, piece: PieceNumber, index: Tensor) -> Piece:
-        """Loss and gradients of one piece."""
-        seed = self.recipe.seed
-        generator = generator_of("piece", seed, step, piece)
-        return self.judge(
-            parts_of(self.recipe), moment(self.recipe, epoch), index, generator, seed_of("network", seed, step, piece)
-        )
+    def cut(self, batch: Tensor) -> list[Numbered]:
+        """A batch, given by the numbers of its samples, in pieces."""
+        return list(enumerate(torch.tensor_split(batch, self.recipe.pieces)))
 
-    def judge(self, parts: Parts, now: Moment, index: Tensor, generator: torch.Generator, dropout: int | None) -> Piece:
+    def step(self, epoch: int, step: int, batch: Tensor) -> StepResult:
+        """What a batch gives."""
+        cut = self.cut(batch)
+        return self.combined(self.work(epoch, step, cut), [index.numel() for _, index in cut])
+
+    def work(self, epoch: int, step: int, cut: Sequence[Numbered]) -> list[StepResult]:
+        """What some pieces give, one after the other, each from the same buffers."""
+        parts, now, seed = parts_of(self.recipe), moment(self.recipe, epoch), self.recipe.seed
+        start = [buffer.clone() for buffer in self.buffers]
+        found: list[StepResult] = []
+        for piece, index in cut:
+            generator = generator_of("piece", seed, step, piece)
+            done = self.judge(parts, now, index, generator, seed_of("network", seed, step, piece))
+            found.append(replace(done, buffers=[buffer.clone() for buffer in done.buffers]))
+            restore(self.buffers, start)
+        return found
+
+    def judge(
+        self, parts: TrainingParts, now: Moment, index: Tensor, generator: torch.Generator, dropout: int | None
+    ) -> StepResult:
         """Loss and gradients of some samples; without a seed for dropout the network is in evaluation mode."""
         device = self.trained[0].device
         inputs, labels = self.inputs[index].to(device), self.labels[index].to(device)
@@ -90,10 +94,10 @@ class Workshop:
                 _check_judged(self.recipe.loss, judged, labels)
             gradients = torch.autograd.grad(judged.loss, self.trained, allow_unused=True, materialize_grads=True)
         correct = int((judged.log_probabilities.detach().argmax(1) == labels).sum())
-        return Piece(float(judged.loss.detach()), correct, gradients, self.buffers)
+        return StepResult(float(judged.loss.detach()), correct, gradients, self.buffers)
 
     def _attacked(
-        self, parts: Parts, now: Moment, inputs: Tensor, labels: Tensor, generator: torch.Generator
+        self, parts: TrainingParts, now: Moment, inputs: Tensor, labels: Tensor, generator: torch.Generator
     ) -> tuple[Target, Found, Any]:
         """The target with its noise, and what adversary and scout find, the network being fixed in evaluation mode."""
         trained = self.trained
@@ -101,12 +105,12 @@ class Workshop:
         for weight in trained:
             weight.requires_grad_(False)
         try:
-            noise = parts.noise(Target(self.network, self.outputs), inputs, labels, now, generator)
-            target = Target(self.network, self.outputs, noise)
-            found = Found(inputs)
+            target, found = Target(self.network, self.outputs), Found(inputs)
+            if parts.noise is not None:
+                target = replace(target, noise=parts.noise(target, inputs, labels, now, generator))
             if parts.adversary is not None and now.epsilon:
                 ball = Ball(now.epsilon, self.recipe.norm, self.recipe.box)
-                found = self._found(parts.adversary(self.recipe, now), target, inputs, labels, ball)
+                found = self._found(parts.adversary(now), target, inputs, labels, ball)
             scouted = None if parts.scout is None else parts.scout(target, inputs, labels, now, generator)
             return target, found, scouted
         finally:
@@ -123,6 +127,36 @@ class Workshop:
             raise InputError(f"{name} returned a {type(found).__name__}; return certcal.attacks.Found(inputs)")
         return replace(found, inputs=ball.checked(name, inputs, found.inputs))
 
+    def combined(self, pieces: Sequence[StepResult], sizes: Sequence[int]) -> StepResult:
+        """The pieces' means weighted by their sizes, added in the order of the pieces."""
+        shares = [size / sum(sizes) for size in sizes]
+        gradients: list[Tensor] = []
+        for place, weight in enumerate(self.trained):
+            # In the memory order of the weights, so that later arithmetic has the same order wherever this came from.
+            whole = torch.empty_like(weight).copy_(pieces[0].gradients[place])
+            if len(pieces) > 1:
+                whole.mul_(shares[0])
+                for piece, share in zip(pieces[1:], shares[1:], strict=True):
+                    whole.add_(piece.gradients[place] * share)
+            gradients.append(whole)
+        loss = sum(piece.loss * share for piece, share in zip(pieces, shares, strict=True))
+        return StepResult(loss, sum(piece.correct for piece in pieces), gradients, self._mean_buffers(pieces, shares))
+
+    def _mean_buffers(self, pieces: Sequence[StepResult], shares: Sequence[float]) -> Sequence[Tensor]:
+        """Each piece changed the buffers from the same start; their changes are averaged, whole numbers the first's."""
+        if len(pieces) == 1:
+            return pieces[0].buffers
+        mean: list[Tensor] = []
+        for place, start in enumerate(self.buffers):
+            if not start.is_floating_point():
+                mean.append(pieces[0].buffers[place])
+                continue
+            whole = start.clone()
+            for piece, share in zip(pieces, shares, strict=True):
+                whole.add_((piece.buffers[place] - start) * share)
+            mean.append(whole)
+        return mean
+
 
 def _check_judged(loss: Any, judged: Any, labels: Tensor) -> None:
     """Raise unless an objective of your own returned one number and a row per sample."""
@@ -138,56 +172,6 @@ def _check_judged(loss: Any, judged: Any, labels: Tensor) -> None:
     if judged.log_probabilities.ndim != 2 or len(judged.log_probabilities) != len(labels):
         shape = tuple(judged.log_probabilities.shape)
         raise InputError(f"{name} returned log probabilities of shape {shape}; return a row per sample")
-
-
-Work = Callable[[int, int, Sequence[tuple[PieceNumber, Tensor]]], list[Piece]]
-
-
-def work_here(workshop: Workshop, epoch: int, step: int, cut: Sequence[tuple[PieceNumber, Tensor]]) -> list[Piece]:
-    """Some pieces, one after the other, each from the same buffers."""
-    if len(cut) == 1:
-        ((piece, index),) = cut
-        return [workshop.work(epoch, step, piece, index)]
-    start = [buffer.clone() for buffer in workshop.buffers]
-    found: list[Piece] = []
-    for piece, index in cut:
-        done = workshop.work(epoch, step, piece, index)
-        found.append(Piece(done.loss, done.correct, done.gradients, [buffer.clone() for buffer in done.buffers]))
-        restore(workshop.buffers, start)
-    return found
-
-
-def combined(workshop: Workshop, pieces: Sequence[Piece], sizes: Sequence[int]) -> Step:
-    """The pieces' means weighted by their sizes, added in the order of the pieces."""
-    total = sum(sizes)
-    shares = [size / total for size in sizes]
-    gradients: list[Tensor] = []
-    for place, weight in enumerate(workshop.trained):
-        # In the memory order of the weights, so that later arithmetic has the same order wherever this came from.
-        whole = torch.empty_like(weight).copy_(pieces[0].gradients[place])
-        if len(pieces) > 1:
-            whole.mul_(shares[0])
-            for piece, share in zip(pieces[1:], shares[1:], strict=True):
-                whole.add_(piece.gradients[place] * share)
-        gradients.append(whole)
-    loss = sum(piece.loss * share for piece, share in zip(pieces, shares, strict=True))
-    return Step(loss, sum(piece.correct for piece in pieces), gradients, _mean_buffers(workshop, pieces, shares))
-
-
-def _mean_buffers(workshop: Workshop, pieces: Sequence[Piece], shares: Sequence[float]) -> list[Tensor]:
-    """Each piece changed the buffers from the same start; the changes are averaged. Whole numbers are the first's."""
-    if len(pieces) == 1:
-        return [buffer.clone() for buffer in pieces[0].buffers]
-    mean: list[Tensor] = []
-    for place, start in enumerate(workshop.buffers):
-        if not start.is_floating_point():
-            mean.append(pieces[0].buffers[place].clone())
-            continue
-        whole = start.clone()
-        for piece, share in zip(pieces, shares, strict=True):
-            whole.add_((piece.buffers[place] - start) * share)
-        mean.append(whole)
-    return mean
 
 
 def restore(tensors: Sequence[Tensor], values: Sequence[Tensor]) -> None:

@@ -12,7 +12,6 @@ from typing import Any, ClassVar, cast
 import numpy as np
 from numpy.typing import NDArray
 
-import certcal
 from certcal._checks import InputError
 from certcal._files import write_bytes
 from certcal._progress import SILENT, Progress
@@ -45,7 +44,7 @@ from certcal.verbs.certified_samples import (
     UNKNOWN,
     CertifiedSource,
     CertifyingSettings,
-    Source,
+    SampleSource,
     load_certified,
     source_of,
 )
@@ -117,7 +116,7 @@ class MappedTable(Result):
         """What was done, as plain values for JSON."""
         names = ("source", "map", "written", "left_out")
         facts = {name: getattr(self, name) for name in names}
-        return {"certcal": certcal.__version__, **facts, "columns": list(self.table), "notes": list(self.notes)}
+        return {**facts, "columns": list(self.table), "notes": list(self.notes)}
 
     def columns(self) -> Mapping[str, Sequence[Any]]:
         """The table."""
@@ -211,7 +210,7 @@ def _map(given: Any) -> tuple[Saved, str]:
 def _certified(name: str, saved: Saved, source: CertifiedSource, *, everything: bool) -> MappedTable:
     samples, calibrator = source.samples, saved.calibrator
     known = (samples.fingerprint, len(samples), source.run)
-    rows = _Rows.of(name, saved.fitted_on, known, samples.source, everything=everything)
+    rows = _Kept.of(name, saved.fitted_on, known, samples.source, everything=everything)
     after = samples.select(rows.positions).mapped(calibrator)  # pyright: ignore[reportArgumentType]
     said = f"{described(calibrator)}, {rows.fitted_to}"
     origin = source.origin or IntervalOrigin("", "")
@@ -261,7 +260,7 @@ def _named(names: Sequence[str]) -> list[Any]:
 def _predictions(
     name: str,
     saved: Saved,
-    given: Source,
+    given: SampleSource,
     columns: Mapping[str, Any] | None,
     progress: Progress,
     *,
@@ -278,7 +277,7 @@ def _predictions(
     before: Predictions = given.data if loaded is None else loaded.predictions
     n = len(before)
     known = (prediction_fingerprint(before), n, None)
-    rows = _Rows.of(name, saved.fitted_on, known, given.name, everything=everything)
+    rows = _Kept.of(name, saved.fitted_on, known, given.name, everything=everything)
     with _fitting(name, given.name):
         after = recalibrated(calibrator, before.select(rows.positions))
     return MappedTable(
@@ -300,7 +299,7 @@ def _unlabelled(name: str, saved: Saved, source: str, loaded: LoadedScores) -> M
     calibrator, n = saved.calibrator, len(loaded)
     with _fitting(name, source):
         after = mapped(calibrator, loaded)
-    rows = _Rows.of(name, saved.fitted_on, (None, n, None), source, everything=True)
+    rows = _Kept.of(name, saved.fitted_on, (None, n, None), source, everything=True)
     columns: dict[str, Any] = dict(loaded.identifiers) or {"row": rows.positions}
     columns |= {"confidence": after} if after.ndim == 1 else _probability_columns(loaded.layout, after)
     if loaded.sample_weight is not None:
@@ -364,7 +363,7 @@ def _prediction_columns(layout: Layout | None, after: Predictions, rows: NDArray
 
 
 @dataclass(frozen=True, eq=False)
-class _Rows:
+class _Kept:
     """Which samples are written, in words too."""
 
     positions: NDArray[np.int64]
@@ -380,24 +379,24 @@ class _Rows:
         source: str,
         *,
         everything: bool,
-    ) -> _Rows:
+    ) -> _Kept:
         """Decide by the samples' fingerprint, their number, and the name of the run they are the first of."""
         fingerprint, n, run = known
         every = np.arange(n, dtype=np.int64)
         if fitted_on is None:
             unknown = f"{name} does not say what it was fitted to, so all are kept; make sure that it was not these."
-            return _Rows(every, 0, "fitted to samples that are not known", unknown[:1].upper() + unknown[1:])
+            return _Kept(every, 0, "fitted to samples that are not known", unknown[:1].upper() + unknown[1:])
         fit = fitted_on.among(fingerprint, n, run)
         if fit is None:
             some, told = f"fitted to samples of {fitted_on.source}", fitted_on.fingerprint and fingerprint
             why = "These have another fingerprint" if told else "Whether these are among them cannot be told"
             sentence = f"The map was {some}. {why}, so all are kept; make sure that it was fitted to none of them."
-            return _Rows(every, 0, some, sentence)
+            return _Kept(every, 0, some, sentence)
         rest = np.setdiff1d(every, fit, assume_unique=True)
         if everything:
             some = f"fitted to {fit.size:,} of these {n:,} samples" if n > 1 else "fitted to this sample"
             sentence = f"The map was {some}: what they say of it flatters it."
-            return _Rows(every, 0, f"{some}, so that no bound on the population holds", sentence)
+            return _Kept(every, 0, f"{some}, so that no bound on the population holds", sentence)
         if not rest.size:
             raise InputError(
                 f"{name} was fitted to all {n:,} samples of {source}, so none is left to judge it on",
@@ -405,4 +404,4 @@ class _Rows:
                 remedy="give other samples, or ask for all of them",
             )
         sentence = f"{counted(fit.size, 'sample')} that it was fitted to {'is' if fit.size == 1 else 'are'} left out."
-        return _Rows(rest, fit.size, f"fitted to {counted(fit.size, 'other sample')} of {fitted_on.source}", sentence)
+        return _Kept(rest, fit.size, f"fitted to {counted(fit.size, 'other sample')} of {fitted_on.source}", sentence)

@@ -6,11 +6,12 @@ import io
 import os
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import certcal
+from certcal._attack_methods import ATTACKS, USUAL
 from certcal._checks import InputError
 from certcal._files import refuse_overwriting, write_bytes
 from certcal._progress import SILENT, Progress
@@ -25,15 +26,6 @@ if TYPE_CHECKING:
     from certcal.attacks import Attacked, AttackMethod
     from certcal.data import Inputs
 
-# The attacks that have names: η and ω of (η, ω)-ACE, and None for the one-step attack.
-ATTACKS: Mapping[str, tuple[int, str] | None] = {
-    "minus-true": (-1, "true"),
-    "plus-true": (1, "true"),
-    "minus-predicted": (-1, "predicted"),
-    "plus-predicted": (1, "predicted"),
-    "one-step": None,
-}
-USUAL = tuple(ATTACKS)[:4]
 NORMS = {"linf": "ℓ∞", "l2": "ℓ2"}
 _CLEAN = "clean"
 _METRICS = ("accuracy", "mean_confidence", "ece", "equal_mass_ece", "top_label_brier_score", "brier_score", "nll")
@@ -315,13 +307,15 @@ class Attack(Result):
         paths = saved_paths(folder, pairs, inputs=inputs)
         refuse_saving(folder, paths, force=force)
         Path(folder).mkdir(exist_ok=True)
-        content = {f"{_CLEAN}.parquet": _table(self.rows[0].attacked, clean=True)}
+        first = self.rows[0].attacked
+        assert first is not None
+        content = {f"{_CLEAN}.parquet": _table(first.labels, first.clean_probabilities)}
         for row in self.rows:
-            assert row.attacked is not None
-            name = _saved_name(row.attack, row.epsilon)
-            content[f"{name}.parquet"] = _table(row.attacked)
+            found, name = row.attacked, _saved_name(row.attack, row.epsilon)
+            assert found is not None
+            content[f"{name}.parquet"] = _table(found.labels, found.probabilities)
             if inputs:
-                content[f"{name}.npz"] = _archive(row.attacked)
+                content[f"{name}.npz"] = _archive(found)
         for path in paths:
             write_bytes(path, content[path.name], force=force)
         return paths
@@ -363,14 +357,10 @@ def _saved_name(attack: str, epsilon: float) -> str:
     return f"{attack}-{distance_text(epsilon).replace('/', '-')}"
 
 
-def _table(found: Attacked | None, *, clean: bool = False) -> bytes:
+def _table(labels: Any, probabilities: Any) -> bytes:
     from certcal.data import intervals_as_parquet
 
-    assert found is not None
-    probabilities = found.clean_probabilities if clean else found.probabilities
-    columns: dict[str, Any] = {"label": found.labels}
-    columns |= {f"prob_{k}": column for k, column in enumerate(probabilities.T)}
-    return intervals_as_parquet(columns)
+    return intervals_as_parquet({"label": labels, **{f"prob_{k}": each for k, each in enumerate(probabilities.T)}})
 
 
 def _archive(found: Attacked) -> bytes:
@@ -443,7 +433,7 @@ def attack(
     >>> [row.name for row in found]
     ['fade', 'one-step ACE']
     """
-    from certcal.attacks import perturb_each
+    from certcal.attacks import Subject, perturb_each
     from certcal.models import load, wrap
 
     distances = _distances(epsilon)
@@ -456,50 +446,50 @@ def attack(
     network = load(os.fspath(model), outputs, weights=weights) if named else wrap(model, outputs)  # pyright: ignore
     _check_memory(inputs, len(methods) * len(distances))
     box: Any = inputs.box if settings.box == "auto" else settings.box
-    draws = settings.draws or _DRAWS
+    subject = Subject.of(
+        network,
+        inputs.inputs,
+        inputs.labels,
+        norm=settings.norm,  # pyright: ignore[reportArgumentType]
+        box=box,
+        sigma=settings.sigma,
+        draws=settings.draws or _DRAWS,
+        seed=settings.seed,
+        batch=settings.batch,
+    )
+    each = [(method, distance) for distance in distances for method in methods]
+    titles = [f"{getattr(method, 'name', '')}, ε = {distance_text(distance)}" for method, distance in each]
     done = 0
-    order = [f"{getattr(method, 'name', '')}, ε = {distance_text(each)}" for each in distances for method in methods]
 
     def tell(finished: int, total: int) -> None:
         nonlocal done
         progress.advance(finished - done)
-        progress.say(order[min(finished // len(inputs), len(order) - 1)])
+        progress.say(titles[min(finished // len(inputs), len(titles) - 1)])
         done = finished
 
-    progress.stage(order[0], len(inputs) * len(order))
-    found = perturb_each(
-        network,
-        inputs.inputs,
-        inputs.labels,
-        methods,
-        epsilons=distances,
-        norm=settings.norm,  # pyright: ignore[reportArgumentType]
-        box=box,
-        sigma=settings.sigma,
-        draws=draws,
-        seed=settings.seed,
-        batch=settings.batch,
-        threads=settings.threads,
-        progress=tell,
-    )
-    keys = [_key(method) for method in methods] * len(distances)
-    aims = [str(getattr(method, "aim", "")) for method in methods] * len(distances)
-    clean = _measured("unattacked", found[0].clean_predictions, settings.bins)
+    progress.stage(titles[0], len(inputs) * len(titles))
+    found = perturb_each(subject, methods, distances, threads=settings.threads, progress=tell)
     return Attack(
         source or f"{model if named else network.description} on {opened.name}",
         {"model": network.description, "data": opened.name, "part": opened.part, "n": len(inputs)},
         tuple(inputs.inputs.shape[1:]),
-        AttackRow("", "", 0.0, clean),
+        AttackRow("", "", 0.0, _measured("unattacked", found[0].clean_predictions, settings.bins)),
         tuple(
-            AttackRow(key, aim, each.epsilon, _measured(each.name, each.predictions, settings.bins), each)
-            for key, aim, each in zip(keys, aims, found, strict=True)
+            AttackRow(
+                _key(method),
+                str(getattr(method, "aim", "")),
+                one.epsilon,
+                _measured(one.name, one.predictions, settings.bins),
+                one,
+            )
+            for (method, _), one in zip(each, found, strict=True)
         ),
         {
             "norm": settings.norm,
             "box": None if box is None else list(box),
             "steps": settings.steps,
             "sigma": settings.sigma,
-            "draws": None if settings.sigma is None else draws,
+            "draws": None if settings.sigma is None else subject.draws,
             "seed": settings.seed,
             "bins": settings.bins,
             "closed": "left",
@@ -520,23 +510,26 @@ def _distances(epsilon: Any) -> list[float]:
 
 def _methods(attacks: Any, steps: int) -> list[AttackMethod]:
     """The attacks, each once."""
-    from certcal.attacks import Ace, OneStepAce
-
     given: list[Any] = list(attacks) if isinstance(attacks, list | tuple) else [attacks]  # pyright: ignore
     found: dict[str, AttackMethod] = {}
     for each in given:
-        method = each
-        if isinstance(each, str):
-            if each not in ATTACKS:
-                raise InputError(f"{each!r} is not one of {', '.join(ATTACKS)}", argument="attacks")
-            which = ATTACKS[each]
-            method = OneStepAce() if which is None else Ace(which[0], which[1], steps)  # pyright: ignore
-        elif _key(method) in found:
+        method = _named(each, steps) if isinstance(each, str) else each
+        if method is each and _key(method) in found:
             raise InputError(f"two are called {_key(method)!r}", argument="attacks", remedy="give each its own name")
         found[_key(method)] = method
     if not found:
         raise InputError("there is none", argument="attacks", remedy="pass at least one")
     return list(found.values())
+
+
+def _named(name: str, steps: int) -> AttackMethod:
+    from certcal import attacks
+
+    if name not in ATTACKS:
+        raise InputError(f"{name!r} is not one of {', '.join(ATTACKS)}", argument="attacks")
+    kind: Any = getattr(attacks, ATTACKS[name].kind)
+    many = {"steps": steps} if any(each.name == "steps" for each in fields(kind)) else {}
+    return kind(**ATTACKS[name].parameters, **many)
 
 
 def _key(method: Any) -> str:

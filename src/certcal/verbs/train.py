@@ -13,6 +13,7 @@ from certcal._checks import InputError
 from certcal._progress import SILENT, Progress
 from certcal._settings import Settings, counted_from_one, setting
 from certcal._text import counted
+from certcal._training_methods import method_named
 from certcal.claims import Estimate
 from certcal.data import Inputs, Parts, first_of, open_inputs, read_split
 from certcal.result import Result
@@ -22,12 +23,6 @@ if TYPE_CHECKING:
     from certcal.training import Progress as Step
 
 _WEIGHTS = ("model.safetensors", "weights.safetensors")
-# Settings of noise or adversaries which a method has none of.
-_FOREIGN = {
-    "standard": ("sigma", "epsilon", "norm", "draws", "attack_steps"),
-    **dict.fromkeys(("gaussian", "macer", "consistency", "acr"), ("epsilon", "norm", "attack_steps")),
-    "smoothmix": ("epsilon", "norm"),
-}
 _MOST = 10_000_000
 
 
@@ -338,12 +333,12 @@ def _parts(data: Any, test: Any, limit: int | None) -> tuple[Parts, str]:
 def _recipe(method: str, start: Any, preset: str | None, inputs: Inputs, changes: dict[str, Any]) -> Recipe:
     from certcal.training import recipe
 
-    for name in _FOREIGN.get(method, ()):
+    for name in method_named(method).unused:
         if changes.get(name) is not None:
             reason = f"it is not for {method} training"
             raise InputError(reason, argument=name, remedy="leave it out, or take another method")
     box = changes.pop("box", "auto")
-    tuning = None if start is None and "fine_tune" not in changes else changes.pop("fine_tune", True)
+    tuning = changes.pop("fine_tune", None)
     return recipe(
         method,
         fine_tune=start is not None if tuning is None else tuning,

@@ -39,7 +39,7 @@ from certcal.report.views.bounds import terms_charts
 if TYPE_CHECKING:
     from certcal.binning import BinTable
     from certcal.calibrators import FrontPoint, Judged, JudgedAt
-    from certcal.verbs.recalibrate import CertifiedRecalibration
+    from certcal.verbs.certified_recalibration import CertifiedRecalibration
 
 Floats = NDArray[np.float64]
 

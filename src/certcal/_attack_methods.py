@@ -1,0 +1,46 @@
+"""The attacks that have names, one entry each: facts alone, so that the command line can list them without torch."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+
+@dataclass(frozen=True)
+class AttackEntry:
+    """An attack by name.
+
+    Attributes
+    ----------
+    name
+        In commands, tables and files.
+    kind
+        Its class in ``certcal.attacks``; a number of steps is passed on where it has one.
+    help
+        What it does, in a few words.
+    parameters
+        Those that the name stands for.
+    usual
+        Whether it is run when none is asked for.
+    """
+
+    name: str
+    kind: str
+    help: str
+    parameters: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    usual: bool = True
+
+
+_ENTRIES = (
+    AttackEntry("minus-true", "Ace", "raise the confidence in the true class", {"eta": -1, "omega": "true"}),
+    AttackEntry("plus-true", "Ace", "lower it", {"eta": 1, "omega": "true"}),
+    AttackEntry(
+        "minus-predicted", "Ace", "raise the confidence in the predicted class", {"eta": -1, "omega": "predicted"}
+    ),
+    AttackEntry("plus-predicted", "Ace", "lower it", {"eta": 1, "omega": "predicted"}),
+    AttackEntry("one-step", "OneStepAce", "lower it where right, raise it where wrong, in one step", usual=False),
+)
+
+ATTACKS: dict[str, AttackEntry] = {each.name: each for each in _ENTRIES}
+USUAL = tuple(each.name for each in _ENTRIES if each.usual)
