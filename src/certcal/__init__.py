@@ -34,15 +34,11 @@ if TYPE_CHECKING:
     from certcal.verbs.apply_map import MappedTable, apply_map
     from certcal.verbs.attack import Attack, attack
     from certcal.verbs.bound import Bounds, bound
+    from certcal.verbs.certified_recalibration import CertifiedRecalibration
     from certcal.verbs.certify import Certification, certify
     from certcal.verbs.compare import ChangeComparison, compare
     from certcal.verbs.measure import Measurement, measure
-    from certcal.verbs.recalibrate import (
-        CertifiedRecalibration,
-        PredictionRecalibration,
-        Recalibration,
-        recalibrate,
-    )
+    from certcal.verbs.recalibrate import PredictionRecalibration, Recalibration, recalibrate
     from certcal.verbs.sample import RunSummary, decide, sample, summarize
     from certcal.verbs.train import Training, train
 
@@ -100,7 +96,7 @@ _HOMES = {
     "Bounds": "certcal.verbs.bound",
     "Certificate": "certcal.claims",
     "Certification": "certcal.verbs.certify",
-    "CertifiedRecalibration": "certcal.verbs.recalibrate",
+    "CertifiedRecalibration": "certcal.verbs.certified_recalibration",
     "ChangeComparison": "certcal.verbs.compare",
     "Comparison": "certcal.smoothing.robustness",
     "Estimate": "certcal.claims",

@@ -42,7 +42,7 @@ def test_every_method_repairs_overconfident_logits_on_samples_that_it_was_not_fi
     assert found.after["top_label_brier_score"].value < found.before["top_label_brier_score"].value
     assert isinstance(found.map, ScoreMap if method in SCORE_METHODS else ConfidenceMap)
     split, *others = found.notes
-    assert split == "The map was fitted to 400 samples and measured on 400 others; no sample is in both parts."
+    assert split == "Fitted to 400 samples and judged on 400 others; no sample is in both parts."
     infinite = np.isinf(found.after["top_label_nll"].value)  # an isotonic map has 0 and 1
     assert [note.split(" where ")[0] for note in others] == ["The log loss is infinite"] * int(infinite)
 

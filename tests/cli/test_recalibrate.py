@@ -97,7 +97,7 @@ def test_the_table_marks_the_map_and_says_what_was_held_out(certcal_command, fol
     marked = [line for line in ran.out.splitlines() if "◂" in line]
     assert [line.split(" ◂")[0].strip() for line in marked] == ["isotonic, λ = 0.25"] * 2  # clean, and worst case
     text = flat(ran.out)
-    assert "Maps were fitted to 60 samples and judged on 60 others; no sample is in both parts." in text
+    assert "Fitted to 60 samples and judged on 60 others; no sample is in both parts." in text
     assert "The split is drawn with seed 0." in text
     assert "may fail with probability 0.05 of its own" in text
     assert "The intervals are taken as certain" in text
@@ -251,6 +251,23 @@ def test_names_of_classes_and_numbers_of_samples_survive(certcal_command, folder
     assert loaded.layout.family.columns == ("prob_cat", "prob_dog")
     expected = load_table(folder / "named.csv").predictions.select(split_positions(N)[1])
     np.testing.assert_array_equal(loaded.predictions.labels, expected.labels)
+
+
+@pytest.mark.parametrize(("name", "options"), [("logits.npz", ()), ("named.csv", ("--method", "vector"))])
+def test_a_picture_of_a_map_of_all_classes_is_refused_before_anything_is_fitted(
+    certcal_command, folder, tmp_path, monkeypatch, name, options
+):
+    monkeypatch.setattr("certcal.verbs.recalibrate.fit_predictions", None)
+    ran = certcal_command("recalibrate", "fit", folder / name, *options, "-o", tmp_path / "map.png")
+    assert (ran.code, ran.out, list(tmp_path.iterdir())) == (2, "", [])
+    assert "map.png: a map of all classes has no figure; write a page (.html) or numbers (.csv)" in ran.err
+
+
+def test_a_picture_of_a_map_of_one_confidence_is_drawn(certcal_command, folder, tmp_path):
+    for name, options in (("logits.npz", ("--method", "platt")), ("scores.csv", ())):
+        picture = tmp_path / f"{name}.svg"
+        assert certcal_command("recalibrate", "fit", folder / name, *options, "-o", picture).code == 0
+        assert picture.exists()
 
 
 def test_the_terminal_shows_predictions_before_and_after(certcal_command, folder):

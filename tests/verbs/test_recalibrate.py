@@ -60,7 +60,7 @@ def test_no_sample_is_in_both_parts_and_the_numbers_are_said():
     np.testing.assert_array_equal(found.before.index, rest.index)
     np.testing.assert_array_equal(found.after.index, rest.index)
     assert (found.n_fit, found.n_held_out) == (180, 420)
-    assert found.notes[0].startswith("Maps were fitted to 180 samples and judged on 420 others")
+    assert found.notes[0].startswith("Fitted to 180 samples and judged on 420 others")
     assert found.conventions["fraction"] == 0.3
 
 

@@ -22,7 +22,7 @@ from certcal.calibrators._judged import FrontPoint, Judged, JudgedAt, front_of, 
 from certcal.calibrators._logistic import BetaCalibration, PlattScaling
 from certcal.calibrators._multiclass import OneVsRest, TopLabel
 from certcal.calibrators._predictions import METHODS as PREDICTION_METHODS
-from certcal.calibrators._predictions import default_method, fit_predictions, mapped, recalibrated
+from certcal.calibrators._predictions import SCORE_METHODS, default_method, fit_predictions, mapped, recalibrated
 from certcal.calibrators._protocols import ConfidenceCalibrator, IntervalCalibrator, ScoreCalibrator
 from certcal.calibrators._samples import CertifiedSamples, split_positions
 from certcal.calibrators._temperature import TemperatureScaling, fit_temperature
@@ -30,6 +30,7 @@ from certcal.calibrators._temperature import TemperatureScaling, fit_temperature
 __all__ = [
     "CERTIFIED_METHODS",
     "PREDICTION_METHODS",
+    "SCORE_METHODS",
     "TRADEOFFS",
     "BetaCalibration",
     "Calibrator",

@@ -1,4 +1,10 @@
-"""Calibrators as files: JSON that is read as hostile. Nothing in a file is ever executed."""
+"""Calibrators as files: JSON that is read as hostile. Nothing in a file is ever executed.
+
+A file states the version of its schema. The promise: every later certcal reads the files of every earlier one, and the
+map that it reads is the same, bit for bit. The version goes up when an older certcal would misread a file; a file with
+a version above its own is refused with the advice to upgrade, and is never read in part. Version 1 is the only one so
+far; its first files do not name the run of their samples, and are read as naming none.
+"""
 
 from __future__ import annotations
 
@@ -28,8 +34,11 @@ _MOST_BYTES = 64_000_000
 _MOST_TEXT = 1_000
 _MOST_CLASSES = 100_000
 _MOST_SPLIT = 10**8  # samples whose split is drawn again for a run that has another number of them
-_HEX = re.compile("[0-9a-f]{64}")
-_RUN = re.compile("[0-9a-f]{8,128}")
+_TEXTS = {
+    "source": (re.compile(rf"[^/\\\x00-\x1f]{{1,{_MOST_TEXT}}}"), "the name of a file or folder, without folders"),
+    "fingerprint": (re.compile("[0-9a-f]{64}"), "64 hexadecimal digits, or None"),
+    "run": (re.compile("[0-9a-f]{8,128}"), "the name of a run, 8 to 128 hexadecimal digits, or None"),
+}
 _KEYS = ("format", "version", "calibrator", "fitted_on")
 _REMEDY = "the file was damaged or edited: save the calibrator again"
 _NO_MAP = "give a file that certcal recalibrate fit or certcal.calibrators.save wrote"
@@ -76,17 +85,17 @@ class FittedOn:
 
     def __post_init__(self) -> None:
         choice(self.kind, KINDS, "kind")
+        for name, (pattern, wanted) in _TEXTS.items():
+            value = getattr(self, name)
+            if value is None and name != "source":
+                continue
+            if not isinstance(value, str) or not pattern.fullmatch(value):
+                raise InputError(f"{name} is {str(value)[:80]!r}; pass {wanted}")
         if self.classes is not None:
             texts = tuple(self.classes)
             if not 1 < len(texts) <= _MOST_CLASSES or not all(type(t) is str and len(t) <= _MOST_TEXT for t in texts):
                 raise InputError("classes are no names; pass one text for each class, or None")
             object.__setattr__(self, "classes", texts)
-        if not self.source or len(self.source) > _MOST_TEXT or re.search(r"[/\\\x00-\x1f]", self.source):
-            raise InputError(f"source is {self.source[:80]!r}; pass the name of a file or folder, without folders")
-        if self.fingerprint is not None and not _HEX.fullmatch(self.fingerprint):
-            raise InputError(f"fingerprint is {self.fingerprint[:80]!r}; pass 64 hexadecimal digits, or None")
-        if self.run is not None and not _RUN.fullmatch(self.run):
-            raise InputError(f"run is {self.run[:80]!r}; pass the name of a run, 8 to 128 hexadecimal digits, or None")
         if type(self.n) is not int or not 1 <= self.n <= 10**12:
             raise InputError(f"n is {self.n!r}; pass the number of samples")
         if type(self.seed) is not int or not 0 <= self.seed < 2**63:
@@ -258,8 +267,13 @@ def _parse(document: Any) -> Saved:
     top = cast("dict[str, Any]", document) if isinstance(document, dict) else {}
     if top.get("format") != FORMAT:
         raise _Other(f"this is not a calibrator; {_NO_MAP}")
-    if top.get("version") != VERSION:
-        raise _Other(f"format version {top.get('version')!r}, and this certcal reads {VERSION}; update certcal")
+    version = top.get("version")
+    if type(version) is not int or version < 1:
+        raise InputError(f"version is {version!r}; expected {VERSION}")
+    if version > VERSION:
+        raise _Other(
+            f"written by a newer certcal (schema {version}); this version reads up to {VERSION}: upgrade certcal"
+        )
     if set(top) != set(_KEYS) or not isinstance(top["calibrator"], dict):
         raise InputError(f"expected {', '.join(_KEYS)} and nothing else")
     calibrator = Calibrator.from_dict(cast("dict[str, Any]", top["calibrator"]))
@@ -286,11 +300,8 @@ def _nothing_left(given: Any, understood: Any, place: str = "calibrator") -> Non
 def _fitted_on(given: Any) -> FittedOn | None:
     if given is None:
         return None
-    fields: dict[str, Any] = {"run": None}  # which older files do not have
-    fields |= cast("dict[str, Any]", given) if isinstance(given, dict) else {}
-    known = [fields[name] for name in ("fingerprint", "run") if fields.get(name) is not None]
-    texts = (fields.get("source"), fields.get("kind"), *known)
-    listed = isinstance(fields.get("classes"), list | None)
-    if set(fields) != set(FittedOn.__dataclass_fields__) or not listed or not all(isinstance(t, str) for t in texts):
+    fields = cast("dict[str, Any]", given) if isinstance(given, dict) else {}
+    names = set(FittedOn.__dataclass_fields__)
+    if set(fields) not in (names, names - {"run"}) or not isinstance(fields["classes"], list | None):
         raise InputError(f"fitted_on is damaged; expected {', '.join(FittedOn.__dataclass_fields__)}")
     return FittedOn(**fields)

@@ -7,9 +7,11 @@ from typing import Any
 
 import click
 
+from certcal._checks import InputError
 from certcal.cli.app import ExampleCommand, Examples, LazyGroup
 from certcal.cli.emit import DRAWN, Output, output_options
 from certcal.cli.options import collected, column_options, settings_options, taken
+from certcal.result import PICTURES
 from certcal.verbs.apply_map import ENDINGS, ApplySettings
 from certcal.verbs.recalibrate import CertifyingSettings, FittingSettings, RecalibrateSettings
 
@@ -63,6 +65,7 @@ def fit(source: str, output: Output, **options: Any) -> None:
     printed numbers are about samples that the map was not fitted to.
     """
     from certcal.cli.progress import Waiting
+    from certcal.verbs.recalibrate import has_figure
     from certcal.verbs.recalibrate import recalibrate as verb
 
     columns = _certificate(source, options)
@@ -70,6 +73,9 @@ def fit(source: str, output: Output, **options: Any) -> None:
     if settings.fit_on_all:
         output.endings = (".json",)
     output.check(source)
+    picture = next((path for path in output.paths if path.suffix.lower() in PICTURES), None)
+    if picture is not None and not has_figure(source, columns, settings):
+        raise InputError(f"-o {picture}: a map of all classes has no figure; write a page (.html) or numbers (.csv)")
     with Waiting() as waiting:
         found = verb(source, columns=columns, progress=waiting, settings=settings)
     output.emit(found)
@@ -91,7 +97,6 @@ def apply(map_file: str, source: str, output: Output, **options: Any) -> None:
     Predictions need no labels. Without them all rows are written, in their order, with the columns id or sample if
     there are such, or else with row, from 0; which of them the map was fitted to cannot be told.
     """
-    from certcal._checks import InputError
     from certcal.cli.progress import Waiting
     from certcal.cli.sources import existing
     from certcal.verbs.apply_map import apply_map

@@ -16,17 +16,17 @@ from certcal._settings import Settings, setting
 from certcal._text import counted
 from certcal.claims import short_text
 from certcal.data import (
-    LOWER,
     NOISE_NAMES,
     OPTIONS,
     SAMPLE_OPTIONS,
-    UPPER,
     IntervalOrigin,
     Table,
     by_role,
     fingerprint_of,
     open_table,
+    plain_name,
     read_intervals,
+    table_kind,
 )
 from certcal.predictions import Predictions
 from certcal.smoothing import CONFIDENCES
@@ -94,7 +94,7 @@ class CertifyingSettings(Settings):
 
 
 @dataclass(frozen=True, eq=False)
-class Source:
+class SampleSource:
     """Samples and where they come from.
 
     Attributes
@@ -146,7 +146,7 @@ class CertifiedSource:
     run: str | None = None
 
 
-def source_of(data: Any, columns: Mapping[str, Any] | None, settings: Settings) -> Source:
+def source_of(data: Any, columns: Mapping[str, Any] | None, settings: Settings) -> SampleSource:
     """What is given, told by folders, columns and types, never by values; settings for something else are refused.
 
     Parameters
@@ -164,18 +164,18 @@ def source_of(data: Any, columns: Mapping[str, Any] | None, settings: Settings) 
     path = Path(cast("Any", data)) if isinstance(data, str | os.PathLike) else None
     given = by_role(columns, ROLES)
     if isinstance(data, Predictions):
-        source = Source("predictions", "predictions", data)
+        source = SampleSource("predictions", "predictions", data)
     elif isinstance(data, CertifiedSamples):
-        source = Source("samples", data.source, data)
+        source = SampleSource("samples", data.source, data)
     elif isinstance(data, Run):
-        source = Source("run", str(data.path), data)
+        source = SampleSource("run", str(data.path), data)
     elif isinstance(data, Counts):
-        source = Source("run", "counts", data)
+        source = SampleSource("run", "counts", data)
     elif path is not None and path.is_dir():
-        source = Source("run", str(path), path)
+        source = SampleSource("run", str(path), path)
     else:
         table = open_table(cast("Any", data))
-        source = Source(_kind(table, given), str(table.path), data)
+        source = SampleSource(_kind(table, given), str(table.path), data)
     for role in given:
         if role not in _COLUMNS[source.kind]:
             whose = [KINDS[kind] for kind, roles in _COLUMNS.items() if role in roles]
@@ -187,21 +187,20 @@ def source_of(data: Any, columns: Mapping[str, Any] | None, settings: Settings) 
     return source
 
 
-def _refuse(argument: str, whose: Sequence[str], source: Source) -> None:
+def _refuse(argument: str, whose: Sequence[str], source: SampleSource) -> None:
     reason = f"it is for {' or '.join(whose)}, and {source.name} is {source.words}"
     raise InputError(reason, argument=argument, remedy="leave it out")
 
 
 def _kind(table: Table, given: Mapping[str, Any]) -> str:
-    names = {name.strip().lower().replace("-", "_").replace(" ", "_") for name in table.names}
-    scores = {"probabilities", "logits"} & set(given)
-    if names & set(LOWER) and names & set(UPPER) and not scores:
+    kind, scores = table_kind(table.names), {"probabilities", "logits"} & set(given)
+    if kind == "intervals" and not scores:
         return "intervals"
-    if names >= {"idx", "predict", "radius"}:
+    if kind == "log":
         raise InputError(f"{table.path}: a log of certified radii holds no confidences; give a run or a table of them")
     if not scores and {"lower", "upper", "certified"} & set(given):
         return "intervals"
-    if "model" in names and not {"confidence", *scores} & set(given):
+    if "model" in map(plain_name, table.names) and not {"confidence", *scores} & set(given):
         from certcal.study import MeasuredColumn
 
         if any(MeasuredColumn.parse(name) for name in table.names):
@@ -210,7 +209,7 @@ def _kind(table: Table, given: Mapping[str, Any]) -> str:
 
 
 def load_certified(
-    source: Source, columns: Mapping[str, Any] | None, settings: CertifyingSettings, progress: Progress
+    source: SampleSource, columns: Mapping[str, Any] | None, settings: CertifyingSettings, progress: Progress
 ) -> CertifiedSource:
     """Samples of a run, a table of intervals or memory, certified.
 
@@ -232,7 +231,7 @@ def load_certified(
     return _of_run(source, settings, progress) if source.kind == "run" else _of_table(source, columns, settings)
 
 
-def _of_run(source: Source, settings: CertifyingSettings, progress: Progress) -> CertifiedSource:
+def _of_run(source: SampleSource, settings: CertifyingSettings, progress: Progress) -> CertifiedSource:
     from certcal.calibrators import CertifiedSamples
     from certcal.smoothing import Counts, Run, open_run, usable_counts
 
@@ -267,7 +266,7 @@ def _of_run(source: Source, settings: CertifyingSettings, progress: Progress) ->
     return CertifiedSource(made, describe_run(manifest, counts, one), about, note, origin, run=name)
 
 
-def _of_table(source: Source, columns: Mapping[str, Any] | None, settings: CertifyingSettings) -> CertifiedSource:
+def _of_table(source: SampleSource, columns: Mapping[str, Any] | None, settings: CertifyingSettings) -> CertifiedSource:
     from certcal.calibrators import CertifiedSamples
 
     table = read_intervals(source.data, columns, alpha=settings.alpha is None, samples=True)

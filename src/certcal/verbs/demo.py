@@ -28,7 +28,7 @@ from certcal.verbs.certify import ALPHA_OF_RUNS, Certification, CertifySettings,
 from certcal.verbs.measure import Measurement, MeasureSettings, measure
 
 if TYPE_CHECKING:
-    from certcal.verbs.recalibrate import CertifiedRecalibration
+    from certcal.verbs.certified_recalibration import CertifiedRecalibration
 
 # Digits: enough draws for radii of three sigma, in a matter of seconds. Fashion-MNIST: what takes about a minute.
 EPOCHS = {"digits": 30, "fashion-mnist": 10}

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import copy
 import math
 import os
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-import certcal
-from certcal._assumptions import own_map
 from certcal._checks import InputError
 from certcal._progress import SILENT, Progress
 from certcal._settings import Settings, setting, takes
@@ -22,30 +19,27 @@ from certcal._text import counted
 from certcal.calibrators import (
     CERTIFIED_METHODS,
     PREDICTION_METHODS,
-    TRADEOFFS,
+    SCORE_METHODS,
     Calibrator,
-    CertifiedSamples,
     FittedOn,
-    FrontPoint,
-    IntervalCalibrator,
-    Judged,
-    certified_path,
     default_method,
     described,
     fit_predictions,
-    front_of,
-    judge,
-    radius_shares,
     recalibrated,
     save,
     split_positions,
 )
-from certcal.claims import ORDER, Frozen, in_full, short_text
-from certcal.data import fingerprint_of, load_table
-from certcal.metrics import Measurements, measure, top_label_brier_score
+from certcal.claims import Frozen, in_full
+from certcal.data import fingerprint_of, load_table, open_table, resolve_columns
+from certcal.metrics import Measurements, measure
 from certcal.predictions import Predictions
 from certcal.result import Result
-from certcal.verbs.certified_samples import ROLES, UNKNOWN, CertifyingSettings, Source, load_certified, source_of
+from certcal.verbs.certified_samples import (
+    ROLES,
+    CertifyingSettings,
+    SampleSource,
+    source_of,
+)
 from certcal.verbs.measure import BRACKETS
 
 if TYPE_CHECKING:
@@ -53,7 +47,6 @@ if TYPE_CHECKING:
     from certcal.verbs.apply_map import MappedTable
 
 IDENTITY = "as it is"
-CONSTANT = "one constant confidence"
 _FEW = 10
 _LONGEST_NAME = 500
 _MOST_WEIGHT = 1e100  # beyond it sums of weights are not finite
@@ -199,7 +192,6 @@ class Recalibration(Result):
     def contents(self) -> dict[str, Any]:
         """Plain values for JSON, without the samples."""
         return {
-            "certcal": certcal.__version__,
             "source": self.source,
             "method": self.method,
             "n_fit": self.n_fit,
@@ -291,129 +283,6 @@ class PredictionRecalibration(Recalibration):
         return {"calibrator": described(self.map), **both}
 
 
-@dataclass(frozen=True, eq=False, repr=False)
-class CertifiedRecalibration(Recalibration):
-    """What maps do to certified confidences of samples that they were not fitted to.
-
-    Attributes
-    ----------
-    radii, radius_weight
-        At which the maps are fitted and judged, and the share of each.
-    tradeoff
-        λ of the map that was asked for; None for a calibrator that has none.
-    lines
-        The identity first, then every map.
-    front
-        The same maps' clean against certified Brier scores.
-    before, after
-        Held-out samples as they are, and after the map that was asked for.
-
-    Examples
-    --------
-    >>> import certcal
-    >>> rng = np.random.default_rng(0)
-    >>> z = rng.uniform(0.3, 1, 2000)
-    >>> correct = rng.random(2000) < z**2
-    >>> samples = CertifiedSamples.from_intervals(np.maximum(z - 0.1, 0), np.minimum(z + 0.1, 1), correct, z)
-    >>> r = certcal.recalibrate(samples)
-    >>> worst = [line.at[0].summary["brier_score"].worst.value for line in (r.identity, r.chosen)]
-    >>> worst[1] < worst[0]
-    True
-    """
-
-    view: ClassVar[str] = "certcal.report.views.recalibration"
-
-    radii: tuple[str, ...]
-    radius_weight: tuple[float, ...]
-    tradeoff: float | None
-    lines: tuple[Judged, ...]
-    front: tuple[FrontPoint, ...]
-    before: CertifiedSamples
-    after: CertifiedSamples
-
-    @property
-    def identity(self) -> Judged:
-        """The confidences as they are."""
-        return self.lines[0]
-
-    @property
-    def chosen(self) -> Judged:
-        """The map that was asked for."""
-        return next(line for line in self.lines if line.calibrator is self.map)
-
-    @property
-    def constant(self) -> FrontPoint | None:
-        """Scores on the held-out samples of one constant confidence, the accuracy of the fit's certified samples.
-
-        It is the constant with the least certified Brier score on the samples of the fit, with the weights of the
-        radii. None when nothing was certified there. Its scores on the samples of the fit are not kept.
-        """
-        parts = [
-            (weight, float(at.gain.settings["constant"]))
-            for weight, at in zip(self.radius_weight, self.identity.at, strict=True)
-            if at.gain is not None and weight > 0
-        ]
-        if not parts:
-            return None
-        confidence = float(np.average([value for _, value in parts], weights=[weight for weight, _ in parts]))
-        correct, certified = self.before.correct, self.before.certified
-
-        def score(outcomes: Any) -> float:
-            return top_label_brier_score(np.full(outcomes.size, confidence), outcomes)
-
-        weights = [w if certified[:, k].any() else 0.0 for k, w in enumerate(self.radius_weight)]
-        worst = [score(correct[certified[:, k]]) for k, weight in enumerate(weights) if weight > 0]
-        clean = None if self.before.confidence is None else score(correct)
-        held_out = float(np.average(worst, weights=[weight for weight in weights if weight > 0]))
-        return FrontPoint(CONSTANT, None, (None, None), (clean, held_out))
-
-    def claims(self) -> Sequence[Any]:
-        """Of the map that was asked for, at the largest radius: the calibration error first."""
-        last = self.chosen.at[-1]
-        worst = [ranges.worst or ranges.worst_all for ranges in map(last.summary.__getitem__, _WORST)]
-        bound = last.summary.population or last.summary.population_all
-        found = [last.claim, *worst, bound, last.gain, *self.chosen.clean.values()]
-        return tuple(claim for claim in found if claim is not None)
-
-    def columns(self) -> Mapping[str, Sequence[Any]]:
-        """One line per map, radius and claim, with all digits; estimates without a perturbation have no radius."""
-        names = ("map", "tradeoff", "chosen", "radius", "claim", "samples", "n", "value", "text", "sentence")
-        lines: list[tuple[Any, ...]] = []
-        for line in self.lines:
-            start = (line.name, line.tradeoff, int(line is self.chosen))
-            for radius, key, samples, claim in _claims(line):
-                value = float(claim.value)
-                lines.append(
-                    (*start, radius, key, samples, claim.n, value, getattr(claim, "text", value), in_full(claim))
-                )
-        return dict(zip(names, zip(*lines, strict=True), strict=True))
-
-    def _judged(self) -> dict[str, Any]:
-        return {
-            "radii": list(self.radii),
-            "radius_weight": list(self.radius_weight),
-            "tradeoff": self.tradeoff,
-            "lines": [line.to_dict() for line in self.lines],
-            "front": [point.to_dict() for point in self.front],
-        }
-
-
-_WORST = ("calibration_error", "brier_score")
-
-
-def _claims(line: Judged) -> Iterator[tuple[str, str, str, Any]]:
-    """Radius, key, samples and claim."""
-    for key, estimate in line.clean.items():
-        yield "", key, "all", estimate
-    for one in line.at:
-        for key, samples, claim in one.summary.claims():
-            yield one.radius, key, samples, claim
-        if one.claim is not None:
-            yield one.radius, "claimed_calibration_error", str(one.claim.settings["samples"]), one.claim
-        if one.gain is not None:
-            yield one.radius, "gain_over_constant", "certified", one.gain
-
-
 @takes(RecalibrateSettings, ROLES)
 def recalibrate(
     data: Any,
@@ -427,17 +296,14 @@ def recalibrate(
 
     Certified samples (a run, a table of intervals): a map that never turns the order of two confidences round keeps
     certificates, so it can be fitted to be best in the worst case, without a perturbation, or in between. The result is
-    a :class:`CertifiedRecalibration`. What is claimed is with :func:`certcal.worst_case.certify` and
-    :func:`certcal.calibrators.gain_over`: the maps are fitted to other samples than those they are judged on, so given
-    the map, the held-out samples are fresh draws, and bounds on the population hold. Each map and radius has bounds of
-    its own, each of which may fail with probability delta. Choose the trade-off before looking; for the best of k that
-    were looked at, pass delta / k.
+    a :class:`CertifiedRecalibration`, with the claims of :func:`certcal.worst_case.certify` and
+    :func:`certcal.calibrators.gain_over`. Given the map, the held-out samples are fresh draws, so bounds on the
+    population hold. Each map and radius has bounds of its own, each of which may fail with probability delta. Choose
+    the trade-off before looking; for the best of k that were looked at, pass delta / k.
 
     Predictions: temperature scaling and the like, with estimates before and after: :class:`PredictionRecalibration`.
 
-    Keywords beside those below are the fields of :class:`RecalibrateSettings`: method, tradeoff, tradeoffs, fraction,
-    seed, fit_on_all, map_bins, bins, closed, radius_weight, delta; and for what is certified first, radii, alpha,
-    familywise, drawn_only, confidence.
+    Keywords beside those below are the fields of :class:`RecalibrateSettings`.
 
     Parameters
     ----------
@@ -469,103 +335,58 @@ def recalibrate(
     if given.kind == "predictions":
         found = _of_predictions(given, columns, settings, progress)
     else:
-        found = _of_certified(given, columns, settings, progress)
+        from certcal.verbs.certified_recalibration import recalibrate_certified
+
+        found = recalibrate_certified(given, columns, settings, progress)
     return found if source is None else replace(found, source=source)
 
 
+def has_figure(data: Any, columns: Mapping[str, Any] | None, settings: RecalibrateSettings) -> bool:
+    """Whether the map that would be fitted to a table can be drawn: all but those of the scores of all classes can."""
+    if source_of(data, columns, settings).kind != "predictions":
+        return True
+    method = settings.method
+    if method is None:
+        method = default_method(resolve_columns(open_table(data).columns, columns))
+    return method not in SCORE_METHODS
+
+
 def _of_predictions(
-    given: Source, columns: Mapping[str, Any] | None, settings: RecalibrateSettings, progress: Progress
+    given: SampleSource, columns: Mapping[str, Any] | None, settings: RecalibrateSettings, progress: Progress
 ) -> Recalibration:
     progress.stage("reading")
     loaded = None if isinstance(given.data, Predictions) else load_table(given.data, columns)
     predictions: Predictions = given.data if loaded is None else loaded.predictions
-    used = _fitted_on(given, prediction_fingerprint(predictions), len(predictions), settings)
     method = default_method(predictions) if settings.method is None else settings.method
+    classes = None if loaded is None else class_names(loaded.layout)
     common: dict[str, Any] = {
         "source": given.name,
-        "about": {"kind": predictions.kind},
-        "description": counted(len(predictions), "sample"),
+        "about": {"kind": predictions.kind} if loaded is None else {"columns": loaded.layout.to_dict()},
+        "description": counted(len(predictions), "sample") + (f"; {loaded.layout.description}" if loaded else ""),
         "method": method if isinstance(method, str) else type(method).__name__,
-        "fitted_on": used,
+        "fitted_on": samples_of_fit(given, prediction_fingerprint(predictions), len(predictions), settings, classes),
         "conventions": {each: getattr(settings, each) for each in ("bins", "closed", "fraction", "seed")},
     }
-    if loaded is not None:
-        common["fitted_on"] = replace(used, classes=class_names(loaded.layout))
-        common["description"] += f"; {loaded.layout.description}"
-        common["about"] = {"columns": loaded.layout.to_dict()}
     progress.stage("fitting")
     if settings.fit_on_all:
-        return _on_all(fit_predictions(predictions, method, map_bins=settings.map_bins), common)
-    parts = split_positions(len(predictions), settings.fraction, settings.seed)
-    fit, rest = (predictions.select(rows) for rows in parts)
+        return fitted_to_all(fit_predictions(predictions, method, map_bins=settings.map_bins), common)
+    fit, rest = map(predictions.select, split_positions(len(predictions), settings.fraction, settings.seed))
     fitted = fit_predictions(fit, method, map_bins=settings.map_bins)
     progress.stage("measuring")
     both = (rest, recalibrated(fitted, rest))
     proper = ("nll", "brier_score") if both[1].probabilities is not None else ()
     metrics = (*proper, "top_label_nll", "top_label_brier_score", "ece", "accuracy", "auroc")
     before, after = (measure(each, bins=settings.bins, closed=settings.closed, metrics=metrics) for each in both)
+    notes = split_notes(fit, rest)
+    if not all(math.isfinite(row.value) for row in after.rows if row.name in ("nll", "top_label_nll")):
+        notes.append("The log loss is infinite where a map makes a confidence 0 or 1 and the sample says otherwise.")
     return PredictionRecalibration(
-        **common,
-        map=fitted,
-        n_fit=len(fit),
-        n_held_out=len(rest),
-        notes=(*_prediction_notes(fit, rest), *_infinite(after)),
-        before=before,
-        after=after,
+        **common, map=fitted, n_fit=len(fit), n_held_out=len(rest), notes=tuple(notes), before=before, after=after
     )
 
 
-def _of_certified(
-    given: Source, columns: Mapping[str, Any] | None, settings: RecalibrateSettings, progress: Progress
-) -> Recalibration:
-    loaded = load_certified(given, columns, settings, progress)
-    samples, weights, method = loaded.samples, _weights(loaded.samples, settings), settings.method
-    levels: list[float | None]
-    levels, wanted = _levels(samples, settings)
-    name = "isotonic" if method is None else method if isinstance(method, str) else type(method).__name__
-    common: dict[str, Any] = {
-        "source": given.name,
-        "about": loaded.about,
-        "description": loaded.description,
-        "method": name,
-        "fitted_on": replace(_fitted_on(given, samples.fingerprint, len(samples), settings), run=loaded.run),
-        "conventions": {each: getattr(settings, each) for each in ("bins", "closed", "delta", "fraction", "seed")},
-    }
-    progress.stage("fitting" if settings.fit_on_all else "fitting and judging")
-    if settings.fit_on_all:
-        return _on_all(_maps(samples, method, [wanted], weights)[0], common)
-    fit, rest = samples.split(settings.fraction, settings.seed)
-    shares = radius_shares(fit, weights)
-    if not any(shares) and wanted == 0:
-        levels = [wanted]
-    constant = tuple(float(fit.correct[kept].mean()) if kept.any() else None for kept in fit.certified.T)
-    judging: dict[str, Any] = {each: getattr(settings, each) for each in ("bins", "closed", "delta")}
-    judging["assumptions"] = (ORDER,)
-    maps: list[Any] = list(_maps(fit, method, levels, weights))
-    lines = [judge(rest, None, constant, name=IDENTITY, **judging)]
-    if not type(maps[0]).__module__.startswith("certcal."):  # those here are proved to hold what they map
-        judging["assumptions"] = (ORDER, own_map(name))
-    for level, each in zip(levels, maps, strict=True):
-        words = name if level is None else f"{name}, λ = {level:g}"
-        lines.append(judge(rest, each, constant, name=words, method=name, tradeoff=level, **judging))
-    chosen = maps[levels.index(wanted)]
-    return CertifiedRecalibration(
-        **common,
-        map=chosen,
-        n_fit=len(fit),
-        n_held_out=len(rest),
-        notes=(*_certified_notes(fit, rest, len(levels) * len(samples.radii), settings.delta), loaded.note),
-        radii=samples.radii,
-        radius_weight=shares,
-        tradeoff=wanted,
-        lines=tuple(lines),
-        front=front_of(fit, rest, lines, weights),
-        before=rest,
-        after=rest.mapped(chosen),
-    )
-
-
-def _on_all(fitted: Any, common: dict[str, Any]) -> Recalibration:
+def fitted_to_all(fitted: Any, common: dict[str, Any]) -> Recalibration:
+    """A map of which nothing is claimed."""
     n = common["fitted_on"].n
     note = (
         f"{described(fitted)} was fitted to all {counted(n, 'sample')}. Nothing was held out, so nothing is claimed "
@@ -575,83 +396,20 @@ def _on_all(fitted: Any, common: dict[str, Any]) -> Recalibration:
     return Recalibration(**common, map=fitted, n_fit=n, n_held_out=0, notes=(note,))
 
 
-def _levels(samples: CertifiedSamples, settings: RecalibrateSettings) -> tuple[list[Any], float | None]:
-    """Trade-offs to fit at, ascending, and the one that is wanted; without clean confidences there is only 1."""
-    known, method = samples.confidence is not None, settings.method
-    if not (method is None or isinstance(method, str)):
-        for each in ("tradeoff", "tradeoffs"):
-            if getattr(settings, each) is not None:
-                reason = f"it is for the methods {', '.join(CERTIFIED_METHODS)}, and the method is a calibrator"
-                raise InputError(reason, argument=each, remedy="leave it out")
-        own = getattr(method, "tradeoff", None)
-        return [own], own
-    if method is not None and method not in CERTIFIED_METHODS:
-        remedy = f"choose one of {', '.join(CERTIFIED_METHODS)}"
-        raise InputError(f"{method} is for a table of predictions", argument="method", remedy=remedy)
-    for each, several in (("tradeoff", (settings.tradeoff,)), ("tradeoffs", settings.tradeoffs or ())):
-        for level in several:
-            if level is not None and level < 1 and not known:
-                raise InputError(
-                    f"{level:g} also fits to confidences without a perturbation, and those of {samples.source} are not "
-                    "known",
-                    argument=each,
-                    remedy="name their column, or give 1",
-                )
-    wanted = (0.5 if known else 1.0) if settings.tradeoff is None else settings.tradeoff
-    if wanted > 0 and not samples.certified.any():
-        where = "" if UNKNOWN in samples.radii else f" at radius {', '.join(samples.radii)}"
-        remedy = "other intervals" if UNKNOWN in samples.radii else "a smaller radius"
-        raise InputError(
-            f"{samples.source}: no sample is certified{where}, so there is no worst case to fit to; give {remedy}, or "
-            "a trade-off of 0"
-        )
-    others = TRADEOFFS if settings.tradeoffs is None else settings.tradeoffs
-    return sorted({wanted, *(level for level in others if known or level == 1)}), wanted
-
-
-def _maps(
-    samples: CertifiedSamples, method: Any, levels: Sequence[Any], weights: Sequence[float] | None
-) -> Sequence[Any]:
-    """Maps by name at each trade-off, or a copy of somebody's own, fitted."""
-    if method is None or isinstance(method, str):
-        return certified_path(samples, levels, method=method or "isotonic", radius_weight=weights)
-    made, name = copy.deepcopy(method), type(method).__name__
-    if not isinstance(made, IntervalCalibrator):
-        raise InputError(
-            f"{name} has no predict and intervals(lower, upper), and certificates go through both",
-            argument="method",
-            remedy=f"add them, or choose one of {', '.join(CERTIFIED_METHODS)}",
-        )
-    own: Any = made
-    if hasattr(own, "fit_samples"):
-        own.fit_samples(samples, weights)
-    elif samples.confidence is None:
-        reason = f"{name} is fitted to confidences without a perturbation, and those of {samples.source} are not known"
-        raise InputError(reason, argument="method", remedy="name their column, or give the calibrator fit_samples")
-    else:
-        own.fit(samples.confidence, samples.correct)
-    return [own]
-
-
-def _weights(samples: CertifiedSamples, settings: RecalibrateSettings) -> tuple[float, ...] | None:
-    """Weights of the radii, which are ascending whatever the order in which they were given."""
-    given, radii = settings.radius_weight, samples.radii
-    if given is None:
-        return None
-    if len(given) != len(radii):
-        reason = f"{counted(len(given), 'weight')} for {len(radii)} radii ({', '.join(radii)})"
-        raise InputError(reason, argument="radius_weight", remedy="give one for each")
-    order = np.argsort(settings.radii) if settings.radii is not None else range(len(given))
-    return tuple(given[place] for place in order)
-
-
-def _fitted_on(given: Source, fingerprint: str | None, n: int, settings: RecalibrateSettings) -> FittedOn:
+def samples_of_fit(
+    given: SampleSource,
+    fingerprint: str | None,
+    n: int,
+    settings: RecalibrateSettings,
+    classes: tuple[str, ...] | None = None,
+    run: str | None = None,
+) -> FittedOn:
     """Which samples a map is fitted to, for its file."""
     known = fingerprint is not None and re.fullmatch("[0-9a-f]{64}", fingerprint) is not None
     kind = "intervals" if given.kind == "samples" else given.kind
     name = re.sub(r"[/\\\x00-\x1f]", "_", Path(given.name).resolve().name)[:_LONGEST_NAME] or kind
     split = (1.0, 0) if settings.fit_on_all else (settings.fraction, settings.seed)
-    return FittedOn(name, kind, fingerprint if known else None, n, *split)
+    return FittedOn(name, kind, fingerprint if known else None, n, *split, classes, run)
 
 
 def class_names(layout: Layout) -> tuple[str, ...] | None:
@@ -673,50 +431,15 @@ def prediction_fingerprint(predictions: Predictions) -> str:
     return fingerprint_of(scores, predictions.labels)
 
 
-def _prediction_notes(fit: Predictions, rest: Predictions) -> list[str]:
-    fitted, others = counted(len(fit), "sample"), counted(len(rest), "other")
-    notes = [f"The map was fitted to {fitted} and measured on {others}; no sample is in both parts."]
-    right = int(np.count_nonzero(fit.correct))
-    if right in (0, len(fit)):
+def split_notes(fit: Any, rest: Any) -> list[str]:
+    """How the samples were split, and whether there was little to learn from."""
+    n, right = len(fit), int(np.count_nonzero(fit.correct))
+    notes = [
+        f"Fitted to {counted(n, 'sample')} and judged on {counted(len(rest), 'other')}; no sample is in both parts."
+    ]
+    if n < _FEW:
+        few = "1 sample is" if n == 1 else f"{n} samples are"
+        notes.append(f"{few} very few to fit a map to: expect it to be far from the best one.")
+    if right in (0, n):
         notes.append(f"All samples of the fit are {'correct' if right else 'wrong'}: little can be learned from them.")
-    return notes + _few(len(fit))
-
-
-def _few(n: int) -> list[str]:
-    few = "1 sample is" if n == 1 else f"{n} samples are"
-    return [f"{few} very few to fit a map to: expect it to be far from the best one."] if n < _FEW else []
-
-
-def _infinite(after: Measurements) -> list[str]:
-    if all(math.isfinite(row.value) for row in after.rows if row.name in ("nll", "top_label_nll")):
-        return []
-    return ["The log loss is infinite where a map makes a confidence 0 or 1 and the sample says otherwise."]
-
-
-def _certified_notes(fit: CertifiedSamples, rest: CertifiedSamples, looks: int, delta: float) -> list[str]:
-    fitted, others = counted(len(fit), "sample"), counted(len(rest), "other")
-    notes = [f"Maps were fitted to {fitted} and judged on {others}; no sample is in both parts."]
-    if looks > 1:
-        level = short_text(delta, "upper")
-        notes.append(
-            f"Each bound on the population may fail with probability {level} of its own. To report the best of the "
-            f"{looks} (maps times radii) as if it had been chosen before, divide delta by {looks} first."
-        )
-    notes += _few(len(fit))
-    right = int(fit.correct.sum())
-    if right in (0, len(fit)):
-        what = "correct" if right else "wrong"
-        notes.append(f"All samples of the fit are {what}: they do not tell which confidences to trust.")
-    wide = fit.certified & (fit.lower <= 0) & (fit.upper >= 1)
-    if fit.certified.any() and (wide == fit.certified).all():
-        notes.append("Every certified interval of the fit is [0, 1]: no map beats a constant in the worst case.")
     return notes
-
-
-__all__ = [
-    "CertifiedRecalibration",
-    "PredictionRecalibration",
-    "RecalibrateSettings",
-    "Recalibration",
-    "recalibrate",
-]
