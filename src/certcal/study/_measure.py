@@ -146,7 +146,7 @@ def measure(
     if out is None:
         finished = FinishedRows(None, task.settings)
         table = _measured(open_source(source, settings.layout), finished, task, place, progress)
-        return overview(table, notes=_differences(table))
+        return overview(table, notes=list(_differences(table)))
     path = _place(out, source)
     _refuse_others(path, task.settings, force=force)
     opened = open_source(source, settings.layout)

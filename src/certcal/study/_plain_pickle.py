@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, cast
 
 import numpy as np
 
@@ -118,10 +118,10 @@ def _key(value: Any) -> Any:
     """
     if type(value) is str:
         return value
-    parts: tuple[Any, ...] = value if type(value) is tuple else (value,)
+    parts = cast("tuple[Any, ...]", value if type(value) is tuple else (value,))
     _need(len(parts) <= _LONGEST_KEY and sum(isinstance(part, int) for part in parts) <= 1)
     _need(all(isinstance(part, str) or (isinstance(part, int) and abs(part) < _LARGEST_KEY) for part in parts))
-    return value
+    return cast("Any", value)
 
 
 def _set_items(target: Any, items: list[Any]) -> None:
@@ -249,20 +249,25 @@ def _reduce(machine: _Machine) -> None:
     """Make what a known name stands for from its arguments."""
     given, name = machine.stack.pop(), machine.stack.pop()
     _need(isinstance(name, _Name) and type(given) is tuple)
+    arguments = cast("tuple[Any, ...]", given)
     if name.what == _ORDERED:
-        if given:
+        if arguments:
             raise _Refused("it makes an ordered dictionary from something")
         machine.stack.append({})
     elif name.what == _DTYPE:
-        if given[0] not in _NUMBERS:
+        if arguments[0] not in _NUMBERS:
             raise _Refused("it has a NumPy value that is no single number")
-        machine.stack.append(_Name(given[0]))
+        machine.stack.append(_Name(arguments[0]))
     else:
-        kind, content = given
-        _need(name.what == _SCALAR and isinstance(kind, _Name) and kind.what in _NUMBERS and type(content) is bytes)
-        values = np.frombuffer(content, np.dtype(kind.order + kind.what))
-        _need(values.size == 1)
-        machine.stack.append(values[0].item())
+        _need(name.what == _SCALAR)
+        machine.stack.append(_scalar(*arguments))
+
+
+def _scalar(kind: Any, content: Any) -> Any:
+    _need(isinstance(kind, _Name) and kind.what in _NUMBERS and isinstance(content, bytes))
+    values = np.frombuffer(content, np.dtype(kind.order + kind.what))
+    _need(values.size == 1)
+    return values[0].item()
 
 
 def _build(machine: _Machine) -> None:
