@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -15,8 +14,8 @@ from numpy.typing import NDArray
 
 from certcal._checks import InputError, same_length, to_numpy
 from certcal._checks import labels as class_labels
-from certcal.data.formats import CHUNK_NUMBERS, CHUNK_ROWS, check_memory, file_ends, local_file, open_table
-from certcal.data.pieces import Arrays, CellError, Groups, gather, in_file, pieces
+from certcal.data.formats import CHUNK_NUMBERS, check_memory, file_ends, local_file, open_table
+from certcal.data.pieces import Arrays, CellError, fingerprint_of, gather, in_file, pieces
 from certcal.data.roles import ROLES, Resolver
 
 Scale = Literal["k/255", "other"]
@@ -105,7 +104,7 @@ class Inputs:
         truth = class_labels(labels, len(names) or MAX_CLASSES)
         same_length(inputs=array.shape[0], labels=truth.size)
         array.flags.writeable = truth.flags.writeable = False
-        return cls(array, truth, _scale(array), _fingerprint(array, truth), names)
+        return cls(array, truth, _scale(array), fingerprint_of(array, truth), names)
 
 
 def _single_precision(array: NDArray[Any], copy: bool) -> NDArray[np.float32]:
@@ -151,15 +150,6 @@ def _blocks(array: NDArray[Any]) -> Iterator[tuple[int, NDArray[Any]]]:
     """Runs of rows, each with the number of rows before it, so that what is made on the way stays small."""
     rows = max(1, CHUNK_NUMBERS * array.shape[0] // array.size)
     return ((first, array[first : first + rows]) for first in range(0, array.shape[0], rows))
-
-
-def _fingerprint(*arrays: NDArray[Any]) -> str:
-    digest = hashlib.sha256()
-    for array in arrays:
-        stored = np.ascontiguousarray(array, array.dtype.newbyteorder("<"))
-        digest.update(f"{stored.dtype.str} {stored.shape}\n".encode())
-        digest.update(stored.data.cast("B"))
-    return digest.hexdigest()
 
 
 @dataclass(frozen=True, eq=False)
@@ -352,9 +342,11 @@ def _of_table(path: Path, given: str | None) -> Inputs:
         features = tuple(columns)
         if table.rows is not None:
             check_memory(table.path, 4 * table.rows * len(features), "read a part of the table")
-        size = max(1, min(CHUNK_ROWS, CHUNK_NUMBERS // len(features)))
-        batches = table.chunks((*features, label), size, numbers=features)
-        parts = pieces(batches, lambda batch, row: _piece(batch, features, label, row), Groups(None))
+
+        def convert(batch: Any, first_row: int) -> Arrays:
+            return _piece(batch, features, label, first_row)
+
+        parts = pieces(table, (*features, label), convert, numbers=features, width=len(features))
         arrays = gather(parts, table.rows)
         return Inputs.from_arrays(arrays["inputs"], arrays["labels"], copy=False)
 

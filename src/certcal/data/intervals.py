@@ -176,7 +176,7 @@ def read_intervals(
     samples: bool = False,
     advance: Callable[[int], None] = lambda rows: None,
 ) -> IntervalTable:
-    r"""Read intervals of confidences from a file or a table in memory.
+    """Read intervals of confidences from a file or a table in memory.
 
     Rows that are not certified may leave the interval and the correctness empty: nothing is claimed about them.
 
@@ -196,14 +196,10 @@ def read_intervals(
 
     Examples
     --------
-    >>> import tempfile, pathlib
-    >>> folder = tempfile.TemporaryDirectory()
-    >>> path = pathlib.Path(folder.name) / "intervals.csv"
-    >>> _ = path.write_text("lo,hi,correct,certified,radius\n.6,.9,1,1,0.5\n.2,.4,0,1,0.25\n,,,0,0.5\n")
-    >>> table = read_intervals(path)
+    >>> rows = {"lo": [0.6, 0.2, None], "hi": [0.9, 0.4, None], "correct": [1, 0, None]}
+    >>> table = read_intervals({**rows, "certified": [1, 1, 0], "radius": [0.5, 0.25, 0.5]})
     >>> [(part.radius, part.lower.tolist(), part.upper.tolist()) for part in table.parts()]
     [('0.25', [0.2], [0.4]), ('0.5', [0.6, 0.0], [0.9, 1.0])]
-    >>> folder.cleanup()
     """
     from certcal.data.values import Codes
 
@@ -215,8 +211,11 @@ def read_intervals(
             check_memory(table.path, 40 * table.rows, "certify a part of the table")
         classes, groups = Codes(of_classes=True), Groups(layout.group)
         names = Codes(layout.sample or "", limit=MAX_SAMPLES)
-        batches = table.chunks(layout.columns, numbers=layout.numbers)
-        parts = pieces(batches, lambda batch, row: _piece(batch, layout, row, classes, names), groups)
+
+        def convert(batch: Any, first_row: int) -> Arrays:
+            return _piece(batch, layout, first_row, classes, names)
+
+        parts = pieces(table, layout.columns, convert, numbers=layout.numbers, groups=groups)
         arrays = gather(parts, table.rows, advance)
         return IntervalTable(
             table.path,
