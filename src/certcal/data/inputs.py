@@ -360,8 +360,8 @@ def _piece(batch: Any, features: tuple[str, ...], label: str, first_row: int) ->
         inputs = matrix.astype(np.float32)
     bad = ~np.isfinite(inputs)
     if bad.any():
-        row, column = np.argwhere(bad)[0]
-        raise CellError(features[column], first_row + int(row) + 1, *_complaint(matrix[row, column]))
+        row, column = map(int, np.argwhere(bad)[0])
+        raise CellError(features[column], first_row + row + 1, *_complaint(matrix[row, column]))
     labels = values.class_numbers(batch.column(label), label, first_row, None, is_ordered=True)
     bad = ~((labels >= 0) & (labels < MAX_CLASSES) & (np.floor(labels) == labels))
     if bad.any():

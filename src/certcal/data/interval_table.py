@@ -41,14 +41,10 @@ class IntervalTable:
 
     Attributes
     ----------
-    path
-        The file.
-    layout
-        Which columns were used.
-    lower, upper, correct
-        One entry per row; the ends are in [0, 1] and in order.
-    certified
-        Which rows are certified, or None without such a column.
+    path, layout
+        The file, and which columns were used.
+    lower, upper, correct, certified
+        One entry per row; the ends are in [0, 1] and in order. ``certified`` is None without such a column.
     radii, radius_codes
         Distinct radii as text, ascending, and which of them each row is for; empty and None without a column.
     group_names, group_codes
@@ -82,32 +78,14 @@ class IntervalTable:
         return self.lower.size
 
     def at_radius(self, place: int) -> IntervalTable:
-        """The rows at one of ``radii``; ``alpha`` stays the largest of all rows.
-
-        Parameters
-        ----------
-        place
-            Which of the radii.
-        """
+        """The rows at one of ``radii``, given by its place; ``alpha`` stays the largest of all rows."""
         if self.radius_codes is None:
             return self
         rows = np.flatnonzero(self.radius_codes == place)
-
-        def at(array: NDArray[Any] | None) -> Any:
-            return None if array is None else array[rows]
-
-        return replace(
-            self,
-            lower=self.lower[rows],
-            upper=self.upper[rows],
-            correct=self.correct[rows],
-            certified=at(self.certified),
-            radii=(self.radii[place],),
-            radius_codes=np.zeros(rows.size, np.int64),
-            group_codes=at(self.group_codes),
-            confidence=at(self.confidence),
-            sample_codes=at(self.sample_codes),
-        )
+        names = ("lower", "upper", "correct", "certified", "group_codes", "confidence", "sample_codes")
+        arrays: dict[str, Any] = {name: getattr(self, name) for name in names}
+        some = {name: None if array is None else array[rows] for name, array in arrays.items()}
+        return replace(self, **some, radii=(self.radii[place],), radius_codes=np.zeros(rows.size, np.int64))
 
     def by_sample(self) -> SampleIntervals:
         """The rows of each sample beside each other; see :class:`SampleIntervals`."""

@@ -26,6 +26,17 @@ _OTHERS = {
     "log": "this looks like a log of certified radii, which certcal compare reads",
     "inputs": "these are inputs of a model, around which certcal sample draws noise",
 }
+# What to do about values of a role that are no numbers, and about others.
+_ENDS = (
+    "drop the row, or say in a column 'certified' that it is not certified",
+    "intervals are of confidences, so clip or rescale them",
+)
+_CONFIDENCES = (
+    "fill it in, or rename the column if it holds something else",
+    "name the column of confidences (confidence), or rename it if it holds something else",
+)
+_RADII = ("use finite numbers from 0, or name another column as radius",)
+_ALPHAS = ("rename the column, or give alpha",)
 # One line per radius: more than this is each sample's own radius, or noise.
 MAX_RADII = 100
 MAX_SAMPLES = 10**9
@@ -247,10 +258,10 @@ def _piece(batch: Any, layout: IntervalLayout, first_row: int, classes: Codes, n
     def filled(name: str, instead: float = 0) -> Any:
         return _without_gaps(batch.column(name), certified, instead)
 
-    missing = "drop the row, or say in a column 'certified' that it is not certified"
-    ends = ("ends of intervals", missing, "intervals are of confidences, so clip or rescale them")
-    lower = values.in_unit_interval(filled(layout.lower), layout.lower, first_row, *ends)
-    upper = values.in_unit_interval(filled(layout.upper, 1), layout.upper, first_row, *ends)
+    lower, upper = (
+        values.unit_interval(filled(name, instead), name, first_row, "ends of intervals", _ENDS)
+        for name, instead in ((layout.lower, 0), (layout.upper, 1))
+    )
     if (lower > upper).any():
         index = int(np.argmax(lower > upper))
         reason = f"is {lower[index]:.9g}, above {upper[index]:.9g} in column {layout.upper!r}"
@@ -269,22 +280,20 @@ def _piece(batch: Any, layout: IntervalLayout, first_row: int, classes: Codes, n
     if certified is not None:
         piece["certified"] = certified
     if layout.confidence is not None:
-        missing = "fill it in, or rename the column if it holds something else"
-        outside = "name the column of confidences (confidence), or rename it if it holds something else"
-        piece["confidence"] = values.in_unit_interval(
-            batch.column(layout.confidence), layout.confidence, first_row, "confidences", missing, outside
-        )
+        column = batch.column(layout.confidence)
+        piece["confidence"] = values.unit_interval(column, layout.confidence, first_row, "confidences", _CONFIDENCES)
     if layout.sample is not None:
         piece["sample"] = names.add(batch.column(layout.sample), first_row)
     if layout.radius is not None:
-        remedy = "use finite numbers from 0, or name another column as radius"
-        piece["radius"] = values.in_range(
-            batch.column(layout.radius), layout.radius, first_row, 0, np.inf, "no radius", remedy
+        column = batch.column(layout.radius)
+        piece["radius"] = values.numbers_within(
+            column, layout.radius, first_row, lambda radii: (radii >= 0) & (radii < np.inf), "no radius", _RADII
         )
     if layout.alpha is not None:
         what = "no probability from 0 to below 1 with which the row's interval may fail"
-        remedy = "rename the column, or give alpha"
-        piece["alpha"] = values.in_range(filled(layout.alpha), layout.alpha, first_row, 0, 1, what, remedy)
+        piece["alpha"] = values.numbers_within(
+            filled(layout.alpha), layout.alpha, first_row, lambda alphas: (alphas >= 0) & (alphas < 1), what, _ALPHAS
+        )
     return piece
 
 

@@ -29,16 +29,12 @@ class LoadedTable:
 
     Attributes
     ----------
-    path
-        The file, or anything else that :func:`open_table` takes.
-    layout
-        Which columns were used.
+    path, layout
+        The file, and which columns were used.
     predictions
         All of them.
-    group_names
-        Distinct values of the group column in natural order; empty without one.
-    group_codes
-        Position in ``group_names`` per sample, or None.
+    group_names, group_codes
+        Distinct values of the group column in natural order, and the place of each sample's; empty and None without.
     """
 
     path: Path
@@ -187,13 +183,7 @@ class PredictionStream:
             first_row += len(found)
 
     def load(self, advance: Callable[[int], None] = lambda rows: None) -> LoadedTable:
-        """The whole table in memory.
-
-        Parameters
-        ----------
-        advance
-            Called with the number of rows of each piece read.
-        """
+        """The whole table in memory; ``advance`` is called with the number of rows of each piece read."""
         table = self.table
         if table.rows is not None:
             check_memory(
@@ -217,15 +207,8 @@ class PredictionStream:
         def convert(batch: Any, first_row: int) -> Arrays:
             return _piece(batch, layout, first_row, classes)
 
-        return pieces(
-            self.table,
-            layout.columns,
-            convert,
-            numbers=layout.scores,
-            width=self.width,
-            size=size,
-            groups=groups,
-        )
+        how: dict[str, Any] = {"numbers": layout.scores, "width": self.width, "size": size, "groups": groups}
+        return pieces(self.table, layout.columns, convert, **how)
 
 
 def _piece(batch: Any, layout: Layout, first_row: int, classes: Codes) -> Arrays:
@@ -299,10 +282,8 @@ class LoadedScores:
 
     Attributes
     ----------
-    path
-        The file, or anything else that :func:`open_table` takes.
-    layout
-        Which columns were used.
+    path, layout
+        The file, and which columns were used.
     kind, confidence, probabilities, logits, sample_weight
         As those of :class:`certcal.Predictions`.
     identifiers
