@@ -162,8 +162,9 @@ class Calibrator(ABC):
         Only what ``fit`` takes passes, so that a sentence about the map cannot say anything else. Parameters of classes
         elsewhere are theirs to check.
         """
-        if isinstance(value, Mapping) and "type" in value:
-            return Calibrator.from_dict(cast("Mapping[str, Any]", value))
+        inner = cast("Mapping[str, Any]", value) if isinstance(value, Mapping) else {}
+        if "type" in inner:
+            return Calibrator.from_dict(inner)
         if name in cls._choices:
             choice(value, cls._choices[name], name)
         elif name == "tradeoff":
@@ -176,7 +177,7 @@ class Calibrator(ABC):
             raise InputError(f"per_class is {value!r}; expected true or false")
         elif name in ("calibrator", "steps"):
             raise InputError(f"{name} is {value!r}; expected {'calibrators' if name == 'steps' else 'a calibrator'}")
-        return cast(Any, value)
+        return value
 
 
 class ConfidenceMap(Calibrator):

@@ -162,6 +162,7 @@ def recalibrate_certified(
     """Fit maps to one part of certified samples and judge them on the other: :func:`certcal.recalibrate` of them."""
     loaded = load_certified(given, columns, settings, progress)
     samples, weights, method = loaded.samples, _weights(loaded.samples, settings), settings.method
+    levels: list[float | None]
     levels, wanted = _levels(samples, settings)
     name = "isotonic" if method is None else method if isinstance(method, str) else type(method).__name__
     common: dict[str, Any] = {
