@@ -220,15 +220,11 @@ def chosen(readers: Readers, part: Part | None, source: Path) -> Inputs:
     if part is None and len(there) == 1:
         return readers[there[0]]()
     if part is None:
-        raise InputError(
-            f"{source}: it holds a part to train on and one to test on; ask for part='train' or part='test'"
-        )
+        raise InputError(f"{source}: it has a training and a test part; ask for part='train' or part='test'")
     if not there:
-        raise InputError(f"{source}: it is not divided into parts to train and to test on; leave part out")
+        raise InputError(f"{source}: it has no training and test parts; leave part out")
     only = there[0]
-    raise InputError(
-        f"{source}: there is no part to {part} on, only one to {only} on; ask for part='{only}', or for none"
-    )
+    raise InputError(f"{source}: it has no part {part!r}, only {only!r}; ask for part={only!r}, or for none")
 
 
 # Every other column is a feature: one called y beside a label is one, too.
@@ -286,7 +282,7 @@ def input_parts(path: Path, label: str | None = None) -> Readers:
     path = local_file(path)
     if os.path.isdir(path):
         from certcal.data.image_files import cifar_parts, idx_parts
-        from certcal.data.pictures import image_parts
+        from certcal.data.image_folder import image_parts
 
         if label is not None:
             raise InputError(f"{path}: a folder has no column {label!r}; leave label out")
@@ -330,15 +326,13 @@ def _of_table(path: Path, given: str | None) -> Inputs:
         resolver = Resolver(table.columns, {} if given is None else {"label": given})
         label = resolver.optional("label", _LABEL)
         if label is None:
-            raise InputError(f"no column of true classes was found; call it label{resolver.listing('label')}")
+            raise InputError(f"no column of true classes was found; name it label{resolver.listing('label')}")
         columns = {column.name: column.kind for column in table.columns if column.name != label}
         if not columns:
-            raise InputError(f"there is no column beside {label!r}; the other columns are the features")
+            raise InputError(f"there is no column but {label!r}; the other columns are the features")
         for name, kind in columns.items():
             if kind not in ("number", "boolean", "unknown"):
-                raise CellError(
-                    name, None, "does not hold numbers", "drop it, since every column beside the label is a feature"
-                )
+                raise CellError(name, None, "does not hold numbers", "drop it: every column but the label is a feature")
         features = tuple(columns)
         if table.rows is not None:
             check_memory(table.path, 4 * table.rows * len(features), "read a part of the table")
@@ -405,15 +399,15 @@ def read_split(source: str | os.PathLike[str]) -> Parts:
     path = Path(source)
     readers = input_parts(path)
     if "train" not in readers and None not in readers:
-        raise InputError(f"{path}: there is only a part to test on; add one to train on")
+        raise InputError(f"{path}: there is no training data, only a test part; add a training part")
     name = path.resolve().name or str(path)
     if "train" not in readers or "test" not in readers:
         return Parts(name, name, readers["train" if "train" in readers else None](), None)
     train, test = readers["train"](), readers["test"]()
     if train.inputs.shape[1:] != test.inputs.shape[1:]:
         raise InputError(
-            f"{path}: samples to train on have shape {train.inputs.shape[1:]} and those to test on "
-            f"{test.inputs.shape[1:]}; make them alike"
+            f"{path}: training samples have shape {train.inputs.shape[1:]} and test samples "
+            f"{test.inputs.shape[1:]}; give them the same shape"
         )
     return Split(name, name, train, test)
 
