@@ -134,7 +134,7 @@ class Calibrator(ABC):
         kind = Calibrator._known.get(name) if isinstance(name, str) else None
         if kind is None or inspect.isabstract(kind):
             known = ", ".join(sorted(name for name, each in Calibrator._known.items() if not inspect.isabstract(each)))
-            raise InputError(f"type is {name!r}, which is no calibrator; known are {known}")
+            raise InputError(f"type is {name!r}, which is not a calibrator; known are {known}")
         wanted = inspect.signature(kind).parameters
         if not isinstance(params, Mapping) or not set(params) <= set(wanted):  # pyright: ignore[reportUnknownArgumentType]
             raise InputError(f"params of {name} are {params!r}; expected some of {', '.join(wanted) or 'none'}")

@@ -94,7 +94,7 @@ class FittedOn:
         if self.classes is not None:
             texts = tuple(self.classes)
             if not 1 < len(texts) <= _MOST_CLASSES or not all(type(t) is str and len(t) <= _MOST_TEXT for t in texts):
-                raise InputError("classes are no names; pass one text for each class, or None")
+                raise InputError("classes are not names; pass one text for each class, or None")
             object.__setattr__(self, "classes", texts)
         if type(self.n) is not int or not 1 <= self.n <= 10**12:
             raise InputError(f"n is {self.n!r}; pass the number of samples")
@@ -248,14 +248,14 @@ def _short(text: str) -> str:
 
 
 def _refuse(word: str) -> Any:
-    raise InputError(f"{word} is no number")
+    raise InputError(f"{word} is not a number")
 
 
 def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     """An object that names nothing twice: readers would disagree about which counts."""
     found = dict(pairs)
     if len(found) < len(pairs):
-        raise InputError("a name stands twice in one object")
+        raise InputError("a key appears twice in one object")
     return found
 
 
