@@ -40,7 +40,7 @@ Bytes = NDArray[np.uint8]
 DELTA = 0.1
 BANDWIDTH = 2.0**-6  # the paper's perturbation
 BINS = 15
-PAGE = Path(__file__).parent.parent / "docs" / "bounds.md"
+PAGE = Path(__file__).parent.parent / "docs" / "results" / "bounds.md"
 
 
 class Method(NamedTuple):

@@ -3,7 +3,7 @@
 Needs Debian's package `dataset-fashion-mnist` (or --data FOLDER with its idx files). Trains a few epochs, draws
 n = 10^4 per image, and prints the exact worst-case calibration error per radius for every kind of certificate, beside
 the limit of infinitely many draws, estimated by extending the same run. With --write-docs the table goes into
-docs/results.md.
+docs/results/certificates.md.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from certcal.worst_case import certify
 
 RADII = (0.25, 0.5, 0.75, 1.0)
 ALPHA = 0.001
-PAGE = Path(__file__).parent.parent / "docs" / "results.md"
+PAGE = Path(__file__).parent.parent / "docs" / "results" / "certificates.md"
 
 
 def train(inputs: NDArray[np.float32], labels: NDArray[np.int64], sigma: float, epochs: int) -> LeNet:

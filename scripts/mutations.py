@@ -384,7 +384,7 @@ MUTATIONS = (
     # --------------------------------------------------------------------------------- bounds on the calibration error
     mutation(
         "true error: without the draw of the outcomes",
-        "bounds/_buckets.py",
+        "bounds/_shared.py",
         "labels = hoeffding_term(n, delta / (2 * candidates))",
         "labels = 0.0",
         "tests/bounds/test_coverage.py::"
@@ -392,7 +392,7 @@ MUTATIONS = (
     ),
     mutation(
         "true error: without the draw of the scores",
-        "bounds/_buckets.py",
+        "bounds/_shared.py",
         "scores = max(0.0, chernoff_upper(min(1.0, on_sample + labels), n, delta / 2) - on_sample - labels)",
         "scores = 0.0",
         "tests/bounds/test_coverage.py::"
@@ -400,7 +400,7 @@ MUTATIONS = (
     ),
     mutation(
         "true error: half of both draws",
-        "bounds/_buckets.py",
+        "bounds/_shared.py",
         '{"draw of the outcomes": labels, "draw of the scores": scores}',
         '{"draw of the outcomes": labels / 2, "draw of the scores": scores / 2}',
         "tests/bounds/test_coverage.py::"
@@ -409,8 +409,8 @@ MUTATIONS = (
     mutation(
         "bounded variation: no union over the numbers of buckets",
         "bounds/_bounded_variation.py",
-        "_buckets.labels_and_scores(sum(best.values()), n, delta, len(counts))",
-        "_buckets.labels_and_scores(sum(best.values()), n, delta, 1)",
+        "draw_terms(sum(best.values()), n, delta, len(counts))",
+        "draw_terms(sum(best.values()), n, delta, 1)",
         "tests/bounds/test_bounded_variation.py::test_the_value_is_the_best_bucket_count_plus_the_deviations_of_all",
     ),
     mutation(
@@ -423,7 +423,7 @@ MUTATIONS = (
     ),
     mutation(
         "bounded variation, published: half of the variation denoised",
-        "bounds/_denoised.py",
+        "bounds/_bounded_variation.py",
         "4 * t2 * allowed",
         "2 * t2 * allowed",
         "tests/bounds/test_bounded_variation.py::test_every_term_of_proposition_1_is_its_formula",
@@ -431,8 +431,8 @@ MUTATIONS = (
     mutation(
         "Lipschitz: nine tenths of the bias",
         "bounds/_lipschitz.py",
-        "(slope + 1) * _buckets.spread(sums, n)",
-        "0.9 * (slope + 1) * _buckets.spread(sums, n)",
+        "(slope + 1) * bucket_spread(sums, n)",
+        "0.9 * (slope + 1) * bucket_spread(sums, n)",
         "tests/bounds/test_lipschitz.py::test_the_part_without_deviations_is_attained_by_two_scores_and_the_steepest_line",
     ),
     mutation(
@@ -451,7 +451,7 @@ MUTATIONS = (
     ),
     mutation(
         "classwise: all of delta for every class",
-        "bounds/_classwise.py",
+        "bounds/_every.py",
         "delta=share, **options",
         "delta=level, **options",
         "tests/bounds/test_binned.py::test_classwise_bounds_spend_delta_over_the_classes_and_bound_their_mean",

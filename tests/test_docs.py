@@ -19,6 +19,7 @@ import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from types import ModuleType
 from unittest import mock
 
 import pytest
@@ -205,22 +206,14 @@ def test_the_pages_hold_blocks_of_both_kinds() -> None:
     assert kinds.count("console") >= 5
 
 
-@pytest.mark.parametrize(
-    "room",
-    [
-        *("", ".metrics", ".worst_case", ".data", ".calibrators", ".models", ".models.networks", ".torchmetrics"),
-        *(".study", ".engines"),
-    ],
-)
-def test_the_reference_lists_every_public_name(room: str) -> None:
-    listed = set(re.findall(r"^::: (\S+)$", (ROOT / "docs" / "reference.md").read_text("utf-8"), re.MULTILINE))
-    module = importlib.import_module(f"certcal{room}")
-    public = [name for name in module.__all__ if callable(getattr(module, name))]
-    assert public
-    top = certcal.__all__  # a name that the package itself offers is listed there
-    missing = [name for name in public if name not in top and f"certcal{room}.{name}" not in listed]
-    missing += [name for name in public if not room and f"certcal.{name}" not in listed]
-    assert missing == []
+def test_the_reference_has_a_page_for_every_public_room() -> None:
+    pages = "".join(page.read_text("utf-8") for page in (ROOT / "docs" / "reference").glob("*.md"))
+    listed = set(re.findall(r"<!-- generated: public names of (\S+) -->", pages))
+    rooms = {f"certcal.{name}" for name in certcal.__all__ if isinstance(getattr(certcal, name), ModuleType)}
+    written_out = {"certcal.binning", "certcal.claims"}
+    assert rooms - written_out - listed == set()
+    for name in listed:
+        assert importlib.import_module(name).__all__, name
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))

@@ -271,8 +271,8 @@ def test_an_archive_may_hold_both_parts(tmp_path):
     assert "ask for part='train' or part='test'" in refusal(path)
     split = read_split(path)
     assert split.description == "data.npz: 5 images of 2 by 2 to train on, 2 others to test on"
-    np.savez(path, train_inputs=images, train_y=range(5))
-    assert read_inputs(path, label="y").labels.tolist() == [0, 1, 2, 3, 4]
+    np.savez(path, train_inputs=images, train_kind=range(5))
+    assert read_inputs(path, label="kind").labels.tolist() == [0, 1, 2, 3, 4]
     assert "there is no array 'train_labels'; the arrays train_inputs and train_labels are needed" in refusal(path)
 
 

@@ -246,4 +246,4 @@ def test_a_robustness_whose_correlations_differ_by_chance_is_not_said_to_change(
     assert top.value != whole.value
     assert top.low < whole.high
     assert whole.low < top.high
-    assert "Among the 30 most accurate models nothing of this is clearly different." in answer.answer
+    assert "The 30 most accurate do not clearly differ." in answer.answer

@@ -76,8 +76,8 @@ def test_accuracy_that_matters_among_the_best_only_is_found_there_only() -> None
     assert top.value == -1
     change = named(answer.findings, "top 100 minus all")
     assert change.high < 0
-    assert "Among the 100 most accurate models, more accurate models have a smaller ECE" in answer.answer
-    assert "clearly different from all" in answer.answer
+    assert "; among the 100 most accurate, more accurate models have a smaller ECE" in answer.answer
+    assert ": clear)." in answer.answer
     whole, few = answer.charts
     assert isinstance(whole, Points)
     assert isinstance(few, Points)
@@ -116,7 +116,7 @@ def test_bins_that_inflate_the_error_after_scaling_only_are_found() -> None:
     assert (before.value, after.value) == pytest.approx((1, 5))
     contrast = named(answer.findings, "after scaling / before")
     assert (contrast.value, contrast.low, contrast.high) == pytest.approx((5, 5, 5))
-    assert "matters more after scaling" in answer.answer
+    assert "Bins matter more after scaling" in answer.answer
     first, second = answer.charts
     assert isinstance(first, Boxes)
     assert isinstance(second, Boxes)
@@ -160,7 +160,7 @@ def test_a_size_that_orders_the_errors_is_found() -> None:
     assert depth.low < 0 < depth.high
     assert "larger width (+1.00" in answer.answer
     assert "depth" in answer.answer
-    assert any("2 sizes" in caution for caution in answer.cautions)
+    assert any("Of 2 intervals" in caution for caution in answer.cautions)
     first, second = answer.charts
     assert isinstance(first, Boxes)
     assert isinstance(second, Boxes)

@@ -53,7 +53,7 @@ def local_averages(
 
     ``train`` and ``points`` are sorted. Weights are 1 - u² for offsets u in widths. ``first`` and ``second`` bound the
     derivatives and ``noise`` is the largest standard deviation of an outcome. ``tight`` chooses between the bounds on
-    the bias described in :mod:`certcal.bounds._smooth`; without ``sides`` only Taylor's is looked at. Filled for each
+    the bias described in :func:`certcal.bounds.smooth`; without ``sides`` only Taylor's is looked at. Filled for each
     point: ``inverse``, one over the sum of the weights or, where the samples with the nearest score answer alone, minus
     one minus their first index; ``average`` and the bound ``error`` on its distance from the truth, unless these have
     no entries.

@@ -13,6 +13,7 @@ import click
 from certcal._checks import InputError
 from certcal._settings import Settings, Spec, check_setting
 from certcal.cli.app import SectionedOption, nearest
+from certcal.data import ROLES
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
@@ -262,21 +263,6 @@ class Typed(click.ParamType[Any]):
 
 OUTPUT = "Output"
 COLUMNS = "Columns (by default found by their names)"
-# What the columns of a table can be, by role.
-ROLES = {
-    "confidence": "Confidences or binary scores.",
-    "correct": "Whether the prediction is correct (0/1); for binary scores, the outcome.",
-    "prediction": "Predicted classes, to be compared with the labels.",
-    "label": "True classes.",
-    "probabilities": "Class probabilities: a prefix, a pattern such as 'p_*', comma-separated names, or a list column.",
-    "logits": "Class logits, named in the same way.",
-    "weight": "Sample weights.",
-    "lower": "Lower ends of the intervals.",
-    "upper": "Upper ends of the intervals.",
-    "certified": "Whether the row is certified (0/1). Default: all rows are.",
-    "radius_column": "Radius of each row of an interval table.",
-    "sample": "Sample that each row of an interval table belongs to.",
-}
 _PREDICTED = ("confidence", "correct", "prediction", "label", "probabilities", "logits")
 
 
@@ -284,7 +270,7 @@ def column_options(
     *roles: str, by: str | None = None, texts: Mapping[str, str] | None = None
 ) -> Callable[[Decorated], Decorated]:
     """Options that name columns of a table."""
-    phrases = {role: (texts or {}).get(role, ROLES[role]) for role in roles}
+    phrases = {role: (texts or {}).get(role, ROLES[role.removesuffix("_column")].help) for role in roles}
     if by is not None:
         phrases["by"] = f"Also {by.lower()} each group of this column."
     return options(

@@ -29,7 +29,6 @@ _HELP = {
     "bootstrap": f"Number of bootstrap resamples for intervals. Default: {RESAMPLES}; 0 for more than a million rows.",
     "bounds": "Also bound the true calibration error. Default for a table of predictions.",
 }
-_LOG = {"idx", "predict", "radius"}
 _CERTIFIED = {"lower", "upper", "certified"}
 
 
@@ -119,7 +118,7 @@ def report(ctx: click.Context, sources: tuple[str, ...], open_it: bool, **option
 
 def _kind_of(sources: Sequence[str], given: Iterable[str]) -> str:
     """Tell by folders, columns and options which command answers."""
-    from certcal.data import open_table
+    from certcal.data import open_table, table_kind
     from certcal.smoothing import open_run
 
     families = family_names(sources)
@@ -132,7 +131,7 @@ def _kind_of(sources: Sequence[str], given: Iterable[str]) -> str:
         return "certify"
     options = set(given)
     names = plain_names(open_table(paths[0]).names)
-    if names >= _LOG or options & {"sigmas", "draws"}:
+    if table_kind(names) == "log" or options & {"sigmas", "draws"}:
         return "compare"
     if options & _CERTIFIED:
         return "certify"
@@ -140,9 +139,7 @@ def _kind_of(sources: Sequence[str], given: Iterable[str]) -> str:
         return "review"
     if options & {"confidence", "probabilities", "logits"}:
         return "measure"
-    from certcal.data import LOWER, UPPER
-
-    return "certify" if names & set(LOWER) and names & set(UPPER) else "measure"
+    return "certify" if table_kind(names) == "intervals" else "measure"
 
 
 def _taken_as(kind: str, sources: Sequence[str]) -> str:
@@ -169,7 +166,7 @@ def _refuse_tables(paths: Iterable[Path]) -> None:
                 names = plain_names(open_table(path).names)
             except InputError:
                 continue
-            if not names & _LOG:
+            if not names & {"idx", "predict", "radius"}:
                 raise InputError(f"{path}: this is a table, and only runs and logs are compared; report on each alone")
 
 
@@ -206,7 +203,7 @@ def _default_name(sources: Sequence[str]) -> str:
     path = Path(sources[0])
     name = path.name or path.resolve().name
     stem = name if path.is_dir() else name.split(".")[0]
-    return f"{stem or 'report'}.html"
+    return f"{'report' if stem in ('', '-') else stem}.html"
 
 
 def _open(path: Path) -> None:

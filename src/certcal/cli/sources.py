@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from certcal._checks import InputError
 from certcal.data import existing as existing
+from certcal.data import plain_name
 
 if TYPE_CHECKING:
     from certcal.data import Inputs
@@ -38,7 +39,7 @@ def plain_names(names: Iterable[str]) -> set[str]:
     >>> sorted(plain_names(["Lower Bound", "upper-bound "]))
     ['lower_bound', 'upper_bound']
     """
-    return {name.strip().lower().replace("-", "_").replace(" ", "_") for name in names}
+    return {plain_name(name) for name in names}
 
 
 def model_inputs(data: str, part: Any = None) -> Inputs:

@@ -13,17 +13,16 @@ from certcal.data.bundled import (
     naive_bayes,
     noisy_network,
 )
-from certcal.data.formats import Chunks, Column, Table, existing, open_table, physical_memory
+from certcal.data.formats import Chunks, Column, Table, existing, local_file, open_table, physical_memory
 from certcal.data.image_files import fashion_mnist, read_idx
 from certcal.data.inputs import Inputs, OpenedInputs, Parts, Split, first_of, open_inputs, read_inputs, read_split
 from certcal.data.interval_table import IntervalPart, IntervalTable, fingerprint_of
 from certcal.data.intervals import (
-    SAMPLE_OPTIONS,
     IntervalLayout,
     read_intervals,
     resolve_interval_columns,
 )
-from certcal.data.layout import OPTIONS, Family, Layout, Overrides, by_role, find_families, resolve_columns
+from certcal.data.layout import Family, Layout, Overrides, find_families, resolve_columns
 from certcal.data.pieces import DoesNotFit, natural_order
 from certcal.data.predictions import (
     LoadedScores,
@@ -33,7 +32,19 @@ from certcal.data.predictions import (
     load_table,
     read_predictions,
 )
-from certcal.data.roles import LOWER, UPPER
+from certcal.data.roles import (
+    LOG,
+    LOWER,
+    OPTIONS,
+    ROLES,
+    SAMPLE_OPTIONS,
+    UPPER,
+    Role,
+    by_role,
+    log_columns,
+    plain_name,
+    table_kind,
+)
 from certcal.data.writing import (
     METADATA,
     NOISE_NAMES,
@@ -44,10 +55,12 @@ from certcal.data.writing import (
 )
 
 __all__ = [
+    "LOG",
     "LOWER",
     "METADATA",
     "NOISE_NAMES",
     "OPTIONS",
+    "ROLES",
     "SAMPLE_OPTIONS",
     "UPPER",
     "Chunks",
@@ -68,6 +81,7 @@ __all__ = [
     "Overrides",
     "Parts",
     "PredictionStream",
+    "Role",
     "Split",
     "Table",
     "by_role",
@@ -84,12 +98,15 @@ __all__ = [
     "intervals_as_parquet",
     "load_scores",
     "load_table",
+    "local_file",
+    "log_columns",
     "naive_bayes",
     "natural_order",
     "noisy_network",
     "open_inputs",
     "open_table",
     "physical_memory",
+    "plain_name",
     "read_idx",
     "read_inputs",
     "read_intervals",
@@ -97,4 +114,5 @@ __all__ = [
     "read_split",
     "resolve_columns",
     "resolve_interval_columns",
+    "table_kind",
 ]

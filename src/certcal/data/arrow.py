@@ -47,12 +47,12 @@ _SMALLER = "write it in smaller batches (write_feather(…, chunksize=65536)) or
 class FeatherTable(Table):
     """A Feather (version 2) or Arrow file."""
 
-    def __init__(self, path: Path) -> None:
-        self.path = path
-        with reading(path, "Arrow file"), path.open("rb") as stream, ipc.open_file(stream) as file:
+    def __init__(self, file_path: Path, path: Path) -> None:
+        self.file, self.path = file_path, path
+        with reading(path, "Arrow file"), file_path.open("rb") as stream, ipc.open_file(stream) as file:
             self.columns = schema_columns(path, file.schema)
             promised, schema = file.num_record_batches, file.schema
-        with reading(path, "Arrow file"), path.open("rb") as stream:
+        with reading(path, "Arrow file"), file_path.open("rb") as stream:
             stream.seek(_MAGIC_BYTES)
             if not ipc.open_stream(stream).schema.equals(schema):
                 raise ValueError("its columns are not those of its footer")
@@ -66,7 +66,7 @@ class FeatherTable(Table):
 
     def _batches(self, columns: tuple[str, ...], size: int, numbers: frozenset[str]) -> Iterator[Any]:
         check_memory(self.path, self._largest, _SMALLER, limit=self.memory)
-        with reading(self.path, "Arrow file"), self.path.open("rb") as stream:
+        with reading(self.path, "Arrow file"), self.file.open("rb") as stream:
             stream.seek(_MAGIC_BYTES)  # not by the footer: in the order of the messages whose sizes were checked
             with ipc.open_stream(stream) as file:
                 for whole in file:

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import atexit
 import os
+import shutil
+import sys
 import zlib
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
+from tempfile import mkdtemp
 from types import MappingProxyType
-from typing import Any, Literal, cast
+from typing import Any, BinaryIO, Literal, cast
 
 from certcal._checks import InputError, to_numpy
 from certcal._files import nearest
@@ -67,7 +72,8 @@ class Table(ABC):
     Open one with :func:`certcal.data.open_table`.
     """
 
-    path: Path
+    path: Path  # as people know it
+    file: Path  # where it is read: the same, but for what came through standard input
     columns: tuple[Column, ...]
     rows: int | None
     metadata: Mapping[str, str] = MappingProxyType({})  # what the writer has said about the whole, if the format can
@@ -216,7 +222,8 @@ class MemoryTable(Table):
     def __init__(self, source: Any) -> None:
         from certcal.data.arrow import pa
 
-        self.path, kind = Path("table"), type(source).__name__
+        self.path = self.file = Path("table")
+        kind = type(source).__name__
         try:
             if isinstance(source, Mapping):
                 named = cast("Mapping[Any, Any]", source).items()
@@ -256,23 +263,39 @@ def is_table(source: Any) -> bool:
     return isinstance(source, Mapping) or hasattr(source, "__arrow_c_stream__")
 
 
-_TEXT = (".csv", ".tsv", ".txt", ".csv.gz", ".tsv.gz", ".csv.zst", ".tsv.zst", ".csv.bz2", ".tsv.bz2")
+_PACKED = ("", ".gz", ".zst", ".bz2")
+_TEXT = (".txt", *(f"{ending}{packed}" for ending in (".csv", ".tsv") for packed in _PACKED))
+_LINES = tuple(f"{ending}{packed}" for ending in (".jsonl", ".ndjson") for packed in _PACKED)
 _PARQUET = (".parquet", ".pq")
 _ARROW = (".feather", ".arrow")
+# Of files of predictions in a folder; JSON lines may be the manifest beside them.
 ENDINGS = (*_TEXT, *_PARQUET, *_ARROW, ".npz")
-FORMATS = "Parquet (.parquet), CSV (.csv, .tsv, also .gz), npz (.npz) or Arrow (.feather, .arrow)"
+FORMATS = "Parquet (.parquet), CSV (.csv, .tsv, also .gz), JSON lines (.jsonl), npz (.npz) or Arrow (.feather, .arrow)"
+STANDARD_INPUT = "-"
+_SHOWN = Path("standard input")
+# How files begin that can be told by it, and the ending that they would have.
+_BEGINNINGS = {
+    b"PAR1": ".parquet",
+    b"ARRO": ".arrow",
+    b"PK\x03\x04": ".npz",
+    b"\x1f\x8b": ".csv.gz",
+    b"\x28\xb5\x2f\xfd": ".csv.zst",
+    b"BZh": ".csv.bz2",
+    b"{": ".jsonl",
+}
 
 
 def open_table(path: str | os.PathLike[str] | Any) -> Table:
-    r"""Open a table: Parquet, CSV or TSV, npz, Feather or Arrow, or one in memory (pandas, polars, pyarrow, a mapping).
+    r"""Open a table: Parquet, CSV, TSV, what numpy.savetxt writes, JSON lines, npz, Feather or Arrow, or one in memory.
 
-    The file is treated as hostile: nothing is unpickled, sizes are checked before memory is asked for, and whatever
-    is wrong with it is reported as an :class:`certcal.InputError` of one sentence.
+    A file is treated as hostile: nothing is unpickled, sizes are checked before memory is asked for, and whatever is
+    wrong with it is reported as an :class:`certcal.InputError` of one sentence. Formats are told by content where that
+    is certain and by the name otherwise.
 
     Parameters
     ----------
     path
-        The file, or a table in memory.
+        The file, ``"-"`` for standard input, or a table in memory (pandas, polars, pyarrow, a mapping of columns).
 
     Returns
     -------
@@ -300,47 +323,65 @@ def open_table(path: str | os.PathLike[str] | Any) -> Table:
             f"a table is a file or columns by name (pandas, polars, pyarrow, a mapping), not {type(path).__name__}; "
             "name the columns, or make Predictions of arrays"
         )
-    file = Path(cast("str", path))
-    head, tail = file_ends(file)
+    file = local_file(cast("str", path))
+    shown = _SHOWN if str(path) == STANDARD_INPUT else file
+    head, tail = file_ends(file, shown)
     name = file.name.lower()
     if head == b"PAR1" or name.endswith(_PARQUET):
         if head != b"PAR1":
             raise InputError(
-                f"{file}: this is not a Parquet file (it does not begin with PAR1); check how it was written"
+                f"{shown}: this is not a Parquet file (it does not begin with PAR1); check how it was written"
             )
         if tail != b"PAR1":
-            raise InputError(f"{file}: this Parquet file is cut short (its footer is missing); copy or write it again")
+            raise InputError(f"{shown}: this Parquet file is cut short (its footer is missing); copy or write it again")
         from certcal.data.parquet import ParquetTable
 
-        return ParquetTable(file)
+        return ParquetTable(file, shown)
     if name.endswith(".npz"):
         if head[:2] != b"PK":
-            raise InputError(f"{file}: this is not an npz archive (it is no zip file); save it with numpy.savez")
+            raise InputError(f"{shown}: this is not an npz archive (it is no zip file); save it with numpy.savez")
         from certcal.data.npz import NpzTable
 
-        return NpzTable(file)
+        return NpzTable(file, shown)
     if head == b"ARRO" or name.endswith(_ARROW):
         if head != b"ARRO":
             raise InputError(
-                f"{file}: this is not an Arrow file (it does not begin with ARROW1); write Feather version 2"
+                f"{shown}: this is not an Arrow file (it does not begin with ARROW1); write Feather version 2"
             )
         from certcal.data.arrow import FeatherTable
 
-        return FeatherTable(file)
-    if name.endswith(_TEXT):
+        return FeatherTable(file, shown)
+    if name.endswith((*_TEXT, *_LINES)):
         if head == b"PK\x03\x04":
-            raise InputError(f"{file}: this is a zip or Excel file, not text; export it as CSV")
-        from certcal.data.text import TextTable
+            raise InputError(f"{shown}: this is a zip or Excel file, not text; export it as CSV")
+        from certcal.data.text import JsonLinesTable, TextTable
 
-        return TextTable(file)
+        return (TextTable if name.endswith(_TEXT) else JsonLinesTable)(file, shown)
     if name.endswith(".npy"):
         raise InputError(
-            f"{file}: a .npy file holds one array without a name; save all of them with numpy.savez as .npz"
+            f"{shown}: a .npy file holds one array without a name; save all of them with numpy.savez as .npz"
         )
-    raise InputError(f"{file}: files called {file.suffix or 'without an ending'} are not read; use {FORMATS}")
+    raise InputError(f"{shown}: files called {file.suffix or 'without an ending'} are not read; use {FORMATS}")
 
 
-def file_ends(file: Path) -> tuple[bytes, bytes]:
+def local_file(path: str | os.PathLike[str]) -> Path:
+    """Where a file can be read, again and again: what comes through standard input is kept while the program runs."""
+    return _kept(sys.stdin.buffer) if str(path) == STANDARD_INPUT else Path(path)
+
+
+@lru_cache(maxsize=1)
+def _kept(stream: BinaryIO) -> Path:
+    folder = Path(mkdtemp(prefix="certcal-"))
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    head = stream.read(4)
+    file = folder / f"input{next((ending for mark, ending in _BEGINNINGS.items() if head.startswith(mark)), '.csv')}"
+    with file.open("wb") as copy:
+        copy.write(head)
+        shutil.copyfileobj(stream, copy, 1 << 20)
+    return file
+
+
+def file_ends(file: Path, shown: Path | None = None) -> tuple[bytes, bytes]:
     """First and last four bytes, after making sure that there is a readable file."""
     try:
         if file.is_dir():
@@ -359,7 +400,7 @@ def file_ends(file: Path) -> tuple[bytes, bytes]:
         reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
         raise InputError(f"{file}: cannot be read ({reason}); check the path and its permissions") from error
     if not head:
-        raise InputError(f"{file}: the file is empty; it needs column names and at least one row")
+        raise InputError(f"{shown or file}: the file is empty; it needs column names and at least one row")
     return head, tail
 
 
@@ -381,6 +422,8 @@ def existing(source: str | os.PathLike[str], what: str) -> Path:
     certcal._checks.InputError: /nowhere/at/all: there is no such run or table; check the path
     """
     path = Path(source)
+    if str(source) == STANDARD_INPUT:
+        return path
     try:
         there = path.exists()
     except (OSError, ValueError):  # a name that is too long, or no name at all

@@ -15,9 +15,9 @@ from numpy.typing import NDArray
 
 from certcal._checks import InputError, same_length, to_numpy
 from certcal._checks import labels as class_labels
-from certcal.data.formats import CHUNK_NUMBERS, CHUNK_ROWS, Table, check_memory, file_ends, open_table
-from certcal.data.layout import Resolver
-from certcal.data.pieces import Arrays, Groups, gather, in_file, pieces
+from certcal.data.formats import CHUNK_NUMBERS, CHUNK_ROWS, check_memory, file_ends, local_file, open_table
+from certcal.data.pieces import Arrays, CellError, Groups, gather, in_file, pieces
+from certcal.data.roles import ROLES, Resolver
 
 Scale = Literal["k/255", "other"]
 
@@ -125,15 +125,15 @@ def _single_precision(array: NDArray[Any], copy: bool) -> NDArray[np.float32]:
         if bad.any():
             row, *rest = map(int, np.argwhere(bad)[0])
             place = (first + row, *rest)
-            raise InputError(f"inputs[{', '.join(map(str, place))}] is {complaint(array[place])}")
+            raise InputError(f"inputs[{', '.join(map(str, place))}] {'; '.join(_complaint(array[place]))}")
     return single
 
 
-def complaint(value: Any) -> str:
+def _complaint(value: Any) -> tuple[str, str]:
     """What is wrong with a number that float32 cannot hold, and what to do."""
     if np.isfinite(value):
-        return f"{value:.9g}, too large for float32; rescale the inputs"
-    return f"{value}; drop the sample or repair it"
+        return f"is {value:.9g}, too large for float32", "rescale the inputs"
+    return f"is {value}", "drop the sample or repair it"
 
 
 def _scale(inputs: NDArray[np.float32]) -> Scale:
@@ -197,16 +197,7 @@ class Parts:
 
 @dataclass(frozen=True, eq=False)
 class Split(Parts):
-    """Inputs to train on and others to test on.
-
-    Attributes
-    ----------
-    name
-        A short name.
-    title
-        What the data is called in a sentence.
-    train, test
-        The two parts.
+    """:class:`Parts` of which both are there.
 
     Examples
     --------
@@ -250,12 +241,13 @@ def chosen(readers: Readers, part: Part | None, source: Path) -> Inputs:
     )
 
 
-_LABEL = ("label", "labels")
+# Every other column is a feature: one called y beside a label is one, too.
+_LABEL = (("label", "labels"), *ROLES["label"].names)
 _SAVE = "save both with numpy.savez(path, inputs=…, labels=…)"
 
 
 def read_inputs(path: str | os.PathLike[str], *, label: str | None = None, part: Part | None = None) -> Inputs:
-    r"""Read inputs of a model with their labels from npz, Parquet, CSV or Arrow, or from a folder of images.
+    r"""Read inputs of a model with their labels from npz, from a table, or from a folder of images.
 
     An npz archive holds the arrays ``inputs`` (one entry per sample along the first axis; uint8 is taken as pixels, k
     as k/255) and ``labels``, or ``train_inputs``, ``train_labels``, ``test_inputs`` and ``test_labels``. In a table one
@@ -280,7 +272,7 @@ def read_inputs(path: str | os.PathLike[str], *, label: str | None = None, part:
     path
         The file or folder.
     label
-        The column (or array) of labels, when it is not called label or labels.
+        The column (or array) of labels, when its name does not say it (label, labels, y_true, target, …).
     part
         ``"train"`` or ``"test"``: needed where both are there.
 
@@ -301,6 +293,7 @@ def read_inputs(path: str | os.PathLike[str], *, label: str | None = None, part:
 
 def input_parts(path: Path, label: str | None = None) -> Readers:
     """How to read each of the parts that a file or folder has."""
+    path = local_file(path)
     if os.path.isdir(path):
         from certcal.data.image_files import cifar_parts, idx_parts
         from certcal.data.pictures import image_parts
@@ -312,21 +305,23 @@ def input_parts(path: Path, label: str | None = None) -> Readers:
     if path.name.lower().endswith(".npy"):
         raise InputError(f"{path}: a .npy file holds one array, without labels; {_SAVE}")
     if path.name.lower().endswith(".npz") and head[:2] == b"PK":
-        return _archive_parts(path, label or "labels")
+        return _archive_parts(path, label)
     return {None: partial(_of_table, path, label)}
 
 
-def _archive_parts(path: Path, label: str) -> Readers:
+def _archive_parts(path: Path, label: str | None) -> Readers:
     from certcal.data.npz import array_names
 
     there = array_names(path)
-    readers: Readers = {
-        part: partial(_of_archive, path, f"{part}_inputs", f"{part}_{label}")
-        for part in PARTS
-        if f"{part}_inputs" in there
-    }
-    if "inputs" in there or not readers:
-        readers[None] = partial(_of_archive, path, "inputs", label)
+    parts: list[tuple[Part | None, str]] = [(part, f"{part}_") for part in PARTS if f"{part}_inputs" in there]
+    if "inputs" in there or not parts:
+        parts.append((None, ""))
+    readers: Readers = {}
+    for part, prefix in parts:
+        arrays = [name.removeprefix(prefix) for name in there if name.startswith(prefix)]
+        with in_file(path):
+            found = label or Resolver(arrays, {}).pick("label", _LABEL) or "labels"
+        readers[part] = partial(_of_archive, path, f"{prefix}inputs", f"{prefix}{found}")
     return readers
 
 
@@ -339,36 +334,29 @@ def _of_archive(path: Path, inputs: str, labels: str) -> Inputs:
         return Inputs.from_arrays(arrays[inputs], arrays[labels], copy=False)
 
 
-def _of_table(path: Path, label: str | None) -> Inputs:
+def _of_table(path: Path, given: str | None) -> Inputs:
     table = open_table(path)
-    with in_file(path):
-        return _features(table, label)
-
-
-def _features(table: Table, given: str | None) -> Inputs:
-    resolver = Resolver(list(table.columns), {} if given is None else {"label": given})
-    label = resolver.optional("label", _LABEL)
-    if label is None:
-        raise InputError(f"no column of true classes was found; call it label{resolver.listing(*_LABEL)}")
-    columns = {column.name: column.kind for column in table.columns if column.name != label}
-    if not columns:
-        raise InputError(f"there is no column beside {label!r}; the other columns are the features")
-    for name, kind in columns.items():
-        if kind not in ("number", "boolean", "unknown"):
-            raise InputError(
-                f"column {name!r} does not hold numbers; drop it, since every column beside the label is a feature"
-            )
-    features = tuple(columns)
-    if table.rows is not None:
-        check_memory(table.path, 4 * table.rows * len(features), "read a part of the table")
-
-    def piece(batch: Any, first_row: int) -> Arrays:
-        return _piece(batch, features, label, first_row)
-
-    size = max(1, min(CHUNK_ROWS, CHUNK_NUMBERS // len(features)))
-    batches = table.chunks((*features, label), size, numbers=features)
-    arrays = gather(pieces(batches, piece, Groups(None)), table.rows)
-    return Inputs.from_arrays(arrays["inputs"], arrays["labels"], copy=False)
+    with in_file(table.path):
+        resolver = Resolver(table.columns, {} if given is None else {"label": given})
+        label = resolver.optional("label", _LABEL)
+        if label is None:
+            raise InputError(f"no column of true classes was found; call it label{resolver.listing('label')}")
+        columns = {column.name: column.kind for column in table.columns if column.name != label}
+        if not columns:
+            raise InputError(f"there is no column beside {label!r}; the other columns are the features")
+        for name, kind in columns.items():
+            if kind not in ("number", "boolean", "unknown"):
+                raise CellError(
+                    name, None, "does not hold numbers", "drop it, since every column beside the label is a feature"
+                )
+        features = tuple(columns)
+        if table.rows is not None:
+            check_memory(table.path, 4 * table.rows * len(features), "read a part of the table")
+        size = max(1, min(CHUNK_ROWS, CHUNK_NUMBERS // len(features)))
+        batches = table.chunks((*features, label), size, numbers=features)
+        parts = pieces(batches, lambda batch, row: _piece(batch, features, label, row), Groups(None))
+        arrays = gather(parts, table.rows)
+        return Inputs.from_arrays(arrays["inputs"], arrays["labels"], copy=False)
 
 
 def _piece(batch: Any, features: tuple[str, ...], label: str, first_row: int) -> Arrays:
@@ -381,13 +369,14 @@ def _piece(batch: Any, features: tuple[str, ...], label: str, first_row: int) ->
     bad = ~np.isfinite(inputs)
     if bad.any():
         row, column = np.argwhere(bad)[0]
-        raise InputError(f"column {features[column]!r}, row {first_row + row + 1} is {complaint(matrix[row, column])}")
+        raise CellError(features[column], first_row + int(row) + 1, *_complaint(matrix[row, column]))
     labels = values.class_numbers(batch.column(label), label, first_row, None, is_ordered=True)
-    try:
-        return {"inputs": inputs, "labels": class_labels(labels, MAX_CLASSES)}
-    except InputError as error:
-        place, _, rest = str(error).removeprefix("labels[").partition("]")
-        raise InputError(f"column {label!r}, row {first_row + int(place) + 1}{rest}") from None
+    bad = ~((labels >= 0) & (labels < MAX_CLASSES) & (np.floor(labels) == labels))
+    if bad.any():
+        place = int(np.argmax(bad))
+        remedy = f"labels are whole numbers from 0 to {MAX_CLASSES - 1}"
+        raise CellError(label, first_row + place + 1, f"is {labels[place]}", remedy)
+    return {"inputs": inputs, "labels": labels.astype(np.int64)}
 
 
 NAMED = ("digits", "fashion-mnist")
@@ -489,12 +478,11 @@ def first_of(inputs: Inputs, limit: int) -> Inputs:
 
 
 def _read(source: str, part: Any) -> tuple[Inputs, Any]:
-    there: Any = ("train", "test") if source in NAMED else input_parts(Path(source))
-    chosen: Any = part if part is not None else next((each for each in ("test", "train") if each in there), None)
+    readers: Any = dict.fromkeys(PARTS) if source in NAMED else input_parts(Path(source))
+    part = next((each for each in ("test", "train") if each in readers), None) if part is None else part
     if source in NAMED:
-        split = _named(source)
-        return (split.train if chosen == "train" else split.test), chosen
-    return read_inputs(source, part=chosen), chosen
+        return getattr(_named(source), part), part
+    return chosen(readers, part, Path(source)), part
 
 
 def _pair(source: Any) -> Inputs:

@@ -13,36 +13,22 @@ from numpy.typing import NDArray
 from certcal._checks import InputError
 from certcal.data.formats import Column, check_memory, open_table
 from certcal.data.interval_table import IntervalTable
-from certcal.data.layout import Resolver, by_role, find_families
-from certcal.data.pieces import Arrays, Groups, equal, gather, in_file, pieces
-from certcal.data.roles import (
-    ALPHA,
-    CERTIFIED,
-    CORRECT,
-    GROUP,
-    LABEL,
-    LOWER,
-    PREDICTION,
-    RADIUS,
-    SAMPLE,
-    SCORE,
-    TOP_CONFIDENCE,
-    UPPER,
-)
+from certcal.data.layout import find_families
+from certcal.data.pieces import Arrays, CellError, Groups, gather, in_file, pieces
+from certcal.data.roles import INTERVAL_OPTIONS, ROLES, SAMPLE_OPTIONS, Resolver, by_role, plain_name, table_kind
 from certcal.data.writing import METADATA, IntervalOrigin
 
 if TYPE_CHECKING:
     from certcal.data.values import Codes
 
-# Tables that are easily mistaken for intervals, by columns that they have.
+# Tables that are easily mistaken for intervals.
 _OTHERS = {
-    frozenset({"idx", "predict", "radius"}): "this looks like a log of certified radii, which certcal compare reads",
-    frozenset({"inputs", "labels"}): "these are inputs of a model, around which certcal sample draws noise",
+    "log": "this looks like a log of certified radii, which certcal compare reads",
+    "inputs": "these are inputs of a model, around which certcal sample draws noise",
 }
-
-INTERVAL_OPTIONS = ("lower", "upper", "correct", "prediction", "label", "certified", "radius", "by")
-# Further ones, where it matters which sample a row is of.
-SAMPLE_OPTIONS = (*INTERVAL_OPTIONS, "confidence", "sample")
+# One line per radius: more than this is each sample's own radius, or noise.
+MAX_RADII = 100
+MAX_SAMPLES = 10**9
 
 
 @dataclass(frozen=True)
@@ -70,14 +56,12 @@ class IntervalLayout:
     @property
     def numbers(self) -> tuple[str, ...]:
         """Columns that hold numbers."""
-        found = (self.lower, self.upper, self.radius, self.alpha, self.confidence)
-        return tuple(name for name in found if name is not None)
+        return tuple(name for role, name in self.to_dict().items() if role in ROLES and ROLES[role].holds == "number")
 
     @property
     def columns(self) -> tuple[str, ...]:
         """Every column to read."""
-        words = (self.correct, self.prediction, self.label, self.certified, self.group, self.sample)
-        return tuple(dict.fromkeys((*self.numbers, *(name for name in words if name is not None))))
+        return tuple(dict.fromkeys((*self.numbers, *self.to_dict().values())))
 
     @property
     def description(self) -> str:
@@ -126,79 +110,62 @@ def resolve_interval_columns(
     certcal._checks.InputError: no column of lower ends was found; name it as lower; did you mean 'lowr'?
     The columns are 'lowr', 'upper', 'correct'
     """
-    table = [column if isinstance(column, Column) else Column(column) for column in columns]
     given = by_role(overrides, SAMPLE_OPTIONS if samples else INTERVAL_OPTIONS)
-    return _IntervalResolver(table, given).intervals(samples=samples)
+    return _IntervalResolver(columns, given).intervals(samples=samples)
 
 
 class _IntervalResolver(Resolver):
     def intervals(self, *, samples: bool) -> IntervalLayout:
         self._refuse_confidences()
-        lower = self._needed("lower", LOWER, "lower ends")
-        upper = self._needed("upper", UPPER, "upper ends")
-        correct, prediction, label = self._correctness()
+        self._refuse_lists()
+        lower, upper = self.needed("lower"), self.needed("upper")
+        correct = self.correctness()
+        prediction, label = (None, None) if correct else (self.optional("prediction"), self.optional("label"))
+        if correct is None and (prediction is None or label is None):
+            raise InputError(
+                "no column says which predictions are correct; name it as correct, or name both prediction and "
+                f"label{self.listing('correct')}"
+            )
         return IntervalLayout(
             lower,
             upper,
             correct,
             prediction,
             label,
-            certified=self.optional("certified", CERTIFIED),
-            radius=self.optional("radius", RADIUS),
-            alpha=self._pick("alpha", ALPHA),
-            group=self.optional("by", GROUP),
-            confidence=self.optional("confidence", TOP_CONFIDENCE) if samples else None,
-            sample=self.optional("sample", SAMPLE) if samples else None,
+            certified=self.optional("certified"),
+            radius=self.optional("radius"),
+            alpha=self.pick("alpha"),
+            group=self.optional("by"),
+            confidence=self.optional("confidence") if samples else None,
+            sample=self.optional("sample") if samples else None,
         )
 
     def _refuse_confidences(self) -> None:
         """Send a table that holds confidences, and no ends at all, to the command for it."""
-        if {"lower", "upper"} & self.given.keys() or self._find(LOWER, UPPER):
+        if {"lower", "upper"} & self.given.keys() or self.find("lower") or self.find("upper"):
             return
-        for columns, what in _OTHERS.items():
-            if columns <= {name.strip().lower() for name in self.names}:
-                raise InputError(f"no columns of lower and upper ends were found; {what}")
+        kind = table_kind(self.names)
+        if kind in _OTHERS:
+            raise InputError(f"no columns of lower and upper ends were found; {_OTHERS[kind]}")
         try:
             found = [family.description for family in find_families(self.table).values()]
         except InputError:  # several families: which one is the other command's question
             found = ["of several kinds"]
-        found += map(repr, self._find(TOP_CONFIDENCE, SCORE))
+        found += map(repr, self.find("confidence"))
         if found:
             raise InputError(
                 f"no columns of lower and upper ends were found, only confidences ({found[0]}); use measure for "
                 "those, or name the ends as lower and upper"
             )
 
-    def _needed(self, role: str, names: Sequence[str], what: str) -> str:
-        found = self.optional(role, names)
-        lists = [each.name for each in self.table if each.kind == "list" and each.name.strip().lower() in names]
-        if found is None and lists:
-            raise InputError(f"column {lists[0]!r} holds lists; give {what} one by one, a row per sample and radius")
-        if found is None:
-            raise InputError(f"no column of {what} was found; name it as {role}{self.listing(*names)}")
-        return found
-
-    def _correctness(self) -> tuple[str | None, str | None, str | None]:
-        """The column of correctness, or those of predictions and labels to compare."""
-        if "correct" in self.given:
-            self._refuse_with("correct", "prediction", "label")
-            return self._column("correct"), None, None
-        if "prediction" not in self.given and "label" not in self.given:
-            correct = self._pick("correct", CORRECT)
-            if correct is not None:
-                return correct, None, None
-        prediction, label = self.optional("prediction", PREDICTION), self.optional("label", LABEL)
-        if prediction is None or label is None:
-            raise InputError(
-                "no column says which predictions are correct; name it as correct, or name both prediction and "
-                f"label{self.listing(*CORRECT)}"
-            )
-        return None, prediction, label
-
-
-# One line per radius: more than this is each sample's own radius, or noise.
-MAX_RADII = 100
-MAX_SAMPLES = 10**9
+    def _refuse_lists(self) -> None:
+        for role in ("lower", "upper"):
+            for each in self.table:
+                if each.kind == "list" and role not in self.given and plain_name(each.name) in ROLES[role].names[0]:
+                    raise InputError(
+                        f"column {each.name!r} holds lists; give {ROLES[role].plural} one by one, a row per sample and "
+                        "radius"
+                    )
 
 
 def read_intervals(
@@ -209,7 +176,7 @@ def read_intervals(
     samples: bool = False,
     advance: Callable[[int], None] = lambda rows: None,
 ) -> IntervalTable:
-    r"""Read intervals of confidences from Parquet, CSV, npz or Arrow.
+    r"""Read intervals of confidences from a file or a table in memory.
 
     Rows that are not certified may leave the interval and the correctness empty: nothing is claimed about them.
 
@@ -246,7 +213,7 @@ def read_intervals(
         layout = layout if alpha else replace(layout, alpha=None)
         if table.rows is not None:
             check_memory(table.path, 40 * table.rows, "certify a part of the table")
-        classes, groups = Codes(layout.label or ""), Groups(layout.group)
+        classes, groups = Codes(of_classes=True), Groups(layout.group)
         names = Codes(layout.sample or "", limit=MAX_SAMPLES)
         batches = table.chunks(layout.columns, numbers=layout.numbers)
         parts = pieces(batches, lambda batch, row: _piece(batch, layout, row, classes, names), groups)
@@ -274,55 +241,51 @@ def _piece(batch: Any, layout: IntervalLayout, first_row: int, classes: Codes, n
 
     certified = None
     if layout.certified is not None:
-        certified = _zero_or_one(batch.column(layout.certified), layout.certified, first_row, "certified").view(
-            np.bool_
-        )
+        column, marks = batch.column(layout.certified), "mark certified rows with 1 and the others with 0"
+        remedy = f"{marks}, or name another column as certified"
+        certified = values.outcomes(column, layout.certified, first_row, remedy).view(np.bool_)
 
-    def column(name: str, instead: float = 0) -> Any:
+    def filled(name: str, instead: float = 0) -> Any:
         return _without_gaps(batch.column(name), certified, instead)
 
-    lower = _ends(column(layout.lower), layout.lower, first_row)
-    upper = _ends(column(layout.upper, 1), layout.upper, first_row)
+    missing = "drop the row, or say in a column 'certified' that it is not certified"
+    ends = ("ends of intervals", missing, "intervals are of confidences, so clip or rescale them")
+    lower = values.in_unit_interval(filled(layout.lower), layout.lower, first_row, *ends)
+    upper = values.in_unit_interval(filled(layout.upper, 1), layout.upper, first_row, *ends)
     if (lower > upper).any():
         index = int(np.argmax(lower > upper))
-        raise InputError(
-            f"column {layout.lower!r}, row {first_row + index + 1} is {lower[index]:.9g}, above {upper[index]:.9g} in "
-            f"column {layout.upper!r}; are the two swapped?"
-        )
+        reason = f"is {lower[index]:.9g}, above {upper[index]:.9g} in column {layout.upper!r}"
+        raise CellError(layout.lower, first_row + index + 1, reason, "are the two swapped?")
     # Without a perturbation nobody is excused: where confidences are known, so must be whether they were right.
-    told = column if layout.confidence is None else batch.column
+    told = filled if layout.confidence is None else batch.column
     if layout.correct is not None:
-        correct = _zero_or_one(told(layout.correct), layout.correct, first_row, "correct")
+        remedy = "for classes name the columns of prediction and label"
+        correct = values.outcomes(told(layout.correct), layout.correct, first_row, remedy)
     else:
         assert layout.label is not None
         assert layout.prediction is not None
         truth, prediction = ((name, told(name)) for name in (layout.label, layout.prediction))
-        correct = equal(classes, truth, prediction, first_row).view(np.uint8)
+        correct = values.equal_classes(classes, truth, prediction, first_row).view(np.uint8)
     piece = {"lower": lower, "upper": upper, "correct": correct}
     if certified is not None:
         piece["certified"] = certified
     if layout.confidence is not None:
-        piece["confidence"] = _confidences(batch.column(layout.confidence), layout.confidence, first_row)
+        missing = "fill it in, or rename the column if it holds something else"
+        outside = "name the column of confidences (confidence), or rename it if it holds something else"
+        piece["confidence"] = values.in_unit_interval(
+            batch.column(layout.confidence), layout.confidence, first_row, "confidences", missing, outside
+        )
     if layout.sample is not None:
         piece["sample"] = names.add(batch.column(layout.sample), first_row)
     if layout.radius is not None:
-        piece["radius"] = values.numbers(batch.column(layout.radius), layout.radius, first_row)
-        bad = ~((piece["radius"] >= 0) & (piece["radius"] < np.inf))
-        if bad.any():
-            index = int(np.argmax(bad))
-            raise InputError(
-                f"column {layout.radius!r}, row {first_row + index + 1} is {piece['radius'][index]:.9g}, "
-                "no radius; use finite numbers from 0, or name another column as radius"
-            )
+        remedy = "use finite numbers from 0, or name another column as radius"
+        piece["radius"] = values.in_range(
+            batch.column(layout.radius), layout.radius, first_row, 0, np.inf, "no radius", remedy
+        )
     if layout.alpha is not None:
-        piece["alpha"] = values.numbers(column(layout.alpha), layout.alpha, first_row)
-        bad = ~((piece["alpha"] >= 0) & (piece["alpha"] < 1))
-        if bad.any():
-            index = int(np.argmax(bad))
-            raise InputError(
-                f"column {layout.alpha!r}, row {first_row + index + 1} is {piece['alpha'][index]:.9g}, no probability "
-                "from 0 to below 1 with which the row's interval may fail; rename the column, or give alpha"
-            )
+        what = "no probability from 0 to below 1 with which the row's interval may fail"
+        remedy = "rename the column, or give alpha"
+        piece["alpha"] = values.in_range(filled(layout.alpha), layout.alpha, first_row, 0, 1, what, remedy)
     return piece
 
 
@@ -340,57 +303,6 @@ def _without_gaps(array: Any, certified: NDArray[np.bool_] | None, instead: floa
     if pa.types.is_null(array.type):
         array = array.cast(pa.float64())
     return compute.if_else(gaps, pa.scalar(str(int(instead))).cast(array.type), array)
-
-
-def _ends(array: Any, column: str, first_row: int) -> NDArray[Any]:
-    """Ends of intervals, in [0, 1]."""
-    missing = "drop the row, or say in a column 'certified' that it is not certified"
-    outside = "intervals are of confidences, so clip or rescale them"
-    return _in_unit_interval(array, column, first_row, "ends of intervals", missing, outside)
-
-
-def _confidences(array: Any, column: str, first_row: int) -> NDArray[Any]:
-    """Confidences without a perturbation, in [0, 1]."""
-    missing = "fill it in, or rename the column if it holds something else"
-    outside = "name the column of confidences (confidence), or rename it if it holds something else"
-    return _in_unit_interval(array, column, first_row, "confidences", missing, outside)
-
-
-def _in_unit_interval(array: Any, column: str, first_row: int, what: str, missing: str, outside: str) -> NDArray[Any]:
-    from certcal.data.values import numbers
-
-    values = numbers(array, column, first_row)
-    if values.dtype == np.bool_:
-        raise InputError(f"column {column!r} holds true/false, not {what}; name another column")
-    bad = ~((values >= 0) & (values <= 1))
-    if bad.any():
-        index = int(np.argmax(bad))
-        place = f"column {column!r}, row {first_row + index + 1} is {values[index]:.9g}"
-        raise InputError(f"{place}; {missing}" if np.isnan(values[index]) else f"{place}, outside [0, 1]; {outside}")
-    return values if values.dtype.kind == "f" else values.astype(np.float64)
-
-
-def _zero_or_one(array: Any, column: str, first_row: int, role: str) -> NDArray[np.uint8]:
-    from certcal.data.values import outcomes
-
-    remedy = {
-        "correct": "for classes name the columns of prediction and label",
-        "certified": "mark certified rows with 1 and the others with 0, or name another column as certified",
-    }[role]
-    try:
-        values = outcomes(array, column, first_row)
-    except InputError as error:
-        raise InputError(str(error).replace(_CLASS_REMEDY, remedy)) from None
-    bad = (values != 0) & (values != 1)
-    if bad.any():
-        index = int(np.argmax(bad))
-        raise InputError(
-            f"column {column!r}, row {first_row + index + 1} is {values[index]:.9g}, neither 0 nor 1; {remedy}"
-        )
-    return values.astype(np.uint8)
-
-
-_CLASS_REMEDY = "if it is a class, name the column of the predicted class (prediction) to compare with"
 
 
 def _radii(values: NDArray[Any] | None, column: str | None) -> tuple[tuple[str, ...], NDArray[np.int64] | None]:

@@ -4,34 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from difflib import get_close_matches
+from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
-from typing import Any, Literal, TypedDict, cast
+from typing import Any, Literal, TypedDict
 
 from certcal._checks import InputError
 from certcal.data.formats import Column
-from certcal.data.roles import CORRECT, LABEL, LOWER, OUTCOME, PREDICTION, SCORE, TOP_CONFIDENCE, UPPER, WEIGHT
-
-_WORDS = {
-    "probabilities": "probability|probabilities|proba|probs|prob|softmax",
-    "logits": "logits|logit",
-}
-_LIST_NAMES = {
-    "probabilities": (
-        "probabilities",
-        "probability",
-        "probs",
-        "prob",
-        "proba",
-        "softmax",
-        "p",
-        "y_prob",
-        "y_proba",
-        "predictions",
-    ),
-    "logits": ("logits", "logit"),
-}
+from certcal.data.roles import OPTIONS, ROLES, TOP_CONFIDENCE, Resolver, by_role, plain_name
 
 
 @dataclass(frozen=True)
@@ -76,14 +55,15 @@ def find_families(table: Sequence[Column]) -> dict[str, Family]:
     ('logit_0', 'logit_1')
     """
     found: dict[str, Family] = {}
-    for kind, words in _WORDS.items():
-        lists = [c.name for c in table if c.kind == "list" and c.name.strip().lower() in _LIST_NAMES[kind]]
+    for kind in ("probabilities", "logits"):
+        role = ROLES[kind]
+        lists = [c.name for c in table if c.kind == "list" and plain_name(c.name) in role.names[0]]
         if len(lists) > 1:
             raise InputError(f"{' and '.join(map(repr, lists))} may each hold the {kind}; name one as {kind}")
         if lists:
             found[kind] = Family((lists[0],), is_list=True, is_ordered=True)
             continue
-        family = _by_pattern(table, words, kind)
+        family = _by_pattern(table, role.stems, kind)
         if family is not None:
             found[kind] = family
     return found
@@ -196,11 +176,6 @@ class Overrides(TypedDict, total=False):
     label: str | None
     prediction: str | None
     weight: str | None
-
-
-_MOST_COMPARED, _LONGEST_COMPARED = 1000, 100
-
-OPTIONS = ("confidence", "correct", "probabilities", "logits", "label", "prediction", "weight")
 
 
 @dataclass(frozen=True)
@@ -320,192 +295,93 @@ def resolve_columns(
     >>> resolve_columns(["id", "logit_0", "logit_1"], labels="optional").description
     "logits 'logit_0' … 'logit_1', no labels"
     """
-    table = [column if isinstance(column, Column) else Column(column) for column in columns]
-    return Resolver(table, by_role(overrides, OPTIONS), needs_labels=labels == "needed").layout()
+    return _PredictionResolver(columns, by_role(overrides, OPTIONS), needs_labels=labels == "needed").layout()
 
 
-def by_role(columns: Any, known: Sequence[str]) -> dict[str, Any]:
-    """Columns that were named, by role; anything but a mapping from known roles is refused."""
-    if not isinstance(columns, Mapping | None):
-        reason = f"{columns!r} does not say which column is which"
-        raise InputError(reason, argument="columns", remedy=f"map roles to names, as in {{{known[0]!r}: 'name'}}")
-    named = cast("Mapping[str, Any]", columns or {})
-    given = {role: value for role, value in named.items() if value is not None and value != ()}
-    for role in given:
-        if role not in known:
-            near = get_close_matches(str(role), known, n=1)
-            hint = f"did you mean {near[0]!r}?" if near else f"the roles are {', '.join(known)}"
-            raise InputError(f"there is no role {role!r}", argument="columns", remedy=hint)
-    return given
-
-
-class Resolver:
-    """Columns by role, from what was given and else from the names."""
-
-    def __init__(self, table: list[Column], given: dict[str, Any], *, needs_labels: bool = True) -> None:
-        self.table = table
+class _PredictionResolver(Resolver):
+    def __init__(self, table: Sequence[Column | str], given: Mapping[str, Any], *, needs_labels: bool) -> None:
+        super().__init__(table, given)
         self.needs_labels = needs_labels
-        self.names = [column.name for column in table]
-        self.given = given
 
     def layout(self) -> Layout:
-        """Where the predictions are."""
         kinds = [role for role in ("probabilities", "logits", "confidence") if role in self.given]
         if len(kinds) > 1:
             raise InputError(f"{kinds[0]} and {kinds[1]} were both given; give one of them")
         if kinds and kinds[0] != "confidence":
-            self._refuse_with(kinds[0], "correct", "prediction")
-            return self._by_class(kinds[0], given_family(self.table, self.given[kinds[0]], kinds[0], self._missing))
+            self.refuse_with(kinds[0], "correct", "prediction")
+            return self._by_class(kinds[0], given_family(self.table, self.given[kinds[0]], kinds[0], self.missing))
         if kinds or "correct" in self.given or "prediction" in self.given:
             return self._by_confidence()
         return self._by_names()
 
     def _by_names(self) -> Layout:
         families = find_families(self.table)
-        label = self.given.get("label") or self._pick("label", LABEL, needed=bool(families))
+        label = self.given.get("label") or self.pick("label", needed=bool(families))
         if len(families) == 2 and label:
             first, second = families.values()
             raise InputError(
                 f"there are both probabilities ({first.description}) and logits ({second.description}); "
                 f"name the columns as probabilities or logits{self.listing()}"
             )
-        if families and (label or not self._find(TOP_CONFIDENCE, SCORE)):
+        if families and (label or not self.find("confidence")):
             (kind, family), *_ = families.items()
             return self._by_class(kind, family)
         return self._by_confidence()
 
     def _by_class(self, kind: Any, family: Family) -> Layout:
-        label = self.optional("label", LABEL)
+        label = self.optional("label")
         if label is None and not self.needs_labels:
             self._refuse_several_scores()
         elif label is None:
             raise InputError(
                 f"there are {kind} ({family.description}) but no column of true classes; "
-                f"name it as label{self.listing(*LABEL)}"
+                f"name it as label{self.listing('label')}"
             )
-        return Layout(kind, label=label, family=family, weight=self.optional("weight", WEIGHT))
+        return Layout(kind, label=label, family=family, weight=self.optional("weight"))
 
     def _by_confidence(self) -> Layout:
-        if "confidence" in self.given:
-            confidence = self._column("confidence")
-        else:
-            confidence = self._pick("confidence", TOP_CONFIDENCE, SCORE)
-        if confidence is None:
-            lower, upper = self._find(LOWER), self._find(UPPER)
-            if lower and upper:
-                raise InputError(
-                    f"no column of confidences was found, only ends of intervals ({lower[0]!r}, {upper[0]!r}); "
-                    "use certify for those, or name a column as confidence"
-                )
+        lower, upper = self.find("lower"), self.find("upper")
+        if lower and upper and self.optional("confidence") is None:
             raise InputError(
-                "no column of confidences was found; "
-                "name it as confidence, or class probabilities as probabilities"
-                f"{self.listing(*TOP_CONFIDENCE, *SCORE)}"
+                f"no column of confidences was found, only ends of intervals ({lower[0]!r}, {upper[0]!r}); "
+                "use certify for those, or name a column as confidence"
             )
-        weight = self.optional("weight", WEIGHT)
-        if "correct" in self.given:
-            self._refuse_with("correct", "prediction", "label")
-            return Layout("confidence", confidence=confidence, correct=self._column("correct"), weight=weight)
-        if "prediction" not in self.given and "label" not in self.given:
-            correct = self._pick("correct", CORRECT, OUTCOME)
-            if correct is not None:
-                return Layout("confidence", confidence=confidence, correct=correct, weight=weight)
-        return self._compared(confidence, weight)
+        confidence = self.needed("confidence", "name it as confidence, or class probabilities as probabilities")
+        layout = Layout("confidence", confidence=confidence, weight=self.optional("weight"))
+        correct = self.correctness()
+        return self._compared(layout, confidence) if correct is None else replace(layout, correct=correct)
 
-    def _compared(self, confidence: str, weight: str | None) -> Layout:
+    def _compared(self, layout: Layout, confidence: str) -> Layout:
         """Correctness from a label, with or without a prediction to compare it with."""
-        label = self.optional("label", LABEL)
+        label = self.optional("label")
         if label is None and not self.needs_labels and "prediction" not in self.given:
             self._refuse_several_scores()
-            return Layout("confidence", confidence=confidence, weight=weight)
+            return layout
         if label is None:
             raise InputError(
                 f"confidences are in {confidence!r}, but no column says which predictions are correct; "
-                f"name it as correct, or name prediction and label{self.listing(*CORRECT, *LABEL)}"
+                f"name it as correct, or name prediction and label{self.listing('correct', 'label')}"
             )
-        if "prediction" in self.given:
-            return Layout(
-                "confidence", confidence=confidence, prediction=self._column("prediction"), label=label, weight=weight
-            )
-        prediction = self._pick("prediction", PREDICTION)
+        prediction = self.optional("prediction")
         if prediction is None:
-            return Layout("confidence", confidence=confidence, correct=label, weight=weight)
-        if _plain(confidence) not in TOP_CONFIDENCE:
+            return replace(layout, correct=label)
+        if "prediction" not in self.given and plain_name(confidence) not in TOP_CONFIDENCE:
             raise InputError(
                 f"{confidence!r} may be the confidence of the class in {prediction!r} "
                 f"or the probability that {label!r} is 1; "
                 f"name {prediction} as prediction, or {label} as correct"
             )
-        return Layout("confidence", confidence=confidence, prediction=prediction, label=label, weight=weight)
+        return replace(layout, prediction=prediction, label=label)
 
     def _refuse_several_scores(self) -> None:
         """Without a label to tell which scores are meant, there must be one kind of them, or an option."""
         if self.given.keys() & {"probabilities", "logits", "confidence"}:
             return
         found = {kind: family.description for kind, family in find_families(self.table).items()}
-        confidences = self._find(TOP_CONFIDENCE, SCORE)
+        confidences = self.find("confidence")
         if confidences:
             found["confidence"] = repr(confidences[0])
         if len(found) > 1:
             there = " and ".join(f"{kind} ({columns})" for kind, columns in found.items())
-            options = " or ".join(found)
-            raise InputError(f"there are {there}, and no labels; choose with {options}{self.listing(*LABEL)}")
-
-    def optional(self, role: str, names: Sequence[str]) -> str | None:
-        """The column given for a role, else the one whose name says it, else None."""
-        return self._column(role) if role in self.given else self._pick(role, names)
-
-    def _column(self, role: str) -> str:
-        name = str(self.given[role])
-        if name not in self.names:
-            raise self._missing(role, name)
-        return name
-
-    def _missing(self, role: str, name: str) -> InputError:
-        return InputError(f"there is no column {name!r}{self.listing(name)}", argument=role)
-
-    def _refuse_with(self, role: str, *others: str) -> None:
-        for other in others:
-            if other in self.given:
-                remedy = "label" if role != "correct" else "only one of them"
-                raise InputError(f"{other} does not go with {role}; give {remedy}")
-
-    def _find(self, *ranks: Sequence[str]) -> list[str]:
-        """Columns of the first rank that has any."""
-        for rank in ranks:
-            found = [column.name for column in self.table if _plain(column.name) in rank and column.kind != "list"]
-            if found:
-                return found
-        return []
-
-    def _pick(self, role: str, *ranks: Sequence[str], needed: bool = True) -> str | None:
-        found = self._find(*ranks)
-        if len(found) > 1 and needed:
-            names = " and ".join(map(repr, found))
-            raise InputError(f"{names} may each be the {role}; name one as {role}")
-        return found[0] if len(found) == 1 else None
-
-    def listing(self, *wanted: str) -> str:
-        """What there is instead, with the nearest name when one is near."""
-        # Looking for names that are near takes time in proportion to the lengths of all.
-        plain = {_plain(name): name for name in self.names[:_MOST_COMPARED] if len(name) <= _LONGEST_COMPARED}
-        near = [match for word in wanted for match in get_close_matches(_plain(word), plain, n=1, cutoff=0.75)]
-        hint = f"; did you mean {plain[near[0]]!r}?" if near else ";"
-        shown = ", ".join(repr(name[:_LONGEST_COMPARED]) for name in self.names[:20])
-        more = f" and {len(self.names) - 20} more" if len(self.names) > 20 else ""
-        text = f"{hint} the columns are {shown}{more}" if not near else f"{hint} The columns are {shown}{more}"
-        if self.names and all(_is_number(name) for name in self.names):
-            text += " (these look like data: does the file have a header line?)"
-        return text
-
-
-def _plain(name: str) -> str:
-    return name.strip().lower().replace("-", "_").replace(" ", "_")
-
-
-def _is_number(text: str) -> bool:
-    try:
-        float(text)
-    except ValueError:
-        return False
-    return True
+            options = f"{' or '.join(found)}{self.listing('label')}"
+            raise InputError(f"there are {there}, and no labels; choose with {options}")

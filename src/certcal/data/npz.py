@@ -26,11 +26,11 @@ _IN_PIECES = "write it as Parquet, which is read in pieces"
 class NpzTable(Table):
     """An npz archive. One-dimensional arrays are columns; two-dimensional ones are columns of lists."""
 
-    def __init__(self, path: Path) -> None:
-        self.path = path
+    def __init__(self, file: Path, path: Path) -> None:
+        self.file, self.path = file, path
         columns: list[Column] = []
         lengths: dict[str, int] = {}
-        with _archive(path) as archive:
+        with _archive(file, path) as archive:
             members = [name for name in archive.namelist() if name.endswith(_NPY)]
             check_column_count(path, len(members))
             for member in members:
@@ -48,7 +48,7 @@ class NpzTable(Table):
     def _batches(self, columns: tuple[str, ...], size: int, numbers: frozenset[str]) -> Iterator[Any]:
         from certcal.data.arrow import pa
 
-        with _archive(self.path) as archive:
+        with _archive(self.file, self.path) as archive:
             sizes = {name: self._checked(archive, name) for name in columns}
             if len(set(sizes.values())) > 1:
                 text = ", ".join(f"{name} has {count}" for name, count in sizes.items())
@@ -172,11 +172,12 @@ def _check_text(path: Path, name: str, array: NDArray[Any]) -> None:
 
 
 @contextmanager
-def _archive(path: Path) -> Generator[zipfile.ZipFile, None, None]:
+def _archive(file: Path, shown: Path | None = None) -> Generator[zipfile.ZipFile, None, None]:
     """A zip archive whose every failure is one sentence."""
+    path = shown or file
     with reading(path, "npz archive"):
         try:
-            with open_regular(path) as stream, zipfile.ZipFile(stream) as archive:
+            with open_regular(file) as stream, zipfile.ZipFile(stream) as archive:
                 yield archive
         except (zipfile.BadZipFile, RuntimeError, NotImplementedError) as error:
             raise InputError(damaged(path, "npz archive", error)) from error

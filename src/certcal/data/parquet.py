@@ -18,9 +18,9 @@ _HONEST_RATIO = 100
 class ParquetTable(Table):
     """A Parquet file."""
 
-    def __init__(self, path: Path) -> None:
-        self.path = path
-        with reading(path, "Parquet file"), parquet.ParquetFile(str(path)) as file:
+    def __init__(self, file_path: Path, path: Path) -> None:
+        self.file, self.path = file_path, path
+        with reading(path, "Parquet file"), parquet.ParquetFile(str(file_path)) as file:
             self.columns = schema_columns(path, file.schema_arrow)
             self.rows = int(file.metadata.num_rows)
             notes: Mapping[bytes, bytes] = file.schema_arrow.metadata or {}
@@ -32,8 +32,8 @@ class ParquetTable(Table):
         if self.encode_text:
             kinds = {column.name: column.kind for column in self.columns}
             options["read_dictionary"] = [name for name in columns if kinds[name] == "text"]
-        with reading(self.path, "Parquet file"), parquet.ParquetFile(str(self.path), **options) as file:
-            largest = _largest(file, self.path.stat().st_size)
+        with reading(self.path, "Parquet file"), parquet.ParquetFile(str(self.file), **options) as file:
+            largest = _largest(file, self.file.stat().st_size)
             check_memory(self.path, largest, "write smaller row groups", limit=self.memory)
             for batch in file.iter_batches(batch_size=size, columns=list(columns)):
                 yield batch.select(list(columns))

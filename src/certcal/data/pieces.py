@@ -6,15 +6,12 @@ import re
 from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from certcal._checks import InputError
-
-if TYPE_CHECKING:
-    from certcal.data.values import Codes
 
 Arrays = dict[str, NDArray[Any]]
 
@@ -27,17 +24,27 @@ class DoesNotFit(InputError):
     """A table takes more memory than it may: it can only be read in pieces."""
 
 
+class CellError(InputError):
+    """A value of a table that cannot be used: where it is, what is wrong, what to do."""
+
+    def __init__(self, column: str, row: int | None, reason: str, remedy: str) -> None:
+        self.column, self.row = column, row
+        super().__init__(f"column {column!r}{'' if row is None else f', row {row}'} {reason}", remedy=remedy)
+
+    def __reduce__(self) -> Any:
+        return InputError, (str(self),)
+
+
 @contextmanager
 def in_file(path: Path) -> Generator[None, None, None]:
-    """Begin every complaint with the file it is about, once."""
+    """Begin every complaint with the file it is about, once, unless an argument is wrong and not the file."""
     try:
         yield
     except InputError as error:
-        text = str(error)
-        kind = DoesNotFit if isinstance(error, DoesNotFit) else InputError
-        if error.argument is not None:  # an argument is wrong, not the file
-            raise
-        raise kind(text if text.startswith(f"{path}: ") else f"{path}: {text}") from None
+        if error.argument is None and not error.reason.startswith(f"{path}: "):
+            error.reason = f"{path}: {error.reason}"
+            error.args = (error.said(None),)
+        raise
 
 
 class Groups:
@@ -92,14 +99,6 @@ def gather(
     if not growing:
         raise InputError("the table has no rows; it needs at least one")
     return {name: growing.pop(name).finish() for name in list(growing)}
-
-
-def equal(classes: Codes, truth: tuple[str, Any], prediction: tuple[str, Any], first_row: int) -> NDArray[np.bool_]:
-    """Where two columns, given by name and values, hold the same class."""
-    codes: list[NDArray[np.int64]] = []
-    for classes.column, array in (truth, prediction):
-        codes.append(classes.add(array, first_row))
-    return codes[0] == codes[1]
 
 
 class _Growing:

@@ -13,10 +13,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from certcal._checks import InputError
-from certcal.data.formats import CHUNK_NUMBERS, CHUNK_ROWS, Column, Table, check_memory, open_table, physical_memory
+from certcal.data.formats import CHUNK_NUMBERS, CHUNK_ROWS, Table, check_memory, open_table, physical_memory
 from certcal.data.layout import Layout, Overrides, resolve_columns
-from certcal.data.pieces import Arrays, Groups, equal, gather, in_file, pieces
-from certcal.data.roles import IDENTIFIER
+from certcal.data.pieces import Arrays, Groups, gather, in_file, pieces
+from certcal.data.roles import IDENTIFIER, Resolver, plain_name
 from certcal.predictions import Predictions
 
 if TYPE_CHECKING:
@@ -55,7 +55,7 @@ class LoadedTable:
 
 
 def read_predictions(path: str | os.PathLike[str], **overrides: Unpack[Overrides]) -> Predictions:
-    r"""Read predictions from Parquet, CSV, npz or Arrow.
+    r"""Read predictions from a file of any format that :func:`open_table` knows.
 
     Parameters
     ----------
@@ -154,7 +154,7 @@ class PredictionStream:
         with in_file(self.table.path):
             self.layout = resolve_columns(self.table.columns, overrides)
             if by is not None:
-                _require(self.table.columns, by)
+                Resolver(self.table.columns, {"by": by}).column("by")
         self.width = self._width()
         self.size = max(1, min(CHUNK_ROWS, CHUNK_NUMBERS // self.width)) if size is None else size
 
@@ -177,13 +177,16 @@ class PredictionStream:
         """About how much memory the whole table takes as Predictions; for text that is not known before reading it."""
         if self.rows is not None:
             return self.rows * (8 * self.width + 17)
-        size = self.table.path.stat().st_size
-        return size if self.table.path.suffix in (".csv", ".tsv", ".txt") else 10 * size
+        size = self.table.file.stat().st_size
+        plain = (".csv", ".tsv", ".txt", ".jsonl", ".ndjson")
+        return size if self.table.file.suffix in plain else 10 * size
 
     def __iter__(self) -> Iterator[Predictions]:
         first_row = 0
         for piece in self._arrays(self.size, Groups(None)):
-            yield self._predictions(piece, first_row)
+            with in_file(self.table.path):
+                found = _checked(piece, self.layout, first_row)
+            yield found
             first_row += piece["scores"].shape[0]
 
     def in_groups(self, names: list[str]) -> Iterator[tuple[Predictions, NDArray[np.int64]]]:
@@ -192,7 +195,9 @@ class PredictionStream:
         for piece in self._arrays(self.size, groups):
             codes = piece.pop("group")
             names[:] = groups.codes.names
-            yield self._predictions(piece, first_row), codes
+            with in_file(self.table.path):
+                found = _checked(piece, self.layout, first_row)
+            yield found, codes
             first_row += codes.size
 
     def load(self, advance: Callable[[int], None] = lambda rows: None) -> LoadedTable:
@@ -209,38 +214,26 @@ class PredictionStream:
                 table.path, self.bytes_in_memory() // 2, "read it in pieces (PredictionStream, or memory of measure)"
             )
         # An npz archive is in memory as a whole anyway: one piece, no copy.
-        size = max(table.rows or 1, 1) if table.path.name.lower().endswith(".npz") else self.size
+        size = max(table.rows or 1, 1) if table.file.name.lower().endswith(".npz") else self.size
         groups = Groups(self.by)
         with in_file(table.path):
             most = physical_memory() if table.memory is None else table.memory
             arrays = gather(self._arrays(size, groups), table.rows, advance, None if most is None else most // 2)
-        names, codes = groups.in_order(arrays.pop("group", None))
-        return LoadedTable(table.path, self.layout, self._predictions(arrays, 0), names, codes)
+            names, codes = groups.in_order(arrays.pop("group", None))
+            return LoadedTable(table.path, self.layout, _checked(arrays, self.layout, 0), names, codes)
 
     def _arrays(self, size: int, groups: Groups) -> Iterator[Arrays]:
         """Arrays of each piece, not yet checked for range."""
         from certcal.data.values import Codes
 
-        layout, classes = self.layout, Codes(self.layout.label or "")
+        layout, classes = self.layout, Codes(of_classes=True)
         columns = (*layout.columns, *(() if groups.column is None else (groups.column,)))
         batches = self.table.chunks(columns, size, numbers=layout.scores)
         with in_file(self.table.path):
-            yield from pieces(batches, lambda batch, row: piece_of(batch, layout, row, classes), groups)
-
-    def _predictions(self, arrays: Mapping[str, Any], first_row: int) -> Predictions:
-        """Check one piece; errors name the column and the row of the file."""
-        weight = arrays.get("sample_weight")
-        try:
-            if self.layout.kind == "confidence":
-                return Predictions.from_confidence(arrays["scores"], arrays["correct"], weight)
-            if self.layout.kind == "probabilities":
-                return Predictions.from_probabilities(arrays["scores"], arrays["labels"], weight)
-            return Predictions.from_logits(arrays["scores"], arrays["labels"], weight)
-        except InputError as error:
-            raise InputError(f"{self.table.path}: {in_the_file(str(error), self.layout, first_row)}") from None
+            yield from pieces(batches, lambda batch, row: _piece(batch, layout, row, classes), groups)
 
 
-def piece_of(batch: Any, layout: Layout, first_row: int, classes: Codes) -> Arrays:
+def _piece(batch: Any, layout: Layout, first_row: int, classes: Codes) -> Arrays:
     """Arrays of one record batch, not yet checked for range; without what was true where no column says it."""
     from certcal.data import values
 
@@ -260,7 +253,7 @@ def piece_of(batch: Any, layout: Layout, first_row: int, classes: Codes) -> Arra
     elif family is None:
         assert layout.prediction is not None
         truth, prediction = ((name, batch.column(name)) for name in (layout.label, layout.prediction))
-        piece["correct"] = equal(classes, truth, prediction, first_row)
+        piece["correct"] = values.equal_classes(classes, truth, prediction, first_row)
     else:
         piece["labels"] = values.class_numbers(
             batch.column(layout.label), layout.label, first_row, family.classes, is_ordered=family.is_ordered
@@ -270,40 +263,39 @@ def piece_of(batch: Any, layout: Layout, first_row: int, classes: Codes) -> Arra
     return piece
 
 
-_PLACE = re.compile(r"^(confidence|correct|probabilities|logits|labels|sample_weight)\[(\d+)(?:, (\d+))?\]")
+def _checked(arrays: Arrays, layout: Layout, first_row: int) -> Predictions:
+    """Predictions; errors name the column and the row of the file. Where truth is not known, nobody gets to see it."""
+    make = {
+        "confidence": Predictions.from_confidence,
+        "probabilities": Predictions.from_probabilities,
+        "logits": Predictions.from_logits,
+    }[layout.kind]
+    truth = arrays.get("correct" if layout.kind == "confidence" else "labels")
+    if truth is None:
+        truth = np.zeros(arrays["scores"].shape[0], np.int64)
+    try:
+        return make(arrays["scores"], truth, arrays.get("sample_weight"))
+    except InputError as error:
+        raise InputError(_in_the_file(str(error), layout, first_row)) from None
 
 
-def in_the_file(text: str, layout: Layout, first_row: int) -> str:
+_PLACE = re.compile(r"^(confidence|probabilities|logits|labels|sample_weight)\[(\d+)(?:, (\d+))?\]")
+
+
+def _in_the_file(text: str, layout: Layout, first_row: int) -> str:
     """An array's complaint in the words of the file: ``confidence[3]`` is a row of a column."""
     match = _PLACE.match(text)
     if match is None:
         return text
-    role, row, column = match[1], first_row + int(match[2]) + 1, match[3]
-    family = layout.family
-    if role in ("probabilities", "logits") and family is not None:
-        if column is not None and not family.is_list:
-            place = f"column {family.columns[int(column)]!r}, row {row}"
-        else:
-            place = f"row {row} of {family.description}"
-    else:
-        name = {"labels": layout.label, "sample_weight": layout.weight}.get(role, getattr(layout, role, None))
-        place = f"column {name!r}, row {row}"
-    rest = text[match.end() :]
-    for python, option in (("Predictions.from_logits", "the role logits"), ("from_logits", "the role logits")):
-        rest = rest.replace(python, option)
-    return place + rest.replace(
-        "for class labels use Predictions.from_probabilities", "for classes name the columns of prediction and label"
-    )
-
-
-def _require(columns: tuple[Column, ...], by: str) -> None:
-    names = [column.name for column in columns]
-    if by not in names:
-        from difflib import get_close_matches
-
-        near = get_close_matches(by, [name for name in names[:1000] if len(name) <= 100], n=1)
-        hint = f"; did you mean {near[0]!r}?" if near else f"; the columns are {', '.join(map(repr, names[:20]))}"
-        raise InputError(f"there is no column {by!r}{hint}", argument="by")
+    role, row, family = match[1], first_row + int(match[2]) + 1, layout.family
+    columns = {"confidence": layout.confidence, "labels": layout.label, "sample_weight": layout.weight}
+    place = f"column {columns.get(role)!r}, row {row}"
+    if role not in columns and family is not None:
+        whole = match[3] is None or family.is_list
+        place = (
+            f"row {row} of {family.description}" if whole else f"column {family.columns[int(match[3])]!r}, row {row}"
+        )
+    return place + re.sub(r"(Predictions\.)?from_logits", "the role logits", text[match.end() :])
 
 
 @dataclass(frozen=True, eq=False)
@@ -364,7 +356,7 @@ def load_scores(path: str | os.PathLike[str], overrides: Mapping[str, Any] | Non
         if layout.is_labelled:
             return load_table(path, overrides)
         arrays, identifiers = _read(table, layout)
-        checked = _checked(arrays, layout)
+        checked = _checked(arrays, layout, 0)
     return LoadedScores(
         table.path,
         layout,
@@ -385,7 +377,7 @@ def _read(table: Table, layout: Layout) -> tuple[Arrays, dict[str, Any]]:
     kept = [
         each.name
         for each in table.columns
-        if each.name.strip().lower() in IDENTIFIER and each.kind in kinds and each.name not in layout.columns
+        if plain_name(each.name) in IDENTIFIER and each.kind in kinds and each.name not in layout.columns
     ]
     if table.rows is not None:
         check_memory(table.path, 8 * table.rows * len(layout.scores), "apply the map to a part of the table")
@@ -397,21 +389,7 @@ def _read(table: Table, layout: Layout) -> tuple[Arrays, dict[str, Any]]:
         for name, parts in found.items():
             column = batch.column(name)
             parts.append(column.dictionary_decode() if pa.types.is_dictionary(column.type) else column)
-        return piece_of(batch, layout, first_row, Codes(""))
+        return _piece(batch, layout, first_row, Codes())
 
     arrays = gather(pieces(batches, convert, Groups(None)), table.rows)
     return arrays, {name: pa.chunked_array(parts) for name, parts in found.items()}
-
-
-def _checked(arrays: Arrays, layout: Layout) -> Predictions:
-    """The checks of predictions. Labels stand in that nobody gets to see: what is read of these are the scores."""
-    scores, weight = arrays["scores"], arrays.get("sample_weight")
-    nothing = np.zeros(scores.shape[0], np.int64)
-    try:
-        if layout.kind == "confidence":
-            return Predictions.from_confidence(scores, nothing, weight)
-        if layout.kind == "probabilities":
-            return Predictions.from_probabilities(scores, nothing, weight)
-        return Predictions.from_logits(scores, nothing, weight)
-    except InputError as error:
-        raise InputError(in_the_file(str(error), layout, 0)) from None

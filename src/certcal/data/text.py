@@ -1,41 +1,74 @@
-"""CSV and TSV, streamed. A bad row is reported with its line, a bad value with its column, row and text."""
+"""CSV, TSV, what numpy.savetxt writes, and JSON lines, streamed.
+
+A bad row is reported with its line, a bad value with its column, row and text.
+"""
 
 from __future__ import annotations
 
 import csv
 import io
+import json
+import re
 from collections.abc import Generator, Iterator
 from contextlib import contextmanager
 from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from certcal._checks import InputError
 from certcal.data.arrow import pa
-from certcal.data.formats import Column, Table, check_column_count, reading
+from certcal.data.formats import Column, Kind, Table, check_column_count, reading
 
 arrow_csv: Any = import_module("pyarrow.csv")
 
 _BLOCK_BYTES = 1 << 22
 _HEAD_BYTES = 1 << 16
 _DELIMITERS = (",", ";", "\t", "|")
+_SPACE = " "
+_MISSING = frozenset({"N/A", "NA", "NULL", "null", "n/a", "#N/A", "#NA", "<NA>", "None"})
+# Of JSON lines, so many tell which columns there are and what they hold.
+_FIRST_LINES = 1000
 
 
 class TextTable(Table):
-    """A text table with a header row; commas, semicolons, tabs or bars between columns, UTF-8, perhaps compressed."""
+    """A text table with a header row; commas, semicolons, tabs, bars or spaces between columns, perhaps compressed.
 
-    def __init__(self, path: Path) -> None:
-        self.path = path
+    The header may be a comment, as numpy.savetxt writes it: the last line that begins with # before the numbers.
+    """
+
+    def __init__(self, file: Path, path: Path) -> None:
+        self.file, self.path = file, path
         self.rows = None
-        self.delimiter = _delimiter(path)
-        with self._located(), _CountedQuotes(path) as stream:
-            names = list(self._open(stream).schema.names)
-        check_column_count(path, len(names))
-        self.columns = tuple(Column(name) for name in names)
+        lines = [line.decode("utf-8", errors="replace") for line in self._head().splitlines()]
+        comments = next((place for place, line in enumerate(lines) if not line.startswith("#")), len(lines))
+        names = re.sub(r"#+\s*", "", lines[comments - 1], count=1).strip() if comments else ""
+        # A first column that is called # is no comment.
+        self._skipped = comments if names and not names.startswith(_DELIMITERS) else 0
+        rest = [line for line in lines[self._skipped :] if line.strip()]
+        header, first, *_ = [*([names] if self._skipped else []), *rest, "", ""]
+        self.delimiter = "\t" if ".tsv" in file.suffixes else _delimiter(header, first)
+        self._header = next(csv.reader([header], delimiter=self.delimiter)) if self._skipped else None
+        with self._located(), _CountedQuotes(file, self.delimiter == _SPACE) as stream:
+            found = list(self._open(stream).schema.names)
+        check_column_count(path, len(found))
+        self.columns = tuple(Column(name) for name in found)
+
+    def _head(self) -> bytes:
+        with reading(self.path, "text table"), pa.input_stream(str(self.file), compression="detect") as stream:
+            head: bytes = stream.read(_HEAD_BYTES)
+            head += stream.read(_BLOCK_BYTES) if head.startswith(b"#") else b""
+        if not head.strip():
+            raise InputError(f"{self.path}: the file is empty; it needs a header line and at least one row")
+        if head[:2] in (b"\xff\xfe", b"\xfe\xff") or b"\x00" in head:
+            raise InputError(
+                f"{self.path}: this is not UTF-8 text (it may be UTF-16 or a binary file); "
+                "save it as UTF-8 CSV or Parquet"
+            )
+        return head.removeprefix(b"\xef\xbb\xbf")
 
     def _batches(self, columns: tuple[str, ...], size: int, numbers: frozenset[str]) -> Iterator[Any]:
         types = {name: pa.float64() if name in numbers else pa.string() for name in columns}
-        with self._located(types), _CountedQuotes(self.path) as stream:
+        with self._located(types), _CountedQuotes(self.file, self.delimiter == _SPACE) as stream:
             for batch in self._open(stream, types):
                 for start in range(0, batch.num_rows, size):
                     yield batch.slice(start, size)
@@ -48,7 +81,9 @@ class TextTable(Table):
     def _open(self, stream: Any, types: dict[str, Any] | None = None) -> Any:
         return arrow_csv.open_csv(
             pa.PythonFile(stream, mode="r"),
-            read_options=arrow_csv.ReadOptions(block_size=_BLOCK_BYTES),
+            read_options=arrow_csv.ReadOptions(
+                block_size=_BLOCK_BYTES, skip_rows=self._skipped, column_names=self._header
+            ),
             parse_options=arrow_csv.ParseOptions(delimiter=self.delimiter, newlines_in_values=True),
             convert_options=arrow_csv.ConvertOptions(
                 include_columns=None if types is None else list(types),
@@ -73,14 +108,20 @@ class TextTable(Table):
                 raise InputError(sentence) from error
 
     def _records(self) -> Iterator[tuple[int, list[str]]]:
-        """Line number and fields of each row after the header, slowly: only used to say where a file is wrong."""
-        with pa.input_stream(str(self.path), compression="detect") as stream:
-            text = io.TextIOWrapper(stream, encoding="utf-8-sig", errors="replace", newline="")
-            reader = csv.reader(_lines(text), delimiter=self.delimiter)
+        """Line number and fields of each row, the header first, slowly: only used to say where a file is wrong."""
+        with pa.input_stream(str(self.file), compression="detect") as stream:
+            lines = _lines(io.TextIOWrapper(stream, encoding="utf-8-sig", errors="replace", newline=""))
+            for _ in range(self._skipped):
+                next(lines)
+            if self._header is not None:
+                yield self._skipped, self._header
+            if self.delimiter == _SPACE:
+                lines = (f"{_SPACE.join(line.split())}\n" for line in lines)
+            reader = csv.reader(lines, delimiter=self.delimiter)
             line = 1
             for fields in reader:
                 if fields:
-                    yield line, fields
+                    yield self._skipped + line, fields
                 line = reader.line_num + 1
 
     def _fault(self, types: dict[str, Any]) -> str | None:
@@ -108,11 +149,13 @@ class _CountedQuotes:
     """The decompressed bytes of a file, with the double quotes among them counted on the way.
 
     pyarrow takes the end of the file for the end of a quoted field, so a forgotten quote would silently lose rows.
+    Where spaces separate columns, several count as one, and none at the ends of lines.
     """
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, spaced: bool = False) -> None:
         self.quotes = 0
         self.closed = False
+        self._spaced, self._held = spaced, b""
         self._stream = pa.input_stream(str(path), compression="detect")
 
     def __enter__(self) -> _CountedQuotes:
@@ -125,12 +168,105 @@ class _CountedQuotes:
         """Bytes of the file."""
         content: bytes = self._stream.read(None if size < 0 else size)
         self.quotes += content.count(b'"')
+        return self._narrowed(content) if self._spaced else content
+
+    def _narrowed(self, content: bytes) -> bytes:
+        """Without spaces that separate nothing; those at the end wait for what follows."""
+        while content:
+            content = self._held + content
+            end = len(content.rstrip(b" \t\r\n"))
+            content, self._held = content[:end], content[end:]
+            if content:
+                return re.sub(rb"[ \t]+", b" ", re.sub(rb"[ \t]*(\r?\n)[ \t]*", rb"\1", content))
+            content = self._stream.read(_HEAD_BYTES)
+        content, self._held = self._held.strip(b" \t"), b""
         return content
 
     def close(self) -> None:
         """Close the file."""
         self.closed = True
         self._stream.close()
+
+
+class JsonLinesTable(Table):
+    """A JSON object on each line, perhaps compressed. The first thousand lines tell which columns there are."""
+
+    def __init__(self, file: Path, path: Path) -> None:
+        self.file, self.path = file, path
+        self.rows = None
+        self._length = 0  # of the last line
+        kinds: dict[str, Kind] = {}
+        for number, row in self._objects():
+            for name, value in row.items():
+                if value is not None:
+                    kinds.setdefault(name, _kind(value))
+                elif name not in kinds:
+                    kinds[name] = "unknown"
+            if number >= _FIRST_LINES:
+                break
+        check_column_count(path, len(kinds))
+        self.columns = tuple(Column(name, kind) for name, kind in kinds.items())
+
+    def _batches(self, columns: tuple[str, ...], size: int, numbers: frozenset[str]) -> Iterator[Any]:
+        values: dict[str, list[Any]] = {name: [] for name in columns}
+        count = length = 0
+        for _, row in self._objects():
+            for name, column in values.items():
+                column.append(row.get(name))
+            count, length = count + 1, length + self._length
+            if count == size or length > _BLOCK_BYTES:
+                yield self._batch(values)
+                count = length = 0
+        if count:
+            yield self._batch(values)
+
+    def _batch(self, values: dict[str, list[Any]]) -> Any:
+        with reading(self.path, "file of JSON lines"):
+            batch = pa.RecordBatch.from_arrays([_array(column) for column in values.values()], list(values))
+        for column in values.values():
+            column.clear()
+        return batch
+
+    def _objects(self) -> Iterator[tuple[int, dict[str, Any]]]:
+        """Line number and object of each line that is not blank."""
+        with reading(self.path, "file of JSON lines"), pa.input_stream(str(self.file), compression="detect") as stream:
+            number = 0
+            try:
+                for line in _lines(io.TextIOWrapper(stream, encoding="utf-8-sig")):
+                    number, self._length = number + 1, len(line)
+                    if line.strip():
+                        row: Any = json.loads(line)
+                        if not isinstance(row, dict):
+                            raise ValueError
+                        yield number, cast("dict[str, Any]", row)
+            except UnicodeDecodeError:
+                raise InputError(f"{self.path}: this is not UTF-8 text; write one JSON object per line") from None
+            except csv.Error:
+                what = "is longer than any row is; repair or drop it"
+                raise InputError(f"{self.path}: line {number + 1} {what}") from None
+            except (ValueError, RecursionError) as error:
+                if isinstance(error, InputError):
+                    raise
+                what = "is no JSON object; write one per line"
+                raise InputError(f"{self.path}: line {number} {what}") from None
+
+
+def _kind(value: Any) -> Kind:
+    if isinstance(value, bool):
+        return "boolean"
+    if isinstance(value, int | float):
+        return "number"
+    return "text" if isinstance(value, str) else "list" if isinstance(value, list) else "other"
+
+
+def _array(values: list[Any]) -> Any:
+    """A column of JSON values; of mixed ones as text, which is cast by the same rule."""
+    try:
+        return pa.array(values)
+    except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError):
+        if any(isinstance(value, list | dict) for value in values):
+            raise
+        return pa.array([None if value is None else str(value) for value in values])
 
 
 def _lines(text: io.TextIOWrapper) -> Iterator[str]:
@@ -147,21 +283,12 @@ def _is_number(text: str) -> bool:
     try:
         float(text)
     except ValueError:
-        return text.strip() in {"N/A", "NA", "NULL", "null", "n/a", "#N/A", "#NA", "<NA>", "None"}
+        return text.strip() in _MISSING
     return "_" not in text
 
 
-def _delimiter(path: Path) -> str:
-    """Tab for .tsv; else the first of comma, semicolon, tab and bar that occurs in the header line."""
-    with reading(path, "text table"), pa.input_stream(str(path), compression="detect") as stream:
-        head: bytes = stream.read(_HEAD_BYTES)
-    if not head.strip():
-        raise InputError(f"{path}: the file is empty; it needs a header line and at least one row")
-    if head[:2] in (b"\xff\xfe", b"\xfe\xff") or b"\x00" in head:
-        raise InputError(
-            f"{path}: this is not UTF-8 text (it may be UTF-16 or a binary file); save it as UTF-8 CSV or Parquet"
-        )
-    if ".tsv" in path.suffixes:
-        return "\t"
-    line = head.splitlines()[0].decode("utf-8", errors="replace")
-    return next((mark for mark in _DELIMITERS if mark in line), ",")
+def _delimiter(header: str, first: str) -> str:
+    """The first of comma, semicolon, tab and bar in the header; a space if it separates as many names as values."""
+    names, values = header.split(), first.split()
+    spaced = "," if len(names) != len(values) or len(names) < 2 else _SPACE
+    return next((mark for mark in _DELIMITERS if mark in header), spaced)

@@ -1,10 +1,18 @@
-"""Columns of a record batch as NumPy arrays. What is missing or no number is reported with column, row and value.
+"""Columns of a record batch as NumPy arrays, cast by one rule for every format and command.
 
-Rows are counted from 1, the way people count the rows of a table below its header.
+- An outcome is 1 or 0: true/false, a number equal to 1 or 0, or a text that is such a number ("1", "1.0",
+  "1.000000000000000000e+00") or a word for it ("true", "yes"), in any case.
+- A class is a whole number or a name. 3, 3.0, "3", "3.0" and "3.000000000000000000e+00" are one class; other texts are
+  names as they stand, but for spaces around them. A number with a fraction is no class.
+- A number is a number, or a text that is one; floats keep their type.
+
+What is missing or of another kind is refused with column, row, value and remedy. Rows are counted from 1, the way
+people count the rows of a table below its header.
 """
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable
 from typing import Any
@@ -12,18 +20,67 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from certcal._checks import InputError
+from certcal._checks import InputError, correctness
 from certcal.data.arrow import compute, pa, to_numpy
 from certcal.data.formats import column_kind
+from certcal.data.pieces import CellError
 
 # Distinct values of a column of classes; more than this is an identifier or a number, not a class.
 MAX_CLASSES = 1_000_000
 
 _TRUE = frozenset({"1", "true", "t", "yes", "y", "correct", "right"})
 _FALSE = frozenset({"0", "false", "f", "no", "n", "incorrect", "wrong"})
+_COMPARE = "if it is a class, name the column of the predicted class (prediction) to compare with"
+_ANOTHER = "repair or drop the row, or name another column"
 
-# How numpy.savetxt writes every number. Without a point and a signed exponent it may be a name.
-_SCIENTIFIC = re.compile(r"[+-]?[0-9]\.[0-9]+[eE][+-][0-9]{2,3}")
+# Numbers as programs write them, numpy.savetxt among them. Without a point it may be a name: "007", "1e5".
+_WRITTEN = re.compile(r"[+-]?(?:[0-9]+\.[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]{1,4})?")
+
+
+def outcome(value: Any) -> int | None:
+    """What a value says of an outcome, by the rule; None where it says something else.
+
+    Examples
+    --------
+    >>> [outcome(value) for value in (True, 1.0, "1.000000000000000000e+00", " Yes", "0", 2, "cat")]
+    [1, 1, 1, 1, 0, None, None]
+    """
+    if isinstance(value, str):
+        word = value.strip().lower()
+        if word in _TRUE or word in _FALSE:
+            return int(word in _TRUE)
+        try:
+            value = math.nan if "_" in word else float(word)
+        except ValueError:
+            return None
+    return int(value) if value in (0, 1) else None
+
+
+def class_name(value: Any) -> str:
+    """A class as text, by the rule.
+
+    Examples
+    --------
+    >>> class_name(3), class_name(3.0), class_name("3.0"), class_name(" cat "), class_name(True)
+    ('3', '3', '3', 'cat', 'true')
+    >>> class_name("1.200000000000000000e+01"), class_name("1.5e+00"), class_name("1e5"), class_name("007")
+    ('12', '1.5e+00', '1e5', '007')
+    """
+    if isinstance(value, bool):
+        return str(value).lower()
+    text = str(value).strip()
+    if isinstance(value, float) or _WRITTEN.fullmatch(text):
+        number = float(text)
+        if number.is_integer() and abs(number) < 2**53:
+            return str(int(number))
+    return text
+
+
+def _is_fraction(value: Any) -> bool:
+    """Whether a value is a number that is not whole, so no class."""
+    if isinstance(value, str):
+        value = float(value) if _WRITTEN.fullmatch(value.strip()) else 0.0
+    return isinstance(value, float) and not value.is_integer()
 
 
 class Codes:
@@ -36,10 +93,13 @@ class Codes:
     ([0, 1, 2, 0], ['cat', 'dog', '(missing)'])
     """
 
-    def __init__(self, column: str, *, missing: str | None = None, limit: int = MAX_CLASSES) -> None:
+    def __init__(
+        self, column: str = "", *, missing: str | None = None, limit: int = MAX_CLASSES, of_classes: bool = False
+    ) -> None:
         self.column = column
         self.missing = missing
         self.limit = limit
+        self.of_classes = of_classes  # so that numbers with a fraction are refused
         self._codes: dict[str, int] = {}
 
     @property
@@ -52,6 +112,11 @@ class Codes:
         if self.missing is None:
             refuse_missing(array, self.column, first_row)
         values, positions = distinct(array)
+        for index, value in enumerate(values if self.of_classes else ()):
+            if _is_fraction(value):
+                _refuse(
+                    positions == index, self.column, first_row, f"is {value}, no class", "use whole numbers or names"
+                )
         table = np.array([self._code(value) for value in values], np.int64)
         return table[positions] if table.size else np.empty(0, np.int64)
 
@@ -63,6 +128,14 @@ class Codes:
                 f"column {self.column!r} has more than {self.limit} distinct values; choose another column"
             )
         return code
+
+
+def equal_classes(classes: Codes, truth: tuple[str, Any], prediction: tuple[str, Any], first_row: int) -> Any:
+    """Where two columns, given by name and values, hold the same class."""
+    codes: list[NDArray[np.int64]] = []
+    for classes.column, array in (truth, prediction):
+        codes.append(classes.add(array, first_row))
+    return codes[0] == codes[1]
 
 
 def distinct(array: Any) -> tuple[list[Any], NDArray[Any]]:
@@ -79,43 +152,30 @@ def distinct(array: Any) -> tuple[list[Any], NDArray[Any]]:
         raise InputError("a text in the table is not UTF-8; write the file again") from None
 
 
-def class_name(value: Any) -> str:
-    """A class as text, so that 3, 3.0, "3" and numpy.savetxt's "3.000000000000000000e+00" are one class.
-
-    Examples
-    --------
-    >>> class_name(3), class_name(3.0), class_name("3.0"), class_name(" cat "), class_name(True)
-    ('3', '3', '3', 'cat', 'true')
-    >>> class_name("1.200000000000000000e+01"), class_name("1.5e+00"), class_name("1e5")
-    ('12', '1.5e+00', '1e5')
-    """
-    if isinstance(value, bool):
-        return str(value).lower()
-    text = str(value).strip()
-    if _SCIENTIFIC.fullmatch(text) and abs(float(text)) < 2**53 and float(text).is_integer():
-        return str(int(float(text)))
-    return text.partition(".")[0] if re.fullmatch(r"[+-]?[0-9]+\.0*", text) else text
+def _refuse(bad: NDArray[np.bool_], column: str, first_row: int, reason: str, remedy: str) -> None:
+    """Raise about the first bad row."""
+    raise CellError(column, first_row + int(np.argmax(bad)) + 1, reason, remedy)
 
 
 def refuse_missing(array: Any, column: str, first_row: int) -> None:
     """Raise at the first missing value."""
     if array.null_count:
         row = first_row + 1 + int(compute.index(compute.is_null(array), pa.scalar(True)).as_py())
-        raise InputError(f"column {column!r}, row {row} is empty; fill it or drop the row")
+        raise CellError(column, row, "is empty", "fill it or drop the row")
 
 
 def numbers(array: Any, column: str, first_row: int) -> NDArray[Any]:
     """A column of numbers; floats keep their type, text is parsed."""
     kind = column_kind(array.type)
     if pa.types.is_null(array.type):
-        raise InputError(f"column {column!r}, row {first_row + 1} is empty; fill it or drop the row")
+        raise CellError(column, first_row + 1, "is empty", "fill it or drop the row")
     if pa.types.is_dictionary(array.type):
         array = array.dictionary_decode()
     refuse_missing(array, column, first_row)
     if kind == "text":
         return _parsed(array, column, first_row)
     if kind not in ("number", "boolean"):
-        raise InputError(f"column {column!r} holds {array.type}, not numbers; name another column")
+        raise CellError(column, None, f"holds {array.type}, not numbers", "name another column")
     if pa.types.is_decimal(array.type):
         array = array.cast(pa.float64())
     return to_numpy(array)
@@ -129,11 +189,34 @@ def _parsed(array: Any, column: str, first_row: int) -> NDArray[np.float64]:
             try:
                 float(text)
             except ValueError:
-                raise InputError(
-                    f"column {column!r}, row {first_row + index + 1} is {text[:80]!r}, not a number; "
-                    "repair or drop the row, or name another column"
-                ) from None
-        raise InputError(f"column {column!r} holds text that is not a number; convert it") from None
+                raise CellError(column, first_row + index + 1, f"is {text[:80]!r}, not a number", _ANOTHER) from None
+        raise CellError(column, None, "holds text that is not a number", "convert it") from None
+
+
+def in_unit_interval(
+    array: Any, column: str, first_row: int, what: str, missing: str, outside: str
+) -> NDArray[np.floating[Any]]:
+    """A column of numbers from 0 to 1, such as ends of intervals."""
+    values = numbers(array, column, first_row)
+    if values.dtype == np.bool_:
+        raise CellError(column, None, f"holds true/false, not {what}", "name another column")
+    bad = ~((values >= 0) & (values <= 1))
+    if bad.any():
+        value = values[np.argmax(bad)]
+        beyond = "" if np.isnan(value) else ", outside [0, 1]"
+        _refuse(bad, column, first_row, f"is {value:.9g}{beyond}", missing if np.isnan(value) else outside)
+    return values if values.dtype.kind == "f" else values.astype(np.float64)
+
+
+def in_range(
+    array: Any, column: str, first_row: int, least: float, below: float, what: str, remedy: str
+) -> NDArray[Any]:
+    """A column of numbers from the least to below a largest."""
+    values = numbers(array, column, first_row)
+    bad = ~((values >= least) & (values < below))
+    if bad.any():
+        _refuse(bad, column, first_row, f"is {values[np.argmax(bad)]:.9g}, {what}", remedy)
+    return values
 
 
 def matrix(arrays: list[Any], columns: tuple[str, ...], first_row: int) -> NDArray[Any]:
@@ -149,42 +232,41 @@ def matrix(arrays: list[Any], columns: tuple[str, ...], first_row: int) -> NDArr
 def list_matrix(array: Any, column: str, first_row: int) -> NDArray[Any]:
     """A column of equally long lists as a matrix."""
     if column_kind(array.type) != "list":
-        raise InputError(
-            f"column {column!r} holds one value per row, not a list with one number per class; "
-            "give all the columns separated by commas, or name a binary score as confidence"
-        )
+        reason = "holds one value per row, not a list with one number per class"
+        remedy = "give all the columns separated by commas, or name a binary score as confidence"
+        raise CellError(column, None, reason, remedy)
     refuse_missing(array, column, first_row)
     lengths = to_numpy(compute.list_value_length(array))
-    if (lengths != lengths[0]).any():
-        index = int(np.argmax(lengths != lengths[0]))
-        raise InputError(
-            f"column {column!r}, row {first_row + index + 1} has {lengths[index]} entries where row {first_row + 1} "
-            f"has {lengths[0]}; every row needs one number per class"
-        )
+    bad = lengths != lengths[0]
+    if bad.any():
+        reason = f"has {lengths[np.argmax(bad)]} entries where row {first_row + 1} has {lengths[0]}"
+        _refuse(bad, column, first_row, reason, "every row needs one number per class")
     entries = array.flatten()
     if entries.null_count:
         index = int(compute.index(compute.is_null(entries), pa.scalar(True)).as_py())
         row = first_row + index // int(lengths[0]) + 1
-        raise InputError(f"column {column!r}, row {row} has an empty entry; fill it or drop the row")
+        raise CellError(column, row, "has an empty entry", "fill it or drop the row")
     return numbers(entries, column, first_row).reshape(len(array), int(lengths[0]))
 
 
-def outcomes(array: Any, column: str, first_row: int) -> NDArray[Any]:
-    """A column of 0/1 or true/false; whether numbers are 0 or 1 is checked later."""
+def outcomes(array: Any, column: str, first_row: int, remedy: str = _COMPARE) -> NDArray[np.uint8]:
+    """A column of outcomes as 1 and 0."""
     if column_kind(array.type) != "text":
-        return numbers(array, column, first_row)
+        values = numbers(array, column, first_row)
+        try:
+            return correctness(values)
+        except InputError:
+            bad = (values != 0) & (values != 1)
+            reason = f"is {values[np.argmax(bad)]:.9g}, neither 0 nor 1"
+            raise CellError(column, first_row + int(np.argmax(bad)) + 1, reason, remedy) from None
     refuse_missing(array, column, first_row)
-    values, positions = distinct(array)
-    table = np.zeros(len(values), np.uint8)
-    for index, value in enumerate(values):
-        word = class_name(value).lower()
-        if word not in _TRUE | _FALSE:
-            row = first_row + int(np.argmax(positions == index)) + 1
-            raise InputError(
-                f"column {column!r}, row {row} is {str(value)[:80]!r}, neither 0/1 nor true/false; "
-                "if it is a class, name the column of the predicted class (prediction) to compare with"
-            )
-        table[index] = word in _TRUE
+    texts, positions = distinct(array)
+    table = np.zeros(len(texts), np.uint8)
+    for index, text in enumerate(texts):
+        found = outcome(text)
+        if found is None:
+            _refuse(positions == index, column, first_row, f"is {text[:80]!r}, neither 0/1 nor true/false", remedy)
+        table[index] = found
     return table[positions]
 
 
@@ -197,15 +279,15 @@ def class_numbers(
         return numbers(array, column, first_row)
     refuse_missing(array, column, first_row)
     if kind not in ("number", "boolean", "text"):
-        raise InputError(f"column {column!r} holds {array.type}, not classes; name another column")
+        raise CellError(column, None, f"holds {array.type}, not classes", "name another column")
     values, positions = distinct(array)
     table = np.empty(len(values), np.int64)
     exact, alike = _places(classes or (), str), _places(classes or (), str.casefold)
     for index, value in enumerate(values):
         code = _class_number(class_name(value), exact, alike, is_ordered)
         if code is None:
-            row = first_row + int(np.argmax(positions == index)) + 1
-            raise InputError(f"column {column!r}, row {row} is {str(value)[:80]!r}, {_expected(classes)}")
+            reason, remedy = _expected(classes)
+            _refuse(positions == index, column, first_row, f"is {str(value)[:80]!r}, {reason}", remedy)
         table[index] = code
     return table[positions]
 
@@ -224,14 +306,16 @@ def _class_number(name: str, exact: dict[str, list[int]], alike: dict[str, list[
         return places[0]
     if is_ordered and re.fullmatch(r"[+-]?[0-9]{1,18}", name):
         return int(name)
+    if is_ordered and name.lower() in ("true", "false"):  # of two classes, the second is what is true
+        return int(name.lower() == "true")
     return None
 
 
-def _expected(classes: tuple[str, ...] | None) -> str:
+def _expected(classes: tuple[str, ...] | None) -> tuple[str, str]:
     if classes is None:
-        return "not a class number; use whole numbers from 0"
+        return "not a class number", "use whole numbers from 0"
     shown = ", ".join(classes[:10]) + (f", … ({len(classes)} in all)" if len(classes) > 10 else "")
     return (
-        f"which is none of the classes that the columns are named after ({shown}); "
-        "rename the columns, or give them in class order, separated by commas"
+        f"which is none of the classes that the columns are named after ({shown})",
+        "rename the columns, or give them in class order, separated by commas",
     )

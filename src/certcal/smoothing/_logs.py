@@ -15,10 +15,11 @@ from numpy.typing import NDArray
 
 from certcal._checks import InputError, failure_probability, positive, whole_number
 from certcal._durable import open_regular
+from certcal.data import LOG, log_columns
 from certcal.smoothing.robustness._binomial import certifying_probability, smallest_votes
 from certcal.smoothing.robustness._votes import VoteRecord
 
-COLUMNS = ("idx", "label", "predict", "radius", "correct")
+COLUMNS = tuple(LOG)
 ABSTAINED = -1
 MOST_BYTES = 1 << 28
 # Radii are the work of somebody else's special functions; this much of them is left open besides the printed digits.
@@ -102,6 +103,8 @@ class CertificationLog:
 
 def read_log(path: str | os.PathLike[str], *, sigma: float, n: int, alpha: float | None = None) -> CertificationLog:
     r"""Read a log of ``idx label predict radius correct time`` lines, separated by tabs, and recover the votes.
+
+    Other names are found as in any table: ``y_true`` for label, ``prediction`` for predict, and so on.
 
     A radius is σΦ⁻¹ of the Clopper–Pearson lower bound of votes / n, so it names the votes as far as its digits go. The
     printed digits are taken as rounded to nearest; how many there are is read off the file. An α explains a printed
@@ -232,18 +235,22 @@ def _parse(path: str | os.PathLike[str]) -> dict[str, NDArray[Any]]:
     lines = _lines(path)
     place = os.fspath(path)
     header = lines[0].split("\t")
-    missing = [name for name in COLUMNS if name not in header]
+    if len(set(header)) < len(header):
+        raise InputError(f"{place}: the first line names a column twice; name each once")
+    try:
+        known = log_columns(header)
+    except InputError as error:
+        raise InputError(f"{place}: {error}") from None
+    missing = [name for name in COLUMNS if name not in known]
     if missing:
         raise InputError(
             f"{place}: the first line names no column {', '.join(map(repr, missing))}; a log has "
             f"{' '.join(COLUMNS)}, separated by tabs"
         )
-    if len(set(header)) < len(header):
-        raise InputError(f"{place}: the first line names a column twice; name each once")
     if len(lines) < 2:
         raise InputError(f"{place}: the log has no samples; it needs at least one line below the names")
     cells: dict[str, list[str]] = {name: [] for name in COLUMNS}
-    at = {name: header.index(name) for name in COLUMNS}
+    at = {name: header.index(known[name]) for name in COLUMNS}
     for number, line in enumerate(lines[1:], start=2):
         parts = line.split("\t")
         if len(parts) != len(header):

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from certcal.models import Model, Source
-from certcal.models.packed import PackedSource
+from certcal.models.protocol import PackedSource
 from certcal.smoothing._sampler import Sampler, SamplingError, Selection, Tally
 from certcal.smoothing._units import Unit
 

@@ -298,16 +298,18 @@ def listed(words: Iterable[str], most: int | None = None) -> str:
 
 
 def across(findings: Sequence[Finding], subject: str) -> str:
-    """Where a number lies on several data sets; nothing for one. Names of findings start with that of the data set.
+    """Where a number lies on more data sets than an answer goes through; their names begin those of the findings.
 
     Examples
     --------
-    >>> findings = [Finding("a: tau", 0.1, 0.0, 0.2, 9), Finding("b: tau", -0.2, -0.3, -0.1, 9)]
+    >>> findings = [Finding(f"{name}: tau", value, 0, 1, 9) for name, value in zip("abcd", (0.4, 0.1, 0.2, 0.3))]
     >>> across(findings, "The correlation")
-    'The correlation lies between -0.20 (b) and +0.10 (a) on 2 data sets.'
+    'The correlation lies between +0.10 (b) and +0.40 (a) on 4 data sets.'
+    >>> across(findings[:3], "The correlation")
+    ''
     """
     known = [finding for finding in findings if not math.isnan(finding.value)]
-    if len(known) < 2:
+    if len(known) <= _TOLD:
         return ""
     least, most = (choose(known, key=lambda finding: finding.value) for choose in (min, max))
     if f"{least.value:+.2f}" == f"{most.value:+.2f}":

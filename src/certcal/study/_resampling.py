@@ -109,12 +109,12 @@ class Resampling:
         many = enough(_CLOSE, self.level)
         if n < FEWEST:
             return (
-                f"{counted(n, 'model')}: too few to say anything of models of this kind. Intervals are given from "
-                f"{FEWEST} on, and from about {many} on chance alone stays within ±{_CLOSE:g}.",
+                f"{counted(n, 'model')}: too few to say anything of models of this kind. Intervals begin at {FEWEST}, "
+                f"and from about {many} on chance alone stays within ±{_CLOSE:g}.",
             )
         return (
-            f"With {n} models, two unrelated numbers reach a correlation of ±{chance(n, self.level):.2f} by chance (at "
-            f"the level of {100 * self.level:g} %); from about {many} models on that would be ±{_CLOSE:g}.",
+            f"With {n} models, unrelated numbers reach correlations of ±{chance(n, self.level):.2f} by chance "
+            f"({100 * self.level:g} %); from about {many} models on, ±{_CLOSE:g}.",
         )
 
     def finding(

@@ -16,17 +16,17 @@ from certcal._settings import Settings, setting
 from certcal._text import counted
 from certcal.claims import short_text
 from certcal.data import (
-    LOWER,
     NOISE_NAMES,
     OPTIONS,
     SAMPLE_OPTIONS,
-    UPPER,
     IntervalOrigin,
     Table,
     by_role,
     fingerprint_of,
     open_table,
+    plain_name,
     read_intervals,
+    table_kind,
 )
 from certcal.predictions import Predictions
 from certcal.smoothing import CONFIDENCES
@@ -193,15 +193,14 @@ def _refuse(argument: str, whose: Sequence[str], source: SampleSource) -> None:
 
 
 def _kind(table: Table, given: Mapping[str, Any]) -> str:
-    names = {name.strip().lower().replace("-", "_").replace(" ", "_") for name in table.names}
-    scores = {"probabilities", "logits"} & set(given)
-    if names & set(LOWER) and names & set(UPPER) and not scores:
+    kind, scores = table_kind(table.names), {"probabilities", "logits"} & set(given)
+    if kind == "intervals" and not scores:
         return "intervals"
-    if names >= {"idx", "predict", "radius"}:
+    if kind == "log":
         raise InputError(f"{table.path}: a log of certified radii holds no confidences; give a run or a table of them")
     if not scores and {"lower", "upper", "certified"} & set(given):
         return "intervals"
-    if "model" in names and not {"confidence", *scores} & set(given):
+    if "model" in map(plain_name, table.names) and not {"confidence", *scores} & set(given):
         from certcal.study import MeasuredColumn
 
         if any(MeasuredColumn.parse(name) for name in table.names):

@@ -62,8 +62,8 @@ def bin_counts(population: Population) -> Draft | str:
         draft.cautions.append(max(biases)[1])
     if metric in ("ece", "classwise_ece"):
         draft.cautions.append(
-            "Bins of equal width that split wider ones never give a smaller error, whatever the model: of 5, 10, 20, "
-            "100 and 500 bins each splits the one before, so that growth along these is no finding; its size is."
+            "Equal-width bins that split wider ones (5, 10, 20, 100, 500) never give a smaller error, whatever the "
+            "model: growth along these is no finding; its size is."
         )
     return draft
 
@@ -95,20 +95,20 @@ def _contrast(population: Population, sheet: Sheet, metric: str, pair: tuple[int
 
 
 def _sentence(sheet: Sheet, metric: str, pair: tuple[int, int], known: Known, contrast: Finding | None) -> str:
-    said = [
-        f"{words} scaling it is {plain(known[stage][0])} times as large, and the two orders of the models have a "
-        f"correlation of {signed(known[stage][1])}"
-        for stage, words in _STAGES
-        if stage in known
-    ]
-    text = f"On {sheet.name}, from {pair[0]} to {pair[1]} bins, the median {LABELS[metric]}: {'; '.join(said)}."
+    stages = [(words, *known[stage]) for stage, words in _STAGES if stage in known]
+    grows = " and ".join(f"{plain(growth)} {words}" for words, growth, _ in stages) + " scaling"
+    orders = " and ".join(signed(order) for _, _, order in stages)
+    text = (
+        f"On {sheet.name}, from {pair[0]} to {pair[1]} bins the median {LABELS[metric]} changes by a factor of "
+        f"{grows}, and the two orders have a correlation of {orders}."
+    )
     if contrast is None or math.isnan(contrast.low):
         return text
     if contrast.low > 1:
-        return f"{text} The number of bins matters more after scaling ({plain(contrast)} times the growth)."
+        return f"{text} Bins matter more after scaling ({plain(contrast)} times)."
     if contrast.high < 1:
-        return f"{text} The number of bins matters more before scaling ({plain(contrast)} times the growth after it)."
-    return f"{text} That it matters more after scaling is not clear ({plain(contrast)} times the growth)."
+        return f"{text} Bins matter more before scaling ({plain(contrast)} times as much after it)."
+    return f"{text} That bins matter more after scaling is not clear ({plain(contrast)} times)."
 
 
 def _boxes(sheet: Sheet, metric: str, stage: Stage, words: str) -> Boxes:
@@ -122,8 +122,8 @@ def _bias(sheet: Sheet, metric: str, pair: tuple[int, int]) -> list[tuple[float,
     if metric not in ("ece", "equal_mass_ece") or math.isnan(many):
         return []
     text = (
-        f"Part of the growth is bias: a perfectly calibrated model as accurate as the median one on {sheet.name} "
-        f"({sheet.accuracy:.3f}), on {sheet.samples:,.0f} test samples, would show an {LABELS[metric]} of up to "
-        f"{few_bins:.4f} on average at {pair[0]} bins and of up to {many:.4f} at {pair[1]}."
+        f"Part of the growth is bias: on {sheet.name}, a perfectly calibrated model of median accuracy "
+        f"({sheet.accuracy:.3f}) shows an {LABELS[metric]} of up to {few_bins:.4f} on average at {pair[0]} bins and "
+        f"{many:.4f} at {pair[1]} ({sheet.samples:,.0f} test samples)."
     )
     return [(many, text)]
