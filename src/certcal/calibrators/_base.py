@@ -162,9 +162,9 @@ class Calibrator(ABC):
         Only what ``fit`` takes passes, so that a sentence about the map cannot say anything else. Parameters of classes
         elsewhere are theirs to check.
         """
-        inner = cast("Mapping[str, Any]", value) if isinstance(value, Mapping) else {}
-        if "type" in inner:
-            return Calibrator.from_dict(inner)
+        if isinstance(value, Mapping) and "type" in value:
+            return Calibrator.from_dict(cast("Mapping[str, Any]", value))
+        value = cast("Any", value)
         if name in cls._choices:
             choice(value, cls._choices[name], name)
         elif name == "tradeoff":
