@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from certcal.bounds import bounded_variation
-from certcal.cli.provenance import described
+from certcal.cli.emit import described
 from certcal.data import load_table
 from certcal.smoothing import open_run
 from certcal.verbs import measure as measuring

@@ -52,7 +52,7 @@ class Number:
 
 
 @dataclass(frozen=True)
-class Found:
+class ClaimedNumbers:
     """What a document holds.
 
     Attributes
@@ -70,7 +70,7 @@ class Found:
     settings: Mapping[str, str] = field(default_factory=dict[str, str])
 
 
-def found_in(document: Any) -> Found:
+def found_in(document: Any) -> ClaimedNumbers:
     """Every number that a document claims, under a name of its own.
 
     Parameters
@@ -96,7 +96,7 @@ def found_in(document: Any) -> Found:
     rest = tuple(number for number in every if not math.isfinite(number.value))
     told = _conventions(document)
     of_claims = {} if "conventions" in told else _texts(_settings_of(claim.entry) for claim in claims)
-    return Found(finite, rest, of_claims | _texts(told.values()))
+    return ClaimedNumbers(finite, rest, of_claims | _texts(told.values()))
 
 
 def legal(text: str) -> str:
@@ -129,7 +129,7 @@ def check_prefix(prefix: str) -> str:
 
 
 @dataclass(frozen=True)
-class _Claim:
+class _ClaimEntry:
     """A claim in a document: where it is, and by which keys it goes there."""
 
     entry: Mapping[str, Any]
@@ -154,7 +154,7 @@ class _Claim:
     def _sentence(self) -> str:
         entry = self.entry
         if "sentence" in entry:
-            settings = entry.get("settings", {}) if "side" in entry else {}
+            settings: Mapping[str, Any] = entry.get("settings", {}) if "side" in entry else {}
             return stated(entry["sentence"], entry.get("assumptions", ()), settings)
         note = f" {entry['note']}" if entry.get("note") else ""
         return f"{entry['name']}, over {entry['n']} models; an estimate, not a guarantee.{note}"
@@ -170,7 +170,7 @@ class _Claim:
             yield Number(f"{path}_interval_upper", _number(upper))
 
 
-def _claims(node: Any, places: tuple[str, ...], keys: tuple[str, ...], by: str) -> Iterator[_Claim]:
+def _claims(node: Any, places: tuple[str, ...], keys: tuple[str, ...], by: str) -> Iterator[_ClaimEntry]:
     """Claims below a node; a list starts a new place, and what is in it goes by its own name."""
     if isinstance(node, list | tuple):
         for each in cast("Iterable[Any]", node):
@@ -180,7 +180,7 @@ def _claims(node: Any, places: tuple[str, ...], keys: tuple[str, ...], by: str) 
     entry = cast("Mapping[str, Any]", node)
     # The second is a finding of a study: an estimate over models.
     if (entry.get("type") in KINDS and "value" in entry) or {"name", "value", "low", "high", "note"} <= entry.keys():
-        yield _Claim(entry, places, keys)
+        yield _ClaimEntry(entry, places, keys)
         return
     for place in _PLACES:
         if isinstance(entry.get(place), str | int | float):
