@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -11,7 +9,7 @@ from hypothesis import strategies as st
 from sklearn.isotonic import IsotonicRegression
 
 from certcal import InputError
-from certcal.calibrators import Calibrator, CertifiedIsotonic, CertifiedSamples, NotFittedError, certified_path
+from certcal.calibrators import CertifiedIsotonic, CertifiedSamples, NotFittedError, certified_path
 from certcal.calibrators._certified import BrierTerms
 from certcal.metrics import equal_mass_ece
 from certcal.worst_case import brier_score, calibration_error
@@ -213,14 +211,6 @@ def test_flat_parts_are_not_split_by_equal_mass_bins():
     gaps = [abs(np.sum(correct[mapped == level]) - np.sum(mapped[mapped == level])) for level in levels]
     # As many bins as samples: each level is a bin of its own.
     assert equal_mass_ece(mapped, correct, bins=z.size) == pytest.approx(sum(gaps) / z.size, abs=1e-9)
-
-
-def test_what_was_fitted_comes_back_from_json_bit_for_bit():
-    made = CertifiedIsotonic(0.3).fit(*drawn())
-    back = Calibrator.from_dict(json.loads(json.dumps(made.to_dict())))
-    grid = np.linspace(0, 1, 1001)
-    np.testing.assert_array_equal(back.transform(grid), made.transform(grid))
-    assert repr(back) == "CertifiedIsotonic(tradeoff=0.3)"
 
 
 # ---------------------------------------------------------------------------------------------------------- degenerate

@@ -47,7 +47,11 @@ class TextTable(Table):
         rest = [line for line in lines[self._skipped :] if line.strip()]
         header, first, *_ = [*([names] if self._skipped else []), *rest, "", ""]
         self.delimiter = "\t" if ".tsv" in file.suffixes else _delimiter(header, first)
-        self._header = next(csv.reader([header], delimiter=self.delimiter)) if self._skipped else None
+        plain = _SPACE.join(header.split()) if self.delimiter == _SPACE else header
+        try:
+            self._header = next(csv.reader([plain], delimiter=self.delimiter)) if self._skipped else None
+        except csv.Error:
+            raise InputError(f"{path}: the header has a name longer than any is; check which file it is") from None
         with self._located(), _CountedQuotes(file, self.delimiter == _SPACE) as stream:
             found = list(self._open(stream).schema.names)
         check_column_count(path, len(found))
@@ -155,7 +159,7 @@ class _CountedQuotes:
     def __init__(self, path: Path, spaced: bool = False) -> None:
         self.quotes = 0
         self.closed = False
-        self._spaced, self._held = spaced, b""
+        self._spaced, self._held, self._ready = spaced, b"", b""
         self._stream = pa.input_stream(str(path), compression="detect")
 
     def __enter__(self) -> _CountedQuotes:
@@ -164,22 +168,22 @@ class _CountedQuotes:
     def __exit__(self, *_error: object) -> None:
         self.close()
 
-    def read(self, size: int = -1) -> bytes:
-        """Bytes of the file."""
-        content: bytes = self._stream.read(None if size < 0 else size)
-        self.quotes += content.count(b'"')
-        return self._narrowed(content) if self._spaced else content
-
-    def _narrowed(self, content: bytes) -> bytes:
-        """Without spaces that separate nothing; those at the end wait for what follows."""
-        while content:
+    def read(self, size: int) -> bytes:
+        """So many bytes of the file, fewer at its end."""
+        if not self._spaced:
+            return self._counted(size)
+        while len(self._ready) < size and (content := self._counted(size)):
             content = self._held + content
-            end = len(content.rstrip(b" \t\r\n"))
-            content, self._held = content[:end], content[end:]
-            if content:
-                return re.sub(rb"[ \t]+", b" ", re.sub(rb"[ \t]*(\r?\n)[ \t]*", rb"\1", content))
-            content = self._stream.read(_HEAD_BYTES)
-        content, self._held = self._held.strip(b" \t"), b""
+            end = len(content.rstrip(b" \t\r\n"))  # what is beyond waits for what follows
+            self._held = content[end:]
+            narrow = re.sub(rb"[ \t]+", b" ", content[:end])
+            self._ready += narrow.replace(b" \r\n", b"\r\n").replace(b" \n", b"\n").replace(b"\n ", b"\n")
+        found, self._ready = self._ready[:size], self._ready[size:]
+        return found
+
+    def _counted(self, size: int) -> bytes:
+        content: bytes = self._stream.read(size)
+        self.quotes += content.count(b'"')
         return content
 
     def close(self) -> None:
@@ -202,9 +206,9 @@ class JsonLinesTable(Table):
                     kinds.setdefault(name, _kind(value))
                 elif name not in kinds:
                     kinds[name] = "unknown"
+            check_column_count(path, len(kinds))
             if number >= _FIRST_LINES:
                 break
-        check_column_count(path, len(kinds))
         self.columns = tuple(Column(name, kind) for name, kind in kinds.items())
 
     def _batches(self, columns: tuple[str, ...], size: int, numbers: frozenset[str]) -> Iterator[Any]:
@@ -289,6 +293,7 @@ def _is_number(text: str) -> bool:
 
 def _delimiter(header: str, first: str) -> str:
     """The first of comma, semicolon, tab and bar in the header; a space if it separates as many names as values."""
-    names, values = header.split(), first.split()
+    names = header.split()
+    values = first.split() or names
     spaced = "," if len(names) != len(values) or len(names) < 2 else _SPACE
     return next((mark for mark in _DELIMITERS if mark in header), spaced)
