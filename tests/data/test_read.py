@@ -198,6 +198,12 @@ def test_standard_input_is_read_like_a_file_and_as_often(tmp_path, monkeypatch, 
         np.testing.assert_array_equal(read_inputs("-").labels, LABELS)
 
 
+def test_a_closed_standard_input_is_refused(monkeypatch):
+    monkeypatch.setattr(sys, "stdin", None)
+    with pytest.raises(InputError, match=r"^standard input: it is closed; give a file$"):
+        read_predictions("-")
+
+
 @pytest.mark.parametrize(
     ("content", "message"), [(b"", "the file is empty"), (b"PAR1", "cannot be read"), (b"x\n1", "no c")]
 )

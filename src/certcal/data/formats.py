@@ -367,7 +367,12 @@ def open_table(path: str | os.PathLike[str] | Any) -> Table:
 
 def local_file(path: str | os.PathLike[str]) -> Path:
     """Where a file can be read, again and again: what comes through standard input is kept while the program runs."""
-    return _kept(sys.stdin.buffer) if str(path) == STANDARD_INPUT else Path(path)
+    if str(path) != STANDARD_INPUT:
+        return Path(path)
+    stream: Any = sys.stdin  # None where it was closed
+    if stream is None or stream.closed:
+        raise InputError(f"{_SHOWN}: it is closed; give a file")
+    return _kept(stream.buffer)
 
 
 @lru_cache(maxsize=1)
