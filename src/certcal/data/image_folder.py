@@ -46,7 +46,11 @@ def image_parts(folder: Path) -> Readers:
             "give a folder with nothing but train, test and val, or one with the classes"
         )
     places = {part: next((folder / name for name in _PART_NAMES[part] if name in named), None) for part in PARTS}
-    return {part: partial(_read, place, places["train"]) for part, place in places.items() if place is not None}
+    readers: Readers = {}
+    for part, place in places.items():
+        if place is not None:
+            readers[part] = partial(_read, place, places["train"])
+    return readers
 
 
 def _read(place: Path, numbering: Path | None = None) -> Inputs:
