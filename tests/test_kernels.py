@@ -35,7 +35,7 @@ class Draw:
         self.z = read_only(self.scores(n))
         self.c = read_only((self.rng.random(n) < self.z).astype(np.uint8))
         self.w = read_only(self.rng.integers(0, 3, n) * self.rng.random(n))
-        self.count = int(self.rng.integers(1, 20))
+        self.count = int(self.rng.choice([1, 2, 15, 17, 300]))  # more than a byte holds, too
         edges = np.linspace(0, 1, self.count + 1) if kind != "crowded" else np.append(0.0, 1 - 2.0 ** -np.arange(30))
         edges[-1] = 1.0
         self.edges = edges

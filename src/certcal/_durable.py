@@ -165,7 +165,7 @@ def _content(descriptor: int, most: int) -> bytes:
 
 def _locked(descriptor: int) -> bool:
     """Take the lock unless somebody has it."""
-    locks: Any = import_module("msvcrt" if _WINDOWS else "fcntl")
+    locks: Any = import_module("msvcrt") if _WINDOWS else import_module("fcntl")
     try:
         if _WINDOWS:
             os.lseek(descriptor, _LOCKED_BYTE, os.SEEK_SET)
