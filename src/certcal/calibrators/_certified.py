@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from certcal._checks import InputError, choice, positive, to_numpy
 from certcal._isotonic import counted, pool
 from certcal.calibrators._base import ConfidenceMap
-from certcal.calibrators._isotonic import CurveMap, MonotoneCurve
+from certcal.calibrators._isotonic import CurveMap, curve_through
 from certcal.calibrators._logistic import LogisticMap, log_odds
 from certcal.calibrators._samples import CertifiedSamples
 from certcal.calibrators._search import search
@@ -105,11 +105,7 @@ class CertifiedIsotonic(CurveMap, CertifiedMap):
         self.tradeoff = tradeoff
 
     def _fit_points(self, points: BrierPoints) -> None:
-        fitted = pool(points.x, points.right + points.wrong, points.right)
-        begin, end = fitted.blocks[:-1], fitted.blocks[1:] - 1
-        knots = np.stack([begin, end], axis=1).ravel()  # ends of flat parts; a part of one place has one knot
-        knots = knots[np.concatenate(([True], knots[1:] > knots[:-1]))]
-        self.curve_ = MonotoneCurve(fitted.x[knots], np.maximum.accumulate(np.clip(fitted.value[knots], 0.0, 1.0)))
+        self.curve_ = curve_through(pool(points.x, points.right + points.wrong, points.right))
 
 
 class CertifiedLogistic(LogisticMap, CertifiedMap):
