@@ -284,18 +284,8 @@ class BrierPoints:
     certified one is Σ w (c - g(x))² over the clean confidences, each of weight (1 - λ)/N, and these places, each of
     weight λ v_r / N_r, with N_r samples certified at radius r and v_r the radius's share.
 
-    Attributes
-    ----------
-    x
-        Places, ascending, each once.
-    right, wrong
-        Weight of the correct samples there, and of the others; together they add up to 1.
-
-    Examples
-    --------
-    >>> points = BrierPoints(np.array([0.25, 0.75]), np.array([0.0, 0.5]), np.array([0.5, 0.0]))
-    >>> points.score(points.x)
-    0.0625
+    Places are ascending, each once; ``right`` and ``wrong`` are the weights of the correct samples there and of the
+    others, which together add up to 1.
     """
 
     x: Floats
@@ -311,14 +301,8 @@ class BrierPoints:
 class BrierTerms:
     """Clean and worst-case places of samples, ready to be weighted by any trade-off: sorted once for all of them.
 
-    Attributes
-    ----------
-    clean
-        Confidences without a perturbation and outcomes; None when they are not known.
-    worst
-        Per radius: places and outcomes of the certified samples.
-    share
-        Per radius, its share of the certified Brier score; they add up to 1. Radii where nothing is certified have 0.
+    ``clean`` is None when the confidences without a perturbation are not known; ``worst`` has the places of the
+    certified samples of each radius, and ``share`` what each radius counts: 1 together, 0 where nothing is certified.
     """
 
     clean: Part | None
