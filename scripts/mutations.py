@@ -224,14 +224,14 @@ MUTATIONS = (
     ),
     mutation(
         "certificates: R/σ smaller by more than the rooms for rounding",
-        "smoothing/_certificates.py",
+        "smoothing/_kinds.py",
         "r = radius / counts.sigma",
         "r = radius / counts.sigma * (1 - 1e-11)",
         "tests/smoothing/test_certificates.py::test_no_end_of_a_million_draws_is_inside_that_of_fifty_digits",
     ),
     mutation(
         "radii: rounded to nearest",
-        "smoothing/_radii.py",
+        "smoothing/_bands.py",
         "ROUNDING = 1e-12",
         "ROUNDING = 0.0",
         "tests/smoothing/test_certificates.py::test_no_certified_radius_is_above_that_of_fifty_digits",
@@ -246,8 +246,8 @@ MUTATIONS = (
     mutation(
         "tight band: no union over thresholds",
         "smoothing/_bands.py",
-        "math.nextafter(level / side.widths.size, 0.0)",
-        "level",
+        "math.nextafter(rows.level / rows.side.widths.size, 0.0)",
+        "rows.level",
         "tests/smoothing/test_certificates.py::test_intervals_agree_with_those_written_down_slowly",
     ),
     mutation(
@@ -280,7 +280,7 @@ MUTATIONS = (
     ),
     mutation(
         "failing certificates: one fewer",
-        "smoothing/_failures.py",
+        "smoothing/_certificates.py",
         "betainc(k + 1, n - k, level)",
         "betainc(k + 2, n - k, level)",
         "tests/smoothing/test_certificates.py::test_the_number_of_failing_certificates_is_a_binomial_quantile",
@@ -296,9 +296,9 @@ MUTATIONS = (
     mutation(
         "noise: sigma rounded to the nearest float32",
         "smoothing/_noise.py",
-        "return nearest if float(nearest) >= wanted else np.nextafter(nearest, np.float32(np.inf))",
+        "return nearest if float(nearest) >= sigma else np.nextafter(nearest, np.float32(np.inf))",
         "return nearest",
-        "src/certcal/smoothing/_noise.py",
+        "tests/smoothing/test_sampler.py::test_noise_is_never_of_a_smaller_sigma_than_certificates_use",
     ),
     mutation(
         "exact noise: a quarter of its distance from the Gaussian",

@@ -85,8 +85,8 @@ from pathlib import Path
 from types import SimpleNamespace
 
 from certcal import InputError, calibrators, data, models, smoothing
+from certcal.smoothing._manifest import Unit
 from certcal.smoothing._shards import read_shard, refuse_changed
-from certcal.smoothing._units import Unit
 from certcal.study._entries import entries_in_manifest
 from certcal.study._nats_files import _value
 

@@ -13,7 +13,7 @@ from certcal._kernels._compile import njit
 _DEEPEST = (15 + 33**0.5) / 24
 
 
-@njit(cache=True, nogil=True)
+@njit
 def _sigmoids(t: Any) -> Any:
     """σ(t) and σ(-t), each with all its digits."""
     e = np.exp(-abs(t))
@@ -21,13 +21,13 @@ def _sigmoids(t: Any) -> Any:
     return (large, small) if t >= 0 else (small, large)
 
 
-@njit(cache=True, nogil=True)
+@njit
 def _bend(s: Any) -> Any:
     """Second derivative of σ(t)² in t, from s = σ(t)."""
     return 2 * s * s * (1 - s) * (2 - 3 * s)
 
 
-@njit(cache=True, nogil=True)
+@njit
 def _least_bend(low: Any, high: Any) -> Any:
     """The least of it for σ from low to high: at an end, or at its only minimum when that is inside."""
     if low < _DEEPEST < high:
@@ -35,7 +35,7 @@ def _least_bend(low: Any, high: Any) -> Any:
     return min(_bend(low), _bend(high))
 
 
-@njit(cache=True, nogil=True)
+@njit
 def box_bounds(place: Any, weight: Any, low: Any, high: Any, at: Any, out: Any) -> None:
     """For each box of parameters (a, q), sums over places of weight·(c - σ(a·u + q))² and what bounds them below."""
     for b in range(low.shape[0]):

@@ -10,7 +10,7 @@ import numpy as np
 from certcal._kernels._compile import njit
 
 
-@njit(cache=True, nogil=True)
+@njit
 def merge(first: Any, second: Any, out: Any) -> Any:
     """Fill ``out`` with the entries of two sorted arrays in order.
 

@@ -13,10 +13,10 @@ from typing import Any
 
 import numpy as np
 
-from certcal._kernels._compile import njit
+from certcal._kernels._compile import FEW, njit
 
 
-@njit(cache=True, nogil=True, inline="always")
+@njit(inline="always")
 def _add(total: Any, lost: Any, term: Any) -> Any:
     """Two floats that hold a sum, after one more term."""
     new = total + term
@@ -24,7 +24,7 @@ def _add(total: Any, lost: Any, term: Any) -> Any:
     return new, lost + ((total - (new - back)) + (term - back))
 
 
-@njit(cache=True, nogil=True)
+@njit(patience=FEW)
 def squared_norm(keys: Any, cell: Any, value: Any, width: Any) -> Any:
     """The form for sorted keys that hold the bits of a confidence and, as their lowest bit, its correctness.
 
@@ -37,15 +37,17 @@ def squared_norm(keys: Any, cell: Any, value: Any, width: Any) -> Any:
         cell[0] = keys[k] >> 1
         z = np.float64(value[0])
         decay = math.expm1((z - after) / width)  # ρ - 1; while B is 0 it does not matter
-        total, lost_total = _add(total, lost_total, -decay * (2.0 + decay) * (b + lost_b) ** 2)
+        whole = b + lost_b
+        total, lost_total = _add(total, lost_total, -decay * (2.0 + decay) * (whole * whole))
         lost_b += decay * lost_b
         b, lost_b = _add(b, lost_b, decay * b + (np.float64(keys[k] & 1) - z))
         after = z
-    total, lost_total = _add(total, lost_total, (b + lost_b) ** 2)
+    whole = b + lost_b
+    total, lost_total = _add(total, lost_total, whole * whole)
     return total + lost_total
 
 
-@njit(cache=True, nogil=True)
+@njit(patience=FEW)
 def weighted_squared_norm(order: Any, z: Any, c: Any, w: Any, width: Any) -> Any:
     """The form for samples with weights, of which ``order`` gives the positions by increasing confidence."""
     b = lost_b = total = lost_total = 0.0
@@ -54,9 +56,11 @@ def weighted_squared_norm(order: Any, z: Any, c: Any, w: Any, width: Any) -> Any
         i = order[k]
         now = np.float64(z[i])
         decay = math.expm1((now - after) / width)
-        total, lost_total = _add(total, lost_total, -decay * (2.0 + decay) * (b + lost_b) ** 2)
+        whole = b + lost_b
+        total, lost_total = _add(total, lost_total, -decay * (2.0 + decay) * (whole * whole))
         lost_b += decay * lost_b
         b, lost_b = _add(b, lost_b, decay * b + w[i] * (np.float64(c[i]) - now))
         after = now
-    total, lost_total = _add(total, lost_total, (b + lost_b) ** 2)
+    whole = b + lost_b
+    total, lost_total = _add(total, lost_total, whole * whole)
     return total + lost_total

@@ -9,7 +9,7 @@ from typing import Any
 from certcal._kernels._compile import njit
 
 
-@njit(cache=True, nogil=True)
+@njit
 def sech_quantiles(share: Any, score: Any, h: Any, out: Any) -> Any:
     """Fill ``out`` with the values below which the given shares of the perturbed scores lie."""
     for i in range(share.size):

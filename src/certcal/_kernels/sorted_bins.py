@@ -7,14 +7,19 @@ from typing import Any
 
 import numpy as np
 
-from certcal._kernels._compile import njit
+from certcal._kernels._compile import FEW, MANY, njit
 from certcal._kernels.bins import LOW, SCALE, SCALE_BITS
 
 HIGH = 2.0**32
 UNIT = 2.0**-SCALE_BITS
 
 
-@njit(cache=True, nogil=True)
+def _take_flags(keys: Any, flags: Any) -> Any:
+    flags[:] = keys & 1
+    keys >>= 1
+
+
+@njit(patience=MANY, in_numpy=_take_flags)
 def take_flags(keys: Any, flags: Any) -> Any:
     """Move the lowest bit of every key to the flags."""
     for k in range(keys.shape[0]):
@@ -23,7 +28,7 @@ def take_flags(keys: Any, flags: Any) -> Any:
             keys[k, i] >>= 1
 
 
-@njit(cache=True, nogil=True)
+@njit
 def _starts(values: Any, edges: Any, which: Any, picks: Any, right: Any, reached: Any, width: Any, mass: Any) -> Any:
     """Where every bin starts in the sorted values.
 
@@ -54,7 +59,7 @@ def _starts(values: Any, edges: Any, which: Any, picks: Any, right: Any, reached
             mass[b] = at
 
 
-@njit(cache=True, nogil=True)
+@njit
 def _run(values: Any, flags: Any, hits: Any, sums: Any, hit_sums: Any) -> Any:
     """Running number of set flags, running sums of all values, and of the flagged ones, in two words each."""
     high, low, found = np.int64(0), np.int64(0), np.int64(0)
@@ -74,13 +79,13 @@ def _run(values: Any, flags: Any, hits: Any, sums: Any, hit_sums: Any) -> Any:
         hits[i + 1] = found
 
 
-@njit(cache=True, nogil=True, inline="always")
+@njit(inline="always")
 def _rounded(high: Any, low: Any) -> Any:
     """The sum of two words, rounded once."""
     return (np.float64(high + (low >> 32)) * HIGH + np.float64(low & LOW)) * UNIT
 
 
-@njit(cache=True, nogil=True, inline="always")
+@njit(inline="always")
 def _bin(begin: Any, end: Any, hits: Any, sums: Any, hit_sums: Any) -> Any:
     """Flagged values of a bin, and the sum of its values: those of either kind rounded once, then added."""
     first, last = hits[begin], hits[end]
@@ -89,7 +94,7 @@ def _bin(begin: Any, end: Any, hits: Any, sums: Any, hit_sums: Any) -> Any:
     return last - first, others + _rounded(high, low)
 
 
-@njit(cache=True, nogil=True)
+@njit(patience=FEW)
 def column_gaps(
     values: Any, flags: Any, edges: Any, which: Any, picks: Any, right: Any, last: Any, width: Any, mass: Any
 ) -> Any:
@@ -115,7 +120,7 @@ def column_gaps(
             mass[k, b] = np.float64(found) - total
 
 
-@njit(cache=True, nogil=True)
+@njit(patience=FEW)
 def score_sums(
     values: Any, flags: Any, edges: Any, which: Any, picks: Any, right: Any, last: Any, counts: Any, totals: Any
 ) -> Any:

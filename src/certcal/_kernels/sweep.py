@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from certcal._kernels._compile import njit
+from certcal._kernels._compile import FEW, njit
 
 
-@njit(cache=True, nogil=True)
+@njit
 def _below(values: Any, bound: Any) -> Any:
     """How many of the sorted values are below the bound."""
     low, high = 0, values.size
@@ -23,7 +23,7 @@ def _below(values: Any, bound: Any) -> Any:
     return low
 
 
-@njit(cache=True, nogil=True)
+@njit
 def _first_beyond(running: Any, share: Any) -> Any:
     """First position at which the running weight exceeds the share."""
     low, high = 0, running.size - 1
@@ -36,7 +36,7 @@ def _first_beyond(running: Any, share: Any) -> Any:
     return low
 
 
-@njit(cache=True, nogil=True)
+@njit
 def _edge(values: Any, running: Any, k: Any, bins: Any, slack: Any) -> Any:
     """Inner edge k of so many equal-mass bins; ``running`` is empty when there are no weights."""
     if running.size == 0:
@@ -45,7 +45,7 @@ def _edge(values: Any, running: Any, k: Any, bins: Any, slack: Any) -> Any:
     return values[_first_beyond(running, (k / bins + slack) * total)]
 
 
-@njit(cache=True, nogil=True)
+@njit
 def _before(values: Any, running: Any, bound: Any) -> Any:
     """Weight (or number) of the sorted values below the bound."""
     number = _below(values, bound)
@@ -54,7 +54,7 @@ def _before(values: Any, running: Any, bound: Any) -> Any:
     return running[number - 1] if number > 0 else 0.0
 
 
-@njit(cache=True, nogil=True)
+@njit
 def rises(
     values: Any,
     running: Any,
@@ -102,7 +102,43 @@ def rises(
     return True
 
 
-@njit(cache=True, nogil=True)
+def _rises(
+    values: Any, running: Any, wrong: Any, running_wrong: Any, bins: Any, right_from: Any, wrong_to: Any, slack: Any
+) -> Any:
+    n, weighted = values.size, running.size > 0
+
+    def before(values: Any, running: Any, bounds: Any) -> Any:
+        number = np.searchsorted(values, bounds)
+        return np.append(0.0, running)[number] if weighted else number.astype(np.float64)
+
+    total = running[-1] if weighted else np.float64(n)
+    first = max(0, int(before(values, running, right_from) / total * bins) - 1)
+    k = np.arange(max(first, 1), bins)
+    picks = (
+        np.minimum(np.searchsorted(running, (k / bins + slack) * total, "right"), n - 1) if weighted else k * n // bins
+    )
+    bounds = np.append(values[picks], 2.0)
+    ends = np.append(before(values, running, bounds[:-1]), total)
+    every = running_wrong[-1] if weighted else np.float64(wrong.size)
+    wrong_ends = np.append(before(wrong, running_wrong, bounds[:-1]), every)
+    if first == 0:
+        bounds, ends, wrong_ends = np.append(0.0, bounds), np.append(0.0, ends), np.append(0.0, wrong_ends)
+    filled = np.append(0, 1 + np.flatnonzero(np.diff(ends) > 0))
+    # Up to the first bin that reaches beyond every wrong sample.
+    filled = filled[: 2 + int(np.argmax(bounds[filled[1:]] > wrong_to))]
+    weight = np.diff(ends[filled])
+    right = weight - np.diff(wrong_ends[filled])
+    return not (right[1:] * weight[:-1] < right[:-1] * weight[1:] * (1.0 - slack)).any()
+
+
+def _most_rising_bins(values: Any, running: Any, wrong: Any, running_wrong: Any, *limits: Any) -> Any:
+    bins = 1
+    while bins < values.size and _rises(values, running, wrong, running_wrong, bins + 1, *limits):
+        bins += 1
+    return bins
+
+
+@njit(patience=FEW, in_numpy=_most_rising_bins)
 def most_rising_bins(
     values: Any, running: Any, wrong: Any, running_wrong: Any, lowest_right: Any, highest_wrong: Any, slack: Any
 ) -> Any:

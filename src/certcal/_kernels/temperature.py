@@ -26,7 +26,7 @@ FLOOR = -708.0
 
 
 # Products may be fused with sums, which only makes them more exact.
-@njit(cache=True, nogil=True, fastmath={"contract"})
+@njit(fastmath={"contract"})
 def exponentials(values: Any, factor: Any, out: Any) -> None:
     """Fill ``out`` with exp(factor · value), for products in [FLOOR, 0], to 4e-16 of each; compiles to vectors."""
     for j in range(values.size):
@@ -40,7 +40,7 @@ def exponentials(values: Any, factor: Any, out: Any) -> None:
         out[j] = np.int64(bits).view(np.float64)
 
 
-@njit(cache=True, nogil=True, fastmath={"contract"})
+@njit(fastmath={"contract"})
 def _add_powers(values: Any, shares: Any, sums: Any) -> None:
     """Add shares times the powers 0 to 3 of the values to the lanes of the sums."""
     zeroth, first, second, third = sums[0], sums[1], sums[2], sums[3]
@@ -55,7 +55,7 @@ def _add_powers(values: Any, shares: Any, sums: Any) -> None:
         third[j] += e * x
 
 
-@njit(cache=True, nogil=True)
+@njit
 def row_tops(logits: Any, tops: Any) -> None:
     """Fill ``tops`` with the largest logit of each row."""
     rows, classes = logits.shape
@@ -76,7 +76,7 @@ def row_tops(logits: Any, tops: Any) -> None:
         tops[i] = top
 
 
-@njit(cache=True, nogil=True)
+@njit
 def derivatives(logits: Any, labels: Any, weights: Any, tops: Any, inverse: Any) -> Any:
     """First three derivatives of Σ w·loss in the inverse temperature β; empty weights stand for ones.
 
@@ -115,7 +115,7 @@ def derivatives(logits: Any, labels: Any, weights: Any, tops: Any, inverse: Any)
     return slope, curvature, third
 
 
-@njit(cache=True, nogil=True)
+@njit
 def row_losses(logits: Any, labels: Any, out: Any) -> None:
     """Log Σ exp(x) - x(label) of every row.
 

@@ -47,7 +47,8 @@ class TextTable(Table):
         rest = [line for line in lines[self._skipped :] if line.strip()]
         header, first, *_ = [*([names] if self._skipped else []), *rest, "", ""]
         self.delimiter = "\t" if ".tsv" in file.suffixes else _delimiter(header, first)
-        self._header = next(csv.reader([header], delimiter=self.delimiter)) if self._skipped else None
+        plain = _SPACE.join(header.split()) if self.delimiter == _SPACE else header
+        self._header = next(csv.reader([plain], delimiter=self.delimiter)) if self._skipped else None
         with self._located(), _CountedQuotes(file, self.delimiter == _SPACE) as stream:
             found = list(self._open(stream).schema.names)
         check_column_count(path, len(found))
@@ -155,7 +156,7 @@ class _CountedQuotes:
     def __init__(self, path: Path, spaced: bool = False) -> None:
         self.quotes = 0
         self.closed = False
-        self._spaced, self._held = spaced, b""
+        self._spaced, self._held, self._ready = spaced, b"", b""
         self._stream = pa.input_stream(str(path), compression="detect")
 
     def __enter__(self) -> _CountedQuotes:
@@ -164,22 +165,21 @@ class _CountedQuotes:
     def __exit__(self, *_error: object) -> None:
         self.close()
 
-    def read(self, size: int = -1) -> bytes:
-        """Bytes of the file."""
-        content: bytes = self._stream.read(None if size < 0 else size)
-        self.quotes += content.count(b'"')
-        return self._narrowed(content) if self._spaced else content
-
-    def _narrowed(self, content: bytes) -> bytes:
-        """Without spaces that separate nothing; those at the end wait for what follows."""
-        while content:
+    def read(self, size: int) -> bytes:
+        """So many bytes of the file, fewer at its end."""
+        if not self._spaced:
+            return self._counted(size)
+        while len(self._ready) < size and (content := self._counted(size)):
             content = self._held + content
-            end = len(content.rstrip(b" \t\r\n"))
-            content, self._held = content[:end], content[end:]
-            if content:
-                return re.sub(rb"[ \t]+", b" ", re.sub(rb"[ \t]*(\r?\n)[ \t]*", rb"\1", content))
-            content = self._stream.read(_HEAD_BYTES)
-        content, self._held = self._held.strip(b" \t"), b""
+            end = len(content.rstrip(b" \t\r\n"))  # what is beyond waits for what follows
+            self._held = content[end:]
+            self._ready += re.sub(rb"[ \t]+", b" ", re.sub(rb"[ \t]*(\r?\n)[ \t]*", rb"\1", content[:end]))
+        found, self._ready = self._ready[:size], self._ready[size:]
+        return found
+
+    def _counted(self, size: int) -> bytes:
+        content: bytes = self._stream.read(size)
+        self.quotes += content.count(b'"')
         return content
 
     def close(self) -> None:

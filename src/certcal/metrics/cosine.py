@@ -220,7 +220,7 @@ def absolute_integral(
 
     relative = bandwidth / points.width
     derivatives = points.residual(relative, steps) if integrand == "residual" else points.density_gap(relative, steps)
-    chosen = derivatives[:, first : None if last is None else last + 1]
+    chosen = np.ascontiguousarray(derivatives[:, first : None if last is None else last + 1])
     return float(kernels.absolute_integral(chosen, 1 / steps))
 
 
