@@ -394,12 +394,8 @@ def _radius_weights(value: Sequence[float] | None, count: int) -> Floats:
     if value is None:
         return np.ones(count)
     weights = np.atleast_1d(np.array(to_numpy(value, "radius_weight"), np.float64))
-    if weights.ndim != 1:
-        raise InputError(f"radius_weight has shape {weights.shape}; pass one weight per radius")
-    if weights.size != count:
-        raise InputError(
-            f"lengths differ: radii has {count}, radius_weight has {weights.size}; pass one entry per radius"
-        )
+    if weights.shape != (count,):
+        raise InputError(f"radius_weight has shape {weights.shape}; pass one weight for each of {count} radii")
     bad = ~((weights >= 0) & (weights <= 1e100))
     if bad.any():
         index = int(np.argmax(bad))
