@@ -86,7 +86,7 @@ def draw(networks: Sequence[Network], families: FamilyComparison, folder: Path) 
     """The figures, as files."""
     from certcal.report.mpl import draw as drawn
     from certcal.report.mpl import save
-    from certcal.report.views.families import accuracy_charts, dominance_charts, p_a_charts
+    from certcal.report.views.comparison import accuracy_charts, dominance_charts, p_a_charts
     from certcal.report.views.training import norm_charts
 
     figures: dict[str, Any] = {

@@ -127,8 +127,8 @@ def rates(folder: Path) -> list[Rate]:
 def of_the_driver(folder: Path) -> Driver:
     """Plan a million units; write shards as a large run does; weigh what a run leaves on the disk."""
     from certcal.models import wrap
+    from certcal.smoothing._manifest import Size, Unit, plan
     from certcal.smoothing._shards import counting_columns, write_shard
-    from certcal.smoothing._units import Size, Unit, plan
 
     before, began = resident(), time.process_time()
     units = plan([Size(10**6, 10**5)], 100, 100, 10**5)
@@ -220,7 +220,7 @@ def duration(seconds: float) -> str:
 
 
 def tables(rate: list[Rate], driver: Driver, loads: list[Load], battery: tuple[float, float]) -> str:
-    from certcal.smoothing._units import Size, default_unit, number_of_units
+    from certcal.smoothing._manifest import Size, default_unit, number_of_units
 
     capacity = max(load.per_second for load in loads)
     cost = loads[-1].driver_cpu + driver.shard

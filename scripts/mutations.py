@@ -156,7 +156,7 @@ MUTATIONS = (
     ),
     mutation(
         "worst calibration error: nothing given away for rounding",
-        "worst_case/_bins.py",
+        "worst_case/_program.py",
         "return 2.0**-52 * (16 + 2 * self.count)",
         "return 2.0**-1000",
         "tests/worst_case/test_claims.py::test_values_are_on_the_safe_side_of_exact_arithmetic",
@@ -224,14 +224,14 @@ MUTATIONS = (
     ),
     mutation(
         "certificates: R/σ smaller by more than the rooms for rounding",
-        "smoothing/_certificates.py",
+        "smoothing/_kinds.py",
         "r = radius / counts.sigma",
         "r = radius / counts.sigma * (1 - 1e-11)",
         "tests/smoothing/test_certificates.py::test_no_end_of_a_million_draws_is_inside_that_of_fifty_digits",
     ),
     mutation(
         "radii: rounded to nearest",
-        "smoothing/_radii.py",
+        "smoothing/_bands.py",
         "ROUNDING = 1e-12",
         "ROUNDING = 0.0",
         "tests/smoothing/test_certificates.py::test_no_certified_radius_is_above_that_of_fifty_digits",
@@ -246,8 +246,8 @@ MUTATIONS = (
     mutation(
         "tight band: no union over thresholds",
         "smoothing/_bands.py",
-        "math.nextafter(level / side.widths.size, 0.0)",
-        "level",
+        "math.nextafter(rows.level / rows.side.widths.size, 0.0)",
+        "rows.level",
         "tests/smoothing/test_certificates.py::test_intervals_agree_with_those_written_down_slowly",
     ),
     mutation(
@@ -280,7 +280,7 @@ MUTATIONS = (
     ),
     mutation(
         "failing certificates: one fewer",
-        "smoothing/_failures.py",
+        "smoothing/_certificates.py",
         "betainc(k + 1, n - k, level)",
         "betainc(k + 2, n - k, level)",
         "tests/smoothing/test_certificates.py::test_the_number_of_failing_certificates_is_a_binomial_quantile",
@@ -296,9 +296,9 @@ MUTATIONS = (
     mutation(
         "noise: sigma rounded to the nearest float32",
         "smoothing/_noise.py",
-        "return nearest if float(nearest) >= wanted else np.nextafter(nearest, np.float32(np.inf))",
+        "return nearest if float(nearest) >= sigma else np.nextafter(nearest, np.float32(np.inf))",
         "return nearest",
-        "src/certcal/smoothing/_noise.py",
+        "tests/smoothing/test_sampler.py::test_noise_is_never_of_a_smaller_sigma_than_certificates_use",
     ),
     mutation(
         "exact noise: a quarter of its distance from the Gaussian",
@@ -384,7 +384,7 @@ MUTATIONS = (
     # --------------------------------------------------------------------------------- bounds on the calibration error
     mutation(
         "true error: without the draw of the outcomes",
-        "bounds/_buckets.py",
+        "bounds/_shared.py",
         "labels = hoeffding_term(n, delta / (2 * candidates))",
         "labels = 0.0",
         "tests/bounds/test_coverage.py::"
@@ -392,7 +392,7 @@ MUTATIONS = (
     ),
     mutation(
         "true error: without the draw of the scores",
-        "bounds/_buckets.py",
+        "bounds/_shared.py",
         "scores = max(0.0, chernoff_upper(min(1.0, on_sample + labels), n, delta / 2) - on_sample - labels)",
         "scores = 0.0",
         "tests/bounds/test_coverage.py::"
@@ -400,7 +400,7 @@ MUTATIONS = (
     ),
     mutation(
         "true error: half of both draws",
-        "bounds/_buckets.py",
+        "bounds/_shared.py",
         '{"draw of the outcomes": labels, "draw of the scores": scores}',
         '{"draw of the outcomes": labels / 2, "draw of the scores": scores / 2}',
         "tests/bounds/test_coverage.py::"
@@ -409,8 +409,8 @@ MUTATIONS = (
     mutation(
         "bounded variation: no union over the numbers of buckets",
         "bounds/_bounded_variation.py",
-        "_buckets.labels_and_scores(sum(best.values()), n, delta, len(counts))",
-        "_buckets.labels_and_scores(sum(best.values()), n, delta, 1)",
+        "draw_terms(sum(best.values()), n, delta, len(counts))",
+        "draw_terms(sum(best.values()), n, delta, 1)",
         "tests/bounds/test_bounded_variation.py::test_the_value_is_the_best_bucket_count_plus_the_deviations_of_all",
     ),
     mutation(
@@ -423,7 +423,7 @@ MUTATIONS = (
     ),
     mutation(
         "bounded variation, published: half of the variation denoised",
-        "bounds/_denoised.py",
+        "bounds/_bounded_variation.py",
         "4 * t2 * allowed",
         "2 * t2 * allowed",
         "tests/bounds/test_bounded_variation.py::test_every_term_of_proposition_1_is_its_formula",
@@ -431,8 +431,8 @@ MUTATIONS = (
     mutation(
         "Lipschitz: nine tenths of the bias",
         "bounds/_lipschitz.py",
-        "(slope + 1) * _buckets.spread(sums, n)",
-        "0.9 * (slope + 1) * _buckets.spread(sums, n)",
+        "(slope + 1) * bucket_spread(sums, n)",
+        "0.9 * (slope + 1) * bucket_spread(sums, n)",
         "tests/bounds/test_lipschitz.py::test_the_part_without_deviations_is_attained_by_two_scores_and_the_steepest_line",
     ),
     mutation(
@@ -451,7 +451,7 @@ MUTATIONS = (
     ),
     mutation(
         "classwise: all of delta for every class",
-        "bounds/_classwise.py",
+        "bounds/_every.py",
         "delta=share, **options",
         "delta=level, **options",
         "tests/bounds/test_binned.py::test_classwise_bounds_spend_delta_over_the_classes_and_bound_their_mean",

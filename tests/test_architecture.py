@@ -18,7 +18,7 @@ SOURCE = Path(__file__).parent.parent / "src" / "certcal"
 # Groups of rooms, top to bottom: a room may use any room of a lower group. Private modules (`_name`) are the lowest.
 GROUPS = (
     ("cli", "report", "verbs", "study"),
-    ("training", "attacks", "interop", "calibrators", "smoothing", "torchmetrics"),
+    ("training", "attacks", "torchmetrics", "interop", "calibrators", "smoothing"),
     ("worst_case", "bounds", "metrics", "models", "data", "engines"),
     ("result", "claims", "predictions", "binning"),
 )
@@ -34,7 +34,7 @@ SIDEWAYS = {
     ("verbs", "study"),
     ("training", "attacks"),
     ("interop", "calibrators"),
-    ("interop", "torchmetrics"),
+    ("torchmetrics", "interop"),
     ("calibrators", "smoothing"),
     ("worst_case", "bounds"),
     ("worst_case", "metrics"),
@@ -57,8 +57,8 @@ LIBRARIES = {
     "pyarrow": {"data", "smoothing", "study", "result"},
     "rich": {"cli", "report"},
     "click": {"cli"},
-    "torch": {"attacks", "training", "models", "torchmetrics", "interop", "worst_case/baselines"},
-    "torchmetrics": {"torchmetrics", "interop"},
+    "torch": {"attacks", "training", "models", "interop", "worst_case/baselines"},
+    "torchmetrics": {"interop"},
     "safetensors": {"training", "models"},
     "onnx": {"models"},
     "onnxruntime": {"models"},
@@ -334,7 +334,7 @@ def test_arrows_that_go_down_are_no_breach(tmp_path: Path) -> None:
         "__main__.py": "from certcal.cli import main",
         "cli.py": "import click, rich\nfrom certcal import __version__, report, metrics\nprint(1)",
         "report.py": "import matplotlib.pyplot\nfrom certcal.claims import Estimate",
-        "torchmetrics.py": "import torch, torchmetrics\nfrom .metrics import ece",
+        "interop.py": "import torch, torchmetrics\nfrom .metrics import ece",
         "metrics.py": "import numpy, scipy\nfrom certcal import _kernels\nfrom .predictions import Predictions",
         "predictions.py": "from certcal import _checks\nfrom certcal.binning import assign",
         "binning.py": "from . import _kernels",

@@ -382,6 +382,16 @@ def positive(value: Any, name: str, most: float = float("inf")) -> float:
     return number
 
 
+def noise_level(value: Any, name: str = "sigma") -> float:
+    """The standard deviation of noise: a number above zero that a float32 can hold."""
+    return positive(value, name, float(np.finfo(np.float32).max))
+
+
+def random_seed(value: Any, name: str = "seed") -> int:
+    """A seed of 64 bits."""
+    return whole_number(value, 0, 2**64 - 1, name, "pass a whole number from 0 to 2**64 - 1")
+
+
 def norm_order(value: Any, name: str = "p") -> float:
     """The order of an L_p norm, from 1 to infinity."""
     try:

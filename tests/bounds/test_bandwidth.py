@@ -9,8 +9,7 @@ import pytest
 
 from certcal import InputError
 from certcal.bounds import choose_bandwidth, perturb
-from certcal.bounds._bandwidth import _Table
-from certcal.bounds._perturb import distribution
+from certcal.bounds._perturb import _AurocTable, distribution
 from certcal.metrics import auroc
 
 
@@ -20,8 +19,8 @@ def scores_and_outcomes(n: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
     return scores, (rng.random(n) < 0.1 + 0.8 * scores).astype(np.uint8)
 
 
-def table_of(scores: np.ndarray, outcomes: np.ndarray) -> _Table:
-    return _Table(np.sort(scores[outcomes == 1]), np.sort(scores[outcomes == 0]))
+def table_of(scores: np.ndarray, outcomes: np.ndarray) -> _AurocTable:
+    return _AurocTable(np.sort(scores[outcomes == 1]), np.sort(scores[outcomes == 0]))
 
 
 def expected_auroc(scores: np.ndarray, outcomes: np.ndarray, h: float) -> float:

@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 
 from certcal import InputError
 from certcal._kernels.buckets import cell_sums, run_sums
-from certcal.bounds import _buckets, lipschitz
+from certcal.bounds import lipschitz
 from certcal.bounds._lipschitz import _merged
-from certcal.bounds._shared import chernoff_upper, in_order
+from certcal.bounds._shared import bucket_gap, bucket_spread, chernoff_upper, in_order
 from certcal.study import SYNTHETIC
 from tests.bounds import naive
 
@@ -43,9 +43,9 @@ def test_merged_cells_agree_with_buckets_sample_by_sample(
     labels = np.searchsorted(inner, s, side="right")
     gap, spread = naive.bucket_bound(s, y, labels)
     assert np.array_equal(sums[:, 0], np.bincount(labels, minlength=len(inner) + 1))
-    assert _buckets.gap(sums, s.size) == pytest.approx(gap, abs=1e-11)
-    assert _buckets.spread(sums, s.size) == pytest.approx(spread, abs=1e-7)
-    assert _buckets.gap(sums, s.size) >= gap
+    assert bucket_gap(sums, s.size) == pytest.approx(gap, abs=1e-11)
+    assert bucket_spread(sums, s.size) == pytest.approx(spread, abs=1e-7)
+    assert bucket_gap(sums, s.size) >= gap
 
 
 def test_the_value_is_the_best_grid_plus_the_deviations_of_all() -> None:

@@ -11,6 +11,14 @@ from scipy.optimize import minimize
 NEAREST = 2.0**-24
 
 
+def scored(seed, n=80, classes=4):
+    """Logits of which most point to the label."""
+    rng = np.random.default_rng([seed, 16])
+    logits = 2 * rng.normal(size=(n, classes))
+    labels = np.where(rng.random(n) < 0.6, logits.argmax(axis=1), rng.integers(0, classes, n))
+    return logits, labels
+
+
 def log_loss(z, targets, w, a, b, c):
     """Mean log loss of sigmoid(a ln z - b ln(1 - z) + c), sample by sample."""
     z = np.clip(np.asarray(z, float), NEAREST, 1 - NEAREST)

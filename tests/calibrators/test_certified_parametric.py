@@ -13,9 +13,8 @@ from scipy.optimize import minimize
 from scipy.special import expit
 
 from certcal import InputError
-from certcal._kernels.logistic_boxes import _least_bend
+from certcal._kernels.map_losses import _least_bend
 from certcal.calibrators import (
-    Calibrator,
     CertifiedBeta,
     CertifiedIsotonic,
     CertifiedSamples,
@@ -305,27 +304,6 @@ def test_a_constant_map_has_intervals_of_one_value_also_on_an_edge_of_bins():
     np.testing.assert_array_equal(low, high)
     assert low[0] == pytest.approx(0.8, abs=1e-6)
     assert calibration_error(low, high, [1, 1, 1, 1, 0] * 10, bins=5).value < 1e-6
-
-
-@BOTH
-def test_what_was_fitted_comes_back_from_json_bit_for_bit(kind):
-    made = kind(0.3).fit(*drawn(50, 0))
-    back = Calibrator.from_dict(json.loads(json.dumps(made.to_dict())))
-    grid = np.linspace(0, 1, 1001)
-    np.testing.assert_array_equal(back.transform(grid), made.transform(grid))
-    assert back.to_dict() == made.to_dict()
-    assert slope_of(back) == slope_of(made)
-
-
-@BOTH
-@pytest.mark.parametrize(
-    "change", [{"slope": -1.0}, {"slope": 1e9}, {"slope": None}, {"gap": float("nan")}, {"objective": 2.0}]
-)
-def test_a_damaged_state_is_refused(kind, change):
-    document = kind().fit(*drawn(20, 0)).to_dict()
-    document["fitted"] |= change
-    with pytest.raises(InputError, match=f"{next(iter(change))} is .*; expected a number"):
-        Calibrator.from_dict(document)
 
 
 # ---------------------------------------------------------------------------------------------------------- degenerate

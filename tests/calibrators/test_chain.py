@@ -1,7 +1,5 @@
 from __future__ import annotations
 
-import json
-
 import numpy as np
 import pytest
 
@@ -20,7 +18,7 @@ from certcal.calibrators import (
     PlattScaling,
     TopLabel,
 )
-from tests.calibrators.test_multiclass import drawn as scored
+from tests.calibrators.naive_maps import scored
 
 
 def drawn(seed=0, n=80):
@@ -83,28 +81,6 @@ def test_a_last_step_that_keeps_predictions_keeps_them_in_a_chain():
     assert np.array_equal(fitted.predict(logits), fitted.steps_[0].predict_proba(logits).argmax(axis=1))
 
 
-def test_steps_that_were_given_are_not_touched():
-    steps = [PlattScaling(), EqualMassBinning()]
-    ConfidenceChain(steps).fit(*drawn(4))
-    assert not any(step.__sklearn_is_fitted__() for step in steps)
-
-
-@pytest.mark.parametrize(
-    ("made", "sample"),
-    [
-        (ConfidenceChain([PlattScaling(), ConfidenceChain([EqualMassBinning(bins=3)])]), drawn(5)),
-        (Chain([TopLabel(PlattScaling()), OneVsRest(IsotonicCalibration())]), scored(7)),
-    ],
-    ids=["confidences", "scores"],
-)
-def test_a_chain_comes_back_from_json_bit_for_bit(made, sample):
-    fitted = made.unfitted().fit(*sample)
-    again = Calibrator.from_dict(json.loads(json.dumps(fitted.to_dict(), allow_nan=False)))
-    assert again.to_dict() == fitted.to_dict()
-    assert repr(again) == repr(made)
-    assert np.array_equal(again.predict(sample[0]), fitted.predict(sample[0]))
-
-
 def test_parameters_of_steps_go_by_place():
     chain = ConfidenceChain([PlattScaling(), HistogramBinning(bins=4)])
     assert chain.get_params()["1__bins"] == 4
@@ -133,13 +109,6 @@ def test_steps_that_are_no_maps_of_outcomes_are_refused(chain, sentence):
 def test_maps_of_confidences_in_a_chain_of_scores_are_sent_elsewhere():
     with pytest.raises(InputError, match=r"steps\[0\] is PlattScaling\(\); Chain takes maps of scores \(TopLabel"):
         Chain([PlattScaling()]).fit(*scored(8))
-
-
-@pytest.mark.parametrize("steps", [None, [], [None], [PlattScaling().to_dict()], [TopLabel(PlattScaling()).to_dict()]])
-def test_damaged_steps_are_refused(steps):
-    document = {"type": "ConfidenceChain", "params": {"steps": []}, "fitted": {"steps": steps}}
-    with pytest.raises(InputError, match="steps is damaged; expected fitted calibrators"):
-        Calibrator.from_dict(document)
 
 
 def test_parameters_that_are_missing_from_a_document_are_named():

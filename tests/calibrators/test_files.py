@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import inspect
 import json
 import os
 from dataclasses import asdict
@@ -7,24 +8,30 @@ from dataclasses import asdict
 import numpy as np
 import pytest
 
-from certcal import InputError
+from certcal import InputError, calibrators
 from certcal.calibrators import (
     BetaCalibration,
+    Calibrator,
+    CertifiedBeta,
     CertifiedIsotonic,
     CertifiedSamples,
+    CertifiedTemperature,
     Chain,
     ConfidenceChain,
     EqualMassBinning,
     FittedOn,
     HistogramBinning,
     IsotonicCalibration,
+    MatrixScaling,
     OneVsRest,
     PlattScaling,
+    TemperatureScaling,
     TopLabel,
+    VectorScaling,
     load,
     save,
 )
-from tests.calibrators.test_multiclass import drawn as scored
+from tests.calibrators.naive_maps import scored
 
 Z, C = np.random.default_rng(18).random((2, 50))
 C = C < Z
@@ -35,13 +42,17 @@ CONFIDENCE = [
     IsotonicCalibration(),
     HistogramBinning(bins=4),
     EqualMassBinning(bins=4, closed="right"),
-    ConfidenceChain([PlattScaling(), HistogramBinning()]),
+    ConfidenceChain([PlattScaling(), ConfidenceChain([HistogramBinning()])]),
 ]
 SCORES = [
+    TemperatureScaling(),
+    VectorScaling(penalty=0.3),
+    MatrixScaling(off_diagonal_penalty=30.0),
     TopLabel(IsotonicCalibration(), per_class=True),
     OneVsRest(PlattScaling(targets="outcomes"), inputs="logits"),
     Chain([TopLabel(PlattScaling()), OneVsRest(HistogramBinning())]),
 ]
+CERTIFIED = [CertifiedIsotonic(0.3), CertifiedTemperature(0.3), CertifiedBeta(0.3)]
 ABOUT = FittedOn("run-1", "run", "0a" * 32, n=50, fraction=0.4, seed=3, run="5eed" * 8)
 
 
@@ -59,24 +70,20 @@ def fitted(kind, params, state):
     return document(calibrator={"type": kind, "params": params, "fitted": state})
 
 
-@pytest.mark.parametrize("one", [*CONFIDENCE, *SCORES], ids=repr)
+@pytest.mark.parametrize("one", [*CONFIDENCE, *SCORES, *CERTIFIED], ids=repr)
 def test_a_calibrator_comes_back_from_its_file_bit_for_bit(tmp_path, one):
-    sample = (Z, C) if one in CONFIDENCE else scored(0)
+    sample = (Z, C) if one in CONFIDENCE else scored(0) if one in SCORES else (Z / 2, (1 + Z) / 2, C, Z)
     made = one.unfitted().fit(*sample)
-    save(made, tmp_path / "map.json", fitted_on=ABOUT)
-    found = load(tmp_path / "map.json")
-    assert found.fitted_on == ABOUT
-    assert found.calibrator.to_dict() == made.to_dict()
-    assert np.array_equal(found.calibrator.predict(sample[0]), made.predict(sample[0]))
-
-
-def test_a_certified_map_comes_back_too(tmp_path):
-    made = CertifiedIsotonic(0.3).fit(Z / 2, (1 + Z) / 2, C, Z)
-    save(made, str(tmp_path / "map.json"))
+    save(made, str(tmp_path / "map.json"), fitted_on=None if one in CERTIFIED else ABOUT)
     found = load(str(tmp_path / "map.json"))
-    assert found.fitted_on is None
-    assert found.calibrator.tradeoff == 0.3
-    assert np.array_equal(found.calibrator.transform(Z), made.transform(Z))
+    again = found.calibrator
+    assert found.fitted_on == (None if one in CERTIFIED else ABOUT)
+    assert (type(again), repr(again), again.to_dict()) == (type(one), repr(one), made.to_dict())
+    assert np.array_equal(again.transform(sample[0]), made.transform(sample[0]))
+    assert np.array_equal(again.predict(sample[0]), made.predict(sample[0]))
+    if one in SCORES:
+        assert again.classes_.tolist() == [0, 1, 2, 3]
+    assert Calibrator.from_dict(one.to_dict()).to_dict() == one.to_dict()  # not fitted
 
 
 def test_the_file_is_json_without_a_path_of_this_machine(tmp_path):
@@ -118,6 +125,12 @@ def test_samples_of_a_run_are_recognised_by_its_name_however_many_of_them_there_
         FittedOn("x", "run", None, n=10**12, run="5eed5eed").among(None, 51, "5eed5eed")
 
 
+def test_a_file_can_name_exported_classes_and_no_others():
+    known = {name: kind for name, kind in Calibrator._known.items() if kind.__module__.startswith("certcal.")}
+    concrete = {name for name, kind in known.items() if not inspect.isabstract(kind)}
+    assert {type(one).__name__ for one in (*CONFIDENCE, *SCORES, *CERTIFIED)} == concrete <= set(calibrators.__all__)
+
+
 WRITTEN = """{"format": "certcal calibrator", "version": 1, "calibrator": {"type": "TopLabel", "params": {"calibrator":
 {"type": "HistogramBinning", "params": {"bins": 2, "closed": "left"}, "fitted": null}, "per_class": false, "inputs":
 "probabilities"}, "fitted": {"classes": 2, "pooled": {"type": "HistogramBinning", "params": {"bins": 2, "closed":
@@ -143,6 +156,7 @@ def test_files_of_earlier_versions_are_read_as_they_were_meant(tmp_path, text, r
         {"source": "folder\\run"},
         {"source": ""},
         {"source": "a\nb"},
+        {"source": "a\n"},
         {"source": "x" * 2000},
         {"kind": "table"},
         {"fingerprint": "xyz"},
@@ -162,7 +176,7 @@ def test_files_of_earlier_versions_are_read_as_they_were_meant(tmp_path, text, r
 def test_what_was_fitted_on_is_checked(wrong):
     fields = {"source": "run", "kind": "run", "fingerprint": None, "n": 5, "fraction": 0.5, "seed": 0}
     assert FittedOn(**fields).n == 5
-    with pytest.raises(InputError, match=f"{next(iter(wrong))} is "):
+    with pytest.raises(InputError, match=f"^{next(iter(wrong))}: "):
         FittedOn(**fields | wrong)
 
 
@@ -226,6 +240,15 @@ def test_deep_nesting_is_refused(tmp_path):
 
 
 BINNED = HistogramBinning(bins=2).fit(Z, C).to_dict()["fitted"]
+LOGISTIC = {"slope": 1.0, "intercept": 0.0, "objective": 0.1, "gap": 0.0}
+BAD = [("slope", -1.0), ("slope", 1e9), ("slope", None), ("gap", 1.5), ("objective", 2.0)]
+PLATT, UNFITTED_TOP = PlattScaling().to_dict(), TopLabel(PlattScaling()).to_dict()
+TOP = {"classes": 4, "pooled": PlattScaling().fit(Z, C).to_dict(), "maps": {}}
+BAD_TOP = [{"classes": 1}, {"classes": "4"}, {"maps": {"4": None}}, {"maps": {"-1": None}}, {"maps": {"1": {}}}]
+BAD_TOP += [{"maps": []}, {"pooled": None}, {"pooled": PLATT}, {"pooled": UNFITTED_TOP}]
+BAD_SAMPLES = [("more", 1), ("classes", "ab"), ("classes", ["a", 1]), ("source", 1), ("source", None), ("n", True)]
+BAD_SAMPLES += [("kind", ["run"]), ("fingerprint", []), ("run", []), ("source", "../x"), ("seed", "1")]
+BAD_STEPS = [None, [], [None], [PLATT], [UNFITTED_TOP]]
 CURVE = {"x": [0.1, 0.2], "y": [0.3, 0.4]}
 
 
@@ -238,12 +261,13 @@ CURVE = {"x": [0.1, 0.2], "y": [0.3, 0.4]}
         (document(version=3), r"written by a newer certcal \(schema 3\); this version reads up to 1: upgrade certcal$"),
         (document(version="1"), "version is '1'; expected 1; the file was damaged or edited"),
         (document(version=True), "version is True; expected 1"),
-        (document(more=1), "expected format, version, calibrator, fitted_on and nothing else"),
-        (document(calibrator=None), "expected format, version, calibrator, fitted_on and nothing else"),
-        (document(calibrator={}), "type is None, which is no calibrator"),
-        (fitted("Pickle", {}, {}), "type is 'Pickle', which is no calibrator; known are BetaCalibration"),
-        (fitted("OutcomeMap", {}, {}), "type is 'OutcomeMap', which is no calibrator"),
-        (fitted(["PlattScaling"], {}, {}), "which is no calibrator"),
+        (document(more=1), "object contains unknown field `more`"),
+        ({key: value for key, value in document().items() if key != "fitted_on"}, "missing required field `fitted_on`"),
+        (document(calibrator=None), "calibrator: expected `object`, got `null`"),
+        (document(calibrator={}), "type is None, which is not a calibrator"),
+        (fitted("Pickle", {}, {}), "type is 'Pickle', which is not a calibrator; known are BetaCalibration"),
+        (fitted("OutcomeMap", {}, {}), "type is 'OutcomeMap', which is not a calibrator"),
+        (fitted(["PlattScaling"], {}, {}), "which is not a calibrator"),
         (fitted("PlattScaling", {"slope": 1}, {}), "expected some of targets"),
         (fitted("PlattScaling", [], {}), "expected some of targets"),
         (fitted("PlattScaling", {}, None), "the calibrator is not fitted"),
@@ -289,16 +313,29 @@ CURVE = {"x": [0.1, 0.2], "y": [0.3, 0.4]}
             fitted("HistogramBinning", {}, BINNED | {"counts": {"inside": [-1, 1], "inside_correct": [-1, 1]}}),
             "inside is damaged",
         ),
-        (document(fitted_on={}), "fitted_on is damaged; expected source, kind"),
-        (document(fitted_on=[1]), "fitted_on is damaged"),
-        (document(fitted_on=asdict(ABOUT) | {"classes": "ab"}), "fitted_on is damaged"),
-        (document(fitted_on=asdict(ABOUT) | {"more": 1}), "fitted_on is damaged"),
-        (document(fitted_on=asdict(ABOUT) | {"source": 1}), "source is '1'; pass the name"),
-        (document(fitted_on=asdict(ABOUT) | {"source": None}), "source is 'None'; pass the name"),
-        (document(fitted_on=asdict(ABOUT) | {"kind": ["run"]}), "kind is "),
-        (document(fitted_on=asdict(ABOUT) | {"fingerprint": []}), "fingerprint is "),
-        (document(fitted_on=asdict(ABOUT) | {"run": []}), "run is "),
-        (document(fitted_on=asdict(ABOUT) | {"source": "../x"}), "source is '../x'"),
+        (fitted("TemperatureScaling", {}, {"classes": 3}), "temperature is None"),
+        (fitted("TemperatureScaling", {}, {"temperature": 0.0, "classes": 3}), "a number from 0.001 to 1000"),
+        (fitted("TemperatureScaling", {}, {"temperature": 1.0, "classes": 1}), "classes is 1"),
+        (fitted("TemperatureScaling", {}, {"temperature": 1.0, "classes": 10**30}), "classes is 1000"),
+        (fitted("TemperatureScaling", {}, {"temperature": 1.0, "classes": True}), "classes is True"),
+        (fitted("VectorScaling", {}, {"scale": [1.0, 1.0]}), "intercept is damaged"),
+        (fitted("VectorScaling", {}, {"scale": [1.0], "intercept": [0, 0]}), "scale is damaged; expected 2 finite"),
+        (fitted("VectorScaling", {}, {"scale": [1.0], "intercept": [0.0]}), "at least 2 classes"),
+        (fitted("VectorScaling", {}, {"scale": [1e200, 1], "intercept": [0, 0]}), "expected ordinary numbers"),
+        (fitted("MatrixScaling", {}, {"matrix": [1, 1], "intercept": [0, 0]}), "matrix is damaged; expected 2 × 2"),
+        *(
+            (fitted("CertifiedBeta", {}, LOGISTIC | {name: value}), f"{name} is .*; expected a number")
+            for name, value in BAD
+        ),
+        *((fitted("CertifiedTemperature", {}, LOGISTIC | {name: value}), f"{name} is ") for name, value in BAD),
+        *(
+            (fitted("TopLabel", {"calibrator": PLATT}, TOP | change), "damaged|classes is|type is")
+            for change in BAD_TOP
+        ),
+        *((fitted("ConfidenceChain", {"steps": []}, {"steps": steps}), "steps is damaged") for steps in BAD_STEPS),
+        (document(fitted_on={}), "fitted_on: object missing required field `source`"),
+        (document(fitted_on=[1]), "fitted_on: expected `object"),
+        *((document(fitted_on=asdict(ABOUT) | {name: value}), f"fitted_on.*{name}") for name, value in BAD_SAMPLES),
     ],
 )
 def test_a_file_that_says_something_else_is_refused_in_one_sentence(tmp_path, content, sentence):
@@ -314,9 +351,9 @@ def test_a_file_that_says_something_else_is_refused_in_one_sentence(tmp_path, co
 @pytest.mark.parametrize(
     ("text", "sentence"),
     [
-        ('{"format": NaN}', "NaN is no number"),
-        ('{"format": -Infinity}', "-Infinity is no number"),
-        ('{"format": "certcal calibrator", "format": 1}', "a name stands twice in one object"),
+        ('{"format": NaN}', "NaN is not a number"),
+        ('{"format": -Infinity}', "-Infinity is not a number"),
+        ('{"format": "certcal calibrator", "format": 1}', "a key appears twice in one object"),
         ('{"format": "certcal calibrator"', "not readable as JSON"),
         ('{"format": ' + "9" * 5000 + "}", "not readable as JSON"),
         ("\ufeff{}", "not readable as JSON"),
@@ -333,3 +370,14 @@ def test_a_number_beyond_all_floats_is_refused(tmp_path):
     (tmp_path / "map.json").write_text(text)
     with pytest.raises(InputError, match="y is damaged; expected 2 finite numbers"):
         load(tmp_path / "map.json")
+
+
+@pytest.mark.parametrize("value", [float("nan"), float("inf")])
+def test_what_is_no_number_is_refused_in_memory_too(value):
+    for kind, state in (
+        ("TemperatureScaling", {"temperature": value, "classes": 3}),
+        ("MatrixScaling", {"matrix": [[1, 0], [0, value]], "intercept": [0, 0]}),
+        ("CertifiedBeta", LOGISTIC | {"gap": value}),
+    ):
+        with pytest.raises(InputError, match="expected"):
+            Calibrator.from_dict({"type": kind, "params": {}, "fitted": state})

@@ -1,50 +1,37 @@
 from __future__ import annotations
 
-import json
 from functools import cache
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.special import softmax
 
 from certcal import InputError
 from certcal.calibrators import (
-    Calibrator,
     CertifiedIsotonic,
     EqualMassBinning,
     HistogramBinning,
     IsotonicCalibration,
-    NotFittedError,
     OneVsRest,
     PlattScaling,
     TopLabel,
 )
 from tests.calibrators import naive_maps as naive
+from tests.calibrators.naive_maps import scored
 
 BOTH = [TopLabel(HistogramBinning(bins=5)), TopLabel(PlattScaling(), per_class=True), OneVsRest(IsotonicCalibration())]
 
 both = pytest.mark.parametrize("one", BOTH, ids=repr)
 
 
-def drawn(seed, n=80, classes=4):
-    rng = np.random.default_rng([seed, 16])
-    logits = 2 * rng.normal(size=(n, classes))
-    labels = np.where(rng.random(n) < 0.6, logits.argmax(axis=1), rng.integers(0, classes, n))
-    return logits, labels
-
-
-def softmax(x):
-    e = np.exp(x - x.max(axis=1, keepdims=True))
-    return e / e.sum(axis=1, keepdims=True)
-
-
 @settings(max_examples=15)
 @given(st.integers(0, 10_000), st.integers(2, 5), st.booleans(), st.booleans())
 def test_top_label_maps_the_largest_and_shares_the_rest_in_proportion(seed, classes, per_class, weighted):
-    logits, y = drawn(seed, 60, classes)
+    logits, y = scored(seed, 60, classes)
     w = np.random.default_rng(seed).random(60) if weighted else None
-    p = softmax(logits)
+    p = softmax(logits, axis=1)
     fitted = TopLabel(EqualMassBinning(bins=3), per_class=per_class).fit(logits, y, w)
     top, z = p.argmax(axis=1), p.max(axis=1)
 
@@ -61,9 +48,9 @@ def test_top_label_maps_the_largest_and_shares_the_rest_in_proportion(seed, clas
 @settings(max_examples=15)
 @given(st.integers(0, 10_000), st.integers(2, 5), st.booleans())
 def test_one_vs_rest_maps_every_class_and_normalises(seed, classes, weighted):
-    logits, y = drawn(seed, 60, classes)
+    logits, y = scored(seed, 60, classes)
     w = np.random.default_rng(seed).random(60) if weighted else None
-    p = softmax(logits)
+    p = softmax(logits, axis=1)
     found = OneVsRest(HistogramBinning(bins=4)).fit(logits, y, w).predict_proba(logits)
     mapped = np.stack([HistogramBinning(bins=4).fit(p[:, k], y == k, w).transform(p[:, k]) for k in range(classes)], 1)
     for i, row in enumerate(mapped):
@@ -114,70 +101,8 @@ def test_probabilities_are_binned_as_they_are_given():
     assert fitted.pooled_.counts_["inside"].tolist() == [0, 0, 0, 0, 0, 0, 0, 2, 0, 0]
 
 
-@both
-def test_the_given_calibrator_is_not_touched(one):
-    made = one.unfitted()
-    made.fit(*drawn(0))
-    assert not made.calibrator.__sklearn_is_fitted__()
-
-
-@both
-def test_it_comes_back_from_json_bit_for_bit(one):
-    logits, y = drawn(1)
-    fitted = one.unfitted().fit(logits, y)
-    again = Calibrator.from_dict(json.loads(json.dumps(fitted.to_dict(), allow_nan=False)))
-    assert again.to_dict() == fitted.to_dict()
-    assert np.array_equal(again.predict_proba(logits), fitted.predict_proba(logits))
-    assert again.classes_.tolist() == [0, 1, 2, 3]
-
-
-@both
-def test_huge_logits_and_two_samples_are_served(one):
-    found = one.unfitted().fit([[1e4, -1e4], [1e308, -1e308]], [0, 1]).predict_proba([[1e308, -1e308], [0.0, 0.0]])
-    assert found.sum(axis=1) == pytest.approx([1.0, 1.0])
-
-
-@both
-def test_what_cannot_be_used_is_refused_with_a_sentence(one):
-    logits, y = drawn(2)
-    with pytest.raises(NotFittedError, match="is not fitted; call fit first"):
-        one.unfitted().predict_proba(logits)
-    fitted = one.unfitted().fit(logits, y)
-    with pytest.raises(InputError, match=r"scores have 2 columns; this .* was fitted to 4 classes"):
-        fitted.predict_proba(logits[:, :2])
-    with pytest.raises(InputError, match=r"scores\[0, 1\] is nan"):
-        fitted.predict_proba([[0.0, np.nan, 0.0, 0.0]])
-    with pytest.raises(InputError, match="labels"):
-        one.unfitted().fit(logits, y + 1)
-    with pytest.raises(InputError, match="lengths differ"):
-        one.unfitted().fit(logits, y[:-1])
-    with pytest.raises(InputError, match="inputs is 'scores'; pass one of 'logits', 'probabilities'"):
-        one.unfitted().set_params(inputs="scores").fit(logits, y)
-
-
 @pytest.mark.parametrize("wrong", [None, "isotonic", CertifiedIsotonic(), TopLabel(PlattScaling())])
 @pytest.mark.parametrize("kind", [TopLabel, OneVsRest])
 def test_something_that_is_no_map_of_outcomes_is_refused(kind, wrong):
     with pytest.raises(InputError, match="pass a map that is fitted to confidences and outcomes, such as Isotonic"):
-        kind(wrong).fit(*drawn(3))
-
-
-@pytest.mark.parametrize(
-    "change",
-    [
-        {"classes": 1},
-        {"classes": "4"},
-        {"maps": {"4": None}},
-        {"maps": {"-1": None}},
-        {"maps": {"1": {}}},
-        {"maps": []},
-        {"pooled": None},
-        {"pooled": PlattScaling().to_dict()},
-        {"pooled": TopLabel(PlattScaling()).to_dict()},
-    ],
-)
-def test_a_damaged_state_is_refused(change):
-    document = TopLabel(PlattScaling(), per_class=True).fit(*drawn(4)).to_dict()
-    document["fitted"] |= change
-    with pytest.raises(InputError):
-        Calibrator.from_dict(document)
+        kind(wrong).fit(*scored(3))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from decimal import Decimal, localcontext
 
 import numpy as np
@@ -13,7 +12,6 @@ from hypothesis import strategies as st
 from certcal import InputError
 from certcal.calibrators import (
     BetaCalibration,
-    Calibrator,
     ConfidenceChain,
     EqualMassBinning,
     HistogramBinning,
@@ -130,18 +128,6 @@ def test_monotone_is_said_only_of_maps_that_are(one):
     for seed in range(6):
         fitted = one.unfitted().fit(*drawn(seed, n=25))
         assert fitted.monotone == bool((np.diff(fitted.transform(grid)) >= -1e-14).all())
-
-
-@every_map
-def test_a_map_comes_back_from_json_bit_for_bit(one):
-    fitted = one.unfitted().fit(*drawn(6))
-    document = json.loads(json.dumps(fitted.to_dict(), allow_nan=False))
-    again = Calibrator.from_dict(document)
-    assert repr(again) == repr(one)
-    assert again.to_dict() == fitted.to_dict()
-    values = np.random.default_rng(7).random(1000)
-    assert np.array_equal(again.transform(values), fitted.transform(values))
-    assert Calibrator.from_dict(one.to_dict()).to_dict() == one.to_dict()
 
 
 @every_map

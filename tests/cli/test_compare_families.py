@@ -80,7 +80,7 @@ def test_what_is_asked_for_is_shown_also_by_the_former_name_of_an_option(certcal
     text = flat(ran.out)
     for sentence in (*found.sentences, *found.notes):
         assert sentence[1:] in text  # some go on after the noise level that they are about
-    for _, _, run in found.runs:
+    for run in found.runs:
         assert {f"{run.average.value:.4f}", *run.curve.texts} <= set(text.split())
     assert "N = 100, alpha = 0.01" in text
     assert "N = 1,000" not in text

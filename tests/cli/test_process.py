@@ -12,9 +12,11 @@ from pathlib import Path
 from shutil import ignore_patterns
 from tempfile import TemporaryFile
 
+import click
 import pytest
 
 import certcal
+from certcal.cli import cli
 from tests.cli.copies import copies
 
 COMMAND = [sys.executable, "-m", "certcal"]
@@ -44,42 +46,45 @@ def called(*arguments, before=""):
     return f"{before}from certcal.cli import main; main({[str(argument) for argument in arguments]!r})"
 
 
-def test_version_and_help_succeed():
-    assert run("--version").stdout == f"certcal {certcal.__version__}\n"
-    ran = run("--help")
-    assert ran.returncode == 0
+HELPS = [
+    ["--version"],
+    ["--help"],
+    *([name, "--help"] for name in ("measure", "demo", "report")),
+    ["completion", "bash"],
+]
+
+
+def test_version_and_help_succeed_and_load_nothing_heavy():
+    code = (
+        "import sys; from certcal.cli import cli; from certcal.cli.errors import run\n"
+        f"for words in {HELPS!r}:\n"
+        "    code = run(cli, words)\n"
+        "    heavy = {'numba', 'scipy', 'pyarrow', 'matplotlib', 'pandas', 'torch', 'sklearn'} & set(sys.modules)\n"
+        "    if heavy or code: sys.exit(f'{words}: {code} {heavy}')\n"
+    )
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, check=False, text=True)
+    assert (ran.returncode, ran.stderr) == (0, "")
+    assert ran.stdout.startswith(f"certcal {certcal.__version__}\n")
     for word in ("measure", "demo", "Examples:", "certcal demo"):
         assert word in ran.stdout
 
 
-@pytest.mark.parametrize("command", ["measure", "demo", "report"])
-def test_every_help_has_examples_that_name_the_command(command):
-    ran = run(command, "--help")
-    assert ran.returncode == 0
-    assert f"certcal {command}" in ran.stdout.split("Examples:")[1]
-    assert max(map(len, ran.stdout.splitlines())) <= 80
+def every_command(group=cli, words=()):
+    """The words of every command, subcommands included."""
+    for name in group.commands_from:
+        command = group.get_command(click.Context(group), name)
+        yield (*words, name)
+        if isinstance(command, click.Group):
+            yield from every_command(command, (*words, name))
 
 
-@pytest.mark.parametrize(
-    "arguments",
-    [
-        ["--help"],
-        ["measure", "--help"],
-        ["demo", "--help"],
-        ["report", "--help"],
-        ["completion", "bash"],
-        ["--version"],
-    ],
-)
-def test_help_loads_nothing_heavy(arguments):
-    code = (
-        "import sys; from certcal.cli import cli; from certcal.cli.errors import run;"
-        f"code = run(cli, {arguments!r});"
-        "heavy = {'numba', 'scipy', 'pyarrow', 'matplotlib', 'pandas', 'torch', 'sklearn'} & set(sys.modules);"
-        "sys.exit(repr(heavy) if heavy or code else 0)"
-    )
-    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, check=False, text=True)
-    assert (ran.returncode, ran.stderr) == (0, "")
+@pytest.mark.parametrize("words", list(every_command()), ids=" ".join)
+def test_every_help_fits_and_has_examples_that_name_the_command(certcal_command, words):
+    ran = certcal_command(*words, "--help")
+    assert (ran.code, ran.err) == (0, "")
+    described, examples = ran.out.split("Examples:")
+    assert f"certcal {' '.join(words)}" in examples
+    assert max(map(len, described.splitlines())) <= 80
 
 
 def test_bad_input_is_a_sentence_on_stderr_and_exit_code_two():
@@ -96,22 +101,31 @@ def test_a_table_is_measured(scores):
     assert "\x1b" not in ran.stdout
 
 
-def test_without_a_writable_cache_kernels_are_compiled_in_the_process_and_one_line_says_so(tmp_path, scores):
+def test_what_is_compiled_is_said_once_and_so_is_that_it_cannot_be_kept(tmp_path):
     # A file where a folder has to be: nobody can write there, not even root.
     package = shutil.copytree(
         Path(certcal.__file__).parent, tmp_path / "certcal", ignore=ignore_patterns("__pycache__")
     )
     (package / "_kernels" / "__pycache__").touch()
     (tmp_path / "home").touch()
+    table = tmp_path / "many.csv"
+    table.write_text("score,outcome\n" + "0.25,0\n0.75,1\n" * 40_000)  # few rows need no compiler
     nowhere = dict.fromkeys(["HOME", "XDG_CACHE_HOME", "LOCALAPPDATA"], str(tmp_path / "home"))
     plain = {"NUMBA_CACHE_DIR": "", "PYTHONPATH": str(tmp_path), "PYTHONDONTWRITEBYTECODE": "1"}
-    ran = run("measure", scores, "--metric", "ece", "--json", env=nowhere | plain, cwd=tmp_path)
-    assert ran.stderr == (
+    kept = {"NUMBA_CACHE_DIR": str(tmp_path / "kernels")}
+    ran = [
+        run("measure", table, "--metric", "ece", "--json", env=nowhere | plain | each, cwd=tmp_path)
+        for each in ({}, kept, kept)
+    ]
+    assert [each.stderr for each in ran] == [
         "certcal: no folder for compiled kernels is writable, so each process compiles them anew; "
-        "set NUMBA_CACHE_DIR to one\n"
-    )
-    assert ran.returncode == 0
-    assert '"ece"' in ran.stdout
+        "set NUMBA_CACHE_DIR to one\n",
+        "compiling numerical code for this machine (once; later runs load it) …\n",
+        "",
+    ]
+    assert [each.returncode for each in ran] == [0, 0, 0]
+    assert '"ece"' in ran[0].stdout
+    assert len({each.stdout for each in ran}) == 1
 
 
 def test_plain_ascii_terminals_get_plain_ascii(scores):

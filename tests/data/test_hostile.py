@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import io
+import json
 import os
 import pickle
 import struct
@@ -157,6 +158,53 @@ text(
 )
 text(
     "an enormous header", "wide.csv", ",".join(f"c{i}" for i in range(100_002)) + "\n", r"100002 columns are more than"
+)
+
+# What looks like numpy.savetxt's.
+text("a comment of one long name", "t.csv", "#" + "a" * 200_000 + "\n1\n", r"the header has a name longer than any is")
+text("a comment and nothing else", "t.txt", "# confidence correct\n", r"the table has no rows|cannot be read")
+text(
+    "runs of spaces", "t.txt", f"# conf correct\n0.5{' ' * 3_000_000}1\n{' ' * 3_000_000}2 1\n", r"row 2 is 2, outside"
+)
+text("a quote among spaces", "t.txt", '# conf correct\n0.5 "1\n0.5 1\n', r"column 'correct', row 1 is ")
+
+# JSON lines.
+ROW = '{"conf": 0.5, "correct": 1}\n'
+text("a line that is no JSON", "t.jsonl", ROW + "{'conf': 0.5}\n", r"line 2 is no JSON object; write one per line")
+text("a line that is no object", "t.jsonl", ROW + "\n[1, 2]\n", r"line 3 is no JSON object")
+text("lines nested too deeply", "t.jsonl", ROW + "[" * 100_000, r"line 2 is no JSON object")
+text("objects nested too deeply", "t.jsonl", '{"conf": ' * 100_000, r"line 1 is no JSON object")
+text("a number of too many digits", "t.jsonl", '{"conf": ' + "9" * 5000 + "}", r"line 1 is no JSON object")
+text("JSON without an end", "t.jsonl", ROW + '{"conf": "' + "a" * 2**22, r"line 2 is longer than any row is; repair or")
+text(
+    "JSON that is not UTF-8", "t.jsonl", ROW.encode("utf-16"), r"this is not UTF-8 text; write one JSON object per line"
+)
+text(
+    "an enormous object",
+    "t.jsonl",
+    "{" + ", ".join(f'"c{i}": 1' for i in range(100_002)) + "}\n",
+    r"100002 columns are more than",
+)
+text("blank JSON", "t.jsonl", "\n \n", r"no column of confidences was found")
+text("cut JSON", "t.jsonl.gz", gzip.compress(ROW.encode() * 5000)[:-20], r"t\.jsonl\.gz: (this file of JSON|line )")
+text("a missing field", "t.jsonl", ROW + '{"conf": 0.5}\n', r"column 'correct', row 2 is empty")
+text(
+    "a word in JSON", "t.jsonl", ROW + '{"conf": "high", "correct": 1}', r"column 'conf', row 2 is 'high', not a number"
+)
+text(
+    "an object for a number",
+    "t.jsonl",
+    '{"conf": {"a": 1}, "correct": 1}',
+    r"column 'conf' holds struct.*, not numbers",
+)
+text("lists among numbers", "t.jsonl", ROW + '{"conf": [1], "correct": 1}', r"file of JSON lines cannot be read")
+text("a huge number", "t.jsonl", '{"conf": 1e999, "correct": 1}', r"column 'conf', row 1 is inf")
+text("half a character", "t.jsonl", '{"conf": 0.5, "correct": "\\ud800"}', r"t\.jsonl: ")
+text(
+    "lists of different lengths in JSON",
+    "t.jsonl",
+    '{"probs": [0.5, 0.5], "y": 0}\n{"probs": [1], "y": 0}\n',
+    r"column 'probs', row 2 has 1 entries where row 1 has 2",
 )
 
 # Parquet.
@@ -550,7 +598,10 @@ def test_too_many_groups_and_missing_group_columns_are_refused(tmp_path):
 
 
 @settings(max_examples=150, deadline=None)
-@given(st.binary(max_size=400), st.sampled_from([".csv", ".tsv", ".npz", ".parquet", ".feather", ".csv.gz"]))
+@given(
+    st.binary(max_size=400),
+    st.sampled_from([".csv", ".tsv", ".npz", ".parquet", ".feather", ".csv.gz", ".jsonl", ".txt"]),
+)
 def test_random_bytes_never_raise_anything_else(tmp_path_factory, content, ending):
     path = tmp_path_factory.mktemp("bytes") / f"random{ending}"
     path.write_bytes(content)
@@ -562,11 +613,13 @@ def test_random_bytes_never_raise_anything_else(tmp_path_factory, content, endin
 @given(st.data())
 def test_a_flipped_byte_gives_predictions_or_one_sentence(tmp_path_factory, data):
     folder = tmp_path_factory.mktemp("flips")
-    ending = data.draw(st.sampled_from([".npz", ".parquet", ".feather"]))
+    ending = data.draw(st.sampled_from([".npz", ".parquet", ".feather", ".jsonl"]))
     path = folder / f"table{ending}"
     columns = {"conf": np.linspace(0, 1, 50), "pred": ["a", "b"] * 25, "label": ["a"] * 50}
     if ending == ".npz":
         np.savez(path, **columns)
+    elif ending == ".jsonl":
+        path.write_text("".join(json.dumps(row) + "\n" for row in pa.table(columns).to_pylist()))
     elif ending == ".parquet":
         pq.write_table(pa.table(columns), path)
     else:

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import gzip
+import io
+import json
+import sys
 
 import numpy as np
 import pyarrow as pa
@@ -12,7 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from certcal import InputError
-from certcal.data import PredictionStream, Table, load_table, open_table, read_intervals, read_predictions
+from certcal.data import PredictionStream, Table, load_table, open_table, read_inputs, read_intervals, read_predictions
 
 RNG = np.random.default_rng(5)
 N = 1000
@@ -92,22 +95,130 @@ def test_a_column_of_lists_is_a_matrix(tmp_path, kind):
     np.testing.assert_array_equal(np.float32(read_predictions(path).confidence), TOP)
 
 
-def savetxt(path, names, *columns):
-    np.savetxt(path, np.column_stack(columns), delimiter=",", header=names, comments="")
-    return path
+@pytest.mark.parametrize("comments", ["# ", "#", ""])
+@pytest.mark.parametrize("delimiter", [" ", ",", "\t", ";"])
+@pytest.mark.parametrize("ending", [".txt", ".csv.gz"])
+def test_what_numpy_writes_as_text_is_read(tmp_path, comments, delimiter, ending):
+    def saved(names, *columns, **options):
+        path, header = tmp_path / f"saved{ending}", names.replace(" ", delimiter)
+        np.savetxt(path, np.column_stack(columns), delimiter=delimiter, header=header, comments=comments, **options)
+        return path
 
-
-def test_what_numpy_writes_as_text_is_read(tmp_path):
-    path = savetxt(tmp_path / "scores.csv", "confidence,correct", CONFIDENCE, CORRECT)
-    assert "e+00\n" in path.read_text()
+    predictions = read_predictions(saved("confidence y_true", CONFIDENCE, CORRECT))
+    np.testing.assert_array_equal(predictions.confidence, CONFIDENCE)
+    np.testing.assert_array_equal(predictions.correct, CORRECT)
+    names = " ".join(f"p_{k}" for k in range(PROBABILITIES.shape[1])) + " label"
+    np.testing.assert_array_equal(read_predictions(saved(names, PROBABILITIES, LABELS)).correct, RIGHT)
+    path = saved("confidence prediction label", CONFIDENCE, 10 + CORRECT, np.full(N, 11))
     np.testing.assert_array_equal(read_predictions(path).correct, CORRECT)
-    names = ",".join(f"p_{k}" for k in range(PROBABILITIES.shape[1])) + ",label"
-    path = savetxt(tmp_path / "matrix.csv", names, PROBABILITIES, LABELS)
-    np.testing.assert_array_equal(read_predictions(path).correct, RIGHT)
-    path = savetxt(tmp_path / "classes.csv", "confidence,prediction,label", CONFIDENCE, 10 + CORRECT, np.full(N, 11))
-    np.testing.assert_array_equal(read_predictions(path).correct, CORRECT)
-    path = savetxt(tmp_path / "intervals.csv", "lower,upper,correct", CONFIDENCE, CONFIDENCE, CORRECT)
+    path = saved("lower upper correct", CONFIDENCE, CONFIDENCE, CORRECT)
     np.testing.assert_array_equal(read_intervals(path).correct, CORRECT)
+    inputs = read_inputs(saved("height width target", CONFIDENCE, CONFIDENCE, LABELS, fmt="%12.6f"))
+    np.testing.assert_array_equal(inputs.labels, LABELS)
+    np.testing.assert_allclose(inputs.inputs[:, 1], CONFIDENCE, atol=1e-6)
+
+
+def test_a_comment_may_have_several_lines_of_which_the_last_has_the_names(tmp_path):
+    path = tmp_path / "saved.txt"
+    np.savetxt(path, [[0.5, 1], [0.25, 0]], header="made by us\nconfidence correct")
+    assert read_predictions(path).confidence.tolist() == [0.5, 0.25]
+    names = [f"a_column_of_number_{k}" for k in range(5000)]
+    np.savetxt(path, np.eye(5000)[:2], header=" ".join(names), fmt="%d")
+    assert open_table(path).names == tuple(names)
+    path.write_text("#,confidence,correct\n1,0.5,1\n")  # a column of row numbers
+    assert open_table(path).names == ("#", "confidence", "correct")
+    path.write_text("my confidence\n0.5\n")
+    assert open_table(path).names == ("my confidence",)
+
+
+@pytest.mark.parametrize(
+    ("rows", "message"),
+    [
+        ("0.5 1\n0.25  0 \n0.5\n", r"line 5 has 1 fields where the header has 2"),
+        ("  0.5 1\nhigh 1\n", r"column 'confidence', row 2 \(line 4\) is 'high', not a number"),
+        ("0.5 7\n", r"column 'correct', row 1 is '7', neither 0/1 nor true/false"),
+    ],
+)
+def test_what_is_wrong_below_a_comment_is_placed(tmp_path, rows, message):
+    path = tmp_path / "saved.txt"
+    path.write_text(f"# made by us\n# confidence correct\n{rows}")
+    with pytest.raises(InputError, match=message):
+        read_predictions(path)
+
+
+def test_spaces_between_columns_may_end_anywhere_in_what_is_read_at_once(tmp_path, monkeypatch):
+    monkeypatch.setattr("certcal.data.text._BLOCK_BYTES", 256)
+    path = tmp_path / "spaced.txt"
+    gaps = [" " * count for count in np.random.default_rng(2).integers(1, 99, N)]
+    path.write_text("# confidence  correct\n" + "".join(f"{gap}0.5{gap}1{gap}\n" for gap in gaps) + "   ")
+    predictions = read_predictions(path)
+    assert (len(predictions), set(predictions.confidence.tolist())) == (N, {0.5})
+
+
+@pytest.mark.parametrize("name", ["table.jsonl", "table.ndjson", "table.jsonl.gz"])
+def test_json_lines_are_read_whatever_the_order_and_the_types(tmp_path, name):
+    rows = [{"conf": 0.5, "pred": "a", "label": "a"}, {"label": 1, "conf": 1, "pred": True}]
+    content = "\n\n".join(map(json.dumps, [*rows, {"conf": 0.25, "pred": 2, "label": "2.0"}])).encode()
+    path = tmp_path / name
+    path.write_bytes(gzip.compress(content) if name.endswith(".gz") else content)
+    predictions = read_predictions(path)
+    assert (predictions.confidence.tolist(), predictions.correct.tolist()) == ([0.5, 1, 0.25], [1, 0, 1])
+    kinds = [(column.name, column.kind) for column in open_table(path).columns]
+    assert kinds == [("conf", "number"), ("pred", "text"), ("label", "text")]
+
+
+def test_a_field_that_is_empty_at_first_is_known_by_what_follows(tmp_path):
+    path = tmp_path / "late.jsonl"
+    path.write_text('{"probs": [0.5, 0.5], "y": null}\n{"probs": null, "y": 0}\n{"probs": [1, 0], "y": "a", "z": [1]}')
+    kinds = {column.name: column.kind for column in open_table(path).columns}
+    assert kinds == {"probs": "list", "y": "number", "z": "list"}
+    assert open_table(path).read(["y"])["y"].to_pylist() == [None, "0", "a"]
+
+
+def test_json_lines_of_lists_are_a_matrix_and_come_in_pieces(tmp_path, monkeypatch):
+    path = tmp_path / "lists.jsonl"
+    rows = zip(PROBABILITIES.tolist(), LABELS.tolist(), strict=True)
+    path.write_text("".join(json.dumps({"probs": row, "y": label}) + "\n" for row, label in rows))
+    predictions = read_predictions(path)
+    np.testing.assert_array_equal(predictions.probabilities, PROBABILITIES.astype(float))
+    np.testing.assert_array_equal(predictions.correct, RIGHT)
+    assert [len(piece) for piece in PredictionStream(path, size=300)] == [300, 300, 300, 100]
+    monkeypatch.setattr("certcal.data.text._BLOCK_BYTES", 4096)
+    assert max(len(piece) for piece in PredictionStream(path)) < 100
+
+
+@pytest.mark.parametrize("ending", [".parquet", ".feather", ".csv", ".csv.gz", ".npz", ".jsonl"])
+def test_standard_input_is_read_like_a_file_and_as_often(tmp_path, monkeypatch, ending):
+    path = tmp_path / f"table{ending}"
+    if ending == ".jsonl":
+        path.write_text("".join(json.dumps(row) + "\n" for row in wide_table().to_pylist()))
+    elif ending == ".csv.gz":
+        path.write_bytes(gzip.compress(write(wide_table(), tmp_path / "table.csv").read_bytes()))
+    else:
+        write(wide_table(), path)
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(path.read_bytes())))
+    stream = PredictionStream("-")
+    assert str(stream.table.path) == "standard input"
+    for _ in range(2):
+        np.testing.assert_array_equal(np.concatenate([piece.correct for piece in stream]), RIGHT)
+    np.testing.assert_array_equal(read_predictions("-").correct, RIGHT)
+    if ending != ".npz":  # which would have to hold inputs
+        np.testing.assert_array_equal(read_inputs("-").labels, LABELS)
+
+
+def test_a_closed_standard_input_is_refused(monkeypatch):
+    monkeypatch.setattr(sys, "stdin", None)
+    with pytest.raises(InputError, match=r"^standard input: it is closed; give a file$"):
+        read_predictions("-")
+
+
+@pytest.mark.parametrize(
+    ("content", "message"), [(b"", "the file is empty"), (b"PAR1", "cannot be read"), (b"x\n1", "no c")]
+)
+def test_errors_about_standard_input_name_it(monkeypatch, content, message):
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(content)))
+    with pytest.raises(InputError, match=f"^standard input: .*{message}"):
+        read_predictions("-")
 
 
 def test_npz_arrays_are_found_by_name_and_others_ignored(tmp_path):

@@ -16,11 +16,13 @@ from typing import Any
 import pytest
 
 ROOT = Path(__file__).parent.parent.parent
+# Where workers find the tests, and the very sources that are tested.
+PATHS = os.pathsep.join([str(ROOT / "src"), str(ROOT)])
 ENVIRONMENT = {
     "RAY_USAGE_STATS_ENABLED": "0",
     "RAY_AUTH_MODE": "disabled",
     "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0",  # as use_loopback, in processes that are started
-    "PYTHONPATH": str(ROOT),
+    "PYTHONPATH": PATHS,
 }
 # How soon the head finds out that a node is gone.
 _SOON = {"health_check_initial_delay_ms": 0, "health_check_period_ms": 500, "health_check_failure_threshold": 2}

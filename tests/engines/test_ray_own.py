@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from certcal.engines import EngineError, RayCluster
-from tests.engines.ray_for_tests import ROOT
+from tests.engines.ray_for_tests import PATHS
 from tests.engines.tasks_for_tests import Squares
 
 LOOPBACK = {"0100007F", "0000000000000000FFFF00000100007F", "00000000000000000000000001000000"}
@@ -67,7 +67,7 @@ def processes():
 def test_a_cluster_of_ones_own_is_reached_from_this_machine_only_and_leaves_nothing(monkeypatch):
     import ray
 
-    monkeypatch.setenv("PYTHONPATH", str(ROOT))
+    monkeypatch.setenv("PYTHONPATH", PATHS)
     monkeypatch.setenv("RAY_ADDRESS", "elsewhere:6379")  # which is for "auto"
     variables, handler, before = dict(os.environ), signal.getsignal(signal.SIGTERM), processes()
     with RayCluster(workers=1) as engine:
@@ -89,7 +89,7 @@ def test_a_cluster_of_ones_own_is_reached_from_this_machine_only_and_leaves_noth
 
 
 def test_a_process_that_ray_ends_because_an_agent_died_leaves_no_password_behind(monkeypatch):
-    monkeypatch.setenv("PYTHONPATH", str(ROOT))
+    monkeypatch.setenv("PYTHONPATH", PATHS)
     # Whatever removes the folder holds the pipe of errors open until it is done.
     driver = subprocess.run([sys.executable, "-c", LOSES_AN_AGENT], capture_output=True, text=True, check=False)
     folder = Path(driver.stdout.strip())

@@ -89,9 +89,9 @@ def test_each_epoch_is_measured_on_all_its_samples_and_the_sanity_check_is_not(n
 
 
 def test_every_metric_of_the_list_is_that_of_the_function(make, library):
-    from certcal.interop._batches import METRICS
+    from certcal.interop.torchmetrics import BY_NAME
 
-    trainer, _ = make(metrics=METRICS, classes=3, bins=8, closed="right")
+    trainer, _ = make(metrics=tuple(BY_NAME), classes=3, bins=8, closed="right")
     (values,) = trainer.validate(classifier(library), loader(DATA), verbose=False)
     found = predictions(DATA)
     z, c, p, y = found.confidence, found.correct, found.probabilities, found.labels
@@ -226,7 +226,6 @@ def test_two_processes_with_unequal_shares_log_what_one_would(tmp_path):
 def test_without_the_library_the_import_says_what_to_install(monkeypatch, missing):
     for name in missing:
         monkeypatch.setitem(sys.modules, name, None)
-    for name in ("lightning", "_batches"):
-        monkeypatch.delitem(sys.modules, f"certcal.interop.{name}", raising=False)
+    monkeypatch.delitem(sys.modules, "certcal.interop.lightning", raising=False)
     with pytest.raises(ImportError, match=r"needs torch and lightning; .* pip install 'certcal\[lightning\]'"):
         importlib.import_module("certcal.interop.lightning")

@@ -9,7 +9,7 @@ import pytest
 
 from certcal.models import Source, load, wrap
 from certcal.models.networks import save_weights
-from certcal.models.packed import PackedSource
+from certcal.models.protocol import PackedSource
 from tests.models.makers_for_tests import FITTED
 
 HERE = "tests.models.makers_for_tests"

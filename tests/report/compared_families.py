@@ -48,7 +48,7 @@ def counts(place: int, sigma: float, draws: int = 400) -> Counts:
 def results_of(sources: Mapping[str, Sequence[Any]], **options: Any) -> FamilyComparison:
     """What a comparison of families finds, as if every run had a folder."""
     found = compare_families(sources, **options)
-    return replace(found, origins={run.name: f"runs/{run.name}" for _, _, run in found.runs})
+    return replace(found, origins={run.name: f"runs/{run.name}" for run in found.runs})
 
 
 @cache

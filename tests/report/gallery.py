@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 
@@ -21,16 +22,15 @@ from certcal.report.charts import (
     Segments,
     Stack,
     TextBars,
-    Whiskers,
     Words,
     counts,
     covering,
     curves,
     named,
     unit,
+    whiskers,
 )
 from certcal.report.document import (
-    Beside,
     Block,
     Choice,
     Claim,
@@ -39,7 +39,6 @@ from certcal.report.document import (
     Facts,
     Figures,
     Heading,
-    Images,
     KeyNumber,
     KeyNumbers,
     Listing,
@@ -117,7 +116,7 @@ def gallery(more: str = "", *, passed: bool = True) -> Report:
 
 def _sections(more: str) -> list[tuple[str, list[Block]]]:
     return [
-        ("Reliability", [Beside(reliability(more), [table(more), Text(f"Beside a chart.{more}", "note")])]),
+        ("Reliability", [Figures([reliability(more)], beside=[table(more), Text(f"Beside a chart.{more}", "note")])]),
         (
             "Radius",
             [
@@ -145,7 +144,6 @@ def _sections(more: str) -> list[tuple[str, list[Block]]]:
         (
             "Samples",
             [
-                Images([Picture(_pixels(place), f"sample {place}{more}") for place in range(3)]),
                 Table(
                     (Column("sample"), Column(f"label{more}"), Column("confidence", "estimate")),
                     [(Picture(_pixels(place), f"a digit {place}{more}"), f"{place}{more}", 0.5) for place in range(2)],
@@ -227,7 +225,7 @@ def reliability(more: str = "", *, size: str = "normal", shift: float = 0.0) -> 
                     Bars(left[over], right[over], accuracy[over], confidence[over], "over", "gap, overconfident"),
                     Bars(left[~over], right[~over], confidence[~over], accuracy[~over], "under", "gap, underconfident"),
                     Segments([(0, 0, 1, 1)], "ideal", "perfect calibration"),
-                    Whiskers(confidence, accuracy - 0.05, accuracy + 0.05, "95% bootstrap band"),
+                    whiskers(confidence, accuracy - 0.05, accuracy + 0.05, "95% bootstrap band"),
                     Points(confidence, accuracy, "ink", "mean confidence and accuracy"),
                     Words(middles, np.ones(5), ["", "−", "+", f"+{more}", "+"], "sign"),
                 ],
@@ -282,7 +280,7 @@ def by_radius(more: str = "") -> Chart:
     series = {f"method {place}{more}": [0.1 * place + radius / 4 for radius in RADII] for place in range(8)}
     series[f"method 3{more}"][1] = math.nan
     first = series[f"method 0{more}"]
-    return curves(
+    made = curves(
         f"ECE by radius{more}",
         RADII,
         series,
@@ -290,8 +288,10 @@ def by_radius(more: str = "") -> Chart:
         description=f"It grows with the radius.{more}",
         cursor=Cursor(CHOICE, RADII, START),
         caption=f"Lines between the radii only guide the eye.{more}",
-        bands={f"method 0{more}": ([value - 0.02 for value in first], [value + 0.02 for value in first])},
     )
+    (panel,) = made.panels
+    band = Band(RADII, [value - 0.02 for value in first], [value + 0.02 for value in first], 0)
+    return replace(made, panels=[replace(panel, marks=[band, *panel.marks])])
 
 
 def scatter(more: str = "") -> Chart:

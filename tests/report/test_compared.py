@@ -15,7 +15,8 @@ import certcal
 from certcal.report.charts import Band, Chart, Line
 from certcal.report.document import Heading, Report, Strong, Table
 from certcal.report.p_a import PaLine, p_a_chart
-from certcal.report.views import families as views
+from certcal.report.views import comparison as views
+from certcal.report.views.families import calibration_charts
 from certcal.smoothing.robustness import WARNING, Comparison, PaDistribution, VoteRecord
 from tests.report.compared_families import HOSTILE, SIGMAS, record, results_of, seven, with_confidences
 
@@ -60,20 +61,19 @@ def words_of(report: Report) -> str:
 
 def test_the_tables_of_runs_hold_what_was_found(three: Comparison) -> None:
     report = three.report()
-    heads, rows = table_of(report, "Certified accuracy")
-    assert heads == ["radius", "A", "B", "C", "best", "of"]
+    heads, rows = table_of(report, "Certified accuracy by radius, at least")
+    assert heads == ["radius", "A", "B", "C", "best"]
     assert [float(row[0]) for row in rows] == list(three.best.at)
     assert [row[1:4] for row in rows] == [
         list(each) for each in zip(*(run.curve.texts for run in three.runs), strict=True)
     ]
-    assert [row[4] for row in rows] == list(three.best.texts)
-    assert [row[5] for row in rows] == ["all" if len(each) == 3 else ", ".join(each) for each in three.best.names]
-    cells = {row[0]: row[1:] for row in table_of(report, "Distribution of p_A")[1]}
-    averages = table_of(report, "Average certified radius")[1]
-    for place, run in enumerate(three.runs):
-        assert cells["share with p_A ≥ 0.9"][place] == f"{run.distribution.survival(0.9)[0]:.4f}"
-        assert cells["50% quantile"][place] == f"{run.distribution.quantile(0.5):.4f}"
-        assert averages[place][:2] == [run.name, f"{run.average.value:.4f}"]
+    for row, text, names in zip(rows, three.best.texts, three.best.names, strict=True):
+        assert row[4] == f"{text} ({'all' if len(names) == 3 else ', '.join(names)})"
+    heads, shares = table_of(report, "Distribution of p_A")
+    averages = {row[0]: row[1] for row in table_of(report, "Average certified radius")[1]}
+    for row, run in zip(shares, three.runs, strict=True):
+        assert row == [run.name, *(f"{run.distribution.survival(float(p))[0]:.4f}" for p in heads[1:])]
+        assert averages[run.name] == f"{run.average.value:.4f}"
 
 
 def test_every_verdict_note_and_warning_is_said_and_the_headline_is_an_estimate(three: Comparison) -> None:
@@ -82,11 +82,13 @@ def test_every_verdict_note_and_warning_is_said_and_the_headline_is_an_estimate(
     assert len(three.dominance) == 3
     for sentence in (*(pair.sentence for pair in three.dominance), *three.notes, WARNING):
         assert sentence[1:] in shown
-    assert (report.headline[0].kind, len(report.headline)) == ("Estimate", 3)
+    (claim,) = report.headline
+    assert claim.kind == "Estimate"
+    assert claim.sentence.startswith("Each at its own sigma, ")
 
 
 def test_the_charts_of_runs_draw_their_curves(three: Comparison) -> None:
-    accuracy, p_a = three.report().charts()
+    _, accuracy, p_a = three.report().charts()  # the first is the graph
     for line, run in zip(lines_of(accuracy), three.runs, strict=True):
         assert (list(line.x), list(line.y)) == (list(run.curve.at), list(run.curve.values))
     for line, run in zip(lines_of(p_a), three.runs, strict=True):
@@ -99,7 +101,7 @@ def test_one_run_has_no_verdict_and_no_best_and_nothing_certified_is_drawn() -> 
     report = alone.report()
     assert report.headline[0].kind == "Certificate"
     assert "Dominance across all settings" not in [section.title for section in report.sections]
-    assert table_of(report, "Certified accuracy")[0] == ["radius", "A"]
+    assert table_of(report, "Certified accuracy by radius, at least")[0] == ["radius", "A"]
     assert "at radius 0.666666." in report.charts()[0].description
     assert (
         "nan" not in certcal.compare(votes("A", 1), radii=[50.0]).report().to_html().lower().split("<svg", 1)[1][:4000]
@@ -109,10 +111,10 @@ def test_one_run_has_no_verdict_and_no_best_and_nothing_certified_is_drawn() -> 
 def test_many_runs_are_drawn_in_groups_and_all_are_in_the_table() -> None:
     many = certcal.compare(*(votes(f"R{i}", i, samples=12, draws=100) for i in range(27)), radii=[0.0, 0.2])
     report = many.report()
-    assert [len(lines_of(chart)) for chart in report.charts()] == [8] * 6
+    assert [len(lines_of(chart)) for chart in report.charts()] == [8] * 9
     notes = [getattr(block, "note", "") for block in blocks_of(report, "Certified accuracy")]
     assert "3 further runs are in the tables only." in notes
-    assert len(table_of(report, "Certified accuracy")[0]) == 1 + 27 + 2
+    assert len(table_of(report, "Certified accuracy by radius, at least")[0]) == 1 + 27 + 1
     assert len(report.to_html()) < 6_000_000
 
 
@@ -155,7 +157,7 @@ def test_the_tables_of_families_hold_what_was_found() -> None:
         assert row == [name, *(f"{run.distribution.survival(float(p))[0]:.4f}" for p in heads[1:])]
     _, rows = table_of(report, "Runs")
     assert [(row[0], float(row[1]), row[-1]) for row in rows] == [
-        (name, run.sigma, f"runs/{run.name}") for name, _, run in found.runs
+        (family.name, run.sigma, f"runs/{run.name}") for family in found.families for run in family.runs
     ]
     best = "Best certified accuracy over sigma, at least, with the sigma that reaches it"
     for place, row in enumerate(table_of(report, best)[1]):
@@ -231,7 +233,7 @@ def test_certified_calibration_is_as_printed_and_missing_where_nothing_is_certif
         assert row[:4] == [name, f"{summary.n_certified} of {summary.n}", worst, error.worst_all.text]
         assert row[5] == ("–" if math.isnan(summary.skill.value) else summary.skill.text)
     assert [row[2] for row in rows[-2:]] == ["–", "–"]
-    assert [len(group) for group in views.calibration_charts(found)] == [2] * 4
+    assert [len(group) for group in calibration_charts(found)] == [2] * 4
     titles = [section.title for section in seven().report().sections]
     assert "Certified calibration" not in titles
 
@@ -257,7 +259,7 @@ def test_one_family_alone_says_what_is_certified_instead_of_a_verdict() -> None:
 def test_seven_families_fit_the_terminal(width: int) -> None:
     text = seven().report().to_text(width=width)
     assert max(map(len, text.splitlines())) <= width
-    numbers = {text for _, _, run in seven().runs for text in run.curve.texts}
+    numbers = {text for run in seven().runs for text in run.curve.texts}
     assert [each for each in numbers if each not in text] == []
 
 

@@ -1,11 +1,8 @@
 from __future__ import annotations
 
-import base64
 import dataclasses
 import math
 import re
-import struct
-import zlib
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -14,7 +11,6 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from certcal._checks import InputError
 from certcal.report.charts import (
     Axis,
     Band,
@@ -42,9 +38,7 @@ from certcal.report.document import (
     Details,
     Figures,
     Heading,
-    Images,
     Listing,
-    Picture,
     Report,
     Section,
     Strong,
@@ -321,35 +315,6 @@ def test_lists_say_how_much_they_leave_out() -> None:
     root = page(Listing(["a", "b", "c"], most=1))
     assert [each.text for each in root.one("ul", class_="listing").all("li")] == ["a"]
     assert "2 further entries are in the JSON only." in root.text
-
-
-def pixels_of(source: str) -> np.ndarray:
-    """A PNG read back by hand."""
-    content = base64.b64decode(source.removeprefix("data:image/png;base64,"))
-    width, height, _, colour = struct.unpack(">IIBB", content[16:26])
-    body = zlib.decompress(content[content.index(b"IDAT") + 4 : -16])
-    lines = np.frombuffer(body, np.uint8).reshape(height, -1)
-    assert not lines[:, 0].any()
-    return lines[:, 1:].reshape((height, width, 3) if colour == 2 else (height, width))
-
-
-@pytest.mark.parametrize("shape", [(2, 5), (2, 5, 1), (1, 2, 5), (4, 5, 3), (3, 4, 5)])
-def test_pictures_come_back_pixel_by_pixel(shape: tuple[int, ...]) -> None:
-    pixels = np.random.default_rng(0).integers(0, 256, shape).astype(np.uint8)
-    image = page(Images([Picture(pixels, "some")])).one("img")
-    expected = np.moveaxis(pixels, 0, 2) if shape[0] in (1, 3) else pixels
-    expected = expected[:, :, 0] if expected.ndim == 3 and expected.shape[2] == 1 else expected
-    assert (pixels_of(image.attributes["src"] or "") == expected).all()
-
-
-def test_values_of_pictures_are_stretched_large_ones_thinned_and_others_refused() -> None:
-    image = page(Table((Column("c"),), [(Picture([[0.0, 0.5], [math.nan, 1.0]], "four"),)])).one("img")
-    assert image.attributes["alt"] == "four"
-    assert pixels_of(image.attributes["src"] or "").tolist() == [[0, 128], [0, 255]]
-    large = page(Images([Picture(np.zeros((1100, 700)), "large")])).one("img")
-    assert max(pixels_of(large.attributes["src"] or "").shape) <= 512
-    with pytest.raises(InputError, match="shape"):
-        page(Images([Picture(np.zeros(3), "none")]))
 
 
 # Charts

@@ -23,11 +23,9 @@ from certcal.report.document import (
     Facts,
     Figures,
     Heading,
-    Images,
     KeyNumber,
     KeyNumbers,
     Listing,
-    Picture,
     Report,
     Section,
     Strong,
@@ -252,7 +250,7 @@ def test_only_the_brief_is_shown_unless_everything_is_wanted() -> None:
     lines = full.split("\n")
     assert titles <= {after for before, after in pairwise(lines) if not before}
     assert [title for title in titles if f"\n\n{title}\n" in brief] == ["Reliability"]
-    for text in ("Settings:", "Inside.", "sample 2", "The calibration error is the average gap"):
+    for text in ("Settings:", "Inside.", "The calibration error is the average gap"):
         assert text not in brief
         assert text in full
     for text in (report.title, report.source, report.description, report.notes[0], report.verdict.text):
@@ -303,10 +301,10 @@ def test_nothing_in_a_text_controls_the_terminal(width: int, ascii_only: bool) -
     assert not ascii_only or text.isascii()
 
 
-def test_pictures_details_and_code_keep_their_texts() -> None:
-    blocks = (Images([Picture(None, "a digit")]), Details("More", [Text("a\n  b", "code")]))
-    assert shown(*blocks).split("\n")[1:] == []
-    assert shown(*blocks, full=True).split("\n")[2:] == ["- a digit", "", "More", "  a", "    b"]
+def test_details_and_code_keep_their_texts() -> None:
+    more = Details("More", [Text("a\n  b", "code")])
+    assert shown(more).split("\n")[1:] == []
+    assert shown(more, full=True).split("\n")[2:] == ["More", "  a", "    b"]
     assert "a\\nb" in shown(Text("a\nb"))
 
 

@@ -15,7 +15,8 @@ from certcal.calibrators._isotonic import MonotoneCurve
 from certcal.report.charts import Bars, Line, Points
 from certcal.report.document import Choice, Claim, Figures, Heading, Table, Text
 from certcal.report.numbers import minus
-from certcal.report.views.recalibration import charts, map_points, verdict, view
+from certcal.report.views.recalibrated_predictions import map_points
+from certcal.report.views.recalibration import charts, verdict, view
 from tests.report.recalibrated import interval_samples, run_samples
 
 

@@ -17,9 +17,9 @@ from scipy import stats
 from certcal import InputError, worst_case
 from certcal.smoothing import CONFIDENCES, Counts, certificates, default_thresholds
 from certcal.smoothing import _bands as bands
-from certcal.smoothing._certificates import KINDS, certified_radii
-from certcal.smoothing._failures import failing
-from certcal.smoothing._tables import LowerLimits, lower_limits
+from certcal.smoothing._bands import HistogramRows, LowerLimits, lower_limits
+from certcal.smoothing._certificates import certified_radii, failing
+from certcal.smoothing._kinds import KINDS
 from tests.smoothing import naive_certificates as naive
 
 GRID = np.linspace(0.1, 0.9, 9)
@@ -145,9 +145,10 @@ def logit_grid() -> np.ndarray:
 def test_the_example_of_confidences_near_one_has_its_known_bounds() -> None:
     counts = confident_counts(100_000, logit_grid())
     side = bands.Side.of(counts.thresholds, False)
-    published = [kind(counts.histogram, side, 100_000, 2.0, 0.001 / 2)[0] for kind in (bands.standard, bands.cdf)]
+    rows = HistogramRows(counts.histogram, counts.pilot, side, 2.0, 0.001 / 2)
+    published = [kind(rows)[0] for kind in (bands.standard, bands.cdf)]
     assert [round(float(bound), 2) for bound in published] == [0.60, 0.67]  # with all of alpha for the confidence
-    assert round(float(bands.tight(counts.histogram, side, 100_000, 2.0, 0.001 / 2)[0]), 2) == 0.90
+    assert round(float(bands.tight(rows)[0]), 2) == 0.90
     lower = {kind: float(certificates(counts, 2.0, 0.001, kind).lower[0]) for kind in CONFIDENCES}
     survival = stats.beta.sf(t := np.linspace(0, 1, 200_001), 50, 0.3)
     limit = np.trapezoid(stats.norm.cdf(stats.norm.ppf(survival) - 2), t)

@@ -14,7 +14,7 @@ from scipy import stats
 
 from certcal.smoothing import Certificates, Counts, certificates
 from certcal.smoothing import _certificates as module
-from certcal.smoothing._failures import failing
+from certcal.smoothing._certificates import failing
 
 ALPHA, DRAWS = 0.01, 2317  # where a majority that is none is certified with probability 0.99 alpha
 GRID = np.array([1e-9, 0.5 + 1e-9])

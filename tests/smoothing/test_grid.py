@@ -12,7 +12,7 @@ import pytest
 
 from certcal import InputError
 from certcal.smoothing import default_thresholds
-from certcal.smoothing._grid import check_thresholds
+from certcal.smoothing._counts import check_thresholds
 
 
 def test_the_grid_is_evenly_spaced_in_the_arcsine_and_symmetric() -> None:

@@ -13,11 +13,12 @@ from scipy import stats
 from certcal.claims import Ledger
 from certcal.smoothing import CONFIDENCES, Counts, certificates
 from certcal.smoothing import _bands as bands
-from certcal.smoothing import _tables as tables
 from certcal.smoothing import _tangent as tangents
 from certcal.smoothing._bands import Side
-from certcal.smoothing._certificates import BandKind
+from certcal.smoothing._kinds import BandKind
 from tests.smoothing.naive_certificates import ALPHA, ENDS, ROWS, HalfSpaces, allowed, failures
+
+CACHES = (bands.lower_limits, tangents.views)
 
 
 @dataclass(frozen=True)
@@ -48,10 +49,10 @@ class Close:
 @pytest.fixture
 def fresh() -> Iterator[None]:
     """Tables that were made with a mistake do not outlive it, nor do those made without get into it."""
-    for made in (tables.lower_limits, tangents.views):
+    for made in CACHES:
         made.cache_clear()
     yield
-    for made in (tables.lower_limits, tangents.views):
+    for made in CACHES:
         made.cache_clear()
 
 
@@ -152,7 +153,7 @@ MISTAKES: dict[str, tuple[Any, str, Callable[[Any], Any], str, int]] = {
         1_000_000,
     ),
     "a radius of the limits five per cent too small": (
-        tables.LowerLimits,
+        bands.LowerLimits,
         "shifted",
         lambda shifted: lambda self, r: shifted(self, 0.95 * r),
         "tight",
@@ -191,7 +192,7 @@ def test_a_mistake_makes_more_certificates_fail_than_alpha_allows(
     place, name, change, confidence, n = MISTAKES[mistake]
     close = Close.at(end)
     assert close.failing(end, confidence, n) <= allowed(0.375 * ALPHA)
-    for made in (tables.lower_limits, tangents.views):
+    for made in CACHES:
         made.cache_clear()
     monkeypatch.setattr(place, name, change(getattr(place, name)))
     assert close.failing(end, confidence, n) > allowed(0.375 * ALPHA)

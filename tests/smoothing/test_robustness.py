@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 from scipy.special import ndtri
 
 from certcal import InputError
+from certcal.smoothing._bands import radii_of_limits
 from certcal.smoothing._certificates import certified_radii
 from certcal.smoothing._counts import Counts
-from certcal.smoothing._radii import radii_of_limits
 from certcal.smoothing.robustness import (
     PaDistribution,
     VoteRecord,
@@ -31,7 +31,7 @@ from certcal.smoothing.robustness import (
     trivial_average_radius,
     vote_radii,
 )
-from certcal.smoothing.robustness._binomial import certifying_probability, votes_tail
+from certcal.smoothing.robustness._votes import certifying_probability, votes_tail
 from tests.smoothing import naive_robustness as naive
 
 N = 40

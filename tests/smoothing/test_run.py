@@ -25,11 +25,10 @@ from certcal.engines import InProcess, LocalProcesses
 from certcal.models import Source, wrap
 from certcal.models.networks import LeNet
 from certcal.smoothing import open_run
-from certcal.smoothing._probe import check_rows, noisy_inputs
+from certcal.smoothing._manifest import Size
 from certcal.smoothing._run import Run
-from certcal.smoothing._sampler import SamplingError
-from certcal.smoothing._task import Drawing
-from certcal.smoothing._units import Size
+from certcal.smoothing._sample import Drawing
+from certcal.smoothing._sampler import SamplingError, check_rows, noisy_inputs
 from tests.smoothing import models_for_tests
 from tests.smoothing.drawing import HERE, ROOT, X, Y, assert_same_counts, digests, draw, model, shards
 

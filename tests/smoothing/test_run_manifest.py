@@ -13,17 +13,17 @@ from hypothesis import strategies as st
 
 from certcal import InputError
 from certcal.smoothing import open_run
-from certcal.smoothing._grid import default_thresholds
+from certcal.smoothing._counts import default_thresholds
 from certcal.smoothing._manifest import (
     DataRecord,
     Manifest,
     ModelRecord,
+    Size,
     checksum,
     manifest_from_bytes,
     read_manifest,
     write_manifest,
 )
-from certcal.smoothing._units import Size
 
 MANIFEST = Manifest(
     run="0123456789abcdef",

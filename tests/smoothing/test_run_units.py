@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from certcal.smoothing._units import Size, default_unit, number_of_units, plan
+from certcal.smoothing._manifest import Size, default_unit, number_of_units, plan
 
 
 @st.composite

@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from certcal.smoothing import CONFIDENCES, Counts, certificates, default_thresholds
+from certcal.smoothing import CONFIDENCES, KINDS, Counts, certificates, default_thresholds
 from certcal.smoothing import _bands as bands
 from certcal.smoothing import _tangent as tangents
-from certcal.smoothing._bands import Side
+from certcal.smoothing._bands import HistogramRows, Side
 from tests.smoothing.naive_certificates import ALPHA, ENDS, ROWS, Balls, HalfSpaces, allowed, failures
 
 
@@ -105,13 +105,11 @@ def one_side(
     confidence: str, outcomes: Outcomes, r: float, level: float, end: str, place: dict[str, float] = HALF
 ) -> np.ndarray:
     """Lower ends for X, or for 1 - X: there a hit is a draw below the threshold."""
-    histogram, pilot, _, sizes = outcomes
+    histogram, pilot, _, _ = outcomes
     if end == "upper":
         histogram, pilot = (np.ascontiguousarray(each[:, ::-1]) for each in (histogram, pilot))
     side = Side.of(np.array([place[end]]), end == "upper")
-    if confidence == "tangent":
-        return tangents.tangent(histogram, pilot, side, r, level)
-    return getattr(bands, confidence)(histogram, side, int(sizes.sum()), r, level)
+    return KINDS[confidence].bound(HistogramRows(histogram, pilot, side, r, level))
 
 
 @pytest.mark.parametrize("confidence", CONFIDENCES)
@@ -225,10 +223,10 @@ def test_bets_are_on_what_the_pilot_leaves_and_on_nothing_else(end: str, monkeyp
     left = rng.multinomial(rest, rng.dirichlet(np.full(10, 0.5), 20))
     pilots = [rng.multinomial(first, rng.dirichlet(np.full(10, 0.3), 20)) for _ in range(3)]
     side = Side.of(grid, end == "upper")
-    seeing = [tangents.tangent(left + pilot, pilot, side, 0.5, 0.01) for pilot in pilots]
+    seeing = [tangents.tangent(HistogramRows(left + pilot, pilot, side, 0.5, 0.01)) for pilot in pilots]
     assert not np.array_equal(seeing[0], seeing[1])
     monkeypatch.setattr(tangents, "views", lambda *_: blind)
-    found = [tangents.tangent(left + pilot, pilot, side, 0.5, 0.01) for pilot in pilots]
+    found = [tangents.tangent(HistogramRows(left + pilot, pilot, side, 0.5, 0.01)) for pilot in pilots]
     assert found[0].min() > 0
     np.testing.assert_array_equal(found[0], found[1])
     np.testing.assert_array_equal(found[0], found[2])
@@ -238,7 +236,7 @@ def test_a_pilot_alone_refutes_nothing() -> None:
     pilot = np.array([[0, 1000]])
     for left in (0, 1):
         histogram = pilot + np.array([[0, left]])
-        assert tangents.tangent(histogram, pilot, Side.of(np.array([0.5]), False), 0.5, 0.01)[0] < 0.01
+        assert tangents.tangent(HistogramRows(histogram, pilot, Side.of(np.array([0.5]), False), 0.5, 0.01))[0] < 0.01
 
 
 # ------------------------------------------------------------------------------------------------------ many draws

@@ -137,8 +137,8 @@ def test_data_sets_of_different_size_are_pointed_out() -> None:
     made["n"] = np.repeat([500.0, 8000.0], 30)
     table = StudyTable.of(made).select(np.arange(50))
     cautions = " ".join(review(table).cautions)
-    assert "between 20 and 30 models" in cautions
-    assert "between 500 and 8,000 test samples" in cautions
+    assert "have 20 to 30 models" in cautions
+    assert "have 500 to 8,000 test samples" in cautions
 
 
 def test_the_whole_matrices_have_every_measurement_of_every_data_set() -> None:

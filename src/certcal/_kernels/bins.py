@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from certcal._kernels._compile import njit
+from certcal._kernels._compile import MANY, njit
 from certcal._kernels.select import bucket, make_grid
 
 SCALE_BITS = 50
@@ -33,7 +33,11 @@ DIGITS = 68
 NORMALISE_EVERY = 1 << 30
 
 
-@njit(cache=True, nogil=True)
+def _locate(values: Any, inner: Any, table: Any, cells: Any, out: Any) -> Any:
+    out[: values.size] = np.searchsorted(inner[:-1], values.astype(np.float64), "right")
+
+
+@njit(patience=MANY, in_numpy=_locate)
 def locate(values: Any, inner: Any, table: Any, cells: Any, out: Any) -> Any:
     """Bin of every value: the number of inner edges <= value; ``inner`` ends with infinity.
 
@@ -60,7 +64,12 @@ def locate(values: Any, inner: Any, table: Any, cells: Any, out: Any) -> Any:
         out[i] = low
 
 
-@njit(cache=True, nogil=True)
+def _carry_words(state: Any) -> Any:
+    state[:, :, 1] += state[:, :, 2] >> 32
+    state[:, :, 2] &= LOW
+
+
+@njit(patience=MANY, in_numpy=_carry_words)
 def carry_words(state: Any) -> Any:
     """Bring every low word back into 32 bits."""
     for j in range(state.shape[0]):
@@ -69,7 +78,18 @@ def carry_words(state: Any) -> Any:
             state[j, c, 2] &= LOW
 
 
-@njit(cache=True, nogil=True)
+def _add_counts_and_sums(values: Any, correct: Any, inner: Any, table: Any, cells: Any, state: Any) -> Any:
+    whole = (values.astype(np.float64) * SCALE + 0.5).astype(np.int64)
+    where = np.empty(values.size, np.int64)
+    _locate(values, inner, table, cells, where)
+    flat, place = state.reshape(-1), 3 * (2 * where + correct)
+    np.add.at(flat, place, 1)
+    np.add.at(flat, place + 1, whole >> 32)
+    np.add.at(flat, place + 2, whole & LOW)
+    _carry_words(state)
+
+
+@njit(patience=MANY, in_numpy=_add_counts_and_sums)
 def add_counts_and_sums(values: Any, correct: Any, inner: Any, table: Any, cells: Any, state: Any) -> Any:
     """Add samples to ``state[bin, correct] = (count, high word, low word)`` of integer confidence sums."""
     if inner.size > MANY_BINS:
@@ -79,7 +99,7 @@ def add_counts_and_sums(values: Any, correct: Any, inner: Any, table: Any, cells
     carry_words(state)
 
 
-@njit(cache=True, nogil=True)
+@njit
 def _add_in_lanes(values: Any, correct: Any, inner: Any, table: Any, cells: Any, state: Any) -> Any:
     """Four copies of every counter, so that neighbouring samples in one bin do not wait for each other."""
     bins = inner.size
@@ -91,7 +111,7 @@ def _add_in_lanes(values: Any, correct: Any, inner: Any, table: Any, cells: Any,
         locate(some, inner, table, cells, where)
         for i in range(some.size):
             k = (where[i] << np.uint32(3)) + (np.uint32(correct[start + i]) << np.uint32(2)) + np.uint32(i & 3)
-            sums[k] += np.int64(some[i] * SCALE + 0.5)
+            sums[k] += np.int64(np.float64(some[i]) * SCALE + 0.5)
             counts[k] += 1
         for k in range(8 * bins):
             state[k >> 3, (k >> 2) & 1, 1] += sums[k] >> 32
@@ -101,7 +121,7 @@ def _add_in_lanes(values: Any, correct: Any, inner: Any, table: Any, cells: Any,
         state[k >> 3, (k >> 2) & 1, 0] += counts[k]
 
 
-@njit(cache=True, nogil=True)
+@njit
 def _add_directly(values: Any, correct: Any, inner: Any, table: Any, cells: Any, state: Any) -> Any:
     """Both words of every sample at once."""
     where = np.empty(CARRY_EVERY, np.uint32)
@@ -109,7 +129,7 @@ def _add_directly(values: Any, correct: Any, inner: Any, table: Any, cells: Any,
         some = values[start : start + CARRY_EVERY]
         locate(some, inner, table, cells, where)
         for i in range(some.size):
-            whole = np.int64(some[i] * SCALE + 0.5)
+            whole = np.int64(np.float64(some[i]) * SCALE + 0.5)
             c = correct[start + i]
             state[where[i], c, 0] += 1
             state[where[i], c, 1] += whole >> 32
@@ -118,7 +138,20 @@ def _add_directly(values: Any, correct: Any, inner: Any, table: Any, cells: Any,
             carry_words(state)
 
 
-@njit(cache=True, nogil=True)
+def _super_add(values: Any, row: Any, state: Any) -> Any:
+    """Add each value to its row of superaccumulators."""
+    bits = values.view(np.uint64)
+    exponent = (bits >> np.uint64(52)) & np.uint64(0x7FF)
+    mantissa = bits & np.uint64(0xFFFFFFFFFFFFF) | np.where(exponent > 0, np.uint64(1) << np.uint64(52), np.uint64(0))
+    exponent = np.maximum(exponent, np.uint64(1))
+    shift, flat = exponent & np.uint64(31), state.reshape(-1)
+    place = row * DIGITS + (exponent >> np.uint64(5)).astype(np.int64)
+    rest = mantissa >> (np.uint64(32) - shift)
+    for k, digit in enumerate((mantissa << shift, rest, rest >> np.uint64(32))):
+        np.add.at(flat, place + k, (digit & np.uint64(LOW)).astype(np.int64))
+
+
+@njit
 def super_add(digits: Any, bits: Any) -> Any:
     """Add the non-negative finite float64 with these bits to one superaccumulator."""
     exponent = (bits >> np.uint64(52)) & np.uint64(0x7FF)
@@ -136,7 +169,14 @@ def super_add(digits: Any, bits: Any) -> Any:
     digits[digit + np.uint64(2)] += np.int64(rest >> np.uint64(32))
 
 
-@njit(cache=True, nogil=True)
+def _normalise(state: Any) -> Any:
+    flat = state.reshape(-1, DIGITS)
+    while (carried := flat[:, :-1] >> 32).any():
+        flat[:, :-1] &= LOW
+        flat[:, 1:] += carried
+
+
+@njit(patience=4 * MANY, in_numpy=_normalise)
 def normalise(state: Any) -> Any:
     """Carry the digits of every superaccumulator so that all but the top one are in [0, 2**32)."""
     flat = state.reshape(-1, DIGITS)
@@ -146,7 +186,17 @@ def normalise(state: Any) -> Any:
             flat[r, d] &= LOW
 
 
-@njit(cache=True, nogil=True)
+def _add_weighted(
+    values: Any, correct: Any, weights: Any, inner: Any, table: Any, cells: Any, counts: Any, state: Any
+) -> Any:
+    where = np.empty(values.size, np.int64)
+    _locate(values, inner, table, cells, where)
+    np.add.at(counts, where, 1)
+    for t, terms in enumerate((weights, weights * weights, weights * values.astype(np.float64), weights * correct)):
+        _super_add(terms, 4 * where + t, state)
+
+
+@njit(patience=MANY, in_numpy=_add_weighted)
 def add_weighted(
     values: Any, correct: Any, weights: Any, inner: Any, table: Any, cells: Any, counts: Any, state: Any
 ) -> Any:
@@ -162,7 +212,7 @@ def add_weighted(
             counts[where[i]] += 1
             terms[0] = weight
             terms[1] = weight * weight
-            terms[2] = weight * some[i]
+            terms[2] = weight * np.float64(some[i])
             terms[3] = weight * correct[start + i]
             for t in range(4):
                 if bits[t]:
@@ -171,7 +221,11 @@ def add_weighted(
             normalise(state)
 
 
-@njit(cache=True, nogil=True)
+def _add_exact(values: Any, digits: Any) -> Any:
+    _super_add(values, np.zeros(values.size, np.int64), digits)
+
+
+@njit(patience=MANY, in_numpy=_add_exact)
 def add_exact(values: Any, digits: Any) -> Any:
     """Add non-negative finite values to one superaccumulator."""
     bits = values.view(np.uint64)

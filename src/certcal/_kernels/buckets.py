@@ -1,5 +1,5 @@
 # pyright: basic
-"""Sums over runs of a sorted sample."""
+"""Sums over runs of a sorted sample, and two of them merged."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from certcal._kernels._compile import njit
+from certcal._kernels._compile import FEW, njit
 
 # Numbers added before the partial sum moves on, so that no sum loses more than about as many units in the last place.
 BLOCK = 128
 
 
-@njit(cache=True, nogil=True)
+@njit(patience=FEW)
 def run_sums(scores: Any, outcomes: Any, starts: Any, out: Any) -> Any:
     """Number, Σ outcome, Σ score and Σ (score - mean)², rounded up, of the runs from each start to the next.
 
@@ -34,7 +34,7 @@ def run_sums(scores: Any, outcomes: Any, starts: Any, out: Any) -> Any:
                 x = scores[i] - origin
                 part += x
                 square += x * x
-                hits += outcomes[i]
+                hits += np.int64(outcomes[i])
             moved += part
             squares += square
         out[run, 1] = hits
@@ -44,7 +44,7 @@ def run_sums(scores: Any, outcomes: Any, starts: Any, out: Any) -> Any:
         out[run, 3] = max(0.0, squares - moved * moved / n) + lost
 
 
-@njit(cache=True, nogil=True)
+@njit(patience=FEW)
 def cell_sums(scores: Any, outcomes: Any, cells: Any, out: Any) -> Any:
     """The same for the cells [k/cells, (k+1)/cells) of a grid, the last one closed; ``cells`` is a power of two."""
     starts = np.empty(2, np.int64)
@@ -61,7 +61,7 @@ def cell_sums(scores: Any, outcomes: Any, cells: Any, out: Any) -> Any:
         begin = end
 
 
-@njit(cache=True, nogil=True)
+@njit
 def merge_cells(cells: Any, width: Any, first: Any, out: Any) -> Any:
     """Sums over buckets of ``width`` cells, of which the first ends after ``first`` cells; how many buckets."""
     found, begin, end = 0, 0, first
@@ -81,7 +81,7 @@ def merge_cells(cells: Any, width: Any, first: Any, out: Any) -> Any:
     return found
 
 
-@njit(cache=True, nogil=True)
+@njit(patience=FEW)
 def equal_mass_starts(scores: Any, groups: Any, out: Any) -> Any:
     """Starts of runs of about n/groups sorted scores, none of which splits equal ones; how many starts, n included.
 
@@ -107,3 +107,22 @@ def equal_mass_starts(scores: Any, groups: Any, out: Any) -> Any:
             stop = high
     out[found] = n
     return found + 1
+
+
+@njit
+def merge(first: Any, second: Any, out: Any) -> Any:
+    """Fill ``out`` with the entries of two sorted arrays in order.
+
+    Which side gives the next entry nobody can predict, so it is counted rather than branched on.
+    """
+    i = j = k = 0
+    while i < first.size and j < second.size:
+        x, y = first[i], second[j]
+        mine = np.int64(x <= y)
+        out[k] = x if mine else y
+        i += mine
+        j += 1 - mine
+        k += 1
+    out[k : k + first.size - i] = first[i:]
+    k += first.size - i
+    out[k:] = second[j:]

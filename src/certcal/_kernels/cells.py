@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from certcal._kernels._compile import njit
+from certcal._kernels._compile import FEW, MANY, njit
 from certcal._kernels.bins import LOW, SCALE, locate
 
 BLOCK = 1 << 10
@@ -18,13 +18,17 @@ BLOCK = 1 << 10
 FULL = 1 << 62
 
 
-@njit(cache=True, nogil=True)
+@njit
 def whole(value: Any) -> Any:
     """A number from 0 to 1 as the nearest whole multiple of 2**-50."""
     return np.int64(value * SCALE + 0.5)
 
 
-@njit(cache=True, nogil=True)
+def _all_in_order(low: Any, high: Any) -> Any:
+    return bool(((low >= 0.0) & (low <= high) & (high <= 1.0)).all())
+
+
+@njit(patience=MANY, in_numpy=_all_in_order)
 def all_in_order(low: Any, high: Any) -> Any:
     """Whether 0 <= low <= high <= 1 everywhere; false for NaN."""
     good = True
@@ -48,7 +52,7 @@ def add_to_cell(flat: Any, cell: Any, low: Any, high: Any) -> Any:
     flat[k + np.uint32(4)] = total
 
 
-@njit(cache=True, nogil=True)
+@njit(patience=FEW)
 def add_intervals(
     lower: Any,
     upper: Any,
@@ -94,7 +98,7 @@ def add_intervals(
     return True
 
 
-@njit(cache=True, nogil=True)
+@njit(patience=FEW)
 def add_crowded_intervals(lower: Any, upper: Any, correct: Any, inner: Any, table: Any, cells: Any, state: Any) -> Any:
     """:func:`add_intervals` without copies, for edges that crowd at one end."""
     bins = np.uint32(inner.size)
@@ -115,7 +119,7 @@ def add_crowded_intervals(lower: Any, upper: Any, correct: Any, inner: Any, tabl
     return True
 
 
-@njit(cache=True, nogil=True)
+@njit(patience=FEW)
 def add_squares(lower: Any, upper: Any, correct: Any, words: Any) -> Any:
     """Add the largest (c - z)² of every sample to (high word, low word) of whole multiples of 2**-50."""
     for start in range(0, lower.size, BLOCK):
@@ -123,13 +127,13 @@ def add_squares(lower: Any, upper: Any, correct: Any, words: Any) -> Any:
         for i in range(start, min(start + BLOCK, lower.size)):
             # Without a branch, because correctness cannot be predicted.
             right = np.float64(correct[i])
-            gap = right * (1.0 - lower[i]) + (1.0 - right) * upper[i]
+            gap = right * (1.0 - np.float64(lower[i])) + (1.0 - right) * np.float64(upper[i])
             total += whole(gap * gap)
         words[0] += total >> 32
         words[1] += total & LOW
 
 
-@njit(cache=True, nogil=True)
+@njit(patience=FEW)
 def group_intervals(lower: Any, upper: Any, correct: Any, low_bin: Any, high_bin: Any, bins: Any) -> Any:
     """Keys in rising order, and sums, of the cells that hold samples.
 
@@ -141,7 +145,7 @@ def group_intervals(lower: Any, upper: Any, correct: Any, low_bin: Any, high_bin
     by_low = np.zeros(2 * bins + 1, np.int64)
     for i in range(n):
         by_high[high_bin[i] + 1] += 1
-        by_low[correct[i] * bins + low_bin[i] + 1] += 1
+        by_low[np.int64(correct[i]) * bins + low_bin[i] + 1] += 1
     by_high = np.cumsum(by_high)
     by_low = np.cumsum(by_low)
     first = np.empty(n, np.int64)
@@ -151,7 +155,7 @@ def group_intervals(lower: Any, upper: Any, correct: Any, low_bin: Any, high_bin
         by_high[high_bin[i]] += 1
     for j in range(n):
         i = first[j]
-        group = correct[i] * bins + low_bin[i]
+        group = np.int64(correct[i]) * bins + low_bin[i]
         order[by_low[group]] = i
         by_low[group] += 1
     keys = np.empty(n, np.int64)

@@ -14,7 +14,7 @@ import numpy as np
 from certcal._kernels._compile import njit
 
 
-@njit(cache=True, nogil=True)
+@njit
 def weigh_survival(histogram: Any, flip: Any, widths: Any, table: Any, out: Any) -> None:
     """Σ_j widths[j] · table[number of draws at or above threshold j], per row."""
     last = histogram.shape[1] - 1
@@ -28,7 +28,7 @@ def weigh_survival(histogram: Any, flip: Any, widths: Any, table: Any, out: Any)
         out[row] = total
 
 
-@njit(cache=True, nogil=True)
+@njit
 def best_bet(mass: Any, gain: Any, size: Any) -> Any:
     """The share θ in [0, 1) that makes Σ mass · log(1 + θ gain) largest, to about a thousandth of θ and of 1 - θ."""
     first = 0.0
@@ -62,7 +62,7 @@ def best_bet(mass: Any, gain: Any, size: Any) -> Any:
     return min(theta, 1.0 - 1e-9)
 
 
-@njit(cache=True, nogil=True)
+@njit
 def log_capital(
     value: Any, counts: Any, worth: Any, size: Any, offset: Any, bets: Any, most: Any, logs: Any, slopes: Any
 ) -> Any:
@@ -96,7 +96,7 @@ def log_capital(
     return top + np.log(total / number), pull / total
 
 
-@njit(cache=True, nogil=True)
+@njit
 def largest_refuted(
     start: Any, target: Any, counts: Any, worth: Any, size: Any, offset: Any, bets: Any, most: Any, scratch: Any
 ) -> Any:
@@ -121,7 +121,7 @@ def largest_refuted(
     return low
 
 
-@njit(cache=True, nogil=True)
+@njit
 def lay_tangent(
     above: Any, widths: Any, survival: Any, point: Any, slope: Any, intercept: Any, worth: Any, mass: Any, gain: Any
 ) -> Any:
@@ -157,7 +157,7 @@ def lay_tangent(
     return offset, mean, best_bet(mass, gain, filled)
 
 
-@njit(cache=True, nogil=True)
+@njit
 def tangent_bounds(
     histogram: Any,
     pilot: Any,

@@ -7,10 +7,26 @@ from typing import Any
 
 import numpy as np
 
-from certcal._kernels._compile import njit
+from certcal._kernels._compile import MANY, njit
 
 
-@njit(cache=True, nogil=True)
+def _rows_in_numpy(matrix: Any, above_one: Any, sum_tolerance: Any) -> Any:
+    values = matrix.astype(np.float64)
+    totals = np.add.accumulate(values, axis=1)[:, -1]  # one after the other, as in the loop
+    good = (values >= 0.0) & (values <= 1.0 + above_one)
+    bad = ~good.all(axis=1) | ~(np.abs(totals - 1.0) <= sum_tolerance)
+    if not bad.any():
+        return -1, -1, 0.0
+    row = int(bad.argmax())
+    return row, -1 if good[row].all() else int(good[row].argmin()), float(totals[row])
+
+
+def _ones_in_numpy(values: Any, out: Any) -> Any:
+    out[:] = values == 1
+    return bool((out | (values == 0)).all())
+
+
+@njit(patience=MANY, in_numpy=lambda values: bool(((values >= 0.0) & (values <= 1.0)).all()))
 def all_in_unit_interval(values: Any) -> Any:
     """Whether every value is in [0, 1]; false for NaN."""
     good = True
@@ -19,7 +35,7 @@ def all_in_unit_interval(values: Any) -> Any:
     return good
 
 
-@njit(cache=True, nogil=True)
+@njit(patience=MANY, in_numpy=_ones_in_numpy)
 def all_zero_or_one(values: Any, out: Any) -> Any:
     """Copy ``values`` to the bytes ``out``; whether every value is 0 or 1."""
     good = True
@@ -29,7 +45,7 @@ def all_zero_or_one(values: Any, out: Any) -> Any:
     return good
 
 
-@njit(cache=True, nogil=True)
+@njit(patience=MANY, in_numpy=lambda values: bool((values <= 1).all()))
 def bytes_are_zero_or_one(values: Any) -> Any:
     """Whether every byte is 0 or 1."""
     largest = np.uint8(0)
@@ -38,7 +54,7 @@ def bytes_are_zero_or_one(values: Any) -> Any:
     return largest <= 1
 
 
-@njit(cache=True, nogil=True)
+@njit(patience=MANY, in_numpy=lambda values: bool(((values >= 0.0) & (values < np.inf)).all()))
 def all_finite_and_not_negative(values: Any) -> Any:
     """Whether every value is a finite number >= 0."""
     good = True
@@ -47,7 +63,7 @@ def all_finite_and_not_negative(values: Any) -> Any:
     return good
 
 
-@njit(cache=True, nogil=True)
+@njit(patience=MANY, in_numpy=lambda values: bool(((values > -np.inf) & (values < np.inf)).all()))
 def all_finite(values: Any) -> Any:
     """Whether every value is a finite number."""
     good = True
@@ -56,7 +72,7 @@ def all_finite(values: Any) -> Any:
     return good
 
 
-@njit(cache=True, nogil=True)
+@njit(patience=MANY, in_numpy=_rows_in_numpy)
 def check_rows(matrix: Any, above_one: Any, sum_tolerance: Any) -> Any:
     """First row that is no distribution and why: (row, column, sum); (-1, -1, 0) when there is none."""
     rows, columns = matrix.shape

@@ -7,11 +7,24 @@ from typing import Any
 
 import numpy as np
 
-from certcal._kernels._compile import njit
+from certcal._kernels._compile import FEW, MANY, njit
 from certcal._kernels.bins import CARRY_EVERY, LOW, SCALE, locate, super_add
 
 
-@njit(cache=True, nogil=True)
+def _add_gaps(probabilities: Any, labels: Any, inner: Any, table: Any, cells: Any, state: Any) -> Any:
+    classes, bins = probabilities.shape[1], inner.size
+    start_of = bins * np.arange(classes)
+    for start in range(0, len(labels), CARRY_EVERY):
+        rows, own = probabilities[start : start + CARRY_EVERY].astype(np.float64), labels[start : start + CARRY_EVERY]
+        where = np.searchsorted(inner[:-1], rows, "right") + start_of
+        sums = np.zeros(classes * bins, np.int64)
+        np.subtract.at(sums, where.reshape(-1), (np.minimum(rows, 1.0) * SCALE + 0.5).astype(np.int64).reshape(-1))
+        np.add.at(sums, where[np.arange(own.size), own], np.int64(SCALE))
+        state[:, :, 0] += (sums >> 32).reshape(classes, bins)
+        state[:, :, 1] += (sums & LOW).reshape(classes, bins)
+
+
+@njit(patience=MANY, in_numpy=_add_gaps)
 def add_gaps(probabilities: Any, labels: Any, inner: Any, table: Any, cells: Any, state: Any) -> Any:
     """Add Σ(outcome - probability) of every class and bin to ``state[class, bin] = (high word, low word)``."""
     rows, classes = probabilities.shape
@@ -35,7 +48,7 @@ def add_gaps(probabilities: Any, labels: Any, inner: Any, table: Any, cells: Any
                 sums[k * bins + j] = 0
 
 
-@njit(cache=True, nogil=True)
+@njit
 def add_weighted_gaps(
     probabilities: Any, labels: Any, weights: Any, inner: Any, table: Any, cells: Any, gains: Any, losses: Any
 ) -> Any:
@@ -56,7 +69,13 @@ def add_weighted_gaps(
             super_add(gains[labels[i], where[labels[i]]], bits[0])
 
 
-@njit(cache=True, nogil=True)
+def _squared_distances(probabilities: Any, labels: Any, out: Any) -> Any:
+    values = np.minimum(probabilities.astype(np.float64), 1.0)
+    total = np.add.accumulate(values * values, axis=1)[:, -1]  # one after the other, as in the loop
+    out[:] = total - 2.0 * values[np.arange(labels.size), labels] + 1.0
+
+
+@njit(patience=MANY, in_numpy=_squared_distances)
 def squared_distances(probabilities: Any, labels: Any, out: Any) -> Any:
     """Squared distance of every row to its one-hot label."""
     rows, classes = probabilities.shape
@@ -69,7 +88,20 @@ def squared_distances(probabilities: Any, labels: Any, out: Any) -> Any:
         out[i] = total - 2.0 * value + 1.0
 
 
-@njit(cache=True, nogil=True)
+def _replicate_gaps(probabilities: Any, labels: Any, times: Any, inner: Any, table: Any, cells: Any, out: Any) -> Any:
+    rows, classes = probabilities.shape
+    values = probabilities.astype(np.float64)
+    where, number = np.searchsorted(inner[:-1], values, "right"), np.arange(rows)
+    # A row's probabilities, then its outcome: added in this order.
+    places = np.column_stack((where, where[number, labels]))
+    columns = np.column_stack((np.tile(np.arange(classes), (rows, 1)), labels))
+    terms = np.empty((rows, classes + 1, times.shape[1]))
+    terms[:, :classes] = -(np.minimum(values, 1.0)[:, :, None] * times[:, None, :])
+    terms[:, classes] = times
+    np.add.at(out, (columns, places), terms)
+
+
+@njit(patience=MANY, in_numpy=_replicate_gaps)
 def replicate_gaps(probabilities: Any, labels: Any, times: Any, inner: Any, table: Any, cells: Any, out: Any) -> Any:
     """Add Σ times·(outcome - probability) to ``out[class, bin, replicate]``, for several replicates at once.
 
@@ -92,7 +124,7 @@ def replicate_gaps(probabilities: Any, labels: Any, times: Any, inner: Any, tabl
             sums[r] += often[r]
 
 
-@njit(cache=True, nogil=True)
+@njit
 def changes_without_each(
     probabilities: Any, labels: Any, weights: Any, inner: Any, table: Any, cells: Any, gaps: Any, out: Any
 ) -> Any:
@@ -110,7 +142,22 @@ def changes_without_each(
         out[i] = total
 
 
-@njit(cache=True, nogil=True)
+def _mass_errors(
+    values: Any, order: Any, outcomes: Any, times: Any, totals: Any, bins: Any, slack: Any, out: Any
+) -> Any:
+    often = times[order]
+    ends = np.append(values[1:] != values[:-1], True)
+    own, gaps = np.zeros((np.count_nonzero(ends), totals.size)), np.zeros((bins, totals.size))
+    miss = outcomes.astype(np.float64) - np.abs(values).astype(np.float64)
+    np.add.at(own, np.cumsum(ends) - ends, often * miss[:, None])
+    walked = np.add.accumulate(often)[ends]
+    bound = (np.arange(1, bins) / bins + slack)[:, None] * totals
+    where = np.count_nonzero(walked[:, None] > bound, axis=1)
+    np.add.at(gaps, (where, np.arange(totals.size)), own)
+    out[:] = np.add.accumulate(np.abs(gaps))[-1]
+
+
+@njit(patience=FEW, in_numpy=_mass_errors)
 def mass_errors(
     values: Any, order: Any, outcomes: Any, times: Any, totals: Any, bins: Any, slack: Any, out: Any
 ) -> Any:
@@ -145,7 +192,7 @@ def mass_errors(
         out[r] += abs(gap[r])
 
 
-@njit(cache=True, nogil=True)
+@njit
 def _first_above(running: Any, bound: Any) -> Any:
     """First position at which the running weight exceeds the bound; the last one if none does."""
     low, high = 0, running.size - 1
@@ -158,7 +205,7 @@ def _first_above(running: Any, bound: Any) -> Any:
     return low
 
 
-@njit(cache=True, nogil=True)
+@njit
 def add_mass_errors_without_each(
     values: Any,
     order: Any,

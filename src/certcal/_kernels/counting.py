@@ -16,7 +16,7 @@ import numpy as np
 from certcal._kernels._compile import njit
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(error_model="numpy")
 def _valid(row: Any, logits: Any, above: Any, tolerance: Any) -> Any:
     if logits:
         good = True
@@ -31,7 +31,7 @@ def _valid(row: Any, logits: Any, above: Any, tolerance: Any) -> Any:
     return abs(total - 1.0) <= tolerance
 
 
-@njit(cache=True, nogil=True)
+@njit
 def _largest(row: Any) -> Any:
     best = 0
     for k in range(1, row.size):
@@ -40,7 +40,7 @@ def _largest(row: Any) -> Any:
     return best
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(error_model="numpy")
 def _confidence(row: Any, chosen: Any, logits: Any) -> Any:
     """Probability of one class: for logits 1 / Σ_k exp(l_k - l_A), where an overflow means 0."""
     own = np.float64(row[chosen])
@@ -52,7 +52,7 @@ def _confidence(row: Any, chosen: Any, logits: Any) -> Any:
     return 1.0 / total
 
 
-@njit(cache=True, nogil=True)
+@njit
 def _cell(value: Any, thresholds: Any) -> Any:
     """How many thresholds are at most the value."""
     low, high = 0, thresholds.size
@@ -65,7 +65,7 @@ def _cell(value: Any, thresholds: Any) -> Any:
     return low
 
 
-@njit(cache=True, nogil=True)
+@njit
 def add_votes(
     outputs: Any,
     rows: Any,
@@ -86,7 +86,7 @@ def add_votes(
             invalid[place] += 1
 
 
-@njit(cache=True, nogil=True)
+@njit
 def add_confidences(
     outputs: Any,
     rows: Any,

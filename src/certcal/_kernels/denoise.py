@@ -22,7 +22,7 @@ from certcal._kernels._compile import njit
 BLOCK = 128
 
 
-@njit(cache=True, nogil=True)
+@njit
 def denoise(weight: Any, total: Any, price: Any) -> Any:
     """The minimiser, one value per point."""
     n = weight.size
@@ -69,7 +69,7 @@ def denoise(weight: Any, total: Any, price: Any) -> Any:
     return out
 
 
-@njit(cache=True, nogil=True)
+@njit
 def settle(weight: Any, total: Any, price: Any, values: Any) -> Any:
     """Recompute the value of each flat piece from its own sums: with whole-number input it is then rounded once."""
     n = values.size
@@ -94,7 +94,7 @@ def settle(weight: Any, total: Any, price: Any, values: Any) -> Any:
 # Which fold a sample is in cannot be predicted, so the two loops below add conditions as numbers instead of branching.
 
 
-@njit(cache=True, nogil=True)
+@njit
 def design_points(scores: Any, outcomes: Any, fold: Any, held_out: Any, weight: Any, total: Any) -> Any:
     """Weights and totals of the different scores outside one fold, from place 1 on; how many there are.
 
@@ -113,7 +113,7 @@ def design_points(scores: Any, outcomes: Any, fold: Any, held_out: Any, weight: 
     return m
 
 
-@njit(cache=True, nogil=True)
+@njit
 def held_out_gaps(scores: Any, fold: Any, held_out: Any, values: Any) -> Any:
     """Number, sum and sum of squares of |score - step function| over the samples of one fold.
 
@@ -144,7 +144,7 @@ def held_out_gaps(scores: Any, fold: Any, held_out: Any, values: Any) -> Any:
     return number, total, squares
 
 
-@njit(cache=True, nogil=True)
+@njit
 def variation(values: Any) -> Any:
     """Sum of the absolute differences of neighbours."""
     total = 0.0

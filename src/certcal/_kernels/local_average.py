@@ -25,7 +25,7 @@ LASTING = 2.0
 BLOCK = 4096
 
 
-@njit(cache=True, nogil=True)
+@njit
 def unit_bits(n: Any) -> Any:
     """How many bits after the point n powers of numbers in [-1, 1] may have."""
     bits = FINEST
@@ -34,7 +34,7 @@ def unit_bits(n: Any) -> Any:
     return bits
 
 
-@njit(cache=True, nogil=True)
+@njit
 def local_averages(
     train: Any,
     labels: Any,
@@ -53,7 +53,7 @@ def local_averages(
 
     ``train`` and ``points`` are sorted. Weights are 1 - u² for offsets u in widths. ``first`` and ``second`` bound the
     derivatives and ``noise`` is the largest standard deviation of an outcome. ``tight`` chooses between the bounds on
-    the bias described in :mod:`certcal.bounds._smooth`; without ``sides`` only Taylor's is looked at. Filled for each
+    the bias described in :func:`certcal.bounds.smooth`; without ``sides`` only Taylor's is looked at. Filled for each
     point: ``inverse``, one over the sum of the weights or, where the samples with the nearest score answer alone, minus
     one minus their first index; ``average`` and the bound ``error`` on its distance from the truth, unless these have
     no entries.
@@ -191,7 +191,7 @@ def local_averages(
     return sums + np.array((p0, p1, p2, p3, p4))
 
 
-@njit(cache=True, nogil=True)
+@njit
 def _powers(values: Any, anchor: Any, half: Any, scale: Any) -> Any:
     """Sums of the powers of offsets as whole numbers, in a loop that the compiler makes several at a time of."""
     t1 = t2 = t3 = t4 = np.int64(0)
@@ -205,7 +205,7 @@ def _powers(values: Any, anchor: Any, half: Any, scale: Any) -> Any:
     return t1, t2, t3, t4
 
 
-@njit(cache=True, nogil=True)
+@njit
 def _powers_of_hits(values: Any, labels: Any, anchor: Any, half: Any, scale: Any) -> Any:
     """The number of outcomes 1, and the sums of the first two powers of their offsets."""
     y0 = y1 = y2 = np.int64(0)
@@ -218,7 +218,7 @@ def _powers_of_hits(values: Any, labels: Any, anchor: Any, half: Any, scale: Any
     return y0, y1, y2
 
 
-@njit(cache=True, nogil=True)
+@njit
 def _moved(m0: Any, m1: Any, m2: Any, m3: Any, m4: Any, by: Any) -> Any:
     """Power sums about another origin."""
     a1 = m1 - by * m0
@@ -228,7 +228,7 @@ def _moved(m0: Any, m1: Any, m2: Any, m3: Any, m4: Any, by: Any) -> Any:
     return a1, a2, a3, a4
 
 
-@njit(cache=True, nogil=True)
+@njit
 def widest_gap(train: Any) -> Any:
     """The largest distance from a point of [0, 1] to the nearest of the sorted scores."""
     reach = max(train[0], 1 - train[-1])
@@ -237,7 +237,7 @@ def widest_gap(train: Any) -> Any:
     return reach
 
 
-@njit(cache=True, nogil=True)
+@njit
 def weights_alone(train: Any, inverse: Any, alone: Any) -> Any:
     """Fill ``alone`` with the weight that each sample has in points which it answers without a window."""
     alone[:] = 0.0
@@ -256,7 +256,7 @@ def weights_alone(train: Any, inverse: Any, alone: Any) -> Any:
         i = stop
 
 
-@njit(cache=True, nogil=True)
+@njit
 def squared_weights(train: Any, alone: Any, points: Any, inverse: Any, width: Any) -> Any:
     """Sum over training scores of the square of the weight that all points together give to each, rounded up.
 
@@ -309,7 +309,7 @@ def squared_weights(train: Any, alone: Any, points: Any, inverse: Any, width: An
     return result
 
 
-@njit(cache=True, nogil=True)
+@njit
 def split_fold(scores: Any, outcomes: Any, fold: Any, held: Any, train: Any, labels: Any, points: Any) -> Any:
     """Copy the sorted samples of one fold to ``points`` and the others to ``train`` and ``labels``.
 

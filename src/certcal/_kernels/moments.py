@@ -1,17 +1,24 @@
 # pyright: basic
-"""Moments of confidences per cell, and integrals of the absolute value of piecewise polynomials.
+"""Kernel sums: moments of confidences per cell, integrals of |piecewise polynomials|, and a quadratic form.
 
 Without weights every power is rounded once to a multiple of 2**-44 and summed as an integer, so the
 sums are the same for any order, cut or number of threads.
+
+The quadratic form is that of the Laplacian kernel over sorted points: Σ_mn r_m r_n exp(-|z_m - z_n| / width) for
+residuals r = w (c - z) and z in increasing order. With ρ_k = exp(-(z_k - z_{k-1}) / width), ρ_1 = 0, and
+B_k = r_k + ρ_{k+1} B_{k+1}, it is Σ_k (1 - ρ_k²) B_k². B and the sum are carried in two floats each, so their rounding
+does not grow with the number of samples.
 """
 
 from __future__ import annotations
 
+import math
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
-from certcal._kernels._compile import njit
+from certcal._kernels._compile import FEW, MANY, njit
 
 # Adding this to a number in [-1, 1] leaves the number, in units of 2**-44, in the lowest bits of the float.
 SHIFT = 1.5 * 2.0**8
@@ -26,7 +33,27 @@ NEGLIGIBLE = 1e-13
 DEEPEST = 64
 
 
-@njit(cache=True, nogil=True)
+def _offsets(values: Any, origin: Any, scale: Any, cells: Any) -> Any:
+    """The cell of every value, and its offset from the cell's centre in half cells."""
+    x = (values.astype(np.float64) - origin) * scale
+    j = np.minimum(x.astype(np.int64), cells - 1)
+    return j, 2.0 * (x - j) - 1.0
+
+
+def _add_exactly(values: Any, correct: Any, origin: Any, scale: Any, state: Any) -> Any:
+    j, v = _offsets(values, origin, scale, state.shape[1])
+    v2 = v * v
+    v3, v4 = v2 * v, v2 * v2
+    powers = np.stack((v, v2, v3, v4, v4 * v, v4 * v2, v4 * v3), axis=1)
+    part = np.zeros(state.shape[1:], np.int64)
+    np.add.at(part[:, :, 0], (j, correct), 1 << 44)
+    np.add.at(part[:, :, 1:], (j, correct), (SHIFT + powers).view(np.int64) - SHIFT_BITS)
+    low = state[1] + (part & LOW_WORD)
+    state[0] += (part >> 32) + (low >> 32)
+    state[1] = low & LOW_WORD
+
+
+@njit(patience=MANY, in_numpy=_add_exactly)
 def add_exactly(values: Any, correct: Any, origin: Any, scale: Any, state: Any) -> Any:
     """Add samples to ``state[word, cell, correct, power]``, integers in units of ``UNIT``.
 
@@ -56,7 +83,7 @@ def add_exactly(values: Any, correct: Any, origin: Any, scale: Any, state: Any) 
         _carry(part, state)
 
 
-@njit(cache=True, nogil=True)
+@njit
 def _carry(part: Any, state: Any) -> Any:
     """Add one word of sums, SHIFT_BITS too large for each sample, to the two words of the state."""
     for j in range(part.shape[0]):
@@ -72,7 +99,14 @@ def _carry(part: Any, state: Any) -> Any:
                 state[1, j, c, p] = low & LOW_WORD
 
 
-@njit(cache=True, nogil=True)
+def _add_weighted(values: Any, correct: Any, weights: Any, origin: Any, scale: Any, sums: Any) -> Any:
+    j, v = _offsets(values, origin, scale, sums.shape[0])
+    powers = np.repeat(v[:, None], 8, axis=1)
+    powers[:, 0] = weights
+    np.add.at(sums, (j, correct), np.multiply.accumulate(powers, axis=1))
+
+
+@njit(patience=MANY, in_numpy=_add_weighted)
 def add_weighted(values: Any, correct: Any, weights: Any, origin: Any, scale: Any, sums: Any) -> Any:
     """Add weighted samples to the float64 sums ``sums[cell, correct, power]``."""
     cells = sums.shape[0]
@@ -87,7 +121,57 @@ def add_weighted(values: Any, correct: Any, weights: Any, origin: Any, scale: An
             term *= v
 
 
-@njit(cache=True, nogil=True)
+def _absolute_integral(derivatives: Any, step: Any) -> Any:
+    first = step / 7.0
+    second = first * step / 6.0
+    third = second * step / 5.0
+    f, f1, f2, f3 = derivatives[:, :-1]
+    g, g1, g2, g3 = derivatives[:, 1:]
+    b = np.array(
+        (
+            f,
+            f + first * f1,
+            f + 2 * first * f1 + second * f2,
+            f + 3 * first * f1 + 3 * second * f2 + third * f3,
+            g - 3 * first * g1 + 3 * second * g2 - third * g3,
+            g - 2 * first * g1 + second * g2,
+            g - first * g1,
+            g,
+        )
+    )
+    lowest, highest = b.min(axis=0), b.max(axis=0)
+    parts = np.abs(np.add.accumulate(b / 8.0)[-1])
+    for k in np.flatnonzero((lowest < 0) & (highest > 0) & (np.maximum(highest, -lowest) > NEGLIGIBLE)):
+        parts[k] = _halved(b[:, k].tolist())
+    total = 0.0
+    for start in range(0, parts.size, 1024):
+        total += float(np.add.accumulate(parts[start : start + 1024])[-1])
+    return total * step
+
+
+def _halved(b: Any) -> Any:
+    """:func:`_by_halves` of one polynomial, in lists."""
+    total = 0.0
+    stack = [(1.0, b)]
+    while stack:
+        share, b = stack.pop()
+        lowest, highest = min(b), max(b)
+        if lowest >= 0 or highest <= 0 or share * max(highest, -lowest) <= NEGLIGIBLE or len(stack) >= DEEPEST:
+            mean = 0.0
+            for value in b:
+                mean += value / 8.0
+            total += share * abs(mean)
+            continue
+        left, right, share = [], [], share / 2.0
+        while b:
+            left.append(b[0])
+            right.append(b[-1])
+            b = [(x + y) / 2.0 for x, y in pairwise(b)]
+        stack += [(share, right[::-1]), (share, left)]
+    return total
+
+
+@njit(patience=1 << 16, in_numpy=_absolute_integral)
 def absolute_integral(derivatives: Any, step: Any) -> Any:
     """Integral of |p|, p the polynomial of degree 7 on each step that has the given values at both its ends.
 
@@ -120,7 +204,7 @@ def absolute_integral(derivatives: Any, step: Any) -> Any:
     return total * step
 
 
-@njit(cache=True, nogil=True)
+@njit
 def _by_halves(stack: Any) -> Any:
     """Integral over [0, 1] of the absolute value of the polynomial in the first row of the stack."""
     total = 0.0
@@ -145,3 +229,53 @@ def _by_halves(stack: Any) -> Any:
         left[8] = b[8]
         size += 1
     return total
+
+
+@njit(inline="always")
+def _add(total: Any, lost: Any, term: Any) -> Any:
+    """Two floats that hold a sum, after one more term."""
+    new = total + term
+    back = new - total
+    return new, lost + ((total - (new - back)) + (term - back))
+
+
+@njit(patience=FEW)
+def squared_norm(keys: Any, cell: Any, value: Any, width: Any) -> Any:
+    """The form for sorted keys that hold the bits of a confidence and, as their lowest bit, its correctness.
+
+    The keys are taken apart one at a time, so that nothing of their size is needed beside them: ``cell`` and
+    ``value`` are the same few bytes, as the integer that goes in and as the float that comes out.
+    """
+    b = lost_b = total = lost_total = 0.0
+    after = 1.0
+    for k in range(keys.size - 1, -1, -1):
+        cell[0] = keys[k] >> 1
+        z = np.float64(value[0])
+        decay = math.expm1((z - after) / width)  # ρ - 1; while B is 0 it does not matter
+        whole = b + lost_b
+        total, lost_total = _add(total, lost_total, -decay * (2.0 + decay) * (whole * whole))
+        lost_b += decay * lost_b
+        b, lost_b = _add(b, lost_b, decay * b + (np.float64(keys[k] & 1) - z))
+        after = z
+    whole = b + lost_b
+    total, lost_total = _add(total, lost_total, whole * whole)
+    return total + lost_total
+
+
+@njit(patience=FEW)
+def weighted_squared_norm(order: Any, z: Any, c: Any, w: Any, width: Any) -> Any:
+    """The form for samples with weights, of which ``order`` gives the positions by increasing confidence."""
+    b = lost_b = total = lost_total = 0.0
+    after = 1.0
+    for k in range(order.size - 1, -1, -1):
+        i = order[k]
+        now = np.float64(z[i])
+        decay = math.expm1((now - after) / width)
+        whole = b + lost_b
+        total, lost_total = _add(total, lost_total, -decay * (2.0 + decay) * (whole * whole))
+        lost_b += decay * lost_b
+        b, lost_b = _add(b, lost_b, decay * b + w[i] * (np.float64(c[i]) - now))
+        after = now
+    whole = b + lost_b
+    total, lost_total = _add(total, lost_total, whole * whole)
+    return total + lost_total

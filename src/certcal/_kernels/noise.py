@@ -9,6 +9,7 @@ sine is called, so that every machine with IEEE arithmetic gives the same bits.
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -45,7 +46,7 @@ S1, S3, S5, S7, S9 = (
 )
 
 
-@njit(cache=True, nogil=True)
+@njit
 def key_schedule(seed: Any) -> Any:
     """The ten round keys of a 64-bit seed."""
     keys = np.empty((10, 2), np.uint64)
@@ -56,14 +57,14 @@ def key_schedule(seed: Any) -> Any:
     return keys
 
 
-@njit(cache=True, nogil=True)
+@njit
 def _turn(a: Any, b: Any, c: Any, d: Any, keys: Any) -> Any:
     p = a * MULTIPLY_FIRST
     q = c * MULTIPLY_SECOND
     return (q >> HALF) ^ b ^ keys[0], q & WORD, (p >> HALF) ^ d ^ keys[1], p & WORD
 
 
-@njit(cache=True, nogil=True)
+@njit
 def philox(block: Any, draw: Any, sample: Any, stage: Any, keys: Any, count: Any, words: Any) -> None:
     """Encrypt the counters (block + lane, draw, sample, stage) for ``count`` lanes into ``words[0:4, lane]``."""
     w0, w1, w2, w3 = words[0], words[1], words[2], words[3]
@@ -87,32 +88,32 @@ def philox(block: Any, draw: Any, sample: Any, stage: Any, keys: Any, count: Any
         w3[lane] = np.uint32(d)
 
 
-@njit(cache=True, nogil=True)
+@njit
 def _pair(keys: Any, turn: Any) -> Any:
     return keys[turn, 0], keys[turn, 1]
 
 
-@njit(cache=True, nogil=True)
+@njit
 def _folded(phase: Any) -> Any:
     """The angle in [-¼, ¼] turns with the same sine; 2³² is a full turn."""
     outside = np.int32(phase ^ np.int32(phase << 1)) < 0
     return np.int32(HALF_TURN - phase) if outside else phase
 
 
-@njit(cache=True, nogil=True)
+@njit
 def _sine(phase: Any) -> Any:
     x = np.float32(_folded(phase)) * PER_QUARTER
     t = x * x
     return x * (S1 + t * (S3 + t * (S5 + t * (S7 + t * S9))))
 
 
-@njit(cache=True, nogil=True)
+@njit
 def _near(word: Any) -> Any:
     """How many whole words are between a word and the nearer end of their range."""
     return np.int32(word ^ np.int32(word >> 31))
 
 
-@njit(cache=True, nogil=True)
+@njit
 def distances(radius: Any, count: Any, distance: Any) -> Any:
     """Distance of each u = (word + ½) / 2³² from the nearer of 0 and 1; whether some are :data:`SHORT` of bits."""
     least = SHORT
@@ -123,14 +124,14 @@ def distances(radius: Any, count: Any, distance: Any) -> Any:
     return least < SHORT
 
 
-@njit(cache=True, nogil=True)
+@njit
 def long_distance(near: Any, second: Any, third: Any) -> Any:
     """The distance of u from the nearer of 0 and 1 when 64 more bits follow those of ``near``, in units of 2⁻⁹⁶."""
     high = np.float64(np.uint64(near) << HALF | np.uint64(second))  # exact: below 2⁵²
     return np.float32(high + (np.float64(third) + 0.5) * 2.0**-32) * LONG_UNIT
 
 
-@njit(cache=True, nogil=True)
+@njit
 def lengthen(
     words: Any,
     pair: Any,
@@ -151,7 +152,7 @@ def lengthen(
             distance[lane] = long_distance(near, more[pair, 0], more[pair + 1, 0])
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(error_model="numpy")
 def box_muller(
     radius: Any, angle: Any, distance: Any, count: Any, unit: Any, unit_bits: Any, cosine: Any, sine: Any
 ) -> None:
@@ -180,7 +181,7 @@ def box_muller(
         sine[lane] = length * _sine(phase)
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(error_model="numpy")
 def add_gaussian(
     inputs: Any, indices: Any, keys: Any, stage: Any, start: Any, per_sample: Any, first: Any, sigma: Any, out: Any
 ) -> None:
@@ -220,7 +221,7 @@ def add_gaussian(
                             noisy[base + i] = point[base + i] + sigma * values[k, group + i]
 
 
-@njit(cache=True, nogil=True)
+@njit
 def below(word: Any, upper: Any, guide: Any, shift: Any) -> Any:
     """How many thresholds have an upper part below ``word``; ``upper`` ends with a sentinel that nothing exceeds."""
     place = np.uint64(guide[word >> shift])
@@ -230,7 +231,7 @@ def below(word: Any, upper: Any, guide: Any, shift: Any) -> Any:
     return place
 
 
-@njit(cache=True, nogil=True)
+@njit
 def _at_most(lower: Any, more: Any) -> Any:
     for part in range(3):
         if lower[part] != more[part]:
@@ -238,7 +239,7 @@ def _at_most(lower: Any, more: Any) -> Any:
     return True
 
 
-@njit(cache=True, nogil=True)
+@njit
 def pass_ties(place: Any, word: Any, more: Any, upper: Any, lower: Any) -> Any:
     """Go on from :func:`below` to how many thresholds (upper, lower) are at most the 128-bit (word, more)."""
     while place < lower.shape[0] and upper[place] == word and _at_most(lower[place], more):
@@ -246,7 +247,7 @@ def pass_ties(place: Any, word: Any, more: Any, upper: Any, lower: Any) -> Any:
     return place
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(error_model="numpy")
 def add_exact(
     levels: Any,
     indices: Any,
@@ -298,3 +299,25 @@ def add_exact(
                     else:
                         for i in range(dimension - base):
                             noisy[base + i] = np.float32(np.int32(point[base + i] + found[k, group + i])) / full
+
+
+@njit
+def sech_quantiles(share: Any, score: Any, h: Any, out: Any) -> Any:
+    """Fill ``out`` with the values below which the given shares of the perturbed scores lie."""
+    for i in range(share.size):
+        s = score[i]
+        left = 2 * math.atan(math.tanh(0.5 * s / h))
+        right = 2 * math.atan(math.tanh(0.5 * (1 - s) / h))
+        passed = share[i] * (left + right)
+        to_left = passed < left
+        inner = left - passed if to_left else passed - left
+        if inner < 1:
+            offset = h * math.asinh(math.tan(inner))
+        else:
+            # Counted from the angle of a score at infinity, the tail keeps its digits.
+            if to_left:
+                outer = passed + 2 * math.atan(math.exp(-s / h))
+            else:
+                outer = max(left + right - passed, 0.0) + 2 * math.atan(math.exp(-(1 - s) / h))
+            offset = -h * math.log(math.tan(0.5 * outer)) if outer > 0 else 1.0
+        out[i] = min(max(s - offset if to_left else s + offset, 0.0), 1.0)

@@ -21,7 +21,7 @@ MISSING = -1
 SHIFT, LAST = np.uint64(6), np.uint64(WIDTH - 1)
 
 
-@njit(cache=True, nogil=True)
+@njit
 def fill_codes(order: Any, new: Any, codes: Any) -> Any:
     """Codes of the rows in ``order``, of which ``new`` are larger than the one before; how many ranks there are."""
     rank = -1
@@ -32,13 +32,13 @@ def fill_codes(order: Any, new: Any, codes: Any) -> Any:
     return rank + 1
 
 
-@njit(cache=True, nogil=True)
+@njit
 def rank_of(code: Any) -> Any:
     """The dense rank that a code stands for."""
     return (code >> 6) * LEAF + (code & 63)
 
 
-@njit(cache=True, nogil=True)
+@njit
 def rows_by_rank(codes: Any, ranks: Any, order: Any, starts: Any) -> Any:
     """Write the rows that are not missing by increasing rank, and where each rank starts."""
     starts[: ranks + 1] = 0
@@ -57,7 +57,7 @@ def rows_by_rank(codes: Any, ranks: Any, order: Any, starts: Any) -> Any:
     starts[0] = 0
 
 
-@njit(cache=True, nogil=True, inline="always")
+@njit(inline="always")
 def _not_below(code: Any, limbs: Any, branches: Any, leaves: Any, above: Any) -> Any:
     """Twice the number of larger values, and the number of equal ones, that the tree holds."""
     leaf = np.uint64(code)
@@ -71,7 +71,7 @@ def _not_below(code: Any, limbs: Any, branches: Any, leaves: Any, above: Any) ->
     return 2 * higher + np.int64(leaves[leaf]) + np.int64(leaves[leaf + np.uint64(1)])
 
 
-@njit(cache=True, nogil=True, inline="always")
+@njit(inline="always")
 def _add(code: Any, often: Any, steps: Any, limbs: Any, branches: Any, leaves: Any, above: Any) -> Any:
     """Add a value to the tree, as often as told."""
     in_leaf = np.uint64(code)
@@ -98,7 +98,7 @@ def _add(code: Any, often: Any, steps: Any, limbs: Any, branches: Any, leaves: A
             t += t & -t
 
 
-@njit(cache=True, nogil=True)
+@njit
 def _pairs_tied(leaves: Any) -> Any:
     """Pairs of equal values in the tree."""
     tied = np.int64(0)
@@ -108,7 +108,7 @@ def _pairs_tied(leaves: Any) -> Any:
     return tied // 2
 
 
-@njit(cache=True, nogil=True)
+@njit
 def _score(
     order: Any, starts: Any, codes: Any, tied: Any, steps: Any, limbs: Any, branches: Any, leaves: Any, out: Any
 ) -> Any:
@@ -144,7 +144,7 @@ def _score(
     out[0], out[1], out[2], out[3] = total, x_tied, _pairs_tied(leaves) if tied else 0, seen
 
 
-@njit(cache=True, nogil=True)
+@njit
 def score_columns(
     order: Any, starts: Any, codes: Any, tied: Any, steps: Any, limbs: Any, branches: Any, leaves: Any, out: Any
 ) -> Any:
@@ -153,7 +153,7 @@ def score_columns(
         _score(order, starts, codes[k], tied[k], steps, limbs, branches, leaves, out[k])
 
 
-@njit(cache=True, nogil=True)
+@njit
 def score_resamples(
     order: Any, starts: Any, codes: Any, rows: Any, steps: Any, limbs: Any, branches: Any, leaves: Any, out: Any
 ) -> Any:
@@ -183,7 +183,7 @@ def score_resamples(
         out[draw, 0], out[draw, 1], out[draw, 2], out[draw, 3] = total, x_tied, _pairs_tied(leaves), seen
 
 
-@njit(cache=True, nogil=True)
+@njit
 def _twice_centred(counts: Any, ranks: Any) -> Any:
     """Turn counts per rank into twice the distance of the mean rank of each from the middle one."""
     below = np.int64(0)
@@ -197,7 +197,7 @@ def _twice_centred(counts: Any, ranks: Any) -> Any:
     return total
 
 
-@njit(cache=True, nogil=True)
+@njit
 def rank_products(x: Any, y: Any, x_ranks: Any, y_ranks: Any, across: Any, up: Any, out: Any) -> Any:
     """Σ uv, Σ u² and Σ v² of the centred mean ranks u, v (doubled) among the rows where neither is missing."""
     across[:x_ranks], up[:y_ranks] = 0, 0

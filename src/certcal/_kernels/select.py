@@ -10,10 +10,8 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import types
-from numba.extending import intrinsic
 
-from certcal._kernels._compile import njit
+from certcal._kernels._compile import FEW, MANY, njit
 
 
 class Grid(NamedTuple):
@@ -34,33 +32,36 @@ def make_grid(octaves: Any, bits: Any) -> Any:
     return Grid((1023 - octaves) << 52, 52 - bits, (octaves - 1) << bits)
 
 
-@intrinsic
-def _bits(typingctx: Any, value: Any) -> Any:
-    """Bits of a float64 as a signed integer."""
+def _buckets(values: Any, grid: Any) -> Any:
+    """:func:`bucket` of every value."""
+    value = values.astype(np.float64)
+    upper = value >= 0.5
+    distance = np.where(upper, 1.0 - value, value + 0.0)
+    number = np.maximum(0, distance.view(np.int64) - grid.smallest) >> grid.shift
+    return np.where(upper, 2 * grid.half + 1 - number, number)
 
-    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        return builder.bitcast(args[0], context.get_value_type(types.int64))
 
-    return types.int64(types.float64), codegen
-
-
-@njit(cache=True, nogil=True, inline="always")
+@njit(inline="always")
 def bucket(value: Any, grid: Any) -> Any:
     """Bucket of a value in [0, 1]."""
     upper = value >= 0.5
     distance = 1.0 - value if upper else value + 0.0  # -0.0 becomes 0.0, whose bits are not negative
-    number = max(np.int64(0), _bits(distance) - grid.smallest) >> grid.shift  # pyright: ignore[reportCallIssue]
+    number = max(np.int64(0), np.float64(distance).view(np.int64) - grid.smallest) >> grid.shift
     return 2 * grid.half + 1 - number if upper else number
 
 
-@njit(cache=True, nogil=True)
+def _count(values: Any, counts: Any, grid: Any) -> Any:
+    np.add.at(counts, _buckets(values, grid), 1)
+
+
+@njit(patience=MANY, in_numpy=_count)
 def count(values: Any, counts: Any, grid: Any) -> Any:
     """Samples per bucket."""
     for i in range(values.size):
         counts[bucket(np.float64(values[i]), grid)] += 1
 
 
-@njit(cache=True, nogil=True)
+@njit(patience=FEW)
 def weigh(values: Any, weights: Any, sums: Any, grid: Any) -> Any:
     """Weight per bucket; the last axis holds a sum and its rounding error (Kahan)."""
     for i in range(values.size):
@@ -71,7 +72,7 @@ def weigh(values: Any, weights: Any, sums: Any, grid: Any) -> Any:
         cell[0] = total
 
 
-@njit(cache=True, nogil=True)
+@njit(patience=FEW)
 def rises_and_falls(values: Any, correct: Any, weights: Any, sums: Any, grid: Any) -> Any:
     """Per bucket the sum of w(1 - z) over correct (column 1) and of wz over incorrect samples (column 0).
 
@@ -90,7 +91,13 @@ def rises_and_falls(values: Any, correct: Any, weights: Any, sums: Any, grid: An
         cell[0] = total
 
 
-@njit(cache=True, nogil=True)
+def _positions(values: Any, wanted: Any, grid: Any, out: Any) -> Any:
+    found = np.flatnonzero(wanted[_buckets(values, grid)])
+    out[: found.size] = found[: out.size]
+    return found.size
+
+
+@njit(patience=MANY, in_numpy=_positions)
 def positions(values: Any, wanted: Any, grid: Any, out: Any) -> Any:
     """Write the positions of the samples in wanted buckets to ``out``; how many there are."""
     found = 0

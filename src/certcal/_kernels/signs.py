@@ -12,10 +12,10 @@ from typing import Any
 
 import numpy as np
 
-from certcal._kernels._compile import njit
+from certcal._kernels._compile import FEW, njit
 
 
-@njit(cache=True, nogil=True)
+@njit(patience=400)  # edges, of which it walks over the square
 def best_runs(
     edges: Any,
     right_low: Any,
@@ -105,7 +105,7 @@ def best_runs(
     return sense * value, signs
 
 
-@njit(cache=True, nogil=True)
+@njit(patience=FEW)
 def place(
     lower: Any,
     upper: Any,

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from certcal.bounds._bandwidth import BandwidthChoice, choose_bandwidth
 from certcal.bounds._binned import binned, binned_lower
 from certcal.bounds._bounded_variation import bounded_variation
-from certcal.bounds._classwise import ClasswiseBounds, classwise
-from certcal.bounds._every import every_bound
+from certcal.bounds._every import ClasswiseBounds, classwise, every_bound
 from certcal.bounds._lipschitz import lipschitz
-from certcal.bounds._perturb import perturb
+from certcal.bounds._perturb import BandwidthChoice, choose_bandwidth, perturb
 from certcal.bounds._smooth import smooth
 from certcal.bounds.concentration import (
     Limits,

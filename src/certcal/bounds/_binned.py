@@ -9,11 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from certcal._assumptions import INDEPENDENT, NOT_USED_BEFORE
-from certcal._checks import InputError, choice, score_pair
+from certcal._checks import InputError, choice, failure_probability, score_pair
 from certcal.binning import CLOSED, BinSums, edges_for
 from certcal.bounds._shared import (
     Floats,
-    check_delta,
     check_seed,
     fold_of_each,
     upper_bound,
@@ -147,7 +146,7 @@ def _checked(
     confidence: Any, correct: Any, bins: int, delta: Any, edges: Any, closed: str
 ) -> tuple[NDArray[Any], NDArray[np.uint8], Floats, dict[str, Any], float]:
     """Checked samples, edges, settings to be recorded, and level."""
-    level = check_delta(delta)
+    level = failure_probability(delta, "delta")
     z, c, _ = score_pair(confidence, correct)
     given = edges_for(bins, edges)
     settings: dict[str, Any] = {"bins": given.size - 1, "closed": choice(closed, CLOSED, "closed")}

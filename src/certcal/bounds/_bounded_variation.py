@@ -2,14 +2,31 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from certcal._assumptions import INDEPENDENT, NOT_USED_BEFORE
-from certcal._checks import MOST_CHANGE, InputError, choice, positive
-from certcal.bounds import _buckets, _denoised
-from certcal.bounds._shared import Sample, check_pairs, in_order, upper_bound
+from certcal._checks import MOST_CHANGE, InputError, choice, failure_probability, positive
+from certcal._threads import SMALL, map_blocks
+from certcal.bounds._shared import (
+    Sample,
+    average_terms,
+    bernstein_term,
+    bucket_counts,
+    bucket_gap,
+    bucket_spread,
+    check_folds,
+    check_pairs,
+    check_seed,
+    draw_terms,
+    in_folds,
+    in_order,
+    mean_rounding,
+    upper_bound,
+)
 from certcal.claims import ORDER, Bound, short_text
 
 NAME = "calibration error"
@@ -82,10 +99,11 @@ def bounded_variation(
     >>> print(bound.text, max(bound.terms, key=bound.terms.get))
     0.2132 denoising
     """
-    s, y, delta = check_pairs(scores, outcomes, delta)
+    delta = failure_probability(delta, "delta")
+    s, y = check_pairs(scores, outcomes)
     allowed = positive(variation, "variation", MOST_CHANGE)
     if choice(form, FORMS, "form") == "published":
-        terms, settings = _denoised.terms(s, y, delta, allowed, 2 if folds is None else folds, seed or 0)
+        terms, settings = _published_terms(s, y, delta, allowed, 2 if folds is None else folds, seed or 0)
         assumptions = (*_assumptions(allowed), ORDER)
         return upper_bound(NAME, terms, delta, s.size, assumptions, {"variation": allowed, **settings})
     for name, given in (("folds", folds), ("seed", seed)):
@@ -95,13 +113,13 @@ def bounded_variation(
             )
     sample, n = in_order(s, y), s.size
     # Where ½ · variation / B and the noise 0.4 √(B/n) balance, and some room to both sides.
-    counts = _buckets.powers_of_two(8 * ((allowed + 0.5) ** 2 * n) ** (1 / 3), n)
+    counts = bucket_counts(8 * ((allowed + 0.5) ** 2 * n) ** (1 / 3), n)
     best, chosen = dict[str, float](), 0
     for count in counts:
         terms = _bucket_terms(sample, count, allowed)
         if not best or sum(terms.values()) < sum(best.values()):
             best, chosen = terms, count
-    terms = best | _buckets.labels_and_scores(sum(best.values()), n, delta, len(counts))
+    terms = best | draw_terms(sum(best.values()), n, delta, len(counts))
     settings = {"variation": allowed, "buckets": chosen}
     return upper_bound(NAME, terms, delta, n, _assumptions(allowed), settings)
 
@@ -117,8 +135,8 @@ def _bucket_terms(sample: Sample, count: int, variation: float) -> dict[str, flo
     run_sums(*sample, starts, sums)
     mixed = sample.scores[starts[:-1]] < sample.scores[starts[1:] - 1]
     largest = float(sums[:, 0].max(where=mixed, initial=0.0)) / n
-    within = _buckets.spread(sums[mixed], n) if mixed.any() else 0.0
-    return {"gap": _buckets.gap(sums, n), "variation of eta": variation * largest / 2, "scores in a bucket": within}
+    within = bucket_spread(sums[mixed], n) if mixed.any() else 0.0
+    return {"gap": bucket_gap(sums, n), "variation of eta": variation * largest / 2, "scores in a bucket": within}
 
 
 def _assumptions(variation: float) -> tuple[str, ...]:
@@ -128,3 +146,61 @@ def _assumptions(variation: float) -> tuple[str, ...]:
         NOT_USED_BEFORE,
         f"the share of outcomes 1 as a function of the score varies by at most {limit}",
     )
+
+
+def _published_terms(
+    s: NDArray[Any], y: NDArray[np.uint8], delta: float, allowed: float, folds: int, seed: int
+) -> tuple[dict[str, float], dict[str, Any]]:
+    """Terms averaged over the folds, and the settings to be recorded.
+
+    What is random: n independent draws of (s, y), in the order in which they came. Fixed places are split into K folds.
+    For each fold the surrogate is fitted to the N samples of the other folds, which are independent of its own M
+    samples; over these |s - surrogate| is averaged. The fold's bound is at level delta/K, all K hold together except
+    with probability delta, and so does their mean, however large the folds are.
+
+    With δ₁ = … = δ₄ = delta/(4K), m different scores among the N, and V the variation allowed, the terms are
+
+    * ``estimate``: the mean of |s - surrogate| over the fold (the paper divides the sum by N, which must be M),
+    * ``draw of the validation scores``: BB(M, δ₄, variance) of the empirical Bernstein inequality,
+    * ``denoising`` (TVB): (t₁ + √(t₁² + 4 t₂ V))/√N, with t₁ = √(½ ln(4/δ₁)) and t₂ = √(N/8 · ln(4(m-1)/δ₁)),
+    * ``draw of the training scores`` (PTB): (V + variation of the surrogate) √(ln(2/δ₂)/2N) + √(ln(2/δ₃)/2N).
+
+    Where the paper's proof was mended (the page on bounds has the details): equal scores are one design point, because
+    the step function has one value there while the paper's vector has several; with m points the union behind t₂ is
+    over m - 1 places. Lemma 5 is Koksma's inequality, which needs no term with δ₃; it is kept as published. The
+    constraint to [0, 1] in the paper's problem is never active, since denoising does not leave the range of the data.
+    """
+    folds, seed = check_folds(folds, s.size), check_seed(seed)
+    sample, fold = in_folds(s, y, folds, seed)
+
+    def some(start: int, stop: int) -> list[dict[str, float]]:
+        return [_fold_terms(sample, fold, k, delta / folds, allowed) for k in range(start, stop)]
+
+    parts = map_blocks(some, folds, small=1 if s.size > SMALL else folds)
+    settings = {"folds": folds, "seed": seed, "form": "published"}
+    return average_terms([each for part in parts for each in part]), settings
+
+
+def _fold_terms(sample: Sample, fold: Any, held_out: int, delta: float, allowed: float) -> dict[str, float]:
+    """Terms of Proposition 1 when one fold is for validation and the rest for training."""
+    from certcal._kernels.denoise import denoise, design_points, held_out_gaps, variation
+
+    s = sample.scores
+    part = delta / 4
+    n = int(np.count_nonzero(fold != held_out))
+    weight, total = np.empty(n + 1, np.int32), np.empty(n + 1, np.int32)
+    m = design_points(*sample, fold, held_out, weight, total)
+    t1 = math.sqrt(math.log(4 / part) / 2)
+    t2 = math.sqrt(n * math.log(4 * (m - 1) / part) / 8) if m > 1 else 0.0
+    # The paper's λ is t₂/n for a mean of squares; for their sum the price is t₂.
+    surrogate = denoise(weight[1 : m + 1], total[1 : m + 1], t2)
+    number, gaps, squares = held_out_gaps(s, fold, held_out, surrogate)
+    mean = gaps / number + mean_rounding(number)
+    variance = max(0.0, squares / number - (gaps / number) ** 2) + 3 * mean_rounding(number)
+    transfer = math.sqrt(math.log(2 / part) / (2 * n))
+    return {
+        "estimate": mean,
+        "draw of the validation scores": bernstein_term(number, part, variance),
+        "denoising": (t1 + math.sqrt(t1 * t1 + 4 * t2 * allowed)) / math.sqrt(n),
+        "draw of the training scores": (allowed + variation(surrogate) + 1) * transfer,
+    }

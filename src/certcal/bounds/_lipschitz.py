@@ -7,9 +7,17 @@ from typing import Any
 import numpy as np
 
 from certcal._assumptions import INDEPENDENT, NOT_USED_BEFORE
-from certcal._checks import MOST_CHANGE, InputError, positive, whole_number
-from certcal.bounds import _buckets
-from certcal.bounds._shared import Floats, check, upper_bound
+from certcal._checks import MOST_CHANGE, InputError, failure_probability, positive, whole_number
+from certcal.bounds._shared import (
+    Floats,
+    bucket_counts,
+    bucket_gap,
+    bucket_spread,
+    check_pairs,
+    draw_terms,
+    in_order,
+    upper_bound,
+)
 from certcal.claims import Bound, short_text
 
 # The finest grid has at most this many cells.
@@ -58,10 +66,11 @@ def lipschitz(scores: Any, outcomes: Any, constant: float, delta: float = 0.05, 
     positions = whole_number(shifts, 1, 64, "shifts", _POWERS)
     if positions & (positions - 1):
         raise InputError(f"shifts is {positions}; {_POWERS}")
-    sample, delta = check(scores, outcomes, delta)
+    delta = failure_probability(delta, "delta")
+    sample = in_order(*check_pairs(scores, outcomes))
     n = sample.scores.size
     # Where 0.29 (constant + 1)/B and the noise 0.4 √(B/n) balance, and some room to both sides.
-    counts = _buckets.powers_of_two(min(4 * ((slope + 1) ** 2 * n) ** (1 / 3), _MOST_CELLS / positions), n)
+    counts = bucket_counts(min(4 * ((slope + 1) ** 2 * n) ** (1 / 3), _MOST_CELLS / positions), n)
     from certcal._kernels.buckets import cell_sums
 
     cells = np.empty((counts[-1] * positions, 4))
@@ -70,11 +79,11 @@ def lipschitz(scores: Any, outcomes: Any, constant: float, delta: float = 0.05, 
     for count in counts:
         for shift in range(positions if count > 1 else 1):
             sums = _merged(cells, len(cells) // count, shift * (len(cells) // (count * positions)))
-            terms = {"gap": _buckets.gap(sums, n), "change within a bucket": (slope + 1) * _buckets.spread(sums, n)}
+            terms = {"gap": bucket_gap(sums, n), "change within a bucket": (slope + 1) * bucket_spread(sums, n)}
             if not best or sum(terms.values()) < sum(best.values()):
                 best, chosen = terms, (count, shift)
     candidates = 1 + (len(counts) - 1) * positions
-    terms = best | _buckets.labels_and_scores(sum(best.values()), n, delta, candidates)
+    terms = best | draw_terms(sum(best.values()), n, delta, candidates)
     settings = {"constant": slope, "shifts": positions, "buckets": chosen[0], "shift": chosen[1]}
     limit = short_text(slope, "lower")
     change = f"the share of outcomes 1 as a function of the score changes by at most {limit} per unit of the score"

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from certcal._checks import InputError, confidences, correctness, failure_probability, same_length, whole_number
+from certcal._checks import InputError, confidences, correctness, same_length, whole_number
 from certcal._threads import SMALL, map_blocks, thread_count
 from certcal.claims import Bound, move_outward
 
@@ -32,24 +32,12 @@ class Sample(NamedTuple):
     outcomes: NDArray[np.uint8]
 
 
-def check(scores: Any, outcomes: Any, delta: Any) -> tuple[Sample, float]:
-    """Checked and sorted input. The result is the same for every order of the samples."""
-    s, y, level = check_pairs(scores, outcomes, delta)
-    return in_order(s, y), level
-
-
-def check_pairs(scores: Any, outcomes: Any, delta: Any) -> tuple[NDArray[Any], NDArray[np.uint8], float]:
+def check_pairs(scores: Any, outcomes: Any) -> tuple[NDArray[Any], NDArray[np.uint8]]:
     """Checked input in the order in which it came."""
-    level = check_delta(delta)
     s = confidences(scores, "scores")
     y = correctness(outcomes, "outcomes", "pass what happened: 0 or 1 per sample")
     same_length(scores=s.size, outcomes=y.size)
-    return s, y, level
-
-
-def check_delta(delta: Any) -> float:
-    """A probability with which a bound may fail."""
-    return failure_probability(delta, "delta")
+    return s, y
 
 
 def in_order(s: NDArray[Any], y: NDArray[np.uint8]) -> Sample:
@@ -94,7 +82,7 @@ def sort(keys: NDArray[np.uint64]) -> NDArray[np.uint64]:
     if middle <= SMALL or thread_count() == 1:
         keys.sort()
         return keys
-    from certcal._kernels.merge import merge
+    from certcal._kernels.buckets import merge
 
     low, high = keys[:middle], keys[middle:]
     map_blocks(lambda a, b: (low, high)[a].sort(), 2, 1)
@@ -153,6 +141,47 @@ def chernoff_upper(mean: float, n: int, delta: float) -> float:
     while inside < (middle := (inside + outside) / 2) < outside:
         inside, outside = (middle, outside) if apart(middle) <= allowed else (inside, middle)
     return outside
+
+
+# ------------------------------------------- buckets: from their sums to a bound on E|s - η(s)|, see bounded_variation
+
+
+def bucket_gap(sums: Floats, n: int) -> float:
+    """(1/n) Σ_m |Σ_{i in m} (y_i - s_i)|, rounded up.
+
+    Rows of ``sums``, one per bucket: number, Σ outcome, Σ score, Σ (score - mean)².
+    """
+    return float(np.abs(sums[:, 1] - sums[:, 2]).sum()) / n + mean_rounding(n)
+
+
+def bucket_spread(sums: Floats, n: int) -> float:
+    """(1/n) Σ_m n_m sd_m, rounded up: at least the mean distance of a score from the mean score of its bucket."""
+    return float(np.sqrt(sums[:, 0] * sums[:, 3]).sum()) / n + mean_rounding(n)
+
+
+def mean_rounding(n: int) -> float:
+    """What a mean of n scores can lose: each of the n additions rounds by at most a 2^-53rd, in whatever order."""
+    return 1e-12 + n * 2.0**-52
+
+
+def draw_terms(on_sample: float, n: int, delta: float, candidates: int) -> dict[str, float]:
+    """Terms for the draw of the outcomes and of the scores, given a bucket sum that was the best of some candidates.
+
+    Half of delta is for the outcomes, shared by the candidates; half is for the scores. How many candidates there are
+    must not depend on the outcomes; which of them was the best may.
+    """
+    labels = hoeffding_term(n, delta / (2 * candidates))
+    scores = max(0.0, chernoff_upper(min(1.0, on_sample + labels), n, delta / 2) - on_sample - labels)
+    return {"draw of the outcomes": labels, "draw of the scores": scores}
+
+
+def bucket_counts(most: float, n: int) -> list[int]:
+    """Numbers of buckets that are tried: 1, 2, 4 … up to at least ``most``, not more than twice n."""
+    top = math.ceil(math.log2(max(1.0, min(most, n))))
+    return [2**k for k in range(top + 1)]
+
+
+# --------------------------------------------------------------------------------------------------------------- folds
 
 
 def fold_of_each(n: int, folds: int, seed: int) -> NDArray[np.uint8]:

@@ -16,15 +16,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from certcal._assumptions import INDEPENDENT, NOT_USED_BEFORE
-from certcal._checks import InputError, choice, confidences, correctness, positive, same_length
+from certcal._checks import InputError, choice, failure_probability, positive
 from certcal._threads import map_blocks
 from certcal.bounds import _perturb
 from certcal.bounds._shared import (
     Sample,
     average_terms,
     bernstein_term,
-    check_delta,
     check_folds,
+    check_pairs,
     check_seed,
     chernoff_upper,
     in_folds,
@@ -76,21 +76,6 @@ def smooth(
     smoothing: float | None = None,
     perturb: bool = False,
 ) -> Bound: ...
-
-
-@overload
-def smooth(
-    scores: Any,
-    outcomes: Any,
-    bandwidth: float,
-    delta: float = 0.05,
-    *,
-    form: Literal["published"],
-    folds: int | None = None,
-    seed: int = 0,
-    smoothing: float | None = None,
-    perturb: bool = False,
-) -> Unproved: ...
 
 
 @overload
@@ -182,12 +167,10 @@ def smooth(
     >>> [name for name, size in bound.terms.items()]
     ['surrogate gap', 'bias', 'draw of the outcomes', 'draw of the scores']
     """
-    level, h = check_delta(delta), _perturb.check_bandwidth(bandwidth)
+    level, h = failure_probability(delta, "delta"), _perturb.check_bandwidth(bandwidth)
     choice(form, FORMS, "form")
     width = None if smoothing is None else positive(smoothing, "smoothing")
-    s = confidences(scores, "scores")
-    y = correctness(outcomes, "outcomes", "pass what happened: 0 or 1 per sample")
-    same_length(scores=s.size, outcomes=y.size)
+    s, y = check_pairs(scores, outcomes)
     start = check_seed(seed)
     if form == "direct" and folds is not None:
         raise InputError(f"folds is {folds}, but nothing is split in this form; leave it out or pass form='repaired'")
@@ -217,14 +200,14 @@ def smooth(
     return upper_bound(NAME, terms, level, s.size, assumptions, settings)
 
 
-class Split(NamedTuple):
+class SmoothTerms(NamedTuple):
     """The terms of the bound from one split (or from all samples), and the width of the window."""
 
     terms: dict[str, float]
     width: float
 
 
-def _direct(sample: Sample, h: float, delta: float, width: float | None) -> Split:
+def _direct(sample: Sample, h: float, delta: float, width: float | None) -> SmoothTerms:
     """The bound without a split."""
     first, second = 0.5 / h, 0.5 / h**2
     scores, n = sample.scores, sample.scores.size
@@ -240,7 +223,7 @@ def _direct(sample: Sample, h: float, delta: float, width: float | None) -> Spli
     }
     seen = math.fsum(terms.values())
     terms["draw of the scores"] = max(chernoff_upper(seen, n, budget["scores"]) - seen, 0.0)
-    return Split(terms, wide)
+    return SmoothTerms(terms, wide)
 
 
 class _Room:
@@ -264,17 +247,17 @@ class _Room:
 
 def one_split(
     train: Floats, outcomes: Bytes, points: Floats, h: float, delta: float, form: str, width: float | None = None
-) -> Split:
+) -> SmoothTerms:
     """Proposition 2 for sorted training scores with their outcomes and sorted validation scores."""
     if form == "published":
         first, second = 0.5 / h, 1.5 / h**2
         wide = plug_in_width(train.size, first, second) if width is None else max(width, NARROWEST)
         around = Surrogate(train, outcomes, points, wide, first, second, tight=False)
-        return Split(_published(around, delta, first * wide + 0.5 * second * wide**2 + 0.5), wide)
+        return SmoothTerms(_published(around, delta, first * wide + 0.5 * second * wide**2 + 0.5), wide)
     first, second = 0.5 / h, 0.5 / h**2
     wide = best_width(train, first, second, h) if width is None else max(width, NARROWEST)
     around = Surrogate(train, outcomes, points, wide, first, second, tight=True)
-    return Split(_repaired(around, delta, _largest(train, wide, first)), wide)
+    return SmoothTerms(_repaired(around, delta, _largest(train, wide, first)), wide)
 
 
 # Below this a window cannot be told from a point in double precision.

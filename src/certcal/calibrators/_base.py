@@ -134,7 +134,7 @@ class Calibrator(ABC):
         kind = Calibrator._known.get(name) if isinstance(name, str) else None
         if kind is None or inspect.isabstract(kind):
             known = ", ".join(sorted(name for name, each in Calibrator._known.items() if not inspect.isabstract(each)))
-            raise InputError(f"type is {name!r}, which is no calibrator; known are {known}")
+            raise InputError(f"type is {name!r}, which is not a calibrator; known are {known}")
         wanted = inspect.signature(kind).parameters
         if not isinstance(params, Mapping) or not set(params) <= set(wanted):  # pyright: ignore[reportUnknownArgumentType]
             raise InputError(f"params of {name} are {params!r}; expected some of {', '.join(wanted) or 'none'}")
@@ -164,6 +164,7 @@ class Calibrator(ABC):
         """
         if isinstance(value, Mapping) and "type" in value:
             return Calibrator.from_dict(cast("Mapping[str, Any]", value))
+        value = cast("Any", value)
         if name in cls._choices:
             choice(value, cls._choices[name], name)
         elif name == "tradeoff":
@@ -176,7 +177,7 @@ class Calibrator(ABC):
             raise InputError(f"per_class is {value!r}; expected true or false")
         elif name in ("calibrator", "steps"):
             raise InputError(f"{name} is {value!r}; expected {'calibrators' if name == 'steps' else 'a calibrator'}")
-        return cast(Any, value)
+        return value
 
 
 class ConfidenceMap(Calibrator):

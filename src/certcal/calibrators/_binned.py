@@ -112,11 +112,12 @@ class BinnedMap(OutcomeMap):
 
     def _read_counts(self, given: Any) -> dict[str, Whole]:
         sizes = self._sizes()
-        if not isinstance(given, Mapping) or set(cast("Mapping[str, Any]", given)) != set(sizes):
+        found: Mapping[str, Any] = cast("Any", given) if isinstance(given, Mapping) else {}
+        if set(found) != set(sizes):
             raise InputError(f"counts of the bins must be {', '.join(sizes)}; refit the map")
         counts: dict[str, Whole] = {}
         for name, size in sizes.items():
-            entries: list[Any] = given[name] if isinstance(given[name], list) else []
+            entries = cast("list[Any]", found[name]) if isinstance(found[name], list) else []
             if len(entries) != size or not all(type(each) is int and 0 <= each < 2**53 for each in entries):
                 raise InputError(f"counts: {name} is damaged; expected {size} whole numbers of at least 0")
             counts[name] = np.array(entries, np.int64)

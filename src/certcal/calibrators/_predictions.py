@@ -9,13 +9,25 @@ import numpy as np
 from numpy.typing import NDArray
 
 from certcal._checks import InputError, choice
+from certcal.calibrators._affine import MatrixScaling, VectorScaling
 from certcal.calibrators._base import ScoreMap
+from certcal.calibrators._binned import EqualMassBinning, HistogramBinning
+from certcal.calibrators._isotonic import IsotonicCalibration
+from certcal.calibrators._logistic import BetaCalibration, PlattScaling
 from certcal.calibrators._protocols import ConfidenceCalibrator, ScoreCalibrator, predicted
+from certcal.calibrators._temperature import TemperatureScaling
 from certcal.predictions import Predictions
 
+_SCORES: dict[str, Any] = {"temperature": TemperatureScaling, "vector": VectorScaling, "matrix": MatrixScaling}
+_CONFIDENCES: dict[str, Any] = {
+    "platt": PlattScaling,
+    "beta": BetaCalibration,
+    "isotonic": IsotonicCalibration,
+    "histogram": HistogramBinning,
+    "equal-mass": EqualMassBinning,
+}
 # Maps of the scores of all classes, and maps of one confidence.
-SCORE_METHODS = ("temperature", "vector", "matrix")
-CONFIDENCE_METHODS = ("platt", "beta", "isotonic", "histogram", "equal-mass")
+SCORE_METHODS, CONFIDENCE_METHODS = tuple(_SCORES), tuple(_CONFIDENCES)
 METHODS = (*SCORE_METHODS, *CONFIDENCE_METHODS)
 BINNED = ("histogram", "equal-mass")
 
@@ -77,26 +89,14 @@ def fit_predictions(predictions: Predictions, method: Any = None, *, map_bins: i
         made.fit(predictions.confidence, predictions.correct, *weight)
     else:
         remedy = f"give it fit and predict (or predict_proba), or choose one of {', '.join(METHODS)}"
-        raise InputError(f"{name} is no calibrator", argument="method", remedy=remedy)
+        raise InputError(f"{name} is not a calibrator", argument="method", remedy=remedy)
     return made
 
 
 def _named(name: str, kind: str, map_bins: int | None) -> Any:
-    from certcal import calibrators
-
-    made: Any = {
-        "temperature": calibrators.TemperatureScaling,
-        "vector": calibrators.VectorScaling,
-        "matrix": calibrators.MatrixScaling,
-        "platt": calibrators.PlattScaling,
-        "beta": calibrators.BetaCalibration,
-        "isotonic": calibrators.IsotonicCalibration,
-        "histogram": calibrators.HistogramBinning,
-        "equal-mass": calibrators.EqualMassBinning,
-    }[choice(name, METHODS, "method")]
-    if name in SCORE_METHODS:
-        return made(inputs=kind)
-    return made() if map_bins is None else made(bins=map_bins)
+    if choice(name, METHODS, "method") in SCORE_METHODS:
+        return _SCORES[name](inputs=kind)
+    return _CONFIDENCES[name](**({} if map_bins is None else {"bins": map_bins}))
 
 
 def recalibrated(calibrator: Any, predictions: Predictions) -> Predictions:

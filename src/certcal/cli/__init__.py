@@ -7,10 +7,12 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
+from functools import cache
 
 import click
 
 import certcal
+from certcal._kernels import when_compiling
 from certcal.cli.app import DEBUG, LazyGroup
 from certcal.cli.errors import run
 
@@ -57,10 +59,18 @@ def cli() -> None:
     """Measure, bound, certify and repair the calibration of classifiers."""
 
 
+@cache
+def _say_that_it_compiles() -> None:
+    from certcal.cli.progress import tell
+
+    tell("compiling numerical code for this machine (once; later runs load it) …")
+
+
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command line and leave with its exit code.
 
     0: done. 2: something given cannot be used, said in one sentence. 70: an unexpected error, a bug in certcal; its
     traceback is shown with ``--debug``. 130: interrupted. 141: the reader of the output went away.
     """
+    when_compiling(lambda kernel: _say_that_it_compiles())
     sys.exit(run(cli, sys.argv[1:] if arguments is None else list(arguments)))

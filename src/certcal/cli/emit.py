@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import functools
+import hashlib
+import os
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -33,6 +35,12 @@ _KINDS = {
     ".json": "numbers (.json .csv)",
     ".parquet": "intervals (.parquet)",
 }
+
+
+_DIGEST_OF_FOLDERS = (
+    "The SHA-256 of a run or folder is that of the list of its files with theirs. Inside its folder: "
+    "find * -type f -print0 | LC_ALL=C sort -z | xargs -0 sha256sum | sha256sum"
+)
 
 
 @dataclass
@@ -84,7 +92,7 @@ class Output:
         try:
             for path in self.paths:
                 page = path.suffix.lower() in (*PAGE, *TEXT)
-                told = {**self.page, **report, "provenance": _provenance(result, read)} if page else {}
+                told = {**self.page, **report, "provenance": provenance(result, read)} if page else {}
                 result.save(path, force=self.force, **told)
         finally:  # a full disk is no reason to lose numbers that took long to find
             self._print(result, **report)
@@ -105,10 +113,36 @@ class Output:
         render(made, make_console(sys.stdout), full=self.full, diagrams=self.diagrams)
 
 
-def _provenance(result: Result, sources: Sequence[Path]) -> Any:
-    from certcal.cli.provenance import provenance
+def provenance(result: Result, sources: Iterable[Path]) -> Any:
+    """How the running command came to its result: the words as typed, seeds, and the files and runs that were read."""
+    from certcal.data import local_file
+    from certcal.report.provenance import Provenance
 
-    return provenance(result, [path for path in sources if path.exists()])
+    paths = [Path(source) for source in dict.fromkeys(map(str, sources)) if local_file(source).exists()]
+    words = click.get_current_context().find_root().obj
+    command = None if words is None else ("certcal", *words)
+    notes = [_DIGEST_OF_FOLDERS] if any(path.is_dir() for path in paths) else []
+    return Provenance.here(command, seeds=result.seeds, inputs=map(described, paths), notes=notes)
+
+
+def described(path: Path) -> tuple[str, int, str]:
+    """Name, size and SHA-256 of a file, or of all the files of a run."""
+    if not path.is_dir():
+        from certcal.data import local_file
+
+        file = local_file(path)
+        return str(path), file.stat().st_size, _digest(file)
+    # A link can lead anywhere, to a device for example; find and a run's own files know none.
+    files = (file for file in path.rglob("*") if file.is_file() and not file.is_symlink())
+    names = sorted(os.fsencode(file.relative_to(path)) for file in files)
+    kept = [(name, path / os.fsdecode(name)) for name in names if not name.startswith(b".")]
+    listing = b"".join(_digest(file).encode() + b"  " + name + b"\n" for name, file in kept)
+    return str(path), sum(file.stat().st_size for _, file in kept), hashlib.sha256(listing).hexdigest()
+
+
+def _digest(path: Path) -> str:
+    with path.open("rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()
 
 
 def _about(ctx: click.Context, param: click.Parameter, values: Iterable[str]) -> dict[str, str]:

@@ -47,7 +47,11 @@ class TextTable(Table):
         rest = [line for line in lines[self._skipped :] if line.strip()]
         header, first, *_ = [*([names] if self._skipped else []), *rest, "", ""]
         self.delimiter = "\t" if ".tsv" in file.suffixes else _delimiter(header, first)
-        self._header = next(csv.reader([header], delimiter=self.delimiter)) if self._skipped else None
+        plain = _SPACE.join(header.split()) if self.delimiter == _SPACE else header
+        try:
+            self._header = next(csv.reader([plain], delimiter=self.delimiter)) if self._skipped else None
+        except csv.Error:
+            raise InputError(f"{path}: the header has a name longer than any is; check which file it is") from None
         with self._located(), _CountedQuotes(file, self.delimiter == _SPACE) as stream:
             found = list(self._open(stream).schema.names)
         check_column_count(path, len(found))
@@ -155,7 +159,7 @@ class _CountedQuotes:
     def __init__(self, path: Path, spaced: bool = False) -> None:
         self.quotes = 0
         self.closed = False
-        self._spaced, self._held = spaced, b""
+        self._spaced, self._held, self._ready = spaced, b"", b""
         self._stream = pa.input_stream(str(path), compression="detect")
 
     def __enter__(self) -> _CountedQuotes:
@@ -164,22 +168,22 @@ class _CountedQuotes:
     def __exit__(self, *_error: object) -> None:
         self.close()
 
-    def read(self, size: int = -1) -> bytes:
-        """Bytes of the file."""
-        content: bytes = self._stream.read(None if size < 0 else size)
-        self.quotes += content.count(b'"')
-        return self._narrowed(content) if self._spaced else content
-
-    def _narrowed(self, content: bytes) -> bytes:
-        """Without spaces that separate nothing; those at the end wait for what follows."""
-        while content:
+    def read(self, size: int) -> bytes:
+        """So many bytes of the file, fewer at its end."""
+        if not self._spaced:
+            return self._counted(size)
+        while len(self._ready) < size and (content := self._counted(size)):
             content = self._held + content
-            end = len(content.rstrip(b" \t\r\n"))
-            content, self._held = content[:end], content[end:]
-            if content:
-                return re.sub(rb"[ \t]+", b" ", re.sub(rb"[ \t]*(\r?\n)[ \t]*", rb"\1", content))
-            content = self._stream.read(_HEAD_BYTES)
-        content, self._held = self._held.strip(b" \t"), b""
+            end = len(content.rstrip(b" \t\r\n"))  # what is beyond waits for what follows
+            self._held = content[end:]
+            narrow = re.sub(rb"[ \t]+", b" ", content[:end])
+            self._ready += narrow.replace(b" \r\n", b"\r\n").replace(b" \n", b"\n").replace(b"\n ", b"\n")
+        found, self._ready = self._ready[:size], self._ready[size:]
+        return found
+
+    def _counted(self, size: int) -> bytes:
+        content: bytes = self._stream.read(size)
+        self.quotes += content.count(b'"')
         return content
 
     def close(self) -> None:
@@ -194,26 +198,23 @@ class JsonLinesTable(Table):
     def __init__(self, file: Path, path: Path) -> None:
         self.file, self.path = file, path
         self.rows = None
-        self._length = 0  # of the last line
         kinds: dict[str, Kind] = {}
-        for number, row in self._objects():
+        for number, _, row in self._objects():
             for name, value in row.items():
-                if value is not None:
-                    kinds.setdefault(name, _kind(value))
-                elif name not in kinds:
-                    kinds[name] = "unknown"
+                if kinds.setdefault(name, "unknown") == "unknown" and value is not None:
+                    kinds[name] = _kind(value)
+            check_column_count(path, len(kinds))
             if number >= _FIRST_LINES:
                 break
-        check_column_count(path, len(kinds))
         self.columns = tuple(Column(name, kind) for name, kind in kinds.items())
 
     def _batches(self, columns: tuple[str, ...], size: int, numbers: frozenset[str]) -> Iterator[Any]:
         values: dict[str, list[Any]] = {name: [] for name in columns}
         count = length = 0
-        for _, row in self._objects():
+        for _, characters, row in self._objects():
             for name, column in values.items():
                 column.append(row.get(name))
-            count, length = count + 1, length + self._length
+            count, length = count + 1, length + characters
             if count == size or length > _BLOCK_BYTES:
                 yield self._batch(values)
                 count = length = 0
@@ -227,26 +228,26 @@ class JsonLinesTable(Table):
             column.clear()
         return batch
 
-    def _objects(self) -> Iterator[tuple[int, dict[str, Any]]]:
-        """Line number and object of each line that is not blank."""
+    def _objects(self) -> Iterator[tuple[int, int, dict[str, Any]]]:
+        """Number, length and object of each line that is not blank."""
         with reading(self.path, "file of JSON lines"), pa.input_stream(str(self.file), compression="detect") as stream:
             number = 0
             try:
                 for line in _lines(io.TextIOWrapper(stream, encoding="utf-8-sig")):
-                    number, self._length = number + 1, len(line)
+                    number += 1
                     if line.strip():
                         row: Any = json.loads(line)
                         if not isinstance(row, dict):
                             raise ValueError
-                        yield number, cast("dict[str, Any]", row)
+                        yield number, len(line), cast("dict[str, Any]", row)
+            except (InputError, pa.ArrowException):
+                raise
             except UnicodeDecodeError:
                 raise InputError(f"{self.path}: this is not UTF-8 text; write one JSON object per line") from None
             except csv.Error:
                 what = "is longer than any row is; repair or drop it"
                 raise InputError(f"{self.path}: line {number + 1} {what}") from None
-            except (ValueError, RecursionError) as error:
-                if isinstance(error, InputError):
-                    raise
+            except (ValueError, RecursionError):
                 what = "is no JSON object; write one per line"
                 raise InputError(f"{self.path}: line {number} {what}") from None
 
@@ -266,7 +267,8 @@ def _array(values: list[Any]) -> Any:
     except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError):
         if any(isinstance(value, list | dict) for value in values):
             raise
-        return pa.array([None if value is None else str(value) for value in values])
+        plain = [str(value).lower() if isinstance(value, bool) else value for value in values]
+        return pa.array([None if value is None else str(value) for value in plain])
 
 
 def _lines(text: io.TextIOWrapper) -> Iterator[str]:
@@ -289,6 +291,7 @@ def _is_number(text: str) -> bool:
 
 def _delimiter(header: str, first: str) -> str:
     """The first of comma, semicolon, tab and bar in the header; a space if it separates as many names as values."""
-    names, values = header.split(), first.split()
+    names = header.split()
+    values = first.split() or names
     spaced = "," if len(names) != len(values) or len(names) < 2 else _SPACE
     return next((mark for mark in _DELIMITERS if mark in header), spaced)

@@ -6,8 +6,7 @@ about what the work is. What is lost with a worker is done again; what cannot be
 
 from __future__ import annotations
 
-from certcal.engines._engine import Engine, EngineError, Task, held
-from certcal.engines._in_process import InProcess
+from certcal.engines._engine import Engine, EngineError, InProcess, Task, held
 from certcal.engines.local import LocalProcesses
 from certcal.engines.ray import RayCluster
 

@@ -1,4 +1,4 @@
-"""What an engine is, and what it asks of a task."""
+"""What an engine is, what it asks of a task, and the one that is none: one piece after the other, here."""
 
 from __future__ import annotations
 
@@ -65,12 +65,30 @@ class Engine(Protocol):
 
 
 def held(engine: Engine) -> AbstractContextManager[Any]:
-    """Keep what an engine needs for the length of a block, if it can be kept: one cluster for several runs.
+    """Keep what an engine needs for the length of a block, if it can be kept: one cluster for several runs."""
+    return engine if isinstance(engine, AbstractContextManager) else nullcontext()
+
+
+class InProcess:
+    """Work in this process, piece by piece.
 
     Examples
     --------
-    >>> from certcal.engines import InProcess
-    >>> with held(InProcess()):
-    ...     pass
+    >>> class Squares:
+    ...     def prepare(self):
+    ...         pass
+    ...
+    ...     def __call__(self, piece):
+    ...         return piece**2
+    >>> list(InProcess().run(Squares(), [2, 3]))
+    [(2, 4), (3, 9)]
     """
-    return engine if isinstance(engine, AbstractContextManager) else nullcontext()
+
+    remote = False
+    shares_files = True
+
+    def run(self, task: Task[Piece, Result], pieces: Iterable[Piece]) -> Generator[tuple[Piece, Result], Any, None]:
+        """Each piece with its result, in the order given."""
+        task.prepare()
+        for piece in pieces:
+            yield piece, task(piece)

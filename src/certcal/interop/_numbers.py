@@ -52,7 +52,7 @@ class Number:
 
 
 @dataclass(frozen=True)
-class Found:
+class ClaimedNumbers:
     """What a document holds.
 
     Attributes
@@ -70,24 +70,13 @@ class Found:
     settings: Mapping[str, str] = field(default_factory=dict[str, str])
 
 
-def found_in(document: Any) -> Found:
+def found_in(document: Any) -> ClaimedNumbers:
     """Every number that a document claims, under a name of its own.
 
     Parameters
     ----------
     document
         What ``to_dict`` of a claim or of results returns, or lists and mappings of such.
-
-    Examples
-    --------
-    >>> from certcal.claims import Bound, Estimate
-    >>> ece = Estimate("ece", 0.04, 100, {"bins": 15})
-    >>> bound = Bound("ece", 0.08, "upper", 0.05, 100, ("samples are independent",))
-    >>> found = found_in([ece.to_dict(), bound.to_dict()])
-    >>> {number.name: number.value for number in found.numbers}
-    {'estimate/ece_bins_15': 0.04, 'bound/ece_at_most': 0.08}
-    >>> found.settings
-    {'bins': '15', 'n': '100', 'delta': '0.05'}
     """
     by = cast("Mapping[str, Any]", document).get("by") if isinstance(document, Mapping) else None
     claims = list(_claims(document, (), (), str(by or "group")))
@@ -96,32 +85,16 @@ def found_in(document: Any) -> Found:
     rest = tuple(number for number in every if not math.isfinite(number.value))
     told = _conventions(document)
     of_claims = {} if "conventions" in told else _texts(_settings_of(claim.entry) for claim in claims)
-    return Found(finite, rest, of_claims | _texts(told.values()))
+    return ClaimedNumbers(finite, rest, of_claims | _texts(told.values()))
 
 
 def legal(text: str) -> str:
-    """A piece of a name, with what tracking servers refuse replaced.
-
-    Examples
-    --------
-    >>> legal("ward 3/north"), legal("..."), legal("σ ≥ 1")
-    ('ward_3_north', '...', 'σ_1')
-    """
+    """A piece of a name, with what tracking servers refuse replaced."""
     return _FOREIGN.sub("_", text)
 
 
 def check_prefix(prefix: str) -> str:
-    """A prefix that is refused here, and not by a server after half of the numbers.
-
-    Examples
-    --------
-    >>> check_prefix("epoch-3/")
-    'epoch-3/'
-    >>> check_prefix("a=b/")
-    Traceback (most recent call last):
-        ...
-    certcal._checks.InputError: prefix is 'a=b/'; use letters, digits, '_', '-', '.' and single '/' between them
-    """
+    """A prefix that is refused here, and not by a server after half of the numbers."""
     pieces = prefix.removesuffix("/").split("/") if prefix else []
     if any(piece != legal(piece) or piece.strip(".") == "" for piece in pieces):
         raise InputError(f"prefix is {prefix!r}; use letters, digits, '_', '-', '.' and single '/' between them")
@@ -129,7 +102,7 @@ def check_prefix(prefix: str) -> str:
 
 
 @dataclass(frozen=True)
-class _Claim:
+class _ClaimEntry:
     """A claim in a document: where it is, and by which keys it goes there."""
 
     entry: Mapping[str, Any]
@@ -154,7 +127,7 @@ class _Claim:
     def _sentence(self) -> str:
         entry = self.entry
         if "sentence" in entry:
-            settings = entry.get("settings", {}) if "side" in entry else {}
+            settings: Mapping[str, Any] = entry.get("settings", {}) if "side" in entry else {}
             return stated(entry["sentence"], entry.get("assumptions", ()), settings)
         note = f" {entry['note']}" if entry.get("note") else ""
         return f"{entry['name']}, over {entry['n']} models; an estimate, not a guarantee.{note}"
@@ -170,7 +143,7 @@ class _Claim:
             yield Number(f"{path}_interval_upper", _number(upper))
 
 
-def _claims(node: Any, places: tuple[str, ...], keys: tuple[str, ...], by: str) -> Iterator[_Claim]:
+def _claims(node: Any, places: tuple[str, ...], keys: tuple[str, ...], by: str) -> Iterator[_ClaimEntry]:
     """Claims below a node; a list starts a new place, and what is in it goes by its own name."""
     if isinstance(node, list | tuple):
         for each in cast("Iterable[Any]", node):
@@ -180,7 +153,7 @@ def _claims(node: Any, places: tuple[str, ...], keys: tuple[str, ...], by: str) 
     entry = cast("Mapping[str, Any]", node)
     # The second is a finding of a study: an estimate over models.
     if (entry.get("type") in KINDS and "value" in entry) or {"name", "value", "low", "high", "note"} <= entry.keys():
-        yield _Claim(entry, places, keys)
+        yield _ClaimEntry(entry, places, keys)
         return
     for place in _PLACES:
         if isinstance(entry.get(place), str | int | float):

@@ -25,11 +25,7 @@ except ModuleNotFoundError as error:
         "certcal.interop.evaluate needs evaluate; install it with: pip install 'certcal[evaluate]'", name=error.name
     ) from error
 
-_READERS = {
-    "probabilities": Predictions.from_probabilities,
-    "logits": Predictions.from_logits,
-    "confidence": Predictions.from_confidence,
-}
+_CONFIGURATIONS = ("probabilities", "logits", "confidence")
 _DESCRIPTION = """\
 Calibration of a classifier: how far its confidences are from the shares of predictions that are right.
 The values are estimates from the samples at hand, not guarantees."""
@@ -61,7 +57,7 @@ class Calibration(evaluate.Metric):
     """
 
     def __init__(self, config_name: str, **options: Any) -> None:
-        super().__init__(config_name=choice(config_name, tuple(_READERS), "config_name"), **options)
+        super().__init__(config_name=choice(config_name, _CONFIGURATIONS, "config_name"), **options)
 
     def _info(self) -> evaluate.MetricInfo:
         number = datasets.Value("float64")
@@ -82,7 +78,7 @@ class Calibration(evaluate.Metric):
         bins: int = 15,
         closed: str = "left",
     ) -> dict[str, float]:
-        given = _READERS[self.config_name](predictions, references)
+        given = getattr(Predictions, f"from_{self.config_name}")(predictions, references)
         return {
             row.name: row.value for row in measure(given, bins=bin_count(bins), closed=closed, metrics=metrics).rows
         }

@@ -7,16 +7,19 @@ Works with ``lightning`` and with ``pytorch_lightning``. Importing this module n
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, cast
 
 from certcal._checks import InputError, choice
 
 try:
+    import torch
     from torch import Tensor
+    from torchmetrics import Metric, MetricCollection
+    from torchmetrics.utilities.distributed import gather_all_tensors
 
-    from certcal.interop._batches import CLASSWISE, INPUTS, METRICS, Batches, Questions
+    from certcal.interop.torchmetrics import BY_NAME, INPUTS, BinnedMetric, ClasswiseECE
 
     if TYPE_CHECKING or find_spec("lightning") is not None:
         from lightning.pytorch import Callback
@@ -31,6 +34,7 @@ except ModuleNotFoundError as error:
     ) from error
 
 Pair = tuple[Tensor, Tensor]
+CLASSWISE = ClasswiseECE.name
 
 
 class CalibrationCallback(Callback):
@@ -98,21 +102,32 @@ class CalibrationCallback(Callback):
     ) -> None:
         super().__init__()
         self.inputs = choice(inputs, INPUTS, "inputs")
-        names = tuple(choice(name, METRICS, "metrics") for name in metrics)
+        names = tuple(choice(name, tuple(BY_NAME), "metrics") for name in metrics)
         if not names:
-            raise InputError(f"metrics is empty; choose from {', '.join(METRICS)}")
+            raise InputError(f"metrics is empty; choose from {', '.join(BY_NAME)}")
         if CLASSWISE in names and classes is None:
             raise InputError("classwise_ece needs the number of classes; pass classes=10, say")
         if temperature and self.inputs == "confidence":
             raise InputError("a temperature needs logits or probabilities of every class, not confidences")
         if every_n_epochs < 1:
             raise InputError(f"every_n_epochs is {every_n_epochs}; pass 1 or more")
-        self.questions = Questions(names, bins, closed, classes, temperature)
-        self.questions.collection(self.inputs)  # bins and closed are refused now, not after an epoch of training
+        self.metrics, self.bins, self.closed, self.classes, self.temperature = names, bins, closed, classes, temperature
+        self.collection(self.inputs)  # bins and closed are refused now, not after an epoch of training
         self.keys, self.predict, self.every_n_epochs = keys, predict, every_n_epochs
         self.prefixes = {"validation": val_prefix, "test": test_prefix}
         self.log_options = dict(log_options or {})
-        self._loaders: list[Batches | None] = []
+        self._loaders: list[LoaderBatches | None] = []
+
+    def collection(self, inputs: str, **options: Any) -> MetricCollection:
+        """The metrics, those with the same bins sharing a state."""
+        made: dict[str, Metric | MetricCollection] = {}
+        for name in self.metrics:
+            cls: Any = BY_NAME[name]
+            in_bins = name == CLASSWISE or issubclass(BY_NAME[name], BinnedMetric)
+            settings: dict[str, Any] = {"bins": self.bins, "closed": self.closed} if in_bins else {}
+            settings |= {"classes": self.classes} if name == CLASSWISE else {}
+            made[name] = cls(inputs=inputs, **settings, **options)
+        return MetricCollection(made)
 
     def on_validation_epoch_start(self, trainer: Any, pl_module: Any) -> None:
         """Begin with empty states."""
@@ -146,7 +161,7 @@ class CalibrationCallback(Callback):
 
     def _begin(self, pl_module: Any, batches: Sequence[int | float]) -> None:
         """Nothing seen yet of loaders with so many batches."""
-        self._loaders = [Batches(self.questions, self.inputs, pl_module.device) if each else None for each in batches]
+        self._loaders = [LoaderBatches(self, pl_module.device) if each else None for each in batches]
 
     def _add(self, what: str, pl_module: Any, outputs: Any, batch: Any, batch_idx: int, dataloader_idx: int) -> None:
         loader = self._loaders[dataloader_idx] if self._loaders else None
@@ -182,3 +197,45 @@ class CalibrationCallback(Callback):
             options = {"reduce_fx": "max", "sync_dist": True, "add_dataloader_idx": False, **self.log_options}
             pl_module.log_dict(values, **options)
         self._loaders = []
+
+
+class LoaderBatches:
+    """The batches that one loader gave this process; the values are those of all processes together."""
+
+    def __init__(self, asked: CalibrationCallback, device: torch.device) -> None:
+        self._asked, self._device = asked, device
+        self._metrics = asked.collection(asked.inputs).to(device)
+        self._kept: list[tuple[Tensor, Tensor]] = []
+
+    def add(self, preds: Tensor, target: Tensor) -> None:
+        """Add a batch."""
+        self._metrics.update(preds, target)
+        if self._asked.temperature:
+            self._kept.append((preds.float().cpu(), target.long().cpu()))
+
+    def values(self) -> Iterator[tuple[str, Tensor]]:
+        """Names and values; every process has to ask for them."""
+        yield from self._metrics.compute().items()
+        if self._asked.temperature:
+            yield from self._scaled()
+
+    def _scaled(self) -> Iterator[tuple[str, Tensor]]:
+        from certcal.calibrators import TemperatureScaling
+
+        preds = self._everywhere([pair[0] for pair in self._kept], torch.empty(0, 0))
+        target = self._everywhere([pair[1] for pair in self._kept], torch.empty(0, dtype=torch.int64))
+        fitted = TemperatureScaling(self._asked.inputs).fit(preds.numpy(), target.numpy())
+        yield "temperature", torch.tensor(fitted.temperature_, dtype=torch.float64).to(self._device)
+        # All samples are here, so that the processes have nothing to tell each other.
+        metrics = self._asked.collection("probabilities", sync_on_compute=False)
+        metrics.update(torch.from_numpy(fitted.predict_proba(preds.numpy())), target)
+        for name, value in metrics.compute().items():
+            yield f"{name}_scaled", value.to(self._device)
+
+    def _everywhere(self, parts: list[Tensor], nothing: Tensor) -> Tensor:
+        """The parts of all processes, one after the other."""
+        mine = torch.cat(parts) if parts else nothing
+        if not (torch.distributed.is_available() and torch.distributed.is_initialized()):
+            return mine
+        gathered = [part.cpu() for part in gather_all_tensors(mine.to(self._device))]
+        return torch.cat([part for part in gathered if len(part)])

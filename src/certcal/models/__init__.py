@@ -6,10 +6,8 @@ Importing this room loads NumPy only; ``certcal.models.networks`` needs the extr
 
 from __future__ import annotations
 
-from certcal.models._differentiable import Differentiable, differentiable
 from certcal.models._export import export_onnx
-from certcal.models._load import load
-from certcal.models._wrap import wrap
+from certcal.models._load import Differentiable, differentiable, load, wrap
 from certcal.models.protocol import Model, Source
 
 __all__ = ["Differentiable", "Model", "Source", "differentiable", "export_onnx", "load", "wrap"]

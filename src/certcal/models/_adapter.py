@@ -1,4 +1,4 @@
-"""What all adapters share: checked batches in, checked matrices out, every failure one sentence."""
+"""Adapters: checked batches in, checked matrices out, every failure one sentence; and those of Python objects."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 
 from certcal._checks import InputError, to_numpy
 from certcal._text import reason
-from certcal.models.protocol import Outputs, Source
+from certcal.models.fingerprint import Inside
+from certcal.models.protocol import Outputs, Source, declared
 
 Batch = NDArray[np.float32]
 
@@ -33,7 +34,7 @@ class Adapter(ABC):
 
     def __call__(self, batch: Any) -> NDArray[Any]:
         """One row per sample and one column per class."""
-        inputs = as_batch(batch)
+        inputs = _as_batch(batch)
         try:
             result = self._forward(inputs)
         except InputError:
@@ -50,15 +51,11 @@ class Adapter(ABC):
         """The model's own answer."""
 
     @abstractmethod
-    def identity(self, probe: Any) -> str | None:
-        """Digits of what the model is made of, None where that cannot all be seen; ``probe`` is a batch to try it on.
+    def fingerprint(self, probe: Any) -> str:
+        """64 hexadecimal digits that change with the model; ``probe`` is a batch to try it on.
 
         They do not depend on the machine, the number of threads or the last bits of an answer.
         """
-
-    def fingerprint(self, probe: Any) -> str:
-        """64 hexadecimal digits that change with the model."""
-        return self.identity(probe) or self._behaviour(probe, "", complete=False)
 
     def _matrix(self, result: Any, given: tuple[int, ...]) -> NDArray[Any]:
         array = _array(result, f"the output of {self.description}")
@@ -73,7 +70,7 @@ class Adapter(ABC):
             raise InputError(f"{self.description} returns {array.dtype}; it must return numbers, as float32 or float64")
         return array.astype(np.float32 if array.dtype == np.float16 else np.float64)
 
-    def _behaviour(self, probe: Any, inside: str, complete: bool) -> str:
+    def _behaviour(self, probe: Any, inside: str, *, complete: bool = False) -> str:
         """Digits of the model's name, what could be seen of its inside, and its answers on the scale of logits.
 
         Libraries and processors differ in the last bits of a float32, so the answers are rounded first: to three
@@ -88,7 +85,77 @@ class Adapter(ABC):
         return digest.hexdigest()
 
 
-def as_batch(batch: Any) -> Batch:
+class _PythonModel(Adapter):
+    """A Python object, known by what Python shows of its inside and by its answers."""
+
+    def __init__(self, inner: Any, home: str, outputs: Outputs, description: str, source: Source | None) -> None:
+        super().__init__(outputs, description, source)
+        self._inner, self._home = inner, home
+
+    def fingerprint(self, probe: Any) -> str:
+        """Of the name, the code and the values it uses, and the answers to the probe."""
+        self(probe)  # what is made at the first call is there from now on
+        inside = self._look(values=True)
+        self(probe)
+        if self._look(values=True).digits == inside.digits:
+            return self._behaviour(probe, inside.digits, complete=inside.complete)
+        return self._behaviour(probe, self._look(values=False).digits)  # without what calls change, such as a count
+
+    def _look(self, *, values: bool) -> Inside:
+        inside = Inside(self._home, values)
+        inside.add(self._inner)
+        return inside
+
+
+class CallableModel(_PythonModel):
+    """A function of a float32 batch. It must not keep the batch, whose memory is used again."""
+
+    def __init__(self, function: Any, outputs: Outputs, name: str | None = None, source: Source | None = None) -> None:
+        own = getattr(function, "__module__", None)
+        called = getattr(function, "__qualname__", type(function).__qualname__)
+        name = name or f"{getattr(function, '__module__', '?')}:{called}"
+        home = own if isinstance(own, str) else type(function).__module__
+        super().__init__(function, home, outputs, f"{name} (Python callable)", source)
+
+    def _forward(self, batch: Batch) -> Any:
+        return self._inner(batch)
+
+
+class EstimatorModel(_PythonModel):
+    """The probabilities of ``predict_proba``. Inputs of more than two dimensions are flattened, one row per sample.
+
+    Nothing here imports scikit-learn: any object with its conventions will do.
+    """
+
+    def __init__(self, estimator: Any, outputs: str | None = None, name: str | None = None) -> None:
+        kind = type(estimator).__name__
+        returns = declared(outputs, "probabilities", f"predict_proba of {kind}")
+        source = None if name is None else Source(name, returns)
+        super().__init__(estimator, "", returns, f"{kind} (scikit-learn)", source)
+        self.estimator = estimator
+        try:
+            classes: Any = estimator.classes_
+        except AttributeError:
+            raise InputError(f"{kind} has no classes_; fit it first") from None
+        if isinstance(classes, list):
+            raise InputError(f"{kind} predicts several outputs at once; wrap one classifier for each")
+        values = np.asarray(classes)
+        if values.dtype.kind not in "iu" or not np.array_equal(values, np.arange(values.size)):
+            shown = ", ".join(repr(value) for value in values[:5].tolist()) + (", …" if values.size > 5 else "")
+            raise InputError(
+                f"{kind} was fitted on the classes {shown}; fit it on whole numbers from 0 to {values.size - 1}, "
+                "so that column k is class k"
+            )
+        features: Any = getattr(estimator, "n_features_in_", None)
+        self._features = None if features is None else (int(features),)
+
+    def _forward(self, batch: Batch) -> Any:
+        rows = batch.reshape(batch.shape[0], -1)
+        check_shape(rows.shape[1:], self._features, self.description)
+        return self.estimator.predict_proba(rows)
+
+
+def _as_batch(batch: Any) -> Batch:
     """Inputs as a contiguous float32 array with the samples along its first axis; no copy where it is one already."""
     array = _array(batch, "batch")
     if array.ndim < 2 or array.shape[0] == 0:

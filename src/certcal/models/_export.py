@@ -64,9 +64,14 @@ def export_onnx(
     with _quiet(f"{type(module).__name__} cannot be written as ONNX"):
         torch: Any = import_module("torch")
 
-        example, dynamic = _example(module, shape)
+        device = next((tensor.device for tensor in module.state_dict().values()), torch.device("cpu"))
         program: Any = torch.onnx.export(
-            module, (example,), dynamic_shapes=dynamic, dynamo=True, verbose=False, input_names=["input"]
+            module,
+            (torch.zeros((2, *shape), device=device),),
+            dynamic_shapes=({0: torch.export.Dim("batch", min=1)},),
+            dynamo=True,
+            verbose=False,
+            input_names=["input"],
         )
         message: Any = program.model_proto
         message.metadata_props.add(key=DECLARATION, value=returns)
@@ -98,14 +103,6 @@ def _checked(
     sizes = tuple(whole_number(size, 1, 2**24, "sample_shape", "pass sizes from 1 on") for size in shape)
     own = getattr(module, "outputs", None)
     return file, declared(outputs, own if isinstance(own, str) else None, name), sizes
-
-
-def _example(module: nn.Module, shape: tuple[int, ...]) -> tuple[Any, Any]:
-    """Two samples to trace with, and the statement that there may be any number of them."""
-    torch: Any = import_module("torch")
-
-    device = next((tensor.device for tensor in module.state_dict().values()), torch.device("cpu"))
-    return torch.zeros((2, *shape), device=device), ({0: torch.export.Dim("batch", min=1)},)
 
 
 @contextmanager

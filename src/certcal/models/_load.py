@@ -1,16 +1,28 @@
-"""A model from a file or a name."""
+"""A model from a file, a name or an object, and a model that gives gradients."""
 
 from __future__ import annotations
 
 import os
+import re
+import sys
+from dataclasses import dataclass
+from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast
 
 from certcal._checks import InputError
-from certcal.models._callable import NAME, find_named
-from certcal.models._wrap import adapt
-from certcal.models.protocol import Model, Outputs
+from certcal._text import reason
+from certcal.models._adapter import CallableModel, EstimatorModel, extra
+from certcal.models.fingerprint import is_instance
+from certcal.models.protocol import Model, Outputs, Source, declared
 
-FORMATS = "ONNX (.onnx), or weights of a reference network (.safetensors)"
+if TYPE_CHECKING:
+    from torch import nn
+
+NAME = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*:[^\W\d]\w*(\.[^\W\d]\w*)*")
+
+_FORMATS = "ONNX (.onnx), or weights of a reference network (.safetensors)"
 _PICKLES = (".pt", ".pth", ".pkl", ".pickle", ".joblib", ".ckpt", ".bin")
 
 
@@ -59,15 +71,16 @@ def load(
     if text and ":" not in text and path.is_dir():
         raise InputError(f"{text}: this is a folder", argument="model", remedy=f"give {_inside(path)}")
     if weights is not None:
-        from certcal.models._weights import load_named_network
-
         if not (isinstance(path_or_name, str) and NAME.fullmatch(path_or_name)):
             raise InputError(
                 f"weights is for a network by name, 'package.module:name', and {text!r} is none; leave it out, or name "
                 "the network"
             )
         _refuse_pickle(Path(weights), "save its state_dict() with safetensors.torch.save_file")
-        return load_named_network(path_or_name, Path(weights), outputs)
+        with extra("torch", ("torch", "safetensors"), "a network with weights"):
+            from certcal.models._torch import load_named_network
+
+            return load_named_network(path_or_name, Path(weights), outputs)
     if suffix == ".onnx":
         from certcal.models._onnx import load_onnx
 
@@ -79,16 +92,17 @@ def load(
             ".safetensors (weights)"
         )
     if suffix == ".safetensors":
-        from certcal.models._weights import load_network
+        with extra("torch", ("torch", "safetensors"), "a safetensors file"):
+            from certcal.models._torch import load_network
 
-        return load_network(path, outputs)
+            return load_network(path, outputs)
     if isinstance(path_or_name, str) and NAME.fullmatch(path_or_name):
-        return adapt(find_named(path_or_name), outputs, path_or_name)
+        return _adapted(find_named(path_or_name), outputs, path_or_name)
     _refuse_pickle(
         path,
         "export the model with certcal.models.export_onnx, or load it yourself and pass it to certcal.models.wrap",
     )
-    raise InputError(f"{text!r} is no model; give a file, {FORMATS}, or a name, 'package.module:name'")
+    raise InputError(f"{text!r} is no model; give a file, {_FORMATS}, or a name, 'package.module:name'")
 
 
 def _inside(folder: Path) -> str:
@@ -97,10 +111,203 @@ def _inside(folder: Path) -> str:
         return f"the model in it, {folder / 'model.safetensors'}"
     if (folder / "weights.safetensors").is_file():
         return f"the network as module:name, with the weights {folder / 'weights.safetensors'}"
-    return f"a file, {FORMATS}, or a name, 'package.module:name'"
+    return f"a file, {_FORMATS}, or a name, 'package.module:name'"
 
 
 def _refuse_pickle(path: Path, remedy: str) -> None:
     suffix = path.suffix.lower()
     if suffix in _PICKLES:
         raise InputError(f"{path}: {suffix} files are pickles, which can run code and are never loaded; {remedy}")
+
+
+def wrap(model: object, outputs: Outputs | None = None) -> Model:
+    """Make a model from an object: torch module, onnxruntime session, scikit-learn classifier or callable.
+
+    Parameters
+    ----------
+    model
+        The object. A torch module (TorchScript is one) must be in evaluation mode and is copied. A scikit-learn
+        classifier must have ``predict_proba`` and classes 0, 1, 2, …; inputs are flattened for it. A callable gets a
+        float32 array with the samples along the first axis, which it must not keep, and returns a row per sample and a
+        column per class.
+    outputs
+        What it returns: ``"probabilities"`` or ``"logits"``. Needed unless the object itself says so: by an attribute
+        ``outputs`` (the networks in ``certcal.models.networks`` have one) or by being a scikit-learn classifier.
+
+    Returns
+    -------
+    Model
+        Which also accepts lists and tensors, and whose failures are :class:`certcal.InputError` of one sentence.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> def sign(batch):
+    ...     total = batch.sum(axis=1)
+    ...     return np.stack([-total, total], axis=1)
+    >>> model = wrap(sign, outputs="logits")
+    >>> model(np.array([[1.0, 2.0], [-3.0, 1.0]], np.float32))
+    array([[-3.,  3.],
+           [ 2., -2.]], dtype=float32)
+    >>> wrap(sign)
+    Traceback (most recent call last):
+        ...
+    certcal._checks.InputError: outputs: it is needed for a callable, and never guessed; give 'probabilities' or
+    'logits'
+    """
+    return _adapted(model, outputs)
+
+
+def _adapted(model: object, outputs: Outputs | None, name: str | None = None) -> Model:
+    """As :func:`wrap`, for an object that was found under a name and can be found there again."""
+    if isinstance(model, type):
+        weights = "" if name is None else ", or weights for the network that it makes"
+        raise InputError(f"{name or model.__name__} is a class; pass an object or function made from it{weights}")
+    if isinstance(model, Model):
+        declared(outputs, model.outputs, "the model")
+        return model
+    own = getattr(model, "outputs", None)
+    known = own if isinstance(own, str) else None
+    if is_instance(model, "torch.nn", "Module"):
+        from certcal.models._torch import TorchModel
+
+        returns = declared(outputs, known, "a torch module")
+        about = None if name is None else f"{name} (torch module)"
+        return TorchModel(cast("Any", model), returns, about, None if name is None else Source(name, returns))
+    if is_instance(model, "onnxruntime", "InferenceSession"):
+        from certcal.models._onnx import OnnxModel
+
+        return OnnxModel(model, declared(outputs, known, "an onnxruntime session"), "an onnxruntime session")
+    if hasattr(model, "predict_proba"):
+        return EstimatorModel(model, outputs, name)
+    if callable(model):
+        returns = declared(outputs, known, "a callable")
+        return CallableModel(model, returns, name, None if name is None else Source(name, returns))
+    kind = type(model).__name__
+    what = f"model ({kind})" if name is None else f"{name} ({kind})"
+    if hasattr(model, "predict"):
+        raise InputError(
+            f"{what} has no predict_proba; calibrate it first, for example with scikit-learn's CalibratedClassifierCV"
+        )
+    if isinstance(model, str):
+        raise InputError(f"model is the text {model!r}; use certcal.models.load for files and names")
+    raise InputError(
+        f"{what} is no model; pass a torch module, an onnxruntime session, a scikit-learn classifier or a callable"
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class Differentiable:
+    """A classifier that torch can differentiate.
+
+    Attributes
+    ----------
+    module
+        In evaluation mode, with fixed weights: float32 inputs with the samples along the first axis in, a row per
+        sample and a column per class out. Its failures are :class:`certcal.InputError` of one sentence.
+    outputs
+        ``"probabilities"`` or ``"logits"``: what the module returns.
+    description
+        A few words for people.
+    """
+
+    module: nn.Module
+    outputs: Outputs
+    description: str
+
+
+def differentiable(model: object, outputs: Outputs | None = None) -> Differentiable:
+    """Make a torch module that gives gradients with respect to its inputs, from a model.
+
+    Parameters
+    ----------
+    model
+        A torch module in evaluation mode, or what :func:`certcal.models.load` takes: weights of a reference network
+        (``.safetensors``), the name of a torch module (``"package.module:name"``); or what ``load`` and
+        :func:`certcal.models.wrap` have made of one, such as a network of your own by its name with its weights. A
+        multi-layer perceptron of scikit-learn with rectifiers (``MLPClassifier``) is rebuilt as a torch module that
+        returns the logits of its probabilities. ONNX files, other estimators and plain callables give no gradients and
+        are refused.
+    outputs
+        What the model returns, as for ``load`` and ``wrap``; needed unless it says so itself.
+
+    Raises
+    ------
+    InputError
+        If there is no model, or if it gives no gradients.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from certcal.models.networks import MLP
+    >>> network = differentiable(MLP(4, hidden=(8,), classes=3).eval())
+    >>> inputs = torch.zeros(2, 4, requires_grad=True)
+    >>> logits = network.module(inputs)
+    >>> network.outputs, torch.autograd.grad(logits.sum(), inputs)[0].shape
+    ('logits', torch.Size([2, 4]))
+    """
+    is_name = isinstance(model, str | os.PathLike)
+    found = load(cast("str", model), outputs) if is_name else wrap(model, outputs)
+    about = found.description
+    with extra("torch", ("torch", "safetensors"), "an attack or training"):
+        from certcal.models._torch import TorchModel, perceptron, watched
+
+        if isinstance(found, TorchModel):
+            return Differentiable(watched(found.module, about), found.outputs, about)
+        if isinstance(found, EstimatorModel):
+            return Differentiable(watched(perceptron(found.estimator, about), about), "logits", about)
+    raise InputError(
+        f"{about} gives no gradients; pass the torch module it was made from, or load that by its name, "
+        "'package.module:name', with its weights"
+    )
+
+
+def find_named(name: str) -> object:
+    """The object that ``"package.module:name"`` names; only that module is imported.
+
+    The module is looked for as Python does, and, if it is not found there, in the current folder.
+
+    Examples
+    --------
+    >>> find_named("math:pi")
+    3.141592653589793
+    """
+    module_name, _, attribute = name.partition(":")
+    module = _imported(module_name)
+    target: object = module
+    for part in attribute.split("."):
+        try:
+            target = getattr(target, part)
+        except AttributeError:
+            raise InputError(f"{name}: module {module_name!r} has no {attribute!r}; check the spelling") from None
+    return target
+
+
+def _imported(name: str) -> object:
+    here = os.getcwd()
+    # Looked for last, so that a file in the current folder never stands in for an installed package.
+    elsewhere = _is_missing(name.partition(".")[0]) and here not in sys.path
+    if elsewhere:
+        sys.path.append(here)
+    try:
+        return import_module(name)
+    except ModuleNotFoundError as error:
+        if error.name is not None and (name == error.name or name.startswith(error.name + ".")):
+            raise InputError(f"there is no module {error.name!r}; check the spelling and the current folder") from None
+        raise InputError(f"importing {name} failed: {reason(error)}; install what it needs") from error
+    except SystemExit:
+        raise InputError(
+            f"importing {name} ended the program; put what it does as a script under if __name__ == '__main__'"
+        ) from None
+    except Exception as error:
+        raise InputError(f"importing {name} failed: {reason(error)}; make `import {name}` work first") from error
+    finally:
+        if elsewhere:
+            sys.path.remove(here)
+
+
+def _is_missing(top: str) -> bool:
+    try:
+        return find_spec(top) is None
+    except (ImportError, ValueError):
+        return top not in sys.modules

@@ -1,19 +1,23 @@
-"""A torch module."""
+"""Torch modules as models: wrapped, with weights from a file, and with gradients. Importing this loads torch."""
 
 from __future__ import annotations
 
 import copy
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+import hashlib
+import os
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
 
 from certcal._checks import InputError
+from certcal._files import read_bytes
 from certcal._text import reason
 from certcal.models._adapter import Adapter, Batch
-from certcal.models.fingerprint import weights_digest
-from certcal.models.protocol import Outputs, Source
-
-if TYPE_CHECKING:
-    from torch import Tensor, nn
+from certcal.models.fingerprint import is_instance, weights_digest
+from certcal.models.protocol import LARGEST_FILE, Outputs, Source, declared
 
 
 class TorchModel(Adapter):
@@ -31,7 +35,6 @@ class TorchModel(Adapter):
         source: Source | None = None,
         digest: str | None = None,
     ) -> None:
-        torch: Any = import_module("torch")
         name = getattr(module, "original_name", type(module).__name__)  # TorchScript has a class of its own
         super().__init__(outputs, description or f"{name} (torch module)", source)
         if not isinstance(module, torch.fx.GraphModule) and any(
@@ -44,31 +47,22 @@ class TorchModel(Adapter):
         self._device = next((tensor.device for tensor in self.module.state_dict().values()), torch.device("cpu"))
 
     def _forward(self, batch: Batch) -> Any:
-        torch: Any = import_module("torch")
-
         with torch.inference_mode():
-            answer: Any = self.module(_tensor(batch).to(self._device))
+            # torch warns about memory that it must not write to; it is then copied.
+            given: Any = torch.from_numpy(batch if batch.flags.writeable else batch.copy())  # pyright: ignore[reportUnknownMemberType]
+            answer: Any = self.module(given.to(self._device))
             if not isinstance(answer, torch.Tensor):
                 raise InputError(f"{self.description} returns {type(answer).__name__}; it must return one tensor")
             answer = answer.float() if answer.dtype in (torch.bfloat16, torch.float16) else answer
             return answer.cpu().numpy()
 
-    def identity(self, probe: Any) -> str:
+    def fingerprint(self, probe: Any) -> str:
         """Of the file, if it came from one; else of its layers' classes and settings, and every weight and buffer."""
         del probe
         return self._digest or weights_digest(self.module)
 
 
-def _tensor(batch: Batch) -> Tensor:
-    torch: Any = import_module("torch")
-
-    # torch warns about memory that it must not write to; it is then copied.
-    return torch.from_numpy(batch if batch.flags.writeable else batch.copy())
-
-
 def _frozen(module: nn.Module, name: str) -> nn.Module:
-    torch: Any = import_module("torch")
-
     try:
         with torch.no_grad():  # the weights of a copy of TorchScript would else be computed from the original's
             copied = copy.deepcopy(module)
@@ -81,3 +75,92 @@ def _frozen(module: nn.Module, name: str) -> nn.Module:
         if parameter.ndim == 4:
             parameter.data = parameter.data.contiguous(memory_format=torch.channels_last)
     return copied
+
+
+def load_named_network(name: str, path: Path, outputs: Outputs | None) -> TorchModel:
+    """The network that a Python name makes, with weights from a file."""
+    from certcal.models.networks.named import with_weights
+
+    data = read_bytes(path, LARGEST_FILE, "a safetensors file")
+    network, known = with_weights(name, data, path)
+    returns = declared(outputs, known, name)
+    source = Source(name, returns, os.path.abspath(path))
+    return TorchModel(network, returns, f"{name} with {path.name} (torch module)", source)
+
+
+def load_network(path: Path, outputs: Outputs | None) -> TorchModel:
+    """The model whose settings and weights a file holds."""
+    from certcal.models.networks.weights import network_from_bytes
+
+    data = read_bytes(path, LARGEST_FILE, "a safetensors file")
+    network = network_from_bytes(data, path)
+    returns = declared(outputs, network.outputs, str(path))
+    about = f"{path.name} ({network.description})"
+    return TorchModel(network, returns, about, Source(os.path.abspath(path), returns), hashlib.sha256(data).hexdigest())
+
+
+def watched(module: nn.Module, description: str) -> nn.Module:
+    """A module whose failures are one sentence; that it gives no gradients is one of them."""
+    return _Watched(module, description).eval()
+
+
+def perceptron(estimator: Any, description: str) -> nn.Module:
+    """scikit-learn's multi-layer perceptron as a module that returns logits: its weights, rounded to float32."""
+    from certcal.models.networks import MLP
+
+    if not is_instance(estimator, "sklearn.neural_network", "MLPClassifier"):
+        raise InputError(
+            f"{description} gives no gradients; of scikit-learn's classifiers an MLPClassifier does, or pass a torch "
+            "module"
+        )
+    weights: list[Any] = [np.asarray(each).T for each in estimator.coefs_]
+    biases: list[Any] = [np.asarray(each) for each in estimator.intercepts_]
+    if len(weights) > 1 and estimator.activation != "relu":
+        raise InputError(
+            f"{description} has the activation {estimator.activation!r}; train one with activation='relu', or pass a "
+            "torch module"
+        )
+    if estimator.out_activation_ == "logistic" and len(biases[-1]) == 1:
+        # Of two classes scikit-learn keeps the logit of the second against the first, whose own is zero.
+        weights[-1] = np.concatenate([np.zeros_like(weights[-1]), weights[-1]])
+        biases[-1] = np.concatenate([[0.0], biases[-1]])
+    elif estimator.out_activation_ != "softmax":
+        raise InputError(f"{description} predicts several labels at once; train one for one class per sample")
+    sizes = [weights[0].shape[1], *(len(bias) for bias in biases)]
+    network = MLP(sizes[0], hidden=sizes[1:-1], classes=sizes[-1])
+    layers = [layer for layer in network.layers if isinstance(layer, nn.Linear)]
+    for layer, weight, bias in zip(layers, weights, biases, strict=True):
+        layer.weight.data = torch.tensor(weight, dtype=torch.float32)
+        layer.bias.data = torch.tensor(bias, dtype=torch.float32)
+    return network.requires_grad_(False).eval()
+
+
+class _Watched(nn.Module):
+    def __init__(self, inner: nn.Module, description: str) -> None:
+        super().__init__()
+        self.inner = inner
+        self.description = description
+
+    def forward(self, inputs: Tensor) -> Tensor:
+        given = tuple(inputs.shape)
+        try:
+            answer: Any = self.inner(inputs)
+        except InputError:
+            raise
+        except Exception as error:
+            raise InputError(
+                f"{self.description} failed on a batch of shape {given}: {reason(error)}; it must accept float32 "
+                "batches of that shape"
+            ) from error
+        if not isinstance(answer, Tensor) or answer.ndim != 2 or len(answer) != len(inputs) or answer.shape[1] < 2:
+            found = tuple(answer.shape) if isinstance(answer, Tensor) else type(answer).__name__
+            raise InputError(
+                f"{self.description} returns {found} for a batch of shape {given}; it must return one row per sample "
+                "and one column per class"
+            )
+        if inputs.requires_grad and torch.is_grad_enabled() and not answer.requires_grad:
+            raise InputError(
+                f"{self.description} gives no gradients with respect to its inputs; take torch.no_grad, .detach() and "
+                ".numpy() out of its forward"
+            )
+        return answer.float() if answer.dtype in (torch.bfloat16, torch.float16) else answer

@@ -1,22 +1,23 @@
-"""What a model is to the rest of certcal."""
+"""What a model is to the rest of certcal, and what another process needs to load it again."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, Protocol, runtime_checkable
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, Literal, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
 
 from certcal._checks import InputError
-
-if TYPE_CHECKING:
-    from certcal.models.packed import PackedSource
+from certcal._files import read_bytes
 
 Outputs = Literal["probabilities", "logits"]
 OUTPUTS: tuple[Outputs, ...] = ("probabilities", "logits")
 # The name under which a file says what its model returns.
 DECLARATION = "certcal.outputs"
+LARGEST_FILE = 2**40
 
 
 @dataclass(frozen=True)
@@ -50,9 +51,41 @@ class Source:
 
     def packed(self) -> Source | PackedSource:
         """What a process on another machine needs: the same, and the bytes of the files if there are any."""
-        from certcal.models.packed import pack
+        path = Path(self.weights or self.name)
+        if self.weights is None and path.suffix.lower() not in (".onnx", ".safetensors"):
+            return self
+        data = read_bytes(path, LARGEST_FILE, "a model")
+        files = {path.name: np.frombuffer(data, np.uint8)}
+        if self.weights is None and path.suffix.lower() == ".onnx":
+            from certcal.models._onnx import external_files, parse
 
-        return pack(self)
+            for file in external_files(parse(data, path), path):
+                files[str(file.relative_to(path.parent))] = np.fromfile(file, np.uint8)
+        return PackedSource(self.name, self.outputs, files, named=self.weights is not None)
+
+
+@dataclass(frozen=True, eq=False)
+class PackedSource:
+    """What a machine without the files of a model needs to load it."""
+
+    name: str
+    outputs: Outputs
+    files: dict[str, NDArray[np.uint8]]
+    named: bool = False
+
+    def load(self) -> Model:
+        """The model, from a folder that is removed as soon as it is read."""
+        from certcal.models._load import load
+
+        with TemporaryDirectory(prefix="certcal-") as folder:
+            for name, data in self.files.items():
+                path = Path(folder) / name
+                path.parent.mkdir(parents=True, exist_ok=True)
+                data.tofile(path)
+            first = Path(folder) / next(iter(self.files))
+            if self.named:
+                return load(self.name, self.outputs, weights=first)
+            return load(first, self.outputs)
 
 
 @runtime_checkable

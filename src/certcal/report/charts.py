@@ -186,22 +186,20 @@ class Points:
 
 
 @dataclass(frozen=True)
-class Whiskers:
-    """Upright lines from ``low`` to ``high``."""
-
-    x: Values
-    low: Values
-    high: Values
-    label: str = ""
-
-
-@dataclass(frozen=True)
 class Segments:
-    """Straight lines between pairs of points; looks are "ideal", "cursor", "zero", "lead", "edge" or a series."""
+    """Straight lines between pairs of points.
+
+    Looks are "ideal", "cursor", "zero", "lead", "edge", "whisker" or a series.
+    """
 
     ends: Sequence[tuple[float, float, float, float]]
     look: Look
     label: str = ""
+
+
+def whiskers(x: Values, low: Values, high: Values, label: str = "") -> Segments:
+    """Upright lines from ``low`` to ``high``."""
+    return Segments(list(zip(x, low, x, high, strict=True)), "whisker", label)
 
 
 @dataclass(frozen=True)
@@ -235,7 +233,7 @@ class Cursor:
     start: int
 
 
-Mark: TypeAlias = "Line | Band | Bars | Points | Whiskers | Segments | Words | Boxes | Cursor"
+Mark: TypeAlias = "Line | Band | Bars | Points | Segments | Words | Boxes | Cursor"
 
 
 @dataclass(frozen=True)
@@ -399,30 +397,17 @@ def curves(
     x_label: str = "radius",
     y_label: str,
     description: str,
-    low: float | None = 0.0,
     most: float = math.inf,
     cursor: Cursor | None = None,
     caption: str = "",
     numbers: Table | None = None,
-    bands: Mapping[str, tuple[Sequence[float], Sequence[float]]] | None = None,
     looks: Sequence[int] | None = None,
-    size: str = "normal",
-    height: float = 220,
 ) -> Chart:
-    """Several lines over common places: the chart that most answers need."""
-    values = [value for line in series.values() for value in line]
-    values += [value for pair in (bands or {}).values() for ends in pair for value in ends]
-    places = range(len(series)) if looks is None else looks
+    """Several lines over common places from 0 up: the chart that most answers need."""
     marks: list[Mark] = [cursor] if cursor is not None else []
-    across = radii_axis(x, x_label)
-    up = covering(values, y_label, low=low, most=most)
-    if up.low < 0 < up.high:
-        marks.append(Segments([(across.low, 0.0, across.high, 0.0)], "zero"))
-    marks += [
-        Band(x, *(bands or {})[name], look) for name, look in zip(series, places, strict=True) if name in (bands or {})
-    ]
     marks += [
         Line(x, line, look, name, markers=len(x) <= MOST_MARKED)
-        for (name, line), look in zip(series.items(), places, strict=True)
+        for (name, line), look in zip(series.items(), looks or range(len(series)), strict=True)
     ]
-    return Chart(title, description, [Panel(across, up, marks, height)], caption, numbers, size)
+    up = covering([value for line in series.values() for value in line], y_label, most=most)
+    return Chart(title, description, [Panel(radii_axis(x, x_label), up, marks, 220)], caption, numbers)

@@ -391,18 +391,11 @@ def _against(value: float, limit: float, side: str | None, text: str) -> str:
 
 @dataclass(frozen=True)
 class Figures:
-    """Charts beside each other where there is room, in as many rows as are needed."""
+    """Charts, and blocks ``beside`` them, next to each other where there is room."""
 
     charts: Sequence[Chart]
     note: str = ""
-
-
-@dataclass(frozen=True)
-class Beside:
-    """Blocks at the side of a chart where there is room, below it where there is none."""
-
-    chart: Chart
-    blocks: Sequence[Block]
+    beside: Sequence[Block] = ()
 
 
 @dataclass(frozen=True)
@@ -438,16 +431,7 @@ class Details:
     blocks: Sequence[Block]
 
 
-@dataclass(frozen=True)
-class Images:
-    """Pictures with their captions."""
-
-    pictures: Sequence[Picture]
-
-
-Block: TypeAlias = (
-    "Text | Listing | Facts | KeyNumbers | Claim | Table | Chart | Figures | Beside | Choice | Details | Images"
-)
+Block: TypeAlias = "Text | Listing | Facts | KeyNumbers | Claim | Table | Chart | Figures | Choice | Details"
 
 
 @dataclass(frozen=True)
@@ -557,9 +541,9 @@ class Report:
         elif ending == ".txt":
             content = f"{self.to_text(full=True)}\n".encode(errors="backslashreplace")
         elif ending in (".png", ".svg", ".pdf"):
-            from certcal.report.mpl import rendered
+            from certcal.report.mpl import save
 
-            content = rendered(self.plot(), ending[1:])
+            return save(self.plot(), target, force=force)
         else:
             raise InputError(f"{target}: choose one of the endings .html, .txt, .png, .svg, .pdf")
         write_bytes(target, content, force=force)
@@ -587,8 +571,6 @@ def _charts(block: Block) -> list[Chart]:
         return [block]
     if isinstance(block, Figures):
         return list(block.charts)
-    if isinstance(block, Beside):
-        return [block.chart]
     inside = (
         block.frames[block.start] if isinstance(block, Choice) else block.blocks if isinstance(block, Details) else ()
     )

@@ -14,6 +14,7 @@ import os
 import textwrap
 import warnings
 from collections.abc import Callable, Generator, Sequence
+from functools import cache
 from importlib import import_module
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -39,7 +40,6 @@ from certcal.report.charts import (
     Points,
     Segments,
     Stack,
-    Whiskers,
     Words,
     legend_of,
 )
@@ -211,10 +211,13 @@ def _draw_chart(part: Any, chart: Chart) -> list[tuple[Any, Any]]:
 
 def _draw_panel(ax: Any, panel: Any, *, title: str = "", numbers: bool = True, clip: bool = False) -> None:
     """A panel with its axes; ``clip`` cuts what would stick out of the axes once their owner moves their ends."""
-    tidy(ax, grid=isinstance(panel, Panel))
+    ax.spines[["top", "right"]].set_visible(False)
+    ax.set_axisbelow(True)
+    ax.tick_params(labelsize="small", labelbottom=True)
     room = _room(ax)[0]
     above, pad = [_wrapped(title, room)], 6
     if isinstance(panel, Panel):
+        ax.grid(axis="y", color="0.9", linewidth=0.6)
         above.append(_wrapped(panel.title, room))
         _set_axis(ax, "x", panel.x, numbers=numbers)
         _set_axis(ax, "y", panel.y)
@@ -226,10 +229,10 @@ def _draw_panel(ax: Any, panel: Any, *, title: str = "", numbers: bool = True, c
         signs = [y for mark in panel.marks if isinstance(mark, Words) and mark.look == "sign" for y in mark.y]
         pad = 16 if any(y >= panel.y.high for y in signs) else 6
         if not any(found):
-            note(ax, "nothing to draw")
+            _nothing(ax)
     else:
         _WHOLE[type(panel)](ax, panel)
-    set_title(ax, "\n".join(filter(None, above)), pad=pad)
+    ax.set_title("\n".join(filter(None, above)), fontsize="small", parse_math=False, pad=pad)
 
 
 def _set_axis(ax: Any, name: str, axis: Axis, *, numbers: bool = True) -> None:
@@ -351,12 +354,6 @@ def _scale(ax: Any, made: Any, label: str = "") -> None:
     bar.ax.tick_params(labelsize="small")
 
 
-def _whiskers(ax: Any, mark: Whiskers, panel: Panel, options: dict[str, Any]) -> bool:
-    x, low, high = _kept(panel, [mark.x], [mark.low, mark.high])
-    ax.vlines(x, low, high, **_stroke("whisker"), **options)
-    return x.size > 0
-
-
 def _segments(ax: Any, mark: Segments, panel: Panel, options: dict[str, Any]) -> bool:
     first, start, last, stop = np.asarray(mark.ends, dtype=float).reshape(-1, 4).T
     first, last, start, stop = _kept(panel, [first, last], [start, stop])
@@ -438,7 +435,6 @@ _MARKS: dict[type, Callable[..., bool]] = {
     Band: _band,
     Bars: _bars,
     Points: _points,
-    Whiskers: _whiskers,
     Segments: _segments,
     Words: _words,
     Boxes: _boxes,
@@ -470,7 +466,7 @@ def _stack(ax: Any, stack: Stack) -> None:
     ax.tick_params(axis="y", length=0)
     ax.set_ylim(max(1, len(stack.names)) - 0.5, -0.8 if above else -0.5)
     if not order:
-        note(ax, "nothing to draw")
+        _nothing(ax)
 
 
 def _heatmap(ax: Any, heatmap: Heatmap) -> None:
@@ -481,7 +477,7 @@ def _heatmap(ax: Any, heatmap: Heatmap) -> None:
     ax.spines[:].set_visible(False)
     if not np.isfinite(values).any():
         ax.set(xticks=[], yticks=[])
-        return note(ax, "nothing to draw")
+        return _nothing(ax)
     colours: Any = import_module("matplotlib.colors")
     scale = colours.LinearSegmentedColormap.from_list("certcal", [ORANGE, "white", BLUE]).with_extremes(bad="0.85")
     image = ax.imshow(values, cmap=scale, vmin=-1, vmax=1, interpolation="nearest")
@@ -531,11 +527,11 @@ def _graph(ax: Any, graph: Graph) -> None:
     ax.set(xlim=(0, max(1.0, placed.width)), ylim=(rows - 0.5, -0.5))
     ax.set_axis_off()
     if not graph.names:
-        note(ax, "nothing to draw")
+        _nothing(ax)
 
 
 _WHOLE: dict[type, Callable[[Any, Any], None]] = {Stack: _stack, Heatmap: _heatmap, Graph: _graph}
-_KINDS: dict[type, str] = {Band: "band", Bars: "area", Points: "points", Whiskers: "whiskers", Segments: "stroke"}
+_KINDS: dict[type, str] = {Band: "band", Bars: "area", Points: "points", Segments: "stroke"}
 
 
 def _entries(chart: Chart) -> list[_Entry]:
@@ -543,7 +539,7 @@ def _entries(chart: Chart) -> list[_Entry]:
     found: list[_Entry] = []
     for mark, label in legend_of(chart.panels):
         kind = ("marked" if mark.markers else "stroke") if isinstance(mark, Line) else _KINDS[type(mark)]
-        found.append((label, kind, getattr(mark, "look", "whisker")))
+        found.append((label, kind, getattr(mark, "look", 0)))
     for panel in chart.panels:
         if isinstance(panel, Stack):
             found += [(term, "area", place) for place, term in enumerate(panel.all_terms)]
@@ -560,7 +556,7 @@ def _sample(kind: str, look: Look) -> Any:
         return patch(**_fill(look))
     if kind == "band":
         return patch(facecolor=_stroke(look)["color"], alpha=0.3, linewidth=0)
-    if kind == "whiskers":
+    if look == "whisker":
         return line([], [], color="black", linestyle="none", marker="|", markersize=9, markeredgewidth=1.2)
     if kind == "stroke":
         return line([], [], **_stroke(look))
@@ -581,22 +577,38 @@ def _legend_height(entries: Sequence[_Entry], width: float) -> float:
 
 
 def _add_legend(place: Any, entries: Sequence[_Entry], columns: int, **options: Any) -> None:
-    if entries:
-        names = [shortened(label) for label, _, _ in entries]
-        legend(place, [_sample(kind, look) for _, kind, look in entries], names, columns=columns, **options)
+    """A legend outside of the panels, so that it covers no data, unless options say otherwise."""
+    if not entries:
+        return
+    look = {"loc": "outside lower center", "ncols": columns, "fontsize": "small", "frameon": False, **options}
+    # The names are set below, since some would be read as commands.
+    numbers = [str(number) for number in range(len(entries))]
+    made = place.legend([_sample(kind, its) for _, kind, its in entries], numbers, **look)
+    for text, (label, _, _) in zip(made.get_texts(), entries, strict=True):
+        text.set_parse_math(False)
+        text.set_text(shortened(label))
 
 
 def new_figure(**options: Any) -> Any:
     """Make an empty figure without pyplot; notebooks show it when it is the last value of a cell."""
     try:
-        import_module("matplotlib.figure")
+        base = import_module("matplotlib.figure").Figure
     except ImportError as error:
         raise InputError("figures need matplotlib; run: pip install 'certcal[report]'") from error
-    from certcal.report._shown import ShownFigure
-
-    figure: Any = ShownFigure(**options)
+    figure = _shown(base)(**options)
     figure.set_layout_engine("constrained", w_pad=0.08, h_pad=0.08)  # inches
     return figure
+
+
+@cache
+def _shown(base: Any) -> Any:
+    """A class of figures with the picture that notebooks ask for."""
+
+    class ShownFigure(base):
+        def _repr_png_(self) -> bytes:
+            return rendered(self, "png", 110)
+
+    return ShownFigure
 
 
 def save(figure: Any, path: str | os.PathLike[str], *, force: bool = False, dpi: int = 200) -> Path:
@@ -654,50 +666,10 @@ def shortened(text: str, longest: int = _LONGEST) -> str:
     return shown if len(shown) <= longest else f"{shown[: longest - 1]}…"
 
 
-def set_title(ax: Any, text: str, **options: Any) -> None:
-    """Text above a panel, letter by letter."""
-    ax.set_title(text, fontsize="small", parse_math=False, **options)
-
-
-def legend(
-    place: Any, handles: Sequence[Any], names: Sequence[str], *, columns: int = 3, where: str = "lower", **options: Any
-) -> Any:
-    """A legend outside of the panels, so that it covers no data, unless options say otherwise."""
-    columns = min(columns, max(1, len(names)))
-    look = {"loc": f"outside {where} center", "ncols": columns, "fontsize": "small", "frameon": False, **options}
-    # The names are set below, since some would be read as commands.
-    made = place.legend(list(handles), [str(number) for number in range(len(names))], **look)
-    for text, name in zip(made.get_texts(), names, strict=True):
-        text.set_parse_math(False)
-        text.set_text(name)
-    return made
-
-
-def note(ax: Any, sentence: str, *, x: float = 0.5, y: float = 0.5) -> None:
-    """A sentence inside a panel, where there is nothing to draw; in fractions of the panel."""
-    ax.text(
-        x,
-        y,
-        sentence,
-        transform=ax.transAxes,
-        ha="center",
-        va="center",
-        fontsize="small",
-        color=GREY,
-        wrap=True,
-        parse_math=False,
-        zorder=6,
-        bbox={"facecolor": "white", "edgecolor": "none", "alpha": 0.85, "pad": 2},
-    )
-
-
-def tidy(ax: Any, *, grid: bool = False) -> None:
-    """No frame on the sides without numbers, small numbers on the others."""
-    ax.spines[["top", "right"]].set_visible(False)
-    ax.set_axisbelow(True)
-    ax.tick_params(labelsize="small", labelbottom=True)
-    if grid:
-        ax.grid(axis="y", color="0.9", linewidth=0.6)
+def _nothing(ax: Any) -> None:
+    look: dict[str, Any] = {"ha": "center", "va": "center", "fontsize": "small", "color": GREY, "zorder": 6}
+    box = {"facecolor": "white", "edgecolor": "none", "alpha": 0.85, "pad": 2}
+    ax.text(0.5, 0.5, "nothing to draw", transform=ax.transAxes, bbox=box, **look)
 
 
 def style(place: int) -> dict[str, Any]:

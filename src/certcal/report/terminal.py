@@ -191,18 +191,14 @@ class _Page:
             case Chart():
                 return self.chart(block, title) if self.diagrams else []
             case document.Figures():
-                drawn = self.blocks(block.charts, title)
+                drawn = self.blocks([*block.charts, *(block.beside if self.full else ())], title)
                 return [*drawn, *self.dim(block.note)] if drawn else []
-            case document.Beside():
-                return self.blocks((block.chart, *(block.blocks if self.full else ())), title)
             case document.Choice():
                 chosen = self.blocks(block.frames[block.start], title)
                 return [*self.bold(f"{block.label}: {block.names[block.start]}"), *chosen] if chosen else []
             case document.Details():
                 inside = self.blocks(block.blocks, block.summary) if self.full else []
                 return [*self.bold(block.summary), *inside] if inside else []
-            case document.Images():
-                return self.listed([each.text for each in block.pictures]) if self.full else []
 
     def claim(self, claim: document.Claim, title: str) -> list[RenderableType]:
         parts = [self.line(claim.sentence), *self.dim(claim.meaning if self.full else "", claim.probability)]

@@ -3,31 +3,27 @@
 from __future__ import annotations
 
 from certcal.smoothing import robustness
-from certcal.smoothing._certificates import (
+from certcal.smoothing._certificates import Certificates, Failures, certificates
+from certcal.smoothing._counts import ConfidenceEstimates, Counts, Overview, default_thresholds, overview
+from certcal.smoothing._decisions import Decisions, decide, read_decisions
+from certcal.smoothing._diagnostics import InfluentialSample, Widths, influential_samples
+from certcal.smoothing._kinds import (
     CONFIDENCES,
+    KINDS,
     CertificateKind,
-    Certificates,
-    certificates,
     holds_at_all_radii,
+    kind_explanation,
     kind_name,
 )
-from certcal.smoothing._counts import ConfidenceEstimates, Counts
-from certcal.smoothing._decide import decide
-from certcal.smoothing._decisions import Decisions, read_decisions
-from certcal.smoothing._failures import Failures
-from certcal.smoothing._grid import default_thresholds
-from certcal.smoothing._influence import InfluentialSample, influential_samples
 from certcal.smoothing._logs import CertificationLog, LogWarning, read_log
 from certcal.smoothing._manifest import Manifest
-from certcal.smoothing._overview import Overview, overview
-from certcal.smoothing._run import Run, State, open_run
+from certcal.smoothing._run import Run, RunState, check_inputs, open_run, usable_counts
 from certcal.smoothing._sample import sample
 from certcal.smoothing._sampler import Sampler, SamplingError, Selection, Tally
-from certcal.smoothing._usable import check_inputs, usable_counts
-from certcal.smoothing._widths import Widths
 
 __all__ = [
     "CONFIDENCES",
+    "KINDS",
     "CertificateKind",
     "Certificates",
     "CertificationLog",
@@ -40,10 +36,10 @@ __all__ = [
     "Manifest",
     "Overview",
     "Run",
+    "RunState",
     "Sampler",
     "SamplingError",
     "Selection",
-    "State",
     "Tally",
     "Widths",
     "certificates",
@@ -52,6 +48,7 @@ __all__ = [
     "default_thresholds",
     "holds_at_all_radii",
     "influential_samples",
+    "kind_explanation",
     "kind_name",
     "open_run",
     "overview",

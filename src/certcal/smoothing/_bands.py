@@ -10,21 +10,22 @@ An upper bound is 1 minus the lower bound for 1 - X: by 1 - Φ(Φ⁻¹(p) + r) =
 histogram read from the top. So there is one side to prove, and ``Side`` says from where it is seen. Rounding X down to
 the lower edge of its cell (and 1 - X likewise) keeps every bound a bound.
 
-Each function takes rows of n draws each and spends ``level`` on its side; the bands do not depend on the radius, so one
-event of probability 1 - level carries the bounds of all radii.
+Each kind takes rows of equally many draws and spends its level on its side; the bands do not depend on the radius, so
+one event of probability 1 - level carries the bounds of all radii.
 """
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import lru_cache
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from certcal._threads import map_blocks
-from certcal.bounds import dkw_width, empirical_bernstein, hoeffding
-from certcal.smoothing._tables import lower_limits
+from certcal.bounds import clopper_pearson, dkw_width, empirical_bernstein, hoeffding
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -32,9 +33,11 @@ Integers = NDArray[np.int64]
 # Bounds in memory are moved outward by this much: sums of at most a few thousand terms in [0, 1], and Φ and Φ⁻¹ with
 # relative errors of a few units in the last place, are right to far more digits.
 SLACK = 1e-12
+# What Φ⁻¹ may be off by, relative to the radius; certified radii give that much away.
+ROUNDING = 1e-12
 
-# Rows below which a block is not worth a thread.
-SMALL_ROWS = 500
+# Rows, and limits of counts, below which a block is not worth a thread.
+SMALL_ROWS, _SMALL_LIMITS = 500, 5_000
 
 
 @dataclass(frozen=True)
@@ -61,6 +64,21 @@ class Side:
         return np.clip(mean, 0, 1), np.clip(spread, 0, 0.25)
 
 
+class HistogramRows(NamedTuple):
+    """Samples with equally many draws (and pilot draws) seen from one side, the radius over sigma, and a level."""
+
+    histogram: Integers
+    pilot: Integers
+    side: Side
+    r: float
+    level: float
+
+    @property
+    def n(self) -> int:
+        """Draws of each sample."""
+        return int(self.histogram[0].sum())
+
+
 def shift(p: Floats, r: float) -> Floats:
     """h(p) = Φ(Φ⁻¹(p) - r): the least that noise shifted by r standard deviations leaves of a probability p."""
     from scipy.special import ndtr, ndtri
@@ -68,37 +86,39 @@ def shift(p: Floats, r: float) -> Floats:
     return p if r == 0 else ndtr(ndtri(p) - r)
 
 
-def standard(histogram: Integers, side: Side, n: int, r: float, level: float) -> Floats:
+def standard(rows: HistogramRows) -> Floats:
     """Hoeffding's limit of the mean, shifted.
 
     Why: L is for one event per threshold; the mean of X in [0, 1] is the probability of one event in the noise extended
     by a uniform variable U, X >= U, so E X' >= h(E X) as well (Kumar et al. 2020).
     """
-    mean, _ = side.means(histogram)
-    return _down(shift(np.asarray(hoeffding(mean, n, level, side="lower").lower), r))
+    mean, _ = rows.side.means(rows.histogram)
+    return _down(shift(np.asarray(hoeffding(mean, rows.n, rows.level, side="lower").lower), rows.r))
 
 
-def bernstein(histogram: Integers, side: Side, n: int, r: float, level: float) -> Floats:
+def bernstein(rows: HistogramRows) -> Floats:
     """The empirical Bernstein limit of the mean, shifted: narrower than Hoeffding's when X hardly varies."""
-    mean, variance = side.means(histogram)
-    return _down(shift(np.asarray(empirical_bernstein(mean, variance, n, level, side="lower").lower), r))
+    mean, variance = rows.side.means(rows.histogram)
+    limits = empirical_bernstein(mean, variance, rows.n, rows.level, side="lower")
+    return _down(shift(np.asarray(limits.lower), rows.r))
 
 
-def cdf(histogram: Integers, side: Side, n: int, r: float, level: float) -> Floats:
+def cdf(rows: HistogramRows) -> Floats:
     """L of the band S - w with Dvoretzky, Kiefer and Wolfowitz's width w, the same at every threshold."""
-    survival = np.arange(n + 1) / n - dkw_width(n, level, side="lower")
-    return _weighed(histogram, side, shift(np.maximum(survival, 0.0), r))
+    n = rows.n
+    survival = np.arange(n + 1) / n - dkw_width(n, rows.level, side="lower")
+    return _weighed(rows, shift(np.maximum(survival, 0.0), rows.r))
 
 
-def tight(histogram: Integers, side: Side, n: int, r: float, level: float) -> Floats:
+def tight(rows: HistogramRows) -> Floats:
     """L of the band of Clopper-Pearson limits at level / G, one per threshold.
 
     Why: the limit at one fixed threshold fails with probability at most level/G, so at most with probability ``level``
     does any of the G fail; and h grows. In the tails, which Φ⁻¹ magnifies, the limits are far narrower than DKW's.
     """
-    limits = lower_limits(n, math.nextafter(level / side.widths.size, 0.0))
-    limits.fill(survival_counts(histogram, side))
-    return _weighed(histogram, side, limits.shifted(r))
+    limits = lower_limits(rows.n, math.nextafter(rows.level / rows.side.widths.size, 0.0))
+    limits.fill(survival_counts(rows.histogram, rows.side))
+    return _weighed(rows, limits.shifted(rows.r))
 
 
 def survival_counts(histogram: Integers, side: Side) -> Integers:
@@ -107,10 +127,11 @@ def survival_counts(histogram: Integers, side: Side) -> Integers:
     return np.cumsum(cells, axis=1)
 
 
-def _weighed(histogram: Integers, side: Side, table: Floats) -> Floats:
+def _weighed(rows: HistogramRows, table: Floats) -> Floats:
+    """Σ_j (t_j - t_{j-1}) table[draws at or above t_j], per row."""
     from certcal._kernels.certificates import weigh_survival
 
-    out = np.empty(histogram.shape[0])
+    histogram, side, out = rows.histogram, rows.side, np.empty(len(rows.histogram))
     map_blocks(
         lambda start, stop: weigh_survival(histogram[start:stop], side.flip, side.widths, table, out[start:stop]),
         out.size,
@@ -121,3 +142,56 @@ def _weighed(histogram: Integers, side: Side, table: Floats) -> Floats:
 
 def _down(bound: Floats) -> Floats:
     return np.clip(bound - SLACK, 0.0, 1.0)
+
+
+# --- limits of p_A by count, and radii --------------------------------------------------------------------------------
+
+
+class LowerLimits:
+    """Clopper-Pearson lower limits of n draws at one level, by count; filled in as counts are asked for.
+
+    Each is wrong with probability at most ``level`` over the draws.
+    """
+
+    def __init__(self, n: int, level: float) -> None:
+        self.n, self.level = n, level
+        self.values: Floats = np.full(n + 1, np.nan)
+        # Φ⁻¹ of the limits; the table of counts that no one asked for stays NaN.
+        self.scores: Floats = np.full(n + 1, np.nan)
+
+    def fill(self, counts: NDArray[np.int64]) -> None:
+        """Make sure that the limits of these counts are there."""
+        from scipy.special import ndtri
+
+        asked = np.zeros(self.n + 1, np.bool_)
+        asked[counts.ravel()] = True
+        missing = np.flatnonzero(asked & np.isnan(self.values))
+
+        def evaluate(start: int, stop: int) -> None:
+            some = missing[start:stop]
+            limits = clopper_pearson(some, self.n, self.level, side="lower").lower
+            self.scores[some] = ndtri(limits)
+            self.values[some] = limits
+
+        if missing.size:
+            map_blocks(evaluate, missing.size, small=_SMALL_LIMITS)
+
+    def shifted(self, r: float) -> Floats:
+        """Φ(Φ⁻¹(limit) - r) by count, and the limit itself at r = 0; NaN where it was not filled in."""
+        from scipy.special import ndtr
+
+        return self.values if r == 0 else ndtr(self.scores - r)
+
+
+@lru_cache(maxsize=8)
+def lower_limits(n: int, level: float) -> LowerLimits:
+    """The table for (n, level), shared by all who ask in this process."""
+    return LowerLimits(n, level)
+
+
+def radii_of_limits(limits: NDArray[np.float64], scores: NDArray[np.float64], sigma: float) -> NDArray[np.float64]:
+    """Radius σΦ⁻¹(p) within which a class is predicted if its probability is at least p, rounded down.
+
+    NaN where p is not above ½: nothing is certified then, and the sample abstains.
+    """
+    return np.where(limits > 0.5, sigma * scores * (1.0 - ROUNDING), np.nan)

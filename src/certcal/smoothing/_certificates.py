@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,16 +14,12 @@ from certcal._assumptions import BATCH, NOISE, fixed, own_kind
 from certcal._checks import InputError, choice, failure_probability, to_numpy
 from certcal._html import table
 from certcal.claims import Certificate, Ledger, move_outward, round_outward, short_text
-from certcal.smoothing import _bands
-from certcal.smoothing._bands import Side
+from certcal.smoothing._bands import lower_limits, radii_of_limits
 from certcal.smoothing._counts import Counts
-from certcal.smoothing._failures import Failures, failing
-from certcal.smoothing._radii import radii_of_limits
-from certcal.smoothing._tables import lower_limits
-from certcal.smoothing._tangent import tangent
+from certcal.smoothing._kinds import KINDS, CertificateKind, equal_draws, kind_name, kind_of
 
 if TYPE_CHECKING:
-    from certcal.smoothing._widths import Widths
+    from certcal.smoothing._diagnostics import Widths
     from certcal.worst_case import CertifiedSummary, WorstCase
 
 Floats = NDArray[np.float64]
@@ -38,120 +33,26 @@ _PER_SAMPLE = ("lower", "upper", "correct", "certified", "abstained", "radii")
 _CONFIDENCE = "mean probability of the predicted class under the noise"
 
 
-class CertificateKind(Protocol):
-    """How certified intervals are made from noise draws; built-in kinds and those of a user alike.
-
-    A kind is called with the counts of samples whose predictions are certified, the radius in the units of the input,
-    and the probability alpha with which it may be wrong about a sample. It returns lower and upper ends, one each per
-    sample: whatever the sample, with probability at least 1 - alpha over its draws the smoothed confidence
-    E f_A(x + γ + δ) lies between them for every perturbation γ with ‖γ‖₂ <= radius. Prediction and votes have shares of
-    their own and are not its business.
-
-    Two attributes are read where they are there. ``name`` is what the kind is called; by default that of the function
-    or class. ``all_radii`` says that the event with which it is wrong about a sample is the same at all radii, so that
-    its intervals hold at all of them at once; by default each radius has an event of its own.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from certcal.smoothing import Counts, certificates
-    >>> def vacuous(counts, radius, alpha):
-    ...     return np.zeros(len(counts)), np.ones(len(counts))
-    >>> counts = Counts.from_confidences([[0.9] * 100], [0.5], votes=[100], sigma=0.5)
-    >>> certificates(counts, 0.25, confidence=vacuous)
-    Certificates(n=1, radius=0.25, confidence='vacuous', certified=1, abstained=0)
-    """
-
-    def __call__(self, counts: Counts, radius: float, alpha: float, /) -> tuple[Any, Any]:
-        """Lower and upper ends of the confidences of all samples."""
-        ...
-
-
-class _Rows(NamedTuple):
-    """Samples with equally many draws, one side of their confidences, the radius over sigma and a level."""
-
-    histogram: NDArray[np.int64]
-    pilot: NDArray[np.int64]
-    side: Side
-    n: int
-    r: float
-    level: float
-
-
 @dataclass(frozen=True)
-class BandKind:
-    """A built-in kind: it bounds X and 1 - X from below, with half of alpha each."""
+class Failures:
+    """How many certificates may be wrong at once, and what that does to a calibration error.
 
-    name: str
-    ends: Callable[[_Rows], Floats]
-    all_radii: bool = True
-    by_pilot: bool = False
-
-    def __call__(self, counts: Counts, radius: float, alpha: float, /) -> tuple[Floats, Floats]:
-        """Lower and upper ends of the confidences of all samples."""
-        # Rounded to nearest: r is below 9 where a sample is certified, so that the half unit in its last place moves an
-        # end by less than 1e-15, and every kind gives 1e-12 away.
-        r = radius / counts.sigma
-        below, above = (self._lower(counts, r, alpha / 2, flip) for flip in (False, True))
-        return below, 1 - above
-
-    def _lower(self, counts: Counts, r: float, level: float, flip: bool) -> Floats:
-        side, out = Side.of(counts.thresholds, flip), np.zeros(len(counts))
-        for n, rows in _groups(counts, by_pilot=self.by_pilot):
-            out[rows] = self.ends(_Rows(counts.histogram[rows], counts.pilot[rows], side, n, r, level))
-        return out
-
-
-# The functions are looked up when they are called, so that tests can put mistakes in their place.
-KINDS: dict[str, CertificateKind] = {
-    kind.name: kind
-    for kind in (
-        BandKind("tight", lambda at: _bands.tight(at.histogram, at.side, at.n, at.r, at.level)),
-        BandKind(
-            "tangent",
-            lambda at: tangent(at.histogram, at.pilot, at.side, at.r, at.level),
-            all_radii=False,
-            by_pilot=True,
-        ),
-        BandKind("bernstein", lambda at: _bands.bernstein(at.histogram, at.side, at.n, at.r, at.level)),
-        BandKind("cdf", lambda at: _bands.cdf(at.histogram, at.side, at.n, at.r, at.level)),
-        BandKind("standard", lambda at: _bands.standard(at.histogram, at.side, at.n, at.r, at.level)),
-    )
-}
-CONFIDENCES = tuple(KINDS)
-
-
-def kind_of(confidence: str | CertificateKind) -> CertificateKind:
-    """The kind of a name, or the kind itself."""
-    if not callable(confidence):
-        return KINDS[choice(confidence, CONFIDENCES, "confidence")]
-    name = getattr(confidence, "name", None) or getattr(confidence, "__name__", None)
-    if name in KINDS and confidence is not KINDS[name]:  # its claims would not say whose intervals they are
-        raise InputError(f"{name} is the name of a built-in kind", argument="confidence", remedy="give yours another")
-    return confidence
-
-
-def kind_name(confidence: str | CertificateKind) -> str:
-    """What a kind is called.
-
-    Examples
-    --------
-    >>> kind_name("tight"), kind_name(lambda counts, radius, alpha: (0, 1))
-    ('tight', '<lambda>')
+    Attributes
+    ----------
+    count
+        K: more than K certificates fail with probability at most ``delta``.
+    delta
+        That probability.
+    n
+        Number of samples in the error.
+    term
+        2K/n: what K wrong samples can add to a worst-case calibration error, rounded up.
     """
-    kind = kind_of(confidence)
-    return str(getattr(kind, "name", None) or getattr(kind, "__name__", None) or type(kind).__name__)
 
-
-def holds_at_all_radii(confidence: str | CertificateKind) -> bool:
-    """Whether the intervals of a kind hold at all radii at once.
-
-    Examples
-    --------
-    >>> holds_at_all_radii("tight"), holds_at_all_radii("tangent")
-    (True, False)
-    """
-    return bool(getattr(kind_of(confidence), "all_radii", False))
+    count: int
+    delta: float
+    n: int
+    term: float
 
 
 @dataclass(frozen=True, eq=False)
@@ -224,7 +125,7 @@ class Certificates:
 
     def widths(self) -> Widths | None:
         """How wide the certified samples' intervals are; None when there are none."""
-        from certcal.smoothing._widths import widths_of
+        from certcal.smoothing._diagnostics import widths_of
 
         return widths_of(self)
 
@@ -374,13 +275,7 @@ def certificates(
     Why. Prediction: votes are binomial with probability p_A, whose Clopper-Pearson lower limit p fails with its share
     of alpha; if p > ½ the prediction is A within σΦ⁻¹(p) (Cohen et al. 2019). The limit is rounded down, so the strict
     inequality that rules out ties holds at the radius itself. Confidence: each end has its share, and its proof is
-    with its kind:
-
-    * "tight": a Clopper-Pearson limit at each threshold of the histogram (the default; one event for all radii);
-    * "tangent": one mean instead of a band, by convexity and bets chosen from the pilot draws; usually the narrowest;
-      each radius has an event of its own;
-    * "cdf": a band of constant width (Dvoretzky, Kiefer, Wolfowitz), as published;
-    * "bernstein", "standard": limits of the mean, empirical Bernstein's or Hoeffding's, the latter as published.
+    with its kind; :func:`certcal.smoothing.kind_explanation` says in a sentence what each does.
 
     Parameters
     ----------
@@ -471,20 +366,12 @@ def _checked_ends(found: Any, counts: Counts, name: str) -> tuple[Floats, Floats
 def certified_radii(counts: Counts, level: float) -> Floats:
     """Radius σΦ⁻¹(p) within which class A is predicted, p the lower limit of its votes; NaN where p is not above ½."""
     radii = np.full(len(counts), np.nan)
-    for n, rows in _groups(counts):
+    for n, rows in equal_draws(counts):
         limits = lower_limits(n, level)
         limits.fill(counts.votes[rows])
         votes = counts.votes[rows]
         radii[rows] = radii_of_limits(limits.values[votes], limits.scores[votes], counts.sigma)
     return radii
-
-
-def _groups(counts: Counts, by_pilot: bool = False) -> list[tuple[int, NDArray[np.int64]]]:
-    """Rows with equally many draws (and pilot draws): they share their tables."""
-    rows = np.arange(len(counts))
-    keys = np.stack([counts.draws, counts.pilot.sum(axis=1) if by_pilot else 0 * rows], axis=1)
-    values, group = np.unique(keys, axis=0, return_inverse=True)
-    return [(int(key[0]), rows[group.reshape(-1) == g]) for g, key in enumerate(values)]
 
 
 def _extended(earlier: tuple[tuple[int, int], ...], now: int) -> tuple[str, ...]:
@@ -511,3 +398,19 @@ def _part(alpha: float, n: int) -> float:
     """One of n equal parts of alpha, rounded down."""
     value = alpha / n
     return value if Fraction(value) * n <= Fraction(alpha) else math.nextafter(value, 0.0)
+
+
+def failing(n: int, level: float, delta: float, size: int | None = None) -> Failures:
+    """The least K that Binomial(n, level) exceeds with probability at most delta, and 2K/size."""
+    from scipy.special import betainc
+
+    # P(Bin > K) = I_level(K + 1, n - K), evaluated with room for its rounding. It falls in K: bisection.
+    low, high = -1, n
+    while high - low > 1:
+        k = (low + high) // 2
+        if betainc(k + 1, n - k, level) * (1 + 1e-9) <= delta:
+            high = k
+        else:
+            low = k
+    over = n if size is None else size
+    return Failures(high, delta, over, move_outward(2 * high / over, "upper") if high and over else 0.0)

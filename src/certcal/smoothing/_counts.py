@@ -1,20 +1,62 @@
-"""What noise draws leave behind: votes and a histogram of confidences per sample."""
+"""What noise draws leave behind: votes and a histogram of confidences per sample, on a grid of thresholds."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+import math
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from certcal._checks import InputError, choice, positive, same_length, to_numpy, whole_number
-from certcal.smoothing._grid import check_thresholds
+from certcal._checks import InputError, choice, noise_level, same_length, to_numpy, whole_number
+from certcal.smoothing._noise import NOISES
 
 Integers = NDArray[np.int64]
 
-NOISES = ("gaussian", "exact")
+_THRESHOLDS = 255
 _PER_SAMPLE = ("index", "label", "predicted", "draws", "votes", "invalid", "histogram", "pilot")
+
+
+def default_thresholds() -> NDArray[np.float64]:
+    """255 thresholds sin²(πk/512): evenly spaced in the arcsine of the root, from 3.8·10⁻⁵ to 1 - 3.8·10⁻⁵.
+
+    Dense where certificates need it: Φ⁻¹ magnifies the tails, and the confidences of a trained network gather near 0
+    and 1. Intervals from it were narrower than from a grid evenly spaced in the logit, near 1 and in the middle. The
+    grid is symmetric about ½: 1 - t is in it for every t, to the last bit of t above ½.
+
+    Examples
+    --------
+    >>> t = default_thresholds()
+    >>> t[[0, 127, 254]].tolist()
+    [3.764908e-05, 0.5, 0.99996235092]
+    >>> bool(np.all(t + t[::-1] == 1))
+    True
+    """
+    # Rounded to twelve decimals, so that a last bit of some machine's sine does not matter.
+    below = [
+        round(math.sin(math.pi * step / (2 * _THRESHOLDS + 2)) ** 2, 12) for step in range(1, _THRESHOLDS // 2 + 1)
+    ]
+    return np.array([*below, 0.5, *(1 - share for share in reversed(below))])
+
+
+def check_thresholds(thresholds: Any) -> NDArray[np.float64]:
+    """Strictly increasing numbers in (0, 1), at most 65,535, as float64."""
+    values = np.ascontiguousarray(to_numpy(thresholds, "thresholds"), dtype=np.float64)
+    if values.ndim != 1 or not 1 <= values.size <= 65_535:
+        raise InputError(f"thresholds has shape {values.shape}; pass from 1 to 65535 numbers between 0 and 1")
+    outside = ~((values > 0) & (values < 1))
+    if outside.any():
+        index = int(np.argmax(outside))
+        raise InputError(f"thresholds[{index}] is {values[index]}; pass numbers strictly between 0 and 1")
+    falling = np.diff(values) <= 0
+    if falling.any():
+        index = int(np.argmax(falling))
+        raise InputError(
+            f"thresholds[{index + 1}] is {values[index + 1]}, not above thresholds[{index}] = {values[index]}; "
+            "sort them and drop repetitions"
+        )
+    return values
 
 
 @dataclass(frozen=True, eq=False)
@@ -86,7 +128,7 @@ class Counts:
     def __post_init__(self) -> None:
         put = object.__setattr__
         put(self, "thresholds", check_thresholds(self.thresholds))
-        put(self, "sigma", positive(self.sigma, "sigma"))
+        put(self, "sigma", noise_level(self.sigma))
         choice(self.noise, NOISES, "noise")
         for name in ("index", "label", "predicted", "draws", "votes", "invalid"):
             put(self, name, _integers(getattr(self, name), name, 1))
@@ -188,6 +230,49 @@ class Counts:
             pilot=count(cells[:, :first]),
             noise=noise,
         )
+
+
+@dataclass(frozen=True)
+class Overview:
+    """Shares over the samples of a run. Estimates, not guarantees.
+
+    Attributes
+    ----------
+    correct
+        Samples whose chosen class is the label.
+    abstained
+        Samples whose votes do not prove at level ``alpha`` that the chosen class is the likeliest one.
+    votes
+        Draws that voted for the chosen class, averaged over samples.
+    invalid
+        Draws, in all, for which the model returned no prediction; they count against the class.
+    alpha
+        The level of abstention.
+    """
+
+    correct: float
+    abstained: float
+    votes: float
+    invalid: int
+    alpha: float
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values."""
+        return asdict(self)
+
+
+def overview(counts: Counts, alpha: float = 0.001) -> Overview:
+    """What a run's counts say at a glance."""
+    from certcal.smoothing.robustness import vote_radii
+
+    radii = vote_radii(counts.votes, counts.draws, counts.sigma, alpha)
+    return Overview(
+        correct=float(np.count_nonzero(counts.predicted == counts.label)) / len(counts),
+        abstained=float(np.mean(np.isnan(radii))),
+        votes=float(np.mean(counts.votes / counts.draws)),
+        invalid=int(counts.invalid.sum()),
+        alpha=alpha,
+    )
 
 
 def _integers(value: Any, name: str, dimensions: int) -> Integers:

@@ -13,11 +13,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from certcal._checks import InputError, failure_probability, positive, whole_number
+from certcal._checks import InputError, failure_probability, noise_level, whole_number
 from certcal._durable import open_regular
 from certcal.data import LOG, log_columns
-from certcal.smoothing.robustness._binomial import certifying_probability, smallest_votes
-from certcal.smoothing.robustness._votes import VoteRecord
+from certcal.smoothing.robustness._votes import VoteRecord, certifying_probability, smallest_votes
 
 COLUMNS = tuple(LOG)
 ABSTAINED = -1
@@ -135,7 +134,7 @@ def read_log(path: str | os.PathLike[str], *, sigma: float, n: int, alpha: float
     ([100, 90, 0], [100, 90, 65])
     >>> folder.cleanup()
     """
-    sigma = positive(sigma, "sigma")
+    sigma = noise_level(sigma)
     n = whole_number(n, 1, 10**9, "n", "pass the number of draws per sample, from 1 to 1000000000")
     if alpha is not None:
         alpha = failure_probability(alpha, "alpha")

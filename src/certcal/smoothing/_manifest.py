@@ -1,7 +1,9 @@
-"""The manifest of a run: what was drawn, with what. A JSON file that is treated as hostile when it is read.
+"""The manifest of a run: what was drawn, with what, and the units of work that follow from it, one shard each.
 
-It carries a checksum of itself, and every shard a digest of what the manifest says about drawing. They find accidents
-and careless edits; whoever wants to deceive can compute both again.
+The cut into units depends on nothing but the manifest, so that an interrupted run is continued with the same pieces and
+ends with the same shards. The file is JSON, and treated as hostile when it is read. It carries a checksum of itself,
+and every shard a digest of what the manifest says about drawing. They find accidents and careless edits; whoever wants
+to deceive can compute both again.
 """
 
 from __future__ import annotations
@@ -9,17 +11,20 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import cached_property
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, Literal, NamedTuple, cast
+
+import numpy as np
+from numpy.typing import NDArray
 
 from certcal._checks import InputError
-from certcal._durable import open_regular, write_durably
+from certcal._durable import LOCK, is_leftover, open_regular, write_durably
 from certcal.smoothing._fields import Fields
-from certcal.smoothing._units import MOST_UNITS, Size, Unit, number_of_units, plan
+from certcal.smoothing._noise import NOISES
 
 FILE = "manifest.json"
 FORMAT = "certcal run"
@@ -29,13 +34,47 @@ VERSION = 2  # raised when the files change, and when the same seed would give o
 MOST_DRAWS = 2**31 - 1
 MOST_SAMPLES = 10**9
 MOST_SEED = 2**64 - 1
-NOISES = ("gaussian", "exact")
+MOST_UNITS = 2_000_000
 
 _MOST_BYTES = 8_000_000
 _MOST_THRESHOLDS = 65_535
 _MOST_SIZES = 10_000
 _MOST_CLASSES = 10_000_000
 _HEX = re.compile(r"[0-9a-f]{8,128}")
+
+
+Stage = Literal["selection", "counting"]
+
+
+class Size(NamedTuple):
+    """How far a run goes: the first ``samples`` samples, with draws 0 to ``n`` - 1 of each."""
+
+    samples: int
+    n: int
+
+
+@dataclass(frozen=True)
+class Unit:
+    """Draws ``start`` to ``stop`` - 1 of samples ``first`` to ``last`` - 1, in one of the two stages."""
+
+    stage: Stage
+    first: int
+    last: int
+    start: int
+    stop: int
+
+    @property
+    def passes(self) -> int:
+        """Forward passes of the model."""
+        return (self.last - self.first) * (self.stop - self.start)
+
+    @property
+    def name(self) -> str:
+        """The shard's place below the run's folder."""
+        return f"{self.stage}/samples-{self.first}-{self.last}-draws-{self.start}-{self.stop}.parquet"
+
+    def __str__(self) -> str:
+        return f"samples {self.first} to {self.last - 1} (draws {self.start} to {self.stop - 1}, {self.stage})"
 
 
 @dataclass(frozen=True)
@@ -58,6 +97,11 @@ class DataRecord:
     labels: str
     shape: tuple[int, ...]
     source: str | None = None
+
+    @classmethod
+    def of(cls, inputs: NDArray[np.float32], labels: NDArray[np.int64], source: str | None) -> DataRecord:
+        """Fingerprints of inputs and labels."""
+        return cls(fingerprint(inputs, "<f4"), fingerprint(labels, "<i8"), tuple(inputs.shape[1:]), source)
 
 
 @dataclass(frozen=True)
@@ -139,6 +183,14 @@ class Manifest:
         return checksum(fields)
 
 
+def fingerprint(values: NDArray[Any], kind: str) -> str:
+    """Sixty-four hexadecimal digits of the shape of an array and of its bytes in a type."""
+    array = np.ascontiguousarray(values, kind)
+    total = hashlib.sha256(f"{array.shape}\n".encode())
+    total.update(array.reshape(-1).view(np.uint8).data)
+    return total.hexdigest()
+
+
 def checksum(fields: Mapping[str, Any]) -> str:
     """Sixty-four hexadecimal digits of plain values, whatever their order and spacing in a file."""
     return hashlib.sha256(json.dumps(fields, sort_keys=True).encode()).hexdigest()
@@ -149,6 +201,23 @@ def write_manifest(folder: Path, manifest: Manifest) -> None:
     fields = manifest.to_dict()
     text = json.dumps(fields | {CHECKSUM: checksum(fields)}, indent=1, allow_nan=False, ensure_ascii=False)
     write_durably(folder / FILE, text.encode("utf-8") + b"\n")
+
+
+def existing_manifest(folder: Path) -> Manifest | None:
+    """The manifest in a folder, None for a folder that is free, and an error for one that holds something else."""
+    if (folder / FILE).exists():
+        return read_manifest(folder)
+    try:
+        names = [entry.name for entry in folder.iterdir()] if folder.is_dir() else []
+    except OSError as error:
+        raise InputError(f"{folder}: cannot be read ({error.strerror or error}); check its permissions") from error
+    # A process that was killed before it wrote the manifest may have left a lock or half a file.
+    others = [name for name in names if not (name == LOCK or is_leftover(name))]
+    if others:
+        raise InputError(
+            f"{folder}: holds other files ({sorted(others)[0]}) and no {FILE}; choose an empty or new folder"
+        )
+    return None
 
 
 def read_manifest(folder: Path) -> Manifest:
@@ -257,3 +326,69 @@ def _thresholds(top: Fields) -> tuple[float, ...]:
     if not inside or any(a >= b for a, b in pairwise(values)):
         raise top.wrong("thresholds", "not growing numbers between 0 and 1")
     return tuple(values)
+
+
+# --- units of work ----------------------------------------------------------------------------------------------------
+
+
+def plan(sizes: Sequence[Size], n0: int, pilot: int, unit: int) -> list[Unit]:
+    """Every unit of a run that grew through the given sizes: selection first, then counting."""
+    stages: tuple[Stage, Stage] = ("selection", "counting")
+    return [
+        piece
+        for stage in stages
+        for rectangle in _rectangles(sizes, n0, pilot)
+        if rectangle.stage == stage
+        for piece in _cut(rectangle, unit)
+    ]
+
+
+def number_of_units(sizes: Sequence[Size], n0: int, pilot: int, unit: int) -> int:
+    """How many units a plan has, without making it."""
+    total = 0
+    for rectangle in _rectangles(sizes, n0, pilot):
+        width, height = _cell(rectangle, unit)
+        total += -(-(rectangle.last - rectangle.first) // width) * -(-(rectangle.stop - rectangle.start) // height)
+    return total
+
+
+def default_unit(samples: int, n0: int, n: int, batch: int) -> int:
+    """Forward passes per unit: a whole number of batches, some twenty thousand to two hundred thousand passes.
+
+    Small runs have some 64 units, so that progress shows and little is lost with a kill; from a thousand million
+    passes on units grow, so that there are never more than some thousands of shards.
+    """
+    total = samples * (n0 + n)
+    passes = max(min(max(total // 64, 20_000), 200_000), total // 4096)
+    return max(1, -(-passes // batch)) * batch
+
+
+def _rectangles(sizes: Sequence[Size], n0: int, pilot: int) -> Iterator[Unit]:
+    """What each step of growth added: the new samples from their first draw, and new draws of the old ones."""
+    before = Size(0, 0)
+    for size in sizes:
+        if size.samples > before.samples:
+            yield Unit("selection", before.samples, size.samples, 0, n0)
+        if before.samples and size.n > before.n:
+            yield Unit("counting", 0, before.samples, before.n, size.n)
+        if size.samples > before.samples:
+            yield Unit("counting", before.samples, size.samples, 0, pilot)
+            if size.n > pilot:
+                yield Unit("counting", before.samples, size.samples, pilot, size.n)
+        before = size
+
+
+def _cell(rectangle: Unit, unit: int) -> tuple[int, int]:
+    """How many samples and draws go into a unit. The draws that choose a class stay together."""
+    draws = rectangle.stop - rectangle.start
+    if draws > unit and rectangle.stage == "counting":
+        return 1, unit
+    return max(1, unit // draws), draws
+
+
+def _cut(rectangle: Unit, unit: int) -> Iterator[Unit]:
+    width, height = _cell(rectangle, unit)
+    for first in range(rectangle.first, rectangle.last, width):
+        last = min(first + width, rectangle.last)
+        for start in range(rectangle.start, rectangle.stop, height):
+            yield Unit(rectangle.stage, first, last, start, min(start + height, rectangle.stop))

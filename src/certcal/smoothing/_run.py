@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from certcal._checks import InputError, whole_number
+from certcal._checks import InputError, to_numpy, whole_number
 from certcal._html import table
-from certcal.smoothing._manifest import Manifest, read_manifest
+from certcal.smoothing._manifest import Manifest, Size, Unit, fingerprint, read_manifest
 from certcal.smoothing._shards import (
     DAMAGED,
     Columns,
@@ -22,7 +22,6 @@ from certcal.smoothing._shards import (
     refuse_changed,
     refuse_changed_run,
 )
-from certcal.smoothing._units import Size, Unit
 
 if TYPE_CHECKING:
     from certcal.smoothing._certificates import Certificates
@@ -30,7 +29,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class State:
+class RunState:
     """How complete a run is.
 
     Attributes
@@ -89,7 +88,7 @@ class Run:
         ]
         return table([], facts, "Run on disk", row_headers=True)
 
-    def state(self) -> State:
+    def state(self) -> RunState:
         """Read and check every shard."""
         finished = 0
         missing: list[Unit] = []
@@ -98,7 +97,7 @@ class Run:
             finished += unit.passes if columns is not None else 0
             missing += [unit] if columns is None else []
             damaged += [(unit, reason)] if reason is not None else []
-        return State(finished, self.manifest.passes, tuple(missing), tuple(damaged))
+        return RunState(finished, self.manifest.passes, tuple(missing), tuple(damaged))
 
     def set_aside(self) -> list[str]:
         """Names of damaged shards that were moved out of the way and drawn again."""
@@ -253,3 +252,104 @@ def survey(
         if columns is not None and unit.stage == "selection":
             own[:] = columns["predicted"] + first
         yield unit, columns, None
+
+
+def usable_counts(
+    run: Run, *, drawn_only: bool = False, remedy: str = "set this to use the samples that are drawn"
+) -> Counts:
+    """The counts of a run, or of those of its first samples that are drawn completely.
+
+    Parameters
+    ----------
+    run
+        The run.
+    drawn_only
+        Be content with what is drawn. Which samples these are depends on how far drawing got, and not on its results.
+    remedy
+        What the error of an incomplete run offers, besides drawing the rest.
+
+    Raises
+    ------
+    InputError
+        If the run is not complete and ``drawn_only`` is not set, or no sample is complete.
+    """
+    try:
+        return run.counts()
+    except InputError:
+        state = run.state()
+        if state.complete:
+            raise
+    if drawn_only:
+        size = _drawn(run.manifest, state.missing)
+        if size is not None:
+            return run.counts(*size)
+        raise InputError(f"{run.path}: no sample is drawn completely; give the same sample command again to go on")
+    damaged = f", and {len(state.damaged)} of its shards are damaged" if state.damaged else ""
+    raise InputError(
+        f"{run.path}: the run is not complete, {state.finished:,} of {state.total:,} draws are there{damaged}",
+        argument="drawn_only",
+        remedy=f"give the same sample command again to draw the rest, or {remedy}",
+    )
+
+
+def _drawn(manifest: Manifest, missing: Sequence[Unit]) -> tuple[int, int] | None:
+    """How many of the first samples have all their draws, and how many draws that is: the most draws that any have."""
+    for n in sorted({size.n for size in manifest.sizes}, reverse=True):
+        most = max(size.samples for size in manifest.sizes if size.n == n)
+        first = min((unit.first for unit in missing if unit.stage == "selection" or unit.start < n), default=most)
+        if first:
+            return min(first, most), n
+    return None
+
+
+def check_inputs(manifest: Manifest, inputs: Any) -> NDArray[np.float32]:
+    """The inputs of a run's samples, once it is sure that they are the ones it was drawn from.
+
+    Parameters
+    ----------
+    manifest
+        Of the run.
+    inputs
+        One entry per sample along the first axis, as they were given for sampling (uint8 is taken as pixels, k as
+        k/255), or what :func:`certcal.data.read_inputs` returns. There may be more of them than the run has samples.
+
+    Raises
+    ------
+    InputError
+        If they are other inputs.
+
+    Examples
+    --------
+    >>> import tempfile, certcal.models
+    >>> from certcal.smoothing import sample
+    >>> model = certcal.models.wrap(lambda batch: batch, outputs="logits")
+    >>> folder, x = tempfile.TemporaryDirectory(), np.array([[0.1, 0.9], [0.8, 0.2]])
+    >>> run = sample(model, x, [1, 0], sigma=0.5, n=100, out=f"{folder.name}/run")
+    >>> check_inputs(run.manifest, x).shape
+    (2, 2)
+    >>> check_inputs(run.manifest, x + 1)
+    Traceback (most recent call last):
+        ...
+    certcal._checks.InputError: inputs are not the data that the run was drawn from, by their fingerprint; pass the data that was sampled, scaled and ordered as it was then
+    >>> folder.cleanup()
+    """  # noqa: E501
+    from certcal.data import Inputs
+
+    if isinstance(inputs, Inputs):
+        array = inputs.inputs
+    else:
+        given = to_numpy(inputs, "inputs")
+        array = Inputs.from_arrays(given, np.zeros(given.shape[0] if given.ndim else 1, np.int64)).inputs
+    shape, n = manifest.data.shape, manifest.samples
+    if tuple(array.shape[1:]) != tuple(shape) or array.shape[0] < n:
+        raise InputError(
+            f"inputs has shape {array.shape}, and the run is of {n} samples of shape {tuple(shape)}; pass the data "
+            "that was sampled"
+        )
+    used = array[:n]
+    if fingerprint(used, "<f4") != manifest.data.inputs:
+        raise InputError(
+            "inputs are not the data that the run was drawn from, by their fingerprint; pass the data that was "
+            "sampled, scaled and ordered as it was then"
+        )
+    return used

@@ -1,25 +1,58 @@
-"""Draw once, durably: begin a run, continue it, or extend it."""
+"""Draw once, durably: create a run, resume or extend it, and draw what is missing wherever the engine runs."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+import platform
+import secrets
+import sys
+from collections.abc import Callable
 from contextlib import ExitStack, closing
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from certcal._checks import InputError, choice, positive, whole_number
+from certcal._checks import InputError, choice, noise_level, random_seed, whole_number
+from certcal._checks import labels as class_labels
 from certcal._durable import make_folder, only_writer, remove_leftovers
 from certcal.data import Inputs
 from certcal.engines import Engine, InProcess, LocalProcesses, held
-from certcal.models import Model
-from certcal.smoothing._beginning import Asked, begin, existing, extend
-from certcal.smoothing._manifest import MOST_DRAWS, MOST_SEED, NOISES, Manifest, write_manifest
+from certcal.models import Model, Source
+from certcal.models.protocol import PackedSource
+from certcal.smoothing._counts import default_thresholds
+from certcal.smoothing._manifest import (
+    MOST_DRAWS,
+    MOST_SAMPLES,
+    MOST_UNITS,
+    DataRecord,
+    Manifest,
+    ModelRecord,
+    Size,
+    Unit,
+    default_unit,
+    existing_manifest,
+    number_of_units,
+    write_manifest,
+)
+from certcal.smoothing._noise import NOISES, grid_levels
 from certcal.smoothing._run import Run, survey
-from certcal.smoothing._sampler import SamplingError, Selection
+from certcal.smoothing._sampler import (
+    MOST_BATCH,
+    Sampler,
+    SamplingError,
+    Selection,
+    Tally,
+    check_rows,
+    noisy_inputs,
+    number_of_classes,
+    same_in_every_batch,
+    spread,
+)
 from certcal.smoothing._shards import (
     Columns,
     counting_columns,
@@ -28,12 +61,12 @@ from certcal.smoothing._shards import (
     set_aside,
     write_shard,
 )
-from certcal.smoothing._task import Drawing, Work
-from certcal.smoothing._units import Unit
 
 Progress = Callable[[int, int], None]
 
-_MOST_BATCH = 1 << 24
+_ROWS_AT_A_TIME = 256
+# Answers of one model to one input differ by less than this between machines and numbers of threads.
+_SAME_ANSWER = 0.01
 
 
 def sample(
@@ -116,15 +149,15 @@ def sample(
         raise InputError(
             f"model ({type(model).__name__}) is not a certcal model; use certcal.models.wrap or certcal.models.load"
         )
-    asked = Asked(
+    wanted = RunRequest(
         model=model,
         data=Inputs.from_arrays(inputs, labels),
-        sigma=positive(sigma, "sigma"),
+        sigma=noise_level(sigma),
         n=whole_number(n, 1, MOST_DRAWS, "n", f"pass a number of draws from 1 to {MOST_DRAWS}"),
         n0=whole_number(n0, 1, MOST_DRAWS, "n0", f"pass a number of draws from 1 to {MOST_DRAWS}"),
-        seed=whole_number(seed, 0, MOST_SEED, "seed", "pass a whole number from 0 to 2**64 - 1"),
+        seed=random_seed(seed),
         noise=choice(noise, NOISES, "noise"),
-        batch=whole_number(batch, 1, _MOST_BATCH, "batch", f"pass a number of rows from 1 to {_MOST_BATCH}"),
+        batch=whole_number(batch, 1, MOST_BATCH, "batch", f"pass a number of rows from 1 to {MOST_BATCH}"),
         unit=None if unit is None else whole_number(unit, 1, 2**62, "unit", "pass a number of forward passes"),
         data_source=data_source,
     )
@@ -135,34 +168,270 @@ def sample(
             "certcal.models.load with its path or 'package.module:name', or use workers=1"
         )
     folder = Path(out)
-    before = existing(folder)
-    manifest, batch = begin(asked) if before is None else extend(folder, before, asked)
+    before = existing_manifest(folder)
+    manifest, batch = create(wanted) if before is None else resume(folder, before, wanted)
     with ExitStack() as kept:
         if before is None:
             kept.enter_context(held(place))  # what cannot be had is said before there is a folder
         make_folder(folder)
         kept.enter_context(only_writer(folder, "drawing into this run"))
-        if existing(folder) != before:
+        if existing_manifest(folder) != before:
             raise InputError(f"{folder}: another process changed the run just now; give the same command again")
         remove_leftovers(folder)
         if manifest != before:
             if before is not None:
                 refuse_changed_run(folder, before)
             write_manifest(folder, manifest)
-        tried = asked.tried(manifest.sizes[0].samples)
-        task = Drawing.of(model, _settings(manifest, batch), tried, packed=place.remote and not place.shares_files)
-        _draw(folder, manifest, task, place, asked.data, progress, kept)
+        tried = wanted.tried(manifest.sizes[0].samples)
+        settings = {name: getattr(manifest, name) for name in ("sigma", "seed", "noise")}
+        settings |= {"thresholds": np.array(manifest.thresholds), "batch": batch}
+        task = Drawing.of(model, settings, tried, packed=place.remote and not place.shares_files)
+        _draw(folder, manifest, task, place, wanted.data, progress, kept)
     return Run(folder, manifest)
 
 
-def _settings(manifest: Manifest, batch: int) -> dict[str, Any]:
-    return {
-        "sigma": manifest.sigma,
-        "seed": manifest.seed,
-        "noise": manifest.noise,
-        "thresholds": np.array(manifest.thresholds),
-        "batch": batch,
-    }
+# --- creating a run, or deciding whether an existing one may be resumed or extended -----------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class RunRequest:
+    """The checked arguments of :func:`sample`."""
+
+    model: Model
+    data: Inputs
+    sigma: float
+    n: int
+    n0: int
+    seed: int
+    noise: str
+    batch: int
+    unit: int | None
+    data_source: str | None
+
+    def probe(self, samples: int) -> NDArray[np.float32]:
+        """The inputs that the model is tried on: some of those the run began with."""
+        return self.data.inputs[spread(samples)]
+
+    def noisy(self, samples: int) -> NDArray[np.float32]:
+        """The same with noise, several times each."""
+        return noisy_inputs(self.probe(samples), sigma=self.sigma, seed=self.seed, noise=self.noise)
+
+    def tried(self, samples: int) -> NDArray[np.float32]:
+        """What a model is known again by: its answers to these inputs, without noise and with."""
+        clean, noisy = self.probe(samples), self.noisy(samples)
+        return np.concatenate([clean, noisy[:: len(noisy) // (2 * len(clean))]])
+
+    def record(self, samples: int) -> DataRecord:
+        """Fingerprints of the first samples."""
+        return DataRecord.of(self.data.inputs[:samples], self.data.labels[:samples], self.data_source)
+
+
+def create(wanted: RunRequest) -> tuple[Manifest, int]:
+    """The manifest of a new run, and the batch size to draw with. The model is tried first."""
+    samples = len(wanted.data)
+    if samples > MOST_SAMPLES:
+        raise InputError(f"inputs has {samples} samples; draw at most {MOST_SAMPLES} into one run")
+    _check_grid(wanted, 0)
+    probe = wanted.probe(samples)
+    sampler = Sampler(wanted.model, sigma=wanted.sigma, seed=wanted.seed, noise=wanted.noise, batch=wanted.batch)
+    classes = number_of_classes(sampler, wanted.data.inputs)
+    class_labels(wanted.data.labels, classes)
+    to_the_last_bit = check_rows(wanted.model, wanted.noisy(samples), wanted.batch)
+    size, pilot = Size(samples, wanted.n), max(1, wanted.n // 10)
+    unit = default_unit(samples, wanted.n0, wanted.n, wanted.batch) if wanted.unit is None else wanted.unit
+    _check_units((size,), wanted.n0, pilot, unit)
+    manifest = Manifest(
+        run=secrets.token_hex(16),
+        created=datetime.now(UTC).isoformat(timespec="seconds"),
+        sigma=wanted.sigma,
+        noise=wanted.noise,
+        seed=wanted.seed,
+        n0=wanted.n0,
+        pilot=pilot,
+        thresholds=tuple(default_thresholds().tolist()),
+        batch=wanted.batch,
+        unit=unit,
+        rows_independent=to_the_last_bit and same_in_every_batch(wanted.model, probe, {wanted.batch}),
+        sizes=(size,),
+        model=ModelRecord(
+            description=wanted.model.description[:1000],
+            fingerprint=wanted.model.fingerprint(wanted.tried(samples)),
+            outputs=wanted.model.outputs,
+            classes=classes,
+            source=None if wanted.model.source is None else wanted.model.source.name,
+            weights=None if wanted.model.source is None else wanted.model.source.weights,
+        ),
+        data=wanted.record(samples),
+        versions=_versions(),
+    )
+    return manifest, wanted.batch
+
+
+def resume(folder: Path, manifest: Manifest, wanted: RunRequest) -> tuple[Manifest, int]:
+    """The manifest as it is or grown, and the batch size to draw with; or one sentence that says what differs."""
+    for name in ("sigma", "seed", "n0", "noise"):
+        drawn, given = getattr(manifest, name), getattr(wanted, name)
+        if drawn != given:
+            raise _differs(folder, name, drawn, given)
+    samples = len(wanted.data)
+    if wanted.n < manifest.n:
+        raise InputError(
+            f"{folder}: the run is for n = {manifest.n} draws per sample, and n = {wanted.n} is asked for; "
+            f"draws are only ever added: give n = {manifest.n} or more, or open the run as it is"
+        )
+    _same_data(folder, manifest, wanted)
+    probe = wanted.probe(manifest.sizes[0].samples)
+    if wanted.model.outputs != manifest.model.outputs:
+        raise _differs(folder, "outputs", manifest.model.outputs, wanted.model.outputs)
+    fingerprint = wanted.model.fingerprint(wanted.tried(manifest.sizes[0].samples))
+    if fingerprint != manifest.model.fingerprint:
+        raise InputError(
+            f"{folder}: the run was drawn from another model: {manifest.model.description}, fingerprint "
+            f"{manifest.model.fingerprint[:12]}, and this is {wanted.model.description}, {fingerprint[:12]}; "
+            "give the same model, or choose another folder"
+        )
+    class_labels(wanted.data.labels, manifest.model.classes)
+    batch = manifest.batch
+    if wanted.batch != batch and manifest.rows_independent:
+        batch = wanted.batch if same_in_every_batch(wanted.model, probe, {batch, wanted.batch}) else batch
+    size = Size(samples, wanted.n)
+    if size == manifest.sizes[-1]:
+        return manifest, batch
+    _check_grid(wanted, manifest.samples)
+    sizes = (*manifest.sizes, size)
+    _check_units(sizes, manifest.n0, manifest.pilot, manifest.unit)
+    return replace(manifest, sizes=sizes, data=wanted.record(samples)), batch
+
+
+def _same_data(folder: Path, manifest: Manifest, wanted: RunRequest) -> None:
+    """Raise unless the data begins with that of the run."""
+    samples, shape = len(wanted.data), wanted.data.inputs.shape[1:]
+    if shape != manifest.data.shape:
+        raise _differs(folder, "the shape of an input", manifest.data.shape, shape)
+    if samples < manifest.samples:
+        raise InputError(
+            f"{folder}: the run is for {manifest.samples} samples, and {samples} are given; samples are only ever "
+            "added: give all of them, or open the run as it is"
+        )
+    record = wanted.record(manifest.samples)
+    for name in ("inputs", "labels"):
+        drawn, given = getattr(manifest.data, name), getattr(record, name)
+        if drawn != given:
+            raise InputError(
+                f"{folder}: the run was drawn from other data: its {manifest.samples} {name} have fingerprint "
+                f"{drawn[:12]}, and the first {manifest.samples} given have {given[:12]}; give the same data (more "
+                "samples may follow it), or choose another folder"
+            )
+
+
+def _differs(folder: Path, name: str, drawn: Any, given: Any) -> InputError:
+    return InputError(
+        f"{folder}: the run was drawn with {name} = {drawn}, and {given} is asked for; give the same, or choose "
+        "another folder"
+    )
+
+
+def _check_grid(wanted: RunRequest, first: int) -> None:
+    """Exact noise is for inputs on k/255: say so before anything is drawn, not when the first bad sample comes."""
+    if wanted.noise == "exact":
+        for start in range(first, len(wanted.data), _ROWS_AT_A_TIME):
+            rows = wanted.data.inputs[start : start + _ROWS_AT_A_TIME]
+            grid_levels(rows, np.arange(start, start + len(rows)))
+
+
+def _check_units(sizes: tuple[Size, ...], n0: int, pilot: int, unit: int) -> None:
+    if number_of_units(sizes, n0, pilot, unit) > MOST_UNITS:
+        raise InputError(f"unit is {unit}, which cuts the run into more than {MOST_UNITS} shards; make it larger")
+
+
+def _versions() -> dict[str, str]:
+    found = {"python": platform.python_version(), "platform": platform.platform()}
+    for name in ("certcal", "numpy", "onnxruntime", "torch", "sklearn"):
+        if name in sys.modules:
+            try:
+                found[name] = version({"sklearn": "scikit-learn"}.get(name, name))
+            except PackageNotFoundError:
+                continue
+    return found
+
+
+# --- drawing ----------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class UnitInputs:
+    """A unit with the samples it needs; ``classes`` are those that are counted."""
+
+    unit: Unit
+    inputs: NDArray[np.float32]
+    classes: NDArray[np.int64]
+
+    def __str__(self) -> str:
+        return str(self.unit)
+
+
+@dataclass
+class Drawing:
+    """The task of drawing units. In another process the model is loaded again, and tried against the one here."""
+
+    model: Model | None
+    source: Source | PackedSource | None
+    settings: dict[str, Any]
+    probe: NDArray[np.float32]
+    answers: NDArray[Any]
+    identity: str | None
+
+    @classmethod
+    def of(cls, model: Model, settings: dict[str, Any], probe: NDArray[np.float32], *, packed: bool = False) -> Drawing:
+        """The task of drawing from a model, which is asked what it says to the probe; packed, it brings its files."""
+        source = model.source.packed() if packed and model.source is not None else model.source
+        return cls(model, source, settings, probe, np.asarray(model(probe)), _identity(model, probe))
+
+    def __getstate__(self) -> dict[str, Any]:
+        return vars(replace(self, model=None))  # what travels: the model itself does not
+
+    def prepare(self) -> None:
+        """Load the model and make the sampler."""
+        if self.model is None:
+            if self.source is None:
+                raise SamplingError("the model lives in the process that made it; load it by name or path instead")
+            self.model = self.source.load()
+            if not self._is_same(self.model):
+                raise SamplingError(
+                    f"{self.source.name} is another model in a worker process than here; "
+                    "check that both load the same file and packages"
+                )
+        self._sampler = Sampler(self.model, **{name: _own(value) for name, value in self.settings.items()})
+
+    def _is_same(self, model: Model) -> bool:
+        """Whether it is made of the same, as far as that can be seen, and says about the same."""
+        if _identity(model, self.probe) != self.identity:
+            return False
+        answers = np.asarray(model(self.probe))
+        return answers.shape == self.answers.shape and np.allclose(
+            answers, self.answers, rtol=_SAME_ANSWER, atol=_SAME_ANSWER, equal_nan=True
+        )
+
+    def __call__(self, work: UnitInputs) -> Selection | Tally:
+        """Draw one unit."""
+        unit = work.unit
+        indices = np.arange(unit.first, unit.last)
+        if unit.stage == "selection":
+            return self._sampler.select(_own(work.inputs), indices, unit.stop)
+        return self._sampler.count(_own(work.inputs), indices, _own(work.classes), unit.start, unit.stop)
+
+
+def _own(value: Any) -> Any:
+    """The value; an array as one that can be written to, as kernels are compiled for: those that travel cannot be."""
+    flags = getattr(value, "flags", None)
+    return value if flags is None or flags.writeable else value.copy()
+
+
+def _identity(model: Model, probe: NDArray[np.float32]) -> str | None:
+    """Digits of what a model is made of; None for one that does not say, which is known by its answers only."""
+    look: Any = getattr(model, "identity", None)
+    found: Any = look(probe) if look is not None else None
+    return found
 
 
 def _draw(
@@ -195,28 +464,23 @@ def _draw(
         if not missing:
             continue
         kept.enter_context(held(engine))
-        with closing(engine.run(task, _pieces(missing, data, predicted))) as results:
+        work = (UnitInputs(u, data.inputs[u.first : u.last], predicted[u.first : u.last]) for u in missing)
+        with closing(engine.run(task, work)) as results:
             try:
-                for work, result in results:
-                    columns = _columns(work, result, data)
-                    write_shard(folder, manifest, work.unit, columns)
+                for done, result in results:
+                    columns = _columns(done, result, data)
+                    write_shard(folder, manifest, done.unit, columns)
                     if stage == "selection":
-                        predicted[work.unit.first : work.unit.last] = columns["predicted"]
-                    finished += work.unit.passes
+                        predicted[done.unit.first : done.unit.last] = columns["predicted"]
+                    finished += done.unit.passes
                     if progress is not None:
                         progress(finished, manifest.passes)
             except SamplingError as error:
                 raise SamplingError(f"{error}; what was drawn before is kept in {folder}") from error
 
 
-def _pieces(units: list[Unit], data: Inputs, predicted: NDArray[np.int64]) -> Iterator[Work]:
-    for unit in units:
-        own = slice(unit.first, unit.last)
-        yield Work(unit, data.inputs[own], predicted[own])
-
-
-def _columns(work: Work, result: Any, data: Inputs) -> Columns:
-    unit = work.unit
+def _columns(done: UnitInputs, result: Any, data: Inputs) -> Columns:
+    unit = done.unit
     if isinstance(result, Selection):
         return selection_columns(unit.first, data.labels[unit.first : unit.last], result.votes, result.invalid)
-    return counting_columns(unit, work.classes, result.votes, result.invalid, result.histogram)
+    return counting_columns(unit, done.classes, result.votes, result.invalid, result.histogram)

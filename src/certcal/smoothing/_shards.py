@@ -19,8 +19,7 @@ from numpy.typing import NDArray
 
 from certcal._checks import InputError
 from certcal._durable import make_folder, open_regular, write_durably
-from certcal.smoothing._manifest import FILE, Manifest
-from certcal.smoothing._units import Unit
+from certcal.smoothing._manifest import FILE, Manifest, Unit
 
 Columns = dict[str, NDArray[np.int64]]
 

@@ -25,21 +25,21 @@ import numpy as np
 from numpy.typing import NDArray
 
 from certcal._threads import map_blocks
-from certcal.smoothing._bands import SMALL_ROWS, Side
+from certcal.smoothing._bands import SMALL_ROWS, HistogramRows
 
 Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
 
 # Quantiles of Jeffreys' posterior of a survival probability given its pilot count.
 VIEWS = (0.1, 0.5, 0.9)
 
 
-def tangent(histogram: Integers, pilot: Integers, side: Side, r: float, level: float) -> Floats:
-    """Lower bounds of rows with equally many draws in all and in the pilot; see the module for why they hold."""
+def tangent(rows: HistogramRows) -> Floats:
+    """Lower bounds of rows; see the module for why they hold."""
     from certcal._kernels.certificates import tangent_bounds
 
-    first, rest = int(pilot[0].sum()), int(histogram[0].sum() - pilot[0].sum())
-    out = np.zeros(histogram.shape[0])
+    histogram, pilot, side, r, level = rows
+    first = int(pilot[0].sum())
+    rest, out = rows.n - first, np.zeros(len(histogram))
     if rest == 0:
         return out
     survival, point = views(first, rest, level)
@@ -48,19 +48,8 @@ def tangent(histogram: Integers, pilot: Integers, side: Side, r: float, level: f
     target = math.log(1 / level) + 1e-9 + 1e-14 * rest
 
     def bound(start: int, stop: int) -> None:
-        rows = slice(start, stop)
-        tangent_bounds(
-            histogram[rows],
-            pilot[rows],
-            side.flip,
-            side.widths,
-            survival,
-            point,
-            slope,
-            intercept,
-            target,
-            out[rows],
-        )
+        some, chosen = slice(start, stop), (survival, point, slope, intercept, target)
+        tangent_bounds(histogram[some], pilot[some], side.flip, side.widths, *chosen, out[some])
 
     map_blocks(bound, out.size, small=SMALL_ROWS // 10)
     return out

@@ -12,16 +12,8 @@ from certcal.study._overview import DatasetMedians, StudyOverview, overview
 from certcal.study._published import StudyConvertSettings, convert, read_calibration_table
 from certcal.study._ranks import correlations, kendall, kendall_matrix, kendall_resampled, spearman, spearman_matrix
 from certcal.study._review import StudyReview, StudyReviewSettings, review
-from certcal.study._search import (
-    Searched,
-    SearchRow,
-    StudySearch,
-    StudySearchSettings,
-    local_search,
-    random_search,
-    regularised_evolution,
-    search,
-)
+from certcal.study._search import SearchRow, StudySearch, StudySearchSettings, search
+from certcal.study._search_methods import Searched, local_search, random_search, regularised_evolution
 from certcal.study._spaces import Cell, SizeSpace, Space, TopologySpace
 from certcal.study._synthetic import SYNTHETIC, Synthetic
 from certcal.study._table import KEYS, STATE, Joined, MeasuredColumn, StudyTable, join, stack

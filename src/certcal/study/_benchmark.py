@@ -37,6 +37,11 @@ class Objective:
     higher: bool
 
     @classmethod
+    def of(cls, given: str | Objective) -> Objective:
+        """As given, or parsed."""
+        return cls.parse(given) if isinstance(given, str) else given
+
+    @classmethod
     def parse(cls, text: str) -> Objective:
         """An objective from its name: accuracy, ece, hcs_2, post_mmce, auroc_svhn, or max:COLUMN and min:COLUMN."""
         way, colon, column = text.partition(":")
@@ -178,7 +183,7 @@ class Benchmark:
 
     def values(self, objective: str | Objective) -> Floats:
         """The objective of every architecture, in the order of :attr:`names`; NaN where it was not measured."""
-        name = Objective.parse(objective).name if isinstance(objective, str) else objective.name
+        name = Objective.of(objective).name
         if name not in self._values:
             self._values[name] = self._computed(name)
         return self._values[name]
@@ -195,7 +200,7 @@ class Benchmark:
 
     def goodness(self, objective: str | Objective) -> Floats:
         """The objective with the sign that makes more better; minus infinity where it was not measured."""
-        wanted = Objective.parse(objective) if isinstance(objective, str) else objective
+        wanted = Objective.of(objective)
         values = self.values(wanted)
         if not np.isfinite(values).any():
             raise InputError(f"objective {wanted.name!r} was measured for no architecture; choose another")

@@ -224,26 +224,14 @@ class Answer:
 
 @dataclass
 class Draft:
-    """An answer in the making: what each data set has added to it.
-
-    Attributes
-    ----------
-    findings, charts, cautions
-        As of an answer.
-    parts
-        What is said of each data set.
-    models
-        From how many models that is.
-    begin
-        What is said before.
-    """
+    """An answer in the making: what each data set has added to it."""
 
     findings: list[Finding] = field(default_factory=list[Finding])
     charts: list[Chart] = field(default_factory=list[Chart])
     cautions: list[str] = field(default_factory=list[str])
-    parts: list[str] = field(default_factory=list[str])
-    models: list[int] = field(default_factory=list[int])
-    begin: str = ""
+    parts: list[str] = field(default_factory=list[str])  # what is said of each data set
+    models: list[int] = field(default_factory=list[int])  # from how many models that is
+    begin: str = ""  # what is said before
 
     def draw(self, charts: Iterable[Chart], most: int = 6) -> None:
         """Add the charts of a data set, unless there are enough."""
@@ -298,16 +286,18 @@ def listed(words: Iterable[str], most: int | None = None) -> str:
 
 
 def across(findings: Sequence[Finding], subject: str) -> str:
-    """Where a number lies on several data sets; nothing for one. Names of findings start with that of the data set.
+    """Where a number lies on more data sets than an answer goes through; their names begin those of the findings.
 
     Examples
     --------
-    >>> findings = [Finding("a: tau", 0.1, 0.0, 0.2, 9), Finding("b: tau", -0.2, -0.3, -0.1, 9)]
+    >>> findings = [Finding(f"{name}: tau", value, 0, 1, 9) for name, value in zip("abcd", (0.4, 0.1, 0.2, 0.3))]
     >>> across(findings, "The correlation")
-    'The correlation lies between -0.20 (b) and +0.10 (a) on 2 data sets.'
+    'The correlation lies between +0.10 (b) and +0.40 (a) on 4 data sets.'
+    >>> across(findings[:3], "The correlation")
+    ''
     """
     known = [finding for finding in findings if not math.isnan(finding.value)]
-    if len(known) < 2:
+    if len(known) <= _TOLD:
         return ""
     least, most = (choose(known, key=lambda finding: finding.value) for choose in (min, max))
     if f"{least.value:+.2f}" == f"{most.value:+.2f}":

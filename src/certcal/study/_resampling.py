@@ -109,12 +109,12 @@ class Resampling:
         many = enough(_CLOSE, self.level)
         if n < FEWEST:
             return (
-                f"{counted(n, 'model')}: too few to say anything of models of this kind. Intervals are given from "
-                f"{FEWEST} on, and from about {many} on chance alone stays within ±{_CLOSE:g}.",
+                f"{counted(n, 'model')}: too few to say anything of models of this kind. Intervals begin at {FEWEST}, "
+                f"and from about {many} on chance alone stays within ±{_CLOSE:g}.",
             )
         return (
-            f"With {n} models, two unrelated numbers reach a correlation of ±{chance(n, self.level):.2f} by chance (at "
-            f"the level of {100 * self.level:g} %); from about {many} models on that would be ±{_CLOSE:g}.",
+            f"With {n} models, unrelated numbers reach correlations of ±{chance(n, self.level):.2f} by chance "
+            f"({100 * self.level:g} %); from about {many} models on, ±{_CLOSE:g}.",
         )
 
     def finding(
@@ -177,6 +177,12 @@ def kendall_draws(x: Floats, y: Floats, rows: Rows, step: int | None = None) -> 
     reach = int(rows.max()) + 1
     step = max(1, reach // POOL) if step is None else step
     return kendall_resampled(x[:reach:step], y[:reach:step], rows // step)
+
+
+def growth(first: Floats, second: Floats) -> float:
+    """How many times the median grows from the first to the second."""
+    middle = float(np.median(first))
+    return float(np.median(second)) / middle if middle > 0 else math.nan
 
 
 def shrinkage(n: int, most: int = LARGEST) -> float:

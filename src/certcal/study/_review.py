@@ -275,35 +275,32 @@ def _cautions(population: Population) -> Iterator[str]:
     """What concerns every answer."""
     how, sheets = population.resampling, population.sheets
     yield (
-        f"Intervals are at {100 * how.level:g} % each, not jointly ({how.resamples} resamples of models). They say "
-        "how a number would vary with other models drawn like these; the test samples are taken as given."
+        f"Intervals are at {100 * how.level:g} % each, not jointly ({how.resamples} resamples of models), and take the "
+        "test samples as given."
     )
     if found := [each for sheet in sheets for each in _duplicates(sheet)]:
         yield (
-            f"Some models have exactly the measurements of another one ({listed(found)}): copies are no further "
-            "evidence, and the intervals, which count them as such, are too narrow."
+            f"Some models have exactly the measurements of another ({listed(found)}): intervals count copies as "
+            "further evidence and are too narrow."
         )
     if found := [each for sheet in sheets for each in _noisy(population, sheet)]:
         yield (
-            f"{' '.join(found)} Such noise makes correlations between data sets too small; between measurements on the "
-            "same test samples, which share their luck, it can also make them too large."
+            f"{' '.join(found)} Such noise makes correlations between data sets too small, and those between "
+            "measurements on the same test samples too small or too large."
         )
     if found := [each for sheet in sheets for each in _tied(population, sheet)]:
         yield (
-            f"The most accurate models are not all more accurate than the rest ({listed(found)}): the order of the "
-            "table decides between equals."
+            f"The most accurate models are not all more accurate than the rest ({listed(found)}): the table's order "
+            "decides."
         )
     models = [len(sheet) for sheet in sheets]
     if min(models) < max(models):
-        yield (
-            f"The data sets have between {min(models):,} and {max(models):,} models; what compares two of them uses "
-            "the models that both have."
-        )
+        yield f"The data sets have {min(models):,} to {max(models):,} models; comparisons of two use those of both."
     samples = [sheet.samples for sheet in sheets if not math.isnan(sheet.samples)]
     if samples and max(samples) > 2 * min(samples):
         yield (
-            f"The data sets have between {min(samples):,.0f} and {max(samples):,.0f} test samples: errors of binned "
-            "metrics are larger on small ones by chance alone, so compare orders of models, not sizes of errors."
+            f"The data sets have {min(samples):,.0f} to {max(samples):,.0f} test samples: binned errors are larger on "
+            "small ones by chance alone, so compare orders of models, not sizes of errors."
         )
     wanted, count = population.wanted or (), len(population.models)
     found = [f"the top {top:,} (fewer than {SMALLEST_TOP} models are too few)" for top in wanted if top < SMALLEST_TOP]
@@ -338,7 +335,7 @@ def _noisy(population: Population, sheet: Sheet) -> Iterator[str]:
     if spread > 0 and error > 0.5 * spread:
         yield (
             f"{sheet.name}: one model's {population.label} has a sampling error of about {error:.4f} "
-            f"({sheet.samples:,.0f} test samples), and between models it varies by {spread:.4f}."
+            f"({sheet.samples:,.0f} test samples); models differ by {spread:.4f}."
         )
 
 

@@ -279,13 +279,7 @@ class GradientNorms:
 
 
 def number_text(value: float) -> str:
-    """Three digits: these are estimates.
-
-    Examples
-    --------
-    >>> number_text(1234.5), number_text(0.00012345)
-    ('1,234', '0.000123')
-    """
+    """Three digits: these are estimates."""
     return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.3g}"
 
 
@@ -355,7 +349,7 @@ def gradient_norms(
         whole_number(each, 1, _MOST, name, remedy) for each, name in ((samples, "samples"), (draws, "draws"))
     )
     seed = whole_number(seed, 0, 2**63 - 1, "seed", "pass a whole number of at least 0")
-    workshop = fitted(network, inputs, recipe, None, None, outputs)
+    workshop = fitted(network, inputs, recipe, outputs=outputs)
     if recipe.together:
         raise InputError(
             f"{recipe.method} attacks a whole batch together, so that one sample has no loss of its own; compare "

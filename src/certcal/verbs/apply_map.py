@@ -19,7 +19,6 @@ from certcal._settings import setting, takes
 from certcal._text import counted
 from certcal.calibrators import (
     CertifiedSamples,
-    FittedOn,
     IntervalCalibrator,
     Saved,
     ScoreCalibrator,
@@ -159,7 +158,7 @@ def apply_map(
     """Apply a map to a run, to intervals or to predictions, without the samples of its fit if they are known.
 
     Predictions need no labels. Without them all rows are kept, in their order, with the columns id or sample if there
-    are such, or else with row, from 0; which of them the map was fitted to cannot be told. Keywords beside those below
+    are such, or else with row, from 0; which of them the map was fitted to is unknown. Keywords beside those below
     are the fields of :class:`ApplySettings`: everything, radii, alpha, familywise, drawn_only, confidence.
 
     Parameters
@@ -189,8 +188,8 @@ def apply_map(
     calibrator: Any = saved.calibrator
     if not isinstance(calibrator, IntervalCalibrator) or isinstance(calibrator, ScoreCalibrator):
         raise InputError(
-            f"{name}: {type(calibrator).__name__} is no map of one confidence that certificates can go through, and "
-            f"{given.name} is {given.words}; fit a map to it"
+            f"{name}: certificates cannot pass through a {type(calibrator).__name__}, which is not a map of one "
+            f"confidence, and {given.name} is {given.words}; fit a map to it"
         )
     source = load_certified(given, columns, settings, progress)
     progress.stage("applying")
@@ -208,29 +207,19 @@ def _map(given: Any) -> tuple[Saved, str]:
 
 
 def _certified(name: str, saved: Saved, source: CertifiedSource, *, everything: bool) -> MappedTable:
-    samples, calibrator = source.samples, saved.calibrator
-    known = (samples.fingerprint, len(samples), source.run)
-    rows = _Kept.of(name, saved.fitted_on, known, samples.source, everything=everything)
-    after = samples.select(rows.positions).mapped(calibrator)  # pyright: ignore[reportArgumentType]
-    said = f"{described(calibrator)}, {rows.fitted_to}"
+    samples = source.samples
+    kept = _Kept.of(name, saved, (samples.fingerprint, len(samples), source.run), samples.source, everything=everything)
+    after = samples.select(kept.positions).mapped(saved.calibrator)  # pyright: ignore[reportArgumentType]
     origin = source.origin or IntervalOrigin("", "")
     before = "" if origin.recalibration is None else f"{origin.recalibration}; then "
-    origin = IntervalOrigin(origin.confidence, origin.noise, origin.assumptions, (before + said)[-_LONGEST:])
-    names = None if source.names is None else [source.names[int(row)] for row in rows.positions]
+    origin = IntervalOrigin(
+        origin.confidence, origin.noise, origin.assumptions, (before + kept.recalibration)[-_LONGEST:]
+    )
+    names = None if source.names is None else [source.names[int(row)] for row in kept.positions]
     radii = after.radii
     at = "" if UNKNOWN in radii else f" at {'radius' if len(radii) == 1 else 'radii'} {', '.join(radii)}"
-    return MappedTable(
-        samples.source,
-        source.description,
-        described(calibrator),
-        _interval_columns(after, rows.positions, names),
-        {METADATA: origin.text},
-        len(after),
-        rows.left_out,
-        (f"{described(calibrator)} was applied to {counted(len(after), 'sample')}{at}.", rows.sentence),
-        "certify",
-        after,
-    )
+    columns = _interval_columns(after, kept.positions, names)
+    return kept.table(samples.source, source.description, columns, {METADATA: origin.text}, (), "certify", after, at)
 
 
 def _interval_columns(
@@ -266,58 +255,37 @@ def _predictions(
     *,
     everything: bool,
 ) -> MappedTable:
-    calibrator = saved.calibrator
+    """Predictions after the map. Fingerprints are of labels too: without them samples of the fit cannot be told."""
     progress.stage("reading")
     loaded = None if isinstance(given.data, Predictions) else load_scores(given.data, columns)
     layout = None if loaded is None else loaded.layout
     _check_classes(name, saved, given.name, layout)
     progress.stage("applying")
+    notes: tuple[str, ...] = ()
     if isinstance(loaded, LoadedScores):
-        return _unlabelled(name, saved, given.name, loaded)
-    before: Predictions = given.data if loaded is None else loaded.predictions
-    n = len(before)
-    known = (prediction_fingerprint(before), n, None)
-    rows = _Kept.of(name, saved.fitted_on, known, given.name, everything=everything)
-    with _fitting(name, given.name):
-        after = recalibrated(calibrator, before.select(rows.positions))
-    return MappedTable(
-        given.name,
-        counted(n, "sample") + ("" if layout is None else f"; {layout.description}"),
-        described(calibrator),
-        _prediction_columns(layout, after, rows.positions),
-        {_RECALIBRATION: f"{described(calibrator)}, {rows.fitted_to}"},
-        len(after),
-        rows.left_out,
-        (f"{described(calibrator)} was applied to {counted(len(after), 'sample')}.", rows.sentence),
-        "measure",
-        after,
-    )
-
-
-def _unlabelled(name: str, saved: Saved, source: str, loaded: LoadedScores) -> MappedTable:
-    """Scores alone. Fingerprints are of labels too, so samples of the fit cannot be told apart here."""
-    calibrator, n = saved.calibrator, len(loaded)
-    with _fitting(name, source):
-        after = mapped(calibrator, loaded)
-    rows = _Kept.of(name, saved.fitted_on, (None, n, None), source, everything=True)
-    columns: dict[str, Any] = dict(loaded.identifiers) or {"row": rows.positions}
-    columns |= {"confidence": after} if after.ndim == 1 else _probability_columns(loaded.layout, after)
-    if loaded.sample_weight is not None:
-        columns["sample_weight"] = loaded.sample_weight
-    role = "correct" if loaded.kind == "confidence" else "label"
-    nothing = f"No column says what was true, so nothing can be measured; if one does, name it as the column {role!r}."
-    return MappedTable(
-        source,
-        f"{counted(n, 'sample')}; {loaded.layout.description}",
-        described(calibrator),
-        columns,
-        {_RECALIBRATION: f"{described(calibrator)}, {rows.fitted_to}"},
-        n,
-        0,
-        (f"{described(calibrator)} was applied to {counted(n, 'sample')}.", nothing, rows.sentence),
-        None,
-        None,
-    )
+        n, after = len(loaded), None
+        kept = _Kept.of(name, saved, (None, n, None), given.name, everything=True)
+        with _fitting(name, given.name):
+            scores = mapped(saved.calibrator, loaded)
+        made: dict[str, Any] = dict(loaded.identifiers) or {"row": kept.positions}
+        made |= {"confidence": scores} if scores.ndim == 1 else _probability_columns(layout, scores)
+        weight, role = loaded.sample_weight, "correct" if loaded.kind == "confidence" else "label"
+        notes = (
+            f"No column says what was true, so nothing can be measured; if one does, name it as the column {role!r}.",
+        )
+    else:
+        before: Predictions = given.data if loaded is None else loaded.predictions
+        n = len(before)
+        known = (prediction_fingerprint(before), n, None)
+        kept = _Kept.of(name, saved, known, given.name, everything=everything)
+        with _fitting(name, given.name):
+            after = recalibrated(saved.calibrator, before.select(kept.positions))
+        made, weight = _prediction_columns(layout, after, kept.positions), after.sample_weight
+    if weight is not None:
+        made["sample_weight"] = weight
+    description = counted(n, "sample") + ("" if layout is None else f"; {layout.description}")
+    metadata = {_RECALIBRATION: kept.recalibration}
+    return kept.table(given.name, description, made, metadata, notes, None if after is None else "measure", after)
 
 
 @contextmanager
@@ -357,8 +325,6 @@ def _prediction_columns(layout: Layout | None, after: Predictions, rows: NDArray
         names = None if layout is None else class_names(layout)
         columns["label"] = after.labels if names is None else [names[int(label)] for label in after.labels]
         columns |= _probability_columns(layout, after.probabilities)
-    if after.sample_weight is not None:
-        columns["sample_weight"] = after.sample_weight
     return columns
 
 
@@ -366,42 +332,58 @@ def _prediction_columns(layout: Layout | None, after: Predictions, rows: NDArray
 class _Kept:
     """Which samples are written, in words too."""
 
+    map: str
     positions: NDArray[np.int64]
     left_out: int
     fitted_to: str
     sentence: str
 
+    @property
+    def recalibration(self) -> str:
+        return f"{self.map}, {self.fitted_to}"
+
+    def table(
+        self,
+        source: str,
+        description: str,
+        columns: Mapping[str, Any],
+        metadata: Mapping[str, str],
+        notes: tuple[str, ...],
+        reader: str | None,
+        after: Predictions | CertifiedSamples | None,
+        at: str = "",
+    ) -> MappedTable:
+        n = self.positions.size
+        said = (f"{self.map} was applied to {counted(n, 'sample')}{at}.", *notes, self.sentence)
+        return MappedTable(source, description, self.map, columns, metadata, n, self.left_out, said, reader, after)
+
     @staticmethod
     def of(
-        name: str,
-        fitted_on: FittedOn | None,
-        known: tuple[str | None, int, str | None],
-        source: str,
-        *,
-        everything: bool,
+        name: str, saved: Saved, known: tuple[str | None, int, str | None], source: str, *, everything: bool
     ) -> _Kept:
         """Decide by the samples' fingerprint, their number, and the name of the run they are the first of."""
-        fingerprint, n, run = known
+        (fingerprint, n, run), fitted_on, words = known, saved.fitted_on, described(saved.calibrator)
         every = np.arange(n, dtype=np.int64)
         if fitted_on is None:
             unknown = f"{name} does not say what it was fitted to, so all are kept; make sure that it was not these."
-            return _Kept(every, 0, "fitted to samples that are not known", unknown[:1].upper() + unknown[1:])
+            return _Kept(words, every, 0, "fitted to samples that are not known", unknown[:1].upper() + unknown[1:])
         fit = fitted_on.among(fingerprint, n, run)
         if fit is None:
             some, told = f"fitted to samples of {fitted_on.source}", fitted_on.fingerprint and fingerprint
-            why = "These have another fingerprint" if told else "Whether these are among them cannot be told"
+            why = "These have another fingerprint" if told else "Whether these are among them is unknown"
             sentence = f"The map was {some}. {why}, so all are kept; make sure that it was fitted to none of them."
-            return _Kept(every, 0, some, sentence)
+            return _Kept(words, every, 0, some, sentence)
         rest = np.setdiff1d(every, fit, assume_unique=True)
         if everything:
             some = f"fitted to {fit.size:,} of these {n:,} samples" if n > 1 else "fitted to this sample"
-            sentence = f"The map was {some}: what they say of it flatters it."
-            return _Kept(every, 0, f"{some}, so that no bound on the population holds", sentence)
+            sentence = f"The map was {some}: numbers on them are too optimistic."
+            return _Kept(words, every, 0, f"{some}, so that no bound on the population holds", sentence)
         if not rest.size:
             raise InputError(
                 f"{name} was fitted to all {n:,} samples of {source}, so none is left to judge it on",
                 argument="everything",
                 remedy="give other samples, or ask for all of them",
             )
+        some = f"fitted to {counted(fit.size, 'other sample')} of {fitted_on.source}"
         sentence = f"{counted(fit.size, 'sample')} that it was fitted to {'is' if fit.size == 1 else 'are'} left out."
-        return _Kept(rest, fit.size, f"fitted to {counted(fit.size, 'other sample')} of {fitted_on.source}", sentence)
+        return _Kept(words, rest, fit.size, some, sentence)

@@ -162,6 +162,7 @@ def recalibrate_certified(
     """Fit maps to one part of certified samples and judge them on the other: :func:`certcal.recalibrate` of them."""
     loaded = load_certified(given, columns, settings, progress)
     samples, weights, method = loaded.samples, _weights(loaded.samples, settings), settings.method
+    levels: list[float | None]
     levels, wanted = _levels(samples, settings)
     name = "isotonic" if method is None else method if isinstance(method, str) else type(method).__name__
     common: dict[str, Any] = {
@@ -238,7 +239,7 @@ def _levels(samples: CertifiedSamples, settings: RecalibrateSettings) -> tuple[l
 def _maps(
     samples: CertifiedSamples, method: Any, levels: Sequence[Any], weights: Sequence[float] | None
 ) -> Sequence[Any]:
-    """Maps by name at each trade-off, or a copy of somebody's own, fitted."""
+    """Maps by name at each trade-off, or a copy of a user's own, fitted."""
     if method is None or isinstance(method, str):
         return certified_path(samples, levels, method=method or "isotonic", radius_weight=weights)
     made, name = copy.deepcopy(method), type(method).__name__

@@ -82,7 +82,7 @@ class CertifySettings(Settings):
     compare: bool = setting(False, "Also run ADMM and gradient ascent (needs torch; slow).", "flag")
     confidence: tuple[Any, ...] = setting(
         ("tight",),
-        "Kind of certificate: tight, tangent, bernstein, cdf or standard; several, or all, side by side.",
+        f"Kind of certificate: {', '.join(CONFIDENCES[:-1])} or {CONFIDENCES[-1]}; several, or all, side by side.",
         "word",
         many=True,
         choices=(*CONFIDENCES, "all"),

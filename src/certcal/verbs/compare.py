@@ -291,7 +291,7 @@ def _runs(sources: Sequence[Any], asked: CompareSettings) -> Comparison:
     read, origins = _read(sources, asked)
     named = [_named(source, letter) for source, letter in zip(read, letters(len(read)), strict=True)]
     found = compare_runs(named, asked.radii or None, alpha=_ALPHA if asked.alpha is None else asked.alpha)
-    return replace(found, origins=tuple(origins))
+    return replace(found, origins=dict(zip((run.name for run in found.runs), origins, strict=True)))
 
 
 def _families(families: Mapping[str, Any], asked: CompareSettings) -> FamilyComparison:
@@ -312,13 +312,9 @@ def _families(families: Mapping[str, Any], asked: CompareSettings) -> FamilyComp
         paths[name, sigma] = origin
     alpha = _ALPHA if asked.alpha is None else asked.alpha
     found = compare_families(members, asked.radii or None, alpha=alpha, settings=asked.budgets or DEFAULT_BUDGETS)
-    by_name = {
-        run.name: paths[family.name, run.sigma]
-        for family in found.families
-        for run in family.runs
-        if paths[family.name, run.sigma]
-    }
-    return replace(found, origins=by_name)
+    return replace(
+        found, origins={run.name: paths[family.name, run.sigma] for family in found.families for run in family.runs}
+    )
 
 
 def _several(sources: Any) -> Sequence[Any]:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from certcal.data import OpenedInputs
     from certcal.engines import Engine
     from certcal.models import Model
-    from certcal.smoothing import Decisions, Overview, Run, State
+    from certcal.smoothing import Decisions, Overview, Run, RunState
 
 _MOST = 2**31 - 1
 
@@ -61,7 +61,7 @@ class RunSummary(Result):
     view: ClassVar[str] = "certcal.report.views.run"
 
     run: Run
-    state: State
+    state: RunState
     overview: Overview | None
 
     def __repr__(self) -> str:

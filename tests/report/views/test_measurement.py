@@ -6,7 +6,7 @@ import pytest
 
 import certcal
 from certcal.report.charts import Chart
-from certcal.report.document import Beside, Figures, Heading, KeyNumbers, Listing, Table
+from certcal.report.document import Figures, Heading, KeyNumbers, Listing, Table
 from tests.report.parsed import assert_sound, data_of
 
 TABLE = {
@@ -44,8 +44,8 @@ def test_a_measurement_without_further_questions_has_a_number_a_diagram_and_an_a
         ("AUROC", "0.7333"),
     ]
     (diagram,) = made.sections[1].blocks
-    assert isinstance(diagram, Beside)
-    (bins,) = diagram.blocks
+    assert isinstance(diagram, Figures)
+    (bins,) = diagram.beside
     assert isinstance(bins, Table)
     assert [row[1] for row in bins.texts()] == ["2", "1", "2", "3"]
 

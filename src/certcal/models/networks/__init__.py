@@ -8,11 +8,8 @@ from __future__ import annotations
 
 try:
     from certcal.models.networks._cell import CellNetwork
-    from certcal.models.networks._lenet import LeNet
-    from certcal.models.networks._mlp import MLP
-    from certcal.models.networks._network import Network, Normalize
-    from certcal.models.networks._preact import PreActResNet
-    from certcal.models.networks._resnet import ResNet
+    from certcal.models.networks._network import MLP, LeNet, Network, Normalize
+    from certcal.models.networks._resnet import PreActResNet, ResNet
     from certcal.models.networks.named import by_name
     from certcal.models.networks.weights import load_weights, save_weights
 except ModuleNotFoundError as error:

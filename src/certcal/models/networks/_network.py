@@ -1,12 +1,13 @@
 # pyright: reportUnknownMemberType=false
 # The annotations of torch.random are incomplete.
-"""What all reference networks share."""
+"""What all reference networks share, and the two plain ones: the perceptron and LeNet."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
+from itertools import pairwise
 from typing import Any
 
 import torch
@@ -108,3 +109,108 @@ def seeded(seed: int) -> Generator[None, None, None]:
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(whole_number(seed, 0, 2**63 - 1, "seed", "pass a whole number that is not negative"))
         yield
+
+
+class MLP(Network):
+    """Fully connected layers with ReLU between them; inputs of any shape are flattened.
+
+    Parameters
+    ----------
+    features
+        Numbers per input.
+    hidden
+        Units of each hidden layer.
+    classes
+        Number of classes.
+    mean, std
+        Of the normalisation: one number each.
+    seed
+        Of the initial weights.
+
+    Examples
+    --------
+    >>> import torch
+    >>> network = MLP(64, hidden=(32,), classes=10).eval()
+    >>> network(torch.zeros(5, 1, 8, 8)).shape
+    torch.Size([5, 10])
+    """
+
+    def __init__(
+        self,
+        features: int,
+        hidden: Sequence[int] = (256, 256),
+        classes: int = 10,
+        mean: float = 0.0,
+        std: float = 1.0,
+        seed: int = 0,
+    ) -> None:
+        widths = [size(features, "features", most=2**24), *(size(width, "hidden") for width in hidden)]
+        widths.append(size(classes, "classes", least=2))
+        settings = {"features": widths[0], "hidden": widths[1:-1], "classes": widths[-1]}
+        super().__init__((widths[0],), {**settings, "mean": float(mean), "std": float(std)})
+        self.normalize = Normalize(listed(mean), listed(std))
+        with seeded(seed):
+            layers: list[nn.Module] = []
+            for before, after in pairwise(widths):
+                layers += [nn.Linear(before, after), nn.ReLU()]
+            self.layers = nn.Sequential(*layers[:-1])
+
+    def forward(self, inputs: Tensor) -> Tensor:
+        """Logits."""
+        return self.layers(self.normalize(inputs.flatten(1)))
+
+
+class LeNet(Network):
+    """LeNet-5 with rectifiers and max pooling (LeCun, Bottou, Bengio, Haffner 1998, in the form used since).
+
+    Two convolutions with pooling and three linear layers: 61,706 weights for 28 × 28 pixels and ten classes.
+
+    Parameters
+    ----------
+    channels
+        Of the images.
+    pixels
+        Along each side: 28 for MNIST and its kin, 32 for CIFAR. At least 12, divisible by 4.
+    classes
+        Number of classes.
+    mean, std
+        Of the normalisation: one number, or one per channel.
+    seed
+        Of the initial weights.
+
+    Examples
+    --------
+    >>> import torch
+    >>> network = LeNet().eval()
+    >>> network(torch.zeros(2, 1, 28, 28)).shape
+    torch.Size([2, 10])
+    """
+
+    def __init__(
+        self,
+        channels: int = 1,
+        pixels: int = 28,
+        classes: int = 10,
+        mean: float | Sequence[float] = 0.0,
+        std: float | Sequence[float] = 1.0,
+        seed: int = 0,
+    ) -> None:
+        channels, pixels = size(channels, "channels"), size(pixels, "pixels", most=4096)
+        if pixels % 4 or pixels < 12:
+            raise InputError(f"pixels is {pixels}; LeNet takes at least 12, divisible by 4")
+        check_channels(channels, mean=mean, std=std)
+        settings = {"channels": channels, "pixels": pixels, "classes": size(classes, "classes", least=2)}
+        super().__init__((channels, pixels, pixels), {**settings, "mean": listed(mean), "std": listed(std)})
+        self.normalize = Normalize(listed(mean), listed(std))
+        side = (pixels // 2 - 4) // 2
+        with seeded(seed):
+            self.layers = nn.Sequential(
+                *(nn.Conv2d(channels, 6, 5, padding=2), nn.ReLU(), nn.MaxPool2d(2)),
+                *(nn.Conv2d(6, 16, 5), nn.ReLU(), nn.MaxPool2d(2)),
+                *(nn.Flatten(), nn.Linear(16 * side * side, 120), nn.ReLU()),
+                *(nn.Linear(120, 84), nn.ReLU(), nn.Linear(84, classes)),
+            )
+
+    def forward(self, inputs: Tensor) -> Tensor:
+        """Logits."""
+        return self.layers(self.normalize(inputs))

@@ -16,12 +16,9 @@ from torch.nn.parameter import is_lazy
 
 from certcal._checks import InputError
 from certcal._text import reason
-from certcal.models._callable import NAME, find_named
-from certcal.models.networks._lenet import LeNet
-from certcal.models.networks._mlp import MLP
-from certcal.models.networks._network import listed, seeded, size
-from certcal.models.networks._preact import PreActResNet
-from certcal.models.networks._resnet import ResNet
+from certcal.models._load import NAME, find_named
+from certcal.models.networks._network import MLP, LeNet, listed, seeded, size
+from certcal.models.networks._resnet import PreActResNet, ResNet
 from certcal.models.networks.weights import check_fit, tensors_and_marks
 from certcal.models.protocol import DECLARATION
 

@@ -19,11 +19,8 @@ from certcal._checks import InputError
 from certcal._durable import write_durably
 from certcal._files import read_bytes, refuse_overwriting
 from certcal.models.networks._cell import CellNetwork
-from certcal.models.networks._lenet import LeNet
-from certcal.models.networks._mlp import MLP
-from certcal.models.networks._network import Network
-from certcal.models.networks._preact import PreActResNet
-from certcal.models.networks._resnet import ResNet
+from certcal.models.networks._network import MLP, LeNet, Network
+from certcal.models.networks._resnet import PreActResNet, ResNet
 
 _NETWORKS: dict[str, type[Network]] = {kind.__name__: kind for kind in (MLP, LeNet, ResNet, PreActResNet, CellNetwork)}
 _KEY = "certcal.network"

@@ -9,7 +9,6 @@ from typing import assert_never
 from certcal._html import Child, Raw, definition_list, element, join
 from certcal.report.charts import Chart, Graph, Heatmap, Panel, Points, Stack, legend_of
 from certcal.report.document import (
-    Beside,
     Block,
     Cell,
     Choice,
@@ -20,7 +19,6 @@ from certcal.report.document import (
     Figures,
     HasText,
     Heading,
-    Images,
     KeyNumbers,
     Listing,
     Picture,
@@ -77,15 +75,10 @@ class Writer:
                 return self._chart(block)
             case Figures():
                 return self._figures_of(block)
-            case Beside():
-                side = element("div", self.blocks(block.blocks))
-                return element("div", self._chart(block.chart), side, class_="figures")
             case Choice():
                 return self._choice(block)
             case Details():
                 return details(shown(block.summary), self.blocks(block.blocks))
-            case Images():
-                return _images(block)
             case _:
                 assert_never(block)
 
@@ -191,6 +184,7 @@ class Writer:
             element(
                 "div",
                 [self._chart(chart, keys=not once) for chart in figures.charts],
+                element("div", self.blocks(figures.beside)) if figures.beside else None,
                 class_="figures small" if small else "figures",
             ),
             legends if once else None,
@@ -226,8 +220,8 @@ def _choices(blocks: Iterable[Block]) -> Iterator[Choice]:
             yield block
             for frame in block.frames:
                 yield from _choices(frame)
-        elif isinstance(block, Details | Beside):
-            yield from _choices(block.blocks)
+        elif isinstance(block, Details | Figures):
+            yield from _choices(block.blocks if isinstance(block, Details) else block.beside)
 
 
 def _pictures(key: str, chart: Chart) -> Iterator[Raw]:
@@ -358,14 +352,6 @@ def _key_numbers(block: KeyNumbers) -> Raw:
             class_="key-numbers",
         ),
         note(shown(block.note, SENTENCE)) if block.note else None,
-    )
-
-
-def _images(block: Images) -> Raw:
-    return element(
-        "div",
-        [element("figure", image(each.pixels, ""), element("figcaption", shown(each.text))) for each in block.pictures],
-        class_="images",
     )
 
 

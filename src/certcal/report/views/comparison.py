@@ -1,260 +1,424 @@
-"""Runs and logs beside each other: the words and the layout of a Comparison."""
+"""Runs and logs, or training methods at several noise levels, beside each other: the words of a Comparison."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
 
-from certcal._text import capital
+from certcal._text import capital, counted
 from certcal.claims import short_text
-from certcal.report.charts import (
-    MOST_MARKED,
-    MOST_SERIES,
-    Axis,
-    Chart,
-    Line,
-    Mark,
-    Panel,
-    Segments,
-    Words,
-    radii_axis,
-    unit,
+from certcal.report.charts import MOST_SERIES, Chart, Graph, unit
+from certcal.report.document import (
+    NOTHING,
+    Block,
+    Cell,
+    Claim,
+    Column,
+    Details,
+    Figures,
+    Heading,
+    Listing,
+    Report,
+    Section,
+    Strong,
+    Table,
+    Text,
 )
-from certcal.report.document import Block, Cell, Claim, Column, Figures, Listing, Report, Section, Table, Text
 from certcal.report.numbers import number
 from certcal.report.p_a import P_A, QUANTILES, SHARES, PaLine, p_a_chart, share_text
-from certcal.smoothing.robustness import WARNING
+from certcal.report.views.families import (
+    MOST_DRAWN,
+    Curve,
+    budgets,
+    calibration,
+    calibration_table,
+    curve_charts,
+    grouped,
+)
+from certcal.smoothing.robustness import WARNING, FamilyComparison
 
 if TYPE_CHECKING:
-    from certcal.smoothing.robustness import AverageCertifiedRadius, Compared, Comparison
+    from certcal.smoothing.robustness import Compared, Comparison, DominanceGraph, RunFamily
 
-MOST_DRAWN = 3 * MOST_SERIES
-ESTIMATE = "An estimate on these samples, since shares of votes stand for p_A."
-AVERAGE = f"{capital(WARNING)}. It is shown because published tables report it."
-CERTIFIED = (
+_ESTIMATE = "An estimate on these samples, since shares of votes stand for p_A."
+_CERTIFIED = (
     "Share of all samples that are classified correctly under every perturbation up to the radius, at least, where "
     "their certified radii hold: each fails with probability at most alpha."
+)
+_SCALE = (
+    " By radius, p stands at sigma times its normal quantile (p is written on top): the last per cent takes much of "
+    "the width, as it does in the average certified radius."
+)
+_LEFT_OUT = "The steps of the distributions of p_A are left out of the numbers in this page, to keep it small."
+# The verdict on two methods, as the end of a sentence.
+_VERDICTS = {
+    "first": "{first} dominates {second}.",
+    "second": "{second} dominates {first}.",
+    "neither": "neither {first} nor {second} dominates{where}.",
+    "equal": "{first} and {second} have the same distribution of p_A.",
+    "unclear": "the logs do not tell whether {first} or {second} dominates.",
+}
+_SHARES = (0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99, 0.999, 1.0)
+# A verdict read from one side.
+_WORDS = {"neither": "crosses", "equal": "same", "unclear": "open"}
+_LEGEND = {
+    "top": "undominated",
+    "node": "dominated",
+    "firm": "better in vote shares beyond sampling error",
+    "strict": "higher everywhere on these samples",
+    "weak": "nowhere lower on these samples",
+}
+_DOMINANCE = (
+    "An arrow leads from a method to one that it dominates. At one sigma, the share of samples with p_A ≥ p is nowhere "
+    "lower and somewhere higher for every p ≥ 1/2: certified accuracy is then ahead at every radius, number of noise "
+    "samples and alpha. With the best sigma at each radius, certified accuracy is ahead at every radius, for one "
+    "number of noise samples and alpha. Without a path between two methods, the better one depends on the setting."
+)
+_AVERAGE = f"{capital(WARNING)}. It is shown because published tables report it."
+_RANKED = (
+    "Dominates: by the verdicts above. No number of noise samples certifies more than the share with "
+    "p_A ≥ 0.5. Where the average is larger and this share smaller, easy samples became easier and hard ones were "
+    "given up."
+)
+_CHOSEN = (
+    "A sigma chosen after looking has a price: each run's certified radius may fail with probability alpha, so the "
+    "best of several may fail with up to their sum."
+)
+_FAMILIES = (
+    "A family is one training method with a network per noise level. Names were given with the files; nothing in them "
+    "says how they were trained."
 )
 
 
 def view(found: Comparison) -> Report:
-    """The report of several runs and logs."""
-    several = len(found.runs) > 1
-    radii = f"{len(found.best.at):,} {'radii' if len(found.best.at) > 1 else 'radius'}"
-    sections = [Section("Runs", [_runs(found)], brief=True)]
-    if found.dominance:
-        said = [capital(pair.sentence) for pair in found.dominance]
-        sections.append(Section("Dominance across all settings", [Listing(said)], brief=True, folded=True))
-    sections += [
-        Section("Certified accuracy", _accuracy(found), brief=True),
-        Section("Distribution of p_A", _p_a(found), brief=True),
-        Section("Average certified radius", [_average(found.runs), Text(AVERAGE)], brief=True),
-    ]
+    """The report of several runs and logs, or of several families of them."""
+    families, noun, several = isinstance(found, FamilyComparison), _noun(found), len(found.runs) > 1
+    runs = Section("Runs", [_runs(found), *([Text(_FAMILIES)] if families else [])], brief=True)
+    sections = [] if families else [runs]
+    if drawn := dominance_charts(found):
+        meaning = Details("What an arrow means", [Text(_DOMINANCE)])
+        sections.append(Section("Dominance across all settings", [Figures(drawn), meaning]))
+    sections += [Section("Verdicts", _verdicts(found), brief=True, folded=True)] if found.graphs else []
+    sections.append(Section("Certified accuracy", [Text(_CERTIFIED), Figures(accuracy_charts(found), _left(found))]))
+    sections += map(_folded, _accuracy_tables(found))
+    sections.append(Section("Distribution of p_A", _p_a(found), brief=_single(found)))
+    sections.append(Section("Average certified radius", _average(found), brief=True, folded=True))
+    if found.calibration:
+        sections.append(Section("Certified calibration", calibration(found), brief=True))
+        sections.append(_folded(calibration_table(found)))
+    appendix = [runs] if families else []
+    appendix += [Section("Other sampling budgets", budgets(found))] if found.settings else []
+    what = "training method" if families else "smoothed classifier"
+    described = f"{len(found.runs):,} {'runs or logs' if several else 'run or log'} at sigma "
+    described += ", ".join(f"{sigma:g}" for sigma in found.sigmas)
+    described += f", compared at {len(found.at):,} {'radii' if len(found.at) > 1 else 'radius'}"
     return Report(
-        "Which smoothed classifier is more robust?" if several else "How robust is the smoothed classifier?",
+        f"Which {what} is more robust?" if several or families else f"How robust is the {what}?",
         _headline(found),
         sections,
-        [],
-        listed_sources(found.sources),
-        f"{len(found.runs):,} {'runs or logs' if several else 'run or log'}, compared at {radii}",
-        [*(f"{run.name}: {each}" for run in found.runs for each in run.notes), *found.notes],
+        appendix,
+        _listed_sources(found.sources),
+        f"{counted(len(found.families), noun)}, {described}" if families else described,
+        [*([] if families else [f"{run.name}: {each}" for run in found.runs for each in run.notes]), *found.notes],
         smaller=[lambda: _without_steps(found)],
     )
 
 
 def charts(found: Comparison) -> Sequence[Chart]:
-    """Certified accuracy by radius, and the distribution of p_A."""
-    return [*_accuracy_charts(found), *_p_a_charts(found)]
+    """Certified accuracy at each noise level and the best over them; of runs also the distribution of p_A."""
+    return accuracy_charts(found) + ([] if isinstance(found, FamilyComparison) else p_a_charts(found))
 
 
-class Curve(NamedTuple):
-    """One line over radii: its place among all (which decides its look), its name, its values and their texts."""
-
-    place: int
-    name: str
-    values: Sequence[float]
-    texts: Sequence[str]
-
-
-def curve_charts(
-    title: str, radii: Sequence[float], lines: Sequence[Curve], up: Axis, *, caption: str = "", size: str = "normal"
-) -> list[Chart]:
-    """Lines over the radius, in as many charts as keep them apart; those beyond ``MOST_DRAWN`` are left out."""
-    made: list[Chart] = []
-    across = radii_axis(radii)
-    near, far = (short_text(radii[place], "lower") for place in (0, -1))
-    for group in grouped(lines):
-        marks: list[Mark] = []
-        if up.low < 0 < up.high:
-            marks.append(Segments([(across.low, 0.0, across.high, 0.0)], "zero"))
-        for line in group:
-            look = line.place % MOST_SERIES
-            marks.append(Line(radii, line.values, look, line.name, markers=len(radii) <= MOST_MARKED))
-        if not any(value == value for line in group for value in line.values):
-            middle = (across.low + across.high) / 2, (up.low + up.high) / 2
-            marks.append(Words([middle[0]], [middle[1]], ["nothing is certified here"], "idle"))
-        said = " ".join(
-            f"{line.name}: {line.texts[0]} at radius {near}, {line.texts[-1]} at radius {far}." for line in group
-        )
-        made.append(Chart(title, said, [Panel(across, up, marks, 220)], caption, size=size))
+def accuracy_charts(found: Comparison) -> list[Chart]:
+    """Certified accuracy by radius: one chart per noise level, and the best over them; one alone for single runs."""
+    up, made = unit("certified accuracy"), list[Chart]()
+    for sigma in () if _single(found) else found.sigmas:
+        lines = [Curve(place, name, run.curve.values, run.curve.texts) for place, name, run in _members(found, sigma)]
+        made += curve_charts(f"Certified accuracy, sigma {sigma:g}", found.at, lines, up)
+    if _single(found) or len(found.sigmas) > 1:
+        bests = [family.best for family in found.families]
+        lines = [Curve(i, _label(found, i), best.values, best.texts) for i, best in enumerate(bests)]
+        title = "Certified accuracy by radius" if _single(found) else "Best certified accuracy over sigma"
+        made += curve_charts(title, found.at, lines, up)
     return made
 
 
-def grouped(lines: Sequence[Any]) -> list[list[Any]]:
-    """Lines that share a picture: those whose looks differ. A line has a ``place``, or is one."""
-    groups: dict[int, list[Any]] = {}
-    for line in lines:
-        place = line if isinstance(line, int) else line[0]
-        if place < MOST_DRAWN:
-            groups.setdefault(place // MOST_SERIES, []).append(line)
-    return list(groups.values())
+def p_a_charts(found: Comparison, *, by_radius: bool = False) -> list[Chart]:
+    """The distributions of p_A at each noise level: by p, or by the radius that p stands for."""
+    made: list[Chart] = []
+    for title, members in _groups(found):
+        draws = max(run.draws[1] for _, _, run in members) if by_radius else None
+        lines = [PaLine(place, name, run.distribution) for place, name, run in members]
+        for group in grouped(lines):
+            looks = [line._replace(look=line.look % MOST_SERIES) for line in group]
+            where = f"{title}{', by radius' if by_radius else ''}"
+            made.append(p_a_chart(f"Distribution of p_A{where}", looks, draws=draws))
+    return made
 
 
-def radius_claim(run: Compared, place: int, name: str = "") -> Claim:
-    """What is certified of a single run at one of its radii."""
-    level = short_text(run.alpha, "upper")
-    probability = f"Each certified radius fails with probability at most {level} over the noise."
-    return Claim("Certificate", f"{name}{capital(run.curve.sentences[place])}", "", probability)
+def dominance_charts(found: Comparison) -> list[Chart]:
+    """Who dominates whom: one graph per noise level, then by the best over them; of runs from three on."""
+    families = isinstance(found, FamilyComparison)
+    return [_graph(found, each) for each in found.graphs if families or 2 < len(each.names) <= MOST_DRAWN]
 
 
-def setting_cells(run: Compared) -> list[Cell]:
-    """Noise level, samples, abstentions, draws and alpha of a run."""
-    low, high = run.draws
-    draws = f"{low:,}" if low == high else f"{low:,} – {high:,}"
-    return [f"{run.sigma:g}", run.n, run.n_abstained, draws, short_text(run.alpha, "upper")]
+def _noun(found: Comparison) -> str:
+    return "method" if isinstance(found, FamilyComparison) else "run"
 
 
-SETTING = (
-    Column("sigma"),
-    Column("samples", "count"),
-    Column("abstained", "count"),
-    Column("noise samples each"),
-    Column("alpha"),
-)
+def _single(found: Comparison) -> bool:
+    """Whether every family is of one run: then all are in one chart."""
+    return all(len(family.runs) == 1 for family in found.families)
 
 
-def top_tenth(average: AverageCertifiedRadius) -> str:
-    """How much of an average the tenth with the largest radii makes up."""
-    return "undefined" if average.top_tenth != average.top_tenth else f"{100 * average.top_tenth:.1f} %"
+def _label(found: Comparison, place: int) -> str:
+    """The name of a family in a chart; of a run with its file, since letters say little."""
+    family = found.families[place]
+    source = "" if isinstance(found, FamilyComparison) else found.origin(family.runs[0])
+    return f"{family.name} · {source}" if source else family.name
 
 
-def listed_sources(sources: Sequence[str]) -> str:
-    """The first few of many sources.
-
-    Examples
-    --------
-    >>> listed_sources(["a", "b"]), listed_sources(list("abcdef"))
-    ('a, b', 'a, b, c and 3 more')
-    """
-    known = list(dict.fromkeys(sources))
-    return ", ".join(known) if len(known) <= 4 else f"{', '.join(known[:3])} and {len(known) - 3:,} more"
+def _members(found: Comparison, sigma: float) -> list[tuple[int, str, Compared]]:
+    places = [(found.names.index(name), run) for name, run in found.at_sigma(sigma)]
+    return [(place, _label(found, place), run) for place, run in places]
 
 
-def slim(run: Mapping[str, Any]) -> dict[str, Any]:
-    """The numbers of a run without the steps of its distribution, which grow with the samples."""
-    kept = {key: value for key, value in run["distribution"].items() if key not in ("p", "lower", "upper")}
-    return {**run, "distribution": kept}
+def _groups(found: Comparison) -> list[tuple[str, list[tuple[int, str, Compared]]]]:
+    """Runs that are drawn together, and what is added to the title: all runs, or families by noise level."""
+    if _single(found):
+        return [("", [(place, _label(found, place), run) for place, run in enumerate(found.runs)])]
+    return [(f", sigma {sigma:g}", _members(found, sigma)) for sigma in found.sigmas]
 
 
-LEFT_OUT = "The steps of the distributions of p_A are left out of the numbers in this page, to keep it small."
+def _folded(table: Table) -> Section:
+    """A table as a section: in the appendix of a page, and in a terminal."""
+    return Section(table.caption, [replace(table, caption="")], brief=True, folded=True)
+
+
+def _listed_sources(sources: Sequence[str]) -> str:
+    """The first few of many sources."""
+    return ", ".join(sources) if len(sources) <= 4 else f"{', '.join(sources[:3])} and {len(sources) - 3:,} more"
 
 
 def _without_steps(found: Comparison) -> tuple[str, Mapping[str, Any]]:
+    """The numbers without the steps of distributions, which grow with the samples."""
+
+    def slim(run: Mapping[str, Any]) -> dict[str, Any]:
+        kept = {key: value for key, value in run["distribution"].items() if key not in ("p", "lower", "upper")}
+        return {**run, "distribution": kept}
+
     data = found.to_dict()
-    return LEFT_OUT, {**data, "runs": [slim(run) for run in data["runs"]]}
+    if "runs" in data:
+        return _LEFT_OUT, {**data, "runs": [slim(run) for run in data["runs"]]}
+    families = [{**family, "runs": [slim(run) for run in family["runs"]]} for family in data["families"]]
+    return _LEFT_OUT, {**data, "families": families}
 
 
-_VERDICTS = {
-    "first": "{first} dominates {second}{where}.",
-    "second": "{second} dominates {first}{where}.",
-    "neither": "Neither {first} nor {second} dominates: {axis}.",
-    "equal": "{first} and {second} have the same distribution of p_A.",
-    "unclear": "The logs do not tell whether {first} or {second} dominates.",
-}
+# --- verdicts ------------------------------------------------------------------------------------------------------
 
 
 def _headline(found: Comparison) -> list[Block]:
-    if not found.dominance:
-        return [radius_claim(found.runs[0], len(found.best.at) // 2)]
-    said: list[str] = []
-    for pair in found.dominance[:3]:
-        in_p = pair.axis == "p_A"
-        where = " at every radius, number of noise samples and alpha" if in_p else " at every radius, in this setting"
-        axis = pair.where if len(pair.stretches) == 2 else "their curves cross several times"
-        said.append(_VERDICTS[pair.verdict].format(first=pair.first, second=pair.second, where=where, axis=axis))
-    rest = len(found.dominance) - len(said)
-    more = [Text(f"{rest:,} further {'pairs are' if rest > 1 else 'pair is'} below.", "note")] if rest else []
-    return [Claim("Estimate", said[0], "", ESTIMATE), *map(Text, said[1:]), *more]
+    if not found.graphs:
+        run, place = found.runs[0], len(found.at) // 2
+        level = short_text(run.alpha, "upper")
+        probability = f"Each certified radius fails with probability at most {level} over the noise."
+        name = f"{run.name}: " if isinstance(found, FamilyComparison) else ""
+        return [Claim("Certificate", f"{name}{capital(run.curve.sentences[place])}", "", probability)]
+    where: dict[str, list[DominanceGraph]] = {}
+    for graph in found.graphs:
+        where.setdefault(_verdict(graph, _noun(found)), []).append(graph)
+    said = [capital(f"{_places(found, graphs)}, {verdict}") for verdict, graphs in where.items()]
+    rest = len(said) - 3
+    more = [Text(f"{counted(rest, 'further comparison')} below.", "note")] if rest > 0 else []
+    return [Claim("Estimate", said[0], "", _ESTIMATE), *map(Text, said[1:3]), *more]
 
 
-def _runs(found: Comparison) -> Table:
-    rows = [[run.name, *setting_cells(run), found.origin(place)] for place, run in enumerate(found.runs)]
-    return Table((Column("run"), *SETTING, Column("from")), rows)
+def _places(found: Comparison, graphs: Sequence[DominanceGraph]) -> str:
+    """At which noise levels something holds."""
+    sigmas = [f"{graph.sigma:g}" for graph in graphs if graph.sigma is not None]
+    said = [f"at sigma {', '.join(sigmas)}"] if sigmas else []
+    best = "each at its own sigma" if _single(found) else "with the best sigma at each radius"
+    return " and ".join([*said, best] if len(sigmas) < len(graphs) else said)
 
 
-def _names(found: Comparison) -> list[str]:
-    sources = [found.origin(place) for place in range(len(found.runs))]
-    return [f"{run.name} · {each}" if each else run.name for run, each in zip(found.runs, sources, strict=True)]
+def _verdict(graph: DominanceGraph, noun: str) -> str:
+    """Who is undominated, as the end of a sentence."""
+    if len(graph.names) == 2:
+        (pair,) = graph.pairs
+        where = f": {pair.where}" if len(pair.stretches) == 2 else ", since their curves cross several times"
+        return _VERDICTS[pair.verdict].format(first=pair.first, second=pair.second, where=where)
+    surely = " surely" if any(pair.verdict == "unclear" for pair in graph.pairs) else ""
+    if not graph.edges:
+        return f"no {noun}{surely} dominates another."
+    top = graph.undominated
+    listed = ", ".join(top[:4]) + (f" and {len(top) - 4} more" if len(top) > 4 else "")
+    return f"{len(top)} of {len(graph.names)} {noun}s {'are' if len(top) > 1 else 'is'} undominated: {listed}."
 
 
-def _accuracy_charts(found: Comparison) -> list[Chart]:
-    named = zip(_names(found), found.runs, strict=True)
-    lines = [Curve(place, name, run.curve.values, run.curve.texts) for place, (name, run) in enumerate(named)]
-    return curve_charts("Certified accuracy by radius", found.best.at, lines, unit("certified accuracy"))
+def _where(found: Comparison, graph: DominanceGraph) -> str:
+    if graph.sigma is not None:
+        return f"sigma {graph.sigma:g}"
+    return "each at its own sigma" if _single(found) else "best over sigma"
 
 
-def _accuracy(found: Comparison) -> list[Block]:
-    several = len(found.runs) > 1
-    columns = [Column("radius"), *(Column(run.name, "bound", "lower") for run in found.runs)]
-    columns += [Column("best", "bound", "lower"), Column("of")] if several else []
-    rows: list[list[Cell]] = []
-    for i, radius in enumerate(found.best.at):
-        names = found.best.names[i]
-        best = [found.best.texts[i], "all" if len(names) == len(found.runs) else ", ".join(names)] if several else []
-        rows.append([short_text(radius, "lower"), *(run.curve.texts[i] for run in found.runs), *best])
-    return [
-        Text(CERTIFIED),
-        Figures(_accuracy_charts(found), _left(len(found.runs))),
-        Table(columns, rows, "Certified accuracy by radius", fit="split"),
+def _verdicts(found: Comparison) -> list[Block]:
+    made: list[Block] = []
+    for graph in found.graphs:
+        where = _where(found, graph)
+        made += [Text(f"{capital(where)}: {each}") for each in (graph.contradiction, graph.beyond_chance) if each]
+        said = [graph.sentence] if isinstance(found, FamilyComparison) else []
+        said += [each.sentence for each in (*graph.pairs, *graph.chances)]
+        listing = Listing([capital(each) for each in said])
+        made.append(Details(f"All verdicts, {where}", [listing]) if len(said) > 3 else listing)
+    return made
+
+
+def _graph(found: Comparison, graph: DominanceGraph) -> Chart:
+    strict, firm = set(graph.strict_edges), set(graph.firm_edges)
+    edges = [(*edge, "firm" if edge in firm else "strict" if edge in strict else "weak") for edge in graph.reduced]
+    said = " ".join(f"{better} dominates {worse}." for better, worse in graph.reduced)
+    drawn = Graph(graph.names, edges, frozenset(graph.undominated), _LEGEND)
+    caption, where = f"{capital(_noun(found))}s without incoming arrows are undominated.", _where(found, graph)
+    return Chart(
+        f"Dominance, {where}", said or f"No {_noun(found)} dominates another.", [drawn], caption, _matrix(graph, where)
+    )
+
+
+def _matrix(graph: DominanceGraph, where: str) -> Table:
+    """Each method against each: what the row is to the column."""
+    verdicts: dict[tuple[str, str], str] = {}
+    for pair in graph.pairs:
+        both = (_WORDS[pair.verdict],) * 2 if pair.verdict in _WORDS else ("better", "worse")
+        one, two = both if pair.verdict != "second" else both[::-1]
+        verdicts[pair.first, pair.second], verdicts[pair.second, pair.first] = one, two
+    firm = {*graph.firm_edges, *((worse, better) for better, worse in graph.firm_edges)}
+
+    def cell(name: str, other: str) -> Cell:
+        words = verdicts.get((name, other), NOTHING)
+        return Strong(words) if (name, other) in firm else words
+
+    rows = [
+        [f"{place} {name}", *(cell(name, other) for other in graph.names)] for place, name in enumerate(graph.names, 1)
     ]
+    columns = [Column("method"), *(Column(str(place)) for place in range(1, len(graph.names) + 1))]
+    note = "In bold: beyond sampling error, in shares of votes." if firm else ""
+    return Table(columns, rows, f"Row against column, {where}", note, fit="split")
 
 
-def _left(count: int) -> str:
-    left = count - MOST_DRAWN
-    return f"{left:,} further {'runs are' if left > 1 else 'run is'} in the tables only." if left > 0 else ""
+# --- accuracy, p_A and the average -----------------------------------------------------------------------------------
 
 
-def _p_a_charts(found: Comparison) -> list[Chart]:
-    named = zip(_names(found), found.runs, strict=True)
-    lines = [PaLine(place, name, run.distribution) for place, (name, run) in enumerate(named)]
-    return [
-        p_a_chart("Distribution of p_A", [line._replace(look=line.look % MOST_SERIES) for line in group])
-        for group in grouped(lines)
-    ]
+def _by_sigma(found: Comparison, row: Callable[[str, Compared], Sequence[Cell]]) -> list[Sequence[Cell] | Heading]:
+    """A row per run, under a heading per noise level."""
+    rows: list[Sequence[Cell] | Heading] = []
+    for sigma in found.sigmas:
+        rows += [Heading(f"sigma {sigma:g}"), *(row(name, run) for name, run in found.at_sigma(sigma))]
+    return rows
+
+
+def _accuracy_tables(found: Comparison) -> list[Table]:
+    """Certified accuracy at each noise level, and the best over them; of single runs beside each other."""
+    single, made = _single(found), list[Table]()
+    if not single:
+        rows = _by_sigma(found, lambda name, run: [name, *run.curve.texts])
+        columns = [Column("radius"), *(Column(short_text(radius, "lower"), "bound") for radius in found.at)]
+        made.append(Table(columns, rows, "Certified accuracy by radius, at least", fit="split"))
+    if single or len(found.sigmas) > 1:
+        several = len(found.families) > 1
+        rows = [
+            [
+                short_text(radius, "lower"),
+                *(f"{each.best.texts[i]}{'' if single else _reached(each, i)}" for each in found.families),
+                *([f"{found.best.texts[i]} ({_ahead(found, i)})"] if several else []),
+            ]
+            for i, radius in enumerate(found.at)
+        ]
+        best = "Best certified accuracy over sigma, at least, with the sigma that reaches it"
+        caption = "Certified accuracy by radius, at least" if single else best
+        columns = [Column("radius"), *(Column(name, "bound") for name in found.names)]
+        columns += [Column("best", "bound")] if several else []
+        made.append(Table(columns, rows, caption, "" if single else _CHOSEN, fit="split"))
+    return made
+
+
+def _left(found: Comparison) -> str:
+    left, noun = len(found.families) - MOST_DRAWN, _noun(found)
+    return f"{left:,} further {f'{noun}s are' if left > 1 else f'{noun} is'} in the tables only." if left > 0 else ""
+
+
+def _reached(family: RunFamily, i: int) -> str:
+    """The noise levels that reach the best at a radius."""
+    names = family.best.names[i]
+    if len(names) == len(family.runs) > 1:
+        return " (any σ)"
+    return f" (σ {', '.join(f'{run.sigma:g}' for run in family.runs if run.name in names)})"
+
+
+def _ahead(found: Comparison, i: int) -> str:
+    """The families that reach the best at a radius."""
+    names = found.best.names[i]
+    return "all" if len(names) == len(found.families) > 1 else ", ".join(names)
 
 
 def _p_a(found: Comparison) -> list[Block]:
-    runs = found.runs
-    rows: list[Sequence[Cell]] = [
-        [f"{q:.0%} quantile", *(number(float(run.distribution.quantile(q))) for run in runs)] for q in QUANTILES
-    ]
-    rows += [[f"share with p_A ≥ {p:g}", *(share_text(run.distribution, p) for run in runs)] for p in SHARES]
+    """The distributions by p and, where all of a chart have one noise level, by radius."""
+    drawn, scale = p_a_charts(found), ""
+    if not _single(found) or len(found.sigmas) == 1:
+        drawn = [chart for pair in zip(drawn, p_a_charts(found, by_radius=True), strict=True) for chart in pair]
+        scale = _SCALE
+    rows = _by_sigma(found, lambda name, run: [name, *(share_text(run.distribution, p) for p in _SHARES)])
+    columns = [Column("p"), *(Column(f"{p:g}", "estimate") for p in _SHARES)]
+    shares = Table(columns, rows, "Share of samples with p_A of at least p", fit="split")
+    rows = _by_sigma(found, lambda name, run: [name, *map(number, run.distribution.quantile(QUANTILES).tolist())])
+    columns = [Column("quantile"), *(Column(f"{q:.0%}", "estimate") for q in QUANTILES)]
+    quantiles = Table(columns, rows, "Quantiles of p_A", fit="split")
     return [
-        Text(
-            f"{P_A} At one noise level, a curve that is nowhere below another is ahead at every radius, number of "
-            "noise samples and alpha."
-        ),
-        Figures(_p_a_charts(found)),
-        Table([Column("p_A"), *(Column(run.name, "estimate") for run in runs)], rows, fit="split"),
+        Text(f"{P_A} Only p ≥ 1/2 certifies anything.{scale}"),
+        Figures(drawn, _left(found)),
+        *([shares, quantiles] if _single(found) else [Details("Shares and quantiles", [shares, quantiles])]),
     ]
 
 
-def _average(runs: Sequence[Compared]) -> Table:
-    columns = (
-        Column("run"),
+def _average(found: Comparison) -> list[Block]:
+    columns = [
+        Column(_noun(found)),
         Column("average radius", "estimate"),
-        Column("from the top tenth", "estimate"),
-        Column("of one constant class", "estimate"),
+        Column("from the top tenth", "estimate", priority=2),
+        Column("of one constant class", "estimate", priority=3),
+        *(Column(f"share with p_A ≥ {p:g}", "estimate", priority=1) for p in SHARES),
+        Column("dominates"),
+    ]
+    edges = {graph.sigma: graph.edges for graph in found.graphs}
+    rest = edges.get(None, ()) if _single(found) else ()
+    rows: list[Sequence[Cell] | Heading] = []
+    for sigma in found.sigmas:
+        rows.append(Heading(f"sigma {sigma:g}"))
+        for name, run in sorted(found.at_sigma(sigma), key=lambda member: -member[1].average.value):
+            average = run.average
+            top = "undefined" if math.isnan(average.top_tenth) else f"{100 * average.top_tenth:.1f} %"
+            shares = (share_text(run.distribution, p) for p in SHARES)
+            beaten = ", ".join(worse for better, worse in edges.get(sigma, rest) if better == name) or NOTHING
+            rows.append([name, average.value, top, average.trivial, *shares, beaten])
+    return [Text(_AVERAGE), Table(columns, rows, "Ranked by average certified radius", _RANKED)]
+
+
+def _runs(found: Comparison) -> Table:
+    columns = (
+        Column(_noun(found)),
+        Column("sigma"),
+        Column("samples", "count"),
+        Column("abstained", "count"),
+        Column("noise samples each"),
+        Column("alpha"),
+        Column("from"),
     )
-    rows = [[run.name, run.average.value, top_tenth(run.average), run.average.trivial] for run in runs]
+    rows: list[list[Cell]] = []
+    for family in found.families:
+        for run in family.runs:
+            low, high = run.draws
+            draws = f"{low:,}" if low == high else f"{low:,} – {high:,}"
+            row: list[Cell] = [family.name, f"{run.sigma:g}", run.n, run.n_abstained, draws]
+            rows.append([*row, short_text(run.alpha, "upper"), found.origin(run)])
     return Table(columns, rows)

@@ -11,7 +11,6 @@ from certcal._text import capital
 from certcal.claims import Estimate, in_full, short_text
 from certcal.report.charts import Chart
 from certcal.report.document import (
-    Beside,
     Block,
     Cell,
     Claim,
@@ -123,7 +122,7 @@ def _beside(diagram: Chart) -> Block:
     """The diagram with its bins at its side when they are few, and on demand when they are many."""
     if diagram.numbers is None or len(diagram.numbers.rows) > 25:
         return diagram
-    return Beside(replace(diagram, numbers=None), [diagram.numbers])
+    return Figures([replace(diagram, numbers=None)], beside=[diagram.numbers])
 
 
 def metrics_table(group: MeasuredGroup) -> Table:

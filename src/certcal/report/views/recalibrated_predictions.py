@@ -2,20 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 from certcal._text import counted
 from certcal.calibrators import ScoreCalibrator, described
-from certcal.report.charts import Chart
+from certcal.report.charts import Bars, Chart, Line, Mark, Panel, Points, Segments, counts, unit
 from certcal.report.document import Cell, Claim, Column, Facts, Heading, Report, Section, Table, Text
 from certcal.report.names import CALIBRATION_ERROR, definitions, in_sections, label
 from certcal.report.numbers import bins_text, number
-from certcal.report.views.recalibration import map_chart
 
 if TYPE_CHECKING:
+    from certcal.binning import BinTable
     from certcal.claims import Estimate
     from certcal.verbs.recalibrate import PredictionRecalibration, Recalibration
+
+Floats = NDArray[np.float64]
+
+_MOST_FLAT, _MOST_ROWS = 60, 40
+_GRID = 400
+_NARROWEST = 0.004  # parts of a map narrower than this would not be seen
 
 
 def view(found: Any) -> Report:
@@ -25,7 +35,6 @@ def view(found: Any) -> Report:
         return Report(title, [Text(found.notes[0])], source=found.source, description=found.description)
     maps = charts(found)
     given = found.conventions
-    bins = f"{given['bins']:,} of equal width, closed on the {given['closed']}"
     return Report(
         title,
         [_headline(found)],
@@ -34,15 +43,15 @@ def view(found: Any) -> Report:
             *([Section("Map", list(maps))] if maps else []),
         ],
         [
-            Section("Samples and settings", [_facts(found, bins)]),
+            Section("Samples and settings", [Facts([*split_facts(found), ("Map", described(found.map))])]),
             Section("Definitions", [definitions(found.after.rows)]),
         ],
         found.source,
         found.description,
         [
             *found.notes,
-            f"The split is drawn with seed {given['seed']}. ECE has {bins.replace(' of equal width', ' bins')}. "
-            "Estimates from the held-out samples, not guarantees.",
+            f"The split is drawn with seed {given['seed']}. ECE has {given['bins']:,} bins, closed on the "
+            f"{given['closed']}. Estimates from the held-out samples, not guarantees.",
         ],
     )
 
@@ -54,7 +63,7 @@ def charts(found: Recalibration) -> Sequence[Chart]:
 
 def _headline(found: PredictionRecalibration) -> Claim:
     before, after = (next(row for row in each.rows if row.name == "ece") for each in (found.before, found.after))
-    over = f"on {counted(found.n_held_out, 'held-out sample')}; as it is, {number(before.value)}"
+    over = f"on {counted(found.n_held_out, 'held-out sample')}; before, {number(before.value)}"
     return Claim.of(after, "After the map, ECE", over=over, meaning=CALIBRATION_ERROR, settings=False)
 
 
@@ -67,7 +76,7 @@ def _both(found: PredictionRecalibration) -> Table:
     columns = (
         Column("metric"),
         Column("bins", "count"),
-        Column("as it is", "estimate"),
+        Column("before", "estimate"),
         Column(found.method, "estimate"),
     )
     return Table(columns, rows, f"Estimates on {counted(found.n_held_out, 'held-out sample')}")
@@ -77,14 +86,86 @@ def _row(before: Estimate, after: Estimate) -> list[Cell]:
     return [label(before.name), bins_text(before), float(before.value), float(after.value)]
 
 
-def _facts(found: PredictionRecalibration, bins: str) -> Facts:
+def split_facts(found: Recalibration) -> list[tuple[str, str]]:
+    """Which samples a map was fitted to and judged on, and by which bins."""
     given = found.conventions
-    return Facts(
-        [
-            ("Fitted to", f"{counted(found.n_fit, 'sample')}, a share of {given['fraction']:g}"),
-            ("Judged on", counted(found.n_held_out, "other sample")),
-            ("Split", f"by position with seed {given['seed']}, whatever the samples hold"),
-            ("Map", described(found.map)),
-            ("Bins", bins),
-        ]
-    )
+    return [
+        ("Fitted to", f"{counted(found.n_fit, 'sample')}, a share of {given['fraction']:g}"),
+        ("Judged on", counted(found.n_held_out, "other sample")),
+        ("Split", f"by position with seed {given['seed']}, independent of what the samples hold"),
+        ("Bins", f"{given['bins']:,} of equal width, closed on the {given['closed']}"),
+    ]
+
+
+# --- a map as a chart ----------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class MapPoints:
+    """A map as a line that can be drawn."""
+
+    x: Floats
+    y: Floats
+    flat: Floats
+
+
+def map_points(calibrator: Any) -> MapPoints:
+    """Points of a map's line and its flat parts.
+
+    Between the points the map differs from the straight line by less than can be seen. Flat parts narrower than 0.004
+    are left out.
+    """
+    curve = getattr(calibrator, "curve_", None)
+    near = np.logspace(-6, -2, 60)  # places are closer near 0 and 1, where sigmoids of logits turn fastest
+    grid = np.unique(np.concatenate([near, np.arange(_GRID + 1) / _GRID, 1 - near]))
+    corners = grid if curve is None else np.unique(np.concatenate([[0.0, 1.0], curve.x]))
+    x = corners if corners.size <= _GRID + 2 else grid
+    values = np.asarray(calibrator.predict(corners))
+    starts = np.flatnonzero(np.concatenate(([True], values[1:] != values[:-1])))
+    ends = np.append(starts[1:], values.size) - 1
+    rows = np.stack([corners[starts], corners[ends], values[starts]], axis=1)
+    return MapPoints(x, np.asarray(calibrator.predict(x)), rows[rows[:, 1] - rows[:, 0] >= _NARROWEST])
+
+
+def map_chart(maps: Mapping[str, Any], held_out: BinTable | None) -> Chart:
+    """Maps against the diagonal, the first of them in words, and where held-out confidences lie."""
+    lines = {name: map_points(each) for name, each in maps.items()}
+    first = next(iter(lines.values()))
+    across = unit("confidence before the map")
+    marks: list[Mark] = [Segments([(0.0, 0.0, 1.0, 1.0)], "ideal", "no change")]
+    for place, (name, each) in enumerate(lines.items()):
+        marks.append(Line(each.x.tolist(), each.y.tolist(), place, name, markers=False))
+    if 0 < len(first.flat) <= _MOST_FLAT:
+        values = first.flat[:, 2].repeat(2).tolist()
+        marks.append(Points(first.flat[:, :2].ravel().tolist(), values, 0, "ends of a flat part"))
+    panels = [Panel(across, unit("confidence after the map"), marks, 275)]
+    if held_out is not None:
+        own = counts(held_out.count.tolist())
+        left, right, count = (each.tolist() for each in (held_out.edges[:-1], held_out.edges[1:], held_out.count))
+        bars = Bars(left, right, [own.low] * len(count), count, "count", "held-out confidences")
+        panels.append(Panel(across, own, [bars], 52))
+    said = _map_in_words(first)
+    caption = f"Below the diagonal the map lowers a confidence, above it raises one. {said}"
+    return Chart(f"Map: {next(iter(maps))}", said, panels, caption, _map_table(first))
+
+
+def _map_in_words(points: MapPoints) -> str:
+    low, high = number(float(points.y[0])), number(float(points.y[-1]))
+    if low == high and len(points.flat) == 1:
+        return f"Every confidence becomes {low}."
+    said = f"It takes 0 to {low} and 1 to {high}."
+    if not len(points.flat):
+        return f"{said} No part of it is flat."
+    width = number(float((points.flat[:, 1] - points.flat[:, 0]).max()))
+    parts = f"{counted(len(points.flat), 'flat part')}, the widest {width} wide"
+    return f"{said} It has {parts}: all confidences on a flat part become the same."
+
+
+def _map_table(points: MapPoints) -> Table:
+    if len(points.flat):
+        heads, rows, caption = ("flat from", "to", "becomes"), points.flat.tolist(), "Flat parts of the map"
+    else:
+        wanted = [place / 20 for place in range(21)]
+        pairs = zip(points.x.tolist(), points.y.tolist(), strict=True)
+        heads, rows, caption = ("confidence", "becomes"), [p for p in pairs if p[0] in wanted], "Values of the map"
+    return Table([Column(head, "estimate") for head in heads], rows, caption, most=_MOST_ROWS)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,11 +13,10 @@ from numpy.typing import NDArray
 from certcal._text import capital, counted
 from certcal.binning import bin_table, equal_width_edges
 from certcal.claims import Certificate, Estimate, in_full, short_text
-from certcal.report.charts import Axis, Bars, Chart, Line, Mark, Panel, Points, Segments, Words, counts, covering, unit
+from certcal.report.charts import Axis, Chart, Line, Mark, Panel, Points, Segments, Words, covering
 from certcal.report.document import (
     Block,
     Cell,
-    Choice,
     Claim,
     Column,
     Details,
@@ -32,12 +31,12 @@ from certcal.report.document import (
     without,
 )
 from certcal.report.names import CALIBRATION_ERROR, CERTIFIED, CERTIFIED_NAMES, definition
-from certcal.report.numbers import number
-from certcal.report.reliability import SIGNS, reliability_chart, shared_counts
+from certcal.report.reliability import shared_counts
 from certcal.report.views.bounds import terms_charts
+from certcal.report.views.recalibrated_predictions import map_chart, split_facts
+from certcal.report.views.worst_case import by_radius, extreme_chart
 
 if TYPE_CHECKING:
-    from certcal.binning import BinTable
     from certcal.calibrators import FrontPoint, Judged, JudgedAt
     from certcal.verbs.certified_recalibration import CertifiedRecalibration
 
@@ -45,10 +44,8 @@ Floats = NDArray[np.float64]
 
 _KEY = "radius"
 MOST_MAPS = 60
-_MOST_FRAMES, _MOST_FLAT, _MOST_ROWS = 40, 60, 40
-_GRID = 400
-# Parts of a map narrower than this would not be seen, nor would differences of scores.
-_NARROWEST, _FINEST = 0.004, 0.001
+_MOST_FRAMES = 40
+_FINEST = 0.001  # differences of scores below this are not drawn apart
 _CLEAN = {"brier_score": "Brier score", "ece": "ECE", "auroc": "AUROC"}
 _METRICS = {"brier_score": "top_label_brier_score", "ece": "ece", "auroc": "auroc"}
 _MAPPED = (
@@ -185,79 +182,8 @@ def _before_and_after(found: CertifiedRecalibration) -> Table:
         rows.append(Heading("Without a perturbation (estimates)"))
         for key, name in _CLEAN.items():
             rows.append([name, *(float(line.clean[key].value) for line in (found.identity, found.chosen))])
-    columns = (Column("held-out samples"), Column("as it is", "estimate"), Column("after the map", "estimate"))
+    columns = (Column("held-out samples"), Column("before", "estimate"), Column("after the map", "estimate"))
     return Table(columns, rows, f"{capital(found.chosen.name)}, on {counted(found.n_held_out, 'held-out sample')}")
-
-
-@dataclass(frozen=True, eq=False)
-class MapPoints:
-    """A map as a line that can be drawn."""
-
-    x: Floats
-    y: Floats
-    flat: Floats
-
-
-def map_points(calibrator: Any) -> MapPoints:
-    """Points of a map's line and its flat parts.
-
-    Between the points the map differs from the straight line by less than can be seen. Flat parts narrower than 0.004
-    are left out.
-    """
-    curve = getattr(calibrator, "curve_", None)
-    near = np.logspace(-6, -2, 60)  # places are closer near 0 and 1, where sigmoids of logits turn fastest
-    grid = np.unique(np.concatenate([near, np.arange(_GRID + 1) / _GRID, 1 - near]))
-    corners = grid if curve is None else np.unique(np.concatenate([[0.0, 1.0], curve.x]))
-    x = corners if corners.size <= _GRID + 2 else grid
-    values = np.asarray(calibrator.predict(corners))
-    starts = np.flatnonzero(np.concatenate(([True], values[1:] != values[:-1])))
-    ends = np.append(starts[1:], values.size) - 1
-    rows = np.stack([corners[starts], corners[ends], values[starts]], axis=1)
-    return MapPoints(x, np.asarray(calibrator.predict(x)), rows[rows[:, 1] - rows[:, 0] >= _NARROWEST])
-
-
-def map_chart(maps: Mapping[str, Any], held_out: BinTable | None) -> Chart:
-    """Maps against the diagonal, the first of them in words, and where held-out confidences lie."""
-    lines = {name: map_points(each) for name, each in maps.items()}
-    first = next(iter(lines.values()))
-    across = unit("confidence as it is")
-    marks: list[Mark] = [Segments([(0.0, 0.0, 1.0, 1.0)], "ideal", "no change")]
-    for place, (name, each) in enumerate(lines.items()):
-        marks.append(Line(each.x.tolist(), each.y.tolist(), place, name, markers=False))
-    if 0 < len(first.flat) <= _MOST_FLAT:
-        values = first.flat[:, 2].repeat(2).tolist()
-        marks.append(Points(first.flat[:, :2].ravel().tolist(), values, 0, "ends of a flat part"))
-    panels = [Panel(across, unit("confidence after the map"), marks, 275)]
-    if held_out is not None:
-        own = counts(held_out.count.tolist())
-        left, right, count = (each.tolist() for each in (held_out.edges[:-1], held_out.edges[1:], held_out.count))
-        bars = Bars(left, right, [own.low] * len(count), count, "count", "held-out confidences")
-        panels.append(Panel(across, own, [bars], 52))
-    said = _map_in_words(first)
-    caption = f"Below the diagonal the map lowers a confidence, above it raises one. {said}"
-    return Chart(f"Map: {next(iter(maps))}", said, panels, caption, _map_table(first))
-
-
-def _map_in_words(points: MapPoints) -> str:
-    low, high = number(float(points.y[0])), number(float(points.y[-1]))
-    if low == high and len(points.flat) == 1:
-        return f"Every confidence becomes {low}."
-    said = f"It takes 0 to {low} and 1 to {high}."
-    if not len(points.flat):
-        return f"{said} No part of it is flat."
-    width = number(float((points.flat[:, 1] - points.flat[:, 0]).max()))
-    parts = f"{counted(len(points.flat), 'flat part')}, the widest {width} wide"
-    return f"{said} It has {parts}: all confidences on a flat part become the same."
-
-
-def _map_table(points: MapPoints) -> Table:
-    if len(points.flat):
-        heads, rows, caption = ("flat from", "to", "becomes"), points.flat.tolist(), "Flat parts of the map"
-    else:
-        wanted = [place / 20 for place in range(21)]
-        pairs = zip(points.x.tolist(), points.y.tolist(), strict=True)
-        heads, rows, caption = ("confidence", "becomes"), [p for p in pairs if p[0] in wanted], "Values of the map"
-    return Table([Column(head, "estimate") for head in heads], rows, caption, most=_MOST_ROWS)
 
 
 def front_chart(found: CertifiedRecalibration) -> Chart | None:
@@ -281,7 +207,7 @@ def front_chart(found: CertifiedRecalibration) -> Chart | None:
         Line(*_xy(point.fitted for point in maps), 0, fitted),
         Segments([tuple(map(_value, (*identity.held_out, *chosen.held_out)))], "cursor"),  # pyright: ignore
         Points(*_xy(point.held_out for point in maps), 1, same),
-        Points(*_xy([identity.held_out]), "ink", "as it is, held out"),
+        Points(*_xy([identity.held_out]), "ink", "before, held out"),
         *([] if constant is None else [Points(*_xy([constant.held_out]), 2, "one constant confidence, held out")]),
         Words(*_xy(point.held_out for point in labelled), texts, beside=True),
     ]
@@ -333,104 +259,80 @@ def _worst(found: CertifiedRecalibration) -> list[Block]:
     worst = [at.summary["calibration_error"].worst for pair in pairs for at in pair]
     axis = shared_counts([None if each is None or each.attain is None else each.bins for each in worst])
     states = [_state(found, pair, axis) for pair in pairs]
-    if len(frames) == 1:
-        return states[0]
     names = [after.radius for _, after in pairs]
-    rest = len(found.radii) - len(frames)
-    note = [Text(f"The slider has {len(frames):,} of {len(found.radii):,} radii.", "note")] if rest else []
-    return [Choice(_KEY, "Radius", names, len(frames) - 1, states), *note]
+    return by_radius(_KEY, names, len(frames) - 1, states, len(found.radii))
 
 
 def _state(found: CertifiedRecalibration, pair: tuple[JudgedAt, JudgedAt], axis: Axis) -> list[Block]:
-    from certcal.metrics import Reliability
-
     before, after = pair
     if not after.summary.n_certified:
         return [Text(f"{capital(within(after.radius))} no held-out sample is certified, so there is nothing to draw.")]
     said = (
         f"{capital(within(after.radius))} the calibration error is at most "
-        f"{_worst_of(before, 'calibration_error').text} as it is and at most "
+        f"{_worst_of(before, 'calibration_error').text} before and at most "
         f"{_worst_of(after, 'calibration_error').text} after the map; {after.summary.n_certified:,} of "
         f"{after.summary.n:,} held-out samples are certified."
     )
     drawn: list[Chart] = []
-    for title, at in (("Worst case as it is", before), (f"Worst case after {found.chosen.name}", after)):
+    for title, at in (("Worst case before the map", before), (f"Worst case after {found.chosen.name}", after)):
         worst = at.summary["calibration_error"].worst
         if worst is None or worst.attain is None or worst.bins is None:
             continue
-        prepared = Reliability(worst.bins, float(worst.value), None, None, 0.95)
-        where = f"{title}, radius {at.radius}" if at.radius else title
-        drawn.append(
-            reliability_chart(prepared, where, caption=SIGNS, signs=worst.signs, axis=axis, relation="at most")
-        )
+        drawn.append(extreme_chart(worst, f"{title}, radius {at.radius}" if at.radius else title, axis))
     return [Text(said), Figures(drawn)]
 
 
-_Text = Callable[["Judged", "JudgedAt"], Any]
-
-
-def _clean_column(key: str) -> _Text:
-    return lambda line, _: float(line.clean[key].value)
-
-
-def _worst_column(metric: str) -> _Text:
-    return lambda _, at: at.summary[metric].worst
+_Cells = Sequence[tuple[Column, Callable[["Judged", "JudgedAt"], Any]]]
 
 
 def _all_maps(found: CertifiedRecalibration) -> list[Block]:
     """Every map on the held-out samples: without a perturbation, and in the worst case within each radius."""
-    without: list[tuple[Column, _Text]] = [
-        (Column(f"clean {name}".replace("clean AUROC", "AUROC").replace(" score", ""), "estimate"), _clean_column(key))
-        for key, name in _CLEAN.items()
-        if found.identity.clean
+    clean: _Cells = [
+        (Column("clean Brier", "estimate"), lambda line, _: float(line.clean["brier_score"].value)),
+        (Column("clean ECE", "estimate"), lambda line, _: float(line.clean["ece"].value)),
+        (Column("AUROC", "estimate"), lambda line, _: float(line.clean["auroc"].value)),
     ]
-    certified: list[tuple[Column, _Text]] = [
-        (Column("Brier", "bound", "upper"), _worst_column("brier_score")),
-        (Column("ECE", "bound", "upper"), _worst_column("calibration_error")),
+    certified: _Cells = [
+        (Column("Brier", "bound", "upper"), lambda _, at: at.summary["brier_score"].worst),
+        (Column("ECE", "bound", "upper"), lambda _, at: at.summary["calibration_error"].worst),
+        (Column("ECE, claimed", "bound", "upper", priority=1), lambda _, at: at.claim),
         (Column("skill", "bound", "lower"), lambda _, at: at.summary.skill),
         (Column("ECE, population", "bound", "upper", priority=2), lambda _, at: at.summary.population),
         (Column("gain, population", "bound", "lower", priority=3), lambda _, at: at.gain),
     ]
-    if found.chosen.at[0].claim is not None:
-        certified.insert(2, (Column("ECE, claimed", "bound", "upper", priority=1), lambda _, at: at.claim))
-    shown = [found.lines[k] for k in frames_of(len(found.lines), found.lines.index(found.chosen), MOST_MAPS)]
+    if found.chosen.at[0].claim is None:
+        certified = [each for each in certified if each[0].head != "ECE, claimed"]
     delta = short_text(float(found.conventions["delta"]), "upper")
     said = (
         f"Numbers about the population may fail with probability {delta} each, so choose the trade-off before looking."
     )
     where = f" {within(found.radii[0])}" if len(found.radii) == 1 else ""
-    clean, worst = "Without a perturbation: estimates on held-out samples", f"Worst case on held-out samples{where}"
-    tables: list[Block] = [_maps_table(found, shown, without, clean, 1)] if without else []
-    return [*tables, _maps_table(found, shown, certified, worst, len(found.radii), said)]
+    tables = [_maps_table(found, certified, f"Worst case on held-out samples{where}", len(found.radii), said)]
+    if found.identity.clean:
+        tables.insert(0, _maps_table(found, clean, "Without a perturbation: estimates on held-out samples", 1))
+    return [*tables]
 
 
-def _maps_table(
-    found: CertifiedRecalibration,
-    shown: Sequence[Judged],
-    columns: Sequence[tuple[Column, _Text]],
-    caption: str,
-    radii: int,
-    note: str = "",
-) -> Table:
+def _maps_table(found: CertifiedRecalibration, cells: _Cells, caption: str, radii: int, note: str = "") -> Table:
     """Maps as rows, the one that was asked for marked; with several radii, a group of rows for each."""
+    shown = [found.lines[k] for k in frames_of(len(found.lines), found.lines.index(found.chosen), MOST_MAPS)]
     rows: list[Sequence[Cell] | Heading] = []
     for place in range(radii):
         if radii > 1:
             rows.append(Heading(f"Radius {found.radii[place]}, weight {found.radius_weight[place]:.3g}"))
         for line in shown:
             mark = " ◂" if line is found.chosen else ""
-            rows.append([f"{line.name}{mark}", *(text(line, line.at[place]) for _, text in columns)])
+            rows.append([f"{line.name}{mark}", *(cell(line, line.at[place]) for _, cell in cells)])
     rest = len(found.lines) - len(shown)
     more = f"{counted(rest, 'further map')} {'is' if rest == 1 else 'are'} in the JSON only." if rest else ""
-    return Table(
-        [Column("map"), *(column for column, _ in columns)], rows, caption, f"{note} {more}".strip(), most=10_000
-    )
+    columns = [Column("map"), *(column for column, _ in cells)]
+    return Table(columns, rows, caption, f"{note} {more}".strip(), most=10_000)
 
 
 def _population(found: CertifiedRecalibration) -> list[Block]:
     first, last = found.identity.at[-1].summary, found.chosen.at[-1].summary
     bounds = {
-        "as it is": first.population or first.population_all,
+        "before": first.population or first.population_all,
         f"after {found.chosen.name}": last.population or last.population_all,
     }
     after = list(bounds.values())[1]
@@ -471,7 +373,6 @@ def _detail(name: str, claim: Any, remarks: Sequence[str]) -> Details:
 
 
 def _facts(found: CertifiedRecalibration) -> Facts:
-    given = found.conventions
     radii = [
         f"{radius} (weight {weight:.3g})" if len(found.radii) > 1 else radius or "not given"
         for radius, weight in zip(found.radii, found.radius_weight, strict=True)
@@ -480,13 +381,10 @@ def _facts(found: CertifiedRecalibration) -> Facts:
     if found.tradeoff is not None:
         level = f", λ = {found.tradeoff:g} between clean (0) and certified (1) Brier score"
     facts = [
-        ("Fitted to", f"{counted(found.n_fit, 'sample')}, a share of {given['fraction']:g}"),
-        ("Judged on", counted(found.n_held_out, "other sample")),
-        ("Split", f"by position with seed {given['seed']}, whatever the samples hold"),
+        *split_facts(found),
         ("Radii", ", ".join(radii)),
         ("Map", f"{found.method}{level}"),
-        ("Bins", f"{given['bins']:,} of equal width, closed on the {given['closed']}"),
-        ("Delta", short_text(float(given["delta"]), "upper")),
+        ("Delta", short_text(float(found.conventions["delta"]), "upper")),
     ]
     if found.before.fingerprint is not None:
         facts.append(("Fingerprint of the samples", found.before.fingerprint))

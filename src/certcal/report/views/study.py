@@ -36,9 +36,8 @@ from certcal.report.document import (
 from certcal.report.numbers import between, brief
 from certcal.study import Answer, Boxes, Finding, Lines, Matrix, Points, StudyReview
 from certcal.study import Table as Rows
+from certcal.study.questions import QUESTIONS
 
-# What the questions are about, by their numbers.
-_SUBJECTS = ("Data sets", "Robustness", "Metrics", "Temperature scaling", "Accuracy", "Bins", "Architecture")
 # Findings of nearly as many models as the largest are as telling as that.
 _NEARLY = 0.9
 # Boxes of one picture, and those of a narrow one; columns of a matrix that stands beside others.
@@ -48,10 +47,6 @@ _TOGETHER = 6
 # Numbers of matrices and points that a page keeps, and names beyond which it leaves them out otherwise.
 _MOST_KEPT, _LARGE = 30_000, 40
 _NUMBER = re.compile(r"[-+−]?[\d.,]*\s?%?")
-_INTERVALS = (
-    "Estimates from these models, not guarantees. They cover neither the sampling error of the test sets nor that "
-    "several questions are asked of the same models."
-)
 
 _LEFT_OUT = (
     "The JSON in a page of this study leaves out the cells of large matrices and the single models of scatter plots; a "
@@ -99,8 +94,8 @@ def leading(findings: Sequence[Finding], most: int) -> list[Finding]:
 
 
 def _subject(answer: Answer) -> str:
-    known = 1 <= answer.number <= len(_SUBJECTS)
-    return f"{answer.number} {_SUBJECTS[answer.number - 1]}" if known else f"Question {answer.number}"
+    known = 1 <= answer.number <= len(QUESTIONS)
+    return f"{answer.number} {QUESTIONS[answer.number - 1].name}" if known else f"Question {answer.number}"
 
 
 def _overview(found: StudyReview, level: str) -> list[Block]:
@@ -122,7 +117,11 @@ def _answer(found: StudyReview, answer: Answer, level: str) -> list[Block]:
     if answer.findings:
         table = _findings(answer.findings, level)
         blocks.append(Details(f"Numbers behind the answer ({len(answer.findings):,})", [table]))
-    return [*blocks, *_drawn(answer.charts)]
+    # Of several data sets the first one is drawn at once; tables are always shown.
+    later = tuple(f"{name}: " for name in found.datasets[1:])
+    folded = [each for each in answer.charts if each.title.startswith(later) and not isinstance(each, Rows)]
+    blocks += _drawn([each for each in answer.charts if each not in folded])
+    return [*blocks, *([Details(f"Charts of other data sets ({len(folded)})", _drawn(folded))] if folded else [])]
 
 
 def _paragraphs(found: StudyReview, text: str) -> list[str]:
@@ -179,8 +178,12 @@ def _setting(value: Any) -> str:
 
 def _notes(found: StudyReview, level: str) -> list[str]:
     resamples, seed = found.settings.get("resamples"), found.settings.get("seed")
-    how = f"Intervals: {level}, bootstrap over models, {resamples:,} resamples, seed {seed}." if resamples else ""
-    return [f"{how} {_INTERVALS}".strip(), *([_LEFT_OUT] if _is_large(found) else [])]
+    how = (
+        f"Intervals: {level}, bootstrap over models, {resamples:,} resamples, seed {seed}; estimates, not guarantees."
+        if resamples
+        else ""
+    )
+    return [how or "Estimates, not guarantees.", *([_LEFT_OUT] if _is_large(found) else [])]
 
 
 def _is_large(found: StudyReview) -> bool:
@@ -213,8 +216,16 @@ def _drawn(given: Sequence[Matrix | Boxes | Points | Lines | Rows]) -> list[Bloc
         if wide:
             blocks += [table(each) if isinstance(each, Rows) else chart(each) for each in members]
         else:
-            blocks.append(Figures([chart(each) for each in members if not isinstance(each, Rows)]))
+            blocks.append(_figures([chart(each) for each in members if not isinstance(each, Rows)]))
     return blocks
+
+
+def _figures(some: Sequence[drawn.Chart]) -> Figures:
+    """Charts beside each other; what is noted of all of them is said once."""
+    notes = {each.caption for each in some}
+    if len(some) < 2 or len(notes) > 1:
+        return Figures(some)
+    return Figures([replace(each, caption="") for each in some], notes.pop())
 
 
 def _is_wide(given: Matrix | Boxes | Points | Lines | Rows) -> bool:

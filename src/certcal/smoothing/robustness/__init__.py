@@ -2,24 +2,30 @@
 
 from __future__ import annotations
 
-from certcal.smoothing.robustness._accuracy import AccuracyCurve, BestCurve, best_accuracy, certified_accuracy
-from certcal.smoothing.robustness._average import (
+from certcal.smoothing.robustness._accuracy import (
     WARNING,
+    AccuracyCurve,
     AverageCertifiedRadius,
+    BestCurve,
     average_certified_radius,
+    best_accuracy,
+    certified_accuracy,
     trivial_average_radius,
 )
-from certcal.smoothing.robustness._binomial import smallest_votes, vote_radii
 from certcal.smoothing.robustness._budgets import DEFAULT_BUDGETS, Budget, SettingTable
-from certcal.smoothing.robustness._calibration import CertifiedCalibration
 from certcal.smoothing.robustness._chance import Chance, chance
-from certcal.smoothing.robustness._compare import Compared, Comparison, compare
-from certcal.smoothing.robustness._distribution import ConvertedAccuracy, PaCurve, PaDistribution
+from certcal.smoothing.robustness._compare import CertifiedCalibration, Compared, Comparison, RunFamily, compare
+from certcal.smoothing.robustness._distribution import (
+    ConvertedAccuracy,
+    PaCurve,
+    PaDistribution,
+    PaPoints,
+    from_curve,
+)
 from certcal.smoothing.robustness._dominance import Dominance, Stretch, dominance, dominance_table
-from certcal.smoothing.robustness._families import FamilyComparison, RunFamily, compare_families
+from certcal.smoothing.robustness._families import FamilyComparison, compare_families
 from certcal.smoothing.robustness._graph import DominanceGraph
-from certcal.smoothing.robustness._points import PaPoints, from_curve
-from certcal.smoothing.robustness._votes import VoteRecord, named
+from certcal.smoothing.robustness._votes import VoteRecord, named, smallest_votes, vote_radii
 
 __all__ = [
     "DEFAULT_BUDGETS",

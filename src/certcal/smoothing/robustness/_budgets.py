@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from certcal._checks import InputError, failure_probability, whole_number
 from certcal.claims import short_text
-from certcal.smoothing.robustness._compare import Compared
 from certcal.smoothing.robustness._distribution import MOST_DRAWS, ConvertedAccuracy
+
+if TYPE_CHECKING:
+    from certcal.smoothing.robustness._compare import Compared
 
 DEFAULT_BUDGETS = ((100, 0.01), (1_000, 0.001), (100_000, 0.001))
 

@@ -1,11 +1,15 @@
-"""Several runs or logs beside each other: everything that is printed or plotted, prepared."""
+"""Several runs or logs beside each other: everything that is printed or plotted, prepared.
+
+What is compared are families, the runs of one method at several noise levels; runs without a family are families of one
+member each.
+"""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,21 +19,23 @@ from certcal.claims import short_text
 from certcal.result import Result
 from certcal.smoothing.robustness._accuracy import (
     AccuracyCurve,
+    AverageCertifiedRadius,
     BestCurve,
+    average_certified_radius,
     best_accuracy,
     certified_accuracy,
     check_at,
-)
-from certcal.smoothing.robustness._average import (
-    AverageCertifiedRadius,
-    average_certified_radius,
     trivial_average_radius,
 )
+from certcal.smoothing.robustness._budgets import SettingTable
 from certcal.smoothing.robustness._distribution import PaDistribution
 from certcal.smoothing.robustness._dominance import Dominance, dominance_table
+from certcal.smoothing.robustness._graph import DominanceGraph
 from certcal.smoothing.robustness._votes import VoteRecord, as_record
 
-QUANTILES = (0.1, 0.25, 0.5, 0.75, 0.9)
+if TYPE_CHECKING:
+    from certcal.worst_case import CertifiedSummary
+
 _MOST_RADII = 12
 
 
@@ -86,22 +92,93 @@ class Compared:
         }
 
 
+@dataclass(frozen=True, eq=False)
+class RunFamily:
+    """One method at several noise levels.
+
+    Attributes
+    ----------
+    name
+        Of the method.
+    runs
+        Smallest σ first; a run's name is that of the method and σ.
+    best
+        Highest certified accuracy over σ at each radius.
+    """
+
+    name: str
+    runs: tuple[Compared, ...]
+    best: BestCurve
+
+    @property
+    def sigmas(self) -> tuple[float, ...]:
+        """Noise levels, smallest first."""
+        return tuple(run.sigma for run in self.runs)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values for JSON."""
+        return {"name": self.name, "runs": [run.to_dict() for run in self.runs], "best": self.best.to_dict()}
+
+
+@dataclass(frozen=True, eq=False)
+class CertifiedCalibration:
+    """The exact worst case of calibration of one run under perturbations up to each of several radii.
+
+    What is claimed of the samples holds where their certificates do; each may fail with probability ``alpha``, as with
+    :func:`certcal.smoothing.certificates`.
+
+    Attributes
+    ----------
+    family, sigma
+        Which run.
+    radii
+        Smallest first.
+    summaries
+        Per radius: exact calibration error over the certified samples (None where there are none) and over all, Brier
+        score, skill and more.
+    alpha
+        Of one sample's certificate.
+    """
+
+    family: str
+    sigma: float
+    radii: tuple[float, ...]
+    summaries: tuple[CertifiedSummary, ...]
+    alpha: float
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values for JSON."""
+        return {
+            "type": "certified calibration",
+            "family": self.family,
+            "sigma": self.sigma,
+            "alpha": self.alpha,
+            "radii": list(self.radii),
+            "summaries": [each.to_dict() for each in self.summaries],
+        }
+
+
 @dataclass(frozen=True, eq=False, repr=False)
 class Comparison(Result):
     """Runs and logs beside each other. Made by :func:`certcal.compare`.
 
     Attributes
     ----------
-    runs
-        In the order given.
+    families
+        In the order given; of one run each unless they were named.
     best
-        Highest certified accuracy at each radius.
-    dominance
-        One verdict per pair.
+        Whose certified accuracy is highest at each radius.
+    graphs
+        Who is better than whom. Of runs without families one graph of all; of families one per σ that at least two
+        have, and by the best over σ at each radius if any has several, or if no two have the same.
     notes
         What limits the comparison.
+    settings
+        Of families: certified accuracy at other budgets and levels, one table per setting and σ.
+    calibration
+        Of families: what is certified of confidences, of runs only, not of logs.
     origins
-        File or folder of each run; empty for runs that were in memory.
+        File or folder of each run by the run's name, for those that were read from one.
 
     Examples
     --------
@@ -114,34 +191,78 @@ class Comparison(Result):
 
     view: ClassVar[str] = "certcal.report.views.comparison"
 
-    runs: tuple[Compared, ...]
+    families: tuple[RunFamily, ...]
     best: BestCurve
-    dominance: tuple[Dominance, ...]
+    graphs: tuple[DominanceGraph, ...]
     notes: tuple[str, ...] = ()
-    origins: tuple[str, ...] = ()
+    settings: tuple[SettingTable, ...] = ()
+    calibration: tuple[CertifiedCalibration, ...] = ()
+    origins: Mapping[str, str] = field(default_factory=dict[str, str])
 
     def __repr__(self) -> str:
-        return f"<Comparison of {', '.join(run.name for run in self.runs)} at {counted_radii(self.best.at)}>"
+        radii = f"{len(self.at):,} {'radius' if len(self.at) == 1 else 'radii'}"
+        return f"<Comparison of {', '.join(self.names)} at {radii}>"
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Of the families."""
+        return tuple(family.name for family in self.families)
+
+    @property
+    def at(self) -> tuple[float, ...]:
+        """Radii."""
+        return self.best.at
+
+    @property
+    def runs(self) -> tuple[Compared, ...]:
+        """All runs, family after family."""
+        return tuple(run for family in self.families for run in family.runs)
+
+    @property
+    def sigmas(self) -> tuple[float, ...]:
+        """All noise levels, smallest first."""
+        return tuple(sorted({run.sigma for run in self.runs}))
+
+    def at_sigma(self, sigma: float) -> tuple[tuple[str, Compared], ...]:
+        """Names of the families with a run at a noise level, and the runs.
+
+        Parameters
+        ----------
+        sigma
+            One of ``sigmas``.
+        """
+        return tuple((family.name, run) for family in self.families for run in family.runs if run.sigma == sigma)
+
+    def origin(self, run: Compared) -> str:
+        """File or folder of a run; empty when it was in memory.
+
+        Parameters
+        ----------
+        run
+            One of ``runs``.
+        """
+        return self.origins.get(run.name, "")
 
     @property
     def sources(self) -> Sequence[str]:
         """Files and folders that were read."""
-        return tuple(filter(None, self.origins))
+        return tuple(dict.fromkeys(filter(None, map(self.origin, self.runs))))
 
-    def origin(self, place: int) -> str:
-        """File or folder of a run by its place; empty when it was in memory."""
-        return self.origins[place] if self.origins else ""
+    @property
+    def dominance(self) -> tuple[Dominance, ...]:
+        """Every verdict on a pair."""
+        return tuple(pair for graph in self.graphs for pair in graph.pairs)
 
-    def claims(self) -> Sequence[Dominance]:
+    def claims(self) -> Sequence[Any]:
         """Every verdict."""
         return self.dominance
 
     def contents(self) -> dict[str, Any]:
         """Plain values for JSON."""
         return {
-            "runs": [{"source": self.origin(i)} | run.to_dict() for i, run in enumerate(self.runs)],
+            "runs": [{"source": self.origin(run)} | run.to_dict() for run in self.runs],
             "type": "comparison",
-            "at": list(self.best.at),
+            "at": list(self.at),
             "best": self.best.to_dict(),
             "dominance": [pair.to_dict() for pair in self.dominance],
             "notes": list(self.notes),
@@ -149,24 +270,23 @@ class Comparison(Result):
 
     def columns(self) -> Mapping[str, Sequence[Any]]:
         """One line per run and radius, with all digits."""
-        lines = [(place, run, i) for place, run in enumerate(self.runs) for i in range(len(run.curve.at))]
-        return {
-            "run": [run.name for _, run, _ in lines],
-            "source": [self.origin(place) for place, _, _ in lines],
-            "sigma": [run.sigma for _, run, _ in lines],
-            "alpha": [run.alpha for _, run, _ in lines],
-            "radius": [run.curve.at[i] for _, run, i in lines],
-            "certified": [run.curve.certified[i] for _, run, i in lines],
-            "n": [run.curve.n for _, run, _ in lines],
-            "value": [run.curve.values[i] for _, run, i in lines],
-            "text": [run.curve.texts[i] for _, run, i in lines],
-            "certified_as_printed": [run.printed.certified[i] for _, run, i in lines],
-        }
-
-
-def counted_radii(at: Sequence[float]) -> str:
-    """So many radii."""
-    return f"{len(at):,} {'radius' if len(at) == 1 else 'radii'}"
+        rows = [
+            {
+                "run": run.name,
+                "source": self.origin(run),
+                "sigma": run.sigma,
+                "alpha": run.alpha,
+                "radius": radius,
+                "certified": run.curve.certified[i],
+                "n": run.curve.n,
+                "value": run.curve.values[i],
+                "text": run.curve.texts[i],
+                "certified_as_printed": run.printed.certified[i],
+            }
+            for run in self.runs
+            for i, radius in enumerate(self.at)
+        ]
+        return {name: [row[name] for row in rows] for name in rows[0]}
 
 
 def compare(sources: Any, at: Any = None, *, alpha: float = 0.001) -> Comparison:
@@ -182,10 +302,14 @@ def compare(sources: Any, at: Any = None, *, alpha: float = 0.001) -> Comparison
         Level at which votes are certified. Logs keep their own.
     """
     runs, records = compared_runs(sources, at, alpha)
-    pairs: tuple[Dominance, ...] = ()
+    families = tuple(RunFamily(run.name, (run,), best_accuracy([run.curve])) for run in runs)
+    graphs: tuple[DominanceGraph, ...] = ()
     if len(runs) > 1:
         pairs = dominance_table([run.distribution for run in runs], **common_setting(runs))
-    return Comparison(runs, best_accuracy([run.curve for run in runs]), pairs, notes_of(runs, records))
+        one = len({run.sigma for run in runs}) == 1
+        averages = {run.name: run.average.value for run in runs} if one else {}
+        graphs = (DominanceGraph(runs[0].sigma if one else None, tuple(run.name for run in runs), pairs, averages),)
+    return Comparison(families, best_accuracy([run.curve for run in runs]), graphs, notes_of(runs, records))
 
 
 def compared_runs(sources: Any, at: Any, alpha: float) -> tuple[tuple[Compared, ...], list[VoteRecord]]:

@@ -10,17 +10,18 @@ p_A is estimated by the share of votes, so a verdict is an estimate: new draws m
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import combinations
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from certcal._checks import InputError
 from certcal.claims import short_text
-from certcal.smoothing.robustness._binomial import vote_radii
 from certcal.smoothing.robustness._distribution import PaDistribution, steps
+from certcal.smoothing.robustness._votes import vote_radii
 
 FIRST, SECOND, NEITHER, EQUAL, UNCLEAR = "first", "second", "neither", "equal", "unclear"
 
@@ -54,6 +55,8 @@ class Dominance:
         curve. "unclear": what a log leaves open would decide.
     strict
         The curve of the better one is above everywhere, not only nowhere below.
+    everywhere
+        It is above wherever the two are not both zero.
     axis
         "p_A", or "radius" when σ differs.
     stretches
@@ -79,6 +82,14 @@ class Dominance:
     stretches: tuple[Stretch, ...]
     draws: int | None = None
     alpha: float | None = None
+    everywhere: bool = False
+
+    @property
+    def edge(self) -> tuple[str, str] | None:
+        """(better, worse), if one dominates the other."""
+        if self.verdict == FIRST:
+            return self.first, self.second
+        return (self.second, self.first) if self.verdict == SECOND else None
 
     @property
     def sentence(self) -> str:
@@ -153,55 +164,46 @@ def dominance(first: PaDistribution, second: PaDistribution, *, n: int = 100_000
     n, alpha
         The setting at which radii are compared when σ differs; not used otherwise.
     """
-    by_radius = first.sigma != second.sigma
-    curves = [in_radii(each, n, alpha) for each in (first, second)] if by_radius else [first, second]
-    where = radius_steps(*curves) if by_radius else steps(*curves)
-    levels = Levels(
-        where,
-        *(count * len(second) for count in curves[0].survival_counts(where)),
-        *(count * len(first) for count in curves[1].survival_counts(where)),
-    )
     names = first.name or "the first", second.name or "the second"
-    return decided(*names, levels, (n, alpha) if by_radius else None)
+    if first.sigma == second.sigma:
+        return decided(*names, [first], [second])
+    return decided(*names, [in_radii(first, n, alpha)], [in_radii(second, n, alpha)], (n, alpha))
 
 
-class Levels(NamedTuple):
-    """Heights of two curves, in whole numbers over one denominator, at every step of either of them."""
-
-    where: NDArray[np.float64]
-    first_low: NDArray[np.int64]
-    first_high: NDArray[np.int64]
-    second_low: NDArray[np.int64]
-    second_high: NDArray[np.int64]
-
-    @property
-    def above(self) -> NDArray[np.bool_]:
-        """Where the first is surely above."""
-        return self.first_low > self.second_high
-
-    @property
-    def below(self) -> NDArray[np.bool_]:
-        """Where the second is surely above."""
-        return self.first_high < self.second_low
-
-
-def decided(first: str, second: str, levels: Levels, setting: tuple[int, float] | None = None) -> Dominance:
-    """The verdict on two curves."""
-    where, a_low, a_high, b_low, b_high = levels
-    above, below = levels.above, levels.below
-    verdict, strict = NEITHER, False
+def decided(
+    first: str,
+    second: str,
+    curves: Sequence[PaDistribution],
+    others: Sequence[PaDistribution],
+    setting: tuple[int, float] | None = None,
+) -> Dominance:
+    """The verdict on two methods, each by the highest of its curves: over p >= 1/2, or with a setting over radii."""
+    where = (steps if setting is None else radius_steps)(*curves, *others)
+    # Whole numbers over one denominator, at every step of any curve.
+    a_low, a_high = (count * len(others[0]) for count in _highest(curves, where))
+    b_low, b_high = (count * len(curves[0]) for count in _highest(others, where))
+    above, below = a_low > b_high, a_high < b_low
+    verdict, ahead = NEITHER, np.zeros_like(above)
     if np.all(a_low >= b_high) and above.any():
-        verdict, strict = FIRST, bool(above.all())
+        verdict, ahead = FIRST, above
     elif np.all(b_low >= a_high) and below.any():
-        verdict, strict = SECOND, bool(below.all())
+        verdict, ahead = SECOND, below
     elif np.array_equal(a_low, a_high) and np.array_equal(b_low, b_high) and np.array_equal(a_low, b_low):
         verdict = EQUAL
     elif not (above.any() and below.any()):
         verdict = UNCLEAR
-    sign = above.astype(np.int64) - below.astype(np.int64)
-    stretches = _stretches(sign, where, {1: first, -1: second})
-    axis = "p_A" if setting is None else "radius"
-    return Dominance(first, second, verdict, strict, axis, stretches, *(setting or (None, None)))
+    stretches = _stretches(above.astype(np.int64) - below.astype(np.int64), where, {1: first, -1: second})
+    some = (a_high > 0) | (b_high > 0)
+    return Dominance(
+        first,
+        second,
+        verdict,
+        bool(ahead.all()),
+        "p_A" if setting is None else "radius",
+        stretches,
+        *(setting or (None, None)),
+        everywhere=verdict in (FIRST, SECOND) and bool(ahead[some].all()),
+    )
 
 
 def dominance_table(distributions: Any, *, n: int = 100_000, alpha: float = 0.001) -> tuple[Dominance, ...]:
@@ -255,3 +257,9 @@ def _stretches(sign: NDArray[np.int64], where: NDArray[np.float64], names: dict[
             else:
                 found.append(Stretch(ahead, begins, float(where[stop - 1])))
     return tuple(found)
+
+
+def _highest(several: Sequence[PaDistribution], where: NDArray[np.float64]) -> list[NDArray[np.int64]]:
+    """The fewest and the most samples of the best of several curves, at each step."""
+    counts = [each.survival_counts(where) for each in several]
+    return [np.max([count[end] for count in counts], axis=0) for end in (0, 1)]

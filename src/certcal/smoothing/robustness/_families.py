@@ -2,22 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from itertools import combinations, pairwise
-from typing import Any, ClassVar, NamedTuple, cast
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from certcal._checks import InputError, failure_probability
-from certcal.result import Result
+from certcal._text import capital
 from certcal.smoothing._counts import Counts
-from certcal.smoothing.robustness._accuracy import AccuracyCurve, BestCurve, best_accuracy
-from certcal.smoothing.robustness._budgets import DEFAULT_BUDGETS, SettingTable, check_settings, setting_tables
-from certcal.smoothing.robustness._calibration import CertifiedCalibration, certified_calibration, default_radii
+from certcal.smoothing.robustness._accuracy import AccuracyCurve, best_accuracy, check_at
+from certcal.smoothing.robustness._budgets import DEFAULT_BUDGETS, check_settings, setting_tables
 from certcal.smoothing.robustness._chance import Chance, chance
-from certcal.smoothing.robustness._compare import Compared, common_setting, compared_runs, notes_of
+from certcal.smoothing.robustness._compare import (
+    CertifiedCalibration,
+    Compared,
+    Comparison,
+    RunFamily,
+    common_setting,
+    compared_runs,
+    notes_of,
+)
 from certcal.smoothing.robustness._graph import DominanceGraph, graph_of_best, graph_of_shares
 from certcal.smoothing.robustness._votes import VoteRecord, as_record, named
 
@@ -26,121 +33,30 @@ _WHERE = ("draws", "alpha", "radius", "p", "other")
 COLUMNS = ("family", "sigma", "quantity", "samples", *_WHERE, "value", "upper", "text")
 # Where the curve P(p_A >= p) is written.
 AT_P = (0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99, 1.0)
+# Multiples of the smallest noise level at which confidences are certified: a radius means the same for every run.
+_MULTIPLES = (0.0, 1.0, 2.0)
 _ONE_NETWORK = (
     "Every family has one network per sigma here: what another training of the same method would give is not in any of "
     "the statements."
 )
-
 _OTHER_DRAWS = (
     "Where numbers of draws differ at one sigma, nothing is said of what is beyond chance: shares of fewer draws are "
     "more spread out, so that even equal networks differ in them."
 )
 
 
-@dataclass(frozen=True, eq=False)
-class RunFamily:
-    """One method at several noise levels.
-
-    Attributes
-    ----------
-    name
-        Of the method.
-    runs
-        Smallest σ first; a run's name is that of the method and σ.
-    best
-        Highest certified accuracy over σ at each radius.
-    """
-
-    name: str
-    runs: tuple[Compared, ...]
-    best: BestCurve
-
-    @property
-    def sigmas(self) -> tuple[float, ...]:
-        """Noise levels, smallest first."""
-        return tuple(run.sigma for run in self.runs)
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain values for JSON."""
-        return {"name": self.name, "runs": [run.to_dict() for run in self.runs], "best": self.best.to_dict()}
-
-
 @dataclass(frozen=True, eq=False, repr=False)
-class FamilyComparison(Result):
-    """Families of runs beside each other. Made by :func:`certcal.compare`.
-
-    Attributes
-    ----------
-    families
-        In the order given.
-    at
-        Radii.
-    best
-        Whose best over σ is highest at each radius.
-    settings
-        Certified accuracy at other budgets and levels, one table per setting and σ.
-    graphs
-        Who is better than whom: one per σ that at least two families have, and by the best over σ at each radius if any
-        family has several, or if no two families have the same.
-    calibration
-        What is certified of confidences; of runs only, not of logs.
-    notes
-        What limits the comparison.
-    origins
-        File or folder of each run by the run's name, for those that were read from one.
-    """
-
-    view: ClassVar[str] = "certcal.report.views.families"
-
-    families: tuple[RunFamily, ...]
-    at: tuple[float, ...]
-    best: BestCurve
-    settings: tuple[SettingTable, ...]
-    graphs: tuple[DominanceGraph, ...]
-    calibration: tuple[CertifiedCalibration, ...]
-    notes: tuple[str, ...]
-    origins: Mapping[str, str] = field(default_factory=dict[str, str])
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """Of the families."""
-        return tuple(family.name for family in self.families)
-
-    @property
-    def sigmas(self) -> tuple[float, ...]:
-        """All noise levels, smallest first."""
-        return tuple(sorted({sigma for family in self.families for sigma in family.sigmas}))
-
-    def at_sigma(self, sigma: float) -> tuple[tuple[str, Compared], ...]:
-        """Names of the families with a run at a noise level, and the runs.
-
-        Parameters
-        ----------
-        sigma
-            One of ``sigmas``.
-        """
-        return tuple((family.name, run) for family in self.families for run in family.runs if run.sigma == sigma)
+class FamilyComparison(Comparison):
+    """Families of runs beside each other. Made by :func:`certcal.compare`."""
 
     @property
     def sentences(self) -> tuple[str, ...]:
         """What was found: of each graph, who is better, what the average radius adds, and what is beyond chance."""
         told = ((graph.sentence, graph.contradiction, graph.beyond_chance) for graph in self.graphs)
-        return tuple(sentence[:1].upper() + sentence[1:] for group in told for sentence in group if sentence)
+        return tuple(capital(sentence) for group in told for sentence in group if sentence)
 
     def __repr__(self) -> str:
         return f"<FamilyComparison of {', '.join(self.names)} at sigma {', '.join(f'{s:g}' for s in self.sigmas)}>"
-
-    @property
-    def runs(self) -> tuple[tuple[str, str, Compared], ...]:
-        """Family, file or folder (empty when it was in memory), and run."""
-        return tuple(
-            (family.name, self.origins.get(run.name, ""), run) for family in self.families for run in family.runs
-        )
-
-    @property
-    def sources(self) -> Sequence[str]:
-        """Files and folders that were read."""
-        return tuple(dict.fromkeys(source for _, source, _ in self.runs if source))
 
     def claims(self) -> Sequence[DominanceGraph]:
         """Every graph."""
@@ -150,8 +66,9 @@ class FamilyComparison(Result):
         """Plain values for JSON."""
         return {
             "sources": [
-                {"family": name, "sigma": run.sigma, "run": run.name, "source": source}
-                for name, source, run in self.runs
+                {"family": family.name, "sigma": run.sigma, "run": run.name, "source": self.origin(run)}
+                for family in self.families
+                for run in family.runs
             ],
             "type": "comparison of families",
             "at": list(self.at),
@@ -170,8 +87,9 @@ class FamilyComparison(Result):
         return {name: [row.get(name) for row in rows] for name in COLUMNS}
 
     def _rows(self) -> Iterator[dict[str, Any]]:
-        for name, _, run in self.runs:
-            yield from _of_run(name, run)
+        for family in self.families:
+            for run in family.runs:
+                yield from _of_run(family.name, run)
         for family in self.families:
             for radius, value, text in zip(self.at, family.best.values, family.best.texts, strict=True):
                 best = {"quantity": "best_certified_accuracy", "samples": "all"}
@@ -247,22 +165,22 @@ def compare_families(
     members = _members(sources)
     runs, records = compared_runs([named(one.source, one.name) for one in members], at, alpha)
     _check_same_samples(records)
-    held = [Held(one.family, run, record) for one, run, record in zip(members, runs, records, strict=True)]
+    held = [ComparedMember(one.family, run, record) for one, run, record in zip(members, runs, records, strict=True)]
     families = tuple(_family(name, held) for name in dict.fromkeys(one.family for one in members))
     best = best_accuracy([_best_of(family, len(records[0])) for family in families])
     by_sigma = {sigma: [one for one in held if one.run.sigma == sigma] for sigma in sorted({r.sigma for r in runs})}
+    by_name = {sigma: [(one.family, one.run) for one in some] for sigma, some in by_sigma.items()}
     return FamilyComparison(
         families,
-        best.at,
         best,
-        setting_tables({sigma: [(one.family, one.run) for one in some] for sigma, some in by_sigma.items()}, asked),
         _graphs(families, by_sigma, level),
-        _calibration(members, calibration_at, alpha),
         _notes(runs, records, members),
+        settings=setting_tables(by_name, asked),
+        calibration=_calibration(members, calibration_at, alpha),
     )
 
 
-class Member(NamedTuple):
+class FamilyMember(NamedTuple):
     """What is given of one method at one noise level."""
 
     family: str
@@ -275,7 +193,7 @@ class Member(NamedTuple):
         return f"{self.family} {self.sigma:g}"
 
 
-class Held(NamedTuple):
+class ComparedMember(NamedTuple):
     """What is known of one method at one noise level."""
 
     family: str
@@ -283,18 +201,18 @@ class Held(NamedTuple):
     record: VoteRecord
 
 
-def _members(sources: Any) -> list[Member]:
+def _members(sources: Any) -> list[FamilyMember]:
     """All runs, family after family, by σ."""
     if not isinstance(sources, Mapping) or not sources:
         raise InputError("sources holds no families; pass a mapping from names of methods to lists of their runs")
-    members: list[Member] = []
+    members: list[FamilyMember] = []
     for name, several in cast("Mapping[Any, Any]", sources).items():
         if not isinstance(name, str) or not name.strip():
             raise InputError(f"{name!r} is no name of a family; pass a text such as 'gaussian'")
         given = list(cast("Sequence[Any]", several)) if isinstance(several, Sequence) else [several]
         if not given:
             raise InputError(f"family {name!r} has no runs; pass at least one")
-        own = sorted((Member(name, as_record(each).sigma, each) for each in given), key=lambda one: one.sigma)
+        own = sorted((FamilyMember(name, as_record(each).sigma, each) for each in given), key=lambda one: one.sigma)
         for one, after in pairwise(own):
             if one.sigma == after.sigma:
                 raise InputError(
@@ -329,7 +247,7 @@ def _labels(record: VoteRecord) -> dict[int, int]:
     return dict(zip(record.index.tolist(), record.label.tolist(), strict=True))
 
 
-def _family(name: str, held: Sequence[Held]) -> RunFamily:
+def _family(name: str, held: Sequence[ComparedMember]) -> RunFamily:
     runs = tuple(one.run for one in held if one.family == name)
     return RunFamily(name, runs, best_accuracy([run.curve for run in runs]))
 
@@ -341,7 +259,7 @@ def _best_of(family: RunFamily, n: int) -> AccuracyCurve:
 
 
 def _graphs(
-    families: Sequence[RunFamily], by_sigma: Mapping[float, Sequence[Held]], level: float
+    families: Sequence[RunFamily], by_sigma: Mapping[float, Sequence[ComparedMember]], level: float
 ) -> tuple[DominanceGraph, ...]:
     graphs: list[DominanceGraph] = []
     for several in by_sigma.values():
@@ -357,12 +275,12 @@ def _graphs(
     return tuple(graphs)
 
 
-def _same_draws(several: Sequence[Held]) -> bool:
+def _same_draws(several: Sequence[ComparedMember]) -> bool:
     """Whether all shares are out of the same number: those of fewer draws spread more, and would differ by that."""
     return len({count for one in several for count in one.run.draws}) == 1
 
 
-def _chances(several: Sequence[Held], level: float) -> list[Chance]:
+def _chances(several: Sequence[ComparedMember], level: float) -> list[Chance]:
     """Every pair, each with its share of the level."""
     pairs = list(combinations(several, 2))
     values = {one.family: _values(one.record) for one in several}
@@ -381,16 +299,31 @@ def _values(record: VoteRecord) -> tuple[NDArray[np.float64], NDArray[np.float64
 
 
 def _calibration(
-    members: Sequence[Member], radii: Sequence[float] | None, alpha: float
+    members: Sequence[FamilyMember], radii: Sequence[float] | None, alpha: float
 ) -> tuple[CertifiedCalibration, ...]:
     runs = [one for one in members if isinstance(one.source, Counts)]
     if not runs or (radii is not None and np.size(radii) == 0):
         return ()
-    where = default_radii(one.sigma for one in runs) if radii is None else np.atleast_1d(radii).tolist()
-    return tuple(certified_calibration(one.family, one.source, where, alpha) for one in runs)
+    where = _default_radii(one.sigma for one in runs) if radii is None else np.atleast_1d(radii).tolist()
+    return tuple(_certified(one, where, alpha) for one in runs)
 
 
-def _notes(runs: Sequence[Compared], records: Sequence[VoteRecord], members: Sequence[Member]) -> tuple[str, ...]:
+def _certified(one: FamilyMember, radii: Iterable[float], alpha: float) -> CertifiedCalibration:
+    """Certify a run's confidences at each radius."""
+    from certcal.smoothing._certificates import certificates
+
+    where = tuple(check_at(list(radii)).tolist())
+    summaries = tuple(certificates(one.source, radius, alpha).summary() for radius in where)
+    return CertifiedCalibration(one.family, one.sigma, where, summaries, alpha)
+
+
+def _default_radii(sigmas: Iterable[float]) -> tuple[float, ...]:
+    """Zero and multiples of the smallest noise level."""
+    smallest = min(sigmas)
+    return tuple(float(f"{smallest * multiple:.6g}") for multiple in _MULTIPLES)
+
+
+def _notes(runs: Sequence[Compared], records: Sequence[VoteRecord], members: Sequence[FamilyMember]) -> tuple[str, ...]:
     notes = [f"{run.name}: {note}" for run in runs for note in run.notes]
     notes += notes_of(runs, records)
     without = [one.name for one in members if not isinstance(one.source, Counts)]

@@ -13,24 +13,20 @@ from dataclasses import dataclass, field
 from itertools import combinations, pairwise
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
 from certcal._checks import InputError
 from certcal._text import counted
 from certcal.claims import short_text
 from certcal.smoothing.robustness._chance import OPEN, Chance
-from certcal.smoothing.robustness._distribution import PaDistribution, steps
+from certcal.smoothing.robustness._distribution import PaDistribution
 from certcal.smoothing.robustness._dominance import (
     FIRST,
     NEITHER,
     SECOND,
     UNCLEAR,
     Dominance,
-    Levels,
     decided,
+    dominance_table,
     in_radii,
-    radius_steps,
 )
 
 Edge = tuple[str, str]
@@ -51,8 +47,6 @@ class DominanceGraph:
         Of the methods, in the order given.
     pairs
         One verdict per pair.
-    strict_edges
-        (better, worse) where the better one is higher wherever the two are not both zero.
     averages
         Average certified radius of each, for what it hides; empty for the best over noise levels.
     chances
@@ -74,15 +68,18 @@ class DominanceGraph:
     sigma: float | None
     names: tuple[str, ...]
     pairs: tuple[Dominance, ...]
-    strict_edges: tuple[Edge, ...] = ()
     averages: Mapping[str, float] = field(default_factory=dict[str, float])
     chances: tuple[Chance, ...] = ()
 
     @property
     def edges(self) -> tuple[Edge, ...]:
         """(better, worse): nowhere lower and somewhere higher."""
-        found = (_edge(pair) for pair in self.pairs)
-        return tuple(edge for edge in found if edge is not None)
+        return tuple(pair.edge for pair in self.pairs if pair.edge is not None)
+
+    @property
+    def strict_edges(self) -> tuple[Edge, ...]:
+        """(better, worse) where the better one is higher wherever the two are not both zero."""
+        return tuple(pair.edge for pair in self.pairs if pair.edge is not None and pair.everywhere)
 
     @property
     def reduced(self) -> tuple[Edge, ...]:
@@ -215,28 +212,19 @@ def graph_of_shares(
     chances: Sequence[Chance] = (),
 ) -> DominanceGraph:
     """The graph of methods at one noise level, by P(p_A >= p) for p >= 1/2."""
-    _check_several([each.name for each in distributions])
+    names = _distinct([each.name for each in distributions])
     if len({each.sigma for each in distributions}) > 1:
         raise InputError("distributions have different sigma; compare their best over sigma at each radius instead")
-    found = [(a.name, b.name, _levels_of_shares(a, b)) for a, b in combinations(distributions, 2)]
-    pairs = tuple(decided(*each) for each in found)
-    return DominanceGraph(
-        distributions[0].sigma,
-        tuple(each.name for each in distributions),
-        pairs,
-        _strict(pairs, [levels for _, _, levels in found]),
-        dict(averages or {}),
-        tuple(chances),
-    )
+    pairs = dominance_table(distributions)
+    return DominanceGraph(distributions[0].sigma, names, pairs, dict(averages or {}), tuple(chances))
 
 
 def graph_of_best(families: Mapping[str, Sequence[PaDistribution]], *, n: int, alpha: float = 0.001) -> DominanceGraph:
     """The graph of methods that may choose σ anew at each radius, by certified accuracy at one budget and level."""
-    _check_several(list(families))
+    names = _distinct(list(families))
     curves = {name: [in_radii(each, n, alpha) for each in several] for name, several in families.items()}
-    found = [(a, b, _levels_of_best(curves[a], curves[b])) for a, b in combinations(curves, 2)]
-    pairs = tuple(decided(*each, (n, alpha)) for each in found)
-    return DominanceGraph(None, tuple(curves), pairs, _strict(pairs, [levels for _, _, levels in found]))
+    pairs = tuple(decided(a, b, curves[a], curves[b], (n, alpha)) for a, b in combinations(names, 2))
+    return DominanceGraph(None, names, pairs)
 
 
 def reduction(edges: Sequence[Edge]) -> tuple[Edge, ...]:
@@ -247,49 +235,13 @@ def reduction(edges: Sequence[Edge]) -> tuple[Edge, ...]:
     return tuple((a, b) for a, b in edges if not any(b in below.get(c, ()) for c in below[a]))
 
 
-def _edge(pair: Dominance) -> Edge | None:
-    if pair.verdict == FIRST:
-        return pair.first, pair.second
-    return (pair.second, pair.first) if pair.verdict == SECOND else None
-
-
-def _strict(pairs: Sequence[Dominance], levels: Sequence[Levels]) -> tuple[Edge, ...]:
-    """Edges where the better one is higher at every step where the two are not both zero."""
-    kept: list[Edge] = []
-    for pair, each in zip(pairs, levels, strict=True):
-        edge = _edge(pair)
-        ahead = each.above if pair.verdict == FIRST else each.below
-        some = (each.first_high > 0) | (each.second_high > 0)
-        if edge is not None and bool(np.all(ahead[some])):
-            kept.append(edge)
-    return tuple(kept)
-
-
-def _levels_of_shares(first: PaDistribution, second: PaDistribution) -> Levels:
-    where = steps(first, second)
-    a, b = first.survival_counts(where), second.survival_counts(where)
-    return Levels(where, a[0] * len(second), a[1] * len(second), b[0] * len(first), b[1] * len(first))
-
-
-def _levels_of_best(first: Sequence[PaDistribution], second: Sequence[PaDistribution]) -> Levels:
-    where = radius_steps(*first, *second)
-    return Levels(where, *_highest(first, where), *_highest(second, where))
-
-
-def _highest(
-    several: Sequence[PaDistribution], where: NDArray[np.float64]
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    counts = [each.survival_counts(where) for each in several]
-    low, high = (np.max([count[end] for count in counts], axis=0) for end in (0, 1))
-    return low, high
-
-
-def _check_several(names: Sequence[str]) -> None:
+def _distinct(names: Sequence[str]) -> tuple[str, ...]:
     if len(names) < 2:
         raise InputError("a graph of fewer than two methods says nothing; pass at least two")
     for name in names:
         if names.count(name) > 1:
             raise InputError(f"two methods are called {name!r}; give them different names")
+    return tuple(names)
 
 
 def _listed(texts: Sequence[str]) -> str:

@@ -1,4 +1,8 @@
-"""What is known of the votes, however it became known: counted in a run, or recovered from a published log."""
+"""What is known of the votes, counted in a run or recovered from a published log, and which radii they certify.
+
+k votes out of n certify p_A >= p at level alpha exactly when P(Binomial(n, p) >= k) <= alpha. That tail falls as k
+grows and rises as p does, so "the smallest k that certifies p" and "the largest p that k certifies" are one relation.
+"""
 
 from __future__ import annotations
 
@@ -8,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from certcal._checks import InputError, failure_probability, positive, same_length
-from certcal.smoothing.robustness._binomial import vote_radii
+from certcal._checks import InputError, failure_probability, noise_level, same_length
+from certcal.smoothing._bands import radii_of_limits
 
 if TYPE_CHECKING:
     from certcal.smoothing._counts import Counts
@@ -90,7 +94,7 @@ class VoteRecord:
         if bad.any():
             i = int(np.argmax(bad))
             raise InputError(f"votes[{i}] is {k[i]} of {n[i]} draws; pass votes from 0 to a positive number of draws")
-        sigma = positive(sigma, "sigma")
+        sigma = noise_level(sigma)
         return cls(name, sigma, np.arange(k.size, dtype=np.int64), y, c, n, k, k, np.zeros(k.size, np.bool_))
 
     @classmethod
@@ -132,14 +136,73 @@ class VoteRecord:
         return low, high
 
 
-def as_record(source: Any, name: str = "") -> VoteRecord:
-    """A record of whatever holds votes: itself, a run's counts, or an imported log.
+def vote_radii(votes: Any, draws: Any, sigma: float, alpha: float) -> NDArray[np.float64]:
+    """Certified radius of each vote count, rounded down; NaN where the sample abstains.
+
+    The claim, per sample: except with probability ``alpha`` over the draws, the most likely class of the smoothed
+    classifier stays the counted one under every perturbation of norm up to the radius, if the counted class was chosen
+    from other draws. A lower bound of p_A that is not above one half certifies nothing: the sample abstains.
+
+    Parameters
+    ----------
+    votes, draws
+        Votes for the chosen class, out of how many draws.
+    sigma
+        Standard deviation of the noise.
+    alpha
+        Probability that a radius may fail.
 
     Examples
     --------
-    >>> as_record(VoteRecord.of([9], 10, [1], sigma=0.5))
-    VoteRecord(name='', n=1, sigma=0.5)
+    >>> vote_radii([100, 90, 55], 100, sigma=1.0, alpha=0.001).round(4)
+    array([1.5005, 0.7565,    nan])
     """
+    from scipy.special import ndtri
+
+    from certcal.bounds.concentration import clopper_pearson
+
+    p = np.asarray(clopper_pearson(votes, draws, alpha, side="lower").lower, np.float64)
+    return radii_of_limits(p, np.asarray(ndtri(p), np.float64), sigma)
+
+
+def certifying_probability(radius: Any, sigma: float) -> NDArray[np.float64]:
+    """The p_A that a radius needs: Φ(radius / σ)."""
+    from scipy.special import ndtr
+
+    return np.asarray(ndtr(np.asarray(radius, np.float64) / sigma), np.float64)
+
+
+def smallest_votes(p: Any, n: int, alpha: float) -> NDArray[np.int64]:
+    """The smallest vote count out of ``n`` that certifies p_A >= ``p`` at level ``alpha``; n + 1 when none does.
+
+    Examples
+    --------
+    >>> smallest_votes([0.5, 0.9, 0.95], 100, 0.001)
+    array([ 66,  99, 101])
+    """
+    p = np.asarray(p, np.float64)
+    low = np.zeros(p.shape, np.int64)  # certifies nothing: P(Binomial >= 0) is 1
+    high = np.full(p.shape, n + 1, np.int64)
+    while np.any(high - low > 1):
+        middle = (low + high) // 2
+        enough = votes_tail(middle, n, p) <= alpha
+        high = np.where(enough, middle, high)
+        low = np.where(enough, low, middle)
+    return high
+
+
+def votes_tail(k: Any, n: int, p: Any) -> NDArray[np.float64]:
+    """P(Binomial(n, p) >= k), which is the alpha at which k votes certify exactly p."""
+    from scipy.special import betainc
+
+    k = np.asarray(k, np.float64)
+    inside = np.clip(k, 1.0, float(n))
+    tail = np.asarray(betainc(inside, n - inside + 1.0, p), np.float64)
+    return np.where(k <= 0, 1.0, np.where(k > n, 0.0, tail))
+
+
+def as_record(source: Any, name: str = "") -> VoteRecord:
+    """A record of whatever holds votes: itself, a run's counts, or an imported log."""
     if isinstance(source, VoteRecord):
         return source
     if hasattr(source, "record"):
@@ -149,7 +212,7 @@ def as_record(source: Any, name: str = "") -> VoteRecord:
     raise InputError(f"{type(source).__name__} holds no votes; pass a run's counts(), a log, or a VoteRecord")
 
 
-class Named:
+class NamedLog:
     """A log under a name of its own, with all that a comparison asks of one."""
 
     def __init__(self, log: Any, name: str) -> None:
@@ -161,7 +224,7 @@ class Named:
         return self._log.record(name or self._name)
 
 
-def named(source: Any, name: str) -> VoteRecord | Named:
+def named(source: Any, name: str) -> VoteRecord | NamedLog:
     """Whatever holds votes, under another name.
 
     Examples
@@ -170,5 +233,5 @@ def named(source: Any, name: str) -> VoteRecord | Named:
     VoteRecord(name='mine', n=1, sigma=0.5)
     """
     if hasattr(source, "record"):
-        return Named(source, name)
+        return NamedLog(source, name)
     return replace(as_record(source), name=name)

@@ -34,17 +34,17 @@ def accuracy(population: Population) -> Draft | str:
         along = [population.correlation(sheet, "accuracy", population.column, name, top=part) for part in tops]
         draft.findings += along
         whole.append(along[-1])
-        text = f"On {sheet.name}, {_says(population, along[-1])} among {of_models(n, n)} ({signed(along[-1])})."
+        says, best = _says(population, along[-1]), _says(population, along[0])
+        text = f"On {sheet.name}, {says} among {of_models(n, n)} ({signed(along[-1])})"
         if top < n:
             change = _change(population, sheet, top)
             draft.findings.append(change)
-            text += f" Among {of_models(top, n)}, {_says(population, along[0])} ({signed(along[0])})"
-            if change.excludes_zero:
-                text += f": clearly different from all (by {signed(change)})."
-            else:
-                text += f"; the difference to all ({signed(change)}) may be chance."
+            clear = "clear" if change.excludes_zero else "perhaps chance"
+            also = f"the same among the {top:,} most accurate"
+            also = also if best == says else f"among the {top:,} most accurate, {best}"
+            text += f"; {also} ({signed(along[0])}, a difference of {signed(change)}: {clear})"
             draft.cautions += _shared_luck(sheet, top)
-        draft.parts.append(text)
+        draft.parts.append(f"{text}.")
         draft.draw(_points(population, sheet, part) for part in sorted({top, n}, reverse=True))
     draft.begin = across(whole, f"The correlation of accuracy and {population.label}")
     return draft
@@ -52,7 +52,7 @@ def accuracy(population: Population) -> Draft | str:
 
 def _says(population: Population, found: Finding) -> str:
     if not found.excludes_zero:
-        return f"accuracy and {population.label} have no clear relation"
+        return "there is no clear relation"
     return f"more accurate models have a {'larger' if found.value > 0 else 'smaller'} {population.label}"
 
 
@@ -80,10 +80,9 @@ def _shared_luck(sheet: Sheet, top: int) -> list[str]:
     if not error > 0.5 * spread:
         return []
     return [
-        f"The accuracies of the {top:,} most accurate models on {sheet.name} differ by {spread:.4f} (standard "
-        f"deviation), and the sampling error of one is about {error:.4f} ({sheet.samples:,.0f} test samples). The "
-        "same luck lowers the error of an overconfident model as it raises its accuracy, so that chance alone makes "
-        "the two look related."
+        f"On {sheet.name} the accuracies of the top {top:,} differ by {spread:.4f} (standard deviation), with a "
+        f"sampling error of about {error:.4f} each ({sheet.samples:,.0f} test samples). Luck that raises an "
+        "overconfident model's accuracy lowers its error, so chance alone makes the two look related."
     ]
 
 

@@ -51,16 +51,12 @@ def architecture(population: Population) -> Draft | str:
     if looked > 1:
         missed = looked * (1 - population.resampling.level)
         draft.cautions.append(
-            f"{looked} sizes and data sets were looked at, so that about {missed:.1f} of the intervals leave out the "
-            "truth; a single one that excludes zero is a hint at most."
+            f"Of {looked} intervals for sizes and data sets about {missed:.1f} miss the truth; a single one that "
+            "excludes zero is a hint at most."
         )
     if designs and len(sheets) > 1:
-        draft.cautions.append(
-            "Designs are corrected for the comparisons of one data set, not for those of all together."
-        )
-    draft.cautions.append(
-        "These are associations among the models that are here: a size or a design may only come with something else."
-    )
+        draft.cautions.append("Designs are corrected for comparisons on one data set, not for those of all together.")
+    draft.cautions.append("Associations among these models: a size or a design may only come with something else.")
     return draft
 
 
@@ -118,8 +114,7 @@ def _designs(population: Population, sheet: Sheet) -> tuple[list[Finding], Table
         why = (
             "too many models share the best harmonic calibration scores to tell the best from others."
             if wanted >= _FEWEST_BEST
-            else f"{counted(n, 'model')} are too few to compare the best with the others; from "
-            f"{_SHARE * _FEWEST_BEST} on the best tenth is."
+            else f"{counted(n, 'model')} are too few to look at the best tenth (from {_SHARE * _FEWEST_BEST} on)."
         )
         return [], None, f"On {sheet.name} {why}"
     tests = [test for name in population.architecture for test in _tests(sheet, name, rows, k)]

@@ -41,8 +41,7 @@ def across_datasets(population: Population) -> Draft | str:
         draft.charts.append(matrix)
     if len(tops) > 1:
         draft.cautions.append(
-            "The most accurate models are those with the best mean rank by accuracy over the data sets, so that all "
-            "data sets are compared on the same models."
+            "The most accurate models have the best mean rank by accuracy: the same models on all data sets."
         )
     draft.parts.append(_text(population, means, pairs, tops))
     return draft
@@ -108,7 +107,7 @@ def _correlated(
 def _text(population: Population, means: list[Finding], pairs: list[Finding], tops: tuple[int, ...]) -> str:
     """The answer; ``pairs`` are those of all models."""
     everyone, names = means[-1], [sheet.name for sheet in population.sheets]
-    subject = f"The orders of models by {population.label}"
+    subject = f"Orders of models by {population.label}"
     if len(names) > 2:
         subject += f" have a mean correlation between data sets of {signed(everyone)}"
     else:

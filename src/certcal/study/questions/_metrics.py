@@ -53,14 +53,13 @@ def agreement(population: Population) -> Draft | str:
             lowest.append(found.means[found.lowest])
     if not draft.parts:
         return (
-            f"Needs three metrics before temperature scaling, of the same {LEAST} models or more, that are not the "
-            "same for all of them; measure with the whole battery."
+            f"Needs three metrics before scaling that differ between models, of the same {LEAST} or more; measure the "
+            "whole battery."
         )
     draft.begin = across(lowest, "The mean correlation of the least agreeing metric")
     draft.cautions.append(
-        "All metrics of a model are computed from the same test samples, so chance makes them agree more than their "
-        "true values do. Agreement is no proof that they measure the right thing: NLL and Brier score "
-        "also reward accuracy."
+        "Metrics of a model share their test samples, so chance makes them agree more than their true values do. "
+        "Agreement does not prove that they measure the right thing: NLL and Brier score also reward accuracy."
     )
     return draft
 

@@ -37,10 +37,7 @@ def robustness(population: Population) -> Draft | str:
         draft.draw([_lines(population, sheet, grid, tops)])
         draft.parts.append(_sentence(population, sheet, {name: grid[name] for name in columns}, tops))
         draft.models.append(tops[-1])
-    draft.cautions.append(
-        f"The sign is that of the plain correlation with {population.label}: negative says that models with a higher "
-        "value have a smaller calibration error."
-    )
+    draft.cautions.append("Negative correlations say that models with a higher value have a smaller calibration error.")
     return draft
 
 
@@ -69,7 +66,6 @@ def _lines(population: Population, sheet: Sheet, grid: Grid, tops: Sequence[int]
         values,
         low,
         high,
-        note="negative: models with a higher value have a smaller calibration error",
     )
 
 
@@ -99,7 +95,7 @@ def _sentence(population: Population, sheet: Sheet, grid: Grid, tops: Sequence[i
     first = {name: row[0] for name, row in grid.items()}
     if changed:
         return f"{text} Among {of_models(tops[0], n)} that is different for {_some(changed, first, tops[0])}."
-    return f"{text} Among {of_models(tops[0], n)} nothing of this is clearly different."
+    return f"{text} The {tops[0]:,} most accurate do not clearly differ."
 
 
 def _some(names: Sequence[str], found: dict[str, Finding], n: int) -> str:

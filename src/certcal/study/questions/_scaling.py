@@ -5,15 +5,13 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numpy.typing import NDArray
 
 from certcal.study._battery import BINNED
 from certcal.study._findings import Draft, Finding, Matrix, across, listed, percent, plain, signed
-from certcal.study._population import Population, Sheet, of_models
+from certcal.study._population import Population, Sheet
 from certcal.study._ranks import correlations
-from certcal.study._resampling import LEAST
-
-Floats = NDArray[np.float64]
+from certcal.study._resampling import LEAST, growth
+from certcal.study._table import Stage
 
 # What happens to the order of the models, by the strength of the correlation of before and after.
 _KEPT = {
@@ -49,29 +47,28 @@ def scaling(population: Population) -> Draft | str:
         )
         ratio = population.resampling.finding(
             f"{sheet.name}: median {label} after / before",
-            _ratio,
-            post,
+            growth,
             pre,
+            post,
             tag=f"scaling/{sheet.name}",
             scale="ratio",
         )
         draft.findings += (order, improved, ratio)
         orders.append(order)
         text = (
-            f"On {sheet.name}, temperature scaling lowers the {label} of {percent(improved)} of {improved.n:,} models, "
-            f"and the order of the models {_KEPT.get(order.strength, 'cannot be compared')}: the correlation of before "
-            f"and after is {signed(order)}."
+            f"On {sheet.name}, scaling lowers the {label} of {percent(improved)} of {improved.n:,} models"
+            + ("" if math.isnan(ratio.value) else f", its median to {plain(ratio)} of what it was")
+            + f". The order {_KEPT.get(order.strength, 'cannot be compared')} (correlation "
+            f"{signed(order)}"
         )
-        if not math.isnan(ratio.value):
-            text += f" The median after is {plain(ratio)} of that before."
         if "accuracy" in sheet:
             ranked = sheet.ranked(before, after)[0].size
             tops = population.tops(ranked)
             if len(tops) > 1:
                 best = population.correlation(sheet, before, after, name, top=tops[0])
                 draft.findings.append(best)
-                text += f" Among {of_models(tops[0], ranked)} the correlation is {signed(best)}."
-        draft.parts.append(text)
+                text += f"; among the {tops[0]:,} most accurate {signed(best)}"
+        draft.parts.append(f"{text}).")
         draft.draw([_matrix(population, sheet)])
         # Above the mean error of calibrated models, often by half or more: a median below it may still be no chance.
         limit, middle = sheet.error_by_chance(population.bins), float(np.median(post))
@@ -80,17 +77,11 @@ def scaling(population: Population) -> Draft | str:
             floors.append(f"on {sheet.name} {middle:.4f}, against a limit of {limit:.4f} ({samples})")
     if floors:
         draft.cautions.append(
-            f"After scaling, the median {label} is within the limit of what chance alone makes of perfectly "
-            f"calibrated models on average, with these test samples and bins: {listed(floors)}. Then the order after "
-            "scaling may be mostly noise, and a correlation near zero says little about the method."
+            f"After scaling, the median {label} is within what chance alone can make of perfectly calibrated models on "
+            f"average: {listed(floors)}. The order may be mostly noise, and a correlation near zero says little."
         )
     draft.begin = across(orders, "The correlation of before and after")
     return draft
-
-
-def _ratio(above: Floats, below: Floats) -> float:
-    middle = float(np.median(below))
-    return float(np.median(above)) / middle if middle > 0 else math.nan
 
 
 def _matrix(population: Population, sheet: Sheet) -> Matrix:
@@ -98,6 +89,6 @@ def _matrix(population: Population, sheet: Sheet) -> Matrix:
     metric, title = population.metric, f"{sheet.name}: {population.label} before and after temperature scaling"
     if metric not in BINNED:
         return correlations(sheet.numbers([population.column, population.scaled]), ["pre", "post"], title=title)
-    pairs = [(stage, bins) for stage in ("pre", "post") for bins in sheet.bins(metric, stage)]
+    pairs: list[tuple[Stage, int]] = [(s, bins) for s in ("pre", "post") for bins in sheet.bins(metric, s)]
     values = sheet.numbers([sheet.measured(metric, bins, stage) for stage, bins in pairs])
     return correlations(values, [f"{stage} {bins}" for stage, bins in pairs], title=f"{title}, by number of bins")

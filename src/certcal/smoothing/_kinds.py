@@ -1,0 +1,164 @@
+"""The registry of certificate kinds: how intervals are made from noise draws. One entry per kind, one function each.
+
+Names, help, explanations and errors of every other place are read from here. A kind of somebody's own is any callable
+like :class:`CertificateKind`; the same is read from it as from a built-in entry.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from certcal._checks import InputError, choice
+from certcal.smoothing._bands import HistogramRows, Side, bernstein, cdf, standard, tight
+from certcal.smoothing._counts import Counts
+from certcal.smoothing._tangent import tangent
+
+Floats = NDArray[np.float64]
+
+
+class CertificateKind(Protocol):
+    """How certified intervals are made from noise draws; built-in kinds and those of a user alike.
+
+    A kind is called with the counts of samples whose predictions are certified, the radius in the units of the input,
+    and the probability alpha with which it may be wrong about a sample. It returns lower and upper ends, one each per
+    sample: whatever the sample, with probability at least 1 - alpha over its draws the smoothed confidence
+    E f_A(x + γ + δ) lies between them for every perturbation γ with ‖γ‖₂ <= radius. Prediction and votes have shares of
+    their own and are not its business.
+
+    Three attributes are read where they are there. ``name`` is what the kind is called; by default that of the function
+    or class. ``explanation`` says in a sentence how it makes intervals. ``all_radii`` says that the event with which it
+    is wrong about a sample is the same at all radii, so that its intervals hold at all of them at once; by default each
+    radius has an event of its own.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from certcal.smoothing import Counts, certificates
+    >>> def vacuous(counts, radius, alpha):
+    ...     return np.zeros(len(counts)), np.ones(len(counts))
+    >>> counts = Counts.from_confidences([[0.9] * 100], [0.5], votes=[100], sigma=0.5)
+    >>> certificates(counts, 0.25, confidence=vacuous)
+    Certificates(n=1, radius=0.25, confidence='vacuous', certified=1, abstained=0)
+    """
+
+    def __call__(self, counts: Counts, radius: float, alpha: float, /) -> tuple[Any, Any]:
+        """Lower and upper ends of the confidences of all samples."""
+        ...
+
+
+@dataclass(frozen=True)
+class BandKind:
+    """A built-in kind: it bounds X and 1 - X from below, with half of alpha each.
+
+    Attributes
+    ----------
+    name
+        As in settings and claims.
+    bound
+        The function that proves it.
+    explanation
+        How intervals are made, in a sentence.
+    all_radii
+        Whether its intervals hold at all radii at once.
+    by_pilot
+        Whether it uses the pilot draws.
+    """
+
+    name: str
+    bound: Callable[[HistogramRows], Floats]
+    explanation: str
+    all_radii: bool = True
+    by_pilot: bool = False
+
+    def __call__(self, counts: Counts, radius: float, alpha: float, /) -> tuple[Floats, Floats]:
+        """Lower and upper ends of the confidences of all samples."""
+        # Rounded to nearest: r is below 9 where a sample is certified, so that the half unit in its last place moves an
+        # end by less than 1e-15, and every kind gives 1e-12 away.
+        r = radius / counts.sigma
+        below, above = (self._lower(counts, r, alpha / 2, flip) for flip in (False, True))
+        return below, 1 - above
+
+    def _lower(self, counts: Counts, r: float, level: float, flip: bool) -> Floats:
+        side, out = Side.of(counts.thresholds, flip), np.zeros(len(counts))
+        for _, rows in equal_draws(counts, by_pilot=self.by_pilot):
+            out[rows] = self.bound(HistogramRows(counts.histogram[rows], counts.pilot[rows], side, r, level))
+        return out
+
+
+KINDS: dict[str, BandKind] = {
+    kind.name: kind
+    for kind in (
+        BandKind("tight", tight, "A Clopper-Pearson limit at each threshold of the histogram; the default."),
+        BandKind(
+            "tangent",
+            tangent,
+            "One mean instead of a band, by convexity and bets chosen from the pilot draws; usually the narrowest.",
+            all_radii=False,
+            by_pilot=True,
+        ),
+        BandKind("bernstein", bernstein, "The empirical Bernstein limit of the mean confidence."),
+        BandKind("cdf", cdf, "A band of constant width (Dvoretzky, Kiefer, Wolfowitz), as published."),
+        BandKind("standard", standard, "Hoeffding's limit of the mean confidence, as published."),
+    )
+}
+CONFIDENCES = tuple(KINDS)
+
+
+def kind_of(confidence: str | CertificateKind) -> CertificateKind:
+    """The kind of a name, or the kind itself."""
+    if not callable(confidence):
+        return KINDS[choice(confidence, CONFIDENCES, "confidence")]
+    name = _name(confidence)
+    if name in KINDS and confidence is not KINDS[name]:  # its claims would not say whose intervals they are
+        raise InputError(f"{name} is the name of a built-in kind", argument="confidence", remedy="give yours another")
+    return confidence
+
+
+def kind_name(confidence: str | CertificateKind) -> str:
+    """What a kind is called.
+
+    Examples
+    --------
+    >>> kind_name("tight"), kind_name(lambda counts, radius, alpha: (0, 1))
+    ('tight', '<lambda>')
+    """
+    return _name(kind_of(confidence))
+
+
+def holds_at_all_radii(confidence: str | CertificateKind) -> bool:
+    """Whether the intervals of a kind hold at all radii at once.
+
+    Examples
+    --------
+    >>> holds_at_all_radii("tight"), holds_at_all_radii("tangent")
+    (True, False)
+    """
+    return bool(getattr(kind_of(confidence), "all_radii", False))
+
+
+def kind_explanation(confidence: str | CertificateKind) -> str:
+    """How a kind makes intervals, in a sentence; of one's own kind, its attribute ``explanation``, if it has one.
+
+    Examples
+    --------
+    >>> kind_explanation("standard")
+    "Hoeffding's limit of the mean confidence, as published."
+    """
+    return str(getattr(kind_of(confidence), "explanation", ""))
+
+
+def equal_draws(counts: Counts, by_pilot: bool = False) -> list[tuple[int, NDArray[np.int64]]]:
+    """Rows with equally many draws (and pilot draws): they share their tables."""
+    rows = np.arange(len(counts))
+    keys = np.stack([counts.draws, counts.pilot.sum(axis=1) if by_pilot else 0 * rows], axis=1)
+    values, group = np.unique(keys, axis=0, return_inverse=True)
+    return [(int(key[0]), rows[group.reshape(-1) == g]) for g, key in enumerate(values)]
+
+
+def _name(kind: Any) -> str:
+    return str(getattr(kind, "name", None) or getattr(kind, "__name__", None) or type(kind).__name__)
