@@ -88,7 +88,8 @@ def _dispatcher(function: Any, options: dict[str, Any]) -> Any:
         if "no locator available" not in str(error):
             raise
     _warn_once()
-    return numba.njit(**{**options, "cache": False})(function)
+    uncached: dict[str, Any] = {**options, "cache": False}
+    return numba.njit(**uncached)(function)
 
 
 def njit(function: Any = None, *, patience: int = 0, in_numpy: Any = None, **options: Any) -> Any:
