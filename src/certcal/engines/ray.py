@@ -36,8 +36,8 @@ class RayCluster:
     ----------
     address
         Address of the cluster: ``"host:port"``, from a machine that is part of it, or ``"auto"`` for what
-        ``RAY_ADDRESS`` says or the one that was started on this machine. None: the cluster that this process has joined with ``ray.init``,
-        or else one of its own, which only this process can reach and which ends with the work.
+        ``RAY_ADDRESS`` says or the one that was started on this machine. None: the cluster that this process has joined
+        with ``ray.init``, or else one of its own, which only this process can reach and which ends with the work.
     workers
         How many at most. Default: as many as the cluster has room for.
     gpus
