@@ -72,13 +72,7 @@ def perturb(scores: Any, bandwidth: float, seed: int | np.random.Generator = 0) 
 
 
 def perturbed_assumption(h: float) -> str:
-    """What a claim about perturbed scores rests on.
-
-    Examples
-    --------
-    >>> perturbed_assumption(0.1)
-    'each was perturbed once by the sech kernel of bandwidth 0.1, independently of all else and not chosen among draws'
-    """
+    """What a claim about perturbed scores rests on."""
     kernel = f"each was perturbed once by the sech kernel of bandwidth {short_text(h, 'upper')}"
     return f"{kernel}, independently of all else and not chosen among draws"
 
@@ -93,7 +87,7 @@ def check_bandwidth(bandwidth: Any) -> float:
 
 def quantile(shares: Floats, score: Floats, h: float) -> Floats:
     """The perturbed score below which the given share of draws lies."""
-    from certcal._kernels.sech import sech_quantiles
+    from certcal._kernels.noise import sech_quantiles
 
     out = np.empty(score.size)
     map_blocks(

@@ -36,13 +36,7 @@ _ROUNDING = 1e-9
 
 
 def weighted_mean(values: NDArray[Any], w: Floats | None) -> float:
-    """Mean, weighted when weights are given; a value of weight 0 does not count even when it is infinite.
-
-    Examples
-    --------
-    >>> weighted_mean(np.array([1.0, 3.0]), None)
-    2.0
-    """
+    """Mean, weighted when weights are given; a value of weight 0 does not count even when it is infinite."""
     if w is None:
         return float(values.mean())
     if not np.isfinite(values).all():
@@ -196,7 +190,7 @@ def log_losses(values: NDArray[Any], y: NDArray[np.int64], *, from_logits: bool 
 
 def _logit_losses(x: NDArray[Any], y: NDArray[np.int64]) -> Floats:
     """Log Σ exp(x) - x(label) of every row; infinite where logits differ by more than the largest float."""
-    from certcal._kernels.temperature import row_losses
+    from certcal._kernels.map_losses import row_losses
 
     out = np.empty(y.size)
     x, y = read_only(x), read_only(y)
