@@ -17,7 +17,6 @@ from certcal.report.document import (
     NOTHING,
     Block,
     Cell,
-    Choice,
     Claim,
     Column,
     Details,
@@ -43,7 +42,7 @@ from certcal.report.numbers import number
 from certcal.report.p_a import P_A, PaLine, p_a_chart, share_text
 from certcal.report.reliability import MOST_BARS, SIGNS, reliability_chart, shared_counts
 from certcal.report.views.bounds import terms_charts
-from certcal.report.views.worst_case import widths_chart
+from certcal.report.views.worst_case import by_radius, widths_chart
 
 if TYPE_CHECKING:
     from certcal.verbs.certify import Certification, CertifiedAt
@@ -241,14 +240,8 @@ def _worst(found: Certification, frames: Sequence[int]) -> list[Block]:
         [Text(_said(found, line, each)), *([Figures(_diagrams(found, line, axis))] if line.worst else [])]
         for line, each in zip(lines, clean, strict=True)
     ]
-    if len(frames) == 1:
-        return states[0]
-    start = frames.index(found.place)
-    blocks: list[Block] = [Choice(_KEY, "Radius", [line.radius_text for line in lines], start, states)]
-    if len(frames) < len(found.radii):
-        note = f"The slider has {len(frames):,} of {len(found.radii):,} radii; the table of certified values has all."
-        blocks.append(Text(note, "note"))
-    return blocks
+    names, others = [line.radius_text for line in lines], "; the table of certified values has all"
+    return by_radius(_KEY, names, frames.index(found.place), states, len(found.radii), others)
 
 
 def _said(found: Certification, line: CertifiedAt, clean: Any) -> str:
