@@ -46,7 +46,7 @@ class BoxRows:
 
     def look(self, low: Floats, high: Floats, at: Floats) -> Floats:
         """Values, slopes, least curvatures and bounds of boxes."""
-        from certcal._kernels.logistic_boxes import box_bounds
+        from certcal._kernels.map_losses import box_bounds
 
         out = np.empty((low.shape[0], 8))
         map_blocks(
