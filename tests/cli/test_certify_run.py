@@ -318,7 +318,7 @@ def test_a_radius_beyond_all_certificates_says_so_and_claims_nothing_wrong(certc
         (("--confidence", "loose"), "--confidence: there is no 'loose'"),
         (("--confidence", "all", "-o", "i.parquet"), "-o i.parquet needs one kind of certificate"),
         (("--confidence", "all", "--compare"), "--compare: it needs one kind of certificate"),
-        (("-o", "curve.txt"), "choose one of the endings .html, .png, .svg, .pdf, .json, .csv, .parquet"),
+        (("-o", "curve.doc"), "choose one of the endings .html, .txt, .png, .svg, .pdf, .json, .csv, .parquet"),
         (("--data", "missing.npz"), "missing.npz"),
     ],
 )
