@@ -141,6 +141,7 @@ def run_command(command: str, folder: Path) -> Ran:
         contextlib.chdir(folder),
         mock.patch.dict(os.environ, surroundings),
         mock.patch.object(sys, "argv", ["certcal", *arguments]),
+        mock.patch("certcal.cli._say_that_it_compiles"),  # whether it does depends on what ran before
         contextlib.redirect_stdout(terminal),
         contextlib.redirect_stderr(terminal),
         pytest.raises(SystemExit) as leaving,
