@@ -63,7 +63,7 @@ def test_the_block_shows_the_claims_of_the_library(certcal_command, intervals):
     assert (ran.code, ran.err) == (0, "")
     summary = expected(intervals)
     for _, _, claim in summary.claims():
-        assert claim.text in ran.out
+        assert claim.text.replace("-", "−") in ran.out
     shown = flat(ran.out)
     kept = f"the {summary.n_certified} certified samples"
     assert f"The calibration error is at most {summary['calibration_error'].worst.text} on {kept}." in shown
