@@ -185,7 +185,7 @@ def test_the_table_itself_and_intervals_are_refused_as_outputs_and_pictures_are_
     assert "choose another name" in certcal_command("certify", intervals, "-o", intervals, "--force").err
     ran = certcal_command("certify", intervals, "-o", "certified.parquet")
     assert ran.code == 2
-    assert "choose one of the endings .html, .png, .svg, .pdf, .json, .csv" in ran.err
+    assert "choose one of the endings .html, .txt, .png, .svg, .pdf, .json, .csv" in ran.err
     assert certcal_command("certify", intervals, "-o", tmp_path / "worst.svg").code == 0
     assert b"<svg" in (tmp_path / "worst.svg").read_bytes()
 
