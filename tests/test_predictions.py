@@ -23,21 +23,12 @@ matrices = hnp.arrays(
 )
 
 
-def as_pandas(matrix):
-    return pd.DataFrame(matrix)
-
-
-def as_polars(matrix):
-    return pl.DataFrame(matrix)
-
-
-def as_torch_with_gradient(matrix):
-    return torch.tensor(matrix, requires_grad=True)
-
-
 @pytest.mark.parametrize(
     "convert",
-    [np.asarray, np.asfortranarray, np.ndarray.tolist, as_pandas, as_polars, torch.tensor, as_torch_with_gradient],
+    [
+        *(np.asarray, np.asfortranarray, np.ndarray.tolist, pd.DataFrame, pl.DataFrame, torch.tensor),
+        lambda matrix: torch.tensor(matrix, requires_grad=True),
+    ],
 )
 def test_any_kind_of_array_gives_the_same_predictions(convert):
     predictions = Predictions.from_probabilities(
@@ -71,11 +62,7 @@ def test_confidence_keeps_the_type_whose_edges_it_lies_on(dtype):
     assert predictions.confidence.dtype == dtype
     np.testing.assert_array_equal(predictions.confidence, np.array([0.7, 0.9], dtype))
     assert Predictions.from_confidence(matrix[:, 0], [1, 0]).confidence.dtype == dtype
-
-
-def test_half_precision_tensors_keep_their_type():
-    predictions = Predictions.from_probabilities(torch.tensor([[0.7, 0.3]], dtype=torch.float16), [0])
-    assert predictions.confidence.dtype == np.float16
+    assert Predictions.from_probabilities(torch.from_numpy(matrix), [0, 1]).confidence.dtype == dtype
 
 
 def test_the_first_of_tied_classes_is_predicted():

@@ -19,11 +19,5 @@ def for_json(value: Any) -> Any:
 
 
 def as_text(document: Any) -> str:
-    r"""Indented JSON with a newline at its end.
-
-    Examples
-    --------
-    >>> as_text({"bins": 15})
-    '{\n  "bins": 15\n}\n'
-    """
+    r"""Indented JSON with a newline at its end."""
     return json.dumps(document, indent=2, allow_nan=False) + "\n"

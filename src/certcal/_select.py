@@ -105,17 +105,7 @@ class Quantiles:
 
 
 class Distinct:
-    """Distinct values in increasing order, each with the sums of what came with it: a value that returns takes no room.
-
-    Examples
-    --------
-    >>> kept = Distinct(1)
-    >>> kept.add(np.array([0.5, 1.0, 1.0]), np.ones((3, 1)))
-    >>> kept.add(np.array([1.0, 0.25]), np.ones((2, 1)))
-    >>> values, sums = kept.settled()
-    >>> values.tolist(), sums[:, 0].tolist(), kept.size
-    ([0.25, 0.5, 1.0], [1.0, 1.0, 3.0], 3)
-    """
+    """Distinct values in increasing order, each with the sums of what came with it; repeated ones take no room."""
 
     def __init__(self, width: int) -> None:
         self._values: list[NDArray[Any]] = []
@@ -161,11 +151,6 @@ def running_shares(values: Floats) -> Floats:
     Numbers are cut at 2^-25 and both parts are added up as whole numbers, the lower ones as multiples of 2^-55: exactly
     up to 2^33 numbers, but for one rounding of each to 2^-55. Only the sum of both is rounded (beyond 2^28 numbers one
     part of it, too, which makes that 1.1 n · 2^-52).
-
-    Examples
-    --------
-    >>> running_shares(np.full(10, 0.1))[-1], np.full(10, 0.1).cumsum()[-1]
-    (np.float64(1.0), np.float64(0.9999999999999999))
     """
     top = np.floor(values * 2.0**25)
     rest = values - top * 2.0**-25

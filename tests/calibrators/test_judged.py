@@ -156,7 +156,7 @@ def test_a_map_is_judged_by_its_mapped_confidences_and_intervals():
 
 def test_the_identity_is_judged_by_the_samples_as_they_are():
     samples = made()
-    found = judge(samples, None, (0.6,), name="as it is")
+    found = judge(samples, None, (0.6,), name="before recalibration")
     assert found.clean["brier_score"].value == top_label_brier_score(samples.confidence, samples.correct)
     assert found.at[0].summary["brier_score"].worst.value == pytest.approx(
         naive.certified_brier(
@@ -179,6 +179,6 @@ def test_a_constant_map_has_an_auroc_of_one_half():
 
 def test_samples_without_known_confidences_have_no_clean_estimates():
     samples = CertifiedSamples.from_intervals([0.1, 0.5], [0.4, 0.9], [0, 1])
-    found = judge(samples, None, (0.5,), name="as it is")
+    found = judge(samples, None, (0.5,), name="before recalibration")
     assert dict(found.clean) == {}
     assert found.at[0].summary.n == 2

@@ -117,7 +117,10 @@ def test_other_families_of_maps_can_be_asked_for(certcal_command, folder, tmp_pa
     path = tmp_path / "map.json"
     arguments = ("--method", method, "--tradeoffs", "0,1", "-o", path, "--json")
     document = json.loads(certcal_command("recalibrate", "fit", folder / "radii.csv", *arguments).out)
-    assert list(lines_of(document)) == ["as it is", *(f"{method}, λ = {level}" for level in ("0", "0.5", "1"))]
+    assert list(lines_of(document)) == [
+        "before recalibration",
+        *(f"{method}, λ = {level}" for level in ("0", "0.5", "1")),
+    ]
     assert type(load(path).calibrator).__name__ == f"Certified{method.title()}"
 
 
@@ -161,7 +164,7 @@ def test_samples_of_the_fit_are_written_when_asked_for_and_it_is_said(certcal_co
     ran = certcal_command("recalibrate", "apply", mapping, folder / "radii.csv", "--all", "-o", after, "--json")
     document = json.loads(ran.out)
     assert (document["written"], document["left_out"]) == (N, 0)
-    assert "The map was fitted to 60 of these 120 samples: what they say of it flatters it." in document["notes"]
+    assert "The map was fitted to 60 of these 120 samples: numbers on them are too optimistic." in document["notes"]
     found = load(mapping).calibrator
     table = read_intervals(after, samples=True).by_sample()
     np.testing.assert_array_equal(table.confidence, found.transform(Z))
@@ -274,7 +277,7 @@ def test_the_terminal_shows_predictions_before_and_after(certcal_command, folder
     ran = certcal_command("recalibrate", "fit", folder / "logits.npz", "--method", "platt")
     assert (ran.code, ran.err) == (0, "")
     text = flat(ran.out)
-    assert "as it is" in text
+    assert "metric bins before platt" in text
     assert "platt" in text
     assert "Estimates on 60 held-out samples" in text
     assert "Estimates from the held-out samples, not guarantees." in text
@@ -376,7 +379,11 @@ def vector():
 @pytest.mark.parametrize(
     ("make", "source", "message"),
     [
-        (vector, "radii.csv", "VectorScaling is no map of one confidence that certificates can go through, and"),
+        (
+            vector,
+            "radii.csv",
+            "certificates cannot pass through a VectorScaling, which is not a map of one confidence, and",
+        ),
         (vector, "logits.npz", "does not fit"),
         (vector, "named.csv", "takes logits, and these predictions are probabilities; give it logits, or fit another"),
         (
@@ -414,7 +421,7 @@ def test_a_map_that_does_not_fit_the_source_is_refused(certcal_command, folder, 
         ("radii.csv", ("--weight", "confidence"), "--weight: it is for a table of predictions, and"),
         ("radii.csv", ("--familywise",), "--familywise: it is for a run, and"),
         ("radii.csv", ("--map-bins", "3"), "--map-bins: it is for a table of predictions"),
-        ("radii.csv", ("-o", "x.txt"), "choose one of the endings .html, .png, .svg, .pdf, .json, .csv"),
+        ("radii.csv", ("-o", "x.doc"), "choose one of the endings .html, .txt, .png, .svg, .pdf, .json, .csv"),
         ("plain.csv", ("--radius", ".1"), "has no column of radii"),
         ("plain.csv", ("--tradeoffs", "0,1"), "--tradeoffs: 0 also fits to confidences without a perturbation, and"),
         ("scores.csv", ("--radius", ".1"), "--radius: it is for a run or a table of intervals"),
@@ -552,7 +559,7 @@ def test_samples_of_the_fit_cannot_be_told_without_labels(certcal_command, folde
     certcal_command("recalibrate", "fit", folder / "logits.npz", "-o", mapping)
     np.savez(scores, logits=LOGITS)
     said = flat(certcal_command("recalibrate", "apply", mapping, scores, "-o", after).out)
-    assert "The map was fitted to samples of logits.npz. Whether these are among them cannot be told, so all" in said
+    assert "The map was fitted to samples of logits.npz. Whether these are among them is unknown, so all" in said
     assert "CSV" not in said
     assert open_table(after).rows == N
 

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import gzip
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+CODES = {"u1": 0x08, "i1": 0x09, ">i2": 0x0B, ">i4": 0x0C, ">f4": 0x0D, ">f8": 0x0E}
 
-def idx(array: NDArray[np.uint8]) -> bytes:
-    return bytes([0, 0, 8, array.ndim]) + np.array(array.shape, ">u4").tobytes() + array.tobytes()
+
+def idx(array: NDArray[Any], dtype: str = "u1") -> bytes:
+    sizes = np.array(array.shape, ">u4").tobytes()
+    return bytes([0, 0, CODES[dtype], array.ndim]) + sizes + array.astype(dtype).tobytes()
 
 
 def write_clothes(folder: Path, train: int = 300, test: int = 40) -> None:

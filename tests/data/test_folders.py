@@ -54,12 +54,12 @@ def test_a_folder_of_idx_files_gives_the_part_that_is_asked_for(tmp_path, part):
 
 def test_a_folder_with_both_parts_needs_a_choice_and_one_with_one_part_does_not(tmp_path):
     write_clothes(tmp_path, train=30, test=20)
-    assert "it holds a part to train on and one to test on; ask for part='train' or part='test'" in refusal(tmp_path)
+    assert "it has a training and a test part; ask for part='train' or part='test'" in refusal(tmp_path)
     for file in tmp_path.glob("train-*"):
         file.unlink()
     assert len(read_inputs(tmp_path)) == 20
-    assert "there is no part to train on, only one to test on; ask for part='test'" in refusal(tmp_path, part="train")
-    with pytest.raises(InputError, match="there is only a part to test on; add one to train on"):
+    assert "it has no part 'train', only 'test'; ask for part='test'" in refusal(tmp_path, part="train")
+    with pytest.raises(InputError, match="there is no training data, only a test part; add a training part"):
         read_split(tmp_path)
     with pytest.raises(InputError, match="part is 'dev'; pass 'train' or 'test'"):
         read_inputs(tmp_path, part="dev")
@@ -136,7 +136,7 @@ def test_a_class_may_be_called_train(tmp_path):
     for name in ("bus", "train"):
         write_pictures(tmp_path / name)
     assert read_inputs(tmp_path).class_names == ("bus", "train")
-    assert "it is not divided into parts to train and to test on" in refusal(tmp_path, part="train")
+    assert "it has no training and test parts" in refusal(tmp_path, part="train")
     write_pictures(tmp_path / "train" / "steam")
     assert "'train' holds folders, so it is a part of the data, and 'bus' beside it is none" in refusal(tmp_path)
 
@@ -144,9 +144,7 @@ def test_a_class_may_be_called_train(tmp_path):
 def test_pictures_without_folders_of_classes_are_not_taken_for_classes_called_train_and_test(tmp_path):
     write_pictures(tmp_path / "train")
     write_pictures(tmp_path / "test")
-    assert "this folder holds no sub-folders; put the pictures into one for each class" in refusal(
-        tmp_path, part="train"
-    )
+    assert "this folder holds no sub-folders; put the images into one for each class" in refusal(tmp_path, part="train")
 
 
 def test_hidden_files_and_litter_are_passed_over_and_links_followed(tmp_path):
@@ -186,30 +184,30 @@ def png(width: int, height: int, depth: int = 8, colour: int = 0) -> bytes:
     [
         (add_file("z.txt", b"x"), r"z\.txt: this is neither a PNG nor a JPEG file; convert it, or take it away"),
         (add_file("z.png", b""), r"z\.png: the file is empty"),
-        (add_file("z.png", b"no picture"), r"z\.png: this picture cannot be read \(cannot identify image"),
-        (add_file("z.png", b"GIF89a" + bytes(40)), r"z\.png: this picture cannot be read"),
-        (add_file("z.png", png(4, 3)[:45]), r"z\.png: this picture cannot be read"),
-        (add_file("z.jpg", b"\xff\xd8\xff\xe0\x00\x10JFIF"), r"z\.jpg: this picture cannot be read"),
-        (add_file("z.png", png(60_000, 60_000)), r"z\.png: this picture cannot be read \(.*decompression bomb"),
-        (add_file("z.png", png(10_000, 10_000)), r"z\.png: this picture cannot be read \(.*decompression bomb"),
-        (add_file("z.png", png(9_000, 9_000)), r"z\.png: this picture is grey, 9000 by 9000, and 0\.png is grey, 4 by"),
+        (add_file("z.png", b"no picture"), r"z\.png: this image cannot be read \(cannot identify image"),
+        (add_file("z.png", b"GIF89a" + bytes(40)), r"z\.png: this image cannot be read"),
+        (add_file("z.png", png(4, 3)[:45]), r"z\.png: this image cannot be read"),
+        (add_file("z.jpg", b"\xff\xd8\xff\xe0\x00\x10JFIF"), r"z\.jpg: this image cannot be read"),
+        (add_file("z.png", png(60_000, 60_000)), r"z\.png: this image cannot be read \(.*decompression bomb"),
+        (add_file("z.png", png(10_000, 10_000)), r"z\.png: this image cannot be read \(.*decompression bomb"),
+        (add_file("z.png", png(9_000, 9_000)), r"z\.png: this image is grey, 9000 by 9000, and 0\.png is grey, 4 by"),
         (
             add_file("z.png", png(4, 3, 16, 2)),
-            r"z\.png: this picture has more than 8 bits per channel; save it as grey",
+            r"z\.png: this image has more than 8 bits per channel; save it as grey",
         ),
-        (add_file("z.png", png(4, 3, 16, 0)), r"z\.png: this picture has more than 8 bits per channel"),
-        (add_picture("RGB"), r"z\.png: this picture is colour, 4 by 3, and 0\.png is grey, 4 by 3; make all pictures"),
-        (add_picture("L", (4, 4)), r"z\.png: this picture is grey, 4 by 4, and"),
-        (add_picture("P"), r"z\.png: this picture has a palette; save it as grey or RGB"),
-        (add_picture("RGBA"), r"z\.png: this picture has an alpha channel"),
-        (add_picture("LA"), r"z\.png: this picture has an alpha channel"),
-        (add_picture("1"), r"z\.png: this picture is black and white, one bit per pixel"),
-        (add_picture("L", transparency=3), r"z\.png: this picture has a transparent colour"),
+        (add_file("z.png", png(4, 3, 16, 0)), r"z\.png: this image has more than 8 bits per channel"),
+        (add_picture("RGB"), r"z\.png: this image is colour, 4 by 3, and 0\.png is grey, 4 by 3; make all images"),
+        (add_picture("L", (4, 4)), r"z\.png: this image is grey, 4 by 4, and"),
+        (add_picture("P"), r"z\.png: this image has a palette; save it as grey or RGB"),
+        (add_picture("RGBA"), r"z\.png: this image has an alpha channel"),
+        (add_picture("LA"), r"z\.png: this image has an alpha channel"),
+        (add_picture("1"), r"z\.png: this image is black and white, one bit per pixel"),
+        (add_picture("L", transparency=3), r"z\.png: this image has a transparent colour"),
         (lambda folder: (folder / "b" / "inner").mkdir(), r"inner: this is neither a PNG nor a JPEG file"),
         (lambda folder: (folder / "b" / "in.png").mkdir(), r"in\.png: this is a folder"),
         (lambda folder: os.mkfifo(folder / "b" / "z.png"), r"z\.png: this is not a regular file"),
         (lambda folder: (folder / "b" / "z.png").symlink_to("nowhere"), r"z\.png: there is no such file"),
-        (lambda folder: (folder / "c").mkdir(), r"c: there is no picture of this class; take the folder away"),
+        (lambda folder: (folder / "c").mkdir(), r"c: there is no image of this class; take the folder away"),
     ],
 )
 def test_a_picture_that_cannot_be_used_is_named_with_the_reason(tmp_path, spoil, complaint):
@@ -226,13 +224,13 @@ def test_pictures_that_do_not_fit_into_memory_are_refused_before_any_is_decoded(
     for name in ("0.png", "1.png"):
         (tmp_path / "a" / name).write_bytes(png(9_000, 9_000))
     monkeypatch.setattr("certcal.data.formats.physical_memory", lambda: 2**29)
-    assert "reading it needs 0.8 GiB and this machine has 0.5 GiB; make the pictures smaller" in refusal(tmp_path)
+    assert "reading it needs 0.8 GiB and this machine has 0.5 GiB; make the images smaller" in refusal(tmp_path)
 
 
 def test_without_pillow_the_sentence_says_how_to_get_it(tmp_path, monkeypatch):
     write_pictures(tmp_path / "a")
     monkeypatch.setitem(sys.modules, "PIL.Image", None)
-    with pytest.raises(InputError, match=r"pictures need Pillow; run: pip install 'certcal\[images\]'"):
+    with pytest.raises(InputError, match=r"images need Pillow; run: pip install 'certcal\[images\]'"):
         read_inputs(tmp_path)
 
 
@@ -290,7 +288,7 @@ def test_a_file_without_parts_is_all_to_train_on(tmp_path):
     assert type(split) is Parts
     assert split.test is None
     assert split.description == "rows.csv: 2 samples of 2 features to train on"
-    assert "it is not divided into parts" in refusal(path, part="test")
+    assert "it has no training and test parts" in refusal(path, part="test")
 
 
 def test_parts_of_different_shapes_are_refused(tmp_path):
@@ -298,7 +296,9 @@ def test_parts_of_different_shapes_are_refused(tmp_path):
     np.savez(
         path, train_inputs=np.ones((2, 3)), train_labels=[0, 1], test_inputs=np.ones((1, 4)), test_labels=np.zeros(1)
     )
-    with pytest.raises(InputError, match=r"train on have shape \(3,\) and those to test on \(4,\); make them alike"):
+    with pytest.raises(
+        InputError, match=r"training samples have shape \(3,\) and test samples \(4,\); give them the same shape"
+    ):
         read_split(path)
 
 

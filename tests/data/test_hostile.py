@@ -160,6 +160,14 @@ text(
     "an enormous header", "wide.csv", ",".join(f"c{i}" for i in range(100_002)) + "\n", r"100002 columns are more than"
 )
 
+# What looks like numpy.savetxt's.
+text("a comment of one long name", "t.csv", "#" + "a" * 200_000 + "\n1\n", r"the header has a name longer than any is")
+text("a comment and nothing else", "t.txt", "# confidence correct\n", r"the table has no rows|cannot be read")
+text(
+    "runs of spaces", "t.txt", f"# conf correct\n0.5{' ' * 3_000_000}1\n{' ' * 3_000_000}2 1\n", r"row 2 is 2, outside"
+)
+text("a quote among spaces", "t.txt", '# conf correct\n0.5 "1\n0.5 1\n', r"column 'correct', row 1 is ")
+
 # JSON lines.
 ROW = '{"conf": 0.5, "correct": 1}\n'
 text("a line that is no JSON", "t.jsonl", ROW + "{'conf': 0.5}\n", r"line 2 is no JSON object; write one per line")
@@ -170,6 +178,12 @@ text("a number of too many digits", "t.jsonl", '{"conf": ' + "9" * 5000 + "}", r
 text("JSON without an end", "t.jsonl", ROW + '{"conf": "' + "a" * 2**22, r"line 2 is longer than any row is; repair or")
 text(
     "JSON that is not UTF-8", "t.jsonl", ROW.encode("utf-16"), r"this is not UTF-8 text; write one JSON object per line"
+)
+text(
+    "an enormous object",
+    "t.jsonl",
+    "{" + ", ".join(f'"c{i}": 1' for i in range(100_002)) + "}\n",
+    r"100002 columns are more than",
 )
 text("blank JSON", "t.jsonl", "\n \n", r"no column of confidences was found")
 text("cut JSON", "t.jsonl.gz", gzip.compress(ROW.encode() * 5000)[:-20], r"t\.jsonl\.gz: ")

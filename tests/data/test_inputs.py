@@ -18,7 +18,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from certcal import InputError
-from certcal.data import Inputs, digits_images, embedded, read_inputs
+from certcal.data import Inputs, read_inputs
 
 RNG = np.random.default_rng(3)
 N = 700
@@ -179,10 +179,10 @@ def test_bad_arrays_are_refused_with_place_and_remedy(tmp_path, inputs, labels, 
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("a,b\n1,2\n", r"no column of true classes was found; call it label; the columns are 'a', 'b'"),
+        ("a,b\n1,2\n", r"no column of true classes was found; name it label; the columns are 'a', 'b'"),
         ("a,labl\n1,2\n", r"did you mean 'labl'\?"),
         ("a,label,labels\n1,2,3\n", r"'label' and 'labels' may each be the label"),
-        ("label\n1\n", r"there is no column beside 'label'; the other columns are the features"),
+        ("label\n1\n", r"there is no column but 'label'; the other columns are the features"),
         ("a,label\n", r"the table has no rows"),
         ("a,label\n1,0\nx,0\n", r"column 'a', row 2 \(line 3\) is 'x', not a number"),
         ("a,label\n1,0\n,0\n", r"column 'a', row 2 is empty"),
@@ -209,7 +209,7 @@ def test_bad_tables_are_refused_in_the_words_of_the_file(tmp_path, text, message
 @pytest.mark.parametrize(
     ("column", "message"),
     [
-        (["u", "v"], "column 'x' does not hold numbers; drop it, since every column beside the label is a feature"),
+        (["u", "v"], "column 'x' does not hold numbers; drop it: every column but the label is a feature"),
         ([[1.0], [2.0]], "column 'x' does not hold numbers"),
         ([0.5, None], "column 'x', row 2 is empty"),
         ([0.5, float("nan")], "column 'x', row 2 is nan; drop the sample"),
@@ -313,20 +313,3 @@ def test_a_flipped_byte_gives_inputs_or_one_sentence(tmp_path_factory, data):
         found, sentence = None, str(error)
     assert found is None or (np.isfinite(found.inputs).all() and found.inputs.shape[0] == len(found))
     assert (found is None) == sentence.startswith(f"{path}: ")
-
-
-# --------------------------------------------------------------------------------------------------------------- digits
-
-
-def test_the_digits_are_images_in_the_unit_interval_with_a_split_that_never_changes():
-    digits = digits_images()
-    assert (digits.train.inputs.shape, digits.test.inputs.shape) == ((898, 1, 8, 8), (899, 1, 8, 8))
-    assert np.abs(np.bincount(digits.train.labels) - np.bincount(digits.test.labels)).max() <= 1
-    pixels = np.concatenate([digits.train.inputs, digits.test.inputs])
-    assert set(np.unique(pixels * 16)) == set(range(17))
-    assert digits.train.fingerprint[:16] == "2dc449ef581ef459"
-    assert digits.test.fingerprint[:16] == "0bd506998ee57e21"
-
-
-def test_the_images_to_test_on_are_those_that_the_embedded_model_predicts():
-    np.testing.assert_array_equal(digits_images().test.labels, embedded().predictions.labels)

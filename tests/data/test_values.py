@@ -1,11 +1,13 @@
-"""The casting rule: one value is the same outcome and the same class however, and wherever, it is written."""
+"""The casting rule: one value is the same outcome and class wherever it is written; and pieces put together."""
 
 from __future__ import annotations
 
 import json
 import pickle
 from decimal import Decimal, InvalidOperation
+from pathlib import Path
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -14,7 +16,7 @@ from hypothesis import strategies as st
 
 from certcal import InputError
 from certcal.data import read_inputs, read_intervals, read_predictions
-from certcal.data.pieces import CellError
+from certcal.data.pieces import CellError, gather, in_file
 from certcal.data.values import class_name, outcome
 
 WORDS = {1: ("1", "true", "t", "yes", "y", "correct", "right"), 0: ("0", "false", "f", "no", "n", "incorrect", "wrong")}
@@ -121,3 +123,37 @@ def test_an_error_about_a_value_is_data_and_travels_between_processes():
     assert str(error) == f"{error.reason}; {error.remedy}"
     copied = pickle.loads(pickle.dumps(error))
     assert (type(copied), str(copied)) == (InputError, str(error))
+
+
+@pytest.mark.parametrize("rows", [None, 5, 9])
+def test_pieces_are_put_together_in_order_and_told(rows):
+    told = []
+    parts = [{"a": np.array([1.0, 2, 3]), "b": np.eye(3)}, {"a": np.array([4.0, 5]), "b": np.ones((2, 3))}]
+    arrays = gather(iter(parts), rows, told.append)
+    assert arrays["a"].tolist() == [1, 2, 3, 4, 5]
+    np.testing.assert_array_equal(arrays["b"], np.vstack([np.eye(3), np.ones((2, 3))]))
+    assert told == [3, 2]
+
+
+def test_a_single_piece_is_not_copied():
+    whole = np.arange(4)
+    assert gather([{"a": whole}], 4)["a"] is whole
+
+
+@pytest.mark.parametrize(
+    ("parts", "rows", "message"),
+    [
+        ([], 3, "the table has no rows; it needs at least one"),
+        ([{"a": np.ones(2)}, {"a": np.ones(2)}], 3, "there are more than the 3 rows that it says it has"),
+        ([{"a": np.ones((1, 2))}, {"a": np.ones((1, 3))}], 5, "row 2 has 3 entries where row 1 has 2"),
+    ],
+)
+def test_pieces_that_do_not_make_a_table_are_refused(parts, rows, message):
+    with pytest.raises(InputError, match=message):
+        gather(parts, rows)
+
+
+@pytest.mark.parametrize("text", ["no rows", "t.csv: no rows"])
+def test_a_complaint_names_the_file_once(text):
+    with pytest.raises(InputError, match=r"^t\.csv: no rows$"), in_file(Path("t.csv")):
+        raise InputError(text)

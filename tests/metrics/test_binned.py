@@ -208,54 +208,6 @@ METRICS = [ece, mce, lp_ece, debiased_ece]
 
 
 @settings(max_examples=50)
-@given(naive.weighted(), BINS, st.randoms(use_true_random=False))
-def test_the_order_of_the_samples_changes_not_one_bit(data, bins, random):
-    z, c, w = data
-    order = list(range(z.size))
-    random.shuffle(order)
-    shuffled = (z[order], c[order])
-    for metric in METRICS:
-        before = metric(z, c, bins, sample_weight=w)
-        assert metric(*shuffled, bins, sample_weight=None if w is None else w[order]) == before
-    assert equal_mass_ece(*shuffled, bins) == equal_mass_ece(z, c, bins)
-
-
-@settings(max_examples=50)
-@given(naive.scored(), BINS, CLOSED)
-def test_a_whole_weight_counts_like_so_many_equal_samples_and_zero_drops_the_sample(pair, bins, closed):
-    z, c = pair
-    times = np.random.default_rng(z.size).integers(0, 4, z.size)
-    assume(times.sum() > 0)
-    repeated = (np.repeat(z, times), np.repeat(c, times))
-    for metric in (ece, mce, lp_ece, equal_mass_ece):
-        expected = metric(*repeated, bins, closed=closed)
-        assert metric(z, c, bins, closed=closed, sample_weight=times) == pytest.approx(expected, **CLOSE)
-
-
-@settings(max_examples=50)
-@given(naive.weighted(), BINS, st.sampled_from([1e-6, 0.1, 3.0, 1e6]))
-def test_multiplying_all_weights_changes_nothing(data, bins, factor):
-    z, c, w = data
-    w = np.ones(z.size) if w is None else w
-    for metric in (ece, mce, lp_ece, equal_mass_ece):
-        scaled = metric(z, c, bins, sample_weight=factor * w)
-        assert scaled == pytest.approx(metric(z, c, bins, sample_weight=w), **CLOSE)
-    squares = [debiased_ece(z, c, bins, sample_weight=weight) ** 2 for weight in (w, factor * w)]
-    assert squares[0] == pytest.approx(squares[1], **CLOSE)
-
-
-@settings(max_examples=50)
-@given(naive.weighted(), BINS)
-def test_samples_of_weight_zero_drop_out(data, bins):
-    z, c, w = data
-    w = np.ones(z.size) if w is None else w
-    longer = (np.append(z, [z[0], z.dtype.type(0.5)]), np.append(c, [0, 1]))
-    for metric in (*METRICS, equal_mass_ece):
-        extended = metric(*longer, bins, sample_weight=np.append(w, [0, 0]))
-        assert extended == pytest.approx(metric(z, c, bins, sample_weight=w), **CLOSE)
-
-
-@settings(max_examples=50)
 @given(naive.weighted(), naive.own_edges(), st.integers(0, 100))
 def test_merging_two_neighbouring_bins_never_increases_the_error(data, edges, which):
     z, c, w = data

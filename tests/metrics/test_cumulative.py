@@ -104,29 +104,6 @@ def test_both_are_at_most_the_mean_absolute_gap_and_at_least_the_mean_gap(data, 
 
 
 @settings(max_examples=60)
-@given(naive.weighted(), st.randoms(use_true_random=False))
-def test_the_order_of_the_samples_does_not_matter(data, random):
-    z, c, w = data
-    order = list(range(z.size))
-    random.shuffle(order)
-    for metric in (ks_error, kuiper_error):
-        found = metric(z[order], c[order], sample_weight=None if w is None else w[order])
-        assert found == pytest.approx(metric(z, c, sample_weight=w), **CLOSE)
-
-
-@settings(max_examples=60)
-@given(naive.scored())
-def test_whole_weights_count_as_repetitions_zero_drops_out_and_scale_does_not_matter(pair):
-    z, c = pair
-    times = np.random.default_rng(z.size).integers(0, 4, z.size)
-    times[-1] += 1
-    for metric in (ks_error, kuiper_error):
-        expected = metric(np.repeat(z, times), np.repeat(c, times))
-        for scale in (1, 0.1, 1e6):
-            assert metric(z, c, sample_weight=scale * times) == pytest.approx(expected, **CLOSE)
-
-
-@settings(max_examples=60)
 @given(naive.scored(dtypes=(np.float64,)))
 def test_kuiper_is_the_same_seen_from_the_other_end(pair):
     z, c = np.round(pair[0] * 1024) / 1024, pair[1]

@@ -187,43 +187,6 @@ def test_a_nearly_certain_and_right_prediction_has_a_brier_score_that_is_small_a
 
 
 @settings(max_examples=60)
-@given(naive.classified())
-def test_weights_of_scores_of_rows_count_as_repetitions_and_zero_drops_out(data):
-    p, y, _ = data
-    times = np.random.default_rng(y.size).integers(0, 4, y.size)
-    times[0] += 1
-    for metric in (brier_score, nll):
-        expected = metric(np.repeat(p, times, axis=0), np.repeat(y, times))
-        for scale in (1, 0.1, 1e6):
-            assert metric(p, y, sample_weight=scale * times) == pytest.approx(expected, **CLOSE)
-
-
-@settings(max_examples=60)
-@given(naive.scored())
-def test_weights_of_scores_of_confidences_count_as_repetitions_and_zero_drops_out(pair):
-    z, c = pair
-    times = np.random.default_rng(z.size).integers(0, 4, z.size)
-    times[0] += 1
-    repeated = np.repeat(z, times), np.repeat(c, times)
-    for metric in (top_label_brier_score, top_label_nll, auroc, harmonic_calibration_score):
-        for scale in (1, 0.1, 1e6):
-            assert metric(z, c, sample_weight=scale * times) == pytest.approx(metric(*repeated), **CLOSE)
-    assert accuracy(c, sample_weight=times) == pytest.approx(accuracy(repeated[1]), **CLOSE)
-
-
-@settings(max_examples=60)
-@given(naive.weighted(), st.randoms(use_true_random=False))
-def test_the_order_of_the_samples_does_not_matter(data, random):
-    z, c, w = data
-    order = list(range(z.size))
-    random.shuffle(order)
-    heavy = None if w is None else w[order]
-    for metric in (top_label_brier_score, top_label_nll, auroc, harmonic_calibration_score):
-        found = metric(z[order], c[order], sample_weight=heavy)
-        assert found == pytest.approx(metric(z, c, sample_weight=w), **CLOSE)
-
-
-@settings(max_examples=60)
 @given(naive.weighted(), st.integers(1, 40))
 def test_reliability_resolution_and_uncertainty_are_not_negative_and_resolution_at_most_uncertainty(data, bins):
     z, c, w = data

@@ -63,44 +63,6 @@ def test_many_samples_use_the_last_number_of_bins_before_an_accuracy_falls(monke
 
 
 @settings(max_examples=60)
-@given(naive.weighted(40), st.randoms(use_true_random=False))
-def test_the_order_of_the_samples_does_not_matter(data, random):
-    z, c, w = data
-    order = list(range(z.size))
-    random.shuffle(order)
-    found = sweep_ece(z[order], c[order], sample_weight=None if w is None else w[order])
-    assert found == pytest.approx(sweep_ece(z, c, sample_weight=w), **CLOSE)
-
-
-@settings(max_examples=60)
-@given(naive.weighted(40), st.sampled_from([0.1, 3.0, 1e6]))
-def test_multiplying_all_weights_changes_nothing_and_equal_weights_are_no_weights(data, factor):
-    z, c, w = data
-    assert sweep_ece(z, c, sample_weight=np.full(z.size, factor)) == pytest.approx(sweep_ece(z, c), **CLOSE)
-    w = np.ones(z.size) if w is None else w
-    assert sweep_ece(z, c, sample_weight=factor * w) == pytest.approx(sweep_ece(z, c, sample_weight=w), **CLOSE)
-
-
-@settings(max_examples=60)
-@given(naive.weighted(40))
-def test_samples_of_weight_zero_drop_out(data):
-    z, c, w = data
-    w = np.ones(z.size) if w is None else w
-    longer = np.append(z, [z[0], z.dtype.type(0.5)]), np.append(c, [0, 1])
-    found = sweep_ece(*longer, sample_weight=np.append(w, [0, 0]))
-    assert found == pytest.approx(sweep_ece(z, c, sample_weight=w), **CLOSE)
-
-
-@settings(max_examples=200)
-@given(naive.scored(25))
-def test_a_whole_weight_counts_like_so_many_equal_samples(pair):
-    z, c = pair
-    times = np.random.default_rng(z.size).integers(1, 4, z.size)
-    expected = sweep_ece(np.repeat(z, times), np.repeat(c, times))
-    assert sweep_ece(z, c, sample_weight=times) == pytest.approx(expected, **CLOSE)
-
-
-@settings(max_examples=60)
 @given(naive.weighted(40))
 def test_the_error_lies_between_the_mean_gap_and_the_mean_absolute_gap(data):
     z, c, w = data

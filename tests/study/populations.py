@@ -6,7 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from certcal.study import StudyTable
+from certcal.study import Answer, StudyReviewSettings, StudyTable
+from certcal.study._population import populate
+from certcal.study.questions import QUESTIONS
 
 BINS = (5, 15, 100)
 BINNED = ("ece", "equal_mass_ece", "classwise_ece", "classwise_equal_mass_ece", "mce")
@@ -39,3 +41,8 @@ def columns(models: int, datasets: int = 1, *, seed: int = 0, samples: int = 800
 def population(models: int, datasets: int = 1, **options: Any) -> StudyTable:
     """:func:`columns` as a table."""
     return StudyTable.of(columns(models, datasets, **options))
+
+
+def asked(number: int, table: StudyTable, **settings: Any) -> Answer:
+    """The answer to one question, without the time that the others take."""
+    return QUESTIONS[number - 1].answer(populate(table, StudyReviewSettings(**settings))[0])

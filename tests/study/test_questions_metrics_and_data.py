@@ -9,7 +9,7 @@ import pytest
 
 from certcal.study import Finding, Lines, Matrix, StudyTable, review
 from certcal.study._ranks import kendall
-from tests.study.populations import columns, population
+from tests.study.populations import asked, columns, population
 
 
 def named(findings: tuple[Finding, ...], words: str) -> Finding:
@@ -18,7 +18,7 @@ def named(findings: tuple[Finding, ...], words: str) -> Finding:
 
 
 def test_unrelated_data_sets_have_an_interval_around_zero() -> None:
-    answer = review(population(150, 2)).answers[0]
+    answer = asked(1, population(150, 2))
     found = named(answer.findings, "all 150 models")
     assert found.low < 0 < found.high
     assert abs(found.value) < 0.2
@@ -28,7 +28,7 @@ def test_unrelated_data_sets_have_an_interval_around_zero() -> None:
 def test_data_sets_that_order_models_alike_have_a_correlation_of_one() -> None:
     made = columns(80)
     twice = {name: [*values, *values] for name, values in made.items()} | {"data": ["a"] * 80 + ["b"] * 80}
-    answer = review(StudyTable.of(twice)).answers[0]
+    answer = asked(1, StudyTable.of(twice))
     found = named(answer.findings, "a and b, all")
     assert (found.value, found.high) == (1, 1)
     assert 0.8 < found.low < 1
@@ -41,7 +41,7 @@ def test_models_are_drawn_with_all_their_data_sets() -> None:
     # the two pairs with the first one would differ.
     thrice = {name: [*values, *values[60:]] for name, values in made.items()}
     thrice["data"] = ["a"] * 60 + ["b"] * 60 + ["c"] * 60
-    answer = review(StudyTable.of(thrice)).answers[0]
+    answer = asked(1, StudyTable.of(thrice))
     one, two = named(answer.findings, "a and b, all"), named(answer.findings, "a and c, all")
     assert (one.value, one.low, one.high) == (two.value, two.low, two.high)
     mean = named(answer.findings, "mean over pairs of data sets, all")
@@ -54,7 +54,7 @@ def test_models_are_drawn_with_all_their_data_sets() -> None:
 def test_data_sets_are_compared_on_the_models_that_both_have() -> None:
     made = columns(50, 2)
     table = StudyTable.of(made).select(np.r_[0:50, 70:100])  # set1 without its first 20 models
-    found = named(review(table).answers[0].findings, "set0 and set1, all 30 models")
+    found = named(asked(1, table).findings, "set0 and set1, all 30 models")
     error = np.asarray(made["pre_ece_15"])
     assert found.n == 30
     assert found.value == pytest.approx(kendall(error[20:50], error[70:100]))
@@ -62,7 +62,7 @@ def test_data_sets_are_compared_on_the_models_that_both_have() -> None:
 
 def test_the_most_accurate_models_have_the_best_mean_rank_over_data_sets() -> None:
     made = columns(40, 2)
-    answer = review(StudyTable.of(made), tops=[12]).answers[0]
+    answer = asked(1, StudyTable.of(made), tops=[12])
     accuracy, error = (np.reshape(made[name], (2, 40)) for name in ("accuracy", "pre_ece_15"))
     ranks = np.argsort(np.argsort(-accuracy, axis=1), axis=1).sum(axis=0)
     best = np.argsort(ranks, kind="stable")[:12]
@@ -76,21 +76,21 @@ def test_the_most_accurate_models_have_the_best_mean_rank_over_data_sets() -> No
 
 
 def test_many_data_sets_are_summed_up_by_their_mean() -> None:
-    answer = review(population(15, 7), resamples=20).answers[0]
+    answer = asked(1, population(15, 7), resamples=20)
     assert all("mean" in finding.name for finding in answer.findings)
     assert "The pairs lie between" in answer.answer
 
 
 def test_one_data_set_cannot_say_whether_anything_carries_over() -> None:
-    answer = review(population(30)).answers[0]
+    answer = asked(1, population(30))
     assert "one data set, set0" in answer.answer
     assert answer.findings == answer.charts == ()
     apart = columns(30, 2) | {"model": [f"m{k}" for k in range(60)]}
-    assert "Only 0 models" in review(StudyTable.of(apart)).answers[0].answer
+    assert "Only 0 models" in asked(1, StudyTable.of(apart)).answer
 
 
 def test_without_robustness_columns_it_says_which_to_add() -> None:
-    answer = review(population(30)).answers[1]
+    answer = asked(2, population(30))
     assert "no robustness columns" in answer.answer
     assert "auroc_" in answer.answer
     assert answer.findings == ()
@@ -102,7 +102,7 @@ def test_robustness_that_follows_the_error_among_accurate_models_only_is_found_t
     good = np.argsort(-accuracy)[:50]
     robust = np.random.default_rng(1).normal(size=200)
     robust[good] = -error[good]
-    answer = review(StudyTable.of(made | {"robust": robust}), robustness=["robust"], tops=[50]).answers[1]
+    answer = asked(2, StudyTable.of(made | {"robust": robust}), robustness=["robust"], tops=[50])
     top, whole = (named(answer.findings, f"robust with ECE, {which}") for which in ("top 50", "all models"))
     assert top.value == -1
     assert top.high < whole.low
@@ -118,7 +118,7 @@ def test_robustness_that_follows_the_error_among_accurate_models_only_is_found_t
 @pytest.mark.parametrize("measured", [True, False])
 def test_the_published_top_1000_are_said_to_be_the_least_accurate_and_those_here_the_most(measured: bool) -> None:
     table = population(60, robust=lambda rng, e, k: e) if measured else population(60)
-    answer = review(table, robustness=["robust"] if measured else None).answers[1]
+    answer = asked(2, table, robustness=["robust"] if measured else None)
     assert "these are the 1,000 least accurate models" in answer.published
     assert "This review takes the most accurate models instead." in answer.published
     assert "the more robust model has the larger error" in answer.published
@@ -130,7 +130,7 @@ def test_the_direction_of_robustness_is_said_in_words() -> None:
     table = population(
         100, auroc_far=lambda rng, e, k: -e + 0.001 * rng.normal(size=e.size), wrong=lambda rng, e, k: 2 * e
     )
-    answer = review(table, robustness=["wrong"]).answers[1]
+    answer = asked(2, table, robustness=["wrong"])
     assert "higher auroc_far (-0.9" in answer.answer
     assert "goes with a smaller ECE" in answer.answer
     assert "higher wrong (+1.00" in answer.answer
@@ -141,7 +141,7 @@ def test_the_direction_of_robustness_is_said_in_words() -> None:
 def test_metrics_that_agree_and_one_that_does_not_are_told_apart() -> None:
     made = columns(120)
     made["pre_classwise_equal_mass_ece_15"] = -np.asarray(made["pre_ece_15"]) + 1
-    answer = review(StudyTable.of(made)).answers[2]
+    answer = asked(3, StudyTable.of(made))
     assert "classwise equal-mass ECE least (-0." in answer.answer
     assert "the least in 100 % of the resamples" in answer.answer
     assert named(answer.findings, "classwise equal-mass ECE with").high < 0
@@ -151,7 +151,7 @@ def test_metrics_that_agree_and_one_that_does_not_are_told_apart() -> None:
 
 def test_the_mean_agreement_is_that_of_the_matrix() -> None:
     made = columns(60)
-    answer = review(StudyTable.of(made)).answers[2]
+    answer = asked(3, StudyTable.of(made))
     (matrix,) = answer.charts
     assert isinstance(matrix, Matrix)
     names = [f"pre_{m}_15" for m in ("ece", "equal_mass_ece")]
@@ -163,7 +163,7 @@ def test_the_mean_agreement_is_that_of_the_matrix() -> None:
 def test_where_it_does_agree_the_suspected_metric_is_said_to() -> None:
     made = columns(60)
     made["pre_nll"] = np.random.default_rng(9).uniform(size=60)
-    text = review(StudyTable.of(made)).answers[2].answer
+    text = asked(3, StudyTable.of(made)).answer
     assert "NLL least" in text
     assert "Classwise equal-mass ECE has +0." in text
 
@@ -171,7 +171,7 @@ def test_where_it_does_agree_the_suspected_metric_is_said_to() -> None:
 def test_two_metrics_are_too_few_to_say_which_agrees_least() -> None:
     made = columns(30)
     table = StudyTable.of({name: made[name] for name in ("model", "accuracy", "pre_ece_15", "pre_nll")})
-    answer = review(table).answers[2]
+    answer = asked(3, table)
     assert "Needs three metrics" in answer.answer
     assert answer.findings == ()
 
@@ -187,9 +187,9 @@ def on_sets(*errors: np.ndarray) -> StudyTable:
 
 def test_data_sets_of_which_some_agree_and_some_are_opposed_are_not_called_one_or_the_other() -> None:
     error = np.arange(1, 41) / 100
-    answer = review(on_sets(error, error**2, 0.5 - error)).answers[0]
+    answer = asked(1, on_sets(error, error**2, 0.5 - error))
     assert answer.answer.startswith("It depends on the data sets.")
-    assert review(on_sets(error, 0.5 - error)).answers[0].answer.startswith("No, rather the opposite.")
+    assert asked(1, on_sets(error, 0.5 - error)).answer.startswith("No, rather the opposite.")
 
 
 def test_a_negligible_negative_correlation_is_no_opposite() -> None:
@@ -203,7 +203,7 @@ def test_a_mean_over_pairs_with_few_models_in_common_has_no_interval() -> None:
     error = np.random.default_rng(0).uniform(0.01, 0.1, (3, 60))
     error[0, :30] = np.nan
     error[1, 35:] = np.nan  # five models in common with the first
-    answer = review(on_sets(*error)).answers[0]
+    answer = asked(1, on_sets(*error))
     mean = named(answer.findings, "mean over pairs of data sets")
     assert mean.n == 5
     assert math.isnan(mean.low)
@@ -215,7 +215,7 @@ def test_a_robustness_that_few_models_have_is_not_said_of_all() -> None:
     made = columns(100)
     some = np.where(np.arange(100) < 30, -np.asarray(made["pre_ece_15"]), np.nan)
     table = StudyTable.of(made | {"some": some, "none": np.full(100, np.nan)})
-    text = review(table, robustness=["some", "none"]).answers[1].answer
+    text = asked(2, table, robustness=["some", "none"]).answer
     assert "higher some (-1.00 [-1.00, -0.63], of the 30 models that have it)" in text
     assert "none has too few values" in text
     assert "no clear relation" not in text
@@ -225,7 +225,7 @@ def test_metrics_that_all_agree_alike_have_no_best_and_no_least() -> None:
     made = columns(30)
     same = {f"pre_{metric}": made["pre_ece_15"] for metric in ("ece_15", "nll", "mmce")}
     table = StudyTable.of({"model": made["model"]} | same)
-    assert "all metrics agree alike with one another (mean correlation +1.00" in review(table).answers[2].answer
+    assert "all metrics agree alike with one another (mean correlation +1.00" in asked(3, table).answer
 
 
 def test_which_metric_agrees_least_is_asked_of_resamples_as_large_as_the_population() -> None:
@@ -241,7 +241,7 @@ def test_which_metric_agrees_least_is_asked_of_resamples_as_large_as_the_populat
 
 def test_a_robustness_whose_correlations_differ_by_chance_is_not_said_to_change() -> None:
     table = population(100, robust=lambda rng, e, k: rng.uniform(size=e.size))
-    answer = review(table, robustness=["robust"], tops=[30]).answers[1]
+    answer = asked(2, table, robustness=["robust"], tops=[30])
     top, whole = (named(answer.findings, f"robust with ECE, {which}") for which in ("top 30", "all models"))
     assert top.value != whole.value
     assert top.low < whole.high

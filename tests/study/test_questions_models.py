@@ -13,7 +13,7 @@ from certcal.study import Boxes, Finding, Matrix, Points, StudyTable, Table, rev
 from certcal.study._population import Sheet
 from certcal.study._ranks import kendall, kendall_resampled
 from certcal.study.questions._architecture import _holm, _p_value
-from tests.study.populations import columns, population
+from tests.study.populations import asked, columns, population
 
 
 def named(findings: tuple[Finding, ...], words: str) -> Finding:
@@ -24,7 +24,7 @@ def named(findings: tuple[Finding, ...], words: str) -> Finding:
 def test_scaling_that_halves_every_error_keeps_the_order_and_helps_all() -> None:
     made = columns(80)
     made["post_ece_15"] = np.asarray(made["pre_ece_15"]) / 2
-    answer = review(StudyTable.of(made)).answers[3]
+    answer = asked(4, StudyTable.of(made))
     assert named(answer.findings, "before with after, all").value == 1
     share = named(answer.findings, "share of models")
     assert (share.value, share.high) == (1, 1)
@@ -34,7 +34,7 @@ def test_scaling_that_halves_every_error_keeps_the_order_and_helps_all() -> None
 
 
 def test_scaling_that_forgets_the_order_is_said_to() -> None:
-    answer = review(population(150)).answers[3]
+    answer = asked(4, population(150))
     found = named(answer.findings, "before with after, all")
     assert found.low < 0 < found.high
     assert "survive" in answer.answer
@@ -46,15 +46,15 @@ def test_scaling_that_forgets_the_order_is_said_to() -> None:
 def test_scaling_that_turns_the_order_over_is_said_to() -> None:
     made = columns(80)
     made["post_ece_15"] = 0.2 - np.asarray(made["pre_ece_15"]) / 10
-    answer = review(StudyTable.of(made)).answers[3]
+    answer = asked(4, StudyTable.of(made))
     assert "mostly reversed" in answer.answer
     assert named(answer.findings, "share of models").value < 0.1
 
 
 def test_an_error_that_chance_explains_is_pointed_out() -> None:
-    small = review(population(40, samples=500)).answers[3].cautions
+    small = asked(4, population(40, samples=500)).cautions
     assert any("may be mostly noise" in caution for caution in small)
-    assert not any("noise" in c for c in review(population(40, samples=1_000_000)).answers[3].cautions)
+    assert not any("noise" in c for c in asked(4, population(40, samples=1_000_000)).cautions)
 
 
 def test_without_measurements_after_scaling_it_says_what_is_missing() -> None:
@@ -71,7 +71,7 @@ def test_accuracy_that_matters_among_the_best_only_is_found_there_only() -> None
     accuracy, error = np.asarray(made["accuracy"]), np.asarray(made["pre_ece_15"])
     best = np.argsort(-accuracy)[:100]
     error[best] = 1 - accuracy[best]
-    answer = review(StudyTable.of(made | {"pre_ece_15": error}), tops=[100]).answers[4]
+    answer = asked(5, StudyTable.of(made | {"pre_ece_15": error}), tops=[100])
     top = next(f for f in answer.findings if f.name.endswith("accuracy with ECE, top 100"))
     assert top.value == -1
     change = named(answer.findings, "top 100 minus all")
@@ -87,15 +87,15 @@ def test_accuracy_that_matters_among_the_best_only_is_found_there_only() -> None
 
 def test_accuracy_is_correlated_with_the_plain_sign() -> None:
     made = columns(50)
-    answer = review(StudyTable.of(made)).answers[4]
+    answer = asked(5, StudyTable.of(made))
     found = next(f for f in answer.findings if f.name == "set0: accuracy with ECE, all models")
     assert found.value == pytest.approx(kendall(made["accuracy"], made["pre_ece_15"]))
 
 
 def test_accuracies_that_differ_by_chance_only_are_pointed_out() -> None:
     made = columns(60, samples=200) | {"accuracy": 0.9 + 0.001 * np.random.default_rng(0).normal(size=60)}
-    assert any("the two look related" in caution for caution in review(StudyTable.of(made)).answers[4].cautions)
-    assert not any("look related" in c for c in review(population(60, samples=100_000)).answers[4].cautions)
+    assert any("the two look related" in caution for caution in asked(5, StudyTable.of(made)).cautions)
+    assert not any("look related" in c for c in asked(5, population(60, samples=100_000)).cautions)
 
 
 def test_without_accuracy_the_other_questions_are_answered() -> None:
@@ -111,7 +111,7 @@ def test_bins_that_inflate_the_error_after_scaling_only_are_found() -> None:
     made = columns(100)
     for stage, factor in (("pre", 1.0), ("post", 5.0)):
         made[f"{stage}_ece_100"] = np.asarray(made[f"{stage}_ece_15"]) * factor
-    answer = review(StudyTable.of(made)).answers[5]
+    answer = asked(6, StudyTable.of(made))
     before, after = (named(answer.findings, f"{words} scaling, 100 bins / 15 bins") for words in ("before", "after"))
     assert (before.value, after.value) == pytest.approx((1, 5))
     contrast = named(answer.findings, "after scaling / before")
@@ -125,13 +125,13 @@ def test_bins_that_inflate_the_error_after_scaling_only_are_found() -> None:
 
 
 def test_bins_that_change_nothing_are_said_to_be_unclear() -> None:
-    answer = review(population(100)).answers[5]
+    answer = asked(6, population(100))
     assert "is not clear" in answer.answer
 
 
 def test_one_number_of_bins_cannot_be_compared() -> None:
     made = {name: values for name, values in columns(30).items() if not name.endswith(("_5", "_100"))}
-    answer = review(StudyTable.of(made)).answers[5]
+    answer = asked(6, StudyTable.of(made))
     assert "two numbers of bins" in answer.answer
     assert answer.findings == ()
 
@@ -154,7 +154,7 @@ def test_a_size_that_orders_the_errors_is_found() -> None:
     table = population(
         120, width=lambda rng, e, k: np.argsort(np.argsort(e)), depth=lambda rng, e, k: rng.integers(1, 5, e.size)
     )
-    answer = review(table).answers[6]
+    answer = asked(7, table)
     width, depth = (named(answer.findings, f"{name} with ECE") for name in ("width", "depth"))
     assert width.value == 1
     assert depth.low < 0 < depth.high
@@ -175,7 +175,7 @@ def test_a_design_that_only_the_best_models_have_is_found() -> None:
     score = 2 * accuracy * (1 - error) / (accuracy + 1 - error)
     edge = np.random.default_rng(0).choice(["none", "conv", "pool"], 300).astype(object)
     edge[np.argsort(-score)[:20]] = "skip"
-    answer = review(StudyTable.of(made | {"edge_4": edge})).answers[6]
+    answer = asked(7, StudyTable.of(made | {"edge_4": edge}))
     found = named(answer.findings, "edge_4 = skip")
     assert (found.value, found.high, found.n) == (1, 1, 20)
     assert found.low == pytest.approx(0.025 ** (1 / 20))
@@ -197,19 +197,19 @@ def test_designs_that_do_not_matter_are_seldom_found() -> None:
             "pre_ece_15": rng.uniform(0, 0.1, 200),
         }
         made |= {f"edge_{k}": rng.choice(list("abcde"), 200).astype(object) for k in range(6)}
-        wrong += "no design is clearly" not in review(StudyTable.of(made), resamples=20).answers[6].answer
+        wrong += "no design is clearly" not in asked(7, StudyTable.of(made), resamples=20).answer
     assert wrong <= 9  # more than nine of 60 at 5 % have a probability below 0.001
 
 
 def test_few_models_have_no_comparison_of_designs() -> None:
-    answer = review(population(30, edge=lambda rng, e, k: rng.choice(["a", "b"], e.size).astype(object))).answers[6]
+    answer = asked(7, population(30, edge=lambda rng, e, k: rng.choice(["a", "b"], e.size).astype(object)))
     assert "30 models are too few" in answer.answer
     assert "from 50 on" in answer.answer
 
 
 def test_columns_with_many_texts_or_one_value_are_no_designs() -> None:
     table = population(30, note=lambda r, e, k: [f"n{x}" for x in k], same=lambda r, e, k: np.full(e.size, 3.0))
-    answer = review(table).answers[6]
+    answer = asked(7, table)
     assert "no columns that describe the models" in answer.answer
     assert answer.findings == ()
 
@@ -257,7 +257,7 @@ def test_a_correlation_whose_interval_begins_near_zero_is_not_said_to_be_strong(
     before = rng.uniform(0.01, 0.1, 12)
     after = before + rng.normal(0, 0.022, 12)
     table = StudyTable.of({"model": list("abcdefghijkl"), "pre_ece_15": before, "post_ece_15": after})
-    answer = review(table).answers[3]
+    answer = asked(4, table)
     found = named(answer.findings, "before with after, all")
     assert found.value > 0.6
     assert 0.1 < found.low < 0.3
@@ -277,24 +277,24 @@ def test_errors_that_vanish_after_scaling_are_answered_without_an_interval() -> 
 def test_the_best_of_models_with_equal_scores_are_not_the_first_of_the_table() -> None:
     made = {"model": [f"m{k:03}" for k in range(200)], "accuracy": np.full(200, 0.9), "pre_ece_15": np.full(200, 0.02)}
     made["edge"] = np.repeat(["conv", "skip"], 100).astype(object)
-    answer = review(StudyTable.of(made)).answers[6]
+    answer = asked(7, StudyTable.of(made))
     assert "too many models share the best" in answer.answer
     assert answer.findings == ()
     made["accuracy"] = np.where(np.arange(200) % 25 == 0, 0.95, 0.9)  # eight are better than the rest
-    (found,) = review(StudyTable.of(made)).answers[6].findings
+    (found,) = asked(7, StudyTable.of(made)).findings
     assert (found.n, found.value) == (8, 0.5)
 
 
 def test_several_data_sets_are_said_not_to_be_corrected_for_together() -> None:
     made = columns(60, 2, edge=lambda rng, e, k: rng.choice(["a", "b"], e.size).astype(object))
-    assert any("not for those of all together" in c for c in review(StudyTable.of(made)).answers[6].cautions)
+    assert any("not for those of all together" in c for c in asked(7, StudyTable.of(made)).cautions)
 
 
 @pytest.mark.parametrize(("models", "top"), [(60, 15), (3000, 300)])
 def test_the_change_among_the_most_accurate_varies_as_in_whole_resamples(models: int, top: int) -> None:
     made = columns(models)
     table = StudyTable.of({name: made[name] for name in ("model", "accuracy", "pre_ece_15")})
-    found = named(review(table, tops=[top], resamples=600).answers[4].findings, "minus all")
+    found = named(asked(5, table, tops=[top], resamples=600).findings, "minus all")
     order = np.argsort(-np.asarray(made["accuracy"]))
     x, y = (np.asarray(made[name])[order] for name in ("accuracy", "pre_ece_15"))
     assert found.value == pytest.approx(kendall(x[:top], y[:top]) - kendall(x, y))
@@ -309,15 +309,15 @@ def test_an_error_that_stays_the_same_is_not_lowered() -> None:
     made = columns(20)
     before = np.asarray(made["pre_ece_15"])
     table = StudyTable.of(made | {"post_ece_15": np.where(np.arange(20) < 5, before / 2, before)})
-    assert named(review(table).answers[3].findings, "share of models").value == 0.25
+    assert named(asked(4, table).findings, "share of models").value == 0.25
 
 
 def test_growth_that_is_larger_by_chance_is_not_said_to_matter_more() -> None:
     made = columns(100)
-    contrast = named(review(StudyTable.of(made)).answers[5].findings, "after scaling / before").value
+    contrast = named(asked(6, StudyTable.of(made)).findings, "after scaling / before").value
     for factor in (0.97 / contrast, 1.03 / contrast):
         turned = made | {"post_ece_100": np.asarray(made["post_ece_100"]) * factor}
-        answer = review(StudyTable.of(turned)).answers[5]
+        answer = asked(6, StudyTable.of(turned))
         found = named(answer.findings, "after scaling / before")
         assert found.value == pytest.approx(factor * contrast)
         assert found.low < 1 < found.high

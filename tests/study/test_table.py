@@ -1,5 +1,8 @@
 from __future__ import annotations
 
+import base64
+import gzip
+import json
 import subprocess
 import sys
 
@@ -165,6 +168,40 @@ def test_tables_of_other_writers_are_read(tmp_path):
     np.testing.assert_array_equal(found["single"], [0.5, np.nan])
     np.testing.assert_array_equal(found["flag"], [1, 0])
     assert found.settings == {}
+
+
+# A table of version 1, as it was first written: gzip of the file, in base 64.
+VERSION_1 = (
+    "H4sIAAAAAAACA5VVz28SQRSe3S4bbDBB09nsJhxIYzc1wRawVGtqmlnaUirUFpWWGtPsryDtFpBdCtWaeNBbT578Azx58C8wxqNH45/jwThvlqVU"
+    "NjFOYH68+d73vffmBbZJJYMFPIXlEl3QdYQmb3AIIR0mAyN8HUspehPHIhYTi2iWM2ROv3aN3l5J8nQWOG6CZ4CpEuYZQzQh0AtL9/QQfwHsMpsv"
+    "swgojMWzXS+MBewym8dYEE7hNKARQ8tRxMaPlWD3bUVCsyFWxiQ99pkCYwCjfDEcD4ITpwDVOgoJjW8dyfQbklwUxwJ/IQasId5IRuOeylkOyaJr"
+    "PrePdRxDODbDy5HjlmU7M6iUACKwsJqOGiJu22l4gWWSWibbHfvANu2DTM6HiK6ne1131Evs2Lrbag5MkqAkFEdFCRxTckiMKwNhzEuCdCa95dRl"
+    "NTraF4pfeR6Si9NlmTKIiorgMUdpWLSM5S0nnXPqF04958YbZJwuHkrn5zrC951XP/DjrfIvvkllRkTKaKEY5ydO+sypHyeW/6ublARGTGz5ZljM"
+    "g+Izgb70hlN/C+pP4XIPjccbDc1/8GqMy5E89VdE/Rm5aKhxGjSkkd6LkqBGpa808ZR81bQ7nqk7c67XtU7l+6+mjUbTnb6XfJpLJTO5Z6nktGvb"
+    "FjXcptsT3WnQl2q0mtSQnsuCye64/jnzGskxUqk83L3n9678JjIPY6muEUJ2iD8eELJAtDpZJ6RO8nVm07RL9z1Y14b3G8E5YGHnIqwaWwGklRkR"
+    "TKtp2N0pHm+2jWa58bChGVuPevXy46pVypOGma06+/niYnG17Bbzm9nabr+9X1hP67tL3eJhq17OL5wCzjqunppZ58RoAHZ9iVGDfmHLMZuVw9pu"
+    "r2vermT2N47gquCHT8MsAyhfg9MecyLD+B9s03pA+DtPdi6cgtQJ1IXmu+nU9rZODLovAD6zSqe7QLG+NgQN6sEGSGkvLZqDtUfLsAb4pQUoPStJ"
+    "n4GOhvUZ1pkQk2rtZauH+9W7/S0/jALUk0oM8iF5UvqX/hOmbxb6bYsxA36+FuhrlWGQo/rMH+peY7qrRcCvMTKmvzF4550Lp0C/F6bvGdmKY5Ch"
+    "C7tHcrKtd150be+W2W7f0judVi85aNlkdnEuPZdRHPrD99cHvYsgtE3/K/8AbbC2VDAHAAA="
+)
+
+
+def test_the_tables_of_earlier_versions_are_read(tmp_path):
+    (tmp_path / "t.parquet").write_bytes(gzip.decompress(base64.b64decode(VERSION_1)))
+    found = StudyTable.read(tmp_path / "t.parquet")
+    assert found.settings == {"bins": [5, 15], "seed": 3, "validation": 0.2}
+    assert [found[name].tolist() for name in ("model", "pre_ece_15")] == [["a", "b"], [0.125, 0.25]]
+
+
+@pytest.mark.parametrize(("version", "read"), [(1, True), (2, False), (10**30, False)])
+def test_a_table_of_a_newer_version_is_refused_with_advice(tmp_path, version, read):
+    note = json.dumps({"version": version, "seed": 3})
+    pq.write_table(pa.table({"model": ["a"]}).replace_schema_metadata({"certcal.study": note}), tmp_path / "t.parquet")
+    if read:
+        assert StudyTable.read(tmp_path / "t.parquet").settings == {"seed": 3}
+    else:
+        with pytest.raises(InputError, match=r"t.parquet: a newer certcal wrote this table .*; upgrade certcal"):
+            StudyTable.read(tmp_path / "t.parquet")
 
 
 def test_files_that_are_no_table_of_a_study_are_refused_in_a_sentence(tmp_path):

@@ -9,9 +9,8 @@ import numpy as np
 import pytest
 import torch
 
-from certcal import InputError
 from certcal.attacks import Found, Target
-from certcal.training import constants_of, presets, recipe, train
+from certcal.training import recipe, train
 from certcal.training._catrs import CatRs, Sought, WorseNoise, catrs_loss, confident_draws, divergence, restored
 from certcal.training._parts import View, parts_of
 from certcal.training._schedules import Moment
@@ -202,49 +201,6 @@ def test_extreme_outputs_give_finite_losses_and_gradients(outputs):
     (gradient,) = torch.autograd.grad(loss, weights)
     assert math.isfinite(loss.item())
     assert bool(gradient.isfinite().all())
-
-
-@pytest.mark.parametrize(
-    ("constants", "message"),
-    [
-        ({"high_weight": 0.0}, "high_weight is 0.0; pass a positive finite number"),
-        ({"high_weight": None}, "high_weight is None; pass a positive number"),
-        ({"target_sigma": float("inf")}, "target_sigma is inf; pass a positive finite number"),
-        ({"target_sigma": -0.25}, "target_sigma is -0.25; pass a positive finite number"),
-    ],
-)
-def test_bad_constants_are_refused_in_a_sentence(constants, message):
-    with pytest.raises(InputError) as refused:
-        recipe("cat-rs", sigma=0.5, **constants)
-    assert str(refused.value) == message
-
-
-def test_presets_are_what_the_authors_code_states():
-    assert presets("cat-rs") == {
-        "mnist": (0.25,),
-        "cifar-10": (0.25, 0.5, 1.0),
-        "cifar-100": (0.25, 0.5, 1.0),
-        "imagenet": (1.0,),
-    }
-    for name in ("cifar-10", "cifar-100"):
-        for sigma, weight in ((0.25, 0.5), (0.5, 1.0), (1.0, 2.0)):
-            made = recipe("cat-rs", sigma=sigma, preset=name)
-            assert (made.draws, made.epsilon, made.attack_steps, made.batch) == (4, 1.0, 4, 64)
-            assert (made.sigma_warmup, made.epsilon_delay, made.epsilon_warmup) == (0, 0, 0)
-            assert (made.epochs, made.learning_rate, made.milestones) == (150, 0.1, (50, 100))
-            assert made.own == CatRs(high_weight=weight, target_sigma=0.25)
-    assert recipe("cat-rs", sigma=0.25, preset="mnist").learning_rate == 0.01
-    made = recipe("cat-rs", sigma=1.0, preset="imagenet")
-    assert (made.draws, made.attack_steps, made.epochs, made.milestones) == (2, 1, 90, (30, 60, 85))
-    assert made.own == CatRs(high_weight=2.0)
-    with pytest.raises(InputError, match=r"sigma is 0\.5, and preset 'mnist' of cat-rs has constants for 0\.25"):
-        recipe("cat-rs", preset="mnist", sigma=0.5)
-
-
-def test_without_a_preset_it_has_the_authors_usual_numbers():
-    made = recipe("catrs", sigma=0.5)
-    assert (made.draws, made.epsilon, made.attack_steps, made.loss) == (4, 1.0, 4, "draws")
-    assert constants_of("cat-rs") == {"high_weight": 1.0, "target_sigma": 0.25}
 
 
 def test_its_parts_are_noise_the_search_and_the_loss():

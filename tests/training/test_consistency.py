@@ -7,9 +7,8 @@ import math
 import pytest
 import torch
 
-from certcal import InputError
 from certcal.attacks import Found, Target
-from certcal.training import constants_of, presets, recipe
+from certcal.training import recipe
 from certcal.training._consistency import Consistency
 from certcal.training._parts import MeanCrossEntropy, SmoothedCrossEntropy, View, parts_of
 from certcal.training._schedules import Moment
@@ -110,45 +109,3 @@ def test_gradients_are_finite_however_certain_the_network_is(size):
     (gradient,) = torch.autograd.grad(judged.loss, rows)
     assert torch.isfinite(judged.loss)
     assert torch.isfinite(gradient).all()
-
-
-@pytest.mark.parametrize("name", ["weight", "entropy"])
-@pytest.mark.parametrize("value", [-0.5, math.nan, math.inf, "much", None])
-def test_bad_constants_are_refused_in_one_sentence(name, value):
-    with pytest.raises(InputError) as told:
-        recipe("consistency", **{name: value})
-    assert str(told.value) == f"{name} is {value!r}; pass a finite number of at least 0"
-
-
-def test_the_presets_are_the_published_constants():
-    assert presets("consistency") == {
-        "mnist": (0.25, 0.5, 1.0),
-        "cifar-10": (0.25, 0.5, 1.0),
-        "imagenet": (0.5, 1.0),
-    }
-    made = {
-        (name, sigma): recipe("consistency", preset=name, sigma=sigma)
-        for name, levels in presets("consistency").items()
-        for sigma in levels
-    }
-    assert {where: (each.own.weight, each.own.entropy) for where, each in made.items()} == {
-        ("mnist", 0.25): (10.0, 0.5),
-        ("mnist", 0.5): (5.0, 0.5),
-        ("mnist", 1.0): (5.0, 0.5),
-        ("cifar-10", 0.25): (20.0, 0.5),
-        ("cifar-10", 0.5): (10.0, 0.5),
-        ("cifar-10", 1.0): (10.0, 0.5),
-        ("imagenet", 0.5): (5.0, 0.5),
-        ("imagenet", 1.0): (5.0, 0.1),
-    }
-    for (name, _), each in made.items():
-        assert (each.draws, each.loss, each.sigma_warmup, each.weight_decay) == (2, "draws", 0, 1e-4)
-        epochs, batch, rate = {"mnist": (90, 128, 0.01), "cifar-10": (150, 128, 0.1), "imagenet": (90, 100, 0.1)}[name]
-        assert (each.epochs, each.batch, each.learning_rate) == (epochs, batch, rate)
-        assert each.milestones == (epochs // 3, 2 * epochs // 3)
-
-
-def test_without_a_preset_there_are_two_draws():
-    made = recipe("consistency")
-    assert (made.draws, made.loss, made.batch, made.own) == (2, "draws", 256, Consistency())
-    assert constants_of("consistency") == {"weight": 10.0, "entropy": 0.5}

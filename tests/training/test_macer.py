@@ -10,7 +10,7 @@ import torch
 
 from certcal import InputError
 from certcal.attacks import Found, Target
-from certcal.training import Recipe, constants_of, presets, recipe
+from certcal.training import recipe
 from certcal.training._macer import Macer
 from certcal.training._parts import SmoothedCrossEntropy, View, parts_of
 from certcal.training._schedules import Moment
@@ -175,60 +175,7 @@ def test_the_loss_of_a_network_in_bfloat16_is_that_of_its_logits():
     assert torch.isfinite(gradient).all()
 
 
-@pytest.mark.parametrize(
-    ("changes", "sentence"),
-    [
-        ({"weight": -1}, "weight is -1; pass a finite number of at least 0"),
-        ({"weight": "large"}, "weight is 'large'; pass a finite number of at least 0"),
-        ({"weight": math.inf}, "weight is inf; pass a finite number of at least 0"),
-        ({"margin": 0}, "margin is 0.0; pass a positive finite number"),
-        ({"margin": math.nan}, "margin is nan; pass a positive finite number"),
-        ({"sharpness": -16}, "sharpness is -16.0; pass a positive finite number"),
-        ({"sharpness": "sharp"}, "sharpness is 'sharp'; pass a positive number"),
-        ({"deferred": -1}, "deferred is -1; pass a whole number of epochs from 0 to 100000"),
-        ({"deferred": 1.5}, "deferred is 1.5; pass a whole number of epochs from 0 to 100000"),
-    ],
-)
-def test_bad_constants_are_refused_in_one_sentence(changes, sentence):
-    with pytest.raises(InputError) as told:
-        recipe("macer", **changes)
-    assert str(told.value) == sentence
-
-
 def test_deferring_for_all_epochs_is_refused():
     with pytest.raises(InputError, match=r"^deferred is 5 of 5 epochs, so that nothing is left of macer; shorten it"):
         recipe("macer", epochs=5, deferred=5)
     assert recipe("macer", epochs=5, deferred=4).own.deferred == 4
-
-
-def test_the_presets_are_the_published_constants():
-    assert presets("macer") == {"mnist": (0.25, 0.5, 1.0), "cifar-10": (0.25, 0.5, 1.0)}
-    cifar = [recipe("macer", preset="cifar-10", sigma=sigma) for sigma in (0.25, 0.5, 1.0)]
-    assert [each.own for each in cifar] == [Macer(12.0), Macer(4.0), Macer(12.0, deferred=200)]
-    for each in cifar:
-        assert (each.draws, each.loss, each.epochs, each.batch, each.sigma_warmup) == (16, "smoothed", 440, 64, 0)
-        assert (each.learning_rate, each.milestones, each.decay) == (0.01, (200, 400), 0.1)
-        assert (each.momentum, each.weight_decay) == (0.9, 5e-4)
-    mnist = [recipe("macer", preset="mnist", sigma=sigma) for sigma in (0.25, 0.5, 1.0)]
-    assert [each.own for each in mnist] == [Macer(16.0, deferred=30), Macer(16.0, deferred=30), Macer(6.0, deferred=30)]
-    for each in mnist:
-        assert (each.draws, each.epochs, each.batch, each.learning_rate) == (16, 90, 256, 0.01)
-        assert each.milestones == (30, 60)
-
-
-def test_a_preset_shrinks_with_the_number_of_epochs():
-    short = recipe("macer", preset="cifar-10", sigma=1.0, epochs=22)
-    assert (short.milestones, short.own.deferred, short.own.weight) == ((10, 20), 10, 12.0)
-    kept = recipe("macer", preset="cifar-10", sigma=1.0, epochs=22, milestones=(3,), deferred=4)
-    assert (kept.milestones, kept.own.deferred) == ((3,), 4)
-    for epochs in range(2, 40):
-        made = recipe("macer", preset="cifar-10", sigma=1.0, epochs=epochs)
-        assert all(0 < milestone < epochs for milestone in made.milestones)
-        assert 0 < made.own.deferred < epochs
-
-
-def test_constants_can_be_changed_by_name():
-    assert constants_of("macer") == {"weight": 12.0, "margin": 8.0, "sharpness": 16.0, "deferred": 0}
-    changed = recipe("macer", sigma=0.25, margin=6)
-    assert changed.own == Macer(margin=6.0)
-    assert Recipe.from_dict(changed.to_dict()) == changed

@@ -1,19 +1,24 @@
+"""Recipes: the numbers of the papers, by method, data set and σ, and what cannot be trained."""
+
 from __future__ import annotations
 
 import json
+import math
 import re
+from dataclasses import asdict, fields
 
 import numpy as np
 import pytest
 
 from certcal import InputError
-from certcal.training import METHODS, Recipe, recipe
+from certcal.training import METHODS, Recipe, constants_of, presets, recipe
 
 
 @pytest.mark.parametrize("method", METHODS)
 def test_a_recipe_survives_json(method):
-    made = recipe(method, seed=7, epochs=9)
-    assert Recipe.from_dict(json.loads(json.dumps(made.to_dict()))) == made
+    for changes in ({}, {"sphere_norm": "linf"} if method == "acr" else {"box": None}):
+        made = recipe(method, seed=7, epochs=9, **changes)
+        assert Recipe.from_dict(json.loads(json.dumps(made.to_dict()))) == made
 
 
 def test_fine_tuning_is_that_of_appendix_i3():
@@ -87,6 +92,12 @@ def test_a_recipe_without_a_method_and_a_list_are_refused():
         ("macer", {"discard_below": 0.3}, "'discard_below' is a constant of acr only; leave it out"),
         ("gaussian", {"weight": 3}, "'weight' is a constant of macer and consistency only; leave it out"),
         ("macer", {"own": {"weight": 3}, "margin": 2}, "'margin' and own are given; pass 'margin' inside own"),
+        ("acr", {"preset": "mnist"}, "preset is 'mnist', which is unknown: acr has 'cifar-10', 'imagenet'"),
+        ("smoothmix", {"preset": "imagenet"}, "preset is 'imagenet', which is unknown"),
+        ("acr", {"preset": "cifar-10", "sigma": 0.3}, r"sigma is 0.3, and preset 'cifar-10' of acr has .* 0.25, 0.5"),
+        ("cat-rs", {"preset": "mnist"}, r"sigma is 0\.5, and preset 'mnist' of cat-rs has constants for 0\.25"),
+        ("smoothmix", {"epsilon": 1.0}, "smoothmix training has no use for epsilon"),
+        ("acr", {"discard": 0.5}, "'discard' is no part of a recipe; did you mean 'discard"),
         ("acr", {"preset": ["cifar-10"]}, r"preset is \['cifar-10'\], which is unknown: acr has 'cifar-10'"),
         ("acr", {"preset": "cifar-10", "sigma": np.array([0.25, 0.5])}, "acr has constants for 0.25, 0.5, 1"),
     ],
@@ -100,3 +111,166 @@ def test_a_constant_of_another_method_and_a_preset_that_is_none_are_one_sentence
 def test_schedules_shrink_with_a_number_of_epochs_of_any_type_and_with_own_left_open():
     assert recipe("acr", epochs=np.int64(15)) == recipe("acr", epochs=15, own=None) == recipe("acr", epochs=15)
     assert recipe("acr", epochs=15).own.begin == 7
+
+
+EPOCHS = "pass a whole number of epochs from 0 to 100000"
+FINITE, POSITIVE, SURE = "pass a finite number of at least 0", "pass a positive finite number", "pass a positive number"
+BELOW = "pass a probability from 0, which discards nothing, to below 1, which would discard everything"
+ABOVE = "pass a probability above 0.5, at which the radius is positive, and below 1"
+WRONG = {
+    "macer": [
+        *(("weight", value, FINITE) for value in (-1, "large", math.inf)),
+        *(("margin", value, POSITIVE) for value in (0.0, math.nan)),
+        *(("sharpness", -16.0, POSITIVE), ("sharpness", "sharp", SURE)),
+        *(("deferred", value, EPOCHS) for value in (-1, 1.5)),
+    ],
+    "consistency": [
+        (name, value, FINITE) for name in ("weight", "entropy") for value in (-0.5, math.nan, math.inf, "much", None)
+    ],
+    "smoothmix": [
+        *(("step", 0.0, POSITIVE), ("step", "long", SURE), ("mixed_weight", math.nan, POSITIVE)),
+        *(("one_step", 1, "pass True or False"), ("mixed_warmup", -1, EPOCHS), ("mixed_warmup", 2.5, EPOCHS)),
+    ],
+    "cat-rs": [
+        *(("high_weight", 0.0, POSITIVE), ("high_weight", None, SURE)),
+        *(("target_sigma", math.inf, POSITIVE), ("target_sigma", -0.25, POSITIVE)),
+    ],
+    "acr": [
+        *(("discard_below", value, BELOW) for value in (1, 1.5, -0.1, math.nan, "half")),
+        *((name, -1, "pass a whole number from 0 to 100000") for name in ("begin", "weigh_every", "sphere_steps")),
+        *((name, 0, "pass a whole number from 1 to 100000") for name in ("discard_draws", "weigh_draws")),
+        *(("begin", 1.5, "pass a whole number from 0 to 100000"), ("sphere_norm", "l1", "pass one of 'l2', 'linf'")),
+        *(("weigh_alpha", 0, "pass a number between 0 and 1, such as 0.1"), ("weigh_floor", 0.5, ABOVE)),
+        *(("weigh_floor", 1.0, ABOVE), ("sphere_step", 0, "pass the length of a step, above 0 and at most 1e+18")),
+    ],
+}
+
+
+@pytest.mark.parametrize(("method", "name", "value", "remedy"), [(m, *row) for m in WRONG for row in WRONG[m]])
+def test_wrong_constants_are_one_sentence(method, name, value, remedy):
+    with pytest.raises(InputError) as caught:
+        recipe(method, sigma=0.5, **{name: value})
+    assert str(caught.value) == f"{name} is {value!r}; {remedy}"
+
+
+THREE = (0.25, 0.5, 1.0)
+LEVELS = {
+    "macer": {"mnist": THREE, "cifar-10": THREE},
+    "consistency": {"mnist": THREE, "cifar-10": THREE, "imagenet": (0.5, 1.0)},
+    "smoothmix": {"mnist": THREE, "cifar-10": THREE},
+    "cat-rs": {"mnist": (0.25,), "cifar-10": THREE, "cifar-100": THREE, "imagenet": (1.0,)},
+    "acr": {"cifar-10": THREE, "imagenet": THREE},
+}
+# What is the same at every σ, and a column for each of them.
+MACER = {"margin": 8.0, "sharpness": 16.0, "draws": 16, "loss": "smoothed", "learning_rate": 0.01, "sigma_warmup": 0}
+CONSISTENCY = {"draws": 2, "loss": "draws", "sigma_warmup": 0, "weight_decay": 1e-4}
+SMOOTHMIX = {"mixed_weight": 5.0, "mixed_warmup": 10, "one_step": False, "sigma_warmup": 0, "loss": "draws"}
+CATRS = {"epsilon": 1.0, "sigma_warmup": 0, "epsilon_delay": 0, "epsilon_warmup": 0, "target_sigma": 0.25}
+CATRS_CIFAR = {**CATRS, "draws": 4, "attack_steps": 4, "batch": 64, "epochs": 150, "learning_rate": 0.1}
+ACR = {"loss": "draws", "weigh_draws": 16, "weigh_alpha": 0.1, "weigh_floor": 0.75, "sphere_norm": "l2"}
+SHORT, LONG = {"epochs": 90, "milestones": (30, 60)}, {"epochs": 150, "milestones": (50, 100)}
+TABLES = [
+    ("macer", "mnist", {**MACER, **SHORT, "batch": 256, "deferred": 30}, {"weight": (16.0, 16.0, 6.0)}),
+    (
+        *("macer", "cifar-10", {**MACER, "epochs": 440, "milestones": (200, 400), "batch": 64, "weight_decay": 5e-4}),
+        {"weight": (12.0, 4.0, 12.0), "deferred": (0, 0, 200), "decay": (0.1,) * 3, "momentum": (0.9,) * 3},
+    ),
+    (
+        *("consistency", "mnist", {**CONSISTENCY, **SHORT, "batch": 128, "learning_rate": 0.01, "entropy": 0.5}),
+        {"weight": (10.0, 5.0, 5.0)},
+    ),
+    (
+        *("consistency", "cifar-10", {**CONSISTENCY, **LONG, "batch": 128, "learning_rate": 0.1, "entropy": 0.5}),
+        {"weight": (20.0, 10.0, 10.0)},
+    ),
+    (
+        *("consistency", "imagenet", {**CONSISTENCY, **SHORT, "batch": 100, "learning_rate": 0.1}),
+        {"weight": (5.0, 5.0), "entropy": (0.5, 0.1)},
+    ),
+    (
+        *("smoothmix", "mnist", {**SMOOTHMIX, **SHORT, "draws": 4, "batch": 64, "learning_rate": 0.01, "step": 1.0}),
+        {"attack_steps": (2, 4, 8)},
+    ),
+    (
+        *("smoothmix", "cifar-10", {**SMOOTHMIX, **LONG, "draws": 2, "batch": 128, "learning_rate": 0.1}),
+        {"step": (0.5, 1.0, 2.0), "attack_steps": (4, 4, 4)},
+    ),
+    ("cat-rs", "mnist", {**CATRS_CIFAR, "learning_rate": 0.01}, {"high_weight": (1.0,)}),
+    *(
+        ("cat-rs", name, {**CATRS_CIFAR, **LONG}, {"high_weight": (0.5, 1.0, 2.0)})
+        for name in ("cifar-10", "cifar-100")
+    ),
+    (
+        *("cat-rs", "imagenet", {**CATRS, "draws": 2, "attack_steps": 1, "batch": 128, "epochs": 90}),
+        {"milestones": ((30, 60, 85),), "high_weight": (2.0,)},
+    ),
+    (
+        *("acr", "cifar-10", {**ACR, **LONG, "draws": 4, "batch": 64, "weigh_every": 10, "discard_draws": 100}),
+        {
+            **{"begin": (60, 70, 60), "discard_below": (0.5, 0.4, 0.4), "sigma_warmup": (0, 0, 0)},
+            **{"sphere_steps": (3, 6, 4), "sphere_step": (0.25, 0.25, 0.5)},
+        },
+    ),
+    (
+        *("acr", "imagenet", {**ACR, **SHORT, "begin": 0, "weigh_every": 0, "discard_draws": 50, "sigma_warmup": 0}),
+        {
+            **{"draws": (1, 1, 2), "discard_below": (0.2, 0.2, 0.1), "batch": (256, 256, 128)},
+            **{"sphere_steps": (2, 2, 1), "sphere_step": (0.5, 1.0, 2.0)},
+        },
+    ),
+]
+
+
+def numbers_of(made):
+    return {each.name: getattr(made, each.name) for each in fields(made)} | (asdict(made.own) if made.own else {})
+
+
+@pytest.mark.parametrize(("method", "preset", "same", "rows"), TABLES)
+def test_presets_are_the_tables_of_the_papers_and_of_their_code(method, preset, same, rows):
+    for place, sigma in enumerate(LEVELS[method][preset]):
+        expected = {**same, **{name: row[place] for name, row in rows.items()}, "sigma": sigma}
+        found = numbers_of(recipe(method, preset=preset, sigma=sigma))
+        assert {name: found[name] for name in expected} == expected
+
+
+def test_there_are_presets_for_these_data_sets_and_sigmas():
+    assert {method: presets(method) for method in METHODS if presets(method)} == LEVELS
+    assert {(method, preset) for method in LEVELS for preset in LEVELS[method]} == {row[:2] for row in TABLES}
+
+
+@pytest.mark.parametrize(
+    ("method", "constants", "usual"),
+    [
+        ("macer", {"weight": 12.0, "margin": 8.0, "sharpness": 16.0, "deferred": 0}, {"draws": 16}),
+        ("consistency", {"weight": 10.0, "entropy": 0.5}, {"draws": 2, "loss": "draws", "batch": 256}),
+        (
+            *("smoothmix", {"step": 1.0, "mixed_weight": 5.0, "one_step": False, "mixed_warmup": 10}),
+            {"draws": 2, "attack_steps": 4, "loss": "draws"},
+        ),
+        (
+            *("catrs", {"high_weight": 1.0, "target_sigma": 0.25}),
+            {"draws": 4, "epsilon": 1.0, "attack_steps": 4, "loss": "draws"},
+        ),
+    ],
+)
+def test_without_a_preset_a_method_has_its_authors_usual_numbers(method, constants, usual):
+    assert constants_of(method) == constants
+    found = numbers_of(recipe(method, sigma=0.5))
+    assert {name: found[name] for name in constants | usual} == constants | usual
+    changed = recipe(method, sigma=0.25, **{next(iter(constants)): 6})
+    assert numbers_of(changed)[next(iter(constants))] == 6.0
+
+
+def test_what_counts_epochs_shrinks_with_them_unless_it_is_given():
+    short = recipe("macer", preset="cifar-10", sigma=1.0, epochs=22)
+    assert (short.milestones, short.own.deferred, short.own.weight) == ((10, 20), 10, 12.0)
+    kept = recipe("macer", preset="cifar-10", sigma=1.0, epochs=22, milestones=(3,), deferred=4)
+    assert (kept.milestones, kept.own.deferred) == ((3,), 4)
+    for epochs in range(2, 40):
+        made = recipe("macer", preset="cifar-10", sigma=1.0, epochs=epochs)
+        assert all(0 < milestone < epochs for milestone in made.milestones)
+        assert 0 < made.own.deferred < epochs
+    assert recipe("smoothmix", sigma=0.25, preset="mnist", epochs=18).own.mixed_warmup == 2
+    own = recipe("acr", sigma=0.25, preset="cifar-10", epochs=15).own
+    assert (own.begin, own.weigh_every) == (6, 1)
+    assert recipe("acr", sigma=0.25, preset="cifar-10", epochs=15, begin=9).own.begin == 9

@@ -8,9 +8,8 @@ import numpy as np
 import pytest
 import torch
 
-from certcal import InputError
 from certcal.attacks import Found, Target
-from certcal.training import constants_of, presets, recipe
+from certcal.training import recipe
 from certcal.training._parts import View, parts_of
 from certcal.training._schedules import Moment
 from certcal.training._smoothmix import Ends, FreeAdversary, SmoothMix, smoothmix_loss
@@ -171,45 +170,6 @@ def test_extreme_outputs_give_finite_losses_and_gradients(outputs):
     (gradient,) = torch.autograd.grad(loss, weights)
     assert math.isfinite(loss.item())
     assert bool(gradient.isfinite().all())
-
-
-@pytest.mark.parametrize(
-    ("constants", "message"),
-    [
-        ({"step": 0.0}, "step is 0.0; pass a positive finite number"),
-        ({"step": "long"}, "step is 'long'; pass a positive number"),
-        ({"mixed_weight": float("nan")}, "mixed_weight is nan; pass a positive finite number"),
-        ({"one_step": 1}, "one_step is 1; pass True or False"),
-        ({"mixed_warmup": -1}, "mixed_warmup is -1; pass a whole number of epochs from 0 to 100000"),
-        ({"mixed_warmup": 2.5}, "mixed_warmup is 2.5; pass a whole number of epochs from 0 to 100000"),
-    ],
-)
-def test_bad_constants_are_refused_in_a_sentence(constants, message):
-    with pytest.raises(InputError) as refused:
-        recipe("smoothmix", sigma=0.5, **constants)
-    assert str(refused.value) == message
-
-
-def test_epsilon_is_refused_because_nothing_limits_the_adversary():
-    with pytest.raises(InputError, match="smoothmix training has no use for epsilon"):
-        recipe("smoothmix", sigma=0.5, epsilon=1.0)
-
-
-def test_presets_are_the_authors_commands():
-    assert presets("smoothmix") == {"mnist": (0.25, 0.5, 1.0), "cifar-10": (0.25, 0.5, 1.0)}
-    for sigma, steps in ((0.25, 2), (0.5, 4), (1.0, 8)):
-        made = recipe("smoothmix", sigma=sigma, preset="mnist")
-        assert (made.draws, made.attack_steps, made.batch) == (4, steps, 64)
-        assert (made.epochs, made.learning_rate, made.milestones, made.sigma_warmup) == (90, 0.01, (30, 60), 0)
-        assert made.own == SmoothMix(step=1.0, mixed_weight=5.0, mixed_warmup=10)
-        made = recipe("smoothmix", sigma=sigma, preset="cifar-10")
-        assert (made.draws, made.attack_steps, made.batch, made.epochs) == (2, 4, 128, 150)
-        assert (made.learning_rate, made.milestones, made.loss) == (0.1, (50, 100), "draws")
-        assert made.own == SmoothMix(step=2 * sigma, mixed_weight=5.0, mixed_warmup=10)
-    assert recipe("smoothmix", sigma=0.25, preset="mnist", epochs=18).own.mixed_warmup == 2
-    assert constants_of("smoothmix") == {"step": 1.0, "mixed_weight": 5.0, "one_step": False, "mixed_warmup": 10}
-    with pytest.raises(InputError, match="preset is 'imagenet', which is unknown"):
-        recipe("smoothmix", preset="imagenet")
 
 
 def test_its_parts_are_noise_the_search_and_the_loss():

@@ -11,15 +11,27 @@ from torch import nn
 from certcal.engines import EngineError
 from certcal.training import read_log, train
 from certcal.training._workers import TensorLayout, new_file
-from tests.training.digits import Modern, Mortal, data, network, same_weights, small
+from tests.training.digits import Modern, Mortal, data, network, numbers, same_weights, small
+from tests.training.test_parts import Label, OneSign
+
+SELECTING = {"sigma": 0.4, "learning_rate": 0.05, "discard_below": 0.4, "discard_draws": 20}
 
 
-def test_two_processes_give_the_bits_of_one():
-    plan = small("smoothadv", pieces=3)
-    alone, together = (train(Modern(), data(300), plan, workers=workers) for workers in (1, 2))
+@pytest.mark.parametrize(
+    ("make", "method", "changes"),
+    [
+        (Modern, "smoothadv", {"pieces": 3, "adversary": OneSign()}),
+        (network, "acr", {"pieces": 2, "loss": Label(), **SELECTING}),
+    ],
+    ids=["batch normalisation and an adversary of one's own", "selection and a loss of one's own"],
+)
+def test_two_processes_give_the_bits_of_one(make, method, changes, learned):
+    start = learned if method == "acr" else None
+    plan = small(method, **changes)
+    alone, together = (train(make(), data(300), plan, start=start, workers=workers) for workers in (1, 2))
     assert same_weights(alone, together)
-    lines = [[line["loss"] for line in trained.history] for trained in (alone, together)]
-    assert lines[0] == lines[1]
+    assert numbers(alone) == numbers(together)
+    assert method != "acr" or alone.history[1]["kept"] < 1
 
 
 def test_a_worker_that_dies_is_one_sentence_and_the_checkpoint_is_kept(tmp_path):

@@ -106,7 +106,7 @@ def test_certificates_go_through_a_calibrator_that_maps_intervals():
     found = recalibrate(SAMPLES, method=CertifiedPower())
     fit, rest = SAMPLES.split()
     twin = CertifiedPower().fit(fit.confidence, fit.correct)
-    assert [line.name for line in found.lines] == ["as it is", "CertifiedPower"]
+    assert [line.name for line in found.lines] == ["before recalibration", "CertifiedPower"]
     assert (found.tradeoff, found.map.power) == (None, twin.power)
     low, high = twin.intervals(rest.lower[:, 1], rest.upper[:, 1])
     kept = rest.certified[:, 1]
@@ -163,7 +163,7 @@ class TooLarge(Power):
         (SAMPLES, Power(), r"method: Power has no predict and intervals\(lower, upper\)"),
         (SAMPLES, Liar(), r"Liar.intervals makes \[0.2, 0.3\] of .* which is outside"),
         (TABLE, TooLarge(), r"TooLarge.predict\[0\] is 1\.\d+, outside \[0, 1\]"),
-        (TABLE, object(), "method: object is no calibrator; give it fit and predict"),
+        (TABLE, object(), "method: object is not a calibrator; give it fit and predict"),
         (TABLE, CertifiedIsotonic(), "method: CertifiedIsotonic is fitted to certified intervals"),
         (interval_samples(clean=False), CertifiedPower(), "fitted to confidences without a perturbation, and those of"),
     ],

@@ -66,7 +66,10 @@ def test_no_sample_is_in_both_parts_and_the_numbers_are_said():
 
 def test_lines_are_the_identity_and_each_tradeoff_once_ascending():
     found = recalibrate(made(), tradeoff=0.3, tradeoffs=[1, 0, 0.3, 0])
-    assert [line.name for line in found.lines] == ["as it is", *(f"isotonic, λ = {k:g}" for k in (0, 0.3, 1))]
+    assert [line.name for line in found.lines] == [
+        "before recalibration",
+        *(f"isotonic, λ = {k:g}" for k in (0, 0.3, 1)),
+    ]
     assert found.chosen.tradeoff == 0.3
     assert found.chosen.calibrator is found.map
     assert found.identity.calibrator is None

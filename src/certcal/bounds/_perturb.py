@@ -72,13 +72,7 @@ def perturb(scores: Any, bandwidth: float, seed: int | np.random.Generator = 0) 
 
 
 def perturbed_assumption(h: float) -> str:
-    """What a claim about perturbed scores rests on.
-
-    Examples
-    --------
-    >>> perturbed_assumption(0.1)
-    'each was perturbed once by the sech kernel of bandwidth 0.1, independently of all else and not chosen among draws'
-    """
+    """What a claim about perturbed scores rests on."""
     kernel = f"each was perturbed once by the sech kernel of bandwidth {short_text(h, 'upper')}"
     return f"{kernel}, independently of all else and not chosen among draws"
 

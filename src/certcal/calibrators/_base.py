@@ -134,7 +134,7 @@ class Calibrator(ABC):
         kind = Calibrator._known.get(name) if isinstance(name, str) else None
         if kind is None or inspect.isabstract(kind):
             known = ", ".join(sorted(name for name, each in Calibrator._known.items() if not inspect.isabstract(each)))
-            raise InputError(f"type is {name!r}, which is no calibrator; known are {known}")
+            raise InputError(f"type is {name!r}, which is not a calibrator; known are {known}")
         wanted = inspect.signature(kind).parameters
         if not isinstance(params, Mapping) or not set(params) <= set(wanted):  # pyright: ignore[reportUnknownArgumentType]
             raise InputError(f"params of {name} are {params!r}; expected some of {', '.join(wanted) or 'none'}")
@@ -162,9 +162,9 @@ class Calibrator(ABC):
         Only what ``fit`` takes passes, so that a sentence about the map cannot say anything else. Parameters of classes
         elsewhere are theirs to check.
         """
-        inner = cast("Mapping[str, Any]", value) if isinstance(value, Mapping) else {}
-        if "type" in inner:
-            return Calibrator.from_dict(inner)
+        if isinstance(value, Mapping) and "type" in value:
+            return Calibrator.from_dict(cast("Mapping[str, Any]", value))
+        value = cast("Any", value)
         if name in cls._choices:
             choice(value, cls._choices[name], name)
         elif name == "tradeoff":

@@ -112,7 +112,7 @@ class BinnedMap(OutcomeMap):
 
     def _read_counts(self, given: Any) -> dict[str, Whole]:
         sizes = self._sizes()
-        found = cast("Mapping[str, Any]", given) if isinstance(given, Mapping) else {}
+        found: Mapping[str, Any] = cast("Any", given) if isinstance(given, Mapping) else {}
         if set(found) != set(sizes):
             raise InputError(f"counts of the bins must be {', '.join(sizes)}; refit the map")
         counts: dict[str, Whole] = {}

@@ -1,16 +1,12 @@
 """Calibrators as files: JSON that is read as hostile. Nothing in a file is ever executed.
 
-A file states the version of its schema. The promise: every later certcal reads the files of every earlier one, and the
-map that it reads is the same, bit for bit. The version goes up when an older certcal would misread a file; a file with
-a version above its own is refused with the advice to upgrade, and is never read in part. Version 1 is the only one so
-far; its first files do not name the run of their samples, and are read as naming none.
+The schema, and the promise of what later versions read, is in :mod:`certcal.calibrators._schema`.
 """
 
 from __future__ import annotations
 
 import json
 import os
-import re
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -19,27 +15,14 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from certcal._checks import InputError, choice
+from certcal._checks import InputError
 from certcal._durable import write_durably
 from certcal._files import read_bytes
 from certcal.calibrators._base import Calibrator
 from certcal.calibrators._samples import split_positions
 
-FORMAT = "certcal calibrator"
-VERSION = 1
-
-KINDS = ("run", "intervals", "predictions")
-
 _MOST_BYTES = 64_000_000
-_MOST_TEXT = 1_000
-_MOST_CLASSES = 100_000
 _MOST_SPLIT = 10**8  # samples whose split is drawn again for a run that has another number of them
-_TEXTS = {
-    "source": (re.compile(rf"[^/\\\x00-\x1f]{{1,{_MOST_TEXT}}}"), "the name of a file or folder, without folders"),
-    "fingerprint": (re.compile("[0-9a-f]{64}"), "64 hexadecimal digits, or None"),
-    "run": (re.compile("[0-9a-f]{8,128}"), "the name of a run, 8 to 128 hexadecimal digits, or None"),
-}
-_KEYS = ("format", "version", "calibrator", "fitted_on")
 _REMEDY = "the file was damaged or edited: save the calibrator again"
 _NO_MAP = "give a file that certcal recalibrate fit or certcal.calibrators.save wrote"
 
@@ -84,24 +67,9 @@ class FittedOn:
     run: str | None = None
 
     def __post_init__(self) -> None:
-        choice(self.kind, KINDS, "kind")
-        for name, (pattern, wanted) in _TEXTS.items():
-            value = getattr(self, name)
-            if value is None and name != "source":
-                continue
-            if not isinstance(value, str) or not pattern.fullmatch(value):
-                raise InputError(f"{name} is {str(value)[:80]!r}; pass {wanted}")
-        if self.classes is not None:
-            texts = tuple(self.classes)
-            if not 1 < len(texts) <= _MOST_CLASSES or not all(type(t) is str and len(t) <= _MOST_TEXT for t in texts):
-                raise InputError("classes are no names; pass one text for each class, or None")
-            object.__setattr__(self, "classes", texts)
-        if type(self.n) is not int or not 1 <= self.n <= 10**12:
-            raise InputError(f"n is {self.n!r}; pass the number of samples")
-        if type(self.seed) is not int or not 0 <= self.seed < 2**63:
-            raise InputError(f"seed is {self.seed!r}; pass a whole number of at least 0")
-        if type(self.fraction) not in (int, float) or not 0 < self.fraction <= 1:
-            raise InputError(f"fraction is {self.fraction!r}; pass a share above 0, at most 1")
+        from certcal.calibrators._schema import FittedSamples, checked
+
+        object.__setattr__(self, "classes", checked(asdict(self), FittedSamples).classes)
 
     def is_of(self, fingerprint: str | None, n: int) -> bool:
         """Whether samples with a fingerprint are those that the calibrator was fitted to a part of, as far as known."""
@@ -187,6 +155,8 @@ def save(
     True
     >>> folder.cleanup()
     """
+    from certcal.calibrators._schema import FORMAT, VERSION
+
     place = Path(path)
     if not isinstance(calibrator, Calibrator):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise InputError(
@@ -248,14 +218,14 @@ def _short(text: str) -> str:
 
 
 def _refuse(word: str) -> Any:
-    raise InputError(f"{word} is no number")
+    raise InputError(f"{word} is not a number")
 
 
 def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     """An object that names nothing twice: readers would disagree about which counts."""
     found = dict(pairs)
     if len(found) < len(pairs):
-        raise InputError("a name stands twice in one object")
+        raise InputError("a key appears twice in one object")
     return found
 
 
@@ -264,6 +234,8 @@ class _Other(InputError):
 
 
 def _parse(document: Any) -> Saved:
+    from certcal.calibrators._schema import FORMAT, VERSION, CalibratorFile, checked
+
     top = cast("dict[str, Any]", document) if isinstance(document, dict) else {}
     if top.get("format") != FORMAT:
         raise _Other(f"this is not a calibrator; {_NO_MAP}")
@@ -274,13 +246,12 @@ def _parse(document: Any) -> Saved:
         raise _Other(
             f"written by a newer certcal (schema {version}); this version reads up to {VERSION}: upgrade certcal"
         )
-    if set(top) != set(_KEYS) or not isinstance(top["calibrator"], dict):
-        raise InputError(f"expected {', '.join(_KEYS)} and nothing else")
-    calibrator = Calibrator.from_dict(cast("dict[str, Any]", top["calibrator"]))
+    found = checked(top, CalibratorFile)
+    calibrator = Calibrator.from_dict(found.calibrator)
     if not calibrator.__sklearn_is_fitted__():
         raise InputError("the calibrator is not fitted")
-    _nothing_left(top["calibrator"], calibrator.to_dict())
-    return Saved(calibrator, _fitted_on(top["fitted_on"]))
+    _nothing_left(found.calibrator, calibrator.to_dict())
+    return Saved(calibrator, None if found.fitted_on is None else FittedOn(**top["fitted_on"]))
 
 
 def _nothing_left(given: Any, understood: Any, place: str = "calibrator") -> None:
@@ -295,13 +266,3 @@ def _nothing_left(given: Any, understood: Any, place: str = "calibrator") -> Non
         for index, (one, other) in enumerate(pairs):
             if isinstance(one, Mapping):
                 _nothing_left(one, other, f"{place}[{index}]")
-
-
-def _fitted_on(given: Any) -> FittedOn | None:
-    if given is None:
-        return None
-    fields = cast("dict[str, Any]", given) if isinstance(given, dict) else {}
-    names = set(FittedOn.__dataclass_fields__)
-    if set(fields) not in (names, names - {"run"}) or not isinstance(fields["classes"], list | None):
-        raise InputError(f"fitted_on is damaged; expected {', '.join(FittedOn.__dataclass_fields__)}")
-    return FittedOn(**fields)

@@ -63,7 +63,7 @@ class Judged:
     Attributes
     ----------
     name
-        Such as "as it is" or "isotonic, λ = 0.5".
+        Such as "before recalibration" or "isotonic, λ = 0.5".
     method, tradeoff
         Of the map; None for the identity.
     calibrator

@@ -89,7 +89,7 @@ def fit_predictions(predictions: Predictions, method: Any = None, *, map_bins: i
         made.fit(predictions.confidence, predictions.correct, *weight)
     else:
         remedy = f"give it fit and predict (or predict_proba), or choose one of {', '.join(METHODS)}"
-        raise InputError(f"{name} is no calibrator", argument="method", remedy=remedy)
+        raise InputError(f"{name} is not a calibrator", argument="method", remedy=remedy)
     return made
 
 

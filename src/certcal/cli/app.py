@@ -80,9 +80,9 @@ class ExampleCommand(click.Command):
             raise InputError(error.said(self._spelled(error.argument))) from error
 
     def _spelled(self, argument: str) -> str:
-        """The option that sets an argument of a verb; the argument itself where there is none."""
+        """The option that sets an argument of a verb or names the column of a role; the argument itself without one."""
         for each in self.params:
-            if each.name == argument:
+            if each.name in (argument, f"{argument}_column"):
                 return max(each.opts, key=len) if isinstance(each, click.Option) else each.human_readable_name
         return argument
 

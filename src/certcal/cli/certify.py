@@ -73,14 +73,14 @@ def certify(
 def _images(found: Certification, data: str | None) -> dict[str, Any]:
     """The inputs of a run as an option of its report, once it is sure that they are."""
     from certcal._checks import InputError
-    from certcal.cli.sources import model_inputs
+    from certcal.data import open_inputs
     from certcal.smoothing import check_inputs
 
     if data is None:
         return {}
     if found.manifest is None:
         raise InputError(f"it is for runs, and {found.source} is a table", argument="data", remedy="leave it out")
-    inputs = model_inputs(data)
+    inputs = open_inputs(data).inputs
     try:
         check_inputs(found.manifest, inputs)
     except InputError as error:

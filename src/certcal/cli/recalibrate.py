@@ -95,7 +95,7 @@ def apply(map_file: str, source: str, output: Output, **options: Any) -> None:
     map was fitted to are left out, if the fingerprint of the data tells them.
 
     Predictions need no labels. Without them all rows are written, in their order, with the columns id or sample if
-    there are such, or else with row, from 0; which of them the map was fitted to cannot be told.
+    there are such, or else with row, from 0; which of them the map was fitted to is unknown.
     """
     from certcal.cli.progress import Waiting
     from certcal.cli.sources import existing

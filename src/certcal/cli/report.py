@@ -14,7 +14,7 @@ from certcal.cli.app import ExampleCommand, SectionedOption
 from certcal.cli.compare import family_names
 from certcal.cli.emit import HEADLINE, OUTPUT
 from certcal.cli.options import option
-from certcal.cli.sources import existing, plain_names
+from certcal.data import existing, plain_name
 from certcal.verbs.measure import RESAMPLES
 
 # What a source can be, and the command that answers for it.
@@ -130,7 +130,7 @@ def _kind_of(sources: Sequence[str], given: Iterable[str]) -> str:
         open_run(paths[0])  # or else it is some other folder
         return "certify"
     options = set(given)
-    names = plain_names(open_table(paths[0]).names)
+    names = {plain_name(name) for name in open_table(paths[0]).names}
     if table_kind(names) == "log" or options & {"sigmas", "draws"}:
         return "compare"
     if options & _CERTIFIED:
@@ -163,7 +163,7 @@ def _refuse_tables(paths: Iterable[Path]) -> None:
     for path in paths:
         if path.is_file():
             try:
-                names = plain_names(open_table(path).names)
+                names = {plain_name(name) for name in open_table(path).names}
             except InputError:
                 continue
             if not names & {"idx", "predict", "radius"}:

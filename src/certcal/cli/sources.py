@@ -5,16 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
 
 from certcal._checks import InputError
 from certcal.data import existing as existing
-from certcal.data import plain_name
-
-if TYPE_CHECKING:
-    from certcal.data import Inputs
-
-NAMED = ("digits", "fashion-mnist")
+from certcal.data.inputs import NAMED
 
 
 def refuse_run(source: str) -> None:
@@ -31,24 +25,6 @@ def refuse_run(source: str) -> None:
         raise InputError(f"{source}: this is a folder; give one file, or a run to certcal certify or certcal report")
 
 
-def plain_names(names: Iterable[str]) -> set[str]:
-    """Names of columns without what tells spellings apart.
-
-    Examples
-    --------
-    >>> sorted(plain_names(["Lower Bound", "upper-bound "]))
-    ['lower_bound', 'upper_bound']
-    """
-    return {plain_name(name) for name in names}
-
-
-def model_inputs(data: str, part: Any = None) -> Inputs:
-    """Inputs by name, from a file or from a folder: of data in two parts the one to test on, unless told otherwise."""
-    from certcal.data import open_inputs
-
-    return open_inputs(data, part=part).inputs
-
-
 def existing_files(*names: str) -> list[str]:
     """Those of the names that are files or folders.
 
@@ -61,7 +37,7 @@ def existing_files(*names: str) -> list[str]:
 
 
 def refuse_inside(option: str, output: str | Path, sources: Iterable[str | Path]) -> None:
-    """Refuse to write into a folder that is read: a run is no class of pictures.
+    """Refuse to write into a folder that is read: a run is no class of images.
 
     Examples
     --------

@@ -16,14 +16,14 @@ from certcal.data.bundled import (
 from certcal.data.formats import Chunks, Column, Table, existing, local_file, open_table, physical_memory
 from certcal.data.image_files import fashion_mnist, read_idx
 from certcal.data.inputs import Inputs, OpenedInputs, Parts, Split, first_of, open_inputs, read_inputs, read_split
-from certcal.data.interval_table import IntervalPart, IntervalTable, fingerprint_of
+from certcal.data.interval_table import IntervalPart, IntervalTable
 from certcal.data.intervals import (
     IntervalLayout,
     read_intervals,
     resolve_interval_columns,
 )
 from certcal.data.layout import Family, Layout, Overrides, find_families, resolve_columns
-from certcal.data.pieces import DoesNotFit, natural_order
+from certcal.data.pieces import DoesNotFit, fingerprint_of, natural_order
 from certcal.data.predictions import (
     LoadedScores,
     LoadedTable,

@@ -21,9 +21,8 @@ _NAME, _TITLE = "digits", "scikit-learn's handwritten digits"
 def embedded(seed: int = 0) -> Embedded:
     """Train Gaussian naive Bayes on half of scikit-learn's digits and predict the other half.
 
-    Naive Bayes counts 64 correlated pixels as independent evidence, so it is far too sure of itself: a real model
-    whose miscalibration is easy to see. Takes a fraction of a second, reads nothing but scikit-learn's own files and
-    writes nothing.
+    A real model whose miscalibration is easy to see, as :func:`naive_bayes` says. Takes a fraction of a second, reads
+    nothing but scikit-learn's own files and writes nothing.
 
     Parameters
     ----------
@@ -63,21 +62,9 @@ def digits_images() -> Split:
 def embedded_network(
     sigma: float = 0.25, epochs: int = 30, seed: int = 0, progress: Callable[[int], None] | None = None
 ) -> EmbeddedNetwork:
-    """Train a small network on half of scikit-learn's digits with Gaussian noise, new in every epoch.
+    """The network of :func:`noisy_network`, trained on half of scikit-learn's digits, each eight times in an epoch.
 
-    It is that of :func:`noisy_network`, and sees each image eight times in an epoch. Takes a few seconds on one core,
-    always with the same result on the same machine.
-
-    Parameters
-    ----------
-    sigma
-        Standard deviation of the noise, where pixels are from 0 to 1.
-    epochs
-        How long to train.
-    seed
-        Of the weights and the noise.
-    progress
-        Called after each epoch with how many are done.
+    Takes a few seconds on one core. Pixels are from 0 to 1.
 
     Examples
     --------
@@ -103,17 +90,7 @@ _AT_A_TIME = 10_000
 
 @dataclass(frozen=True, eq=False)
 class Embedded:
-    """Predictions made on the spot, with what they are.
-
-    Attributes
-    ----------
-    name
-        A short name.
-    description
-        One sentence: the data, the model, the split.
-    predictions
-        Of inputs that the model has not seen.
-    """
+    """Predictions of inputs that a model has not seen, with a short name and one sentence on data, model and split."""
 
     name: str
     description: str
@@ -122,20 +99,9 @@ class Embedded:
 
 @dataclass(frozen=True, eq=False)
 class EmbeddedNetwork:
-    """A network trained on the spot, with what it is and what to try it on.
+    """A network trained with noise of ``sigma``: a scikit-learn classifier that :func:`certcal.models.wrap` takes.
 
-    Attributes
-    ----------
-    name
-        A short name of the data.
-    description
-        One sentence: the data, the network, the noise.
-    classifier
-        A scikit-learn classifier; :func:`certcal.models.wrap` takes it.
-    test
-        Images that it has not seen.
-    sigma
-        Standard deviation of the noise it was trained with.
+    ``test`` has images that it has not seen; ``name`` is that of the data, ``description`` one sentence on all of it.
     """
 
     name: str

@@ -323,8 +323,9 @@ def open_table(path: str | os.PathLike[str] | Any) -> Table:
             f"a table is a file or columns by name (pandas, polars, pyarrow, a mapping), not {type(path).__name__}; "
             "name the columns, or make Predictions of arrays"
         )
-    file = local_file(cast("str", path))
-    shown = _SHOWN if str(path) == STANDARD_INPUT else file
+    given = os.fspath(cast("str", path))
+    file = local_file(given)
+    shown = _SHOWN if given == STANDARD_INPUT else file
     head, tail = file_ends(file, shown)
     name = file.name.lower()
     if head == b"PAR1" or name.endswith(_PARQUET):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -15,8 +14,8 @@ from numpy.typing import NDArray
 
 from certcal._checks import InputError, same_length, to_numpy
 from certcal._checks import labels as class_labels
-from certcal.data.formats import CHUNK_NUMBERS, CHUNK_ROWS, check_memory, file_ends, local_file, open_table
-from certcal.data.pieces import Arrays, CellError, Groups, gather, in_file, pieces
+from certcal.data.formats import CHUNK_NUMBERS, check_memory, file_ends, local_file, open_table
+from certcal.data.pieces import Arrays, CellError, fingerprint_of, gather, in_file, pieces
 from certcal.data.roles import ROLES, Resolver
 
 Scale = Literal["k/255", "other"]
@@ -105,7 +104,7 @@ class Inputs:
         truth = class_labels(labels, len(names) or MAX_CLASSES)
         same_length(inputs=array.shape[0], labels=truth.size)
         array.flags.writeable = truth.flags.writeable = False
-        return cls(array, truth, _scale(array), _fingerprint(array, truth), names)
+        return cls(array, truth, _scale(array), fingerprint_of(array, truth), names)
 
 
 def _single_precision(array: NDArray[Any], copy: bool) -> NDArray[np.float32]:
@@ -151,15 +150,6 @@ def _blocks(array: NDArray[Any]) -> Iterator[tuple[int, NDArray[Any]]]:
     """Runs of rows, each with the number of rows before it, so that what is made on the way stays small."""
     rows = max(1, CHUNK_NUMBERS * array.shape[0] // array.size)
     return ((first, array[first : first + rows]) for first in range(0, array.shape[0], rows))
-
-
-def _fingerprint(*arrays: NDArray[Any]) -> str:
-    digest = hashlib.sha256()
-    for array in arrays:
-        stored = np.ascontiguousarray(array, array.dtype.newbyteorder("<"))
-        digest.update(f"{stored.dtype.str} {stored.shape}\n".encode())
-        digest.update(stored.data.cast("B"))
-    return digest.hexdigest()
 
 
 @dataclass(frozen=True, eq=False)
@@ -230,15 +220,11 @@ def chosen(readers: Readers, part: Part | None, source: Path) -> Inputs:
     if part is None and len(there) == 1:
         return readers[there[0]]()
     if part is None:
-        raise InputError(
-            f"{source}: it holds a part to train on and one to test on; ask for part='train' or part='test'"
-        )
+        raise InputError(f"{source}: it has a training and a test part; ask for part='train' or part='test'")
     if not there:
-        raise InputError(f"{source}: it is not divided into parts to train and to test on; leave part out")
+        raise InputError(f"{source}: it has no training and test parts; leave part out")
     only = there[0]
-    raise InputError(
-        f"{source}: there is no part to {part} on, only one to {only} on; ask for part='{only}', or for none"
-    )
+    raise InputError(f"{source}: it has no part {part!r}, only {only!r}; ask for part={only!r}, or for none")
 
 
 # Every other column is a feature: one called y beside a label is one, too.
@@ -296,7 +282,7 @@ def input_parts(path: Path, label: str | None = None) -> Readers:
     path = local_file(path)
     if os.path.isdir(path):
         from certcal.data.image_files import cifar_parts, idx_parts
-        from certcal.data.pictures import image_parts
+        from certcal.data.image_folder import image_parts
 
         if label is not None:
             raise InputError(f"{path}: a folder has no column {label!r}; leave label out")
@@ -340,21 +326,21 @@ def _of_table(path: Path, given: str | None) -> Inputs:
         resolver = Resolver(table.columns, {} if given is None else {"label": given})
         label = resolver.optional("label", _LABEL)
         if label is None:
-            raise InputError(f"no column of true classes was found; call it label{resolver.listing('label')}")
+            raise InputError(f"no column of true classes was found; name it label{resolver.listing('label')}")
         columns = {column.name: column.kind for column in table.columns if column.name != label}
         if not columns:
-            raise InputError(f"there is no column beside {label!r}; the other columns are the features")
+            raise InputError(f"there is no column but {label!r}; the other columns are the features")
         for name, kind in columns.items():
             if kind not in ("number", "boolean", "unknown"):
-                raise CellError(
-                    name, None, "does not hold numbers", "drop it, since every column beside the label is a feature"
-                )
+                raise CellError(name, None, "does not hold numbers", "drop it: every column but the label is a feature")
         features = tuple(columns)
         if table.rows is not None:
             check_memory(table.path, 4 * table.rows * len(features), "read a part of the table")
-        size = max(1, min(CHUNK_ROWS, CHUNK_NUMBERS // len(features)))
-        batches = table.chunks((*features, label), size, numbers=features)
-        parts = pieces(batches, lambda batch, row: _piece(batch, features, label, row), Groups(None))
+
+        def convert(batch: Any, first_row: int) -> Arrays:
+            return _piece(batch, features, label, first_row)
+
+        parts = pieces(table, (*features, label), convert, numbers=features, width=len(features))
         arrays = gather(parts, table.rows)
         return Inputs.from_arrays(arrays["inputs"], arrays["labels"], copy=False)
 
@@ -368,8 +354,8 @@ def _piece(batch: Any, features: tuple[str, ...], label: str, first_row: int) ->
         inputs = matrix.astype(np.float32)
     bad = ~np.isfinite(inputs)
     if bad.any():
-        row, column = np.argwhere(bad)[0]
-        raise CellError(features[column], first_row + int(row) + 1, *_complaint(matrix[row, column]))
+        row, column = map(int, np.argwhere(bad)[0])
+        raise CellError(features[column], first_row + row + 1, *_complaint(matrix[row, column]))
     labels = values.class_numbers(batch.column(label), label, first_row, None, is_ordered=True)
     bad = ~((labels >= 0) & (labels < MAX_CLASSES) & (np.floor(labels) == labels))
     if bad.any():
@@ -413,15 +399,15 @@ def read_split(source: str | os.PathLike[str]) -> Parts:
     path = Path(source)
     readers = input_parts(path)
     if "train" not in readers and None not in readers:
-        raise InputError(f"{path}: there is only a part to test on; add one to train on")
+        raise InputError(f"{path}: there is no training data, only a test part; add a training part")
     name = path.resolve().name or str(path)
     if "train" not in readers or "test" not in readers:
         return Parts(name, name, readers["train" if "train" in readers else None](), None)
     train, test = readers["train"](), readers["test"]()
     if train.inputs.shape[1:] != test.inputs.shape[1:]:
         raise InputError(
-            f"{path}: samples to train on have shape {train.inputs.shape[1:]} and those to test on "
-            f"{test.inputs.shape[1:]}; make them alike"
+            f"{path}: training samples have shape {train.inputs.shape[1:]} and test samples "
+            f"{test.inputs.shape[1:]}; give them the same shape"
         )
     return Split(name, name, train, test)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -12,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from certcal._checks import InputError
+from certcal.data.pieces import fingerprint_of
 from certcal.data.writing import IntervalOrigin
 
 if TYPE_CHECKING:
@@ -41,14 +41,10 @@ class IntervalTable:
 
     Attributes
     ----------
-    path
-        The file.
-    layout
-        Which columns were used.
-    lower, upper, correct
-        One entry per row; the ends are in [0, 1] and in order.
-    certified
-        Which rows are certified, or None without such a column.
+    path, layout
+        The file, and which columns were used.
+    lower, upper, correct, certified
+        One entry per row; the ends are in [0, 1] and in order. ``certified`` is None without such a column.
     radii, radius_codes
         Distinct radii as text, ascending, and which of them each row is for; empty and None without a column.
     group_names, group_codes
@@ -82,32 +78,14 @@ class IntervalTable:
         return self.lower.size
 
     def at_radius(self, place: int) -> IntervalTable:
-        """The rows at one of ``radii``; ``alpha`` stays the largest of all rows.
-
-        Parameters
-        ----------
-        place
-            Which of the radii.
-        """
+        """The rows at one of ``radii``, given by its place; ``alpha`` stays the largest of all rows."""
         if self.radius_codes is None:
             return self
         rows = np.flatnonzero(self.radius_codes == place)
-
-        def at(array: NDArray[Any] | None) -> Any:
-            return None if array is None else array[rows]
-
-        return replace(
-            self,
-            lower=self.lower[rows],
-            upper=self.upper[rows],
-            correct=self.correct[rows],
-            certified=at(self.certified),
-            radii=(self.radii[place],),
-            radius_codes=np.zeros(rows.size, np.int64),
-            group_codes=at(self.group_codes),
-            confidence=at(self.confidence),
-            sample_codes=at(self.sample_codes),
-        )
+        names = ("lower", "upper", "correct", "certified", "group_codes", "confidence", "sample_codes")
+        arrays: dict[str, Any] = {name: getattr(self, name) for name in names}
+        some = {name: None if array is None else array[rows] for name, array in arrays.items()}
+        return replace(self, **some, radii=(self.radii[place],), radius_codes=np.zeros(rows.size, np.int64))
 
     def by_sample(self) -> SampleIntervals:
         """The rows of each sample beside each other; see :class:`SampleIntervals`."""
@@ -150,62 +128,39 @@ class SampleIntervals:
         return self.correct.size
 
 
-def fingerprint_of(*arrays: NDArray[Any] | None) -> str:
-    """SHA-256 of numbers with their types and shapes, as hexadecimal digits; None counts too.
-
-    Examples
-    --------
-    >>> fingerprint_of(np.array([0.5]), None) == fingerprint_of(np.array([0.5]), None)
-    True
-    >>> fingerprint_of(np.array([0.5]), None) == fingerprint_of(np.array([0.25]), None)
-    False
-    """
-    total = hashlib.sha256()
-    for array in arrays:
-        if array is None:
-            total.update(b"none\n")
-            continue
-        plain = np.ascontiguousarray(array, array.dtype.newbyteorder("<"))
-        total.update(f"{plain.dtype.str} {plain.shape}\n".encode())
-        total.update(plain.reshape(-1).view(np.uint8).data)
-    return total.hexdigest()
-
-
 def align(table: IntervalTable) -> SampleIntervals:
     """Put the rows of each sample together, in the order in which the samples appear.
 
     A table of several radii must say which rows are of the same sample: it is not guessed from their order.
     """
-    n, columns = _shape(table)
-    at = (np.arange(n) if table.sample_codes is None else table.sample_codes, _radius(table))
-    _refuse_gaps(table, at, (n, columns))
-    lower, upper = np.zeros((n, columns)), np.ones((n, columns))
-    certified = np.ones((n, columns), np.bool_)
-    kept = np.ones(len(table), np.bool_) if table.certified is None else table.certified
-    certified[at] = kept
-    lower[at] = np.where(kept, table.lower, 0.0)
-    upper[at] = np.where(kept, table.upper, 1.0)
-    correct = _agreed(table, at[0], n, kept)
-    confidence = None if table.confidence is None else _same_confidence(table, at[0], n)
-    names = None if table.sample_codes is None else table.sample_names
-    origin = table.origin if names == tuple(map(str, range(n))) else None
-    known, run = (None, None) if origin is None else (origin.samples, origin.run)
-    found = known or fingerprint_of(correct, confidence, lower, upper, certified)
-    return SampleIntervals(table.radii, lower, upper, certified, correct, confidence, names, found, run)
-
-
-def _shape(table: IntervalTable) -> tuple[int, int]:
     several = len(table.radii) > 1
     if several and table.sample_codes is None:
         raise InputError(
             f"{table.path}: there are rows at {len(table.radii)} radii and no column says which are of the same "
             "sample; name one as sample, or choose one radius"
         )
-    return (len(table) if table.sample_codes is None else len(table.sample_names)), max(1, len(table.radii))
-
-
-def _radius(table: IntervalTable) -> NDArray[np.int64]:
-    return np.zeros(len(table), np.int64) if table.radius_codes is None else table.radius_codes
+    names = None if table.sample_codes is None else table.sample_names
+    samples = np.arange(len(table)) if table.sample_codes is None else table.sample_codes
+    at = (samples, np.zeros(len(table), np.int64) if table.radius_codes is None else table.radius_codes)
+    shape = n, _ = len(table) if names is None else len(names), max(1, len(table.radii))
+    _refuse_gaps(table, at, shape)
+    lower, upper, certified = np.zeros(shape), np.ones(shape), np.ones(shape, np.bool_)
+    everywhere = np.ones(len(table), np.bool_)
+    kept = everywhere if table.certified is None else table.certified
+    certified[at] = kept
+    lower[at] = np.where(kept, table.lower, 0.0)
+    upper[at] = np.where(kept, table.upper, 1.0)
+    confidence = None
+    if table.confidence is not None:
+        what = "of one confidence without a perturbation at one radius and of another at"
+        confidence = _agreed(table, samples, table.confidence.astype(np.float64), n, everywhere, what)
+    # Rows that are not certified need not say whether they are correct, without confidences.
+    says = kept if confidence is None else everywhere
+    correct = _agreed(table, samples, table.correct, n, says, "correct at one radius and not at")
+    origin = table.origin if names == tuple(map(str, range(n))) else None
+    known, run = (None, None) if origin is None else (origin.samples, origin.run)
+    found = known or fingerprint_of(correct, confidence, lower, upper, certified)
+    return SampleIntervals(table.radii, lower, upper, certified, correct, confidence, names, found, run)
 
 
 def _refuse_gaps(table: IntervalTable, at: tuple[NDArray[np.int64], NDArray[np.int64]], shape: tuple[int, int]) -> None:
@@ -221,29 +176,18 @@ def _refuse_gaps(table: IntervalTable, at: tuple[NDArray[np.int64], NDArray[np.i
     raise InputError(f"{who}row{where}; add one, with certified = 0 if nothing is certified there")
 
 
-def _agreed(table: IntervalTable, samples: NDArray[np.int64], n: int, kept: NDArray[np.bool_]) -> NDArray[np.uint8]:
-    """Whether each sample is correct, as its rows agree; those not certified need not say it, without confidences."""
-    says = kept if table.confidence is None else np.ones(len(table), np.bool_)
-    correct = np.zeros(n, np.uint8)
-    correct[samples] = table.correct
-    correct[samples[says]] = table.correct[says]
-    _refuse_difference(table, says & (correct[samples] != table.correct), samples, "correct at one radius and not at")
-    return correct
-
-
-def _same_confidence(table: IntervalTable, samples: NDArray[np.int64], n: int) -> Floats:
-    assert table.confidence is not None
-    confidence = np.zeros(n)
-    confidence[samples] = table.confidence
-    bad = confidence[samples] != table.confidence
-    _refuse_difference(table, bad, samples, "of one confidence without a perturbation at one radius and of another at")
-    return confidence
-
-
-def _refuse_difference(table: IntervalTable, bad: NDArray[np.bool_], samples: NDArray[np.int64], what: str) -> None:
+def _agreed(
+    table: IntervalTable, samples: NDArray[Any], values: NDArray[Any], n: int, says: NDArray[np.bool_], what: str
+) -> NDArray[Any]:
+    """One value per sample, as those of its rows that say it agree."""
+    found = np.zeros(n, values.dtype)
+    found[samples] = values
+    found[samples[says]] = values[says]
+    bad = says & (found[samples] != values)
     if bad.any():
         name = _name(table, int(samples[np.argmax(bad)]))
         raise InputError(f"{table.path}: sample {name} is {what} another; are the rows of the same sample?")
+    return found
 
 
 def _name(table: IntervalTable, sample: int) -> str:

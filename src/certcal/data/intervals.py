@@ -26,6 +26,17 @@ _OTHERS = {
     "log": "this looks like a log of certified radii, which certcal compare reads",
     "inputs": "these are inputs of a model, around which certcal sample draws noise",
 }
+# What to do about values of a role that are no numbers, and about others.
+_ENDS = (
+    "drop the row, or say in a column 'certified' that it is not certified",
+    "intervals are of confidences, so clip or rescale them",
+)
+_CONFIDENCES = (
+    "fill it in, or rename the column if it holds something else",
+    "name the column of confidences (confidence), or rename it if it holds something else",
+)
+_RADII = ("use finite numbers from 0, or name another column as radius",)
+_ALPHAS = ("rename the column, or give alpha",)
 # One line per radius: more than this is each sample's own radius, or noise.
 MAX_RADII = 100
 MAX_SAMPLES = 10**9
@@ -176,7 +187,7 @@ def read_intervals(
     samples: bool = False,
     advance: Callable[[int], None] = lambda rows: None,
 ) -> IntervalTable:
-    r"""Read intervals of confidences from a file or a table in memory.
+    """Read intervals of confidences from a file or a table in memory.
 
     Rows that are not certified may leave the interval and the correctness empty: nothing is claimed about them.
 
@@ -196,14 +207,10 @@ def read_intervals(
 
     Examples
     --------
-    >>> import tempfile, pathlib
-    >>> folder = tempfile.TemporaryDirectory()
-    >>> path = pathlib.Path(folder.name) / "intervals.csv"
-    >>> _ = path.write_text("lo,hi,correct,certified,radius\n.6,.9,1,1,0.5\n.2,.4,0,1,0.25\n,,,0,0.5\n")
-    >>> table = read_intervals(path)
+    >>> rows = {"lo": [0.6, 0.2, None], "hi": [0.9, 0.4, None], "correct": [1, 0, None]}
+    >>> table = read_intervals({**rows, "certified": [1, 1, 0], "radius": [0.5, 0.25, 0.5]})
     >>> [(part.radius, part.lower.tolist(), part.upper.tolist()) for part in table.parts()]
     [('0.25', [0.2], [0.4]), ('0.5', [0.6, 0.0], [0.9, 1.0])]
-    >>> folder.cleanup()
     """
     from certcal.data.values import Codes
 
@@ -215,8 +222,11 @@ def read_intervals(
             check_memory(table.path, 40 * table.rows, "certify a part of the table")
         classes, groups = Codes(of_classes=True), Groups(layout.group)
         names = Codes(layout.sample or "", limit=MAX_SAMPLES)
-        batches = table.chunks(layout.columns, numbers=layout.numbers)
-        parts = pieces(batches, lambda batch, row: _piece(batch, layout, row, classes, names), groups)
+
+        def convert(batch: Any, first_row: int) -> Arrays:
+            return _piece(batch, layout, first_row, classes, names)
+
+        parts = pieces(table, layout.columns, convert, numbers=layout.numbers, groups=groups)
         arrays = gather(parts, table.rows, advance)
         return IntervalTable(
             table.path,
@@ -248,10 +258,10 @@ def _piece(batch: Any, layout: IntervalLayout, first_row: int, classes: Codes, n
     def filled(name: str, instead: float = 0) -> Any:
         return _without_gaps(batch.column(name), certified, instead)
 
-    missing = "drop the row, or say in a column 'certified' that it is not certified"
-    ends = ("ends of intervals", missing, "intervals are of confidences, so clip or rescale them")
-    lower = values.in_unit_interval(filled(layout.lower), layout.lower, first_row, *ends)
-    upper = values.in_unit_interval(filled(layout.upper, 1), layout.upper, first_row, *ends)
+    lower, upper = (
+        values.unit_interval(filled(name, instead), name, first_row, "ends of intervals", _ENDS)
+        for name, instead in ((layout.lower, 0), (layout.upper, 1))
+    )
     if (lower > upper).any():
         index = int(np.argmax(lower > upper))
         reason = f"is {lower[index]:.9g}, above {upper[index]:.9g} in column {layout.upper!r}"
@@ -270,22 +280,20 @@ def _piece(batch: Any, layout: IntervalLayout, first_row: int, classes: Codes, n
     if certified is not None:
         piece["certified"] = certified
     if layout.confidence is not None:
-        missing = "fill it in, or rename the column if it holds something else"
-        outside = "name the column of confidences (confidence), or rename it if it holds something else"
-        piece["confidence"] = values.in_unit_interval(
-            batch.column(layout.confidence), layout.confidence, first_row, "confidences", missing, outside
-        )
+        column = batch.column(layout.confidence)
+        piece["confidence"] = values.unit_interval(column, layout.confidence, first_row, "confidences", _CONFIDENCES)
     if layout.sample is not None:
         piece["sample"] = names.add(batch.column(layout.sample), first_row)
     if layout.radius is not None:
-        remedy = "use finite numbers from 0, or name another column as radius"
-        piece["radius"] = values.in_range(
-            batch.column(layout.radius), layout.radius, first_row, 0, np.inf, "no radius", remedy
+        column = batch.column(layout.radius)
+        piece["radius"] = values.numbers_within(
+            column, layout.radius, first_row, lambda radii: (radii >= 0) & (radii < np.inf), "no radius", _RADII
         )
     if layout.alpha is not None:
         what = "no probability from 0 to below 1 with which the row's interval may fail"
-        remedy = "rename the column, or give alpha"
-        piece["alpha"] = values.in_range(filled(layout.alpha), layout.alpha, first_row, 0, 1, what, remedy)
+        piece["alpha"] = values.numbers_within(
+            filled(layout.alpha), layout.alpha, first_row, lambda alphas: (alphas >= 0) & (alphas < 1), what, _ALPHAS
+        )
     return piece
 
 

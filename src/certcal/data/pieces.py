@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
 import re
-from collections.abc import Callable, Generator, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from certcal._checks import InputError
+from certcal.data.formats import CHUNK_NUMBERS, CHUNK_ROWS, Table
 
 Arrays = dict[str, NDArray[Any]]
 
@@ -71,13 +73,28 @@ class Groups:
         return tuple(names[place] for place in order), np.argsort(order)[codes]
 
 
-def pieces(batches: Iterable[Any], convert: Callable[[Any, int], Arrays], groups: Groups) -> Iterator[Arrays]:
-    """Arrays of every record batch that has rows; ``convert`` makes them, given the batch and how many rows precede."""
+def pieces(
+    table: Table,
+    columns: Sequence[str],
+    convert: Callable[[Any, int], Arrays],
+    *,
+    numbers: Sequence[str],
+    width: int = 1,
+    size: int | None = None,
+    groups: Groups | None = None,
+) -> Iterator[Arrays]:
+    """Arrays of every record batch that has rows; ``convert`` makes them, given the batch and how many rows precede.
+
+    A batch has ``size`` rows; by default as many as are fast where each has ``width`` numbers.
+    """
+    most = max(1, min(CHUNK_ROWS, CHUNK_NUMBERS // width)) if size is None else size
+    wanted = (*columns, *(() if groups is None or groups.column is None else (groups.column,)))
     first_row = 0
-    for batch in batches:
-        if batch.num_rows:
-            yield convert(batch, first_row) | groups.add(batch, first_row)
-            first_row += batch.num_rows
+    with in_file(table.path):
+        for batch in table.chunks(wanted, most, numbers=numbers):
+            if batch.num_rows:
+                yield convert(batch, first_row) | ({} if groups is None else groups.add(batch, first_row))
+                first_row += batch.num_rows
 
 
 def gather(
@@ -144,3 +161,24 @@ def natural_order(names: list[str]) -> list[int]:
         return [(0, int(part), "") if part.isdigit() else (1, 0, part) for part in parts]
 
     return sorted(range(len(names)), key=key)
+
+
+def fingerprint_of(*arrays: NDArray[Any] | None) -> str:
+    """SHA-256 of numbers with their types and shapes, as hexadecimal digits; None counts too.
+
+    Examples
+    --------
+    >>> fingerprint_of(np.array([0.5]), None) == fingerprint_of(np.array([0.5]), None)
+    True
+    >>> fingerprint_of(np.array([0.5]), None) == fingerprint_of(np.array([0.25]), None)
+    False
+    """
+    total = hashlib.sha256()
+    for array in arrays:
+        if array is None:
+            total.update(b"none\n")
+            continue
+        plain = np.ascontiguousarray(array, array.dtype.newbyteorder("<"))
+        total.update(f"{plain.dtype.str} {plain.shape}\n".encode())
+        total.update(plain.reshape(-1).view(np.uint8).data)
+    return total.hexdigest()

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from certcal._checks import InputError
-from certcal.data.formats import CHUNK_NUMBERS, CHUNK_ROWS, Table, check_memory, open_table, physical_memory
+from certcal.data.formats import Table, check_memory, open_table, physical_memory
 from certcal.data.layout import Layout, Overrides, resolve_columns
 from certcal.data.pieces import Arrays, Groups, gather, in_file, pieces
 from certcal.data.roles import IDENTIFIER, Resolver, plain_name
@@ -29,16 +29,12 @@ class LoadedTable:
 
     Attributes
     ----------
-    path
-        The file.
-    layout
-        Which columns were used.
+    path, layout
+        The file, and which columns were used.
     predictions
         All of them.
-    group_names
-        Distinct values of the group column in natural order; empty without one.
-    group_codes
-        Position in ``group_names`` per sample, or None.
+    group_names, group_codes
+        Distinct values of the group column in natural order, and the place of each sample's; empty and None without.
     """
 
     path: Path
@@ -55,24 +51,19 @@ class LoadedTable:
 
 
 def read_predictions(path: str | os.PathLike[str], **overrides: Unpack[Overrides]) -> Predictions:
-    r"""Read predictions from a file of any format that :func:`open_table` knows.
+    """Read predictions from a file of any format that :func:`open_table` knows.
 
     Parameters
     ----------
     path
-        The file.
+        The file, or anything else that :func:`open_table` takes.
     **overrides
         Columns by role where their names do not say it; see :func:`resolve_columns`.
 
     Examples
     --------
-    >>> import tempfile, pathlib
-    >>> folder = tempfile.TemporaryDirectory()
-    >>> path = pathlib.Path(folder.name) / "scores.csv"
-    >>> _ = path.write_text("id,how_sure,is_correct\n7,0.9,1\n8,0.6,0\n")
-    >>> read_predictions(path, confidence="how_sure")
+    >>> read_predictions({"id": [7, 8], "how_sure": [0.9, 0.6], "is_correct": ["yes", "no"]}, confidence="how_sure")
     Predictions(n=2, kind='confidence', accuracy=0.5)
-    >>> folder.cleanup()
     """
     return load_table(path, overrides).predictions
 
@@ -84,12 +75,12 @@ def load_table(
     by: str | None = None,
     advance: Callable[[int], None] = lambda rows: None,
 ) -> LoadedTable:
-    r"""Read predictions with the layout found and, when ``by`` names a column, the group of each.
+    """Read predictions with the layout found and, when ``by`` names a column, the group of each.
 
     Parameters
     ----------
     path
-        The file.
+        The file, or anything else that :func:`open_table` takes.
     overrides
         Columns by role.
     by
@@ -99,20 +90,15 @@ def load_table(
 
     Examples
     --------
-    >>> import tempfile, pathlib
-    >>> folder = tempfile.TemporaryDirectory()
-    >>> path = pathlib.Path(folder.name) / "scores.csv"
-    >>> _ = path.write_text("conf,correct,site\n0.9,1,a\n0.6,0,b\n0.7,1,a\n")
-    >>> loaded = load_table(path, by="site")
+    >>> loaded = load_table({"conf": [0.9, 0.6, 0.7], "correct": [1, 0, 1], "site": ["a", "b", "a"]}, by="site")
     >>> [(name, len(group)) for name, group in loaded.groups()]
     [('a', 2), ('b', 1)]
-    >>> folder.cleanup()
     """
     return PredictionStream(path, overrides, by=by).load(advance)
 
 
 class PredictionStream:
-    r"""Predictions of a table in pieces, from the beginning every time it is iterated; memory is bounded by the piece.
+    """Predictions of a table in pieces, from the beginning every time it is iterated; memory is bounded by the piece.
 
     Parameters
     ----------
@@ -128,14 +114,9 @@ class PredictionStream:
 
     Examples
     --------
-    >>> import tempfile, pathlib
-    >>> folder = tempfile.TemporaryDirectory()
-    >>> path = pathlib.Path(folder.name) / "scores.csv"
-    >>> _ = path.write_text("conf,correct\n0.9,1\n0.6,0\n0.7,1\n")
-    >>> stream = PredictionStream(path, size=2)
+    >>> stream = PredictionStream({"conf": [0.9, 0.6, 0.7], "correct": [1, 0, 1]}, size=2)
     >>> [len(piece) for piece in stream], [len(piece) for piece in stream]
     ([2, 1], [2, 1])
-    >>> folder.cleanup()
     """
 
     def __init__(
@@ -156,7 +137,7 @@ class PredictionStream:
             if by is not None:
                 Resolver(self.table.columns, {"by": by}).column("by")
         self.width = self._width()
-        self.size = max(1, min(CHUNK_ROWS, CHUNK_NUMBERS // self.width)) if size is None else size
+        self.size = size
 
     @property
     def rows(self) -> int | None:
@@ -182,32 +163,27 @@ class PredictionStream:
         return size if self.table.file.suffix in plain else 10 * size
 
     def __iter__(self) -> Iterator[Predictions]:
-        first_row = 0
-        for piece in self._arrays(self.size, Groups(None)):
-            with in_file(self.table.path):
-                found = _checked(piece, self.layout, first_row)
+        for found, _ in self._pieces(Groups(None)):
             yield found
-            first_row += piece["scores"].shape[0]
 
     def in_groups(self, names: list[str]) -> Iterator[tuple[Predictions, NDArray[np.int64]]]:
         """The pieces, each with its samples' groups as positions in ``names``, to which new groups are added."""
-        first_row, groups = 0, Groups(self.by)
-        for piece in self._arrays(self.size, groups):
-            codes = piece.pop("group")
+        groups = Groups(self.by)
+        for found, codes in self._pieces(groups):
             names[:] = groups.codes.names
+            yield found, codes
+
+    def _pieces(self, groups: Groups) -> Iterator[tuple[Predictions, Any]]:
+        first_row = 0
+        for piece in self._arrays(self.size, groups):
+            codes = piece.pop("group", None)
             with in_file(self.table.path):
                 found = _checked(piece, self.layout, first_row)
             yield found, codes
-            first_row += codes.size
+            first_row += len(found)
 
     def load(self, advance: Callable[[int], None] = lambda rows: None) -> LoadedTable:
-        """The whole table in memory.
-
-        Parameters
-        ----------
-        advance
-            Called with the number of rows of each piece read.
-        """
+        """The whole table in memory; ``advance`` is called with the number of rows of each piece read."""
         table = self.table
         if table.rows is not None:
             check_memory(
@@ -222,15 +198,17 @@ class PredictionStream:
             names, codes = groups.in_order(arrays.pop("group", None))
             return LoadedTable(table.path, self.layout, _checked(arrays, self.layout, 0), names, codes)
 
-    def _arrays(self, size: int, groups: Groups) -> Iterator[Arrays]:
+    def _arrays(self, size: int | None, groups: Groups) -> Iterator[Arrays]:
         """Arrays of each piece, not yet checked for range."""
         from certcal.data.values import Codes
 
         layout, classes = self.layout, Codes(of_classes=True)
-        columns = (*layout.columns, *(() if groups.column is None else (groups.column,)))
-        batches = self.table.chunks(columns, size, numbers=layout.scores)
-        with in_file(self.table.path):
-            yield from pieces(batches, lambda batch, row: _piece(batch, layout, row, classes), groups)
+
+        def convert(batch: Any, first_row: int) -> Arrays:
+            return _piece(batch, layout, first_row, classes)
+
+        how: dict[str, Any] = {"numbers": layout.scores, "width": self.width, "size": size, "groups": groups}
+        return pieces(self.table, layout.columns, convert, **how)
 
 
 def _piece(batch: Any, layout: Layout, first_row: int, classes: Codes) -> Arrays:
@@ -304,10 +282,8 @@ class LoadedScores:
 
     Attributes
     ----------
-    path
-        The file.
-    layout
-        Which columns were used.
+    path, layout
+        The file, and which columns were used.
     kind, confidence, probabilities, logits, sample_weight
         As those of :class:`certcal.Predictions`.
     identifiers
@@ -328,27 +304,22 @@ class LoadedScores:
 
 
 def load_scores(path: str | os.PathLike[str], overrides: Mapping[str, Any] | None = None) -> LoadedTable | LoadedScores:
-    r"""Read predictions, or scores alone where no column says what was true.
+    """Read predictions, or scores alone where no column says what was true.
 
     Scores are checked as those of predictions are, and refused with the column and the row.
 
     Parameters
     ----------
     path
-        The file.
+        The file, or anything else that :func:`open_table` takes.
     overrides
         Columns by role; one that is named for what was true must be there.
 
     Examples
     --------
-    >>> import tempfile, pathlib
-    >>> folder = tempfile.TemporaryDirectory()
-    >>> path = pathlib.Path(folder.name) / "scores.csv"
-    >>> _ = path.write_text("id,prob_0,prob_1\na,0.9,0.1\nb,0.4,0.6\n")
-    >>> found = load_scores(path)
+    >>> found = load_scores({"id": ["a", "b"], "prob_0": [0.9, 0.4], "prob_1": [0.1, 0.6]})
     >>> found.confidence.tolist(), found.identifiers["id"].to_pylist()
     ([0.9, 0.6], ['a', 'b'])
-    >>> folder.cleanup()
     """
     table = open_table(path)
     with in_file(table.path):
@@ -357,16 +328,8 @@ def load_scores(path: str | os.PathLike[str], overrides: Mapping[str, Any] | Non
             return load_table(path, overrides)
         arrays, identifiers = _read(table, layout)
         checked = _checked(arrays, layout, 0)
-    return LoadedScores(
-        table.path,
-        layout,
-        checked.kind,
-        checked.confidence,
-        checked.probabilities,
-        checked.logits,
-        checked.sample_weight,
-        identifiers,
-    )
+    scores = {name: getattr(checked, name) for name in ("kind", "confidence", "probabilities", "logits")}
+    return LoadedScores(table.path, layout, **scores, sample_weight=checked.sample_weight, identifiers=identifiers)
 
 
 def _read(table: Table, layout: Layout) -> tuple[Arrays, dict[str, Any]]:
@@ -381,8 +344,6 @@ def _read(table: Table, layout: Layout) -> tuple[Arrays, dict[str, Any]]:
     ]
     if table.rows is not None:
         check_memory(table.path, 8 * table.rows * len(layout.scores), "apply the map to a part of the table")
-    size = max(1, min(CHUNK_ROWS, CHUNK_NUMBERS // len(layout.scores)))
-    batches = table.chunks((*layout.columns, *kept), size, numbers=layout.scores)
     found: dict[str, list[Any]] = {name: [] for name in kept}
 
     def convert(batch: Any, first_row: int) -> Arrays:
@@ -391,5 +352,14 @@ def _read(table: Table, layout: Layout) -> tuple[Arrays, dict[str, Any]]:
             parts.append(column.dictionary_decode() if pa.types.is_dictionary(column.type) else column)
         return _piece(batch, layout, first_row, Codes())
 
-    arrays = gather(pieces(batches, convert, Groups(None)), table.rows)
-    return arrays, {name: pa.chunked_array(parts) for name, parts in found.items()}
+    columns, scores = (*layout.columns, *kept), layout.scores
+    arrays = gather(pieces(table, columns, convert, numbers=scores, width=len(scores)), table.rows)
+    return arrays, {name: _joined(parts) for name, parts in found.items()}
+
+
+def _joined(parts: list[Any]) -> Any:
+    """Parts of a column as one; as text where they are of several types."""
+    from certcal.data.arrow import pa
+
+    alike = len({part.type for part in parts}) == 1
+    return pa.chunked_array(parts if alike else [part.cast(pa.string()) for part in parts])

@@ -48,7 +48,10 @@ class TextTable(Table):
         header, first, *_ = [*([names] if self._skipped else []), *rest, "", ""]
         self.delimiter = "\t" if ".tsv" in file.suffixes else _delimiter(header, first)
         plain = _SPACE.join(header.split()) if self.delimiter == _SPACE else header
-        self._header = next(csv.reader([plain], delimiter=self.delimiter)) if self._skipped else None
+        try:
+            self._header = next(csv.reader([plain], delimiter=self.delimiter)) if self._skipped else None
+        except csv.Error:
+            raise InputError(f"{path}: the header has a name longer than any is; check which file it is") from None
         with self._located(), _CountedQuotes(file, self.delimiter == _SPACE) as stream:
             found = list(self._open(stream).schema.names)
         check_column_count(path, len(found))
@@ -173,7 +176,8 @@ class _CountedQuotes:
             content = self._held + content
             end = len(content.rstrip(b" \t\r\n"))  # what is beyond waits for what follows
             self._held = content[end:]
-            self._ready += re.sub(rb"[ \t]+", b" ", re.sub(rb"[ \t]*(\r?\n)[ \t]*", rb"\1", content[:end]))
+            narrow = re.sub(rb"[ \t]+", b" ", content[:end])
+            self._ready += narrow.replace(b" \r\n", b"\r\n").replace(b" \n", b"\n").replace(b"\n ", b"\n")
         found, self._ready = self._ready[:size], self._ready[size:]
         return found
 
@@ -202,9 +206,9 @@ class JsonLinesTable(Table):
                     kinds.setdefault(name, _kind(value))
                 elif name not in kinds:
                     kinds[name] = "unknown"
+            check_column_count(path, len(kinds))
             if number >= _FIRST_LINES:
                 break
-        check_column_count(path, len(kinds))
         self.columns = tuple(Column(name, kind) for name, kind in kinds.items())
 
     def _batches(self, columns: tuple[str, ...], size: int, numbers: frozenset[str]) -> Iterator[Any]:
@@ -289,6 +293,7 @@ def _is_number(text: str) -> bool:
 
 def _delimiter(header: str, first: str) -> str:
     """The first of comma, semicolon, tab and bar in the header; a space if it separates as many names as values."""
-    names, values = header.split(), first.split()
+    names = header.split()
+    values = first.split() or names
     spaced = "," if len(names) != len(values) or len(names) < 2 else _SPACE
     return next((mark for mark in _DELIMITERS if mark in header), spaced)

@@ -15,7 +15,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
@@ -152,7 +152,7 @@ def distinct(array: Any) -> tuple[list[Any], NDArray[Any]]:
         raise InputError("a text in the table is not UTF-8; write the file again") from None
 
 
-def _refuse(bad: NDArray[np.bool_], column: str, first_row: int, reason: str, remedy: str) -> None:
+def _refuse(bad: NDArray[np.bool_], column: str, first_row: int, reason: str, remedy: str) -> NoReturn:
     """Raise about the first bad row."""
     raise CellError(column, first_row + int(np.argmax(bad)) + 1, reason, remedy)
 
@@ -193,30 +193,25 @@ def _parsed(array: Any, column: str, first_row: int) -> NDArray[np.float64]:
         raise CellError(column, None, "holds text that is not a number", "convert it") from None
 
 
-def in_unit_interval(
-    array: Any, column: str, first_row: int, what: str, missing: str, outside: str
-) -> NDArray[np.floating[Any]]:
-    """A column of numbers from 0 to 1, such as ends of intervals."""
-    values = numbers(array, column, first_row)
-    if values.dtype == np.bool_:
-        raise CellError(column, None, f"holds true/false, not {what}", "name another column")
-    bad = ~((values >= 0) & (values <= 1))
-    if bad.any():
-        value = values[np.argmax(bad)]
-        beyond = "" if np.isnan(value) else ", outside [0, 1]"
-        _refuse(bad, column, first_row, f"is {value:.9g}{beyond}", missing if np.isnan(value) else outside)
-    return values if values.dtype.kind == "f" else values.astype(np.float64)
-
-
-def in_range(
-    array: Any, column: str, first_row: int, least: float, below: float, what: str, remedy: str
+def numbers_within(
+    array: Any, column: str, first_row: int, inside: Callable[[NDArray[Any]], Any], what: str, remedies: tuple[str, ...]
 ) -> NDArray[Any]:
-    """A column of numbers from the least to below a largest."""
-    values = numbers(array, column, first_row)
-    bad = ~((values >= least) & (values < below))
+    """A column of numbers all of which are inside; else an error, with a remedy for NaN and one for the others."""
+    found = numbers(array, column, first_row)
+    bad = ~inside(found)
     if bad.any():
-        _refuse(bad, column, first_row, f"is {values[np.argmax(bad)]:.9g}, {what}", remedy)
-    return values
+        value = found[np.argmax(bad)]
+        lost = bool(np.isnan(value))
+        _refuse(bad, column, first_row, f"is {value:.9g}{'' if lost else f', {what}'}", remedies[0 if lost else -1])
+    return found
+
+
+def unit_interval(array: Any, column: str, first_row: int, what: str, remedies: tuple[str, ...]) -> NDArray[Any]:
+    """A column of numbers from 0 to 1, such as ends of intervals, as floats."""
+    if column_kind(array.type) == "boolean":
+        raise CellError(column, None, f"holds true/false, not {what}", "name another column")
+    found = numbers_within(array, column, first_row, lambda all_: (all_ >= 0) & (all_ <= 1), "outside [0, 1]", remedies)
+    return found if found.dtype.kind == "f" else found.astype(np.float64)
 
 
 def matrix(arrays: list[Any], columns: tuple[str, ...], first_row: int) -> NDArray[Any]:

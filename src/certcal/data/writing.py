@@ -26,10 +26,8 @@ class IntervalOrigin:
 
     Attributes
     ----------
-    confidence
-        Kind of certificate, such as "tight".
-    noise
-        "gaussian" or "exact".
+    confidence, noise
+        Kind of certificate, such as "tight", and "gaussian" or "exact".
     assumptions
         What the intervals rest on, one clause each.
     recalibration

@@ -77,17 +77,6 @@ def found_in(document: Any) -> ClaimedNumbers:
     ----------
     document
         What ``to_dict`` of a claim or of results returns, or lists and mappings of such.
-
-    Examples
-    --------
-    >>> from certcal.claims import Bound, Estimate
-    >>> ece = Estimate("ece", 0.04, 100, {"bins": 15})
-    >>> bound = Bound("ece", 0.08, "upper", 0.05, 100, ("samples are independent",))
-    >>> found = found_in([ece.to_dict(), bound.to_dict()])
-    >>> {number.name: number.value for number in found.numbers}
-    {'estimate/ece_bins_15': 0.04, 'bound/ece_at_most': 0.08}
-    >>> found.settings
-    {'bins': '15', 'n': '100', 'delta': '0.05'}
     """
     by = cast("Mapping[str, Any]", document).get("by") if isinstance(document, Mapping) else None
     claims = list(_claims(document, (), (), str(by or "group")))
@@ -100,28 +89,12 @@ def found_in(document: Any) -> ClaimedNumbers:
 
 
 def legal(text: str) -> str:
-    """A piece of a name, with what tracking servers refuse replaced.
-
-    Examples
-    --------
-    >>> legal("ward 3/north"), legal("..."), legal("σ ≥ 1")
-    ('ward_3_north', '...', 'σ_1')
-    """
+    """A piece of a name, with what tracking servers refuse replaced."""
     return _FOREIGN.sub("_", text)
 
 
 def check_prefix(prefix: str) -> str:
-    """A prefix that is refused here, and not by a server after half of the numbers.
-
-    Examples
-    --------
-    >>> check_prefix("epoch-3/")
-    'epoch-3/'
-    >>> check_prefix("a=b/")
-    Traceback (most recent call last):
-        ...
-    certcal._checks.InputError: prefix is 'a=b/'; use letters, digits, '_', '-', '.' and single '/' between them
-    """
+    """A prefix that is refused here, and not by a server after half of the numbers."""
     pieces = prefix.removesuffix("/").split("/") if prefix else []
     if any(piece != legal(piece) or piece.strip(".") == "" for piece in pieces):
         raise InputError(f"prefix is {prefix!r}; use letters, digits, '_', '-', '.' and single '/' between them")

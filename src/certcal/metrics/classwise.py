@@ -46,13 +46,7 @@ def classwise_ece(
 
 
 def classwise_of(gaps: Floats, total: float) -> float:
-    """Mean over classes of the sum over bins of |gap|, divided by the total weight.
-
-    Examples
-    --------
-    >>> classwise_of(np.array([[0.5, -0.5], [0.0, 0.0]]), 1.0)
-    0.5
-    """
+    """Mean over classes of the sum over bins of |gap|, divided by the total weight."""
     return float(np.abs(gaps).sum(axis=1).mean() / total)
 
 
@@ -67,14 +61,6 @@ class ClasswiseSums:
     """Mergeable state of O(classes × bins).
 
     The sums are exact, with weights too, so the result is the same bits for any order and any pieces.
-
-    Examples
-    --------
-    >>> from certcal.binning import equal_width_edges
-    >>> state = ClasswiseSums(2, equal_width_edges(1), "left")
-    >>> state.add(np.array([[0.75, 0.25]]), np.array([0]), None)
-    >>> state.gaps().tolist()
-    [[0.25], [-0.25]]
     """
 
     def __init__(self, classes: int, edges: Floats, closed: str) -> None:

@@ -225,13 +225,7 @@ def absolute_integral(
 
 
 def step_count(bandwidth: float) -> int:
-    """A number of steps over [0, 1] that is fine enough for the bandwidth and quick to transform.
-
-    Examples
-    --------
-    >>> step_count(1.0), step_count(0.1), step_count(0.01)
-    (8, 96, 1024)
-    """
+    """A number of steps over [0, 1] that is fine enough for the bandwidth and quick to transform."""
     least = max(STEPS_PER_BANDWIDTH, math.ceil(STEPS_PER_BANDWIDTH / bandwidth))
     power = 1 << (least - 1).bit_length()
     return power * 3 // 4 if power * 3 // 4 >= least else power
@@ -309,14 +303,7 @@ class KernelSums:
 def sorted_samples(
     z: NDArray[Any], c: NDArray[np.uint8], w: Floats | None
 ) -> tuple[Floats, NDArray[np.uint8], Floats | None]:
-    """Samples in the order of their confidences (without weights, equal confidences in the order of correctness).
-
-    Examples
-    --------
-    >>> z, c, _ = sorted_samples(np.array([0.5, 0.25, 0.5]), np.array([1, 1, 0], np.uint8), None)
-    >>> z.tolist(), c.tolist()
-    ([0.25, 0.5, 0.5], [1, 0, 1])
-    """
+    """Samples in the order of their confidences (without weights, equal confidences in the order of correctness)."""
     if w is not None:
         order = np.argsort(z)
         return z[order] + np.float64(0), c[order], w[order]
@@ -331,12 +318,6 @@ def sorted_keys(z: NDArray[Any], c: NDArray[np.uint8]) -> tuple[NDArray[Any], ND
     """Sorted integers that hold a confidence's bits and below them its correctness, and the same memory as floats.
 
     Floats from 0 to 1 are ordered like their bits, of which the first two are zero: correctness fits in below.
-
-    Examples
-    --------
-    >>> keys, _ = sorted_keys(np.array([0.5, 0.25, 0.5], np.float32), np.array([1, 1, 0], np.uint8))
-    >>> (keys & 1).tolist(), (keys >> 1).view(np.float32).tolist()
-    ([1, 0, 1], [0.25, 0.5, 0.5])
     """
     values = z + z.dtype.type(0)  # a copy, without negative zeros
     keys = values.view(np.int64 if values.dtype == np.float64 else np.int32)

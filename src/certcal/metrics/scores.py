@@ -36,13 +36,7 @@ _ROUNDING = 1e-9
 
 
 def weighted_mean(values: NDArray[Any], w: Floats | None) -> float:
-    """Mean, weighted when weights are given; a value of weight 0 does not count even when it is infinite.
-
-    Examples
-    --------
-    >>> weighted_mean(np.array([1.0, 3.0]), None)
-    2.0
-    """
+    """Mean, weighted when weights are given; a value of weight 0 does not count even when it is infinite."""
     if w is None:
         return float(values.mean())
     if not np.isfinite(values).all():

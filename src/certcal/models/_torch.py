@@ -49,7 +49,7 @@ class TorchModel(Adapter):
     def _forward(self, batch: Batch) -> Any:
         with torch.inference_mode():
             # torch warns about memory that it must not write to; it is then copied.
-            given = torch.from_numpy(batch if batch.flags.writeable else batch.copy())
+            given: Any = torch.from_numpy(batch if batch.flags.writeable else batch.copy())  # pyright: ignore[reportUnknownMemberType]
             answer: Any = self.module(given.to(self._device))
             if not isinstance(answer, torch.Tensor):
                 raise InputError(f"{self.description} returns {type(answer).__name__}; it must return one tensor")

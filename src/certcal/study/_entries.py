@@ -122,21 +122,11 @@ def _refuse_own(names: Iterable[str], begin: str) -> None:
 
 @dataclass(frozen=True, eq=False)
 class EntrySource:
-    """Entries, from the first to the last, each checked against those before it.
-
-    Attributes
-    ----------
-    entries
-        As they come.
-    place
-        What an entry is called in a sentence, by its number from 0.
-    total
-        How many there are; None when only the end will tell.
-    """
+    """Entries, from the first to the last, each checked against those before it."""
 
     entries: Iterable[Entry]
-    place: Callable[[int], str]
-    total: int | None
+    place: Callable[[int], str]  # what an entry is called in a sentence, by its number from 0
+    total: int | None  # None when only the end will tell
 
     def __iter__(self) -> Iterator[Entry]:
         seen: dict[Key, int] = {}

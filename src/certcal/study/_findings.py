@@ -224,26 +224,14 @@ class Answer:
 
 @dataclass
 class Draft:
-    """An answer in the making: what each data set has added to it.
-
-    Attributes
-    ----------
-    findings, charts, cautions
-        As of an answer.
-    parts
-        What is said of each data set.
-    models
-        From how many models that is.
-    begin
-        What is said before.
-    """
+    """An answer in the making: what each data set has added to it."""
 
     findings: list[Finding] = field(default_factory=list[Finding])
     charts: list[Chart] = field(default_factory=list[Chart])
     cautions: list[str] = field(default_factory=list[str])
-    parts: list[str] = field(default_factory=list[str])
-    models: list[int] = field(default_factory=list[int])
-    begin: str = ""
+    parts: list[str] = field(default_factory=list[str])  # what is said of each data set
+    models: list[int] = field(default_factory=list[int])  # from how many models that is
+    begin: str = ""  # what is said before
 
     def draw(self, charts: Iterable[Chart], most: int = 6) -> None:
         """Add the charts of a data set, unless there are enough."""

@@ -146,7 +146,7 @@ def measure(
     if out is None:
         finished = FinishedRows(None, task.settings)
         table = _measured(open_source(source, settings.layout), finished, task, place, progress)
-        return overview(table, notes=_differences(table))
+        return overview(table, notes=list(_differences(table)))
     path = _place(out, source)
     _refuse_others(path, task.settings, force=force)
     opened = open_source(source, settings.layout)
@@ -274,13 +274,7 @@ def _differences(table: StudyTable) -> Iterator[str]:
 class FinishedRows:
     """Rows that are finished, found by model, data set and split: in memory by columns, and on disk as they come.
 
-    Parameters
-    ----------
-    out
-        The table that they are for; they are kept in a folder beside it, apart for other settings, so that none are
-        mistaken or lost. None to keep them in memory.
-    settings
-        Of the study.
+    They are kept in a folder beside the table, apart for other settings, so that none are mistaken or lost.
     """
 
     def __init__(self, out: Path | None, settings: Mapping[str, Any]) -> None:

@@ -6,7 +6,6 @@ import bz2
 import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from statistics import fmean, stdev
 from typing import Any
@@ -26,24 +25,6 @@ _TRUSTED_SEED = 888
 _KEYS = ("model", "data", "split")
 _COLUMNS = (*_KEYS, "accuracy", "loss", "train_accuracy", "train_loss", "params", "flops", "epochs")
 _SINGLE = re.compile(r"\d+" + re.escape(ENDING))
-
-
-@dataclass(frozen=True)
-class _Trial:
-    """One training: what it reached on one set of images."""
-
-    model: str
-    data: str
-    images: str
-    hp: str
-    seed: int
-    epochs: int
-    accuracy: float
-    loss: float
-    train_accuracy: float
-    train_loss: float
-    params: float
-    flops: float
 
 
 def read_nats_bench(
@@ -92,12 +73,13 @@ def read_nats_bench(
     known: set[str] = set()
 
     def add(value: Mapping[Any, Any]) -> None:
-        trials = _trials(value)
-        known.update(trial.data for trial in trials)
-        kept = [trial for trial in trials if data in (None, trial.data)]
-        for row in _averaged(kept) if seeds == "mean" else map(_single, kept):
+        trials = list(_trials(value))
+        known.update(trial["data"] for trial in trials)
+        kept = [trial for trial in trials if data in (None, trial["data"])]
+        for row in _averaged(kept) if seeds == "mean" else kept:
+            split = row["split"] if seeds == "mean" else f"{row['split']}#{row['seed']}"
             for name, values in columns.items():
-                values.append(row[name])
+                values.append(split if name == "split" else row[name])
 
     if hasattr(source, "arch2infos_dict"):
         for results in source.arch2infos_dict.values():
@@ -191,32 +173,31 @@ def _value(path: Path) -> dict[Any, Any]:
     return value  # pyright: ignore[reportUnknownVariableType]
 
 
-def _trials(value: Mapping[Any, Any]) -> list[_Trial]:
-    """All trainings of one architecture."""
-    found: list[_Trial] = []
+def _trials(value: Mapping[Any, Any]) -> Iterator[dict[str, Any]]:
+    """What all trainings of one architecture reached on each set of images after their last epochs."""
     for hp, result in value.items():
         model, trials = _entry(result, "arch_str", str), _entry(result, "all_results", dict)
         for key, trial in trials.items():
             if not (isinstance(key, tuple) and len(key) == 2 and isinstance(key[0], str)):  # pyright: ignore[reportUnknownArgumentType]
                 raise InputError("its trainings are not named by data set and seed; is it a file of NATS-Bench?")
-            found += _of_trial(model, str(hp), str(key[0]), int(_number(key[1], "seed")), trial)  # pyright: ignore[reportUnknownArgumentType]
-    return found
-
-
-def _of_trial(model: str, hp: str, data: str, seed: int, trial: Any) -> Iterator[_Trial]:
-    """What a training reached on each set of images after its last epoch."""
-    epochs = int(_number(_entry(trial, "epochs", (int, float)), "epochs"))
-    accuracies, losses = _entry(trial, "eval_acc1es", dict), _entry(trial, "eval_losses", dict)
-    sizes = [_number(trial.get(name), name) * _MEGA for name in ("params", "flop")]
-    train = [_last(trial.get(name), epochs) for name in ("train_acc1es", "train_losses")]
-    for place, accuracy in accuracies.items():
-        images, _, epoch = str(place).partition("@")
-        if epoch == str(epochs - 1):
-            loss = _number(losses.get(place), "eval_losses")
-            reached = _share(_number(accuracy, "eval_acc1es"))
-            yield _Trial(
-                model, data, images, hp, seed, epochs, reached, loss, _share(train[0]), train[1], *map(round, sizes)
-            )
+            seed = int(_number(key[1], "seed"))
+            epochs = int(_number(_entry(trial, "epochs", (int, float)), "epochs"))
+            accuracies, losses = _entry(trial, "eval_acc1es", dict), _entry(trial, "eval_losses", dict)
+            of_training = {
+                "params": round(_number(trial.get("params"), "params") * _MEGA),
+                "flops": round(_number(trial.get("flop"), "flop") * _MEGA),
+                "train_accuracy": _share(_last(trial.get("train_acc1es"), epochs)),
+                "train_loss": _last(trial.get("train_losses"), epochs),
+            }
+            for place, accuracy in accuracies.items():
+                images, _, epoch = str(place).partition("@")
+                if epoch == str(epochs - 1):
+                    yield {
+                        **{"model": model, "data": key[0], "split": f"{images}@{hp}", "seed": seed, "epochs": epochs},
+                        "accuracy": _share(_number(accuracy, "eval_acc1es")),
+                        "loss": _number(losses.get(place), "eval_losses"),
+                        **of_training,
+                    }
 
 
 def _entry(value: Any, name: str, kind: Any) -> Any:
@@ -247,20 +228,15 @@ def _share(percent: float) -> float:
     return percent / 100
 
 
-def _single(trial: _Trial) -> dict[str, Any]:
-    row = {name: getattr(trial, name) for name in _COLUMNS if name != "split"}
-    return row | {"split": f"{trial.images}@{trial.hp}#{trial.seed}", "seed": trial.seed}
-
-
-def _averaged(trials: Sequence[_Trial]) -> Iterator[dict[str, Any]]:
+def _averaged(trials: Sequence[dict[str, Any]]) -> Iterator[dict[str, Any]]:
     """Means over the seeds of one architecture."""
-    groups: dict[tuple[str, str], list[_Trial]] = {}
+    groups: dict[tuple[str, str], list[dict[str, Any]]] = {}
     for trial in trials:
-        groups.setdefault((trial.data, f"{trial.images}@{trial.hp}"), []).append(trial)
-    for (_, split), group in groups.items():
-        trusted = next((trial for trial in group if trial.seed == _TRUSTED_SEED), group[0])
-        row = _single(trusted) | {"split": split, "seeds": len(group)}
-        for name in ("accuracy", "loss", "train_accuracy", "train_loss"):
-            row[name] = fmean(getattr(trial, name) for trial in group)
-        row["accuracy_spread"] = stdev(trial.accuracy for trial in group) if len(group) > 1 else None
-        yield row
+        groups.setdefault((trial["data"], trial["split"]), []).append(trial)
+    for group in groups.values():
+        trusted = next((trial for trial in group if trial["seed"] == _TRUSTED_SEED), group[0])
+        means = {
+            name: fmean(trial[name] for trial in group) for name in ("accuracy", "loss", "train_accuracy", "train_loss")
+        }
+        spread = stdev(trial["accuracy"] for trial in group) if len(group) > 1 else None
+        yield {**trusted, **means, "seeds": len(group), "accuracy_spread": spread}

@@ -40,12 +40,7 @@ def kendall(x: Any, y: Any) -> float:
     Parameters
     ----------
     x, y
-        Numbers, equally many; NaN where there is none.
-
-    Returns
-    -------
-    float
-        From -1 to 1; NaN when one of the two is constant.
+        Numbers, equally many; NaN where there is none. The result is NaN when one of the two is constant.
 
     Examples
     --------
@@ -61,12 +56,7 @@ def spearman(x: Any, y: Any) -> float:
     Parameters
     ----------
     x, y
-        Numbers, equally many; NaN where there is none.
-
-    Returns
-    -------
-    float
-        From -1 to 1; NaN when one of the two is constant.
+        As of :func:`kendall`.
 
     Examples
     --------
@@ -84,11 +74,6 @@ def kendall_matrix(values: Any) -> Floats:
     values
         Matrix of shape (n, columns); NaN where there is no value.
 
-    Returns
-    -------
-    ndarray
-        Symmetric, of shape (columns, columns).
-
     Examples
     --------
     >>> kendall_matrix([[1, 5, 0], [2, 4, 0], [3, 6, 0]]).round(3).tolist()
@@ -104,11 +89,6 @@ def spearman_matrix(values: Any) -> Floats:
     ----------
     values
         Matrix of shape (n, columns); NaN where there is no value.
-
-    Returns
-    -------
-    ndarray
-        Symmetric, of shape (columns, columns).
 
     Examples
     --------
@@ -168,11 +148,6 @@ def kendall_resampled(x: Any, y: Any, rows: Any) -> Floats:
         Numbers, equally many; NaN where there is none.
     rows
         One draw per row: positions in x and y.
-
-    Returns
-    -------
-    ndarray
-        One τ_b per draw; NaN where one of the two is constant over the rows drawn.
 
     Examples
     --------

@@ -179,6 +179,12 @@ def kendall_draws(x: Floats, y: Floats, rows: Rows, step: int | None = None) -> 
     return kendall_resampled(x[:reach:step], y[:reach:step], rows // step)
 
 
+def growth(first: Floats, second: Floats) -> float:
+    """How many times the median grows from the first to the second."""
+    middle = float(np.median(first))
+    return float(np.median(second)) / middle if middle > 0 else math.nan
+
+
 def shrinkage(n: int, most: int = LARGEST) -> float:
     """What the deviation in resamples of at most ``most`` models is multiplied with to be that of n models."""
     return math.sqrt(min(most, n) / n)

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal, cast
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,9 +28,6 @@ OK, FAILED = "ok", "failed"
 # Columns of text. When a file was changed is counted in nanoseconds, which a float cannot keep.
 TEXTS = (*KEYS, *STATE, "source", "source_changed")
 _OWN = {*KEYS, *STATE, *ORIGIN, *SIZES, *SUMMARY}
-# Where a file says how it was measured, and in which version of that note. A file of this version or an older one is
-# read; a newer one is refused.
-_METADATA, VERSION = "certcal.study", 1
 _MOST_NAMED = 20
 
 
@@ -223,14 +219,14 @@ class StudyTable:
         """The content of the file that :meth:`write` writes; the same for the same table."""
         from certcal.data.arrow import from_numpy, pa
         from certcal.data.parquet import parquet
+        from certcal.study._schema import written
 
         texts = [name for name, values in self.columns.items() if values.dtype == object]
         arrays = [
             _text(name, values) if name in texts else from_numpy(np.ascontiguousarray(values, np.float64))
             for name, values in self.columns.items()
         ]
-        note = json.dumps({"version": VERSION, **self.settings}, sort_keys=True)
-        table = pa.Table.from_arrays(arrays, names=list(self.columns)).replace_schema_metadata({_METADATA: note})
+        table = pa.Table.from_arrays(arrays, names=list(self.columns)).replace_schema_metadata(written(self.settings))
         sink = pa.BufferOutputStream()
         parquet.write_table(table, sink, use_dictionary=texts)
         return sink.getvalue().to_pybytes()
@@ -239,6 +235,7 @@ class StudyTable:
     def read(cls, path: str | os.PathLike[str], columns: Sequence[str] | None = None) -> StudyTable:
         """Read a table that :meth:`write` wrote, or only some of its columns beside the keys."""
         from certcal.data import open_table
+        from certcal.study._schema import settings_of
 
         file = Path(path)
         if file.is_dir():
@@ -254,7 +251,7 @@ class StudyTable:
             raise InputError(f"{file}: the table has no rows; measure some models")
         found = table.read(chosen)
         try:
-            return cls.of({name: _values(found[name]) for name in chosen}, _settings(table.metadata))
+            return cls.of({name: _values(found[name]) for name in chosen}, settings_of(table.metadata))
         except InputError as error:
             raise InputError(f"{file}: {error}") from None
 
@@ -392,22 +389,6 @@ def _text(name: str, values: NDArray[Any]) -> Any:
     ends = np.cumsum([0, *map(len, encoded)], dtype=np.int64)
     buffers = [None, pa.py_buffer(ends), pa.py_buffer(b"".join(encoded))]
     return pa.Array.from_buffers(pa.large_string(), len(encoded), buffers).cast(pa.string())
-
-
-def _settings(notes: Mapping[str, str]) -> dict[str, Any]:
-    """What a file says about how it was measured; nothing when it does not, or not in our form."""
-    try:
-        found: Any = json.loads(notes.get(_METADATA, "{}"))
-    except (ValueError, RecursionError):
-        return {}
-    settings = cast("dict[str, Any]", found) if isinstance(found, dict) else {}
-    version = settings.pop("version", VERSION)
-    if not isinstance(version, int) or version > VERSION:
-        raise InputError(
-            f"a newer certcal wrote this table (version {version} of its notes, and this one reads up to {VERSION}); "
-            "update certcal"
-        )
-    return settings
 
 
 def _values(column: Any) -> Any:

@@ -294,24 +294,28 @@ def _json(path: Path) -> dict[str, Any]:
     except (ValueError, RecursionError) as error:
         if isinstance(error, InputError):
             raise
-        raise InputError(f"{path}: is damaged ({reason(error)}); train in a new folder") from error
+        raise _damaged(path, reason(error)) from error
     if not isinstance(found, dict):
-        raise InputError(f"{path}: is damaged (no table in it); train in a new folder")
+        raise _damaged(path, "no table in it")
     return cast("dict[str, Any]", found)
+
+
+def _damaged(path: Path, why: str) -> InputError:
+    return InputError(f"{path}: is damaged ({why}); train in a new folder")
 
 
 def _tensors(path: Path, counters: Mapping[str, Any]) -> dict[str, Tensor]:
     """The tensors of the checkpoint that the state names."""
     name = counters.get("file")
     if not isinstance(name, str) or Path(name).name != name or not name.startswith("checkpoint-"):
-        raise InputError(f"{path / STATE}: is damaged (it names no checkpoint); train in a new folder")
+        raise _damaged(path / STATE, "it names no checkpoint")
     data = read_bytes(path / name, _MOST_TENSORS, "a checkpoint")
     if hashlib.sha256(data).hexdigest() != counters.get("sha256"):
-        raise InputError(f"{path / name}: is damaged (its digest is not the one in {STATE}); train in a new folder")
+        raise _damaged(path / name, f"its digest is not the one in {STATE}")
     try:
         return read_tensors(data)
     except (SafetensorError, ValueError, KeyError, RecursionError) as error:
-        raise InputError(f"{path / name}: is damaged ({reason(error)}); train in a new folder") from error
+        raise _damaged(path / name, reason(error)) from error
 
 
 def _check(path: Path, counters: Mapping[str, Any], tensors: Mapping[str, Tensor], state: TrainingState) -> None:
@@ -321,7 +325,7 @@ def _check(path: Path, counters: Mapping[str, Any], tensors: Mapping[str, Tensor
     history = cast("list[Any]", counters.get("history") if isinstance(counters.get("history"), list) else [None])
     lines = all(isinstance(line, dict) for line in history)
     if not (numbers and whole and lines and len(history) == counters["epoch"] <= state.workshop.recipe.epochs):
-        raise InputError(f"{path / STATE}: is damaged (its counters make no sense); train in a new folder")
+        raise _damaged(path / STATE, "its counters make no sense")
     wanted = {name: tuple(tensor.shape) for name, tensor in state.tensors().items()}
     for name, shape in wanted.items():
         if name not in tensors or tuple(tensors[name].shape) != shape or not bool(torch.isfinite(tensors[name]).all()):

@@ -355,7 +355,7 @@ def gradient_norms(
         whole_number(each, 1, _MOST, name, remedy) for each, name in ((samples, "samples"), (draws, "draws"))
     )
     seed = whole_number(seed, 0, 2**63 - 1, "seed", "pass a whole number of at least 0")
-    workshop = fitted(network, inputs, recipe, None, None, outputs)
+    workshop = fitted(network, inputs, recipe, outputs=outputs)
     if recipe.together:
         raise InputError(
             f"{recipe.method} attacks a whole batch together, so that one sample has no loss of its own; compare "

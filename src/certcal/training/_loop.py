@@ -29,7 +29,7 @@ from certcal.models.protocol import Outputs
 from certcal.models.torch_threads import torch_threads
 from certcal.training._checkpoints import RunFolder, TrainingState, opened, save_model
 from certcal.training._parts import Look, SelectionWarning, lost_classes, parts_of, selected
-from certcal.training._prepare import Start, checked_workers, prepared
+from certcal.training._prepare import Start, check_trainable, fitted
 from certcal.training._recipe import Recipe
 from certcal.training._schedules import Moment, batches_of, generator_of, moment, order_of
 from certcal.training._step import Workshop
@@ -188,8 +188,8 @@ def train(
     1.0
     """
     began = time.perf_counter()
-    workshop = prepared(network, inputs, recipe, test, start, outputs)
-    workers = checked_workers(workers, recipe)
+    workshop = fitted(network, inputs, recipe, test=test, start=start, outputs=outputs)
+    check_trainable(workshop, inputs, start is not None, workers)
     with torch_threads(), nullcontext() if out is None else opened(Path(out), workshop, inputs, test) as folder:
         state = TrainingState.begin(workshop)
         if folder is not None:
@@ -207,26 +207,22 @@ def train(
     return Trained(workshop.network.eval(), recipe, state.history, path, file, seconds, resumed)
 
 
+@dataclass(eq=False)
 class _Loop:
     """Epochs of one call."""
 
-    def __init__(
-        self,
-        state: TrainingState,
-        crew: Workshop | WorkerPool,
-        test: Inputs | None,
-        folder: RunFolder | None,
-        progress: Callable[[Progress], object] | None,
-        checkpoint_seconds: float,
-        interrupted: threading.Event,
-        began: float,
-    ) -> None:
-        self.state, self.crew, self.test, self.folder = state, crew, test, folder
-        self.progress, self.checkpoint_seconds = progress, checkpoint_seconds
-        self.interrupted, self.began = interrupted, began
-        self.workshop, self.parts = state.workshop, parts_of(state.workshop.recipe)
-        self.saved = time.perf_counter()
-        self.samples = 0
+    state: TrainingState
+    crew: Workshop | WorkerPool
+    test: Inputs | None
+    folder: RunFolder | None
+    progress: Callable[[Progress], object] | None
+    checkpoint_seconds: float
+    interrupted: threading.Event
+    began: float
+
+    def __post_init__(self) -> None:
+        self.workshop, self.parts = self.state.workshop, parts_of(self.state.workshop.recipe)
+        self.saved, self.samples = time.perf_counter(), 0
 
     def epoch(self) -> None:
         """What is left of the present epoch."""

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 
 from certcal._checks import InputError, whole_number
 from certcal._files import read_bytes
-from certcal._text import reason
+from certcal._text import counted, reason
 from certcal.attacks.subject import check_box, single_precision
 from certcal.data import Inputs
 from certcal.models.networks.weights import check_fit
@@ -29,8 +29,9 @@ def fitted(
     network: nn.Module,
     inputs: Inputs,
     recipe: Recipe,
-    test: Inputs | None,
-    start: Start | None,
+    *,
+    test: Inputs | None = None,
+    start: Start | None = None,
     outputs: Outputs | None,
 ) -> Workshop:
     """A copy of the network with the weights it begins with, and data that fit it."""
@@ -50,43 +51,32 @@ def fitted(
         mine.load_state_dict(_weights_of(start, mine, name))
     # Convolutions are faster in this order of memory; .contiguous would leave those of one channel as they are.
     mine.to(memory_format=torch.channels_last)  # pyright: ignore[reportCallIssue]
-    for argument, data in (("inputs", inputs), ("test", test)):
-        if data is not None or argument == "inputs":
-            _check_data(mine.eval(), name, data, argument)
+    _check_data(mine.eval(), name, inputs, "inputs")
+    if test is not None:
+        _check_data(mine, name, test, "test")
     box = single_precision(recipe.box)
     if recipe.epsilon and box is not None:
         check_box(inputs.inputs, box)
-    return Workshop(mine, returns, recipe, _tensor(inputs.inputs), _tensor(inputs.labels))
+    return Workshop(mine, returns, recipe, torch.tensor(inputs.inputs), torch.tensor(inputs.labels))
 
 
-def prepared(
-    network: nn.Module,
-    inputs: Inputs,
-    recipe: Recipe,
-    test: Inputs | None,
-    start: Start | None,
-    outputs: Outputs | None,
-) -> Workshop:
-    """The same, and a network that can be trained on batches of them."""
-    workshop = fitted(network, inputs, recipe, test, start, outputs)
+def check_trainable(workshop: Workshop, inputs: Inputs, started: bool, workers: int) -> None:
+    """Raise unless the network can be trained on batches of the data, in pieces for that many processes."""
+    recipe = workshop.recipe
     if recipe.own is not None:
-        recipe.own.can_begin(recipe, start is not None)
+        recipe.own.can_begin(recipe, started)
     if len(inputs) < recipe.batch:
-        raise InputError(
-            f"inputs has {len(inputs)} samples, fewer than a batch of {recipe.batch}; pass a smaller batch"
-        )
+        why = f"it is {recipe.batch}, but there are {len(inputs)} samples to train on"
+        raise InputError(why, argument="batch", remedy="give a smaller one")
     smallest = len(inputs) // -(-len(inputs) // recipe.batch)
     if smallest < recipe.pieces:
         raise InputError(f"pieces is {recipe.pieces}, but batches have {smallest} samples; pass fewer pieces")
+    if whole_number(workers, 1, 1024, "workers", "pass a whole number from 1 to 1024") > recipe.pieces:
+        why = f"it is {workers}, but a batch is in {counted(recipe.pieces, 'piece')}"
+        remedy = f"give {workers} pieces as well, which counts as another recipe, or fewer workers"
+        raise InputError(why, argument="workers", remedy=remedy)
     least = smallest // recipe.pieces * (recipe.draws if recipe.sigma else 1)
-    _check_training(workshop.network, type(network).__name__, inputs, least)
-    return workshop
-
-
-def checked_workers(workers: int, recipe: Recipe) -> int:
-    """How many processes can have work: no more than pieces."""
-    remedy = f"pass a whole number from 1 to {recipe.pieces}, the number of pieces of a batch (pieces in the recipe)"
-    return whole_number(workers, 1, recipe.pieces, "workers", remedy)
+    _check_training(workshop.network, inputs, least)
 
 
 def _check_weights(network: nn.Module, name: str, recipe: Recipe, outputs: Outputs) -> None:
@@ -109,7 +99,7 @@ def _check_data(network: nn.Module, name: str, data: Any, argument: str) -> None
     device = next(network.parameters()).device
     try:
         with torch.no_grad():
-            rows: Any = network(_tensor(data.inputs[:2]).to(device))
+            rows: Any = network(torch.tensor(data.inputs[:2]).to(device))
     except Exception as error:
         raise InputError(
             f"{name} does not take {argument} of shape {shape} ({reason(error)}); "
@@ -129,14 +119,14 @@ def _check_data(network: nn.Module, name: str, data: Any, argument: str) -> None
         )
 
 
-def _check_training(network: nn.Module, name: str, data: Inputs, smallest: int) -> None:
+def _check_training(network: nn.Module, data: Inputs, smallest: int) -> None:
     """Try a copy in training mode, in which batch normalisation cannot take one sample and some return more."""
-    count = min(2, smallest)
+    name, count = type(network).__name__, min(2, smallest)
     trial = copy.deepcopy(network).train()
     device = next(network.parameters()).device
     try:
         with torch.no_grad(), torch.random.fork_rng(devices=[]):  # pyright: ignore[reportUnknownMemberType]
-            rows: Any = trial(_tensor(data.inputs[:count]).to(device))
+            rows: Any = trial(torch.tensor(data.inputs[:count]).to(device))
     except Exception as error:
         remedy = "pass a larger batch or fewer pieces" if count == 1 else "pass a network that can be trained on them"
         raise InputError(
@@ -179,7 +169,3 @@ def _weights_of(start: Start, network: nn.Module, name: str) -> Mapping[str, Ten
             ) from error
     check_fit(found, network, what, name, "begin with")
     return found
-
-
-def _tensor(array: Any) -> Tensor:
-    return torch.tensor(array)

@@ -158,7 +158,7 @@ def apply_map(
     """Apply a map to a run, to intervals or to predictions, without the samples of its fit if they are known.
 
     Predictions need no labels. Without them all rows are kept, in their order, with the columns id or sample if there
-    are such, or else with row, from 0; which of them the map was fitted to cannot be told. Keywords beside those below
+    are such, or else with row, from 0; which of them the map was fitted to is unknown. Keywords beside those below
     are the fields of :class:`ApplySettings`: everything, radii, alpha, familywise, drawn_only, confidence.
 
     Parameters
@@ -188,8 +188,8 @@ def apply_map(
     calibrator: Any = saved.calibrator
     if not isinstance(calibrator, IntervalCalibrator) or isinstance(calibrator, ScoreCalibrator):
         raise InputError(
-            f"{name}: {type(calibrator).__name__} is no map of one confidence that certificates can go through, and "
-            f"{given.name} is {given.words}; fit a map to it"
+            f"{name}: certificates cannot pass through a {type(calibrator).__name__}, which is not a map of one "
+            f"confidence, and {given.name} is {given.words}; fit a map to it"
         )
     source = load_certified(given, columns, settings, progress)
     progress.stage("applying")
@@ -370,13 +370,13 @@ class _Kept:
         fit = fitted_on.among(fingerprint, n, run)
         if fit is None:
             some, told = f"fitted to samples of {fitted_on.source}", fitted_on.fingerprint and fingerprint
-            why = "These have another fingerprint" if told else "Whether these are among them cannot be told"
+            why = "These have another fingerprint" if told else "Whether these are among them is unknown"
             sentence = f"The map was {some}. {why}, so all are kept; make sure that it was fitted to none of them."
             return _Kept(words, every, 0, some, sentence)
         rest = np.setdiff1d(every, fit, assume_unique=True)
         if everything:
             some = f"fitted to {fit.size:,} of these {n:,} samples" if n > 1 else "fitted to this sample"
-            sentence = f"The map was {some}: what they say of it flatters it."
+            sentence = f"The map was {some}: numbers on them are too optimistic."
             return _Kept(words, every, 0, f"{some}, so that no bound on the population holds", sentence)
         if not rest.size:
             raise InputError(

@@ -239,7 +239,7 @@ def _levels(samples: CertifiedSamples, settings: RecalibrateSettings) -> tuple[l
 def _maps(
     samples: CertifiedSamples, method: Any, levels: Sequence[Any], weights: Sequence[float] | None
 ) -> Sequence[Any]:
-    """Maps by name at each trade-off, or a copy of somebody's own, fitted."""
+    """Maps by name at each trade-off, or a copy of a user's own, fitted."""
     if method is None or isinstance(method, str):
         return certified_path(samples, levels, method=method or "isotonic", radius_weight=weights)
     made, name = copy.deepcopy(method), type(method).__name__

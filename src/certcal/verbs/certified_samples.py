@@ -179,7 +179,7 @@ def source_of(data: Any, columns: Mapping[str, Any] | None, settings: Settings) 
     for role in given:
         if role not in _COLUMNS[source.kind]:
             whose = [KINDS[kind] for kind, roles in _COLUMNS.items() if role in roles]
-            _refuse("radius_column" if role == "radius" else role, whose, source)
+            _refuse(role, whose, source)
     for each in fields(settings):
         kinds = _FOR.get(each.name, (source.kind,))
         if source.kind not in kinds and getattr(settings, each.name) != each.default:

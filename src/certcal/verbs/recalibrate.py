@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from certcal.data import Layout
     from certcal.verbs.apply_map import MappedTable
 
-IDENTITY = "as it is"
+IDENTITY = "before recalibration"
 _FEW = 10
 _LONGEST_NAME = 500
 _MOST_WEIGHT = 1e100  # beyond it sums of weights are not finite
@@ -294,12 +294,12 @@ def recalibrate(
 ) -> Recalibration:
     """Fit a map to one part of the samples, and judge it on the others.
 
-    Certified samples (a run, a table of intervals): a map that never turns the order of two confidences round keeps
-    certificates, so it can be fitted to be best in the worst case, without a perturbation, or in between. The result is
-    a :class:`CertifiedRecalibration`, with the claims of :func:`certcal.worst_case.certify` and
-    :func:`certcal.calibrators.gain_over`. Given the map, the held-out samples are fresh draws, so bounds on the
-    population hold. Each map and radius has bounds of its own, each of which may fail with probability delta. Choose
-    the trade-off before looking; for the best of k that were looked at, pass delta / k.
+    Certified samples (a run, a table of intervals): a monotone map preserves certificates, so it can be fitted to be
+    best in the worst case, without a perturbation, or in between. The result is a :class:`CertifiedRecalibration`, with
+    the claims of :func:`certcal.worst_case.certify` and :func:`certcal.calibrators.gain_over`. Given the map, the
+    held-out samples are fresh draws, so bounds on the population hold. Each map and radius has bounds of its own, each
+    of which may fail with probability delta. Choose the trade-off before looking; for the best of k that were looked
+    at, pass delta / k.
 
     Predictions: temperature scaling and the like, with estimates before and after: :class:`PredictionRecalibration`.
 
@@ -390,8 +390,8 @@ def fitted_to_all(fitted: Any, common: dict[str, Any]) -> Recalibration:
     n = common["fitted_on"].n
     note = (
         f"{described(fitted)} was fitted to all {counted(n, 'sample')}. Nothing was held out, so nothing is claimed "
-        "about it and no numbers are shown: on the samples of the fit they would flatter the map. Judge it on other "
-        "samples."
+        "about it and no numbers are shown: on the samples of the fit they would be too optimistic. Judge it on "
+        "other samples."
     )
     return Recalibration(**common, map=fitted, n_fit=n, n_held_out=0, notes=(note,))
 

@@ -271,7 +271,6 @@ def train(
     from certcal.training import train as run
 
     limit, bias = counted_from_one("limit", limit), counted_from_one("bias", bias, _MOST)
-    workers = counted_from_one("workers", workers, 1024) or 1
     progress.stage("reading")
     _check_start(start)
     parts, name = _parts(data, test, limit)
@@ -282,7 +281,9 @@ def train(
         chosen = method
     else:
         chosen = _recipe(method, start, preset, inputs, changes)
-    _check_sizes(chosen, changes, len(inputs), workers, bias)
+    if bias is not None and chosen.together:
+        reason = f"{chosen.method} attacks a whole batch together, so that one sample has no loss of its own"
+        raise InputError(reason, argument="bias", remedy="compare gradients by another method, such as smoothadv")
     network = model
     if isinstance(model, str):
         network = by_name(model, inputs.inputs.shape[1:], _classes(parts), seed=chosen.seed)
@@ -346,23 +347,6 @@ def _recipe(method: str, start: Any, preset: str | None, inputs: Inputs, changes
         box=inputs.box if isinstance(box, str) and box == "auto" else box,
         **changes,
     )
-
-
-def _check_sizes(recipe: Recipe, changes: Mapping[str, Any], samples: int, workers: int, bias: int | None) -> None:
-    if recipe.batch > samples:
-        whose = "" if changes.get("batch") else f", that of {recipe.method}"
-        reason = f"it is {recipe.batch}{whose}, but there are {samples} samples to train on"
-        raise InputError(reason, argument="batch", remedy="give a smaller one")
-    if workers > recipe.pieces:
-        reason = f"it is {workers}, but a batch is in {counted(recipe.pieces, 'piece')}"
-        remedy = f"give {workers} pieces as well, which counts as another recipe, or fewer workers"
-        raise InputError(reason, argument="workers", remedy=remedy)
-    if bias is not None and recipe.together:
-        raise InputError(
-            f"{recipe.method} attacks a whole batch together, so that one sample has no loss of its own",
-            argument="bias",
-            remedy="compare gradients by another method, such as smoothadv",
-        )
 
 
 def _check_start(start: Any) -> None:

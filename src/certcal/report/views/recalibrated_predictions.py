@@ -63,7 +63,7 @@ def charts(found: Recalibration) -> Sequence[Chart]:
 
 def _headline(found: PredictionRecalibration) -> Claim:
     before, after = (next(row for row in each.rows if row.name == "ece") for each in (found.before, found.after))
-    over = f"on {counted(found.n_held_out, 'held-out sample')}; as it is, {number(before.value)}"
+    over = f"on {counted(found.n_held_out, 'held-out sample')}; before, {number(before.value)}"
     return Claim.of(after, "After the map, ECE", over=over, meaning=CALIBRATION_ERROR, settings=False)
 
 
@@ -76,7 +76,7 @@ def _both(found: PredictionRecalibration) -> Table:
     columns = (
         Column("metric"),
         Column("bins", "count"),
-        Column("as it is", "estimate"),
+        Column("before", "estimate"),
         Column(found.method, "estimate"),
     )
     return Table(columns, rows, f"Estimates on {counted(found.n_held_out, 'held-out sample')}")
@@ -92,7 +92,7 @@ def split_facts(found: Recalibration) -> list[tuple[str, str]]:
     return [
         ("Fitted to", f"{counted(found.n_fit, 'sample')}, a share of {given['fraction']:g}"),
         ("Judged on", counted(found.n_held_out, "other sample")),
-        ("Split", f"by position with seed {given['seed']}, whatever the samples hold"),
+        ("Split", f"by position with seed {given['seed']}, independent of what the samples hold"),
         ("Bins", f"{given['bins']:,} of equal width, closed on the {given['closed']}"),
     ]
 
@@ -131,7 +131,7 @@ def map_chart(maps: Mapping[str, Any], held_out: BinTable | None) -> Chart:
     """Maps against the diagonal, the first of them in words, and where held-out confidences lie."""
     lines = {name: map_points(each) for name, each in maps.items()}
     first = next(iter(lines.values()))
-    across = unit("confidence as it is")
+    across = unit("confidence before the map")
     marks: list[Mark] = [Segments([(0.0, 0.0, 1.0, 1.0)], "ideal", "no change")]
     for place, (name, each) in enumerate(lines.items()):
         marks.append(Line(each.x.tolist(), each.y.tolist(), place, name, markers=False))

@@ -182,7 +182,7 @@ def _before_and_after(found: CertifiedRecalibration) -> Table:
         rows.append(Heading("Without a perturbation (estimates)"))
         for key, name in _CLEAN.items():
             rows.append([name, *(float(line.clean[key].value) for line in (found.identity, found.chosen))])
-    columns = (Column("held-out samples"), Column("as it is", "estimate"), Column("after the map", "estimate"))
+    columns = (Column("held-out samples"), Column("before", "estimate"), Column("after the map", "estimate"))
     return Table(columns, rows, f"{capital(found.chosen.name)}, on {counted(found.n_held_out, 'held-out sample')}")
 
 
@@ -207,7 +207,7 @@ def front_chart(found: CertifiedRecalibration) -> Chart | None:
         Line(*_xy(point.fitted for point in maps), 0, fitted),
         Segments([tuple(map(_value, (*identity.held_out, *chosen.held_out)))], "cursor"),  # pyright: ignore
         Points(*_xy(point.held_out for point in maps), 1, same),
-        Points(*_xy([identity.held_out]), "ink", "as it is, held out"),
+        Points(*_xy([identity.held_out]), "ink", "before, held out"),
         *([] if constant is None else [Points(*_xy([constant.held_out]), 2, "one constant confidence, held out")]),
         Words(*_xy(point.held_out for point in labelled), texts, beside=True),
     ]
@@ -275,12 +275,12 @@ def _state(found: CertifiedRecalibration, pair: tuple[JudgedAt, JudgedAt], axis:
         return [Text(f"{capital(within(after.radius))} no held-out sample is certified, so there is nothing to draw.")]
     said = (
         f"{capital(within(after.radius))} the calibration error is at most "
-        f"{_worst_of(before, 'calibration_error').text} as it is and at most "
+        f"{_worst_of(before, 'calibration_error').text} before and at most "
         f"{_worst_of(after, 'calibration_error').text} after the map; {after.summary.n_certified:,} of "
         f"{after.summary.n:,} held-out samples are certified."
     )
     drawn: list[Chart] = []
-    for title, at in (("Worst case as it is", before), (f"Worst case after {found.chosen.name}", after)):
+    for title, at in (("Worst case before the map", before), (f"Worst case after {found.chosen.name}", after)):
         worst = at.summary["calibration_error"].worst
         if worst is None or worst.attain is None or worst.bins is None:
             continue
@@ -342,7 +342,7 @@ def _maps_table(found: CertifiedRecalibration, cells: _Cells, caption: str, radi
 def _population(found: CertifiedRecalibration) -> list[Block]:
     first, last = found.identity.at[-1].summary, found.chosen.at[-1].summary
     bounds = {
-        "as it is": first.population or first.population_all,
+        "before": first.population or first.population_all,
         f"after {found.chosen.name}": last.population or last.population_all,
     }
     after = list(bounds.values())[1]

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from certcal.study._battery import BINNED
 from certcal.study._findings import Box, Boxes, Draft, Finding, plain, signed
 from certcal.study._population import LABELS, Population, Sheet
-from certcal.study._resampling import LEAST
+from certcal.study._resampling import LEAST, growth
 from certcal.study._table import Stage
 
 Floats = NDArray[np.float64]
@@ -34,20 +34,20 @@ def bin_counts(population: Population) -> Draft | str:
             names = [sheet.measured(metric, bins, stage) for bins in pair]
             values = _values(sheet, names)
             if values is not None:
-                growth = population.resampling.finding(
+                grown = population.resampling.finding(
                     f"{sheet.name}: median {LABELS[metric]} {words} scaling, {pair[1]} bins / {pair[0]} bins",
-                    _growth,
+                    growth,
                     *values,
                     tag=f"bins/{sheet.name}/{stage}",
                     scale="ratio",
                     note="" if np.median(values[0]) > 0 else "the median at the smaller number of bins is zero",
                 )
                 name = f"{LABELS[metric]} {words} scaling, {pair[0]} with {pair[1]} bins"
-                known[stage] = growth, population.correlation(sheet, *names, name)
+                known[stage] = grown, population.correlation(sheet, names[0], names[1], name)
                 draft.findings += known[stage]
         if not known:
             continue
-        draft.models += [growth.n for growth, _ in known.values()]
+        draft.models += [grown.n for grown, _ in known.values()]
         contrast = _contrast(population, sheet, metric, pair)
         draft.findings += () if contrast is None else (contrast,)
         draft.parts.append(_sentence(sheet, metric, pair, known, contrast))
@@ -74,12 +74,6 @@ def _values(sheet: Sheet, names: list[str]) -> tuple[Floats, ...] | None:
     return values if values and values[0].size >= LEAST else None
 
 
-def _growth(first: Floats, second: Floats) -> float:
-    """How many times the median grows."""
-    middle = float(np.median(first))
-    return float(np.median(second)) / middle if middle > 0 else math.nan
-
-
 def _contrast(population: Population, sheet: Sheet, metric: str, pair: tuple[int, int]) -> Finding | None:
     """How many times more the median grows after scaling than before."""
     values = _values(sheet, [sheet.measured(metric, bins, stage) for stage, _ in _STAGES for bins in pair])
@@ -87,8 +81,8 @@ def _contrast(population: Population, sheet: Sheet, metric: str, pair: tuple[int
         return None
 
     def growths(a: Floats, b: Floats, c: Floats, d: Floats) -> float:
-        before = _growth(a, b)
-        return _growth(c, d) / before if before > 0 else math.nan
+        before = growth(a, b)
+        return growth(c, d) / before if before > 0 else math.nan
 
     name = f"{sheet.name}: growth of the median {LABELS[metric]} after scaling / before"
     return population.resampling.finding(name, growths, *values, tag=f"bins/{sheet.name}", scale="ratio")
@@ -96,7 +90,7 @@ def _contrast(population: Population, sheet: Sheet, metric: str, pair: tuple[int
 
 def _sentence(sheet: Sheet, metric: str, pair: tuple[int, int], known: Known, contrast: Finding | None) -> str:
     stages = [(words, *known[stage]) for stage, words in _STAGES if stage in known]
-    grows = " and ".join(f"{plain(growth)} {words}" for words, growth, _ in stages) + " scaling"
+    grows = " and ".join(f"{plain(grown)} {words}" for words, grown, _ in stages) + " scaling"
     orders = " and ".join(signed(order) for _, _, order in stages)
     text = (
         f"On {sheet.name}, from {pair[0]} to {pair[1]} bins the median {LABELS[metric]} changes by a factor of "

@@ -5,15 +5,13 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numpy.typing import NDArray
 
 from certcal.study._battery import BINNED
 from certcal.study._findings import Draft, Finding, Matrix, across, listed, percent, plain, signed
 from certcal.study._population import Population, Sheet
 from certcal.study._ranks import correlations
-from certcal.study._resampling import LEAST
-
-Floats = NDArray[np.float64]
+from certcal.study._resampling import LEAST, growth
+from certcal.study._table import Stage
 
 # What happens to the order of the models, by the strength of the correlation of before and after.
 _KEPT = {
@@ -49,9 +47,9 @@ def scaling(population: Population) -> Draft | str:
         )
         ratio = population.resampling.finding(
             f"{sheet.name}: median {label} after / before",
-            _ratio,
-            post,
+            growth,
             pre,
+            post,
             tag=f"scaling/{sheet.name}",
             scale="ratio",
         )
@@ -86,16 +84,11 @@ def scaling(population: Population) -> Draft | str:
     return draft
 
 
-def _ratio(above: Floats, below: Floats) -> float:
-    middle = float(np.median(below))
-    return float(np.median(above)) / middle if middle > 0 else math.nan
-
-
 def _matrix(population: Population, sheet: Sheet) -> Matrix:
     """Before and after at every bin count, as in the benchmark study's Figure 4b."""
     metric, title = population.metric, f"{sheet.name}: {population.label} before and after temperature scaling"
     if metric not in BINNED:
         return correlations(sheet.numbers([population.column, population.scaled]), ["pre", "post"], title=title)
-    pairs = [(stage, bins) for stage in ("pre", "post") for bins in sheet.bins(metric, stage)]
+    pairs: list[tuple[Stage, int]] = [(s, bins) for s in ("pre", "post") for bins in sheet.bins(metric, s)]
     values = sheet.numbers([sheet.measured(metric, bins, stage) for stage, bins in pairs])
     return correlations(values, [f"{stage} {bins}" for stage, bins in pairs], title=f"{title}, by number of bins")

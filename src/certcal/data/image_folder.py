@@ -28,7 +28,7 @@ _MOST_FILES = 100_000_000
 
 
 def image_parts(folder: Path) -> Readers:
-    """How to read the parts of a folder of pictures."""
+    """How to read the parts of a folder of images."""
     inside = _folders_in(folder)
     if not inside:
         raise InputError(
@@ -58,30 +58,30 @@ def _first(folder: Path, names: tuple[str, ...], there: list[str]) -> Path | Non
 
 
 def _read(place: Path, numbering: Path | None = None) -> Inputs:
-    """Pictures of one part. The folders of ``numbering``, in order, are the classes, so that all parts agree."""
+    """Images of one part. The folders of ``numbering``, in order, are the classes, so that all parts agree."""
     found = _folders_in(place)
     if not found:
-        raise InputError(f"{place}: this folder holds no sub-folders; put the pictures into one for each class")
+        raise InputError(f"{place}: this folder holds no sub-folders; put the images into one for each class")
     known = found if numbering in (None, place) else _folders_in(numbering)
     number = {name: index for index, name in enumerate(known)}
     members: list[list[tuple[int, Path]]] = []
     for name in found:
         if name not in number:
             raise InputError(f"{place / name}: {numbering} has no class {name!r}; rename the folder, or add one there")
-        members.append([(number[name], picture) for picture in _pictures_in(place / name)])
+        members.append([(number[name], image) for image in _images_in(place / name)])
     # The first of every class, then the second of every class: so the first few samples are not all of one class.
     ordered = [each for row in zip_longest(*members) for each in row if each is not None]
     labels = np.array([label for label, _ in ordered], np.int64)
-    return Inputs.from_arrays(read_pictures([picture for _, picture in ordered], place), labels, known)
+    return Inputs.from_arrays(read_images([image for _, image in ordered], place), labels, known)
 
 
-def _pictures_in(folder: Path) -> list[Path]:
+def _images_in(folder: Path) -> list[Path]:
     names = _entries(folder, lambda entry: True, _MOST_FILES)
     for name in names:
         if not name.lower().endswith(_ENDINGS):
             raise InputError(f"{folder / name}: this is neither a PNG nor a JPEG file; convert it, or take it away")
     if not names:
-        raise InputError(f"{folder}: there is no picture of this class; take the folder away, or put PNG or JPEG there")
+        raise InputError(f"{folder}: there is no image of this class; take the folder away, or put PNG or JPEG there")
     return [folder / name for name in names]
 
 
@@ -119,28 +119,28 @@ _OTHER_MODES = {
 }
 
 
-def read_pictures(files: Sequence[Path], folder: Path) -> NDArray[np.uint8]:
-    """Pictures of one size and kind, as stored (a camera's note how to turn them is not followed).
+def read_images(files: Sequence[Path], folder: Path) -> NDArray[np.uint8]:
+    """Images of one size and kind, as stored (a camera's note how to turn them is not followed).
 
-    What a file's header says is compared with the first picture, and with the memory of the machine, before anything
+    What a file's header says is compared with the first image, and with the memory of the machine, before anything
     is decoded.
     """
     library = _pillow()
     with _opened(library, files[0]) as first:
         mode, (width, height) = first.mode, first.size
     shape = (len(files), _CHANNELS[mode], height, width)
-    check_memory(folder, 5 * shape[0] * shape[1] * shape[2] * shape[3], "make the pictures smaller, or use fewer")
-    pictures = np.empty(shape, np.uint8)
-    for place, file in zip(pictures, files, strict=True):
-        with _opened(library, file) as picture:
-            if (picture.mode, picture.size) != (mode, (width, height)):
+    check_memory(folder, 5 * shape[0] * shape[1] * shape[2] * shape[3], "make the images smaller, or use fewer")
+    images = np.empty(shape, np.uint8)
+    for place, file in zip(images, files, strict=True):
+        with _opened(library, file) as image:
+            if (image.mode, image.size) != (mode, (width, height)):
                 raise InputError(
-                    f"{file}: this picture is {_told(picture.mode, picture.size)}, and {files[0].name} is "
-                    f"{_told(mode, (width, height))}; make all pictures alike"
+                    f"{file}: this image is {_told(image.mode, image.size)}, and {files[0].name} is "
+                    f"{_told(mode, (width, height))}; make all images alike"
                 )
-            pixels = np.asarray(picture, np.uint8)
+            pixels = np.asarray(image, np.uint8)
         place[...] = pixels if mode == "L" else pixels.transpose(2, 0, 1)
-    return pictures
+    return images
 
 
 def _told(mode: str, size: tuple[int, int]) -> str:
@@ -149,29 +149,29 @@ def _told(mode: str, size: tuple[int, int]) -> str:
 
 @contextmanager
 def _opened(library: Any, file: Path) -> Generator[Any, None, None]:
-    """A picture of which only the header has been read; every failure until it is closed is one sentence."""
+    """A image of which only the header has been read; every failure until it is closed is one sentence."""
     head, _ = file_ends(file)
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # about notes in a file that do not change its pixels
             warnings.simplefilter("error", library.DecompressionBombWarning)
-            with library.open(file, formats=("PNG", "JPEG")) as picture:
-                _check_kind(picture, file, head)
-                yield picture
+            with library.open(file, formats=("PNG", "JPEG")) as image:
+                _check_kind(image, file, head)
+                yield image
     except InputError:
         raise
     except Exception as error:  # decoders fail in many ways
-        raise InputError(damaged(file, "picture", error)) from error
+        raise InputError(damaged(file, "image", error)) from error
 
 
-def _check_kind(picture: Any, file: Path, head: bytes) -> None:
-    what = None if picture.mode in _CHANNELS else _OTHER_MODES.get(picture.mode, f"is of the kind {picture.mode}")
-    if what is None and "transparency" in picture.info:
+def _check_kind(image: Any, file: Path, head: bytes) -> None:
+    what = None if image.mode in _CHANNELS else _OTHER_MODES.get(image.mode, f"is of the kind {image.mode}")
+    if what is None and "transparency" in image.info:
         what = "has a transparent colour"
     if what is None and head == _PNG and _png_depth(file) > 8:
         what = "has more than 8 bits per channel"
     if what is not None:
-        raise InputError(f"{file}: this picture {what}; save it as grey or RGB with 8 bits per channel")
+        raise InputError(f"{file}: this image {what}; save it as grey or RGB with 8 bits per channel")
 
 
 def _png_depth(file: Path) -> int:
@@ -184,4 +184,4 @@ def _pillow() -> Any:
     try:
         return import_module("PIL.Image")
     except ImportError as error:
-        raise InputError("pictures need Pillow; run: pip install 'certcal[images]'") from error
+        raise InputError("images need Pillow; run: pip install 'certcal[images]'") from error

@@ -1,8 +1,9 @@
-"""An adversary and an objective of one's own, wherever a built-in name is taken."""
+"""The parts of a training: losses by hand and by finite differences; an adversary and an objective of one's own."""
 
 from __future__ import annotations
 
 import json
+import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,16 +13,93 @@ import torch
 from torch.nn import functional
 
 from certcal import InputError
-from certcal.attacks import ADVERSARIES, AcceAdversary, BrierAdversary, Found
+from certcal.attacks import ADVERSARIES, AcceAdversary, Ball, BrierAdversary, ExactAdversary, Found, Target
 from certcal.data import Inputs
 from certcal.models.networks import MLP
 from certcal.training import METHODS, Judged, Recipe, recipe, train
-from certcal.training._parts import LOSSES, parts_of
+from certcal.training._parts import LOSSES, MeanCrossEntropy, MixedLoss, SmoothedCrossEntropy, View, parts_of
 from certcal.training._schedules import Moment
+from tests.attacks.small import differences
+from tests.training.digits import same_weights
+
+NOW = Moment(2, 0.3, 0.3, 0.1)
+
+
+def view(weights, adversary=None):
+    """Eight samples under three draws through one linear layer of given weights, all in double precision."""
+    random = torch.Generator().manual_seed(3)
+    inputs = torch.rand((8, 4), generator=random, dtype=torch.float64)
+    noise = 0.5 * torch.randn((3, 8, 4), generator=random, dtype=torch.float64)
+    labels = torch.tensor([0, 1, 2, 0, 1, 2, 0, 1])
+
+    def target(matrix):
+        return Target(lambda batch: batch @ matrix, noise=noise)
+
+    found = Found(inputs)
+    if adversary is not None:
+        found = adversary(target(START), inputs, labels, Ball(0.3), keep="last")
+    return View(target(weights), inputs, labels, found, NOW, torch.Generator())
+
+
+START = 3 * torch.randn((4, 3), generator=torch.Generator().manual_seed(1), dtype=torch.float64)
+OBJECTIVES = {
+    "smoothed": (SmoothedCrossEntropy(), None),
+    "draws": (MeanCrossEntropy(), None),
+    "mixed with acce": (MixedLoss(0.6), AcceAdversary(3, bins=4, sigma=0.5)),
+    "mixed with exact": (MixedLoss(0.6), ExactAdversary(3, bins=4)),
+    "mixed of draws": (MixedLoss(0.6, MeanCrossEntropy()), AcceAdversary(3, bins=4, sigma=0.5)),
+}
+
+
+@pytest.mark.parametrize("name", OBJECTIVES)
+def test_gradients_are_those_of_finite_differences(name):
+    objective, adversary = OBJECTIVES[name]
+    weights = START.clone().requires_grad_(True)
+    seen = view(weights, adversary)
+    (gradient,) = torch.autograd.grad(objective(seen).loss, weights)
+
+    def loss_at(moved):
+        target = Target(lambda batch: batch @ moved, noise=seen.target.noise)
+        return objective(View(target, seen.clean, seen.labels, seen.found, NOW, seen.generator)).loss.detach()
+
+    torch.testing.assert_close(gradient, differences(loss_at, START), rtol=1e-5, atol=1e-8)
+    assert gradient.abs().max() > 1e-3
+
+
+def two_draws():
+    """One sample, true class 0, of probabilities 0.9 and 0.3 under two draws."""
+    rows = torch.log(torch.tensor([[[0.9, 0.1]], [[0.3, 0.7]]]))
+    target = Target(lambda batch: batch, noise=rows)
+    return View(target, torch.zeros(1, 2), torch.tensor([0]), Found(torch.zeros(1, 2)), NOW, torch.Generator())
+
+
+def test_the_smoothed_loss_is_the_logarithm_of_the_mean_probability():
+    judged = SmoothedCrossEntropy()(two_draws())
+    assert judged.loss.item() == pytest.approx(-math.log(0.6), rel=1e-6)
+    assert judged.log_probabilities.exp().tolist() == [pytest.approx([0.6, 0.4], rel=1e-6)]
+
+
+def test_the_mean_loss_is_the_mean_of_the_logarithms():
+    judged = MeanCrossEntropy()(two_draws())
+    assert judged.loss.item() == pytest.approx(-(math.log(0.9) + math.log(0.3)) / 2, rel=1e-6)
+    assert judged.log_probabilities.exp().tolist() == [pytest.approx([0.6, 0.4], rel=1e-6)]
+
+
+def test_the_mixed_loss_weighs_cross_entropy_and_calibration():
+    seen = two_draws()
+    found = Found(seen.clean, lambda log_probabilities: 1 - log_probabilities[0, 0].exp())
+    judged = MixedLoss(0.8)(View(seen.target, seen.clean, seen.labels, found, NOW, seen.generator))
+    assert judged.loss.item() == pytest.approx(-0.8 * math.log(0.6) + 0.2 * 0.4, rel=1e-6)
+
+
+def test_the_mixed_loss_is_the_cross_entropy_where_nothing_was_attacked():
+    assert torch.equal(MixedLoss(0.8)(two_draws()).loss, SmoothedCrossEntropy()(two_draws()).loss)
+
+
+# --- parts of one's own -----------------------------------------------------------------------------------------------
 
 RNG = np.random.default_rng(3)
 LABELS = RNG.integers(0, 2, 64)
-NOW = Moment(2, 0.3, 0.1, 0.1)
 DATA = Inputs.from_arrays((RNG.random((64, 4)) * 0.4 + 0.3 * LABELS[:, None]).clip(0, 1), LABELS)
 
 
@@ -49,9 +127,9 @@ class Label:
         return Judged(functional.cross_entropy(logarithms, view.labels, label_smoothing=self.smoothing), logarithms)
 
 
-def trained(method: str = "smoothadv", out: Any = None, workers: int = 1, **changes: Any) -> Any:
+def trained(method: str = "smoothadv", out: Any = None, **changes: Any) -> Any:
     given = {"epsilon": 0.2, "epochs": 4, "batch": 32, "fine_tune": True, "sigma": 0.1, **changes}
-    return train(MLP(4, (8,), classes=2), DATA, recipe(method, **given), out=out, workers=workers)
+    return train(MLP(4, (8,), classes=2), DATA, recipe(method, **given), out=out)
 
 
 def test_every_name_that_a_recipe_takes_stands_for_a_part() -> None:
@@ -90,9 +168,7 @@ def test_an_adversary_and_an_objective_of_ones_own_train_a_network_that_differs(
 def test_an_objective_of_ones_own_that_is_a_built_in_one_gives_the_same_bits() -> None:
     ours, theirs = trained(loss=Label(0.0)), trained()
     assert [line["loss"] for line in ours.history] == pytest.approx([line["loss"] for line in theirs.history], rel=1e-5)
-    again = trained(loss=Label(0.0))
-    assert again.network.state_dict().keys() == ours.network.state_dict().keys()
-    assert all(torch.equal(a, b) for a, b in zip(again.network.parameters(), ours.network.parameters(), strict=True))
+    assert same_weights(trained(loss=Label(0.0)), ours)
 
 
 def test_parts_of_ones_own_are_written_down_resumed_and_told_apart(tmp_path: Any) -> None:
@@ -104,11 +180,6 @@ def test_parts_of_ones_own_are_written_down_resumed_and_told_apart(tmp_path: Any
     assert again.resumed == first.history[-1]["step"]
     with pytest.raises(InputError, match=r"share was 0.5 and is now 0.6"):
         trained(adversary=OneSign(0.6), loss=Label(), out=tmp_path / "run")
-
-
-def test_parts_of_ones_own_travel_to_other_processes() -> None:
-    one, two = (trained(adversary=OneSign(), loss=Label(), pieces=2, epochs=1, workers=n) for n in (1, 2))
-    assert all(torch.equal(a, b) for a, b in zip(one.network.parameters(), two.network.parameters(), strict=True))
 
 
 @pytest.mark.parametrize(

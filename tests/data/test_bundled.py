@@ -1,4 +1,4 @@
-"""Models that learn on the spot."""
+"""Data that is always at hand, and models that learn on the spot."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from certcal import InputError
-from certcal.data import Inputs, Split, bundled, fashion_mnist, naive_bayes, noisy_network
+from certcal.data import Inputs, Split, bundled, digits_images, embedded, fashion_mnist, naive_bayes, noisy_network
 from tests.data.idx_files import write_clothes
 
 
@@ -55,3 +55,17 @@ def test_a_set_that_gets_its_noise_in_parts_is_learned_to_the_end(clothes, monke
 def test_settings_of_the_training_that_make_no_sense_are_named(clothes, bad):
     with pytest.raises(InputError, match=f"^{next(iter(bad))} is 0"):
         noisy_network(clothes, **bad)
+
+
+def test_the_digits_are_images_in_the_unit_interval_with_a_split_that_never_changes():
+    digits = digits_images()
+    assert (digits.train.inputs.shape, digits.test.inputs.shape) == ((898, 1, 8, 8), (899, 1, 8, 8))
+    assert np.abs(np.bincount(digits.train.labels) - np.bincount(digits.test.labels)).max() <= 1
+    pixels = np.concatenate([digits.train.inputs, digits.test.inputs])
+    assert set(np.unique(pixels * 16)) == set(range(17))
+    assert digits.train.fingerprint[:16] == "2dc449ef581ef459"
+    assert digits.test.fingerprint[:16] == "0bd506998ee57e21"
+
+
+def test_the_images_to_test_on_are_those_that_the_embedded_model_predicts():
+    np.testing.assert_array_equal(digits_images().test.labels, embedded().predictions.labels)

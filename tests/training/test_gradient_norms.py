@@ -16,7 +16,7 @@ from certcal import InputError
 from certcal.attacks import SmoothAdv, Target
 from certcal.attacks.ball import Ball
 from certcal.data import Inputs
-from certcal.training import GradientNorms, NormGroup, Recipe, gradient_norms, recipe, train
+from certcal.training import GradientNorms, NormGroup, Recipe, gradient_norms, recipe
 from certcal.training._gradient_norms import BINS
 from certcal.training._schedules import generator_of
 from tests.training.digits import Modern, data, network, small
@@ -110,11 +110,10 @@ def test_shares_of_votes_are_close_to_the_probabilities_of_a_linear_model():
     assert np.abs(found.p_a - truth).max() < 5 * 0.5 / math.sqrt(2000)
 
 
-def test_a_method_that_attacks_its_noise_has_norms_before_and_after():
+def test_a_method_that_attacks_its_noise_has_norms_before_and_after(learned):
     made = small("acr", sphere_steps=6, sphere_step=0.3, sigma=0.4, epochs=3)
-    trained = train(network(), data(), small("gaussian", sigma=0.4, epochs=8)).network
-    found = gradient_norms(trained, DIGITS, made)
-    plain = gradient_norms(trained, DIGITS, small("gaussian", draws=2, loss="draws", sigma=0.4, epochs=3))
+    found = gradient_norms(learned, DIGITS, made)
+    plain = gradient_norms(learned, DIGITS, small("gaussian", draws=2, loss="draws", sigma=0.4, epochs=3))
     np.testing.assert_array_equal(found.plain, plain.norms)
     np.testing.assert_array_equal(found.p_a, plain.p_a)
     assert found.before is not None

@@ -16,7 +16,7 @@ import torch
 import certcal
 from certcal import InputError
 from certcal.models.networks import load_weights
-from certcal.training import METHODS, Diverged, read_log, train
+from certcal.training import METHODS, Diverged, export_events, read_log, train
 from tests.training.digits import (
     ROOT,
     Modern,
@@ -31,18 +31,22 @@ from tests.training.digits import (
 )
 
 
-def go(method, out=None, **changes):
-    return train(network(), data(300), small(method), test=held_out(), out=out, checkpoint_seconds=0.0, **changes)
+def go(method, out=None, samples=300, **changes):
+    return train(network(), data(samples), small(method), test=held_out(), out=out, checkpoint_seconds=0.0, **changes)
 
 
 @pytest.mark.parametrize("method", METHODS)
-def test_every_method_resumes_to_the_same_bits(method, tmp_path):
-    whole = go(method)
-    for step in (2, 2):  # in the first epoch, and in the second
+def test_every_method_lowers_its_loss_and_resumes_to_the_same_bits(method, tmp_path):
+    whole = go(method, samples=500)
+    first, last = whole.history
+    assert last["loss"] < first["loss"]
+    assert last["test_accuracy"] > 0.3
+    assert (last["samples"], last["step"]) == (500, 8)
+    for step in (2, 5):  # in the first epoch, and in the second
         with pytest.raises(Stopped):
-            go(method, tmp_path / "run", progress=stop_at(step))
-    finished = go(method, tmp_path / "run")
-    assert finished.resumed > 0
+            go(method, tmp_path / "run", samples=500, progress=stop_at(step))
+    finished = go(method, tmp_path / "run", samples=500)
+    assert finished.resumed == 5
     assert same_weights(whole, finished)
     assert numbers(whole) == numbers(finished)
     assert read_log(tmp_path / "run") == finished.history
@@ -59,48 +63,54 @@ def test_dropout_batch_normalisation_and_adam_resume_to_the_same_bits(tmp_path):
 # Loads everything once, then trains in a fresh copy of itself for each line it reads.
 SCRIPT = """
 import os, sys
+import numpy as np
 import torch
-from tests.training.digits import data, held_out, network, small
+from certcal.data import Inputs
 from certcal.training import train
+from tests.training.digits import network, small
 
 def say(*words):
     os.write(1, (" ".join(map(str, words)) + "\\n").encode())
 
 torch.set_num_threads(1)
-train(network(), data(300), small("exact-act", epochs=1), test=held_out())
+data = Inputs.from_arrays(**np.load(sys.argv[1]))
+train(network(), data, small("brier-act", epochs=1))
 for line in sys.stdin:
-    method, out = line.split()
     child = os.fork()
     if child == 0:
         say(os.getpid())
         tell = lambda progress: say(progress.epoch, progress.batch)
-        train(network(), data(300), small(method), test=held_out(), out=out, checkpoint_seconds=0.0, progress=tell)
+        out, plan = line.strip(), small("brier-act")
+        train(network(), data, plan, out=out, checkpoint_seconds=0.0, progress=tell)
         os._exit(0)
     say("ended", os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
 """
 
 
 def test_training_that_was_killed_resumes_to_the_same_bits(tmp_path):
-    command, pipes = [sys.executable, "-c", SCRIPT], {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
+    out, some, plan = tmp_path / "run", data(300), small("brier-act")
+    np.savez(tmp_path / "data.npz", inputs=some.inputs, labels=some.labels)  # which is quicker to load than digits
+    command, pipes = (
+        [sys.executable, "-c", SCRIPT, str(tmp_path / "data.npz")],
+        {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE},
+    )
     with subprocess.Popen(command, cwd=ROOT, text=True, **pipes) as process:
         assert process.stdin is not None
         assert process.stdout is not None
-        for method in ("brier-act", "exact-act"):
-            for _ in range(3):
-                process.stdin.write(f"{method} {tmp_path / method}\n")
-                process.stdin.flush()
-                pid = int(process.stdout.readline())
-                process.stdout.readline()
-                os.kill(pid, signal.SIGKILL)  # while it writes a checkpoint, or in the next step
-                while not (line := process.stdout.readline()).startswith("ended"):
-                    assert line
-                assert line == f"ended {-signal.SIGKILL}\n"
-    for method in ("brier-act", "exact-act"):
-        finished, whole = go(method, tmp_path / method), go(method)
-        assert same_weights(whole, finished)
-        assert numbers(whole) == numbers(finished)
-        assert list((tmp_path / method).glob(".*.certcal-tmp")) == []
-        assert len(list((tmp_path / method).glob("checkpoint-*"))) == 1
+        for _ in range(4):
+            process.stdin.write(f"{out}\n")
+            process.stdin.flush()
+            pid = int(process.stdout.readline())
+            process.stdout.readline()
+            os.kill(pid, signal.SIGKILL)  # while it writes a checkpoint, or in the next step
+            while not (line := process.stdout.readline()).startswith("ended"):
+                assert line
+            assert line == f"ended {-signal.SIGKILL}\n"
+    finished, whole = train(network(), some, plan, out=out), train(network(), some, plan)
+    assert same_weights(whole, finished)
+    assert numbers(whole) == numbers(finished)
+    assert list(out.glob(".*.certcal-tmp")) == []
+    assert len(list(out.glob("checkpoint-*"))) == 1
 
 
 @pytest.fixture
@@ -332,3 +342,33 @@ def test_a_disk_that_is_full_is_one_sentence_and_leaves_no_halves(folder, monkey
     with pytest.raises(InputError, match=r"checkpoint-000001.safetensors: cannot be written \(No space"):
         go("gaussian", folder)
     assert sorted(path.name for path in folder.iterdir()) == [".lock", "metrics.jsonl", "recipe.json"]
+
+
+# --- events for TensorBoard ------------------------------------------------------------------------------------------
+
+
+def test_every_number_of_the_log_is_in_the_events(finished, tmp_path):
+    from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+
+    assert export_events(finished, tmp_path / "events") == 2
+    events = EventAccumulator(str(tmp_path / "events"))
+    events.Reload()
+    names = set(read_log(finished)[0]) - {"epoch", "step", "samples"}
+    assert set(events.Tags()["scalars"]) == names
+    for name in names:
+        found = [(event.step, event.value) for event in events.Scalars(name)]
+        assert found == [(line["step"], pytest.approx(line[name], rel=1e-6)) for line in read_log(finished)]
+
+
+def test_events_without_tensorboard_are_one_sentence(finished, tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "torch.utils.tensorboard", None)
+    with pytest.raises(InputError, match="event files need tensorboard; install it with: pip install tensorboard"):
+        export_events(finished, tmp_path / "events")
+
+
+def test_events_are_not_written_over_other_files(finished, tmp_path):
+    (tmp_path / "mine").write_text("kept")
+    with pytest.raises(InputError, match="is not an empty folder; choose a new one"):
+        export_events(finished, tmp_path)
+    with pytest.raises(InputError, match=r"metrics.jsonl: there is no such file"):
+        export_events(tmp_path, tmp_path / "events")
