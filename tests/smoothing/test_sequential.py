@@ -265,7 +265,7 @@ def test_a_sample_s_verdict_does_not_depend_on_the_samples_beside_it(decisions):
 def test_a_budget_that_ends_leaves_samples_undecided_and_says_so():
     short = sign_decide([[0.5]], [1], budget=150)
     assert (short.verdict.tolist(), short.draws.tolist()) == ([UNDECIDED], [150])
-    assert "UNDECIDED after 150 draws, and counted as not certified: 1." in short.sentence
+    assert "UNDECIDED after 150 draws, and counted as not certified: 1." in short.statement
     assert not short.certified.any()
 
 
@@ -280,7 +280,7 @@ def test_invalid_outputs_count_against_the_class():
 def test_exact_noise_is_decided_and_named():
     exact = sign_decide([[1.0]], [1], noise="exact")
     assert exact.verdict.tolist() == [ABOVE]
-    assert "rounded to k/255" in exact.sentence
+    assert "rounded to k/255" in exact.statement
     assert "exactly Gaussian" in sign_decide([[1.0]], [1]).sentence
 
 
@@ -366,7 +366,7 @@ def test_a_model_that_minds_its_batch_is_its_own_function_when_alone():
 
 
 def test_the_sentence_names_what_is_assumed_and_never_rounds_in_its_own_favour():
-    found = sign_decide([[2.0]], [1], radius=0.12345678, alpha=0.00123456789).sentence
+    found = sign_decide([[2.0]], [1], radius=0.12345678, alpha=0.00123456789).statement
     assert "of norm up to 0.123456, each except with probability at most 0.00123457, if" in found
     assert "output for an input does not depend on the other inputs in its batch" in found
     assert "the seed, the radius and the budget were fixed before any result was looked at" in found

@@ -159,7 +159,15 @@ class Decisions(Result):
 
     @property
     def sentence(self) -> str:
-        """What is claimed."""
+        """What is claimed, in at most thirty words."""
+        right, radius = int(np.count_nonzero(self.certified & self.correct)), short_text(self.setting.radius, "lower")
+        return (
+            f"{right:,} of {len(self):,} samples are classified correctly under perturbations of norm up to {radius}."
+        )
+
+    @property
+    def statement(self) -> str:
+        """What is claimed, with its probability and what it assumes."""
         right = int(np.count_nonzero(self.certified & self.correct))
         s = self.setting
         assumed = " and ".join(self.assumptions)

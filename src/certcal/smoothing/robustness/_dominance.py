@@ -26,7 +26,7 @@ from certcal.smoothing.robustness._votes import vote_radii
 FIRST, SECOND, NEITHER, EQUAL, UNCLEAR = "first", "second", "neither", "equal", "unclear"
 
 # Stretches that a sentence spells out.
-_SPELLED = 4
+_SPELLED = 2
 
 
 @dataclass(frozen=True)
@@ -70,8 +70,8 @@ class Dominance:
     >>> easy = PaDistribution.of(VoteRecord.of([100, 20], 100, [1, 1], sigma=1.0), "trivial")
     >>> even = PaDistribution.of(VoteRecord.of([90, 90], 100, [1, 1], sigma=1.0), "even")
     >>> print(dominance(easy, even).sentence)
-    neither trivial nor even is better in every setting: by P(p_A >= p) on these samples, even is higher for p from
-    0.5 to 0.9 and trivial for p from 0.9 to 1; an estimate, since shares of votes stand for p_A.
+    neither trivial nor even dominates: on these samples even is higher for p from 0.5 to 0.9 and trivial for p from 0.9
+    to 1.
     """
 
     first: str
@@ -93,11 +93,31 @@ class Dominance:
 
     @property
     def sentence(self) -> str:
-        """The verdict."""
-        return f"{self._statement}; an estimate, since shares of votes stand for p_A."
+        """The verdict, in at most thirty words."""
+        if self.edge is not None:
+            how = "higher" if self.strict else "nowhere lower and somewhere higher"
+            what = "P(p_A >= p) is" if self.axis == "p_A" else "certified accuracy is"
+            at = "for every p >= 1/2" if self.axis == "p_A" else "at every radius"
+            return f"{self.edge[0]} dominates {self.edge[1]}: {what} {how} {at} on these samples."
+        if self.verdict == EQUAL:
+            what = "distribution of p_A above 1/2" if self.axis == "p_A" else "certified accuracy at every radius"
+            return f"{self.first} and {self.second} have the same {what} on these samples."
+        if self.verdict == NEITHER:
+            return f"neither {self.first} nor {self.second} dominates: on these samples {self.where}."
+        return f"whether {self.first} or {self.second} dominates cannot be told from what the logs print."
 
     @property
-    def _statement(self) -> str:
+    def statement(self) -> str:
+        """The verdict with what it was read off, and what it assumes."""
+        return f"{self._in_full}; an estimate, since shares of votes stand for p_A."
+
+    @property
+    def assumptions(self) -> tuple[str, ...]:
+        """What the verdict rests on."""
+        return ("shares of votes stand for p_A",)
+
+    @property
+    def _in_full(self) -> str:
         in_p = self.axis == "p_A"
         level = "" if self.alpha is None else short_text(self.alpha, "upper")
         curve = "P(p_A >= p)" if in_p else f"certified accuracy (draws = {self.draws}, alpha = {level})"
