@@ -241,7 +241,7 @@ def test_at_different_sigma_radii_are_compared_at_one_setting():
     assert "alpha = 0.001" in found.statement
     strong = PaDistribution.of(record([40, 40], sigma=1.0), "strong")
     assert dominance(small, strong, n=N, alpha=0.001).verdict == "second"
-    assert "other draws may say otherwise" in dominance(small, strong, n=N).sentence
+    assert "other draws may say otherwise" in dominance(small, strong, n=N).statement
 
 
 def test_open_votes_decide_nothing_that_they_might_change():

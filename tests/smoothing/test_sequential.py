@@ -281,7 +281,7 @@ def test_exact_noise_is_decided_and_named():
     exact = sign_decide([[1.0]], [1], noise="exact")
     assert exact.verdict.tolist() == [ABOVE]
     assert "rounded to k/255" in exact.statement
-    assert "exactly Gaussian" in sign_decide([[1.0]], [1]).sentence
+    assert "exactly Gaussian" in sign_decide([[1.0]], [1]).statement
 
 
 def test_progress_is_told_after_every_look():

@@ -161,9 +161,8 @@ class Decisions(Result):
     def sentence(self) -> str:
         """What is claimed, in at most thirty words."""
         right, radius = int(np.count_nonzero(self.certified & self.correct)), short_text(self.setting.radius, "lower")
-        return (
-            f"{right:,} of {len(self):,} samples are classified correctly under perturbations of norm up to {radius}."
-        )
+        said = "samples are classified correctly under every perturbation of norm up to"
+        return f"{right:,} of {len(self):,} {said} {radius}."
 
     @property
     def statement(self) -> str:

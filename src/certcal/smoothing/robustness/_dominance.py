@@ -94,16 +94,18 @@ class Dominance:
     @property
     def sentence(self) -> str:
         """The verdict, in at most thirty words."""
+        in_p = self.axis == "p_A"
+        setting = "" if self.alpha is None else f" ({self.draws} draws, alpha {short_text(self.alpha, 'upper')})"
         if self.edge is not None:
             how = "higher" if self.strict else "nowhere lower and somewhere higher"
-            what = "P(p_A >= p) is" if self.axis == "p_A" else "certified accuracy is"
-            at = "for every p >= 1/2" if self.axis == "p_A" else "at every radius"
-            return f"{self.edge[0]} dominates {self.edge[1]}: {what} {how} {at} on these samples."
+            what, at = ("P(p_A >= p)", "for every p >= 1/2") if in_p else ("certified accuracy", "at every radius")
+            return f"{self.edge[0]} dominates {self.edge[1]}: {what}{setting} is {how} {at} on these samples."
         if self.verdict == EQUAL:
-            what = "distribution of p_A above 1/2" if self.axis == "p_A" else "certified accuracy at every radius"
+            what = "distribution of p_A above 1/2" if in_p else f"certified accuracy at every radius{setting}"
             return f"{self.first} and {self.second} have the same {what} on these samples."
         if self.verdict == NEITHER:
-            return f"neither {self.first} nor {self.second} dominates: on these samples {self.where}."
+            here = "on these samples " if in_p else ""
+            return f"neither {self.first} nor {self.second} dominates{setting}: {here}{self.where}."
         return f"whether {self.first} or {self.second} dominates cannot be told from what the logs print."
 
     @property
