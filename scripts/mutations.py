@@ -156,7 +156,7 @@ MUTATIONS = (
     ),
     mutation(
         "worst calibration error: nothing given away for rounding",
-        "worst_case/_bins.py",
+        "worst_case/_program.py",
         "return 2.0**-52 * (16 + 2 * self.count)",
         "return 2.0**-1000",
         "tests/worst_case/test_claims.py::test_values_are_on_the_safe_side_of_exact_arithmetic",

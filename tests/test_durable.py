@@ -7,10 +7,11 @@ import subprocess
 import sys
 import threading
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
-from certcal import InputError
+from certcal import InputError, _durable
 from certcal._durable import LOCK, only_writer, open_regular, remove_leftovers, write_durably
 
 
@@ -55,6 +56,29 @@ def test_a_lock_says_who_holds_it_now_and_a_pipe_is_none(tmp_path: Path) -> None
     os.mkfifo(tmp_path / LOCK)
     with pytest.raises(InputError, match="this is not a regular file"), only_writer(tmp_path):
         pass
+
+
+def test_on_windows_a_byte_behind_the_text_is_locked_and_the_holder_can_be_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    taken: list[int] = []
+
+    def locking(descriptor: int, mode: str, size: int) -> None:
+        place = os.lseek(descriptor, 0, os.SEEK_CUR)
+        if place in taken:
+            raise PermissionError(13, "Permission denied")
+        assert (mode, size) == ("try once", 1)
+        taken.append(place)
+
+    monkeypatch.setattr(_durable, "_WINDOWS", True)
+    monkeypatch.setitem(sys.modules, "msvcrt", SimpleNamespace(LK_NBLCK="try once", locking=locking))
+    with only_writer(tmp_path):
+        assert (tmp_path / LOCK).read_text().startswith(f"{os.getpid()} on ")
+        assert taken[0] > (tmp_path / LOCK).stat().st_size
+        write_durably(tmp_path / "note", b"new")
+        with pytest.raises(InputError, match=rf"another process \({os.getpid()} on .*\)"), only_writer(tmp_path):
+            pass
+    assert (tmp_path / "note").read_bytes() == b"new"
 
 
 def test_a_file_is_written_through_no_link_and_over_no_file_of_another_name(tmp_path: Path) -> None:

@@ -6,7 +6,11 @@ import ast
 import re
 import sys
 import tomllib
+from importlib import import_module
 from pathlib import Path
+from types import ModuleType
+
+import certcal
 
 ROOT = Path(__file__).parent.parent
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
@@ -61,3 +65,26 @@ def test_it_is_said_where_it_runs_and_what_is_safe():
     assert "/SECURITY.md" in PROJECT["tool"]["hatch"]["build"]["targets"]["sdist"]["include"]
     assert len((ROOT / "SECURITY.md").read_text("utf-8").splitlines()) < 90
     assert "SECURITY.md" in (ROOT / "README.md").read_text("utf-8")
+
+
+def test_every_public_name_is_listed_loaded_and_seen_by_pyright():
+    assert {*certcal.__all__} < {*dir(certcal)}
+    rooms = {name for name in certcal.__all__ if isinstance(getattr(certcal, name), ModuleType)}
+    public = {path.stem for path in (ROOT / "src" / "certcal").iterdir() if not path.name.startswith(("_", "py.typed"))}
+    # The command line is called in a shell; verbs, results and predictions are named by the package itself.
+    assert rooms == public - {"cli", "verbs", "result", "predictions"}
+    assert all(getattr(certcal, name) is import_module(f"certcal.{name}") for name in rooms)
+    checked = (ROOT / "tests" / "public_names.py").read_text("utf-8")
+    assert re.findall(r"^number\(certcal\.(\w+)\)", checked, re.MULTILINE) == certcal.__all__
+    assert "tests/public_names.py" in PROJECT["tool"]["pyright"]["include"]
+
+
+def test_the_citation_has_the_version_and_what_the_readme_links_to_is_shipped():
+    assert f"version: {certcal.__version__}\n" in (ROOT / "CITATION.cff").read_text("utf-8")
+    shipped = PROJECT["tool"]["hatch"]["build"]["targets"]["sdist"]["include"]
+    readme = (ROOT / "README.md").read_text("utf-8")
+    links = re.findall(r"\]\(([^)#]+)|src=\"([^\"]+)\"", readme)
+    targets = {link or image for link, image in links if not (link or image).startswith(("https://", "http://"))}
+    for target in targets:
+        assert (ROOT / target).exists(), target
+        assert f"/{Path(target).parts[0]}" in shipped, target

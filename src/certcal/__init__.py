@@ -13,17 +13,21 @@ from certcal._checks import InputError
 
 if TYPE_CHECKING:
     from certcal import (
+        attacks,
         binning,
         bounds,
         calibrators,
         claims,
         data,
         engines,
+        interop,
         metrics,
         models,
         report,
         smoothing,
         study,
+        torchmetrics,
+        training,
         worst_case,
     )
     from certcal.claims import Bound, Certificate, Estimate
@@ -67,6 +71,7 @@ __all__ = [
     "Training",
     "apply_map",
     "attack",
+    "attacks",
     "binning",
     "bound",
     "bounds",
@@ -77,6 +82,7 @@ __all__ = [
     "data",
     "decide",
     "engines",
+    "interop",
     "measure",
     "metrics",
     "models",
@@ -86,70 +92,40 @@ __all__ = [
     "smoothing",
     "study",
     "summarize",
+    "torchmetrics",
     "train",
+    "training",
     "worst_case",
 ]
 
+# Where the names are that are not rooms; all load when they are first used.
 _HOMES = {
-    "Attack": "certcal.verbs.attack",
-    "Bound": "certcal.claims",
-    "Bounds": "certcal.verbs.bound",
-    "Certificate": "certcal.claims",
-    "Certification": "certcal.verbs.certify",
-    "CertifiedRecalibration": "certcal.verbs.certified_recalibration",
-    "ChangeComparison": "certcal.verbs.compare",
-    "Comparison": "certcal.smoothing.robustness",
-    "Estimate": "certcal.claims",
-    "FamilyComparison": "certcal.smoothing.robustness",
-    "MappedTable": "certcal.verbs.apply_map",
-    "Measurement": "certcal.verbs.measure",
-    "Measurements": "certcal.metrics",
-    "PredictionRecalibration": "certcal.verbs.recalibrate",
-    "Predictions": "certcal.predictions",
-    "Recalibration": "certcal.verbs.recalibrate",
-    "Result": "certcal.result",
-    "RunSummary": "certcal.verbs.sample",
-    "apply_map": "certcal.verbs.apply_map",
-    "Training": "certcal.verbs.train",
-    "attack": "certcal.verbs.attack",
-    "bound": "certcal.verbs.bound",
-    "certify": "certcal.verbs.certify",
-    "compare": "certcal.verbs.compare",
-    "decide": "certcal.verbs.sample",
-    "measure": "certcal.verbs.measure",
-    "recalibrate": "certcal.verbs.recalibrate",
-    "train": "certcal.verbs.train",
-    "sample": "certcal.verbs.sample",
-    "summarize": "certcal.verbs.sample",
+    "certcal.claims": ("Bound", "Certificate", "Estimate"),
+    "certcal.metrics": ("Measurements",),
+    "certcal.predictions": ("Predictions",),
+    "certcal.result": ("Result",),
+    "certcal.smoothing.robustness": ("Comparison", "FamilyComparison"),
+    "certcal.verbs.apply_map": ("MappedTable", "apply_map"),
+    "certcal.verbs.attack": ("Attack", "attack"),
+    "certcal.verbs.bound": ("Bounds", "bound"),
+    "certcal.verbs.certified_recalibration": ("CertifiedRecalibration",),
+    "certcal.verbs.certify": ("Certification", "certify"),
+    "certcal.verbs.compare": ("ChangeComparison", "compare"),
+    "certcal.verbs.measure": ("Measurement", "measure"),
+    "certcal.verbs.recalibrate": ("PredictionRecalibration", "Recalibration", "recalibrate"),
+    "certcal.verbs.sample": ("RunSummary", "decide", "sample", "summarize"),
+    "certcal.verbs.train": ("Training", "train"),
 }
-_ROOMS = frozenset(
-    {
-        "attacks",
-        "binning",
-        "bounds",
-        "calibrators",
-        "claims",
-        "data",
-        "engines",
-        "metrics",
-        "models",
-        "report",
-        "smoothing",
-        "study",
-        "torchmetrics",
-        "training",
-        "worst_case",
-    }
-)
 
 
 def __getattr__(name: str) -> Any:
-    if name in _HOMES:
-        return getattr(importlib.import_module(_HOMES[name]), name)
-    if name in _ROOMS:
+    for home, names in _HOMES.items():
+        if name in names:
+            return getattr(importlib.import_module(home), name)
+    if name in __all__:
         return importlib.import_module(f"certcal.{name}")
     raise AttributeError(f"module 'certcal' has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+    return sorted({*__all__, *(name for name in globals() if name.startswith("__"))})

@@ -39,7 +39,12 @@ _ENTRIES = (
         "minus-predicted", "Ace", "raise the confidence in the predicted class", {"eta": -1, "omega": "predicted"}
     ),
     AttackEntry("plus-predicted", "Ace", "lower it", {"eta": 1, "omega": "predicted"}),
-    AttackEntry("one-step", "OneStepAce", "lower it where right, raise it where wrong, in one step", usual=False),
+    AttackEntry(
+        "one-step",
+        "OneStepAce",
+        "one gradient step: down where the prediction is right, up where it is wrong",
+        usual=False,
+    ),
 )
 
 ATTACKS: dict[str, AttackEntry] = {each.name: each for each in _ENTRIES}

@@ -8,17 +8,21 @@ import os
 import platform
 import re
 import stat
-import sys
 from collections.abc import Generator
+from importlib import import_module
 from io import BufferedReader
 from pathlib import Path
+from typing import Any
 
 from certcal._checks import InputError
 
 LOCK = ".lock"
 # Names that nobody else gives: what has one was left by a process of ours, and may be removed.
 _TEMPORARY = ".certcal-tmp"
-_CAREFULLY = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
+_CAREFULLY = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
+_WINDOWS = os.name == "nt"
+# Windows lets nobody read a byte that is locked, so the one that is locked there lies behind whatever the file says.
+_LOCKED_BYTE = 1 << 30
 _HOLDER = re.compile(rb"\d+ on [^\n]*\n")
 _OPENED = ("/dev/stdin", "/dev/fd/", "/proc/self/fd/")
 
@@ -71,7 +75,7 @@ def write_durably(path: Path, content: bytes) -> None:
 
 def flush_folder(folder: Path) -> None:
     """Bring the names in a folder to the disk, where the system has such a thing."""
-    if os.name == "nt":
+    if _WINDOWS:
         return
     descriptor = os.open(folder, os.O_RDONLY)
     try:
@@ -130,12 +134,13 @@ def only_writer(folder: Path, doing: str = "writing into this folder") -> Genera
         if not stat.S_ISREG(os.fstat(descriptor).st_mode):
             raise InputError(f"{path}: this is not a regular file; remove it or choose another folder")
         if not _locked(descriptor):
-            holder = os.pread(descriptor, 80, 0).decode("ascii", "replace").strip() or "unknown"
+            holder = _content(descriptor, 80).decode("ascii", "replace").strip() or "unknown"
             raise InputError(f"{folder}: another process ({holder}) is {doing}; wait for it, or choose another folder")
         with contextlib.suppress(OSError):  # who holds it is a courtesy; a full disk must not prevent reading on
-            if _is_ours(os.pread(descriptor, 1000, 0)):
+            if _is_ours(_content(descriptor, 1000)):
                 os.ftruncate(descriptor, 0)
-                os.pwrite(descriptor, f"{os.getpid()} on {platform.node()}\n".encode("ascii", "replace"), 0)
+                os.lseek(descriptor, 0, os.SEEK_SET)
+                os.write(descriptor, f"{os.getpid()} on {platform.node()}\n".encode("ascii", "replace"))
         yield
     finally:
         os.close(descriptor)
@@ -152,17 +157,21 @@ def remove_lock(folder: Path) -> None:
         (folder / LOCK).unlink()
 
 
+def _content(descriptor: int, most: int) -> bytes:
+    """The beginning of a file that only this process has this descriptor of."""
+    os.lseek(descriptor, 0, os.SEEK_SET)
+    return os.read(descriptor, most)
+
+
 def _locked(descriptor: int) -> bool:
     """Take the lock unless somebody has it."""
+    locks: Any = import_module("msvcrt") if _WINDOWS else import_module("fcntl")
     try:
-        if sys.platform == "win32":
-            import msvcrt
-
-            msvcrt.locking(descriptor, msvcrt.LK_NBLCK, 1)
+        if _WINDOWS:
+            os.lseek(descriptor, _LOCKED_BYTE, os.SEEK_SET)
+            locks.locking(descriptor, locks.LK_NBLCK, 1)
         else:
-            import fcntl
-
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            locks.flock(descriptor, locks.LOCK_EX | locks.LOCK_NB)
     except (BlockingIOError, PermissionError):
         return False
     except OSError as error:

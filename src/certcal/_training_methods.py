@@ -115,7 +115,7 @@ _ENTRIES = (
     ),
     _adversarial(
         "acce-act-star",
-        "the same, with their calibration error in the loss",
+        "acce-act with the calibration error of its adversaries in the loss",
         "acce",
         2048,
         fine_tunes=True,
@@ -130,18 +130,22 @@ _ENTRIES = (
     ),
     _adversarial(
         "exact-act-star",
-        "the same, with their calibration error in the loss",
+        "exact-act with the calibration error of its adversaries in the loss",
         "ece",
         2048,
         fine_tunes=True,
         mixes=True,
     ),
     _adversarial(
-        "exact-act-ahead", "adversaries that the exact program tells where to go", "exact", 2048, fine_tunes=True
+        "exact-act-ahead",
+        "adversaries guided by the exact worst case of the calibration error",
+        "exact",
+        2048,
+        fine_tunes=True,
     ),
     _noisy(
         "macer",
-        "noise; a larger certified radius where the label is right",
+        "Gaussian noise, with a larger certified radius where the prediction is right",
         own_loss=True,
         usual={"draws": 16},
         counts_epochs=("deferred",),
@@ -152,7 +156,7 @@ _ENTRIES = (
     ),
     _noisy(
         "consistency",
-        "noise; the same answer under every draw",
+        "Gaussian noise, with the same answer under every noise sample",
         own_loss=True,
         usual={"draws": 2, "loss": "draws"},
         published={
@@ -163,7 +167,7 @@ _ENTRIES = (
     ),
     _noisy(
         "smoothmix",
-        "noise; less confidence on the way to an adversary",
+        "Gaussian noise, with less confidence on the way to an adversarial input",
         unused=("epsilon", "norm"),
         own_loss=True,
         usual={"draws": 2, "attack_steps": 4, "loss": "draws"},
@@ -175,7 +179,7 @@ _ENTRIES = (
     ),
     Method(
         "cat-rs",
-        "the draws that fit the confidence, the worst if it is high",
+        "as many noise samples as fit the confidence, the worst ones where it is high",
         aliases=("catrs",),
         needs_noise=True,
         own_loss=True,
@@ -189,7 +193,7 @@ _ENTRIES = (
     ),
     _noisy(
         "acr",
-        "noise, attacked, on easy samples: what the radius rewards",
+        "attacked noise on easy samples, which the average certified radius rewards",
         usual={"draws": 4, "loss": "draws"},
         counts_epochs=("begin", "weigh_every"),
         published={

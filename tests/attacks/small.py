@@ -1,14 +1,15 @@
-"""Targets for tests: one small enough for finite differences, and batches of the trained network."""
+"""Targets for tests: one small enough for finite differences, batches of the trained network; attacks as functions."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from certcal.attacks import Found, Target
+from certcal.attacks import Ace, Attacked, Found, OneStepAce, Pgd, Target, perturb
 from tests.attacks.conftest import Trained
 
 SIGMA = 0.15
@@ -53,3 +54,17 @@ def judged(target: Target, inputs: Tensor, labels: Tensor, found: Found) -> tupl
     chosen = clean.argmax(1)
     rows = np.arange(len(chosen))
     return clean[rows, chosen].clip(0, 1), after[rows, chosen].clip(0, 1), chosen == labels.numpy()
+
+
+def _call(kind: Any, names: tuple[str, ...], defaults: dict[str, Any]) -> Any:
+    # With the parameters of the attack among those of the call.
+    def call(model: Any, inputs: Any, labels: Any, **given: Any) -> Attacked:
+        own = {name: given.pop(name) for name in names if name in given}
+        return perturb(model, inputs, labels, kind(**own), **{**defaults, **given})
+
+    return call
+
+
+ace = _call(Ace, ("eta", "omega", "steps", "step"), {})
+one_step_ace = _call(OneStepAce, ("decay", "attempts"), {})
+pgd = _call(Pgd, ("steps", "scale"), {"norm": "l2", "draws": 1})

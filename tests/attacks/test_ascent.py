@@ -1,17 +1,22 @@
+"""What is attacked, and projected gradient ascent on it; every attack gives back the threads it is given."""
+
 from __future__ import annotations
+
+from typing import Any
 
 import numpy as np
 import pytest
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
+from certcal import InputError
 from certcal.attacks import Ball, Target
 from certcal.attacks.ascent import ascend
 from certcal.attacks.ball import Norm
 from certcal.models.networks import MLP
 from tests.attacks.conftest import Trained
 from tests.attacks.naive import one_pgd
-from tests.attacks.running import pgd
+from tests.attacks.small import ace, one_step_ace, pgd
 
 
 def test_the_first_of_the_best_points_on_the_way_is_kept() -> None:
@@ -63,3 +68,87 @@ def test_pgd_against_a_smoothed_classifier_does_not_depend_on_batches(trained: T
     assert np.allclose(one.probabilities, two.probabilities, atol=1e-5)
     other = pgd(trained.network, inputs, labels, epsilon=0.3, steps=3, sigma=0.25, draws=4, seed=6)
     assert not np.allclose(other.clean_probabilities, one.clean_probabilities, atol=1e-3)
+
+
+# --- targets ----------------------------------------------------------------------------------------------------------
+
+NETWORK = MLP(5, hidden=(7,), classes=4).eval().requires_grad_(False)
+INPUTS = torch.rand(6, 5, generator=torch.Generator().manual_seed(0))
+NOISE = torch.randn(3, 6, 5, generator=torch.Generator().manual_seed(1))
+
+
+def test_without_noise_the_probabilities_are_those_of_the_network() -> None:
+    expected = torch.softmax(NETWORK(INPUTS), 1)
+    assert torch.allclose(Target(NETWORK).log_probabilities(INPUTS).exp(), expected, atol=1e-6)
+
+
+def test_with_noise_they_are_the_mean_over_the_draws() -> None:
+    expected = torch.stack([torch.softmax(NETWORK(INPUTS + each), 1) for each in NOISE]).mean(0)
+    target = Target(NETWORK, noise=NOISE)
+    assert torch.allclose(target.log_probabilities(INPUTS).exp(), expected, atol=1e-6)
+    assert torch.allclose(target.draw_log_probabilities(INPUTS).exp().mean(0), expected, atol=1e-6)
+
+
+def test_some_rows_keep_their_own_noise() -> None:
+    target = Target(NETWORK, noise=NOISE)
+    rows = torch.tensor([4, 1])
+    some = target.rows(rows).log_probabilities(INPUTS[rows])
+    assert torch.allclose(some, target.log_probabilities(INPUTS)[rows], atol=1e-6)
+
+
+def test_probabilities_of_zero_have_finite_logarithms() -> None:
+    target = Target(lambda inputs: torch.tensor([[0.0, 1.0]]).expand(len(inputs), 2), outputs="probabilities")
+    assert torch.isfinite(target.log_probabilities(INPUTS)).all()
+
+
+def test_double_precision_is_kept_and_half_is_widened() -> None:
+    target = Target(lambda inputs: inputs)
+    assert target.log_probabilities(INPUTS.double()).dtype == torch.float64
+    assert target.log_probabilities(INPUTS.half()).dtype == torch.float32
+
+
+def test_gradients_agree_with_finite_differences() -> None:
+    network = MLP(5, hidden=(7,), classes=4).double().eval()
+    point = INPUTS.double().requires_grad_(True)
+    assert torch.autograd.gradcheck(Target(network, noise=NOISE.double()).log_probabilities, (point,))
+
+
+# --- threads ----------------------------------------------------------------------------------------------------------
+
+EVERY: dict[str, tuple[Any, dict[str, Any]]] = {
+    "ace": (ace, {"epsilon": 0.1, "steps": 2}),
+    "one_step_ace": (one_step_ace, {"epsilon": 0.1}),
+    "pgd": (pgd, {"epsilon": 0.1, "steps": 2}),
+}
+POINTS, LABELS = np.array([[0.75, 0.25], [0.25, 0.5], [0.5, 0.25]], np.float32), [0, 1, 1]
+
+
+class Counting(nn.Module):
+    """Notes how many threads torch has whenever it is called; class level, because models are copied."""
+
+    outputs = "logits"
+    seen: set[int]
+
+    def forward(self, inputs: Tensor) -> Tensor:
+        type(self).seen.add(torch.get_num_threads())
+        torch.rand(1)
+        return 3 * inputs
+
+
+@pytest.mark.parametrize("name", EVERY)
+def test_every_attack_has_the_threads_it_is_given_and_gives_them_back(name: str) -> None:
+    attack, options = EVERY[name]
+    before = torch.get_num_threads()
+    torch.set_num_threads(3)
+    try:
+        state = torch.get_rng_state()
+        for threads, given in ((1, {}), (2, {"threads": 2})):
+            Counting.seen = set()
+            attack(Counting().eval(), POINTS, LABELS, **options, **given)
+            assert Counting.seen == {threads}
+            assert torch.get_num_threads() == 3
+            assert torch.equal(torch.get_rng_state(), state)
+    finally:
+        torch.set_num_threads(before)
+    with pytest.raises(InputError, match="threads is 0"):
+        attack(Counting().eval(), POINTS, LABELS, **options, threads=0)

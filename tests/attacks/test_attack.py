@@ -21,7 +21,7 @@ from certcal.report.document import Heading
 from certcal.report.numbers import number
 from certcal.verbs.attack import ATTACKS, Attack, _named
 from tests.attacks.conftest import Trained
-from tests.attacks.running import ace
+from tests.attacks.small import ace
 from tests.report.attacked import attack_result
 
 

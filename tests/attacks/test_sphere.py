@@ -12,7 +12,7 @@ from certcal import InputError
 from certcal.attacks import Target, sphere, sphere_attack
 from certcal.models.networks import LeNet
 from tests.attacks.conftest import Trained
-from tests.attacks.naive_sphere import turned
+from tests.attacks.naive import turned
 from tests.attacks.small import batch, differences, small_target
 
 NORMS = ("l2", "linf")

@@ -13,7 +13,7 @@ from scipy.optimize import minimize
 from scipy.special import expit
 
 from certcal import InputError
-from certcal._kernels.logistic_boxes import _least_bend
+from certcal._kernels.map_losses import _least_bend
 from certcal.calibrators import (
     CertifiedBeta,
     CertifiedIsotonic,

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import inspect
 import json
 import os
 from dataclasses import asdict
@@ -7,7 +8,7 @@ from dataclasses import asdict
 import numpy as np
 import pytest
 
-from certcal import InputError
+from certcal import InputError, calibrators
 from certcal.calibrators import (
     BetaCalibration,
     Calibrator,
@@ -122,6 +123,12 @@ def test_samples_of_a_run_are_recognised_by_its_name_however_many_of_them_there_
     assert FittedOn("x", "run", None, n=50).among(None, 51, None) is None
     with pytest.raises(InputError, match="more samples than a run of 51 ever had"):
         FittedOn("x", "run", None, n=10**12, run="5eed5eed").among(None, 51, "5eed5eed")
+
+
+def test_a_file_can_name_exported_classes_and_no_others():
+    known = {name: kind for name, kind in Calibrator._known.items() if kind.__module__.startswith("certcal.")}
+    concrete = {name for name, kind in known.items() if not inspect.isabstract(kind)}
+    assert {type(one).__name__ for one in (*CONFIDENCE, *SCORES, *CERTIFIED)} == concrete <= set(calibrators.__all__)
 
 
 WRITTEN = """{"format": "certcal calibrator", "version": 1, "calibrator": {"type": "TopLabel", "params": {"calibrator":

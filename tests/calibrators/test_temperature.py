@@ -8,7 +8,7 @@ from scipy.optimize import minimize_scalar
 from scipy.special import logsumexp, softmax
 
 from certcal import InputError
-from certcal._kernels.temperature import derivatives, exponentials, row_tops
+from certcal._kernels.map_losses import derivatives, exponentials, row_tops
 from certcal.calibrators import TemperatureScaling, fit_temperature
 from tests.calibrators import naive
 

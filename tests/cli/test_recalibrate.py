@@ -23,6 +23,7 @@ from certcal.calibrators._samples import split_positions
 from certcal.claims import ORDER
 from certcal.data import load_table, open_table, read_intervals, read_predictions
 from certcal.smoothing import open_run
+from certcal.verbs.recalibrate import RecalibrateSettings, has_figure
 from tests.smoothing.drawing import X, Y, draw, model
 
 RNG = np.random.default_rng(17)
@@ -266,11 +267,9 @@ def test_a_picture_of_a_map_of_all_classes_is_refused_before_anything_is_fitted(
     assert "map.png: a map of all classes has no figure; write a page (.html) or numbers (.csv)" in ran.err
 
 
-def test_a_picture_of_a_map_of_one_confidence_is_drawn(certcal_command, folder, tmp_path):
-    for name, options in (("logits.npz", ("--method", "platt")), ("scores.csv", ())):
-        picture = tmp_path / f"{name}.svg"
-        assert certcal_command("recalibrate", "fit", folder / name, *options, "-o", picture).code == 0
-        assert picture.exists()
+def test_a_map_of_one_confidence_or_of_intervals_has_a_figure(folder):
+    for name, options in (("logits.npz", {"method": "platt"}), ("scores.csv", {}), ("radii.csv", {})):
+        assert has_figure(folder / name, None, RecalibrateSettings(**options))
 
 
 def test_the_terminal_shows_predictions_before_and_after(certcal_command, folder):

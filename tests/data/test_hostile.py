@@ -186,7 +186,7 @@ text(
     r"100002 columns are more than",
 )
 text("blank JSON", "t.jsonl", "\n \n", r"no column of confidences was found")
-text("cut JSON", "t.jsonl.gz", gzip.compress(ROW.encode() * 5000)[:-20], r"t\.jsonl\.gz: ")
+text("cut JSON", "t.jsonl.gz", gzip.compress(ROW.encode() * 5000)[:-20], r"t\.jsonl\.gz: (this file of JSON|line )")
 text("a missing field", "t.jsonl", ROW + '{"conf": 0.5}\n', r"column 'correct', row 2 is empty")
 text(
     "a word in JSON", "t.jsonl", ROW + '{"conf": "high", "correct": 1}', r"column 'conf', row 2 is 'high', not a number"

@@ -167,6 +167,14 @@ def test_json_lines_are_read_whatever_the_order_and_the_types(tmp_path, name):
     assert kinds == [("conf", "number"), ("pred", "text"), ("label", "text")]
 
 
+def test_a_field_that_is_empty_at_first_is_known_by_what_follows(tmp_path):
+    path = tmp_path / "late.jsonl"
+    path.write_text('{"probs": [0.5, 0.5], "y": null}\n{"probs": null, "y": 0}\n{"probs": [1, 0], "y": "a", "z": [1]}')
+    kinds = {column.name: column.kind for column in open_table(path).columns}
+    assert kinds == {"probs": "list", "y": "number", "z": "list"}
+    assert open_table(path).read(["y"])["y"].to_pylist() == [None, "0", "a"]
+
+
 def test_json_lines_of_lists_are_a_matrix_and_come_in_pieces(tmp_path, monkeypatch):
     path = tmp_path / "lists.jsonl"
     rows = zip(PROBABILITIES.tolist(), LABELS.tolist(), strict=True)
@@ -196,6 +204,12 @@ def test_standard_input_is_read_like_a_file_and_as_often(tmp_path, monkeypatch, 
     np.testing.assert_array_equal(read_predictions("-").correct, RIGHT)
     if ending != ".npz":  # which would have to hold inputs
         np.testing.assert_array_equal(read_inputs("-").labels, LABELS)
+
+
+def test_a_closed_standard_input_is_refused(monkeypatch):
+    monkeypatch.setattr(sys, "stdin", None)
+    with pytest.raises(InputError, match=r"^standard input: it is closed; give a file$"):
+        read_predictions("-")
 
 
 @pytest.mark.parametrize(

@@ -14,8 +14,8 @@ from certcal.training import recipe, train
 from certcal.training._catrs import CatRs, Sought, WorseNoise, catrs_loss, confident_draws, divergence, restored
 from certcal.training._parts import View, parts_of
 from certcal.training._schedules import Moment
-from tests.attacks.small import differences
 from tests.training.digits import Stopped, data, held_out, network, same_weights, small, stop_at
+from tests.training.views import finite_slopes, slopes
 
 NOW = Moment(0, 0.5, 0.3, 0.1)
 LABELS = torch.tensor([0, 1, 2, 0, 1, 2, 0, 1])
@@ -97,10 +97,7 @@ def test_the_objective_is_the_loss_computed_sample_by_sample():
 
 def test_gradients_are_those_of_finite_differences():
     own, sought = CatRs(high_weight=1.5), seek()
-    weights = WEIGHTS.clone().requires_grad_(True)
-    (gradient,) = torch.autograd.grad(own(view(weights, sought)).loss, weights)
-    slopes = differences(lambda moved: own(view(moved, sought)).loss.detach(), WEIGHTS)
-    assert gradient.flatten().tolist() == pytest.approx(slopes.flatten().tolist(), rel=1e-6, abs=1e-8)
+    slopes(lambda moved: own(view(moved, sought)).loss, WEIGHTS, 1e-6, 1e-8)
 
 
 def test_the_number_of_kept_draws_is_binomial_with_the_share_that_is_right_and_at_least_one():
@@ -198,9 +195,7 @@ def test_extreme_outputs_give_finite_losses_and_gradients(outputs):
     assert bool(sought.noisy.isfinite().all())
     sought = Sought(sought.soft, -sought.noisy)
     loss = CatRs()(View(seen, inputs, labels, Found(inputs), NOW, torch.Generator(), sought)).loss
-    (gradient,) = torch.autograd.grad(loss, weights)
-    assert math.isfinite(loss.item())
-    assert bool(gradient.isfinite().all())
+    assert finite_slopes(loss, weights)
 
 
 def test_its_parts_are_noise_the_search_and_the_loss():

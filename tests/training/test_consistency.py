@@ -7,21 +7,18 @@ import math
 import pytest
 import torch
 
-from certcal.attacks import Found, Target
 from certcal.training import recipe
 from certcal.training._consistency import Consistency
-from certcal.training._parts import MeanCrossEntropy, SmoothedCrossEntropy, View, parts_of
+from certcal.training._parts import MeanCrossEntropy, SmoothedCrossEntropy, parts_of
 from certcal.training._schedules import Moment
-from tests.attacks.small import differences
+from tests.training.views import finite_slopes, linear, slopes
+from tests.training.views import seen as view_of
 
 NOW = Moment(0, 0.5, 0.0, 0.1)
 
 
 def seen(logits, labels, outputs="logits"):
-    """Samples whose network outputs under each draw are given: (draws, n, classes)."""
-    clean = torch.zeros(logits.shape[1:], dtype=logits.dtype)
-    target = Target(lambda batch: batch, outputs, noise=logits)
-    return View(target, clean, torch.tensor(labels), Found(clean), NOW, torch.Generator())
+    return view_of(logits, labels, NOW, outputs)
 
 
 # Two draws of two samples.
@@ -62,23 +59,8 @@ START = 3 * torch.randn((4, 3), generator=torch.Generator().manual_seed(1), dtyp
 
 @pytest.mark.parametrize(("weight", "entropy"), [(10.0, 0.0), (0.0, 3.0), (10.0, 0.5)])
 def test_gradients_are_those_of_finite_differences(weight, entropy):
-    random = torch.Generator().manual_seed(3)
-    inputs = torch.rand((8, 4), generator=random, dtype=torch.float64)
-    noise = 0.5 * torch.randn((3, 8, 4), generator=random, dtype=torch.float64)
-    labels = torch.tensor([0, 1, 2, 0, 1, 2, 0, 1])
-
-    def view(weights):
-        return View(
-            Target(lambda batch: batch @ weights, noise=noise), inputs, labels, Found(inputs), NOW, torch.Generator()
-        )
-
-    consistency = Consistency(weight, entropy)
-    weights = START.clone().requires_grad_(True)
-    seen_now = view(weights)
-    (gradient,) = torch.autograd.grad(consistency(seen_now).loss, weights)
-    (plain,) = torch.autograd.grad(MeanCrossEntropy()(seen_now).loss, weights)
-    slopes = differences(lambda moved: consistency(view(moved)).loss.detach(), START)
-    assert gradient.flatten().tolist() == pytest.approx(slopes.flatten().tolist(), rel=1e-5, abs=1e-7)
+    objectives = (Consistency(weight, entropy), MeanCrossEntropy())
+    gradient, plain = (slopes(lambda w, of=of: of(linear(w, NOW)).loss, START) for of in objectives)
     assert (gradient - plain).abs().max() > 0.01
 
 
@@ -105,7 +87,4 @@ def test_a_network_of_probabilities_has_the_same_loss():
 def test_gradients_are_finite_however_certain_the_network_is(size):
     signs = torch.tensor([[[1.0, -1, -1], [1, -1, -1], [-1, 1, 1]], [[1, -1, -1], [-1, 1, -1], [-1, 1, 1]]])
     rows = (size * signs).requires_grad_(True)
-    judged = Consistency()(seen(rows, [0, 0, 0]))
-    (gradient,) = torch.autograd.grad(judged.loss, rows)
-    assert torch.isfinite(judged.loss)
-    assert torch.isfinite(gradient).all()
+    assert finite_slopes(Consistency()(seen(rows, [0, 0, 0])).loss, rows)

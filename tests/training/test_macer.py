@@ -14,17 +14,15 @@ from certcal.training import recipe
 from certcal.training._macer import Macer
 from certcal.training._parts import SmoothedCrossEntropy, View, parts_of
 from certcal.training._schedules import Moment
-from tests.attacks.small import differences
+from tests.training.views import LABELS, finite_slopes, linear, slopes
+from tests.training.views import seen as view_of
 
 NOW = Moment(3, 0.5, 0.0, 0.1)
 quantile = NormalDist().inv_cdf
 
 
 def seen(logits, labels, now=NOW, outputs="logits"):
-    """Samples whose network outputs under each draw are given: (draws, n, classes)."""
-    clean = torch.zeros(logits.shape[1:], dtype=logits.dtype)
-    target = Target(lambda batch: batch, outputs, noise=logits)
-    return View(target, clean, torch.tensor(labels), Found(clean), now, torch.Generator())
+    return view_of(logits, labels, now, outputs)
 
 
 def second_term(macer, view):
@@ -64,23 +62,10 @@ START = torch.randn((4, 3), generator=torch.Generator().manual_seed(1), dtype=to
 
 @pytest.mark.parametrize("sharpness", [1.0, 4.0])
 def test_gradients_are_those_of_finite_differences(sharpness):
-    random = torch.Generator().manual_seed(3)
-    inputs = torch.rand((8, 4), generator=random, dtype=torch.float64)
-    noise = 0.5 * torch.randn((3, 8, 4), generator=random, dtype=torch.float64)
-    labels = torch.tensor([0, 1, 2, 0, 1, 2, 0, 1])
-
-    def view(weights):
-        return View(
-            Target(lambda batch: batch @ weights, noise=noise), inputs, labels, Found(inputs), NOW, torch.Generator()
-        )
-
     macer = Macer(sharpness=sharpness, margin=4.0)
-    weights = START.clone().requires_grad_(True)
-    seen_now = view(weights)
-    (gradient,) = torch.autograd.grad(macer(seen_now).loss, weights)
-    (plain,) = torch.autograd.grad(SmoothedCrossEntropy()(seen_now).loss, weights)
-    slopes = differences(lambda moved: macer(view(moved)).loss.detach(), START)
-    assert gradient.flatten().tolist() == pytest.approx(slopes.flatten().tolist(), rel=1e-5, abs=1e-7)
+    gradient, plain = (
+        slopes(lambda w, of=of: of(linear(w, NOW)).loss, START) for of in (macer, SmoothedCrossEntropy())
+    )
     assert (gradient - plain).abs().max() > 0.1
 
 
@@ -120,10 +105,7 @@ def test_sharpness_acts_on_logits_and_on_logarithms_of_probabilities_alike(outpu
 def test_gradients_are_finite_however_certain_the_network_is(size, margin):
     signs = torch.tensor([[[1.0, -1, -1], [1, -1, -1], [-1, 1, 1]], [[1, -1, -1], [-1, 1, -1], [-1, 1, 1]]])
     rows = (size * signs).requires_grad_(True)
-    judged = Macer(margin=margin)(seen(rows, [0, 0, 0]))
-    (gradient,) = torch.autograd.grad(judged.loss, rows)
-    assert torch.isfinite(judged.loss)
-    assert torch.isfinite(gradient).all()
+    assert finite_slopes(Macer(margin=margin)(seen(rows, [0, 0, 0])).loss, rows)
 
 
 def test_saturated_samples_add_nothing():
@@ -155,22 +137,15 @@ def test_the_second_term_comes_after_the_deferred_epochs():
 def test_the_loss_of_a_network_in_bfloat16_is_that_of_its_logits():
     weights = START.float().requires_grad_(True)
     inputs = torch.rand((8, 4), generator=torch.Generator().manual_seed(2))
-    labels = torch.tensor([0, 1, 2, 0, 1, 2, 0, 1])
-    view = View(
-        Target(lambda batch: batch @ weights),
-        inputs,
-        labels,
-        Found(inputs),
-        Moment(0, 0.5, 0.0, 0.1),
-        torch.Generator(),
-    )
+    now = Moment(0, 0.5, 0.0, 0.1)
+    view = View(Target(lambda batch: batch @ weights), inputs, LABELS, Found(inputs), now, torch.Generator())
     with torch.autocast("cpu", dtype=torch.bfloat16):
         logits = (inputs @ weights).detach()
         judged = Macer()(view)
         (gradient,) = torch.autograd.grad(judged.loss, weights)
     assert logits.dtype == torch.bfloat16
     assert judged.loss.item() == pytest.approx(
-        Macer()(seen(logits.float()[None], labels.tolist())).loss.item(), rel=1e-6
+        Macer()(seen(logits.float()[None], LABELS.tolist())).loss.item(), rel=1e-6
     )
     assert torch.isfinite(gradient).all()
 

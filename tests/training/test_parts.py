@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -13,32 +13,16 @@ import torch
 from torch.nn import functional
 
 from certcal import InputError
-from certcal.attacks import ADVERSARIES, AcceAdversary, Ball, BrierAdversary, ExactAdversary, Found, Target
+from certcal.attacks import ADVERSARIES, AcceAdversary, Ball, BrierAdversary, ExactAdversary, Found
 from certcal.data import Inputs
 from certcal.models.networks import MLP
 from certcal.training import METHODS, Judged, Recipe, recipe, train
-from certcal.training._parts import LOSSES, MeanCrossEntropy, MixedLoss, SmoothedCrossEntropy, View, parts_of
+from certcal.training._parts import LOSSES, MeanCrossEntropy, MixedLoss, SmoothedCrossEntropy, parts_of
 from certcal.training._schedules import Moment
-from tests.attacks.small import differences
 from tests.training.digits import same_weights
+from tests.training.views import LABELS, linear, seen, slopes
 
 NOW = Moment(2, 0.3, 0.3, 0.1)
-
-
-def view(weights, adversary=None):
-    """Eight samples under three draws through one linear layer of given weights, all in double precision."""
-    random = torch.Generator().manual_seed(3)
-    inputs = torch.rand((8, 4), generator=random, dtype=torch.float64)
-    noise = 0.5 * torch.randn((3, 8, 4), generator=random, dtype=torch.float64)
-    labels = torch.tensor([0, 1, 2, 0, 1, 2, 0, 1])
-
-    def target(matrix):
-        return Target(lambda batch: batch @ matrix, noise=noise)
-
-    found = Found(inputs)
-    if adversary is not None:
-        found = adversary(target(START), inputs, labels, Ball(0.3), keep="last")
-    return View(target(weights), inputs, labels, found, NOW, torch.Generator())
 
 
 START = 3 * torch.randn((4, 3), generator=torch.Generator().manual_seed(1), dtype=torch.float64)
@@ -54,23 +38,16 @@ OBJECTIVES = {
 @pytest.mark.parametrize("name", OBJECTIVES)
 def test_gradients_are_those_of_finite_differences(name):
     objective, adversary = OBJECTIVES[name]
-    weights = START.clone().requires_grad_(True)
-    seen = view(weights, adversary)
-    (gradient,) = torch.autograd.grad(objective(seen).loss, weights)
-
-    def loss_at(moved):
-        target = Target(lambda batch: batch @ moved, noise=seen.target.noise)
-        return objective(View(target, seen.clean, seen.labels, seen.found, NOW, seen.generator)).loss.detach()
-
-    torch.testing.assert_close(gradient, differences(loss_at, START), rtol=1e-5, atol=1e-8)
+    # Sought once, for the weights at hand, and then held.
+    find = adversary and (lambda target, inputs: adversary(target, inputs, LABELS, Ball(0.3), keep="last"))
+    found = linear(START, NOW, find).found
+    gradient = slopes(lambda w: objective(linear(w, NOW, lambda *_: found)).loss, START, 1e-5, 1e-8)
     assert gradient.abs().max() > 1e-3
 
 
 def two_draws():
     """One sample, true class 0, of probabilities 0.9 and 0.3 under two draws."""
-    rows = torch.log(torch.tensor([[[0.9, 0.1]], [[0.3, 0.7]]]))
-    target = Target(lambda batch: batch, noise=rows)
-    return View(target, torch.zeros(1, 2), torch.tensor([0]), Found(torch.zeros(1, 2)), NOW, torch.Generator())
+    return seen(torch.log(torch.tensor([[[0.9, 0.1]], [[0.3, 0.7]]])), [0], NOW)
 
 
 def test_the_smoothed_loss_is_the_logarithm_of_the_mean_probability():
@@ -86,9 +63,9 @@ def test_the_mean_loss_is_the_mean_of_the_logarithms():
 
 
 def test_the_mixed_loss_weighs_cross_entropy_and_calibration():
-    seen = two_draws()
-    found = Found(seen.clean, lambda log_probabilities: 1 - log_probabilities[0, 0].exp())
-    judged = MixedLoss(0.8)(View(seen.target, seen.clean, seen.labels, found, NOW, seen.generator))
+    view = two_draws()
+    found = Found(view.clean, lambda log_probabilities: 1 - log_probabilities[0, 0].exp())
+    judged = MixedLoss(0.8)(replace(view, found=found))
     assert judged.loss.item() == pytest.approx(-0.8 * math.log(0.6) + 0.2 * 0.4, rel=1e-6)
 
 
@@ -99,8 +76,8 @@ def test_the_mixed_loss_is_the_cross_entropy_where_nothing_was_attacked():
 # --- parts of one's own -----------------------------------------------------------------------------------------------
 
 RNG = np.random.default_rng(3)
-LABELS = RNG.integers(0, 2, 64)
-DATA = Inputs.from_arrays((RNG.random((64, 4)) * 0.4 + 0.3 * LABELS[:, None]).clip(0, 1), LABELS)
+SIDES = RNG.integers(0, 2, 64)
+DATA = Inputs.from_arrays((RNG.random((64, 4)) * 0.4 + 0.3 * SIDES[:, None]).clip(0, 1), SIDES)
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from certcal.training import recipe
 from certcal.training._parts import View, parts_of
 from certcal.training._schedules import Moment
 from certcal.training._smoothmix import Ends, FreeAdversary, SmoothMix, smoothmix_loss
-from tests.attacks.small import differences
+from tests.training.views import finite_slopes, slopes
 
 LATE = Moment(50, 0.5, 0.0, 0.1)
 LABELS = torch.tensor([0, 1, 2, 0, 1, 2])
@@ -90,10 +90,7 @@ def test_the_objective_is_the_loss_computed_sample_by_sample(one_step):
 def test_gradients_are_those_of_finite_differences_also_through_the_soft_label():
     own = SmoothMix(step=0.7)
     ends = seek(own)
-    weights = WEIGHTS.clone().requires_grad_(True)
-    (gradient,) = torch.autograd.grad(own(view(weights, ends)).loss, weights)
-    slopes = differences(lambda moved: own(view(moved, ends)).loss.detach(), WEIGHTS)
-    assert gradient.flatten().tolist() == pytest.approx(slopes.flatten().tolist(), rel=1e-6, abs=1e-8)
+    slopes(lambda moved: own(view(moved, ends)).loss, WEIGHTS, 1e-6, 1e-8)
 
 
 def test_every_step_of_the_adversary_has_the_given_length_and_nothing_limits_their_number():
@@ -167,9 +164,7 @@ def test_extreme_outputs_give_finite_losses_and_gradients(outputs):
     ends = FreeAdversary(SmoothMix(), 2, None)(seen, inputs.clone(), labels, LATE, torch.Generator())
     ends = Ends(ends.near, -ends.far)
     loss = SmoothMix()(View(seen, inputs, labels, Found(inputs), LATE, torch.Generator(), ends)).loss
-    (gradient,) = torch.autograd.grad(loss, weights)
-    assert math.isfinite(loss.item())
-    assert bool(gradient.isfinite().all())
+    assert finite_slopes(loss, weights)
 
 
 def test_its_parts_are_noise_the_search_and_the_loss():

@@ -17,23 +17,21 @@ import torch
 from certcal import InputError
 from certcal.binning import assign
 from certcal.metrics import ece
-from certcal.worst_case._calibration import calibration_error
+from certcal.worst_case import calibration_error
 from certcal.worst_case.baselines import (
     GRID,
     ONE_SIZE_FITS_ALL,
     AdmmSettings,
     Baseline,
-    _ascent,
-    _history,
+    _dece,
     admm,
     admm_grid,
     admm_steps,
     brier_confidences,
     dece_ascent,
 )
-from certcal.worst_case.baselines._placement import Placement
 from certcal.worst_case.baselines._problem import check_problem
-from certcal.worst_case.baselines._solver import build_program
+from certcal.worst_case.baselines.admm_steps import Placement, build_program
 from tests.worst_case import naive_admm
 
 # Appendix E.2: two samples, three bins.
@@ -177,13 +175,13 @@ def test_tracked_terms_and_distances_are_those_of_the_printed_program() -> None:
     state = naive_admm.start(program, clean.tolist(), 0.2)
     for step in range(9):
         naive_admm.step(program, state, (0.05, 0.01), 1.0, 1.1, 10.0)
-        seen = {name: curve[0, step] for name, curve in found.history.items() if name in _history.NAMES}
+        seen = {name: curve[0, step] for name, curve in found.history.items() if name in admm_steps.NAMES}
         a, z = state["a"], state["z"]
         assert seen["lagrangian"] == pytest.approx(naive_admm.lagrangian(program, state), abs=1e-9)
         assert seen["relaxed"] == pytest.approx(np.abs(program.E(z).T @ a).sum() / 6, abs=1e-9)
         assert seen["projected"] == pytest.approx(naive_admm.projected(program, state), abs=1e-9)
         residuals = naive_admm.constraints(program, state)
-        for name, dual, each in zip(_history.TERMS, state["dual"], residuals, strict=True):
+        for name, dual, each in zip(admm_steps.TERMS, state["dual"], residuals, strict=True):
             assert seen[name] == pytest.approx(dual @ each + state["rho"] / 2 * each @ each, abs=1e-9)
         away = {
             "bounded": np.abs(z - np.clip(z, program.lower_prime, program.upper_prime)),
@@ -262,7 +260,7 @@ def test_constraint_residuals_shrink_and_the_assignment_becomes_binary() -> None
     settings = AdmmSettings("clean", 0.01, 0.02, rho_growth=1.01, rho_ceiling=5.0)
     found = admm(lower, upper, correct, 4, confidence=clean, settings=settings, steps=1200, track=True)
     history = {name: curve[0] for name, curve in found.history.items()}
-    for name in _history.DISTANCES:
+    for name in admm_steps.DISTANCES:
         curve = history[f"{name}_distance_sum"]
         assert curve[-1] < 0.25 * curve.max(), name
     assert history["binary_distance_sum"][-1] < 0.5 * history["binary_distance_sum"][0]
@@ -335,10 +333,10 @@ def test_a_run_that_overflows_keeps_the_best_feasible_point_it_had() -> None:
 def test_soft_bins_are_a_softmax_that_becomes_the_hard_bins() -> None:
     z = torch.tensor([[0.05, 0.31, 0.62, 0.97]], dtype=torch.float64)
     cuts = torch.tensor([0.25, 0.5, 0.75], dtype=torch.float64)
-    soft = _ascent.soft_bins(z, cuts, 0.1)[0].numpy()
+    soft = _dece.soft_bins(z, cuts, 0.1)[0].numpy()
     logits = np.array([[1 * v, 2 * v - 0.25, 3 * v - 0.75, 4 * v - 1.5] for v in z[0].tolist()]) / 0.1
     np.testing.assert_allclose(soft.T, np.exp(logits) / np.exp(logits).sum(1, keepdims=True), atol=1e-12)
-    hard = _ascent.soft_bins(z, cuts, 1e-6)[0].numpy()
+    hard = _dece.soft_bins(z, cuts, 1e-6)[0].numpy()
     np.testing.assert_allclose(hard, np.eye(4), atol=1e-12)
 
 
@@ -346,8 +344,8 @@ def test_at_the_last_temperature_the_soft_error_is_the_plain_one() -> None:
     _, _, correct, clean = smoothed(300, 6)
     z, c = torch.tensor(clean[None]), torch.tensor(correct, dtype=torch.float64)
     cuts = torch.arange(1, 15, dtype=torch.float64) / 15
-    assert float(_ascent.soft_error(z, c, cuts, 1e-6)[0]) / 300 == pytest.approx(ece(clean, correct), abs=1e-6)
-    assert float(_ascent.hard_error(z, c, cuts, "left")[0]) == pytest.approx(ece(clean, correct), abs=1e-12)
+    assert float(_dece.soft_error(z, c, cuts, 1e-6)[0]) / 300 == pytest.approx(ece(clean, correct), abs=1e-6)
+    assert float(_dece.hard_error(z, c, cuts, "left")[0]) == pytest.approx(ece(clean, correct), abs=1e-12)
 
 
 def test_ascent_improves_on_its_start_and_tracks_its_curves() -> None:

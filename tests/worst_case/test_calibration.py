@@ -11,7 +11,7 @@ from certcal import InputError, metrics
 from certcal.binning import bin_table, equal_mass_edges, equal_width_edges
 from certcal.metrics import ece
 from certcal.worst_case import WorstCase, calibration_error, mce, population_bound
-from certcal.worst_case import _cells as module
+from certcal.worst_case import _program as module
 from tests.worst_case import naive
 
 EXACT = 1e-12

@@ -1,5 +1,5 @@
 # pyright: basic
-"""Sums over runs of a sorted sample."""
+"""Sums over runs of a sorted sample, and two of them merged."""
 
 from __future__ import annotations
 
@@ -107,3 +107,22 @@ def equal_mass_starts(scores: Any, groups: Any, out: Any) -> Any:
             stop = high
     out[found] = n
     return found + 1
+
+
+@njit
+def merge(first: Any, second: Any, out: Any) -> Any:
+    """Fill ``out`` with the entries of two sorted arrays in order.
+
+    Which side gives the next entry nobody can predict, so it is counted rather than branched on.
+    """
+    i = j = k = 0
+    while i < first.size and j < second.size:
+        x, y = first[i], second[j]
+        mine = np.int64(x <= y)
+        out[k] = x if mine else y
+        i += mine
+        j += 1 - mine
+        k += 1
+    out[k : k + first.size - i] = first[i:]
+    k += first.size - i
+    out[k:] = second[j:]

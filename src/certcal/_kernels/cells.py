@@ -145,7 +145,7 @@ def group_intervals(lower: Any, upper: Any, correct: Any, low_bin: Any, high_bin
     by_low = np.zeros(2 * bins + 1, np.int64)
     for i in range(n):
         by_high[high_bin[i] + 1] += 1
-        by_low[correct[i] * bins + low_bin[i] + 1] += 1
+        by_low[np.int64(correct[i]) * bins + low_bin[i] + 1] += 1
     by_high = np.cumsum(by_high)
     by_low = np.cumsum(by_low)
     first = np.empty(n, np.int64)
@@ -155,7 +155,7 @@ def group_intervals(lower: Any, upper: Any, correct: Any, low_bin: Any, high_bin
         by_high[high_bin[i]] += 1
     for j in range(n):
         i = first[j]
-        group = correct[i] * bins + low_bin[i]
+        group = np.int64(correct[i]) * bins + low_bin[i]
         order[by_low[group]] = i
         by_low[group] += 1
     keys = np.empty(n, np.int64)

@@ -1,18 +1,24 @@
 # pyright: basic
-"""Moments of confidences per cell, and integrals of the absolute value of piecewise polynomials.
+"""Kernel sums: moments of confidences per cell, integrals of |piecewise polynomials|, and a quadratic form.
 
 Without weights every power is rounded once to a multiple of 2**-44 and summed as an integer, so the
 sums are the same for any order, cut or number of threads.
+
+The quadratic form is that of the Laplacian kernel over sorted points: Σ_mn r_m r_n exp(-|z_m - z_n| / width) for
+residuals r = w (c - z) and z in increasing order. With ρ_k = exp(-(z_k - z_{k-1}) / width), ρ_1 = 0, and
+B_k = r_k + ρ_{k+1} B_{k+1}, it is Σ_k (1 - ρ_k²) B_k². B and the sum are carried in two floats each, so their rounding
+does not grow with the number of samples.
 """
 
 from __future__ import annotations
 
+import math
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
-from certcal._kernels._compile import MANY, njit
+from certcal._kernels._compile import FEW, MANY, njit
 
 # Adding this to a number in [-1, 1] leaves the number, in units of 2**-44, in the lowest bits of the float.
 SHIFT = 1.5 * 2.0**8
@@ -223,3 +229,53 @@ def _by_halves(stack: Any) -> Any:
         left[8] = b[8]
         size += 1
     return total
+
+
+@njit(inline="always")
+def _add(total: Any, lost: Any, term: Any) -> Any:
+    """Two floats that hold a sum, after one more term."""
+    new = total + term
+    back = new - total
+    return new, lost + ((total - (new - back)) + (term - back))
+
+
+@njit(patience=FEW)
+def squared_norm(keys: Any, cell: Any, value: Any, width: Any) -> Any:
+    """The form for sorted keys that hold the bits of a confidence and, as their lowest bit, its correctness.
+
+    The keys are taken apart one at a time, so that nothing of their size is needed beside them: ``cell`` and
+    ``value`` are the same few bytes, as the integer that goes in and as the float that comes out.
+    """
+    b = lost_b = total = lost_total = 0.0
+    after = 1.0
+    for k in range(keys.size - 1, -1, -1):
+        cell[0] = keys[k] >> 1
+        z = np.float64(value[0])
+        decay = math.expm1((z - after) / width)  # ρ - 1; while B is 0 it does not matter
+        whole = b + lost_b
+        total, lost_total = _add(total, lost_total, -decay * (2.0 + decay) * (whole * whole))
+        lost_b += decay * lost_b
+        b, lost_b = _add(b, lost_b, decay * b + (np.float64(keys[k] & 1) - z))
+        after = z
+    whole = b + lost_b
+    total, lost_total = _add(total, lost_total, whole * whole)
+    return total + lost_total
+
+
+@njit(patience=FEW)
+def weighted_squared_norm(order: Any, z: Any, c: Any, w: Any, width: Any) -> Any:
+    """The form for samples with weights, of which ``order`` gives the positions by increasing confidence."""
+    b = lost_b = total = lost_total = 0.0
+    after = 1.0
+    for k in range(order.size - 1, -1, -1):
+        i = order[k]
+        now = np.float64(z[i])
+        decay = math.expm1((now - after) / width)
+        whole = b + lost_b
+        total, lost_total = _add(total, lost_total, -decay * (2.0 + decay) * (whole * whole))
+        lost_b += decay * lost_b
+        b, lost_b = _add(b, lost_b, decay * b + w[i] * (np.float64(c[i]) - now))
+        after = now
+    whole = b + lost_b
+    total, lost_total = _add(total, lost_total, whole * whole)
+    return total + lost_total

@@ -13,8 +13,8 @@ from certcal.attacks._protocol import Found, Keep, Target
 from certcal.attacks.ball import Ball
 from certcal.attacks.confidence import CalibrationAdversary, Watched, bin_edges, locate
 from certcal.worst_case.baselines.admm_steps import (
-    Program,
-    State,
+    AdmmProgram,
+    AdmmState,
     ascend_duals,
     residuals,
     update_assignment,
@@ -110,8 +110,8 @@ class AcceAdversary(CalibrationAdversary):
 class Admm:
     """The assignments of a batch, whose confidences come from the network."""
 
-    program: Program
-    state: State
+    program: AdmmProgram
+    state: AdmmState
 
     def advance(self, confidence: Tensor) -> None:
         """The updates of a, q₁, q₂, λ₁ … λ₄ and ρ at the given confidences, in the order of algorithm 2.
@@ -132,7 +132,7 @@ def begin_admm(settings: AcceAdversary, confidence: Tensor, correct: Tensor, blo
 
     k = blocked.to(confidence)
     nothing = torch.zeros_like(k)
-    program = Program(
+    program = AdmmProgram(
         lower=nothing,  # no bounds on z: it is what the network says
         upper=nothing,
         blocked=k,
@@ -147,7 +147,9 @@ def begin_admm(settings: AcceAdversary, confidence: Tensor, correct: Tensor, blo
     a = torch.full_like(k, 1 / settings.bins).unsqueeze(0)
     residual = residuals(program, a, z, z, a, a)
     first, second, third, fourth, fifth = (torch.zeros_like(each) for each in residual)
-    return Admm(program, State(a, z, z, a, a, residual, (first, second, third, fourth, fifth), number(settings.rho)))
+    return Admm(
+        program, AdmmState(a, z, z, a, a, residual, (first, second, third, fourth, fifth), number(settings.rho))
+    )
 
 
 def error_at(assignment: Tensor, confidence: Tensor, correct: Tensor) -> Tensor:

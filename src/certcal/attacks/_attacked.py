@@ -300,13 +300,7 @@ def _probabilities(predictions: Predictions) -> NDArray[Any]:
 
 
 def of_what(settings: Mapping[str, Any]) -> str:
-    """What the numbers of an attack on a smoothed classifier are of: the mean that was attacked, not the true one.
-
-    Examples
-    --------
-    >>> of_what({"norm": "l2"}), of_what({"sigma": 0.25, "draws": 16})
-    ('', ' of the mean over 16 fixed draws of noise')
-    """
+    """What the numbers of an attack on a smoothed classifier are of: the mean that was attacked, not the true one."""
     return f" of the mean over {settings['draws']} fixed draws of noise" if "sigma" in settings else ""
 
 

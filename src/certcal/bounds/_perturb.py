@@ -87,7 +87,7 @@ def check_bandwidth(bandwidth: Any) -> float:
 
 def quantile(shares: Floats, score: Floats, h: float) -> Floats:
     """The perturbed score below which the given share of draws lies."""
-    from certcal._kernels.sech import sech_quantiles
+    from certcal._kernels.noise import sech_quantiles
 
     out = np.empty(score.size)
     map_blocks(

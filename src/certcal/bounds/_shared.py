@@ -82,7 +82,7 @@ def sort(keys: NDArray[np.uint64]) -> NDArray[np.uint64]:
     if middle <= SMALL or thread_count() == 1:
         keys.sort()
         return keys
-    from certcal._kernels.merge import merge
+    from certcal._kernels.buckets import merge
 
     low, high = keys[:middle], keys[middle:]
     map_blocks(lambda a, b: (low, high)[a].sort(), 2, 1)

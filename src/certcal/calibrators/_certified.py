@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from certcal._checks import InputError, choice, positive, to_numpy
 from certcal._isotonic import counted, pool
 from certcal.calibrators._base import ConfidenceMap
-from certcal.calibrators._isotonic import CurveMap, MonotoneCurve
+from certcal.calibrators._isotonic import CurveMap, curve_through
 from certcal.calibrators._logistic import LogisticMap, log_odds
 from certcal.calibrators._samples import CertifiedSamples
 from certcal.calibrators._search import search
@@ -105,11 +105,7 @@ class CertifiedIsotonic(CurveMap, CertifiedMap):
         self.tradeoff = tradeoff
 
     def _fit_points(self, points: BrierPoints) -> None:
-        fitted = pool(points.x, points.right + points.wrong, points.right)
-        begin, end = fitted.blocks[:-1], fitted.blocks[1:] - 1
-        knots = np.stack([begin, end], axis=1).ravel()  # ends of flat parts; a part of one place has one knot
-        knots = knots[np.concatenate(([True], knots[1:] > knots[:-1]))]
-        self.curve_ = MonotoneCurve(fitted.x[knots], np.maximum.accumulate(np.clip(fitted.value[knots], 0.0, 1.0)))
+        self.curve_ = curve_through(pool(points.x, points.right + points.wrong, points.right))
 
 
 class CertifiedLogistic(LogisticMap, CertifiedMap):
@@ -288,18 +284,8 @@ class BrierPoints:
     certified one is Σ w (c - g(x))² over the clean confidences, each of weight (1 - λ)/N, and these places, each of
     weight λ v_r / N_r, with N_r samples certified at radius r and v_r the radius's share.
 
-    Attributes
-    ----------
-    x
-        Places, ascending, each once.
-    right, wrong
-        Weight of the correct samples there, and of the others; together they add up to 1.
-
-    Examples
-    --------
-    >>> points = BrierPoints(np.array([0.25, 0.75]), np.array([0.0, 0.5]), np.array([0.5, 0.0]))
-    >>> points.score(points.x)
-    0.0625
+    Places are ascending, each once; ``right`` and ``wrong`` are the weights of the correct samples there and of the
+    others, which together add up to 1.
     """
 
     x: Floats
@@ -315,14 +301,8 @@ class BrierPoints:
 class BrierTerms:
     """Clean and worst-case places of samples, ready to be weighted by any trade-off: sorted once for all of them.
 
-    Attributes
-    ----------
-    clean
-        Confidences without a perturbation and outcomes; None when they are not known.
-    worst
-        Per radius: places and outcomes of the certified samples.
-    share
-        Per radius, its share of the certified Brier score; they add up to 1. Radii where nothing is certified have 0.
+    ``clean`` is None when the confidences without a perturbation are not known; ``worst`` has the places of the
+    certified samples of each radius, and ``share`` what each radius counts: 1 together, 0 where nothing is certified.
     """
 
     clean: Part | None
@@ -414,12 +394,8 @@ def _radius_weights(value: Sequence[float] | None, count: int) -> Floats:
     if value is None:
         return np.ones(count)
     weights = np.atleast_1d(np.array(to_numpy(value, "radius_weight"), np.float64))
-    if weights.ndim != 1:
-        raise InputError(f"radius_weight has shape {weights.shape}; pass one weight per radius")
-    if weights.size != count:
-        raise InputError(
-            f"lengths differ: radii has {count}, radius_weight has {weights.size}; pass one entry per radius"
-        )
+    if weights.shape != (count,):
+        raise InputError(f"radius_weight has shape {weights.shape}; pass one weight for each of {count} radii")
     bad = ~((weights >= 0) & (weights <= 1e100))
     if bad.any():
         index = int(np.argmax(bad))

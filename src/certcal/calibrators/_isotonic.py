@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from certcal._checks import InputError
+from certcal._isotonic import Pooled, isotonic
 from certcal.calibrators._base import OutcomeMap, numbers
 from certcal.calibrators.scores import Floats
 
@@ -69,9 +70,8 @@ class CurveMap:
 class IsotonicCalibration(CurveMap, OutcomeMap):
     """The monotone map with the least Brier score on the samples, straight between them (Zadrozny and Elkan 2002).
 
-    Fitted by scikit-learn's ``IsotonicRegression``, which takes confidences that differ by less than 1e-15 as equal.
-    It is :class:`CertifiedIsotonic` with tradeoff=0. On the samples it is fitted to it looks better than it is: judge
-    it on others.
+    The map of scikit-learn's ``IsotonicRegression``, which is not needed for it, and :class:`CertifiedIsotonic` with
+    tradeoff=0. On the samples it is fitted to it looks better than it is: judge it on others.
 
     Attributes
     ----------
@@ -86,11 +86,15 @@ class IsotonicCalibration(CurveMap, OutcomeMap):
     """
 
     def _fit(self, z: Floats, c: NDArray[np.uint8], w: Floats | None) -> None:
-        try:
-            from sklearn.isotonic import IsotonicRegression
-        except ImportError as error:
-            raise InputError("IsotonicCalibration needs scikit-learn; run: pip install 'certcal[sklearn]'") from error
-        fitted: Any = IsotonicRegression(y_min=0.0, y_max=1.0, increasing=True, out_of_bounds="clip")
-        fitted.fit(z, c.astype(np.float64), sample_weight=w)
-        x, y = np.asarray(fitted.X_thresholds_, np.float64), np.asarray(fitted.y_thresholds_, np.float64)
-        self.curve_ = MonotoneCurve(x, np.maximum.accumulate(np.clip(y, 0.0, 1.0)))
+        if w is not None:
+            some = w > 0
+            z, c, w = z[some], c[some], w[some]
+        self.curve_ = curve_through(isotonic(z, c.astype(np.float64), w))
+
+
+def curve_through(fitted: Pooled) -> MonotoneCurve:
+    """The regression at its places, and straight between the flat parts, where any monotone function would do."""
+    begin, end = fitted.blocks[:-1], fitted.blocks[1:] - 1
+    knots = np.stack([begin, end], axis=1).ravel()  # ends of flat parts; a part of one place has one knot
+    knots = knots[np.concatenate(([True], knots[1:] > knots[:-1]))]
+    return MonotoneCurve(fitted.x[knots], np.maximum.accumulate(np.clip(fitted.value[knots], 0.0, 1.0)))

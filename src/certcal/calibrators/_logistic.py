@@ -192,25 +192,6 @@ def fit_logistic(
     something feasible that is no better, or nothing feasible. So all faces (at most four here) are solved by Newton's
     method with step halving, and the best feasible one is taken. (scipy's optimisers took 1.3 to 7 times as long, and
     ended up to 1e-5 away, or not at all where outcomes are separated.)
-
-    Parameters
-    ----------
-    columns
-        x_j, one entry per sample.
-    targets
-        In [0, 1].
-    weights
-        Not negative, or None for equal ones.
-    start
-        Where Newton's method starts and the ridge points to.
-    not_negative
-        How many of the first coefficients are not negative.
-
-    Examples
-    --------
-    >>> x, one = np.array([-1.0, 0.0, 1.0, 2.0]), np.ones(4)
-    >>> fit_logistic([x, one], np.array([1.0, 1.0, 0.0, 0.0]), None, [1.0, 0.0], 1).round(6).tolist()
-    [0.0, 0.0]
     """
     x = np.stack(columns, axis=1)
     w = np.full(targets.size, 1 / targets.size) if weights is None else weights / weights.sum()

@@ -118,14 +118,11 @@ class CertifiedSamples:
         CertifiedSamples(n=2, radii=0.25, source='arrays')
         """
         low, high = _columns(lower, "lower"), _columns(upper, "upper")
-        if low.shape != high.shape:
-            raise InputError(f"lower has shape {low.shape} and upper {high.shape}; pass one pair of ends per sample")
-        kept = np.ones(low.shape, np.bool_)
-        if certified is not None:
-            marks = _columns(certified, "certified")
-            if marks.shape != low.shape:
-                raise InputError(f"certified has shape {marks.shape} and lower {low.shape}; pass one entry for each")
-            kept = _marked(marks)
+        marks = np.ones(low.shape, np.bool_) if certified is None else _columns(certified, "certified")
+        for name, array in (("upper", high), ("certified", marks)):
+            if array.shape != low.shape:
+                raise InputError(f"{name} has shape {array.shape} and lower {low.shape}; pass one entry for each")
+        kept = _marked(marks)
         low, high = _ends(low, "lower", kept, 0.0), _ends(high, "upper", kept, 1.0)
         c = correctness(correct)
         same_length(lower=low.shape[0], correct=c.size)
@@ -348,12 +345,9 @@ def _ends(values: NDArray[Any], name: str, kept: NDArray[np.bool_], otherwise: f
 def _levels(alpha: Any, count: int) -> tuple[float, ...]:
     """One probability of failing per radius."""
     several = np.array(to_numpy(alpha, "alpha"), np.float64)
-    if several.ndim == 0:
-        several = np.full(count, float(several))
-    if several.ndim != 1:
-        raise InputError(f"alpha has shape {several.shape}; pass one probability, or one per radius")
-    if several.size != count:
-        raise InputError(f"lengths differ: radii has {count}, alpha has {several.size}; pass one entry per radius")
+    if several.shape not in ((), (count,)):
+        raise InputError(f"alpha has shape {several.shape}; pass one probability, or one for each of {count} radii")
+    several = np.broadcast_to(several, count)
     return tuple(failure_probability(a, "alpha", zero=True) for a in several.tolist())
 
 

@@ -46,7 +46,7 @@ class BoxRows:
 
     def look(self, low: Floats, high: Floats, at: Floats) -> Floats:
         """Values, slopes, least curvatures and bounds of boxes."""
-        from certcal._kernels.logistic_boxes import box_bounds
+        from certcal._kernels.map_losses import box_bounds
 
         out = np.empty((low.shape[0], 8))
         map_blocks(
@@ -74,16 +74,7 @@ def search(places: Floats, right: Floats, wrong: Floats, low: Floats, high: Floa
     its lower: with a >= 0 no error grows by that, and no row's error is below that of its best monotone map. So their
     bounds hold too. A box goes on to a finer problem when halving it adds little to the coarse one.
 
-    Parameters
-    ----------
-    places
-        u, ascending.
-    right, wrong
-        Weights of the correct and of the other samples there.
-    low, high
-        Corners of the box; ``low[0]`` is at least 0.
-    tolerance
-        Above 0.
+    Places are ascending, and ``low[0]`` is at least 0.
     """
     levels = [*(_coarser(places, right, wrong, rows) for rows in _COARSE if 4 * rows < places.size)]
     levels.append(_finest(places, right, wrong))

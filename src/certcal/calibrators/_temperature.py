@@ -156,7 +156,7 @@ def _step(slope: float, curvature: float, third: float) -> float:
 
 def _passes(x: NDArray[Any], y: NDArray[np.int64], w: Floats | None) -> Derivatives:
     """The derivatives at any inverse temperature, each for one pass over the logits."""
-    from certcal._kernels.temperature import derivatives, row_tops
+    from certcal._kernels.map_losses import derivatives, row_tops
 
     tops, given = np.empty(y.size), read_only(np.empty(0) if w is None else w)
     x, y = read_only(x), read_only(y)

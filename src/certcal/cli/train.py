@@ -34,7 +34,7 @@ class _Command(ExampleCommand):
     """A command whose help says what each method is."""
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        with formatter.section("Methods, by what they train on"):
+        with formatter.section("Methods and what they train on"):
             formatter.write_dl([(each.name, each.help) for each in METHODS.values()])
         super().format_options(ctx, formatter)
 

@@ -329,45 +329,50 @@ def open_table(path: str | os.PathLike[str] | Any) -> Table:
     head, tail = file_ends(file, shown)
     name = file.name.lower()
     if head == b"PAR1" or name.endswith(_PARQUET):
-        if head != b"PAR1":
-            raise InputError(
-                f"{shown}: this is not a Parquet file (it does not begin with PAR1); check how it was written"
-            )
-        if tail != b"PAR1":
-            raise InputError(f"{shown}: this Parquet file is cut short (its footer is missing); copy or write it again")
+        _expect(
+            head == b"PAR1", shown, "this is not a Parquet file (it does not begin with PAR1); check how it was written"
+        )
+        _expect(
+            tail == b"PAR1", shown, "this Parquet file is cut short (its footer is missing); copy or write it again"
+        )
         from certcal.data.parquet import ParquetTable
 
         return ParquetTable(file, shown)
     if name.endswith(".npz"):
-        if head[:2] != b"PK":
-            raise InputError(f"{shown}: this is not an npz archive (it is no zip file); save it with numpy.savez")
+        _expect(head[:2] == b"PK", shown, "this is not an npz archive (it is no zip file); save it with numpy.savez")
         from certcal.data.npz import NpzTable
 
         return NpzTable(file, shown)
     if head == b"ARRO" or name.endswith(_ARROW):
-        if head != b"ARRO":
-            raise InputError(
-                f"{shown}: this is not an Arrow file (it does not begin with ARROW1); write Feather version 2"
-            )
+        _expect(
+            head == b"ARRO", shown, "this is not an Arrow file (it does not begin with ARROW1); write Feather version 2"
+        )
         from certcal.data.arrow import FeatherTable
 
         return FeatherTable(file, shown)
-    if name.endswith((*_TEXT, *_LINES)):
-        if head == b"PK\x03\x04":
-            raise InputError(f"{shown}: this is a zip or Excel file, not text; export it as CSV")
-        from certcal.data.text import JsonLinesTable, TextTable
+    one = "a .npy file holds one array without a name; save all of them with numpy.savez as .npz"
+    _expect(not name.endswith(".npy"), shown, one)
+    known, unknown = name.endswith((*_TEXT, *_LINES)), file.suffix or "without an ending"
+    _expect(known, shown, f"files called {unknown} are not read; use {FORMATS}")
+    _expect(head != b"PK\x03\x04", shown, "this is a zip or Excel file, not text; export it as CSV")
+    from certcal.data.text import JsonLinesTable, TextTable
 
-        return (TextTable if name.endswith(_TEXT) else JsonLinesTable)(file, shown)
-    if name.endswith(".npy"):
-        raise InputError(
-            f"{shown}: a .npy file holds one array without a name; save all of them with numpy.savez as .npz"
-        )
-    raise InputError(f"{shown}: files called {file.suffix or 'without an ending'} are not read; use {FORMATS}")
+    return (TextTable if name.endswith(_TEXT) else JsonLinesTable)(file, shown)
+
+
+def _expect(holds: bool, shown: Path, problem: str) -> None:
+    if not holds:
+        raise InputError(f"{shown}: {problem}")
 
 
 def local_file(path: str | os.PathLike[str]) -> Path:
     """Where a file can be read, again and again: what comes through standard input is kept while the program runs."""
-    return _kept(sys.stdin.buffer) if str(path) == STANDARD_INPUT else Path(path)
+    if str(path) != STANDARD_INPUT:
+        return Path(path)
+    stream: Any = sys.stdin  # None where it was closed
+    if stream is None or stream.closed:
+        raise InputError(f"{_SHOWN}: it is closed; give a file")
+    return _kept(stream.buffer)
 
 
 @lru_cache(maxsize=1)

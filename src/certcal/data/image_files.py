@@ -191,7 +191,7 @@ _PIXELS = 3 * 32 * 32
 
 
 @dataclass(frozen=True)
-class _Layout:
+class _Cifar:
     """How one of the two comes."""
 
     title: str
@@ -205,20 +205,20 @@ class _Layout:
         return len(self.classes) + _PIXELS
 
 
-_LAYOUTS = (
-    _Layout(
+_CIFARS = (
+    _Cifar(
         "CIFAR-10",
         {"train": tuple(f"data_batch_{k}.bin" for k in range(1, 6)), "test": ("test_batch.bin",)},
         (10,),
         ("data_batch_1", "test_batch"),
     ),
-    _Layout("CIFAR-100", {"train": ("train.bin",), "test": ("test.bin",)}, (20, 100), ("train", "test", "meta")),
+    _Cifar("CIFAR-100", {"train": ("train.bin",), "test": ("test.bin",)}, (20, 100), ("train", "test", "meta")),
 )
 
 
 def cifar_parts(folder: Path) -> Readers:
     """How to read the parts of a folder of CIFAR's binary files; nothing where there are none."""
-    for layout in _LAYOUTS:
+    for layout in _CIFARS:
         readers: Readers = {
             part: partial(_read, folder, layout, part)
             for part in PARTS
@@ -234,7 +234,7 @@ def cifar_parts(folder: Path) -> Readers:
     return {}
 
 
-def _read(folder: Path, layout: _Layout, part: Part) -> Inputs:
+def _read(folder: Path, layout: _Cifar, part: Part) -> Inputs:
     files = [folder / name for name in layout.files[part]]
     missing = next((file for file in files if not file.exists()), None)
     if missing is not None:
@@ -255,7 +255,7 @@ def _read(folder: Path, layout: _Layout, part: Part) -> Inputs:
     return Inputs.from_arrays(pixels, truth)
 
 
-def _records(file: Path, layout: _Layout) -> int:
+def _records(file: Path, layout: _Cifar) -> int:
     """How many images a file holds, by its size."""
     file_ends(file)
     with reading(file, "CIFAR file"):
@@ -268,7 +268,7 @@ def _records(file: Path, layout: _Layout) -> int:
     return size // layout.record
 
 
-def _content(file: Path, layout: _Layout, count: int) -> NDArray[np.uint8]:
+def _content(file: Path, layout: _Cifar, count: int) -> NDArray[np.uint8]:
     with reading(file, "CIFAR file"), open_regular(file) as stream:
         content = stream.read(count * layout.record)
     if len(content) != count * layout.record:

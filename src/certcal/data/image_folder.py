@@ -45,16 +45,14 @@ def image_parts(folder: Path) -> Readers:
             f"{folder}: {deep[0]!r} holds folders, so it is a part of the data, and {others[0]!r} beside it is none; "
             "give a folder with nothing but train, test and val, or one with the classes"
         )
-    places: dict[Part, Path | None] = {part: _first(folder, _PART_NAMES[part], named) for part in PARTS}
+    places: dict[Part, Path | None] = {
+        part: next((folder / name for name in _PART_NAMES[part] if name in named), None) for part in PARTS
+    }
     readers: Readers = {}
     for part, place in places.items():
         if place is not None:
             readers[part] = partial(_read, place, places["train"])
     return readers
-
-
-def _first(folder: Path, names: tuple[str, ...], there: list[str]) -> Path | None:
-    return next((folder / name for name in names if name in there), None)
 
 
 def _read(place: Path, numbering: Path | None = None) -> Inputs:

@@ -65,13 +65,12 @@ class NpzTable(Table):
         """How many rows an array has, after a look at its header."""
         with archive.open(name + _NPY) as stream:
             shape, dtype, _ = _header(stream)
-            promised = stream.tell() + math.prod(shape) * dtype.itemsize
         if _kind(shape, dtype) == "other" and not dtype.hasobject:
             raise InputError(
                 f"{self.path}: array {name!r} has shape {shape} and type {dtype}; "
                 "save numbers or text with one entry or one row per sample"
             )
-        _check_member(archive, self.path, name, dtype, promised)
+        _check_member(archive, self.path, name)
         return shape[0]
 
     def _rows(self, archive: zipfile.ZipFile, name: str, size: int) -> Iterator[NDArray[Any]]:
@@ -136,19 +135,18 @@ def read_arrays(path: Path, names: tuple[str, ...], missing: str, *, widen: str 
 
 def _member(archive: zipfile.ZipFile, path: Path, name: str) -> NDArray[Any]:
     """One array, after a look at its header: no objects, and no more than there is."""
-    with archive.open(name + _NPY) as stream:
-        shape, dtype, _ = _header(stream)
-        promised = stream.tell() + math.prod(shape) * dtype.itemsize
-    _check_member(archive, path, name, dtype, promised)
-    check_memory(path, promised, _IN_PIECES)
+    check_memory(path, _check_member(archive, path, name), _IN_PIECES)
     with archive.open(name + _NPY) as stream:
         array = np.lib.format.read_array(stream, allow_pickle=False)
     _check_text(path, name, array)
     return array
 
 
-def _check_member(archive: zipfile.ZipFile, path: Path, name: str, dtype: np.dtype[Any], promised: int) -> None:
-    """Refuse objects, entries without a size, of which a short file can hold any number, and wrong promises."""
+def _check_member(archive: zipfile.ZipFile, path: Path, name: str) -> int:
+    """The size of an array; objects, entries without a size, of which a file can hold any number, and lies refused."""
+    with archive.open(name + _NPY) as stream:
+        shape, dtype, _ = _header(stream)
+        promised = stream.tell() + math.prod(shape) * dtype.itemsize
     if dtype.hasobject:
         raise InputError(
             f"{path}: array {name!r} holds Python objects, which certcal never unpickles; save it as numbers or text"
@@ -160,6 +158,7 @@ def _check_member(archive: zipfile.ZipFile, path: Path, name: str, dtype: np.dty
         raise InputError(
             f"{path}: array {name!r} has {there} bytes where its header says {promised}; copy or write the file again"
         )
+    return promised
 
 
 def _check_text(path: Path, name: str, array: NDArray[Any]) -> None:

@@ -198,14 +198,11 @@ class JsonLinesTable(Table):
     def __init__(self, file: Path, path: Path) -> None:
         self.file, self.path = file, path
         self.rows = None
-        self._length = 0  # of the last line
         kinds: dict[str, Kind] = {}
-        for number, row in self._objects():
+        for number, _, row in self._objects():
             for name, value in row.items():
-                if value is not None:
-                    kinds.setdefault(name, _kind(value))
-                elif name not in kinds:
-                    kinds[name] = "unknown"
+                if kinds.setdefault(name, "unknown") == "unknown" and value is not None:
+                    kinds[name] = _kind(value)
             check_column_count(path, len(kinds))
             if number >= _FIRST_LINES:
                 break
@@ -214,10 +211,10 @@ class JsonLinesTable(Table):
     def _batches(self, columns: tuple[str, ...], size: int, numbers: frozenset[str]) -> Iterator[Any]:
         values: dict[str, list[Any]] = {name: [] for name in columns}
         count = length = 0
-        for _, row in self._objects():
+        for _, characters, row in self._objects():
             for name, column in values.items():
                 column.append(row.get(name))
-            count, length = count + 1, length + self._length
+            count, length = count + 1, length + characters
             if count == size or length > _BLOCK_BYTES:
                 yield self._batch(values)
                 count = length = 0
@@ -231,26 +228,26 @@ class JsonLinesTable(Table):
             column.clear()
         return batch
 
-    def _objects(self) -> Iterator[tuple[int, dict[str, Any]]]:
-        """Line number and object of each line that is not blank."""
+    def _objects(self) -> Iterator[tuple[int, int, dict[str, Any]]]:
+        """Number, length and object of each line that is not blank."""
         with reading(self.path, "file of JSON lines"), pa.input_stream(str(self.file), compression="detect") as stream:
             number = 0
             try:
                 for line in _lines(io.TextIOWrapper(stream, encoding="utf-8-sig")):
-                    number, self._length = number + 1, len(line)
+                    number += 1
                     if line.strip():
                         row: Any = json.loads(line)
                         if not isinstance(row, dict):
                             raise ValueError
-                        yield number, cast("dict[str, Any]", row)
+                        yield number, len(line), cast("dict[str, Any]", row)
+            except (InputError, pa.ArrowException):
+                raise
             except UnicodeDecodeError:
                 raise InputError(f"{self.path}: this is not UTF-8 text; write one JSON object per line") from None
             except csv.Error:
                 what = "is longer than any row is; repair or drop it"
                 raise InputError(f"{self.path}: line {number + 1} {what}") from None
-            except (ValueError, RecursionError) as error:
-                if isinstance(error, InputError):
-                    raise
+            except (ValueError, RecursionError):
                 what = "is no JSON object; write one per line"
                 raise InputError(f"{self.path}: line {number} {what}") from None
 
@@ -270,7 +267,8 @@ def _array(values: list[Any]) -> Any:
     except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError):
         if any(isinstance(value, list | dict) for value in values):
             raise
-        return pa.array([None if value is None else str(value) for value in values])
+        plain = [str(value).lower() if isinstance(value, bool) else value for value in values]
+        return pa.array([None if value is None else str(value) for value in plain])
 
 
 def _lines(text: io.TextIOWrapper) -> Iterator[str]:

@@ -40,7 +40,7 @@ def mmce(confidence: Any, correct: Any, *, width: float = 0.4, sample_weight: An
     length = positive(width, "width")
     z, c, w = score_pair(confidence, correct, sample_weight)
     values = kernel_float(z)
-    from certcal._kernels import mmce as kernels
+    from certcal._kernels import moments as kernels
 
     if w is not None:
         total = ExactSum()

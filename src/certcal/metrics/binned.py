@@ -157,7 +157,7 @@ def sweep_bins(z: NDArray[Any], c: NDArray[np.uint8], w: NDArray[np.float64] | N
 
     None when no number of bins makes them fall; then every distinct confidence has a bin of its own.
     """
-    from certcal._kernels.sweep import most_rising_bins
+    from certcal._kernels.sorted_bins import most_rising_bins
 
     values = kernel_float(z)
     none = np.empty(0)

@@ -190,7 +190,7 @@ def log_losses(values: NDArray[Any], y: NDArray[np.int64], *, from_logits: bool 
 
 def _logit_losses(x: NDArray[Any], y: NDArray[np.int64]) -> Floats:
     """Log Σ exp(x) - x(label) of every row; infinite where logits differ by more than the largest float."""
-    from certcal._kernels.temperature import row_losses
+    from certcal._kernels.map_losses import row_losses
 
     out = np.empty(y.size)
     x, y = read_only(x), read_only(y)

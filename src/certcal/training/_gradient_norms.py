@@ -279,13 +279,7 @@ class GradientNorms:
 
 
 def number_text(value: float) -> str:
-    """Three digits: these are estimates.
-
-    Examples
-    --------
-    >>> number_text(1234.5), number_text(0.00012345)
-    ('1,234', '0.000123')
-    """
+    """Three digits: these are estimates."""
     return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.3g}"
 
 

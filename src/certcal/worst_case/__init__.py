@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from certcal.worst_case._calibration import calibration_error
+from certcal.worst_case._calibration import SignProgram, calibration_error
 from certcal.worst_case._information import Information, information
 from certcal.worst_case._ks import ks_error
 from certcal.worst_case._mce import mce
 from certcal.worst_case._population import population_bound
-from certcal.worst_case._result import WorstCase
+from certcal.worst_case._result import CertifiedValue, WorstCase
 from certcal.worst_case._scores import brier_score, nll
-from certcal.worst_case._streaming import SignProgram
 from certcal.worst_case._summary import CertifiedRange, CertifiedSummary, certify
-from certcal.worst_case._value import CertifiedValue
 
 __all__ = [
     "CertifiedRange",

@@ -1,4 +1,4 @@
-"""The exact worst-case calibration error over intervals of confidences."""
+"""The exact worst-case calibration error over intervals, of samples at once or in pieces, and its smallest value."""
 
 from __future__ import annotations
 
@@ -10,13 +10,12 @@ from numpy.typing import NDArray
 
 from certcal._checks import InputError, choice
 from certcal.binning import CLOSED, BinTable, edges_for, sums
-from certcal.worst_case._best import smallest_calibration_error
-from certcal.worst_case._cells import UNIT, squares
+from certcal.metrics.binned import ece_of
 from certcal.worst_case._intervals import NOTHING, Intervals
-from certcal.worst_case._program import Program
+from certcal.worst_case._program import UNIT, Bins, Program, squares, witness
 from certcal.worst_case._result import WorstCase, outward
-from certcal.worst_case._witness import witness
 
+Floats = NDArray[np.float64]
 NAME = "calibration error"
 
 
@@ -67,11 +66,11 @@ def calibration_error(
     side = choice(closed, CLOSED, "closed")
     program, intervals = Program.read(lower, upper, correct, certified, edges_for(bins, edges), side, own=True)
     if best:
-        return smallest_calibration_error(NAME, program, intervals, intervals.only_certified())
-    return solve(program, lambda: squares(intervals.only_certified().arrays), intervals)
+        return _smallest(program, intervals, intervals.only_certified())
+    return _solve(program, lambda: squares(intervals.only_certified().arrays), intervals)
 
 
-def solve(program: Program, square_sum: Callable[[], int], intervals: Intervals | None) -> WorstCase:
+def _solve(program: Program, square_sum: Callable[[], int], intervals: Intervals | None) -> WorstCase:
     """The worst case of a program, with a witness when its intervals are at hand."""
     if program.n == 0:
         raise InputError(NOTHING)
@@ -123,3 +122,158 @@ def _result(
         square=lambda: (square_sum() * UNIT + free) / n,
         correct=None if intervals is None else correct,
     )
+
+
+class SignProgram:
+    """:func:`calibration_error` for samples that come in pieces, on one machine or on several.
+
+    What is kept are sums over the samples that can reach the same bins: at most bins² of them for correct and as many
+    for incorrect samples, however many samples there are. The sums are exact, so the result has the same bits however
+    the samples were cut, ordered, and merged; and they are the bits of :func:`calibration_error` on all of them.
+
+    Parameters
+    ----------
+    bins, edges, closed
+        As for :func:`certcal.metrics.ece`. Edges are rounded to the type of the intervals, so all pieces need one type.
+
+    Examples
+    --------
+    >>> program = SignProgram(bins=3)
+    >>> program.add([0.1], [0.6], [1])
+    >>> program.add([0.5], [0.9], [0])
+    >>> round(program.result().value, 12)
+    0.9
+    """
+
+    def __init__(self, bins: int = 15, *, edges: Any = None, closed: str = "left") -> None:
+        self._edges = edges_for(bins, edges)
+        self._closed = choice(closed, CLOSED, "closed")
+        self._program = Program(self._edges, self._closed)
+        self._squares = 0
+
+    def __len__(self) -> int:
+        """Number of samples added so far, certified or not."""
+        return self._program.n + self._program.free
+
+    def add(self, lower: Any, upper: Any, correct: Any, certified: Any = None) -> None:
+        """Add samples; after an error nothing has been added.
+
+        Parameters
+        ----------
+        lower, upper, correct, certified
+            As for :func:`calibration_error`, except that a piece may be without certified samples.
+
+        Examples
+        --------
+        >>> program = SignProgram()
+        >>> program.add([0.5, 0.25], [0.75, 0.5], [1, 0], certified=[True, False])
+        >>> len(program), program.result().n
+        (2, 1)
+        """
+        program, intervals = Program.read(lower, upper, correct, certified, self._edges, self._closed)
+        self._program.merge(program)
+        if program.n:
+            self._squares += squares(intervals.only_certified().arrays)
+
+    def merge(self, other: SignProgram) -> None:
+        """Add the samples of another program with the same bins, which stays as it is.
+
+        Examples
+        --------
+        >>> one, other = SignProgram(), SignProgram()
+        >>> one.add([0.5], [0.75], [1])
+        >>> other.add([0.25], [0.5], [0])
+        >>> one.merge(other)
+        >>> len(one)
+        2
+        """
+        if not isinstance(other, SignProgram):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise InputError(f"other is {other!r}; pass a SignProgram")
+        if self._closed != other._closed or not np.array_equal(self._edges, other._edges):
+            raise InputError("other has different bins; merge programs made with the same edges and closed=")
+        self._program.merge(other._program)
+        self._squares += other._squares
+
+    def result(self) -> WorstCase:
+        """The worst case of all samples so far, for :func:`population_bound` too; more can be added afterwards.
+
+        Returns
+        -------
+        WorstCase
+            That of :func:`calibration_error`, without ``witness`` and ``bins``: the samples are no longer there.
+
+        Examples
+        --------
+        >>> program = SignProgram(bins=1)
+        >>> program.add([0.25] * 1000, [0.5] * 1000, [1] * 1000)
+        >>> print(program.result().sentence)
+        calibration error (bins=1, closed=left) is at most 0.7501 on these 1000 samples
+        for all confidences inside the given intervals.
+        """
+        if not len(self):
+            raise InputError("no samples were added; add some before asking for the result")
+        square_sum = self._squares
+        return _solve(self._program, lambda: square_sum, None)
+
+
+def _smallest(program: Program, intervals: Intervals, kept: Intervals) -> WorstCase:
+    """Bracket of the smallest calibration error.
+
+    Lower end: min over z of max over s of Σ s(c - z) is at least max over s of min over z, and for given signs that
+    minimum is minus the best that the samples can do with all signs turned; so the maximum over s is -min_s Σ g_n(s).
+    A free sample can cancel at most 1 of Σ_m |S_m|, and adds nothing when it is certain and right.
+    """
+    bins, n = program.bins, len(kept)
+    proved = -program.solve(sense=-1)[0]
+    z = _smallest_found(kept, bins)
+    total = ece_of(sums(z, kept.correct, None, bins.given, bins.closed)) * n
+    settings: dict[str, Any] = {"bins": bins.given.size - 1, "closed": bins.closed}
+
+    def attain(rest: float) -> tuple[NDArray[Any], BinTable]:
+        whole, c = intervals.among_all(z, rest), intervals.among_all(kept.correct, 1)
+        used = ~np.isnan(whole)
+        return whole, sums(whole[used], c[used], None, bins.given, bins.closed)
+
+    def result(free: int, rest: float, more: dict[str, Any], everything: WorstCase | None = None) -> WorstCase:
+        value, end = total / (n + free), outward((proved - free) / (n + free), bins.rounding, "lower")
+        return WorstCase(
+            NAME,
+            value,
+            n + free,
+            None,
+            lambda: attain(rest),
+            everything,
+            extreme="lowest",
+            lower_end=min(end, value),
+            settings={**settings, **more},
+        )
+
+    if intervals.certified is None:
+        return result(0, np.nan, {})
+    return result(0, np.nan, {}, result(len(intervals) - n, 1.0, {"uncertified": "free"}))
+
+
+def _smallest_found(kept: Intervals, bins: Bins) -> NDArray[Any]:
+    """Confidences inside the intervals with a small calibration error.
+
+    From several starts, every bin's samples are moved inside bin and interval until the bin's mean gap vanishes or
+    they can move no further; the best of these is returned.
+    """
+    low, high = kept.lower.astype(np.float64), kept.upper.astype(np.float64)
+    found: list[tuple[float, NDArray[Any]]] = []
+    for share in (0.0, 0.25, 0.5, 0.75, 1.0):
+        start = np.clip((low + share * (high - low)).astype(bins.dtype), kept.lower, kept.upper)
+        where = bins.locate(start)
+        bottom, top = bins.inside(where)
+        least, most = np.maximum(low, bottom), np.minimum(high, top)
+
+        def per_bin(values: NDArray[Any], where: NDArray[np.int64] = where) -> Floats:
+            return np.bincount(where, values, bins.count).astype(np.float64)
+
+        wanted = per_bin(kept.correct) - per_bin(start)
+        room = np.where(wanted > 0, per_bin(most - start), per_bin(start - least))
+        part = np.clip(np.divide(np.abs(wanted), room, out=np.zeros(bins.count), where=room > 0), 0, 1)
+        moved = np.where(wanted[where] > 0, most - start, least - start) * part[where] + start
+        z = np.clip(moved, least, most).astype(bins.dtype)
+        found.append((ece_of(sums(z, kept.correct, None, bins.given, bins.closed)), z))
+    return min(found, key=lambda pair: pair[0])[1]

@@ -29,9 +29,8 @@ from certcal._html import element, table
 from certcal._isotonic import isotonic
 from certcal.claims import move_outward, round_outward, these_samples
 from certcal.worst_case._intervals import Intervals, check_intervals
-from certcal.worst_case._result import WorstCase
+from certcal.worst_case._result import CertifiedValue, WorstCase
 from certcal.worst_case._scores import brier_score
-from certcal.worst_case._value import CertifiedValue
 
 UNDEFINED = "undefined"
 

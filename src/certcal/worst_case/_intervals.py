@@ -48,6 +48,14 @@ class Intervals:
         keep = self.certified
         return Intervals(self.lower[keep], self.upper[keep], self.correct[keep], None)
 
+    def among_all(self, values: NDArray[Any], rest: float = np.nan) -> NDArray[Any]:
+        """Values of the certified samples in the input order, with ``rest`` for the others."""
+        if self.certified is None:
+            return values
+        whole = np.full(len(self), rest, values.dtype)
+        whole[self.certified] = values
+        return whole
+
 
 def check_intervals(lower: Any, upper: Any, correct: Any, certified: Any = None, own: bool = True) -> Intervals:
     """Check intervals in [0, 1] with lower <= upper, correctness and the certified mask together.

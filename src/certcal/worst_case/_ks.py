@@ -138,10 +138,12 @@ def _best(kept: Intervals, intervals: Intervals) -> WorstCase:
     # A common level for all samples makes the sums cancel as far as the intervals allow.
     tried += [np.clip(level, low, high) for level in (float(kept.correct.mean()), 0.5)]
     value, z = min(((plain_ks_error(z, kept.correct), z) for z in tried), key=lambda pair: pair[0])
-
-    def witness() -> tuple[Floats, None]:
-        whole = np.full(len(intervals), np.nan)
-        whole[slice(None) if intervals.certified is None else intervals.certified] = z
-        return whole, None
-
-    return WorstCase("KS error", value, len(kept), None, witness, extreme="lowest", lower_end=min(proved, value))
+    return WorstCase(
+        "KS error",
+        value,
+        len(kept),
+        None,
+        lambda: (intervals.among_all(z), None),
+        extreme="lowest",
+        lower_end=min(proved, value),
+    )

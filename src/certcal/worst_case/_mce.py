@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 from certcal._checks import choice
 from certcal._select import running_shares
 from certcal.binning import CLOSED, BinTable, edges_for, sums
-from certcal.worst_case._bins import Bins
 from certcal.worst_case._intervals import Intervals, check_intervals
+from certcal.worst_case._program import Bins
 from certcal.worst_case._result import WorstCase, outward
 
 Floats = NDArray[np.float64]
@@ -142,14 +142,10 @@ class _Search:
             free_z, free_c = top, 0
         taken = must | (can & (gap >= found.cut))
         z, c = np.where(taken, inside, away).astype(self.bins.dtype), self.kept.correct
-        if intervals.certified is None:
-            return z, sums(z, c, None, given, closed)
-        whole = np.full(len(intervals), free_z if free else np.nan, self.bins.dtype)
-        whole[intervals.certified] = z
         if free:
-            all_c = np.where(intervals.certified, intervals.correct, free_c).astype(np.uint8)
-            return whole, sums(whole, all_c, None, given, closed)
-        return whole, sums(z, c, None, given, closed)
+            z, c = intervals.among_all(z, free_z), intervals.among_all(c, free_c)
+            return z, sums(z, c, None, given, closed)
+        return intervals.among_all(z), sums(z, c, None, given, closed)
 
 
 def _best_mean(forced: Floats, chosen: Floats, worth: Floats, counts: NDArray[np.int64]) -> tuple[float, float]:

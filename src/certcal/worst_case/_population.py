@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
 
@@ -63,8 +62,10 @@ def population_bound(
         raise InputError(f"worst_case is {worst_case!r}; pass a result of calibration_error")
     if worst_case.mean_square is None or worst_case.extreme != "highest":
         raise InputError(f"worst_case is a {worst_case.extreme} {worst_case.name}; pass one from calibration_error")
-    delta, alpha = check_delta(delta), check_alpha(alpha)
-    if certified_fraction is not None and not _is(certified_fraction, 1):
+    delta = failure_probability(delta, "delta")
+    alpha = failure_probability(alpha, "alpha", zero=True)
+    whole = isinstance(certified_fraction, int | float | np.number) and bool(certified_fraction == 1)
+    if certified_fraction is not None and not whole:
         remedy = "pass a lower bound on the certified share"
         certified_fraction = share(certified_fraction, "certified_fraction", remedy)
     conditional = worst_case.all_samples is not None
@@ -116,17 +117,3 @@ def _largest_mean(mean: float, divergence: float) -> float:
     while inside < (middle := (inside + outside) / 2) < outside:
         inside, outside = (middle, outside) if apart(middle) <= allowed else (inside, middle)
     return 2 * outside - 1
-
-
-def check_delta(delta: Any) -> float:
-    """A probability with which a bound may fail."""
-    return failure_probability(delta, "delta")
-
-
-def check_alpha(alpha: Any) -> float:
-    """A probability with which a certificate may fail; it may be 0."""
-    return failure_probability(alpha, "alpha", zero=True)
-
-
-def _is(value: Any, number: int) -> bool:
-    return isinstance(value, int | float | np.number) and bool(value == number)

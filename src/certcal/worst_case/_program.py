@@ -1,4 +1,4 @@
-"""The exact maximum of Σ_m |S_m| over intervals of confidences.
+"""The exact maximum of Σ_m |S_m| over intervals of confidences: bins, cells, and the best signs.
 
 Σ_m |S_m| is the maximum over signs of Σ_m s_m S_m, and for given signs every sample decides alone. How the maximum over
 all 2^M sign patterns is found in O(N + M²) is written in ``_kernels/signs.py`` and proved in the documentation.
@@ -6,21 +6,198 @@ all 2^M sign patterns is found in O(N + M²) is written in ``_kernels/signs.py``
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from certcal._checks import InputError
-from certcal.worst_case._bins import Bins
-from certcal.worst_case._cells import Cells, as_floats, gather, merged
+from certcal._checks import InputError, kernel_float
+from certcal._threads import map_blocks
+from certcal.binning import Lookup, build_lookup
 from certcal.worst_case._intervals import Arrays, Intervals, check_intervals, unchecked
 
 Floats = NDArray[np.float64]
+Words = NDArray[np.int64]
 Columns = tuple[NDArray[np.int64], NDArray[np.int64], Floats]
+
+# What whole numbers of the kernels are multiples of.
+UNIT = 2.0**-50
+
+# Tables with a place for every cell up to this many; beyond, only cells that hold samples exist.
+DENSE = 1 << 16
 
 # Pieces wait to be merged until they hold this many cells, or as many as there are already.
 WAITING = 1 << 12
+
+
+@dataclass(frozen=True, eq=False)
+class Bins:
+    """Edges rounded to the type of the confidences, and which of the given bins they delimit.
+
+    Bins between equal edges are left out, except the closed one at the end ({1} or {0}).
+    """
+
+    given: Floats
+    closed: str
+    dtype: np.dtype[Any]
+    edges: Floats
+    kept: NDArray[np.intp]
+    lookup: Lookup
+
+    @classmethod
+    def build(cls, given: Floats, closed: str, dtype: np.dtype[Any]) -> Bins:
+        """Prepare the given edges for confidences of a type."""
+        rounded = given.astype(dtype).astype(np.float64)
+        possible = np.diff(rounded) > 0
+        possible[-1] |= closed == "left"
+        possible[0] |= closed == "right"
+        kept = np.flatnonzero(possible)
+        edges = np.append(rounded[kept], 1.0)
+        return cls(given, closed, dtype, edges, kept, build_lookup(edges, closed, dtype))
+
+    @property
+    def count(self) -> int:
+        """Number of bins that a confidence can be in."""
+        return self.edges.size - 1
+
+    @property
+    def rounding(self) -> float:
+        """Bound on the rounding error of a worst calibration error (see :mod:`certcal._kernels.signs`).
+
+        In units of 2^-52, for sums over n samples: one rounding of each confidence to a multiple of 2^-50 gives 2n. A
+        bin's sums have at most 2 bins additions, each off by half the number of its samples, so that those of all bins
+        give bins · n; so do the additions along the bins and between runs, of numbers up to n. What is done once per
+        cell or bin (differences, products with an edge) or once at all gives less than 6n.
+        """
+        return 2.0**-52 * (16 + 2 * self.count)
+
+    def locate(self, values: NDArray[Any]) -> NDArray[np.int64]:
+        """Bin of every value, among those that are kept."""
+        from certcal._kernels.bins import locate
+
+        readable = kernel_float(values)
+        out = np.empty(values.size, np.uint32)
+        map_blocks(lambda start, stop: locate(readable[start:stop], *self.lookup, out[start:stop]), values.size)
+        return out.astype(np.int64)
+
+    def inside(self, where: NDArray[Any]) -> tuple[Floats, Floats]:
+        """Smallest and largest number of the type inside each of the bins ``where``."""
+        ends = self.edges.astype(self.dtype)
+        bottom, top = ends[:-1].copy(), ends[1:].copy()
+        if self.closed == "left":
+            top[:-1] = np.nextafter(top[:-1], self.dtype.type(-1))
+        else:
+            bottom[1:] = np.nextafter(bottom[1:], self.dtype.type(2))
+        return bottom[where].astype(np.float64), top[where].astype(np.float64)
+
+    def spread(self, signs: NDArray[np.int8]) -> NDArray[np.int8]:
+        """Signs for all given bins; those that no confidence can be in get +1."""
+        whole = np.ones(self.given.size - 1, np.int8)
+        whole[self.kept] = signs
+        return whole
+
+
+class Cells(NamedTuple):
+    """Cells that hold samples.
+
+    ``keys`` are (correct · bins + lowest bin) · bins + highest bin, rising. ``sums`` has the number of samples, then
+    Σ lower and Σ upper, each as the words of high · 2³² + low multiples of 2⁻⁵⁰.
+    """
+
+    keys: Words
+    sums: Words
+
+    @classmethod
+    def empty(cls) -> Cells:
+        """No cell."""
+        return cls(np.empty(0, np.int64), np.empty((0, 5), np.int64))
+
+
+def gather(samples: Arrays, bins: Bins, copies: Arrays | None = None) -> Cells | None:
+    """Cells of the samples, which are copied if there is where to, or None when some interval is wrong.
+
+    Correctness must be checked already; that 0 <= lower <= upper <= 1 is checked on the way, where it costs little.
+    """
+    from certcal._kernels import cells as kernels
+
+    low, high, c = kernel_float(samples[0]), kernel_float(samples[1]), samples[2]
+    many, crowded = bins.count**2 > DENSE, not bins.lookup.cells
+    if copies is not None and (many or crowded):
+        copies[0][:], copies[1][:], copies[2][:] = samples
+    if many:
+        if not kernels.all_in_order(low, high):
+            return None
+        keys, sums = kernels.group_intervals(low, high, c, bins.locate(low), bins.locate(high), bins.count)
+        return Cells(keys, _carried(sums))
+
+    def one(start: int, stop: int) -> tuple[bool, Words]:
+        state = np.zeros((2 * bins.count**2, 5), np.int64)
+        part = (low[start:stop], high[start:stop], c[start:stop])
+        kept: tuple[Any, Any, Any] = (None, None, None)
+        if copies is not None:
+            kept = (copies[0][start:stop], copies[1][start:stop], copies[2][start:stop])
+        if crowded:
+            good = bool(kernels.add_crowded_intervals(*part, *bins.lookup, state))
+        else:
+            good = bool(kernels.add_intervals(*part, *bins.lookup, *kept, state))
+        return good, _carried(state)
+
+    parts = map_blocks(one, low.size)
+    if not all(good for good, _ in parts):
+        return None
+    table = np.sum([state for _, state in parts], axis=0)
+    keys = np.flatnonzero(table[:, 0])
+    return Cells(keys, _carried(table[keys]))
+
+
+def merged(parts: Sequence[Cells]) -> Cells:
+    """One set of cells from several: the same for any order of them."""
+    keys = np.concatenate([part.keys for part in parts])
+    if not keys.size:
+        return Cells.empty()
+    order = np.argsort(keys, kind="stable")
+    keys = keys[order]
+    starts = np.flatnonzero(np.diff(keys, prepend=-1))
+    sums = np.add.reduceat(np.concatenate([part.sums for part in parts])[order], starts, axis=0)
+    return Cells(keys[starts], _carried(sums))
+
+
+def _carried(sums: Words) -> Words:
+    """The same sums with every low word in 32 bits."""
+    from certcal._kernels.bins import LOW
+
+    out = sums.copy()
+    out[:, 1::2] += out[:, 2::2] >> 32
+    out[:, 2::2] &= LOW
+    return out
+
+
+def as_floats(cells: Cells) -> NDArray[np.float64]:
+    """(count, Σ lower, Σ upper) of every cell, each rounded once."""
+    out = np.empty((cells.keys.size, 3))
+    out[:, 0] = cells.sums[:, 0]
+    out[:, 1:] = (cells.sums[:, 1::2] * 2.0**32 + cells.sums[:, 2::2]) * UNIT
+    return out
+
+
+def squares(samples: Arrays) -> int:
+    """Σ max (c - z)² over checked samples, in multiples of 2⁻⁵⁰: the same for any order and pieces, never too small.
+
+    It bounds the sum of their squared gains whatever the signs. Every square is rounded to a multiple of 2⁻⁵⁰ and off
+    by at most one of them, which is added.
+    """
+    from certcal._kernels.cells import add_squares
+
+    low, high, c = kernel_float(samples[0]), kernel_float(samples[1]), samples[2]
+
+    def one(start: int, stop: int) -> int:
+        words = np.zeros(2, np.int64)
+        add_squares(low[start:stop], high[start:stop], c[start:stop], words)
+        return (int(words[0]) << 32) + int(words[1])
+
+    return sum(map_blocks(one, low.size)) + low.size
 
 
 class Program:
@@ -114,3 +291,29 @@ class Program:
         ends, sums = cells.keys % bins**2, as_floats(cells)
         lows, highs = ends // bins, ends % bins
         return (lows[:cut], highs[:cut], sums[:cut]), (lows[cut:], highs[cut:], sums[cut:])
+
+
+def witness(
+    bins: Bins, intervals: Intervals, signs: NDArray[np.int8], free_correct: int | None = None
+) -> tuple[NDArray[Any], NDArray[np.uint8]]:
+    """Confidences that the signs make the samples choose, in the input order and type, and their correctness.
+
+    Uncertified samples are NaN, or chosen freely when ``free_correct`` is given.
+    """
+    from certcal._kernels.signs import place
+
+    low, high, c = kernel_float(intervals.lower), kernel_float(intervals.upper), intervals.correct
+    low_bin, high_bin = bins.locate(low), bins.locate(high)
+    loose = None if intervals.certified is None else ~intervals.certified
+    if loose is not None and free_correct is not None:
+        low, high, c = low.copy(), high.copy(), c.copy()
+        low[loose], high[loose], c[loose] = 0, 1, free_correct
+        low_bin[loose], high_bin[loose] = 0, bins.count - 1
+    out = np.empty(c.size)
+    chosen = place(low, high, c, low_bin, high_bin, bins.edges, signs, bins.closed == "left", out)
+    if bins.dtype != np.float64:  # the nearest float64 inside a bin is not one of a smaller type
+        out = np.clip(out, *bins.inside(chosen))
+    out = out.astype(bins.dtype)
+    if loose is not None and free_correct is None:
+        out[loose] = np.nan
+    return out, c

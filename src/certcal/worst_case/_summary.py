@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from certcal._checks import failure_probability
 from certcal._html import element, table
 from certcal.bounds import clopper_pearson
 from certcal.claims import Bound, Frozen, in_full, in_words, round_outward, short_text, these_samples
@@ -18,10 +19,9 @@ from certcal.worst_case._information import Information, taken_apart
 from certcal.worst_case._intervals import Intervals, check_intervals
 from certcal.worst_case._ks import ks_error
 from certcal.worst_case._mce import mce
-from certcal.worst_case._population import check_alpha, check_delta, population_bound
-from certcal.worst_case._result import WorstCase
+from certcal.worst_case._population import population_bound
+from certcal.worst_case._result import CertifiedValue, WorstCase
 from certcal.worst_case._scores import brier_score, nll
-from certcal.worst_case._value import CertifiedValue
 
 # Keys of the metrics in the order in which they are reported.
 METRICS = ("brier_score", "nll", "calibration_error", "mce", "ks_error")
@@ -258,7 +258,8 @@ def certify(
     calibration error (bins=3, closed=left) is at most 0.8751 on these 2 samples
     for all confidences inside the given intervals.
     """
-    delta, alpha = check_delta(delta), check_alpha(alpha)
+    delta = failure_probability(delta, "delta")
+    alpha = failure_probability(alpha, "alpha", zero=True)
     intervals = check_intervals(lower, upper, correct, certified)
     mask, kept = intervals.certified, intervals.certified_count
     binned = {"bins": bins, "closed": closed}

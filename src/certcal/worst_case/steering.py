@@ -8,8 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from certcal.worst_case._intervals import Intervals
-from certcal.worst_case._program import Program
-from certcal.worst_case._witness import witness
+from certcal.worst_case._program import Program, witness
 
 Floats = NDArray[np.float64]
 

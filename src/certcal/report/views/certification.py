@@ -14,7 +14,6 @@ from certcal.report.document import (
     NOTHING,
     Block,
     Cell,
-    Choice,
     Claim,
     Column,
     Details,
@@ -51,6 +50,7 @@ from certcal.report.views.certified_runs import (
     run_facts,
     run_notes,
 )
+from certcal.report.views.worst_case import by_radius
 
 if TYPE_CHECKING:
     from certcal.verbs.certification import Certification, CertifiedAt
@@ -193,14 +193,8 @@ def _worst(found: Certification, frames: Sequence[int]) -> list[Block]:
         [Text(_said(found, line, each)), *([Figures(_diagrams(found, line, axis))] if line.worst else [])]
         for line, each in zip(lines, clean, strict=True)
     ]
-    if len(frames) == 1:
-        return states[0]
-    start = frames.index(found.place)
-    blocks: list[Block] = [Choice(KEY, "Radius", [line.radius_text for line in lines], start, states)]
-    if len(frames) < len(found.radii):
-        note = f"The slider has {len(frames):,} of {len(found.radii):,} radii; the table of certified values has all."
-        blocks.append(Text(note, "note"))
-    return blocks
+    names, others = [line.radius_text for line in lines], "; the table of certified values has all"
+    return by_radius(KEY, names, frames.index(found.place), states, len(found.radii), others)
 
 
 def _said(found: Certification, line: CertifiedAt, clean: Any) -> str:

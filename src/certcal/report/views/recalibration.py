@@ -17,7 +17,6 @@ from certcal.report.charts import Axis, Chart, Line, Mark, Panel, Points, Segmen
 from certcal.report.document import (
     Block,
     Cell,
-    Choice,
     Claim,
     Column,
     Details,
@@ -32,9 +31,10 @@ from certcal.report.document import (
     without,
 )
 from certcal.report.names import CALIBRATION_ERROR, CERTIFIED, CERTIFIED_NAMES, definition
-from certcal.report.reliability import SIGNS, reliability_chart, shared_counts
+from certcal.report.reliability import shared_counts
 from certcal.report.views.bounds import terms_charts
 from certcal.report.views.recalibrated_predictions import map_chart, split_facts
+from certcal.report.views.worst_case import by_radius, extreme_chart
 
 if TYPE_CHECKING:
     from certcal.calibrators import FrontPoint, Judged, JudgedAt
@@ -259,17 +259,11 @@ def _worst(found: CertifiedRecalibration) -> list[Block]:
     worst = [at.summary["calibration_error"].worst for pair in pairs for at in pair]
     axis = shared_counts([None if each is None or each.attain is None else each.bins for each in worst])
     states = [_state(found, pair, axis) for pair in pairs]
-    if len(frames) == 1:
-        return states[0]
     names = [after.radius for _, after in pairs]
-    rest = len(found.radii) - len(frames)
-    note = [Text(f"The slider has {len(frames):,} of {len(found.radii):,} radii.", "note")] if rest else []
-    return [Choice(_KEY, "Radius", names, len(frames) - 1, states), *note]
+    return by_radius(_KEY, names, len(frames) - 1, states, len(found.radii))
 
 
 def _state(found: CertifiedRecalibration, pair: tuple[JudgedAt, JudgedAt], axis: Axis) -> list[Block]:
-    from certcal.metrics import Reliability
-
     before, after = pair
     if not after.summary.n_certified:
         return [Text(f"{capital(within(after.radius))} no held-out sample is certified, so there is nothing to draw.")]
@@ -284,11 +278,7 @@ def _state(found: CertifiedRecalibration, pair: tuple[JudgedAt, JudgedAt], axis:
         worst = at.summary["calibration_error"].worst
         if worst is None or worst.attain is None or worst.bins is None:
             continue
-        prepared = Reliability(worst.bins, float(worst.value), None, None, 0.95)
-        where = f"{title}, radius {at.radius}" if at.radius else title
-        drawn.append(
-            reliability_chart(prepared, where, caption=SIGNS, signs=worst.signs, axis=axis, relation="at most")
-        )
+        drawn.append(extreme_chart(worst, f"{title}, radius {at.radius}" if at.radius else title, axis))
     return [Text(said), Figures(drawn)]
 
 

@@ -29,7 +29,7 @@ from certcal.report.charts import (
     named,
     unit,
 )
-from certcal.report.document import Column, Table
+from certcal.report.document import Block, Choice, Column, Table, Text
 from certcal.report.reliability import SIGNS, reliability_chart, shared_counts
 
 if TYPE_CHECKING:
@@ -74,28 +74,35 @@ def worst_case_charts(clean: Reliability, worst: WorstCase) -> list[Chart]:
     >>> [each.caption.split(",")[0] for each in worst_case_charts(reliability([0.4, 0.7], [1, 0], bins=3), worst)]
     ['ECE 0.6500', 'ECE at most 0.9001']
     """
-    from certcal.metrics import Reliability
-
     table = worst.bins
     if table is None:
         raise InputError(f"worst is a {worst.name}, which has no bins; pass a result of calibration_error")
     if not np.array_equal(table.edges, clean.table.edges) or table.closed != clean.table.closed:
         raise InputError("clean and worst have other bins; compute both with the same bins, edges and closed")
-    highest = worst.extreme == "highest"
     axis = shared_counts([clean.table, table])
+    title = "Worst case" if worst.extreme == "highest" else "Best case"
+    return [reliability_chart(clean, "Clean", axis=axis), extreme_chart(worst, title, axis)]
+
+
+def extreme_chart(worst: WorstCase, title: str, axis: Axis | None, caption: str = SIGNS) -> Chart:
+    """The reliability diagram of the witness: confidences inside the intervals that reach the worst or best case."""
+    from certcal.metrics import Reliability
+
+    assert worst.bins is not None
     claimed = worst.value if worst.lower_end is None else worst.lower_end
-    extreme = Reliability(table, claimed, None, None, 0.95)
-    return [
-        reliability_chart(clean, "Clean", axis=axis),
-        reliability_chart(
-            extreme,
-            "Worst case" if highest else "Best case",
-            caption=SIGNS,
-            signs=worst.signs,
-            axis=axis,
-            relation="at most" if highest else "at least",
-        ),
-    ]
+    witness = Reliability(worst.bins, claimed, None, None, 0.95)
+    relation = "at most" if worst.extreme == "highest" else "at least"
+    return reliability_chart(witness, title, caption=caption, signs=worst.signs, axis=axis, relation=relation)
+
+
+def by_radius(
+    key: str, names: Sequence[str], start: int, states: Sequence[Sequence[Block]], radii: int, others: str = ""
+) -> list[Block]:
+    """States behind a slider of radii, with a note where it has fewer than there are; a single state as it is."""
+    if len(states) == 1:
+        return list(states[0])
+    note = f"The slider has {len(states):,} of {radii:,} radii{others}."
+    return [Choice(key, "Radius", names, start, states), *([Text(note, "note")] if len(states) < radii else [])]
 
 
 def sign_runs(worst: WorstCase, lower: Any, upper: Any, correct: Any) -> Chart:

@@ -7,10 +7,9 @@ Each returns a feasible point, so its value is a lower bound of the worst case a
 from __future__ import annotations
 
 from certcal.worst_case.baselines._admm import GRID, ONE_SIZE_FITS_ALL, AdmmSettings, admm, admm_grid
-from certcal.worst_case.baselines._brier import brier_confidences
-from certcal.worst_case.baselines._compare import ComparedMethod, compare, prepare
+from certcal.worst_case.baselines._compare import ComparedMethod, brier_confidences, compare, prepare
 from certcal.worst_case.baselines._dece import dece_ascent
-from certcal.worst_case.baselines._result import Baseline
+from certcal.worst_case.baselines._problem import Baseline
 
 __all__ = [
     "GRID",

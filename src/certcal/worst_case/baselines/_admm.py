@@ -10,8 +10,14 @@ from typing import Any
 import numpy as np
 
 from certcal._checks import InputError, choice, positive
-from certcal.worst_case.baselines._problem import STARTS, check_problem, check_steps, require_torch
-from certcal.worst_case.baselines._result import Baseline, plain_error
+from certcal.worst_case.baselines._problem import (
+    STARTS,
+    Baseline,
+    check_problem,
+    check_steps,
+    plain_error,
+    require_torch,
+)
 
 
 @dataclass(frozen=True)
@@ -127,7 +133,7 @@ def admm(
         raise InputError("settings is empty; pass at least one AdmmSettings")
     count = check_steps(steps)
     require_torch("admm")
-    from certcal.worst_case.baselines._solver import solve
+    from certcal.worst_case.baselines.admm_steps import solve
 
     found, bin_of, history = solve(problem, chosen, count, seed, track, device, precision)
     confidences = [problem.inside(z, m) for z, m in zip(found, bin_of, strict=True)]

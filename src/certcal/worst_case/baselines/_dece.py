@@ -3,13 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from certcal._checks import InputError, choice, positive
-from certcal.worst_case.baselines._problem import STARTS, check_problem, check_steps, require_torch
-from certcal.worst_case.baselines._result import Baseline, plain_error
+from certcal.worst_case.baselines._problem import (
+    STARTS,
+    Baseline,
+    Problem,
+    check_problem,
+    check_steps,
+    plain_error,
+    require_torch,
+)
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+Floats = NDArray[np.float64]
 
 
 def dece_ascent(
@@ -82,12 +95,65 @@ def dece_ascent(
     count, length = check_steps(steps), positive(rate, "rate")
     warm, cold = (positive(each, "temperature") for each in temperature)
     require_torch("dece_ascent")
-    from certcal.worst_case.baselines._ascent import ascend
-
     schedule = np.geomspace(warm, cold, count)
-    found, history = ascend(problem, begin, schedule, length, track, device, precision)
+    found, history = _ascend(problem, begin, schedule, length, track, device, precision)
     confidences = [np.clip(z, problem.lower, problem.upper) for z in found]
     values = [plain_error(z, problem.correct, problem.edges, problem.closed) for z in confidences]
     best = int(np.argmax(values))
     used = {"bins": problem.edges.size - 1, "closed": problem.closed, "steps": count, "initial": starts[best]}
     return Baseline("dECE", values[best], confidences[best], tuple(values), history, used)
+
+
+def soft_bins(confidence: Tensor, cuts: Tensor, temperature: float) -> Tensor:
+    """S of eq. (34) as (runs, M, N): softmax of (w z + b)/τ with w = 1 … M and b_i = -(β_1 + … + β_{i-1})."""
+    import torch
+
+    slope = torch.arange(1, cuts.numel() + 2, dtype=cuts.dtype, device=cuts.device)
+    offset = torch.cat((cuts.new_zeros(1), -cuts.cumsum(0)))
+    logits = torch.addcmul(offset.unsqueeze(1), slope.unsqueeze(1), confidence.unsqueeze(1))
+    return (logits / temperature).softmax(1)
+
+
+def soft_error(confidence: Tensor, correct: Tensor, cuts: Tensor, temperature: float) -> Tensor:
+    """N times the dECE, eq. (34), of every run."""
+    weights = soft_bins(confidence, cuts, temperature)
+    return (weights * (correct - confidence).unsqueeze(1)).sum(2).abs().sum(1)
+
+
+def hard_error(confidence: Tensor, correct: Tensor, cuts: Tensor, closed: str) -> Tensor:
+    """The calibration error of every run."""
+    import torch
+
+    chosen = torch.bucketize(confidence, cuts, right=closed == "left")
+    gaps = confidence.new_zeros((confidence.shape[0], cuts.numel() + 1))
+    gaps.scatter_add_(1, chosen, correct - confidence)
+    return gaps.abs_().sum(1) / confidence.shape[1]
+
+
+def _ascend(
+    problem: Problem, start: Floats, schedule: Floats, rate: float, track: bool, device: str, precision: str
+) -> tuple[Floats, dict[str, NDArray[Any]]]:
+    """Confidences (runs, N) with the largest calibration error seen on the way, and the curves if tracked."""
+    import torch
+
+    from certcal.worst_case.baselines.admm_steps import Placement
+
+    place = Placement(device, precision)
+    lower, upper, correct = place(problem.lower), place(problem.upper), place(problem.correct)
+    cuts, z = place(problem.edges[1:-1]), place(start)
+    kept, best = z, hard_error(z, correct, cuts, problem.closed)
+    curves = {name: z.new_zeros((z.shape[0], schedule.size)) for name in ("relaxed", "projected")}
+    for step, temperature in enumerate(schedule.tolist()):
+        z.requires_grad_(True)
+        relaxed = soft_error(z, correct, cuts, temperature)
+        (gradient,) = torch.autograd.grad(relaxed.sum(), z)
+        z = torch.add(z.detach(), gradient, alpha=rate).clamp_(lower, upper)
+        value = hard_error(z, correct, cuts, problem.closed)
+        better = value > best
+        best = torch.where(better, value, best)
+        kept = torch.where(better.unsqueeze(1), z, kept)
+        if track:
+            curves["relaxed"][:, step] = relaxed.detach() / z.shape[1]
+            curves["projected"][:, step] = value
+    history: dict[str, NDArray[Any]] = {name: curve.cpu().numpy() for name, curve in curves.items()} if track else {}
+    return kept.detach().double().cpu().numpy(), history

@@ -1,4 +1,4 @@
-"""One step of ADMM on the calibration program, for a batch of runs: Emde et al. (2024), appendix E.3-E.4, in torch.
+"""ADMM on the calibration program, for a batch of runs: Emde et al. (2024), appendix E.3-E.4, in torch.
 
 The printed vectors of length NM are tensors (runs, M, N) here, samples last. B, C and K never exist: Cᵀa is a sum over
 bins, Kᵀa a sum over the blocked ones, and E(z)ᵀa a sum over samples.
@@ -7,13 +7,55 @@ bins, Kᵀa a sum over the blocked ones, and E(z)ᵀa a sum over samples.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
+
+from certcal._checks import InputError, choice
+from certcal.worst_case.baselines._problem import Problem
+
+if TYPE_CHECKING:
+    from certcal.worst_case.baselines._admm import AdmmSettings
+
+Found = tuple[NDArray[np.float64], NDArray[np.int64], dict[str, NDArray[Any]]]
+
+PRECISIONS = {"float64": torch.float64, "float32": torch.float32}
+
+# Figure 9: the terms λᵀr + ρ/2 ‖r‖² of the Lagrangian (27), in the order of its constraints.
+TERMS = ("box_term", "sphere_term", "unique_term", "valid_term", "confidence_term")
+# Figure 10: distances to the constraint sets in the 1-norm and the maximum norm.
+DISTANCES = ("bounded", "binary", "unique", "valid")
+NAMES = (
+    *("lagrangian", "relaxed", "projected"),
+    *TERMS,
+    *(f"{name}_distance_{norm}" for name in DISTANCES for norm in ("sum", "max")),
+)
+# Figure 11: the assignments of the first ten samples.
+SHOWN = 10
+
+
+class Placement:
+    """Puts arrays on the device in the wanted precision."""
+
+    def __init__(self, device: str, precision: str) -> None:
+        self.dtype = PRECISIONS[choice(precision, tuple(PRECISIONS), "precision")]
+        try:
+            self.device = torch.device(device)
+            torch.zeros(1, dtype=self.dtype, device=self.device)
+        except (AssertionError, RuntimeError, TypeError) as error:
+            first = str(error).splitlines()[0]
+            raise InputError(f"device {device!r} cannot be used in {precision}: {first}") from error
+
+    def __call__(self, values: Any) -> Tensor:
+        """A tensor of these numbers."""
+        return torch.as_tensor(np.asarray(values), dtype=self.dtype, device=self.device)
 
 
 @dataclass(eq=False)
-class Program:
+class AdmmProgram:
     """What stays fixed during the steps. Numbers that differ between runs are (runs, 1, 1)."""
 
     lower: Tensor  # l', (M, N)
@@ -28,7 +70,7 @@ class Program:
 
 
 @dataclass(eq=False)
-class State:
+class AdmmState:
     """Primal variables, residuals of the five constraints, their dual variables λ₁ … λ₅, and the common ρ.
 
     The residuals are a - q₁, a - q₂, Cᵀa - 1, Kᵀa and z - g, the gradients of the Lagrangian with respect to the λs.
@@ -44,7 +86,7 @@ class State:
     rho: Tensor
 
 
-def begin(program: Program, start: Tensor, rho: Tensor) -> State:
+def begin(program: AdmmProgram, start: Tensor, rho: Tensor) -> AdmmState:
     """Step 0 from confidences (runs, N): a = 1/M (appendix G.2), q₁ = q₂ = a, g = z, λ = 0 (algorithm 2).
 
     z starts as the given confidence moved inside every accessible bin, and as 0 in the others (§3.3).
@@ -53,22 +95,22 @@ def begin(program: Program, start: Tensor, rho: Tensor) -> State:
     a = torch.full_like(z, 1 / z.shape[1])
     residual = residuals(program, a, z, z, a, a)
     first, second, third, fourth, fifth = (torch.zeros_like(each) for each in residual)
-    return State(a, z, z, a, a, residual, (first, second, third, fourth, fifth), rho)
+    return AdmmState(a, z, z, a, a, residual, (first, second, third, fourth, fifth), rho)
 
 
 def residuals(
-    program: Program, a: Tensor, z: Tensor, g: Tensor, q1: Tensor, q2: Tensor
+    program: AdmmProgram, a: Tensor, z: Tensor, g: Tensor, q1: Tensor, q2: Tensor
 ) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
     """How far each of the five constraints is from holding."""
     return a - q1, a - q2, a.sum(1, keepdim=True) - 1, (a * program.blocked).sum(1, keepdim=True), z - g
 
 
-def bin_gaps(program: Program, a: Tensor, z: Tensor) -> Tensor:
+def bin_gaps(program: AdmmProgram, a: Tensor, z: Tensor) -> Tensor:
     """E(z)ᵀa, (runs, M, 1)."""
     return ((program.correct - z) * a).sum(2, keepdim=True)
 
 
-def advance(program: Program, state: State) -> None:
+def advance(program: AdmmProgram, state: AdmmState) -> None:
     """One pass through algorithm 1, in its order, then the schedule of ρ."""
     update_assignment(program, state)
     update_confidence(program, state)
@@ -76,7 +118,7 @@ def advance(program: Program, state: State) -> None:
     ascend_duals(program, state)
 
 
-def update_assignment(program: Program, state: State) -> None:
+def update_assignment(program: AdmmProgram, state: AdmmState) -> None:
     """Gradient step on a, with both clips of appendix G.2."""
     (r1, r2, r3, r4, _), (dual1, dual2, dual3, dual4, _), rho = state.residual, state.dual, state.rho
     gap = program.correct - state.z
@@ -93,20 +135,20 @@ def update_assignment(program: Program, state: State) -> None:
     state.a = torch.addcmul(state.a, program.assignment_rate, gradient, value=-1).clamp_(0.5 - reach, 0.5 + reach)
 
 
-def update_confidence(program: Program, state: State) -> None:
+def update_confidence(program: AdmmProgram, state: AdmmState) -> None:
     """Gradient step on z, at the new a."""
     sign = bin_gaps(program, state.a, state.z).sign_()
     gradient = torch.addcmul(state.dual[4], sign, state.a).addcmul_(state.rho, state.residual[4])
     state.z = torch.addcmul(state.z, program.confidence_rate, gradient, value=-1)
 
 
-def update_split_variables(program: Program, state: State) -> None:
+def update_split_variables(program: AdmmProgram, state: AdmmState) -> None:
     """Closed forms for g, q₁ and q₂: eqs. (30), (28) and (29)."""
     state.g = torch.addcdiv(state.z, state.dual[4], state.rho).clamp_(program.lower, program.upper)
     update_binary_variables(state)
 
 
-def update_binary_variables(state: State) -> None:
+def update_binary_variables(state: AdmmState) -> None:
     """Closed forms for q₁ and q₂, which together make a binary: eqs. (28) and (29)."""
     rho = state.rho
     state.q1 = torch.addcdiv(state.a, state.dual[0], rho).clamp_(0, 1)
@@ -117,7 +159,7 @@ def update_binary_variables(state: State) -> None:
     state.q2 = centred.mul_(radius / length).add_(0.5)
 
 
-def ascend_duals(program: Program, state: State) -> None:
+def ascend_duals(program: AdmmProgram, state: AdmmState) -> None:
     """One step of length ρ on every λ, then the schedule of ρ."""
     state.residual = residuals(program, state.a, state.z, state.g, state.q1, state.q2)
     for dual, residual in zip(state.dual, state.residual, strict=True):
@@ -125,7 +167,7 @@ def ascend_duals(program: Program, state: State) -> None:
     state.rho = (state.rho * program.rho_growth).minimum(program.rho_ceiling)
 
 
-def project(program: Program, state: State) -> tuple[Tensor, Tensor, Tensor]:
+def project(program: AdmmProgram, state: AdmmState) -> tuple[Tensor, Tensor, Tensor]:
     """A feasible copy: its calibration error (runs,), and bin and confidence of every sample (runs, N).
 
     Among the accessible bins the first with the largest entry of a, and z of that bin moved inside its bounds: the
@@ -143,3 +185,95 @@ def project(program: Program, state: State) -> tuple[Tensor, Tensor, Tensor]:
     gaps = confidence.new_zeros(ranked.shape[:2])
     gaps.scatter_add_(1, chosen.squeeze(1), program.correct - confidence)
     return gaps.abs_().sum(1) / n, chosen.squeeze(1), confidence
+
+
+class Recorder:
+    """Collects the diagnostics on the device and hands them over once."""
+
+    def __init__(self, state: AdmmState, steps: int) -> None:
+        runs = state.a.shape[0]
+        self._curves = {name: state.a.new_zeros((runs, steps)) for name in NAMES}
+        self._snapshot_steps = sorted({0, steps // 6, steps})
+        self._snapshots = [state.a[:, :, :SHOWN].clone()]
+
+    def record(self, program: AdmmProgram, state: AdmmState, step: int, projected: Tensor) -> None:
+        """Note the state at the end of step 1, 2, …."""
+        n = state.a.shape[2]
+        relaxed = bin_gaps(program, state.a, state.z).abs_().sum((1, 2))
+        terms = [
+            (dual * residual).sum((1, 2)) + 0.5 * state.rho.view(-1) * residual.square().sum((1, 2))
+            for dual, residual in zip(state.dual, state.residual, strict=True)
+        ]
+        _, _, unique, valid, _ = state.residual
+        apart = (
+            (state.z - state.z.clamp(program.lower, program.upper)).abs_(),
+            torch.minimum(state.a.abs(), (state.a - 1).abs_()),
+            unique.abs(),
+            valid.abs(),
+        )
+        distances = [each for away in apart for each in (away.sum((1, 2)), away.amax((1, 2)))]
+        lagrangian = torch.stack(terms).sum(0) - relaxed
+        values = (lagrangian, relaxed / n, projected, *terms, *distances)
+        for curve, value in zip(self._curves.values(), values, strict=True):
+            curve[:, step - 1] = value
+        if step in self._snapshot_steps:
+            self._snapshots.append(state.a[:, :, :SHOWN].clone())
+
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        """Curves (runs, steps), and assignments (runs, snapshots, samples, bins) with the steps they were taken at."""
+        curves: dict[str, NDArray[Any]] = {name: curve.cpu().numpy() for name, curve in self._curves.items()}
+        curves["assignment"] = torch.stack(self._snapshots, 1).transpose(2, 3).cpu().numpy()
+        curves["assignment_step"] = np.array(self._snapshot_steps)
+        return curves
+
+
+def build_program(problem: Problem, settings: tuple[AdmmSettings, ...], place: Placement) -> AdmmProgram:
+    """The fixed part of the steps."""
+
+    def per_run(values: list[float]) -> Tensor:
+        return place(values).view(-1, 1, 1)
+
+    lower, upper = problem.bounds()
+    return AdmmProgram(
+        lower=place(lower),
+        upper=place(upper),
+        blocked=place(problem.blocked),
+        correct=place(problem.correct),
+        assignment_rate=per_run([each.assignment_rate for each in settings]),
+        confidence_rate=per_run([each.confidence_rate for each in settings]),
+        gradient_clip=per_run([each.gradient_clip for each in settings]),
+        rho_growth=per_run([each.rho_growth for each in settings]),
+        rho_ceiling=per_run([each.rho_ceiling for each in settings]),
+    )
+
+
+def solve(
+    problem: Problem,
+    settings: tuple[AdmmSettings, ...],
+    steps: int,
+    seed: int,
+    track: bool,
+    device: str,
+    precision: str,
+) -> Found:
+    """Confidences and bins (runs, N) of every run's best projected step, and the diagnostics if tracked."""
+    place = Placement(device, precision)
+    program = build_program(problem, settings, place)
+    start = place([problem.start(each.initial, seed) for each in settings])
+    with torch.no_grad():
+        state = begin(program, start, place([each.rho for each in settings]).view(-1, 1, 1))
+        recorder = Recorder(state, steps) if track else None
+        best = torch.full_like(start[:, 0], -1)
+        confidence, bin_of = torch.zeros_like(start), torch.zeros_like(start, dtype=torch.int64)
+        for step in range(1, steps + 1):
+            advance(program, state)
+            value, bin_now, confidence_now = project(program, state)
+            # Chosen on the device: no step waits for the host.
+            better = value > best
+            best = torch.where(better, value, best)
+            confidence = torch.where(better.unsqueeze(1), confidence_now, confidence)
+            bin_of = torch.where(better.unsqueeze(1), bin_now, bin_of)
+            if recorder is not None:
+                recorder.record(program, state, step, value)
+    history = {} if recorder is None else recorder.arrays()
+    return confidence.double().cpu().numpy(), bin_of.cpu().numpy(), history
