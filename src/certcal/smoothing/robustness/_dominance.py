@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from certcal._checks import InputError
+from certcal._json import document_of
 from certcal.claims import short_text
 from certcal.smoothing.robustness._distribution import PaDistribution, steps
 from certcal.smoothing.robustness._votes import vote_radii
@@ -160,18 +161,7 @@ class Dominance:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON."""
-        return {
-            "type": "dominance",
-            "first": self.first,
-            "second": self.second,
-            "verdict": self.verdict,
-            "strict": self.strict,
-            "axis": self.axis,
-            "stretches": [each.to_dict() for each in self.stretches],
-            "draws": self.draws,
-            "alpha": self.alpha,
-            "sentence": self.sentence,
-        }
+        return document_of(self, "dominance", "sentence", without="everywhere")
 
 
 def dominance(first: PaDistribution, second: PaDistribution, *, n: int = 100_000, alpha: float = 0.001) -> Dominance:

@@ -14,6 +14,7 @@ from itertools import combinations, pairwise
 from typing import Any
 
 from certcal._checks import InputError
+from certcal._json import document_of, plain
 from certcal._text import counted
 from certcal.claims import short_text
 from certcal.smoothing.robustness._chance import OPEN, Chance
@@ -199,23 +200,12 @@ class DominanceGraph:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON."""
-        return {
-            "type": "dominance graph",
-            "sigma": self.sigma,
-            "names": list(self.names),
-            "pairs": [pair.to_dict() for pair in self.pairs],
-            "edges": [list(edge) for edge in self.edges],
-            "strict_edges": [list(edge) for edge in self.strict_edges],
-            "reduced": [list(edge) for edge in self.reduced],
-            "undominated": list(self.undominated),
-            "averages": dict(self.averages),
-            "hidden": [list(edge) for edge in self.hidden],
-            "beyond_chance": [each.to_dict() for each in self.chances],
-            "firm_edges": [list(edge) for edge in self.firm_edges],
+        edges = ("edges", "strict_edges", "reduced", "undominated", "hidden", "firm_edges")
+        told = (self.statement, self.contradiction, self.beyond_chance)
+        return document_of(self, "dominance graph", *edges, without="chances") | {
+            "beyond_chance": plain(self.chances),
             "level": self.level if self.chances else None,
-            "sentences": [
-                each for each in (self.statement, self.contradiction, self.beyond_chance) if each is not None
-            ],
+            "sentences": [each for each in told if each is not None],
         }
 
 
