@@ -216,7 +216,7 @@ def test_more_perturbed_inputs_than_memory_holds_are_refused_before_attacking(at
         (("--epsilon", "1", "--box", "0.5,1"), ", outside of 0.5 to 1; give the smallest and the largest "),
         (("--epsilon", "1", "--model", "operator:neg", "--outputs", "logits"), "gives no gradients"),
         (("--epsilon", "1", "--model", "operator:neg"), "--outputs: it is needed for "),
-        (("--epsilon", "1", "-o", "x.txt"), "choose one of the endings .html, .png, .svg, .pdf, .json, .csv"),
+        (("--epsilon", "1", "-o", "x.doc"), "choose one of the endings .html, .txt, .png, .svg, .pdf, .json, .csv"),
         (("--epsilon", "1", "--part", "train"), "it has no training and test parts; leave part out"),
     ],
 )
