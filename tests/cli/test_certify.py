@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 from certcal.data import read_intervals
+from certcal.report.numbers import minus
 from certcal.worst_case import baselines, calibration_error, certify
 from certcal.worst_case.baselines import _compare
 
@@ -63,7 +64,7 @@ def test_the_block_shows_the_claims_of_the_library(certcal_command, intervals):
     assert (ran.code, ran.err) == (0, "")
     summary = expected(intervals)
     for _, _, claim in summary.claims():
-        assert claim.text in ran.out
+        assert minus(claim.text) in ran.out
     shown = flat(ran.out)
     kept = f"the {summary.n_certified} certified samples"
     assert f"The calibration error is at most {summary['calibration_error'].worst.text} on {kept}." in shown
@@ -185,7 +186,7 @@ def test_the_table_itself_and_intervals_are_refused_as_outputs_and_pictures_are_
     assert "choose another name" in certcal_command("certify", intervals, "-o", intervals, "--force").err
     ran = certcal_command("certify", intervals, "-o", "certified.parquet")
     assert ran.code == 2
-    assert "choose one of the endings .html, .png, .svg, .pdf, .json, .csv" in ran.err
+    assert "choose one of the endings .html, .txt, .png, .svg, .pdf, .json, .csv" in ran.err
     assert certcal_command("certify", intervals, "-o", tmp_path / "worst.svg").code == 0
     assert b"<svg" in (tmp_path / "worst.svg").read_bytes()
 

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import re
 import sys
+from contextlib import redirect_stderr, redirect_stdout
 from dataclasses import replace
+from pathlib import Path
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
@@ -14,6 +18,8 @@ import pytest
 import certcal
 from certcal import InputError
 from certcal.claims import round_outward
+from certcal.cli import cli
+from certcal.cli.errors import run
 from certcal.data import Inputs, embedded, embedded_network, image_files
 from certcal.report.views.demo import RADII
 from certcal.smoothing import CONFIDENCES, open_run
@@ -21,21 +27,52 @@ from certcal.verbs import demo as story
 from tests.data.idx_files import write_clothes
 
 IMAGES = 150
+COMMAND = ["certcal", "demo", "--keep", "run", "-o", "certcal-demo.html", "-o", "numbers.json"]
 DATA = re.compile(r'<script type="application/json" id="data">(.*?)</script>', re.DOTALL)
 
 
-@pytest.fixture(autouse=True)
-def quick(monkeypatch, tmp_path):
-    """A network that has learned for a moment, few images and draws, and an empty folder."""
+@pytest.fixture(scope="module", autouse=True)
+def quick():
+    """A network that has learned for a moment, few images and draws."""
 
     def some_images(**settings):
         made = embedded_network(**settings)
         return replace(made, test=Inputs.from_arrays(made.test.inputs[:IMAGES], made.test.labels[:IMAGES]))
 
-    monkeypatch.setattr(story, "embedded_network", some_images)
-    monkeypatch.setattr(story, "EPOCHS", {"digits": 3, "fashion-mnist": 2})
-    monkeypatch.setattr(story, "DRAWS", {"digits": 400, "fashion-mnist": 400})
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(story, "embedded_network", some_images)
+        patch.setattr(story, "EPOCHS", {"digits": 3, "fashion-mnist": 2})
+        patch.setattr(story, "DRAWS", {"digits": 400, "fashion-mnist": 400})
+        yield
+
+
+@pytest.fixture(autouse=True)
+def empty_folder(monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
+
+
+class Told(NamedTuple):
+    """A demo that has run, in a folder of its own."""
+
+    folder: Path
+    out: str
+    document: dict[str, Any]
+
+    def row(self, name):
+        """The cells of the only line of a table that begins with a name and a number."""
+        (line,) = [line for line in self.out.splitlines() if re.match(rf"\s*{re.escape(name)}\s+[\d.]+\s", line)]
+        return line.split()
+
+
+@pytest.fixture(scope="module")
+def told(quick, tmp_path_factory):
+    folder, out, err = tmp_path_factory.mktemp("demo"), io.StringIO(), io.StringIO()
+    with pytest.MonkeyPatch.context() as patch, redirect_stdout(out), redirect_stderr(err):
+        patch.chdir(folder)
+        patch.setenv("COLUMNS", "80")
+        assert run(cli, COMMAND[1:]) == 0
+    assert err.getvalue() == "wrote certcal-demo.html\nwrote numbers.json\n"
+    return Told(folder, out.getvalue(), json.loads((folder / "numbers.json").read_text()))
 
 
 def numbers_of(page):
@@ -43,123 +80,102 @@ def numbers_of(page):
     return json.loads(DATA.search(page.read_text("utf-8"))[1])
 
 
-def test_the_demo_shows_numbers_and_says_what_they_mean(certcal_command, tmp_path):
-    ran = certcal_command("demo", "--no-page")
-    assert (ran.code, ran.err) == (0, "")
-    text = " ".join(ran.out.split())
-    assert "It is overconfident." in text
-    assert "What to try next" in text
-    assert "certcal measure predictions.csv" in text
-    assert "certcal demo --keep run" in text
-    assert "certcal sample --help" in text
-    assert max(map(len, ran.out.splitlines())) <= 80
-    assert list(tmp_path.iterdir()) == []
+def test_the_demo_shows_few_metrics_and_says_what_they_mean(told):
+    text = " ".join(told.out.split())
+    for said in ("it is overconfident.", "Next steps", "certcal measure predictions.csv", "certcal sample --help"):
+        assert said in text
+    assert ("SmoothECE" in text, "Kuiper" in text, "kuiper_error" in text) == (True, False, False)
+    assert ("certcal certify run" in text, "--keep run" in text) == (True, False)
+    assert max(map(len, told.out.splitlines())) <= 80
+    assert {path.name for path in told.folder.iterdir()} == {"run", "certcal-demo.html", "numbers.json"}
 
 
-def test_the_demo_is_the_measurement_of_the_embedded_data(certcal_command):
-    document = json.loads(certcal_command("demo", "--json", "--metric", "ece").out)
-    assert (document["schema"], document["certified"]["schema"]) == ("certcal/demo/1", "certcal/certification/1")
-    assert document["measurements"][0]["value"] == certcal.measure(embedded().predictions)["ece"].value
-
-
-def test_the_demo_certifies_a_network_and_says_what_is_claimed(certcal_command, tmp_path):
-    ran = certcal_command("demo", "--metric", "ece", "--keep", tmp_path / "run")
-    assert (ran.code, ran.err) == (0, "wrote certcal-demo.html\n")
-    text = " ".join(ran.out.split())
-    made = [open_run(tmp_path / "run").certificates(radius) for radius in RADII]
+def test_the_demo_certifies_a_network_and_says_what_is_claimed(told):
+    made = [open_run(told.folder / "run").certificates(radius) for radius in RADII]
     for radius, each in zip(RADII, made, strict=True):
-        (line,) = [line for line in ran.out.splitlines() if line.split()[:1] == [f"{radius:g}"]]
+        line = told.row(f"{radius:g}")
         assert each.summary().accuracy.text in line
         assert each.summary()["calibration_error"].worst_all.text in line
+    text = " ".join(told.out.split())
     assert any(each.claim(samples="certified" if each.n_certified else "all").text in text for each in made)
     assert "Fails with probability at most 0.001 over the noise" in text
-    assert f"certcal certify {tmp_path / 'run'}" in text
-    assert "--keep run" not in text
     for kind in CONFIDENCES:
-        (line,) = [line for line in ran.out.splitlines() if line.split()[:1] == [kind]]
-        each = open_run(tmp_path / "run").certificates(RADII[0], confidence=kind)
-        assert line.split()[1] == round_outward(each.mean_width, "upper")
-        assert line.split()[2] == each.summary()["calibration_error"].worst.text
+        each = open_run(told.folder / "run").certificates(RADII[0], confidence=kind)
+        width, worst = round_outward(each.mean_width, "upper"), each.summary()["calibration_error"].worst.text
+        assert told.row(kind)[1:3] == [width, worst]
 
 
-def test_the_demo_attacks_what_it_certifies_and_the_certificate_is_never_exceeded(certcal_command, tmp_path):
-    ran = certcal_command("demo", "--metric", "ece", "-o", "story.html", "-o", "numbers.json")
-    assert ran.code == 0
-    document = json.loads((tmp_path / "numbers.json").read_text())
-    attack = document["attacked"]
-    (line,) = [each for each in document["certified"]["results"] if each["radius"] == attack["epsilon"]]
+def test_the_demo_attacks_what_it_certifies_and_the_certificate_is_never_exceeded(told):
+    attack = told.document["attacked"]
+    (line,) = [each for each in told.document["certified"]["results"] if each["radius"] == attack["epsilon"]]
     assert attack["labels_changed"] == 0
     assert attack["ece_before"] < attack["ece_after"]
     assert attack["ece_of_certified_after"] <= line["calibration_error"]["certified"]["value"] <= line["claim"]["value"]
-    shown = " ".join(ran.out.split())
+    shown = " ".join(told.out.split())
     moved = f"the ECE went from {attack['ece_before']:.3f} to {attack['ece_after']:.3f}"
-    assert f"no predicted label changed and the accuracy stays {attack['accuracy']:.1%}, but {moved}" in shown
-    assert f"the certificate says that nothing reaches more than {line['claim']['text']}" in shown
-    assert moved in (tmp_path / "story.html").read_text("utf-8")
-    maps = document["recalibrated"]["lines"]
-    assert document["recalibrated"]["n_fit"] + document["recalibrated"]["n_held_out"] == IMAGES
+    assert f"no predicted label changed and accuracy stayed at {attack['accuracy']:.1%}, but {moved}" in shown
+    assert f"by the certificate, no attack exceeds {line['claim']['text']}" in shown
+    assert moved in (told.folder / "certcal-demo.html").read_text("utf-8")
+    maps = told.document["recalibrated"]["lines"]
+    assert told.document["recalibrated"]["n_fit"] + told.document["recalibrated"]["n_held_out"] == IMAGES
     first, last = (each["at"][0]["summary"]["brier_score"]["certified"]["text"] for each in maps)
-    assert f"exceeds from {first} to {last}, and the ECE from" in shown
+    assert f"exceeds goes from {first} to {last}, and the ECE from" in shown
 
 
-def test_without_torch_a_line_says_what_would_be_shown(certcal_command, monkeypatch):
-    monkeypatch.setattr("certcal.verbs.demo.find_spec", lambda name: None)
-    ran = certcal_command("demo", "--no-page", "--metric", "ece")
-    assert (ran.code, ran.err) == (0, "")
-    assert "With torch (pip install 'certcal[torch]') an attack on this network is shown here" in " ".join(
-        ran.out.split()
-    )
-    assert "nothing reaches more than" not in ran.out
-
-
-def test_the_story_shows_few_metrics_and_explains_all(certcal_command):
-    story, whole = (certcal_command("demo", "--no-page", *more).out for more in ((), ("--explain",)))
-    assert ("SmoothECE" in story, "SmoothECE" in whole) == (True, True)
-    assert ("Kuiper" in story, "Kuiper" in whole) == (False, True)
-    assert ("kuiper_error" in story, "kuiper_error" in whole) == (False, True)
-
-
-def test_the_page_is_written_last_and_the_story_says_where_it_is(certcal_command, tmp_path):
-    ran = certcal_command("demo", "--keep", "run", "--metric", "ece")
-    assert (ran.code, ran.err) == (0, "wrote certcal-demo.html\n")
-    assert {path.name for path in tmp_path.iterdir()} == {"run", "certcal-demo.html"}
-    page = tmp_path / "certcal-demo.html"
+def test_the_page_has_the_numbers_the_command_and_the_images(told):
+    page = told.folder / "certcal-demo.html"
     inside = numbers_of(page)
-    for result in inside["certified"]["results"]:
-        found = open_run("run").certificates(result["radius"])
+    assert inside.pop("provenance")["command"] == COMMAND
+    assert inside == told.document
+    results = inside["certified"]["results"]
+    for result in results:
+        found = open_run(told.folder / "run").certificates(result["radius"])
         assert result["claim"]["text"] == found.claim(samples="certified" if found.n_certified else "all").text
-    shown = {f"{result['radius']:g}": result["claim"]["text"] for result in inside["certified"]["results"]}
-    for radius in RADII:
-        (line,) = [line for line in ran.out.splitlines() if line.split()[:1] == [f"{radius:g}"]]
-        assert shown[f"{radius:g}"] in line.split()
-    assert inside["provenance"]["command"] == ["certcal", "demo", "--keep", "run", "--metric", "ece"]
+    shown = {f"{result['radius']:g}": result["claim"]["text"] for result in results}
+    assert all(shown[f"{radius:g}"] in told.row(f"{radius:g}") for radius in RADII)
     assert page.read_text("utf-8").count("data:image/png;base64,") == 12
 
 
+def test_the_same_demo_as_json_has_the_same_numbers_and_leaves_nothing_behind(certcal_command, tmp_path, told):
+    document = json.loads(certcal_command("demo", "--json", "--metric", "ece").out)
+    assert (document["schema"], document["certified"]["schema"]) == ("certcal/demo/1", "certcal/certification/1")
+    assert document["measurements"][0]["value"] == certcal.measure(embedded().predictions)["ece"].value
+    certified = document["certified"]
+    assert certified == told.document["certified"]
+    assert [result["radius"] for result in certified["results"]] == [step / 16 for step in range(9)]
+    assert certified["run"]["draws"] == 400
+    assert certified["results"][0]["claim"]["type"] == "certificate"
+    assert [entry["certificate"] for entry in document["compared"]] == list(CONFIDENCES)
+    same = [result for result in certified["results"] if result["radius"] == document["compared"][0]["radius"]]
+    assert document["compared"][0]["mean_width"] == same[0]["mean_width"]
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_without_torch_a_line_says_what_would_be_shown_and_all_metrics_are_explained(certcal_command, monkeypatch):
+    monkeypatch.setattr("certcal.verbs.demo.find_spec", lambda name: None)
+    ran = certcal_command("demo", "--no-page", "--explain")
+    assert (ran.code, ran.err) == (0, "")
+    text = " ".join(ran.out.split())
+    assert "With torch (pip install 'certcal[torch]') an attack on this network is shown here" in text
+    assert "no attack exceeds" not in ran.out
+    assert "certcal demo --keep run" in text
+    assert all(name in text for name in ("SmoothECE", "Kuiper", "kuiper_error"))
+
+
 def test_no_page_replaces_another_unless_told_to(certcal_command, tmp_path):
-    first, second = tmp_path / "certcal-demo.html", tmp_path / "certcal-demo-2.html"
+    first, second, drawn = (tmp_path / name for name in ("certcal-demo.html", "certcal-demo-2.html", "demo.svg"))
     first.write_text("mine")
     ran = certcal_command("demo", "--metric", "ece", "--no-diagram")
-    assert ran.code == 0
-    assert ran.err == "wrote certcal-demo-2.html\n"
+    assert (ran.code, ran.err) == (0, "wrote certcal-demo-2.html\n")
     assert first.read_text() == "mine"
     assert numbers_of(second)["certified"]["n"] == IMAGES
-    assert certcal_command("demo", "--metric", "ece", "--force").code == 0
+    assert certcal_command("demo", "--force", "-o", drawn).code == 0
     assert numbers_of(first)["certified"]["n"] == IMAGES
-    assert len(list(tmp_path.iterdir())) == 2
-
-
-def test_the_page_gets_the_name_that_is_given(certcal_command, tmp_path):
-    ran = certcal_command("demo", "-o", "story.html", "-o", "numbers.json")
-    assert (ran.code, ran.err) == (0, "wrote story.html\nwrote numbers.json\n")
-    assert {path.name for path in tmp_path.iterdir()} == {"story.html", "numbers.json"}
-    document = json.loads((tmp_path / "numbers.json").read_text())
-    inside = numbers_of(tmp_path / "story.html")
-    del inside["provenance"]
-    assert inside == document
-    again = certcal_command("demo", "-o", "story.html")
+    assert drawn.read_bytes().startswith(b"<?xml")
+    assert len(list(tmp_path.iterdir())) == 3
+    again = certcal_command("demo", "-o", second)
     assert again.code == 2
-    assert "story.html exists and is not overwritten" in again.err
+    assert "certcal-demo-2.html exists and is not overwritten" in again.err
 
 
 def test_where_no_page_can_be_written_the_demo_does_not_begin(certcal_command, monkeypatch):
@@ -206,23 +222,6 @@ def test_the_story_can_be_told_of_fashion_mnist(certcal_command, tmp_path):
     assert "data:image/png;base64," in (tmp_path / "x.html").read_text("utf-8")
 
 
-def test_the_same_demo_twice_is_the_same_text(certcal_command):
-    arguments = ("demo", "--metric", "ece", "--no-page")
-    assert certcal_command(*arguments).out == certcal_command(*arguments).out
-
-
-def test_the_certified_numbers_are_in_the_json(certcal_command, tmp_path):
-    document = json.loads(certcal_command("demo", "--metric", "ece", "--json").out)
-    certified = document["certified"]
-    assert [result["radius"] for result in certified["results"]] == [step / 16 for step in range(9)]
-    assert certified["run"]["draws"] == 400
-    assert certified["results"][0]["claim"]["type"] == "certificate"
-    assert [entry["certificate"] for entry in document["compared"]] == list(CONFIDENCES)
-    same = [result for result in certified["results"] if result["radius"] == document["compared"][0]["radius"]]
-    assert document["compared"][0]["mean_width"] == same[0]["mean_width"]
-    assert list(tmp_path.iterdir()) == []
-
-
 def test_the_embedded_network_learns_and_is_the_same_every_time():
     first, second = (embedded_network(epochs=4) for _ in range(2))
     pixels = first.test.inputs.reshape(-1, 64)
@@ -231,14 +230,6 @@ def test_the_embedded_network_learns_and_is_the_same_every_time():
     assert np.mean(one.argmax(axis=1) == first.test.labels) > 0.8
     with pytest.raises(InputError, match="sigma"):
         embedded_network(sigma=0)
-
-
-def test_the_demo_writes_what_is_asked_for(certcal_command, tmp_path):
-    path = tmp_path / "demo.svg"
-    ran = certcal_command("demo", "-o", path, "--no-page")
-    assert ran.code == 0
-    assert path.read_bytes().startswith(b"<?xml")
-    assert list(tmp_path.iterdir()) == [path]
 
 
 def test_the_embedded_data_is_visibly_miscalibrated_and_the_same_every_time():

@@ -12,9 +12,11 @@ from pathlib import Path
 from shutil import ignore_patterns
 from tempfile import TemporaryFile
 
+import click
 import pytest
 
 import certcal
+from certcal.cli import cli
 from tests.cli.copies import copies
 
 COMMAND = [sys.executable, "-m", "certcal"]
@@ -44,42 +46,45 @@ def called(*arguments, before=""):
     return f"{before}from certcal.cli import main; main({[str(argument) for argument in arguments]!r})"
 
 
-def test_version_and_help_succeed():
-    assert run("--version").stdout == f"certcal {certcal.__version__}\n"
-    ran = run("--help")
-    assert ran.returncode == 0
+HELPS = [
+    ["--version"],
+    ["--help"],
+    *([name, "--help"] for name in ("measure", "demo", "report")),
+    ["completion", "bash"],
+]
+
+
+def test_version_and_help_succeed_and_load_nothing_heavy():
+    code = (
+        "import sys; from certcal.cli import cli; from certcal.cli.errors import run\n"
+        f"for words in {HELPS!r}:\n"
+        "    code = run(cli, words)\n"
+        "    heavy = {'numba', 'scipy', 'pyarrow', 'matplotlib', 'pandas', 'torch', 'sklearn'} & set(sys.modules)\n"
+        "    if heavy or code: sys.exit(f'{words}: {code} {heavy}')\n"
+    )
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, check=False, text=True)
+    assert (ran.returncode, ran.stderr) == (0, "")
+    assert ran.stdout.startswith(f"certcal {certcal.__version__}\n")
     for word in ("measure", "demo", "Examples:", "certcal demo"):
         assert word in ran.stdout
 
 
-@pytest.mark.parametrize("command", ["measure", "demo", "report"])
-def test_every_help_has_examples_that_name_the_command(command):
-    ran = run(command, "--help")
-    assert ran.returncode == 0
-    assert f"certcal {command}" in ran.stdout.split("Examples:")[1]
-    assert max(map(len, ran.stdout.splitlines())) <= 80
+def every_command(group=cli, words=()):
+    """The words of every command, subcommands included."""
+    for name in group.commands_from:
+        command = group.get_command(click.Context(group), name)
+        yield (*words, name)
+        if isinstance(command, click.Group):
+            yield from every_command(command, (*words, name))
 
 
-@pytest.mark.parametrize(
-    "arguments",
-    [
-        ["--help"],
-        ["measure", "--help"],
-        ["demo", "--help"],
-        ["report", "--help"],
-        ["completion", "bash"],
-        ["--version"],
-    ],
-)
-def test_help_loads_nothing_heavy(arguments):
-    code = (
-        "import sys; from certcal.cli import cli; from certcal.cli.errors import run;"
-        f"code = run(cli, {arguments!r});"
-        "heavy = {'numba', 'scipy', 'pyarrow', 'matplotlib', 'pandas', 'torch', 'sklearn'} & set(sys.modules);"
-        "sys.exit(repr(heavy) if heavy or code else 0)"
-    )
-    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, check=False, text=True)
-    assert (ran.returncode, ran.stderr) == (0, "")
+@pytest.mark.parametrize("words", list(every_command()), ids=" ".join)
+def test_every_help_fits_and_has_examples_that_name_the_command(certcal_command, words):
+    ran = certcal_command(*words, "--help")
+    assert (ran.code, ran.err) == (0, "")
+    described, examples = ran.out.split("Examples:")
+    assert f"certcal {' '.join(words)}" in examples
+    assert max(map(len, described.splitlines())) <= 80
 
 
 def test_bad_input_is_a_sentence_on_stderr_and_exit_code_two():

@@ -95,9 +95,13 @@ def test_the_page_keeps_the_json_that_is_printed_and_how_it_came_about(certcal_c
     assert shlex.quote("a page.html").replace("'", "&#x27;") in (here / "a page.html").read_text()
 
 
-def test_numbers_alone_come_with_the_page(certcal_command, scores, here):
-    assert certcal_command("report", scores, "--bootstrap", 0, "-o", "numbers.csv", "--quiet").err == ""
-    assert sorted(path.name for path in here.iterdir()) == ["numbers.csv", "scores.html"]
+def test_numbers_and_texts_come_with_the_page(certcal_command, scores, here):
+    asked = ("--title", "Triage", "--at-most", "0.9", "-o", "numbers.csv", "-o", "said.txt", "--quiet")
+    assert certcal_command("report", scores, "--bootstrap", 0, *asked).err == ""
+    assert sorted(path.name for path in here.iterdir()) == ["numbers.csv", "said.txt", "scores.html"]
+    said = (here / "said.txt").read_text("utf-8")
+    assert said.startswith("Triage\n")
+    assert all(words in said for words in ("is within the limit of 0.9", "Reproducibility", "--title Triage"))
 
 
 def test_resamples_are_drawn_unless_the_table_is_large(certcal_command, scores, here, monkeypatch):

@@ -131,7 +131,7 @@ def test_page_and_numbers_are_written_and_nothing_is_replaced(certcal_command, s
         (("TABLE", "--resamples", "5"), "--resamples: 5 is not"),
         (("TABLE", "--level", "95"), "--level"),
         (("TABLE", "--beta", "0"), "--beta"),
-        (("TABLE", "-o", "study.png"), "choose one of the endings .html, .json, .csv"),
+        (("TABLE", "-o", "study.png"), "choose one of the endings .html, .txt, .json, .csv"),
     ],
 )
 def test_bad_input_leaves_with_a_sentence(certcal_command, study, tmp_path, arguments, text):

@@ -117,7 +117,7 @@ def test_a_table_without_structure_is_searched_at_random(certcal_command, table)
         (("--split", "early", "--space", "topology"), "the table has no architecture of the space"),
         (("--split", "early", "--space", "table", "--method", "local"), "--method: 'local' needs neighbours"),
         (("--split", "early", "--judge-data", "svhn"), "data is 'svhn'; the table has 'digits'"),
-        (("--split", "early", "-o", "page.png"), "-o page.png: choose one of the endings .html, .json, .csv"),
+        (("--split", "early", "-o", "page.png"), "-o page.png: choose one of the endings .html, .txt, .json, .csv"),
     ],
 )
 def test_mistakes_are_one_sentence(certcal_command, table, tmp_path, options, complaint):

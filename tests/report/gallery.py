@@ -22,13 +22,13 @@ from certcal.report.charts import (
     Segments,
     Stack,
     TextBars,
-    Whiskers,
     Words,
     counts,
     covering,
     curves,
     named,
     unit,
+    whiskers,
 )
 from certcal.report.document import (
     Block,
@@ -225,7 +225,7 @@ def reliability(more: str = "", *, size: str = "normal", shift: float = 0.0) -> 
                     Bars(left[over], right[over], accuracy[over], confidence[over], "over", "gap, overconfident"),
                     Bars(left[~over], right[~over], confidence[~over], accuracy[~over], "under", "gap, underconfident"),
                     Segments([(0, 0, 1, 1)], "ideal", "perfect calibration"),
-                    Whiskers(confidence, accuracy - 0.05, accuracy + 0.05, "95% bootstrap band"),
+                    whiskers(confidence, accuracy - 0.05, accuracy + 0.05, "95% bootstrap band"),
                     Points(confidence, accuracy, "ink", "mean confidence and accuracy"),
                     Words(middles, np.ones(5), ["", "−", "+", f"+{more}", "+"], "sign"),
                 ],

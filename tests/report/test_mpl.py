@@ -29,12 +29,12 @@ from certcal.report.charts import (
     Points,
     Segments,
     Stack,
-    Whiskers,
     Words,
     counts,
     covering,
     named,
     unit,
+    whiskers,
 )
 from tests.report import gallery
 
@@ -146,8 +146,8 @@ def test_shades_that_are_all_missing_leave_plain_points():
 
 
 def test_whiskers_reach_from_low_to_high():
-    (whiskers,) = axes_of(Whiskers([0.1, 0.5, 0.6], [0.2, 0.3, NAN], [0.4, 0.6, 0.5])).collections
-    np.testing.assert_array_equal(whiskers.get_segments(), [[(0.1, 0.2), (0.1, 0.4)], [(0.5, 0.3), (0.5, 0.6)]])
+    (drawn,) = axes_of(whiskers([0.1, 0.5, 0.6], [0.2, 0.3, NAN], [0.4, 0.6, 0.5])).collections
+    np.testing.assert_array_equal(drawn.get_segments(), [[(0.1, 0.2), (0.1, 0.4)], [(0.5, 0.3), (0.5, 0.6)]])
 
 
 @pytest.mark.parametrize("look", ["ideal", "zero", "cursor", "lead", "edge", 2])
@@ -323,7 +323,7 @@ def test_the_legend_of_a_graph_has_what_is_drawn():
     "panel",
     [
         Panel(unit("x"), unit("y"), [Line([0, 1], [NAN, math.inf]), Points([], []), Segments([(0, 0, 1, 1)], "ideal")]),
-        Panel(unit("x"), unit("y"), [Bars([0], [1], [0], [NAN], 0), Whiskers([0], [NAN], [1]), Band([], [], [])]),
+        Panel(unit("x"), unit("y"), [Bars([0], [1], [0], [NAN], 0), whiskers([0], [NAN], [1]), Band([], [], [])]),
         Panel(unit("x"), named([]), [Boxes([], [], [], [], []), Words([], [], [], beside=True)]),
         Stack([], [], [], unit("x")),
         Heatmap([], np.zeros((0, 0))),

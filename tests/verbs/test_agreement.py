@@ -100,12 +100,15 @@ def test_every_number_of_the_table_is_in_the_json(name: str) -> None:
 
 @each_answer
 def test_the_terminal_shows_no_number_that_the_page_does_not(name: str) -> None:
-    report = answer(name).report()
+    result = answer(name)
+    report = result.report()
     page = Page(report.to_html())
     shown = decimals(tokens(report.to_text(width=120, diagrams=False)))
     assert shown
     assert sorted(shown - page.shown) == []
-    assert json.loads(page.document[0])["certcal"] == certcal.__version__
+    inside = json.loads(page.document[0])
+    assert (inside["schema"], inside["certcal"]) == (result.schema, certcal.__version__)
+    assert next(iter(result.to_dict())) == "schema"
 
 
 @each_answer

@@ -76,7 +76,7 @@ def demo(data: str, folder: str | None, no_page: bool, keep: str | None, output:
     if not output.as_json:
         from certcal._text import printable
 
-        click.echo("\nWhat to try next")
+        click.echo("\nNext steps")
         steps = _steps(keep, data)
         width = max(len(command) for command, _ in steps)
         for command, what in steps:
@@ -101,7 +101,7 @@ def _steps(keep: str | None, data: str) -> list[tuple[str, str]]:
         ("certcal report predictions.csv", "a page about it"),
         *kept,
         (f"certcal certify {again}", "at other radii, in a moment"),
-        (f"certcal recalibrate fit {again}", "repair its confidences"),
-        ("certcal sample --help", "draw for a model of your own"),
+        (f"certcal recalibrate fit {again}", "recalibrate it"),
+        ("certcal sample --help", "for a model of your own"),
         ("certcal attack --help", "attack it"),
     ]

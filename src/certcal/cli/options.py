@@ -183,9 +183,12 @@ class Typed(click.ParamType[Any]):
         """A value, or several of them with commas where that is allowed."""
         if not isinstance(value, str):
             return value
-        if self.spec.many and self.spec.kind != "text":
-            return tuple(self._one(part, param, ctx) for part in value.split(","))
-        return self._one(value, param, ctx)
+        several = self.spec.many and self.spec.kind != "text"
+        try:
+            found = [_parsed(part, self.spec) for part in (value.split(",") if several else [value])]
+        except _UnreadableError as error:
+            self.fail(str(error), param, ctx)
+        return tuple(found) if several else found[0]
 
     def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
         """Words for the tab key."""
@@ -193,72 +196,65 @@ class Typed(click.ParamType[Any]):
 
         return [CompletionItem(word) for word in self.spec.choices if word.startswith(incomplete)]
 
-    def _one(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        text = value.strip()
-        kind = self.spec.kind
-        if kind == "word" and text.lower() not in self.spec.choices:
-            hint = nearest(text.lower(), self.spec.choices, f"there are {', '.join(self.spec.choices)}")
-            self.fail(f"there is no {text!r}{hint}", param, ctx)
-        if kind == "name" and not text:
-            self.fail("a name is empty; put commas between names", param, ctx)
-        if kind in ("name", "text", "file", "word"):
-            return text.lower() if kind == "word" else text if kind == "name" else value
-        if kind == "size":
-            return self._size(value, param, ctx)
-        if kind == "distance":
-            return self._distance(text, param, ctx)
-        if kind == "box":
-            return self._box(text, param, ctx)
-        if kind == "whole":
+
+class _UnreadableError(Exception):
+    """What is wrong with the text of an option."""
+
+
+def _parsed(value: str, spec: Spec) -> Any:
+    text, word = value.strip(), value.strip().lower()
+    match spec.kind:
+        case "text" | "file":
+            return value
+        case "name":
+            if not text:
+                raise _UnreadableError("a name is empty; put commas between names")
+            return text
+        case "word":
+            if word not in spec.choices:
+                hint = nearest(word, spec.choices, f"there are {', '.join(spec.choices)}")
+                raise _UnreadableError(f"there is no {text!r}{hint}")
+            return word
+        case "whole":
             if not re.fullmatch(r"[-+]?[0-9]{1,30}", text):
-                self.fail(f"{text!r} is not a whole number{self._reach()}", param, ctx)
+                ends = math.isfinite(spec.least + spec.most)
+                reach = f" from {spec.least:.0f} to {spec.most:.0f}" if ends else ""
+                raise _UnreadableError(f"{text!r} is not a whole number{reach}")
             return int(text)
-        return self._number(text, param, ctx)
+        case "size":
+            size = re.fullmatch(r"([0-9]{1,9}(?:\.[0-9]{1,9})?)\s*([kmgt]?)(i?)b?", word)
+            if size is None or (size[3] and not size[2]):
+                raise _UnreadableError(f"{value!r} is not a size such as 500MB or 2GB")
+            return int(float(size[1]) * (1024 if size[3] else 1000) ** " kmgt".index(size[2] or " "))
+        case "distance":
+            parts = _DISTANCE.fullmatch(text)
+            distance = _float(parts[1]) / (_float(parts[2]) or math.nan) if parts else _float(text)
+            if not 0 < distance < math.inf:
+                raise _UnreadableError(f"{text!r} is not a distance above 0, such as 0.5 or 8/255")
+            return distance
+        case "box":
+            if word in ("none", "auto"):
+                return None if word == "none" else word
+            low, high = map(_float, text.split(",")) if text.count(",") == 1 else (math.nan, math.nan)
+            if not -math.inf < low < high < math.inf:
+                raise _UnreadableError(
+                    f"{text!r} is no box; give the smallest and the largest value, such as 0,1, or none"
+                )
+            return low, high
+        case kind:
+            share = kind in ("share", "failure", "level")
+            number = _float(text[:-1]) / 100 if share and text.endswith("%") else _float(text)
+            if not math.isfinite(number):
+                what = "a number between 0 and 1" if share else "a number"
+                raise _UnreadableError(f"{text!r} is not {what}, such as {_EXAMPLES[kind]}")
+            return number
 
-    def _reach(self) -> str:
-        spec = self.spec
-        return f" from {spec.least:.0f} to {spec.most:.0f}" if math.isfinite(spec.least + spec.most) else ""
 
-    def _number(self, text: str, param: click.Parameter | None, ctx: click.Context | None) -> float:
-        """A number; with a per cent sign where it is a share."""
-        share = self.spec.kind in ("share", "failure", "level")
-        try:
-            number = float(text.removesuffix("%")) / (100 if text.endswith("%") else 1) if share else float(text)
-        except ValueError:
-            number = math.nan
-        if not math.isfinite(number):
-            what = "a number between 0 and 1" if share else "a number"
-            self.fail(f"{text!r} is not {what}, such as {_EXAMPLES[self.spec.kind]}", param, ctx)
-        return number
-
-    def _distance(self, text: str, param: click.Parameter | None, ctx: click.Context | None) -> float:
-        match = _DISTANCE.fullmatch(text)
-        try:
-            distance = float(match[1]) / float(match[2]) if match else float(text)
-        except (ValueError, ZeroDivisionError):
-            distance = math.nan
-        if not 0 < distance < math.inf:
-            self.fail(f"{text!r} is not a distance above 0, such as 0.5 or 8/255", param, ctx)
-        return distance
-
-    def _box(
-        self, text: str, param: click.Parameter | None, ctx: click.Context | None
-    ) -> tuple[float, float] | str | None:
-        if text.lower() in ("none", "auto"):
-            return None if text.lower() == "none" else "auto"
-        try:
-            low, high = map(float, text.split(","))
-        except ValueError:
-            low = high = math.nan
-        if not (low < high and math.isfinite(low) and math.isfinite(high)):
-            self.fail(f"{text!r} is no box; give the smallest and the largest value, such as 0,1, or none", param, ctx)
-        return low, high
-
-    def _size(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> int:
-        match = re.fullmatch(r"([0-9]{1,9}(?:\.[0-9]{1,9})?)\s*([kmgt]?)(i?)b?", value.strip().lower())
-        if match is None or (match[3] and not match[2]):
-            self.fail(f"{value!r} is not a size such as 500MB or 2GB", param, ctx)
-        return int(float(match[1]) * (1024 if match[3] else 1000) ** " kmgt".index(match[2] or " "))
+def _float(text: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        return math.nan
 
 
 OUTPUT = "Output"

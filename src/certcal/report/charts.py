@@ -186,22 +186,20 @@ class Points:
 
 
 @dataclass(frozen=True)
-class Whiskers:
-    """Upright lines from ``low`` to ``high``."""
-
-    x: Values
-    low: Values
-    high: Values
-    label: str = ""
-
-
-@dataclass(frozen=True)
 class Segments:
-    """Straight lines between pairs of points; looks are "ideal", "cursor", "zero", "lead", "edge" or a series."""
+    """Straight lines between pairs of points.
+
+    Looks are "ideal", "cursor", "zero", "lead", "edge", "whisker" or a series.
+    """
 
     ends: Sequence[tuple[float, float, float, float]]
     look: Look
     label: str = ""
+
+
+def whiskers(x: Values, low: Values, high: Values, label: str = "") -> Segments:
+    """Upright lines from ``low`` to ``high``."""
+    return Segments(list(zip(x, low, x, high, strict=True)), "whisker", label)
 
 
 @dataclass(frozen=True)
@@ -235,7 +233,7 @@ class Cursor:
     start: int
 
 
-Mark: TypeAlias = "Line | Band | Bars | Points | Whiskers | Segments | Words | Boxes | Cursor"
+Mark: TypeAlias = "Line | Band | Bars | Points | Segments | Words | Boxes | Cursor"
 
 
 @dataclass(frozen=True)

@@ -40,7 +40,6 @@ from certcal.report.charts import (
     Points,
     Segments,
     Stack,
-    Whiskers,
     Words,
     legend_of,
 )
@@ -355,12 +354,6 @@ def _scale(ax: Any, made: Any, label: str = "") -> None:
     bar.ax.tick_params(labelsize="small")
 
 
-def _whiskers(ax: Any, mark: Whiskers, panel: Panel, options: dict[str, Any]) -> bool:
-    x, low, high = _kept(panel, [mark.x], [mark.low, mark.high])
-    ax.vlines(x, low, high, **_stroke("whisker"), **options)
-    return x.size > 0
-
-
 def _segments(ax: Any, mark: Segments, panel: Panel, options: dict[str, Any]) -> bool:
     first, start, last, stop = np.asarray(mark.ends, dtype=float).reshape(-1, 4).T
     first, last, start, stop = _kept(panel, [first, last], [start, stop])
@@ -442,7 +435,6 @@ _MARKS: dict[type, Callable[..., bool]] = {
     Band: _band,
     Bars: _bars,
     Points: _points,
-    Whiskers: _whiskers,
     Segments: _segments,
     Words: _words,
     Boxes: _boxes,
@@ -539,7 +531,7 @@ def _graph(ax: Any, graph: Graph) -> None:
 
 
 _WHOLE: dict[type, Callable[[Any, Any], None]] = {Stack: _stack, Heatmap: _heatmap, Graph: _graph}
-_KINDS: dict[type, str] = {Band: "band", Bars: "area", Points: "points", Whiskers: "whiskers", Segments: "stroke"}
+_KINDS: dict[type, str] = {Band: "band", Bars: "area", Points: "points", Segments: "stroke"}
 
 
 def _entries(chart: Chart) -> list[_Entry]:
@@ -547,7 +539,7 @@ def _entries(chart: Chart) -> list[_Entry]:
     found: list[_Entry] = []
     for mark, label in legend_of(chart.panels):
         kind = ("marked" if mark.markers else "stroke") if isinstance(mark, Line) else _KINDS[type(mark)]
-        found.append((label, kind, getattr(mark, "look", "whisker")))
+        found.append((label, kind, getattr(mark, "look", 0)))
     for panel in chart.panels:
         if isinstance(panel, Stack):
             found += [(term, "area", place) for place, term in enumerate(panel.all_terms)]
@@ -564,7 +556,7 @@ def _sample(kind: str, look: Look) -> Any:
         return patch(**_fill(look))
     if kind == "band":
         return patch(facecolor=_stroke(look)["color"], alpha=0.3, linewidth=0)
-    if kind == "whiskers":
+    if look == "whisker":
         return line([], [], color="black", linestyle="none", marker="|", markersize=9, markeredgewidth=1.2)
     if kind == "stroke":
         return line([], [], **_stroke(look))

@@ -18,10 +18,10 @@ from certcal.report.charts import (
     Points,
     Segments,
     TextBars,
-    Whiskers,
     Words,
     counts,
     unit,
+    whiskers,
 )
 from certcal.report.document import Column, Table
 from certcal.report.numbers import number
@@ -76,7 +76,7 @@ def reliability_chart(
     ]
     if lower is not None and upper is not None:
         band = f"{percent_text(prepared.level)} bootstrap interval of each bin"
-        marks.append(Whiskers(confidence.tolist(), lower[used].tolist(), upper[used].tolist(), band))
+        marks.append(whiskers(confidence.tolist(), lower[used].tolist(), upper[used].tolist(), band))
     if used.size <= _MOST_DOTS:
         marks.append(Points(confidence.tolist(), accuracy.tolist(), "ink", "mean confidence and accuracy"))
     if signs is not None and len(drawn.count) <= _MOST_SIGNS:

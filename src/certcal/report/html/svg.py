@@ -27,7 +27,6 @@ from certcal.report.charts import (
     Segments,
     Stack,
     Values,
-    Whiskers,
     Words,
 )
 from certcal.report.html.markup import clipped, cut, shown
@@ -148,7 +147,7 @@ def _is_drawn(mark: Mark) -> bool:
             values: Iterable[float] = mark.y
         case Bars():
             values = mark.end
-        case Band() | Whiskers():
+        case Band():
             values = mark.high
         case Boxes():
             values = mark.median
@@ -236,8 +235,6 @@ def _mark(mark: Mark, frame: Frame, beside: Sequence[Mark]) -> Child:
             return _bars(frame, mark.left, mark.right, mark.start, mark.end, _area(mark.look))
         case Points():
             return _points(mark, frame)
-        case Whiskers():
-            return _segments(frame, zip(mark.x, mark.low, mark.x, mark.high, strict=True), "whisker")
         case Segments():
             return _segments(frame, mark.ends, _stroke(mark.look))
         case Words():
@@ -461,9 +458,7 @@ def swatch(mark: Mark) -> Raw:
             dot = _path(f"dot {_colour(mark.look)}", [_marker(_shape(mark.look), 14, 7)]) if mark.markers else None
             return sample(join(_path(_stroke(mark.look), ["M1 7H27"]), dot))
         case Segments():
-            return sample(_path(_stroke(mark.look), ["M1 7H27"]))
-        case Whiskers():
-            return sample(_path("whisker", ["M14 1V13"]))
+            return sample(_path(_stroke(mark.look), ["M14 1V13" if mark.look == "whisker" else "M1 7H27"]))
         case Points():
             return sample(_path(f"dot {_colour(mark.look)}", [_marker(_shape(mark.look), 14, 7)]))
         case Band():

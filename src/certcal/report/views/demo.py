@@ -10,6 +10,7 @@ from certcal.claims import round_outward
 from certcal.report.document import Block, Column, Report, Section, Table, Text
 from certcal.report.numbers import number
 from certcal.report.views import certification, measurement
+from certcal.report.views.certified_claims import values_table
 from certcal.verbs.demo import ATTACK_DRAWS
 
 if TYPE_CHECKING:
@@ -21,7 +22,7 @@ METRICS = ("accuracy", "mean_confidence", "ece", "smooth_ece", "brier_score", "n
 RADII = (0.125, 0.25, 0.5)
 _KINDS = {
     "tight": "binomial limits of the whole histogram",
-    "tangent": "one mean made for this radius, by bets",
+    "tangent": "one mean chosen for this radius, by betting",
     "bernstein": "the mean confidence and its variance",
     "cdf": "the histogram, in a band of one width",
     "standard": "the mean confidence alone",
@@ -79,11 +80,11 @@ def _meaning(found: Demo) -> str:
     meaning: list[str] = []
     if {"accuracy", "mean_confidence"} <= values.keys():
         sure, right = values["mean_confidence"], values["accuracy"]
-        verdict = "It is overconfident." if sure > right else "It is not overconfident on average."
-        meaning.append(f"On average the model is {sure:.1%} sure and {right:.1%} right. {verdict}")
+        verdict = "it is overconfident." if sure > right else "it is not overconfident on average."
+        meaning.append(f"The model's mean confidence is {sure:.1%} and its accuracy {right:.1%}: {verdict}")
     if "ece" in values:
         meaning.append(
-            f"The expected calibration error, {values['ece']:.3f}, is the distance between being sure and being right, "
+            f"The expected calibration error, {values['ece']:.3f}, is the gap between confidence and accuracy, "
             "averaged over the bins of the diagram."
         )
     if values.get("nll") == math.inf:
@@ -97,19 +98,19 @@ def _attacked(found: Demo) -> list[Block]:
         return [Text(_NO_TORCH)]
     kept = "no predicted label changed" if attack.changed == 0 else f"{attack.changed} predicted labels changed"
     said = (
-        f"{attack.name} moved every image by at most {one.radius_text}: {kept} and the accuracy stays "
+        f"{attack.name} perturbed every image by at most {one.radius_text}: {kept} and accuracy stayed at "
         f"{attack.accuracy:.1%}, but the ECE went from {attack.before:.3f} to {attack.after:.3f}."
     )
     compared = "No image is certified at this radius, so there is nothing to compare it with."
     if attack.certified_after is not None:
         compared = (
-            f"On the images that are certified at this radius it reached "
-            f"{round_outward(attack.certified_after, 'lower', 3)}; the certificate says that nothing reaches more than "
+            "On the images that are certified at this radius it reached "
+            f"{round_outward(attack.certified_after, 'lower', 3)}; by the certificate, no attack exceeds "
             f"{one.headline.text}."
         )
     what = (
-        f"The smoothed classifier was attacked, as a mean over {ATTACK_DRAWS} draws of noise that stay the same; an "
-        "attack shows what is possible, not the worst case."
+        f"The attack is on the smoothed classifier, averaged over {ATTACK_DRAWS} fixed noise samples. It shows what is "
+        "possible, not the worst case."
     )
     return [Text(said), Text(compared), Text(what, "note")]
 
@@ -121,14 +122,14 @@ def _certified(found: Demo) -> list[Block]:
     text = (
         "The smoothed classifier votes over noisy copies of an image. A radius is the Euclidean length of a change to "
         f"the image, whose pixels are from 0 to 1. At radius {one.radius_text}, {share:.1f}% of the images are "
-        "certified to keep their right class whatever the change is."
+        "certified to keep their correct class under every change."
     )
     if clean is not None:
         text += (
             f" The ECE of the certified ones is about {clean.ece:.3f} without a change, an estimate, and at most "
             f"{one.headline.text} with any."
         )
-    return [certification.values_table(found.certification, lines), Text(text)]
+    return [values_table(found.certification, lines), Text(text)]
 
 
 def _repaired(found: Demo) -> str:
@@ -139,9 +140,9 @@ def _repaired(found: Demo) -> str:
     brier, error = (["–" if each is None else each.text for each in pair] for pair in worst)
     clean = [number(line.clean["brier_score"].value) for line in (before, after)]
     return (
-        "A map fitted to half of the images keeps the certificates. On the other half's "
-        f"{last.summary.n_certified:,} certified images it takes the Brier score that by their certificates no attack "
-        f"within {found.certification.at().radius_text} exceeds from {brier[0]} to {brier[1]}, and the ECE from "
+        "A monotone map, fitted to half of the images, preserves the certificates. On the "
+        f"{last.summary.n_certified:,} certified images of the other half, the Brier score that no attack within "
+        f"{found.certification.at().radius_text} exceeds goes from {brier[0]} to {brier[1]}, and the ECE from "
         f"{error[0]} to {error[1]}; without an attack the Brier score goes from {clean[0]} to {clean[1]}, an estimate."
     )
 
@@ -155,5 +156,5 @@ def _kinds(found: Demo) -> list[Block]:
     ]
     rows = [(one.kind, one.width, one.worst, _KINDS[str(one.kind)]) for one in found.kinds.lines]
     radius = found.kinds.at().radius_text
-    said = f"The same draws at radius {radius} by each kind, which is to be chosen before looking."
+    said = f"Every kind from the same noise samples, at radius {radius}; choose one before looking."
     return [Table(columns, rows, note=said)]

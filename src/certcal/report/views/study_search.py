@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from certcal.report.charts import Chart, Line, Mark, Panel, Whiskers, covering, named
+from certcal.report.charts import Chart, Line, Mark, Panel, covering, named, whiskers
 from certcal.report.document import Block, Cell, Claim, Column, Heading, Listing, Report, Section, Table
 from certcal.report.numbers import number
 from certcal.study import SearchRow, StudySearch
@@ -55,7 +55,7 @@ def charts(found: StudySearch) -> Sequence[Chart]:
         rows = [row for row in found.rows if row.method == method]
         xs = [objectives.index(row.objective) + (place + 1) / (len(methods) + 1) for row in rows]
         ends = [(max(0.0, row.regret - row.regret_spread), row.regret + row.regret_spread) for row in rows]
-        marks.append(Whiskers(xs, [low for low, _ in ends], [high for _, high in ends]))
+        marks.append(whiskers(xs, [low for low, _ in ends], [high for _, high in ends]))
         marks += [Line([x], [row.regret], place, method) for x, row in zip(xs, rows, strict=True)]
     heights = [value for row in found.rows for value in (row.regret, row.regret + row.regret_spread)]
     panel = Panel(named(objectives, "objective"), covering(heights, "regret"), marks)
