@@ -35,19 +35,19 @@ class RayCluster:
     Parameters
     ----------
     address
-        Of the cluster: ``"host:port"``, from a machine that is part of it, or ``"auto"`` for what ``RAY_ADDRESS`` says
-        or the one that was started on this machine. None: the cluster that this process has joined with ``ray.init``,
-        or else one of its own, which only this process can reach and which ends with the work.
+        Address of the cluster: ``"host:port"``, from a machine that is part of it, or ``"auto"`` for what
+        ``RAY_ADDRESS`` says or the one that was started on this machine. None: the cluster that this process has joined
+        with ``ray.init``, or else one of its own, which only this process can reach and which ends with the work.
     workers
         How many at most. Default: as many as the cluster has room for.
     gpus
-        Of each worker, may be a fraction. With 0 a worker sees none.
+        GPUs of each worker; may be a fraction. With 0 a worker sees none.
     threads
-        Of each worker, and the CPUs it takes.
+        Threads of each worker, and the CPUs it takes.
     shared_files
         Whether every node sees the files of this machine under the same paths. If not, files are sent.
     attempts
-        Of a piece whose worker is lost.
+        Attempts at a piece whose worker is lost.
     patience
         Seconds without a single worker after which the work is given up.
 

@@ -93,7 +93,7 @@ class _PythonModel(Adapter):
         self._inner, self._home = inner, home
 
     def fingerprint(self, probe: Any) -> str:
-        """Of the name, the code and the values it uses, and the answers to the probe."""
+        """Digits of the name, the code and the values it uses, and the answers to the probe."""
         self(probe)  # what is made at the first call is there from now on
         inside = self._look(values=True)
         self(probe)

@@ -48,12 +48,12 @@ def load(
         What the model returns: ``"probabilities"`` or ``"logits"``. Needed unless the file or object says so, as those
         written by certcal do.
     weights
-        Of a network of your own: a ``.safetensors`` file with exactly the tensors of its ``state_dict()``, such as
+        For a network of your own: a ``.safetensors`` file with exactly the tensors of its ``state_dict()``, such as
         ``weights.safetensors`` of a training. Then ``path_or_name`` names a torch module, or a class or function that
         makes one; it is called with those of ``sample_shape``, ``classes`` and ``seed`` for which it has a parameter,
         as the file of a training says them.
     threads
-        Of onnxruntime.
+        Number of threads of onnxruntime.
 
     Examples
     --------

@@ -54,12 +54,12 @@ class OnnxModel(Adapter):
         return self.session.run(self._fetch, {self._feed: batch})[0]
 
     def fingerprint(self, probe: Any) -> str:
-        """Of the file and the data files beside it, or of what a session was opened from and its answers."""
+        """Digits of the file and its data files, or of what a session was opened from and its answers."""
         return self._digest or self._behaviour(probe, self._given)
 
 
 def _session_digest(session: Any) -> str:
-    """Of what a session was opened from, where it still knows that."""
+    """Digits of what a session was opened from, where it still knows that."""
     content: Any = getattr(session, "_model_bytes", None)
     if isinstance(content, bytes):
         return hashlib.sha256(content).hexdigest()

@@ -57,7 +57,7 @@ class TorchModel(Adapter):
             return answer.cpu().numpy()
 
     def fingerprint(self, probe: Any) -> str:
-        """Of the file, if it came from one; else of its layers' classes and settings, and every weight and buffer."""
+        """Digits of the file, if it came from one; else of the layers' classes and settings, weights and buffers."""
         del probe
         return self._digest or weights_digest(self.module)
 

@@ -31,7 +31,7 @@ class Source:
     outputs
         What was declared.
     weights
-        Of a network by name: the absolute path of its weights, or None.
+        Absolute path of the weights of a network by name, or None.
 
     Examples
     --------

@@ -94,7 +94,7 @@ def battery(
     validation
         Share of the samples on which the temperature is fitted.
     seed
-        Of the split.
+        Random seed of the split.
     out_of_distribution
         Confidences of the model on other data sets, by name; each gives the AUROC of telling the two apart.
 

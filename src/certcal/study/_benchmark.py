@@ -72,7 +72,7 @@ class Benchmark:
     Parameters
     ----------
     table
-        Of a study; rows that failed are not used.
+        Table of a study; rows that failed are not used.
     space
         "topology" (NATS-Bench's cells), "size" (five widths, from those that occur in the table), "table" (no
         structure: only random search) or a space of your own. Rows of other models are left out. "auto" is the space

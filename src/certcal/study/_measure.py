@@ -256,11 +256,12 @@ def _losses(table: StudyTable, before: StudyTable) -> Iterator[str]:
 
 def _differences(table: StudyTable) -> Iterator[str]:
     """Where models cannot have been measured on the same data, although it has one name."""
-    good = np.flatnonzero(table["status"] == OK).tolist()
-    for things, counts in (("classes", table["classes"]), ("samples", table["n"] + table["n_validation"])):
+    good = table.where()
+    pairs = list(zip(good["data"].tolist(), good["split"].tolist(), strict=True))
+    for things, counts in (("classes", good["classes"]), ("samples", good["n"] + good["n_validation"])):
         found: dict[tuple[str, str], set[int]] = {}
-        for row in good:
-            found.setdefault((table["data"][row], table["split"][row]), set()).add(int(counts[row]))
+        for pair, count in zip(pairs, counts.tolist(), strict=True):
+            found.setdefault(pair, set()).add(int(count))
         several = [(pair, sorted(some)) for pair, some in found.items() if len(some) > 1]
         if several:
             (data, split), some = several[0]
@@ -300,7 +301,7 @@ class FinishedRows:
 
     def take(self, table: StudyTable) -> None:
         """Count the rows of a table as finished, except those that failed."""
-        good = table["status"] == OK
+        good = (table["status"] == OK).tolist()
         self._places |= {key: (len(self._tables), row) for row, key in enumerate(table.row_keys) if good[row]}
         self._tables.append(table)
 

@@ -30,7 +30,7 @@ class DatasetMedians:
     models, failed
         How many there are, and how many of them failed.
     bins
-        Of the ECE: the number nearest to 15 that was measured; None when it was not.
+        Number of bins of the ECE: the measured one nearest to 15; None when there is none.
     accuracy, before, after
         Medians of accuracy and of ECE before and after temperature scaling; NaN where there are none.
     """

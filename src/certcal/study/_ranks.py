@@ -110,7 +110,7 @@ def correlations(values: Any, names: Sequence[str], *, method: str = "kendall", 
     method
         "kendall" or "spearman".
     title
-        Of the matrix, for drawing.
+        Title of the chart.
 
     Examples
     --------

@@ -140,7 +140,7 @@ class StudyReview(Result):
 
     @property
     def seeds(self) -> Mapping[str, int]:
-        """Of the bootstrap."""
+        """The seed of the bootstrap."""
         return {"bootstrap over models": self.settings["seed"]} if "seed" in self.settings else {}
 
     @property

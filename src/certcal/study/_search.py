@@ -41,7 +41,7 @@ class SearchRow:
     objective, method
         Who searched for what; the method "best" is the best architecture that there is, which no search can beat.
     mean, spread
-        Of each shown number over the repeats: mean and standard deviation (NaN for a single one).
+        Mean and standard deviation of each shown number over the repeats (NaN for a single one).
     regret, regret_spread
         How far the objective of what was found is from the best in the table that was searched, never below 0.
     judged_regret
@@ -117,7 +117,7 @@ class StudySearch(Result):
 
     @property
     def seeds(self) -> Mapping[str, int]:
-        """Of all searches."""
+        """The seed of all searches."""
         return {"searches": self.settings["seed"]}
 
     @property
@@ -230,7 +230,7 @@ def search(
     Parameters
     ----------
     table
-        Of a study, or the name of its file; or a :class:`Benchmark`, which brings its own data, split, space, column,
+        A table, or the name of its file; or a :class:`Benchmark`, which brings its own data, split, space, column,
         stage, metric and bins.
     judge
         Another one whose measurements of the found architectures are shown instead; by default the same table where

@@ -112,7 +112,7 @@ def random_search(
     budget
         How many architectures to evaluate at most.
     seed
-        Of the order.
+        Random seed of the order.
 
     Examples
     --------
@@ -143,7 +143,7 @@ def local_search(
     benchmark, objective, budget
         As of :func:`random_search`.
     seed
-        Of the starts, and of the order in which neighbours are evaluated.
+        Random seed of the starts and of the order in which neighbours are evaluated.
 
     Examples
     --------
@@ -193,7 +193,7 @@ def regularised_evolution(
     benchmark, objective, budget
         As of :func:`random_search`.
     seed
-        Of the population, the samples and the children.
+        Random seed of the population, the samples and the children.
     population, sample
         How many live at a time, and how many compete to be a parent.
 

@@ -291,7 +291,7 @@ def stack(tables: Sequence[StudyTable]) -> StudyTable:
     """
     names = list(dict.fromkeys(name for table in tables for name in table.columns))
     columns = {
-        name: [value for table in tables for value in (table[name] if name in table else [None] * len(table))]
+        name: [value for table in tables for value in (table[name].tolist() if name in table else [None] * len(table))]
         for name in names
     }
     settings = tables[0].settings

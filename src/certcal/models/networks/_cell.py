@@ -38,17 +38,17 @@ class CellNetwork(Network):
     cells
         In each stack.
     stride
-        Of the first convolution; 2 halves the image before the first stack, which large images can afford.
+        Stride of the first convolution; 2 halves the image before the first stack, which large images can afford.
     channels
-        Of the images.
+        Channels of the images.
     pixels
         Along each side, at least 4.
     classes
         Number of classes.
     mean, std
-        Of the normalisation: one number, or one per channel.
+        Mean and standard deviation for the normalisation: one number, or one per channel.
     seed
-        Of the initial weights.
+        Random seed of the initial weights.
 
     Examples
     --------

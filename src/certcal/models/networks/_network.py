@@ -123,9 +123,9 @@ class MLP(Network):
     classes
         Number of classes.
     mean, std
-        Of the normalisation: one number each.
+        Mean and standard deviation for the normalisation: one number each.
     seed
-        Of the initial weights.
+        Random seed of the initial weights.
 
     Examples
     --------
@@ -168,15 +168,15 @@ class LeNet(Network):
     Parameters
     ----------
     channels
-        Of the images.
+        Channels of the images.
     pixels
         Along each side: 28 for MNIST and its kin, 32 for CIFAR. At least 12, divisible by 4.
     classes
         Number of classes.
     mean, std
-        Of the normalisation: one number, or one per channel.
+        Mean and standard deviation for the normalisation: one number, or one per channel.
     seed
-        Of the initial weights.
+        Random seed of the initial weights.
 
     Examples
     --------

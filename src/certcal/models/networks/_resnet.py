@@ -34,11 +34,11 @@ class ResNet(Network):
     classes
         Number of classes.
     channels
-        Of the images.
+        Channels of the images.
     mean, std
-        Of the normalisation; those of CIFAR-10 if the images have three channels, else 0 and 1.
+        Normalisation of the inputs; that of CIFAR-10 if the images have three channels, else 0 and 1.
     seed
-        Of the initial weights.
+        Random seed of the initial weights.
 
     Examples
     --------
@@ -113,13 +113,13 @@ class PreActResNet(Network):
     classes
         Number of classes.
     channels
-        Of the images.
+        Channels of the images.
     width
         Channels of the first stage; each further stage has twice as many.
     mean, std
-        Of the normalisation; those of CIFAR-10 if the images have three channels, else 0 and 1.
+        Normalisation of the inputs; that of CIFAR-10 if the images have three channels, else 0 and 1.
     seed
-        Of the initial weights.
+        Random seed of the initial weights.
 
     Examples
     --------

@@ -51,9 +51,9 @@ def by_name(
     classes
         Number of classes.
     mean, std
-        Of the normalisation inside the network: one number, or one per channel; the network's own if None.
+        Normalisation inside the network: one number, or one per channel; the network's own if None.
     seed
-        Of the initial weights, which depend on nothing else; torch's global generator stays as it is.
+        Random seed of the initial weights, which depend on nothing else; torch's global generator stays as it is.
 
     Returns
     -------
