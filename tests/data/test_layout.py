@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from certcal import InputError
-from certcal.data import Column, resolve_columns
+from certcal.data import TableColumn, resolve_columns
 
 
 @pytest.mark.parametrize(
@@ -35,9 +35,9 @@ from certcal.data import Column, resolve_columns
         (["logit_0", "logit_1", "label"], "logits 'logit_0' … 'logit_1', label 'label'"),
         (["prob_0", "prob_1", "label", "confidence", "correct"], "probabilities 'prob_0' … 'prob_1', label 'label'"),
         (["prob_0", "prob_1", "confidence", "correct"], "confidence 'confidence', correct 'correct'"),
-        ([Column("probabilities", "list"), "labels"], "probabilities 'probabilities', label 'labels'"),
-        ([Column("logits", "list"), "labels"], "logits 'logits', label 'labels'"),
-        ([Column("probabilities", "number"), "labels"], "confidence 'probabilities', correct 'labels'"),
+        ([TableColumn("probabilities", "list"), "labels"], "probabilities 'probabilities', label 'labels'"),
+        ([TableColumn("logits", "list"), "labels"], "logits 'logits', label 'labels'"),
+        ([TableColumn("probabilities", "number"), "labels"], "confidence 'probabilities', correct 'labels'"),
     ],
 )
 def test_sensible_names_are_found(columns, description):
@@ -111,7 +111,11 @@ def test_probability_columns_can_be_given_as_pattern_prefix_or_list(given, colum
         (["a", "y"], {"probabilities": "q_*"}, r"probabilities: there is no column 'q_\*'"),
         (["a", "y"], {"probabilities": ","}, r"probabilities: there is no column ','"),
         (["a", "y"], {"probabilities": "a,zz"}, r"probabilities: there is no column 'zz'"),
-        ([Column("a", "number"), Column("y")], {"probabilities": "a"}, r"one number per sample.*as confidence"),
+        (
+            [TableColumn("a", "number"), TableColumn("y")],
+            {"probabilities": "a"},
+            r"one number per sample.*as confidence",
+        ),
         (["a", "y"], {"colour": "a"}, r"there is no role 'colour'; the roles are confidence"),
         ([f"column {i}" for i in range(50)], {}, r"and 30 more"),
     ],
@@ -156,7 +160,7 @@ def test_any_names_give_a_layout_or_one_clear_error(columns):
         (["id", "confidence"], "confidence 'confidence', no labels"),
         (["conf", "pred", "sample_weight"], "confidence 'conf', no labels, weight 'sample_weight'"),
         (["prob_cat", "prob_dog"], "probabilities 'prob_cat' … 'prob_dog', no labels"),
-        ([Column("logits", "list")], "logits 'logits', no labels"),
+        ([TableColumn("logits", "list")], "logits 'logits', no labels"),
         (["logit_0", "logit_1", "confidence", "correct"], "confidence 'confidence', correct 'correct'"),
         (["prob_0", "prob_1", "confidence", "label"], "probabilities 'prob_0' … 'prob_1', label 'label'"),
         (["score", "y"], "confidence 'score', correct 'y'"),

@@ -15,7 +15,15 @@ import pyarrow.parquet as pq
 import pytest
 
 from certcal import InputError
-from certcal.data import PredictionStream, Table, load_table, open_table, read_inputs, read_intervals, read_predictions
+from certcal.data import (
+    OpenTable,
+    PredictionStream,
+    load_table,
+    open_table,
+    read_inputs,
+    read_intervals,
+    read_predictions,
+)
 
 RNG = np.random.default_rng(5)
 N = 1000
@@ -398,7 +406,7 @@ def test_each_of_many_columns_is_looked_for_once(tmp_path, monkeypatch, ending):
     path = tmp_path / f"wide{ending}"
     pq.write_table(table, path) if ending == ".parquet" else pyarrow.csv.write_csv(table, path)
     asked = []
-    listed = Table.names.fget
-    monkeypatch.setattr(Table, "names", property(lambda table: asked.append(1) or listed(table)))
+    listed = OpenTable.names.fget
+    monkeypatch.setattr(OpenTable, "names", property(lambda table: asked.append(1) or listed(table)))
     assert read_predictions(path).correct.tolist() == [1, 1]
     assert len(asked) < 10  # a list of all names for each of them made 20,000 columns take minutes

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 from certcal.data import Inputs, digits_images
 from certcal.models.networks import MLP
-from certcal.training import Progress, Recipe, Trained, recipe
+from certcal.training import Recipe, Trained, TrainingProgress, recipe
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
@@ -77,11 +77,11 @@ class Stopped(Exception):
     """Raised in the middle of training."""
 
 
-def stop_at(step: int) -> Callable[[Progress], None]:
+def stop_at(step: int) -> Callable[[TrainingProgress], None]:
     """A progress callback that raises once that many steps were told of."""
-    told: list[Progress] = []
+    told: list[TrainingProgress] = []
 
-    def callback(progress: Progress) -> None:
+    def callback(progress: TrainingProgress) -> None:
         told.append(progress)
         if len(told) == step:
             raise Stopped

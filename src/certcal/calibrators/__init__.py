@@ -18,7 +18,7 @@ from certcal.calibrators._certified import (
 from certcal.calibrators._chain import Chain, ConfidenceChain
 from certcal.calibrators._files import FittedOn, Saved, load, save
 from certcal.calibrators._isotonic import IsotonicCalibration
-from certcal.calibrators._judged import FrontPoint, Judged, JudgedAt, front_of, gain_over, judge
+from certcal.calibrators._judged import FrontPoint, JudgedAt, JudgedMap, front_of, gain_over, judge
 from certcal.calibrators._logistic import BetaCalibration, PlattScaling
 from certcal.calibrators._multiclass import OneVsRest, TopLabel
 from certcal.calibrators._predictions import METHODS as PREDICTION_METHODS
@@ -49,8 +49,8 @@ __all__ = [
     "HistogramBinning",
     "IntervalCalibrator",
     "IsotonicCalibration",
-    "Judged",
     "JudgedAt",
+    "JudgedMap",
     "MatrixScaling",
     "NotFittedError",
     "OneVsRest",

@@ -54,7 +54,7 @@ class JudgedAt:
 
 
 @dataclass(frozen=True, eq=False)
-class Judged:
+class JudgedMap:
     """A map on samples that it was not fitted to.
 
     Claims about these samples hold whatever the map was fitted to; bounds on the population hold because it was fitted
@@ -127,7 +127,7 @@ class FrontPoint:
 def front_of(
     fit: CertifiedSamples,
     rest: CertifiedSamples,
-    lines: Sequence[Judged],
+    lines: Sequence[JudgedMap],
     radius_weight: Sequence[float] | None = None,
 ) -> tuple[FrontPoint, ...]:
     """Clean against certified Brier scores of maps, on the samples they were fitted to and on the others.
@@ -182,7 +182,7 @@ def judge(
     closed: str = "left",
     delta: float = 0.05,
     assumptions: tuple[str, ...] = (),
-) -> Judged:
+) -> JudgedMap:
     """Judge a map on samples that it was not fitted to.
 
     That they are others cannot be seen from the samples, so it is not checked; :func:`certcal.recalibrate` splits
@@ -231,7 +231,7 @@ def judge(
         )
         gain = gain_over(mapped, k, constant[k], delta)
         at.append(JudgedAt(radius, summary, claim, None if gain is None else assuming(gain)))
-    return Judged(name, method, tradeoff, calibrator, clean, tuple(at))
+    return JudgedMap(name, method, tradeoff, calibrator, clean, tuple(at))
 
 
 def gain_over(samples: CertifiedSamples, radius: int, constant: float | None, delta: float) -> Bound | None:

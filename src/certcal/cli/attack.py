@@ -10,7 +10,7 @@ from certcal._attack_methods import ATTACKS, USUAL
 from certcal._settings import Spec
 from certcal.cli.app import ExampleCommand
 from certcal.cli.emit import DRAWN, OUTPUT, Output, output_options
-from certcal.cli.options import Choice, Typed, collected, joined, model_options, option, settings_options
+from certcal.cli.options import NamedChoice, Typed, collected, joined, model_options, option, settings_options
 from certcal.verbs.attack import AttackSettings
 
 _WHAT, _ATTACKING = "Model and data", "Attacking"
@@ -40,7 +40,7 @@ _WORDS = Spec("", "word", many=True, choices=tuple(ATTACKS))
     ),
 )
 @model_options(_WHAT)
-@option(_WHAT, "--part", type=Choice(["train", "test"]), help="Split of the data. Default: test.")
+@option(_WHAT, "--part", type=NamedChoice(["train", "test"]), help="Split of the data. Default: test.")
 @option(_WHAT, "--limit", type=Typed(Spec("", "whole")), metavar="N", help="Attack the first N samples. Default: all.")
 @option(
     _ATTACKING,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from certcal.cli.app import ExampleCommand
-from certcal.cli.options import Choice
+from certcal.cli.options import NamedChoice
 
 
 @click.command(
@@ -16,7 +16,7 @@ from certcal.cli.options import Choice
         ("certcal completion fish > ~/.config/fish/completions/certcal.fish", "for fish, once"),
     ),
 )
-@click.argument("shell", type=Choice(["bash", "zsh", "fish"]), metavar="SHELL")
+@click.argument("shell", type=NamedChoice(["bash", "zsh", "fish"]), metavar="SHELL")
 def completion(shell: str) -> None:
     """Print the script that teaches SHELL (bash, zsh or fish) to complete certcal's command lines.
 

@@ -11,7 +11,7 @@ import click
 from certcal._checks import InputError
 from certcal.cli.app import ExampleCommand
 from certcal.cli.emit import DRAWN, OUTPUT, Output, output_options
-from certcal.cli.options import Choice, collected, option, settings_options
+from certcal.cli.options import NamedChoice, collected, option, settings_options
 from certcal.verbs.measure import MeasureSettings
 
 _STORY = "Data"
@@ -31,7 +31,7 @@ _STORY = "Data"
 @option(
     _STORY,
     "--data",
-    type=Choice(["digits", "fashion-mnist"]),
+    type=NamedChoice(["digits", "fashion-mnist"]),
     default="digits",
     help="Handwritten digits, or Fashion-MNIST where it is installed. Default: digits.",
 )

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from certcal._settings import Spec
-from certcal.cli.options import Choice, Decorated, checked, option, options
+from certcal.cli.options import Decorated, NamedChoice, checked, option, options
 
 if TYPE_CHECKING:
     from certcal.engines import Engine
@@ -24,7 +24,7 @@ def engine_options(section: str) -> Callable[[Decorated], Decorated]:
     gpus = "GPUs of each Ray worker, such as 1 or 0.5. Default: 0."
     return options(
         checked(section, "--workers", Spec(workers, "whole", least=1, most=MOST_WORKERS)),
-        option(section, "--engine", type=Choice(["here", "ray"]), default="here", metavar="E", help=engine),
+        option(section, "--engine", type=NamedChoice(["here", "ray"]), default="here", metavar="E", help=engine),
         option(section, "--address", metavar="A", help=address),
         checked(section, "--gpus", Spec(gpus, "positive", zero=True, metavar="G")),
     )

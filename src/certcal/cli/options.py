@@ -36,7 +36,7 @@ _EXAMPLES = {"share": "0.95", "level": "0.95", "failure": "0.05", "positive": "0
 _DISTANCE = re.compile(r"([0-9.]{1,20})\s*/\s*([0-9.]{1,20})")
 
 
-class Choice(click.Choice[str]):
+class NamedChoice(click.Choice[str]):
     """One of some words; another one is answered with the nearest of them."""
 
     def get_invalid_choice_message(self, value: Any, ctx: click.Context | None) -> str:
@@ -134,7 +134,7 @@ def _option(section: str, name: str, spec: Spec, default: Any) -> Callable[[Any]
         section,
         flag,
         name,
-        type=Choice(spec.choices) if spec.kind == "word" and not spec.many else Typed(spec),
+        type=NamedChoice(spec.choices) if spec.kind == "word" and not spec.many else Typed(spec),
         multiple=spec.many,
         callback=joined(spec, default) if spec.many else None,
         default=default,
@@ -302,7 +302,7 @@ def model_options(section: str) -> Callable[[Decorated], Decorated]:
             type=click.Path(),
             help="Weights (.safetensors) of a torch network given as module:name.",
         ),
-        option(section, "--outputs", type=Choice(["logits", "probabilities"]), metavar="KIND", help=outputs),
+        option(section, "--outputs", type=NamedChoice(["logits", "probabilities"]), metavar="KIND", help=outputs),
         option(section, "--data", required=True, metavar="DATA", type=click.Path(), help=DATA),
     )
 

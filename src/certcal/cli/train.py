@@ -18,7 +18,7 @@ from certcal._text import distance_text, printable
 from certcal._training_methods import METHODS
 from certcal.cli.app import ExampleCommand
 from certcal.cli.emit import OUTPUT, Output, explain_option, json_option, quiet_option
-from certcal.cli.options import DATA, Choice, Typed, collected, option, settings_options
+from certcal.cli.options import DATA, NamedChoice, Typed, collected, option, settings_options
 from certcal.cli.progress import Waiting, tell
 from certcal.verbs.train import TrainSettings
 
@@ -98,7 +98,7 @@ def _plain(text: str) -> int | float | str:
     "--method",
     required=True,
     metavar="METHOD",
-    type=Choice([word for each in METHODS.values() for word in (each.name, *each.aliases)], case_sensitive=False),
+    type=NamedChoice([word for each in METHODS.values() for word in (each.name, *each.aliases)], case_sensitive=False),
     help="Training method, one of the above.",
 )
 @option(_WHAT, "--data", required=True, metavar="DATA", type=click.Path(), help=DATA)

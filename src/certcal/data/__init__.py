@@ -13,7 +13,7 @@ from certcal.data.bundled import (
     naive_bayes,
     noisy_network,
 )
-from certcal.data.formats import Chunks, Column, Table, existing, local_file, open_table, physical_memory
+from certcal.data.formats import Chunks, OpenTable, TableColumn, existing, local_file, open_table, physical_memory
 from certcal.data.image_files import fashion_mnist, read_idx
 from certcal.data.inputs import Inputs, OpenedInputs, Parts, Split, first_of, open_inputs, read_inputs, read_split
 from certcal.data.interval_table import IntervalPart, IntervalTable
@@ -64,7 +64,6 @@ __all__ = [
     "SAMPLE_OPTIONS",
     "UPPER",
     "Chunks",
-    "Column",
     "DoesNotFit",
     "Embedded",
     "EmbeddedNetwork",
@@ -77,13 +76,14 @@ __all__ = [
     "Layout",
     "LoadedScores",
     "LoadedTable",
+    "OpenTable",
     "OpenedInputs",
     "Overrides",
     "Parts",
     "PredictionStream",
     "Role",
     "Split",
-    "Table",
+    "TableColumn",
     "by_role",
     "columns_as_bytes",
     "columns_as_table",

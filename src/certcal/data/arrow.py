@@ -11,7 +11,7 @@ from typing import IO, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from certcal.data.formats import Table, check_memory, reading, schema_columns
+from certcal.data.formats import OpenTable, check_memory, reading, schema_columns
 
 pa: Any = import_module("pyarrow")
 compute: Any = import_module("pyarrow.compute")
@@ -44,7 +44,7 @@ _DICTIONARY, _BATCH = 2, 3  # kinds of messages
 _SMALLER = "write it in smaller batches (write_feather(…, chunksize=65536)) or as Parquet"
 
 
-class FeatherTable(Table):
+class FeatherTable(OpenTable):
     """A Feather (version 2) or Arrow file."""
 
     def __init__(self, file_path: Path, path: Path) -> None:

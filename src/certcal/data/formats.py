@@ -36,13 +36,13 @@ Kind = Literal["number", "boolean", "text", "list", "other", "unknown"]
 
 
 @dataclass(frozen=True)
-class Column:
+class TableColumn:
     """A column of a table: its name and what it holds.
 
     Examples
     --------
-    >>> Column("label", "text")
-    Column(name='label', kind='text')
+    >>> TableColumn("label", "text")
+    TableColumn(name='label', kind='text')
     """
 
     name: str
@@ -66,7 +66,7 @@ class Chunks:
         return self.start()
 
 
-class Table(ABC):
+class OpenTable(ABC):
     """A table on disk: its columns, and its rows as a whole or in pieces. Nothing is read before it is asked for.
 
     Open one with :func:`certcal.data.open_table`.
@@ -74,7 +74,7 @@ class Table(ABC):
 
     path: Path  # as people know it
     file: Path  # where it is read: the same, but for what came through standard input
-    columns: tuple[Column, ...]
+    columns: tuple[TableColumn, ...]
     rows: int | None
     metadata: Mapping[str, str] = MappingProxyType({})  # what the writer has said about the whole, if the format can
     memory: int | None = None  # bytes that one piece may take; None for all that this machine has
@@ -138,10 +138,10 @@ def column_kind(kind: Any) -> Kind:
     return "other"
 
 
-def schema_columns(path: Path, schema: Any) -> tuple[Column, ...]:
+def schema_columns(path: Path, schema: Any) -> tuple[TableColumn, ...]:
     """Columns of a pyarrow schema."""
     check_column_count(path, len(schema.names))
-    return tuple(Column(name, column_kind(schema.field(i).type)) for i, name in enumerate(schema.names))
+    return tuple(TableColumn(name, column_kind(schema.field(i).type)) for i, name in enumerate(schema.names))
 
 
 def check_column_count(path: Path, count: int) -> None:
@@ -210,7 +210,7 @@ def damaged(path: Path, what: str, error: Exception) -> str:
     return f"{path}: this {what} cannot be read ({detail}); it may be damaged or cut short, so copy or write it again"
 
 
-class MemoryTable(Table):
+class MemoryTable(OpenTable):
     """Columns in memory, read through Arrow without a copy where the library allows it.
 
     Examples
@@ -285,7 +285,7 @@ _BEGINNINGS = {
 }
 
 
-def open_table(path: str | os.PathLike[str] | Any) -> Table:
+def open_table(path: str | os.PathLike[str] | Any) -> OpenTable:
     r"""Open a table: Parquet, CSV, TSV, what numpy.savetxt writes, JSON lines, npz, Feather or Arrow, or one in memory.
 
     A file is treated as hostile: nothing is unpickled, sizes are checked before memory is asked for, and whatever is

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from certcal._checks import InputError
-from certcal.data.formats import Column, check_memory, open_table
+from certcal.data.formats import TableColumn, check_memory, open_table
 from certcal.data.interval_table import IntervalTable
 from certcal.data.layout import find_families
 from certcal.data.pieces import Arrays, CellError, Groups, gather, in_file, pieces
@@ -97,7 +97,7 @@ class IntervalLayout:
 
 
 def resolve_interval_columns(
-    columns: Sequence[Column | str], overrides: Mapping[str, Any] | None = None, *, samples: bool = False
+    columns: Sequence[TableColumn | str], overrides: Mapping[str, Any] | None = None, *, samples: bool = False
 ) -> IntervalLayout:
     """Find the columns that hold intervals of confidences.
 

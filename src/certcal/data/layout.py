@@ -9,7 +9,7 @@ from fnmatch import fnmatchcase
 from typing import Any, Literal, TypedDict
 
 from certcal._checks import InputError
-from certcal.data.formats import Column
+from certcal.data.formats import TableColumn
 from certcal.data.roles import OPTIONS, ROLES, TOP_CONFIDENCE, Resolver, by_role, plain_name
 
 
@@ -46,12 +46,12 @@ class Family:
         return repr(self.columns[0]) if self.is_list else f"{self.columns[0]!r} … {self.columns[-1]!r}"
 
 
-def find_families(table: Sequence[Column]) -> dict[str, Family]:
+def find_families(table: Sequence[TableColumn]) -> dict[str, Family]:
     """Probability and logit columns found by name.
 
     Examples
     --------
-    >>> find_families([Column("logit_0"), Column("logit_1"), Column("id")])["logits"].columns
+    >>> find_families([TableColumn("logit_0"), TableColumn("logit_1"), TableColumn("id")])["logits"].columns
     ('logit_0', 'logit_1')
     """
     found: dict[str, Family] = {}
@@ -69,7 +69,7 @@ def find_families(table: Sequence[Column]) -> dict[str, Family]:
     return found
 
 
-def _by_pattern(table: Sequence[Column], words: str, kind: str) -> Family | None:
+def _by_pattern(table: Sequence[TableColumn], words: str, kind: str) -> Family | None:
     numbered = rf"(?P<word>{words}{'|p' if kind == 'probabilities' else '|z'})[_.\- \[]?(?P<class>[0-9]{{1,6}})\]?"
     named = rf"(?P<word>{words})[_.\- ](?P<class>.+)"
     for pattern in (numbered, named):
@@ -115,12 +115,14 @@ def _named(members: list[tuple[str, str]]) -> Family:
     return Family(tuple(name for _, name in members), tuple(label for label, _ in members))
 
 
-def given_family(table: Sequence[Column], given: Any, role: str, missing: Callable[[str, str], InputError]) -> Family:
+def given_family(
+    table: Sequence[TableColumn], given: Any, role: str, missing: Callable[[str, str], InputError]
+) -> Family:
     """The family that an option names: a column of lists, names in class order, a pattern with ``*``, or a prefix.
 
     Examples
     --------
-    >>> columns = [Column("p_cat"), Column("p_dog"), Column("label")]
+    >>> columns = [TableColumn("p_cat"), TableColumn("p_dog"), TableColumn("label")]
     >>> given_family(columns, "p_*", "probabilities", lambda role, name: InputError(name)).classes
     ('cat', 'dog')
     """
@@ -263,7 +265,7 @@ class Layout:
 
 
 def resolve_columns(
-    columns: Sequence[Column | str],
+    columns: Sequence[TableColumn | str],
     overrides: Mapping[str, Any] | None = None,
     *,
     labels: Literal["needed", "optional"] = "needed",
@@ -299,7 +301,7 @@ def resolve_columns(
 
 
 class _PredictionResolver(Resolver):
-    def __init__(self, table: Sequence[Column | str], given: Mapping[str, Any], *, needs_labels: bool) -> None:
+    def __init__(self, table: Sequence[TableColumn | str], given: Mapping[str, Any], *, needs_labels: bool) -> None:
         super().__init__(table, given)
         self.needs_labels = needs_labels
 

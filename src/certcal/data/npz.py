@@ -16,19 +16,19 @@ from numpy.typing import NDArray
 
 from certcal._checks import InputError
 from certcal._durable import open_regular
-from certcal.data.formats import Column, Kind, Table, check_column_count, check_memory, damaged, reading
+from certcal.data.formats import Kind, OpenTable, TableColumn, check_column_count, check_memory, damaged, reading
 
 _NPY = ".npy"
 _READ_BYTES = 1 << 20
 _IN_PIECES = "write it as Parquet, which is read in pieces"
 
 
-class NpzTable(Table):
+class NpzTable(OpenTable):
     """An npz archive. One-dimensional arrays are columns; two-dimensional ones are columns of lists."""
 
     def __init__(self, file: Path, path: Path) -> None:
         self.file, self.path = file, path
-        columns: list[Column] = []
+        columns: list[TableColumn] = []
         lengths: dict[str, int] = {}
         with _archive(file, path) as archive:
             members = [name for name in archive.namelist() if name.endswith(_NPY)]
@@ -37,7 +37,7 @@ class NpzTable(Table):
                 with archive.open(member) as stream:
                     shape, dtype, _ = _header(stream)
                 name = member.removesuffix(_NPY)
-                columns.append(Column(name, _kind(shape, dtype)))
+                columns.append(TableColumn(name, _kind(shape, dtype)))
                 if columns[-1].kind != "other":
                     lengths[name] = shape[0]
         if not columns:

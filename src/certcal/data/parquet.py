@@ -7,7 +7,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from certcal.data.formats import Table, check_memory, reading, schema_columns
+from certcal.data.formats import OpenTable, check_memory, reading, schema_columns
 
 parquet: Any = import_module("pyarrow.parquet")
 
@@ -15,7 +15,7 @@ parquet: Any = import_module("pyarrow.parquet")
 _HONEST_RATIO = 100
 
 
-class ParquetTable(Table):
+class ParquetTable(OpenTable):
     """A Parquet file."""
 
     def __init__(self, file_path: Path, path: Path) -> None:

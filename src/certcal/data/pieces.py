@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from certcal._checks import InputError
-from certcal.data.formats import CHUNK_NUMBERS, CHUNK_ROWS, Table
+from certcal.data.formats import CHUNK_NUMBERS, CHUNK_ROWS, OpenTable
 
 Arrays = dict[str, NDArray[Any]]
 
@@ -74,7 +74,7 @@ class Groups:
 
 
 def pieces(
-    table: Table,
+    table: OpenTable,
     columns: Sequence[str],
     convert: Callable[[Any, int], Arrays],
     *,

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from certcal._checks import InputError
-from certcal.data.formats import Table, check_memory, open_table, physical_memory
+from certcal.data.formats import OpenTable, check_memory, open_table, physical_memory
 from certcal.data.layout import Layout, Overrides, resolve_columns
 from certcal.data.pieces import Arrays, Groups, gather, in_file, pieces
 from certcal.data.roles import IDENTIFIER, Resolver, plain_name
@@ -128,7 +128,7 @@ class PredictionStream:
         by: str | None = None,
         memory: int | None = None,
     ) -> None:
-        self.table: Table = open_table(path)
+        self.table: OpenTable = open_table(path)
         self.table.memory = memory
         self.table.encode_text = True
         self.by = by
@@ -332,7 +332,7 @@ def load_scores(path: str | os.PathLike[str], overrides: Mapping[str, Any] | Non
     return LoadedScores(table.path, layout, **scores, sample_weight=checked.sample_weight, identifiers=identifiers)
 
 
-def _read(table: Table, layout: Layout) -> tuple[Arrays, dict[str, Any]]:
+def _read(table: OpenTable, layout: Layout) -> tuple[Arrays, dict[str, Any]]:
     from certcal.data.arrow import pa
     from certcal.data.values import Codes
 

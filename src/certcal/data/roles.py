@@ -12,7 +12,7 @@ from difflib import get_close_matches
 from typing import Any, Literal, cast
 
 from certcal._checks import InputError
-from certcal.data.formats import Column
+from certcal.data.formats import TableColumn
 
 _MOST_COMPARED, _LONGEST_COMPARED = 1000, 100
 
@@ -188,8 +188,8 @@ def by_role(columns: Any, known: Sequence[str]) -> dict[str, Any]:
 class Resolver:
     """Columns by role, from what was given and else from the names."""
 
-    def __init__(self, table: Sequence[Column | str], given: Mapping[str, Any]) -> None:
-        self.table = [column if isinstance(column, Column) else Column(column) for column in table]
+    def __init__(self, table: Sequence[TableColumn | str], given: Mapping[str, Any]) -> None:
+        self.table = [column if isinstance(column, TableColumn) else TableColumn(column) for column in table]
         self.names = [column.name for column in self.table]
         self.given = given
 

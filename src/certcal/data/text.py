@@ -17,7 +17,7 @@ from typing import Any, cast
 
 from certcal._checks import InputError
 from certcal.data.arrow import pa
-from certcal.data.formats import Column, Kind, Table, check_column_count, reading
+from certcal.data.formats import Kind, OpenTable, TableColumn, check_column_count, reading
 
 arrow_csv: Any = import_module("pyarrow.csv")
 
@@ -30,7 +30,7 @@ _MISSING = frozenset({"N/A", "NA", "NULL", "null", "n/a", "#N/A", "#NA", "<NA>",
 _FIRST_LINES = 1000
 
 
-class TextTable(Table):
+class TextTable(OpenTable):
     """A text table with a header row; commas, semicolons, tabs, bars or spaces between columns, perhaps compressed.
 
     The header may be a comment, as numpy.savetxt writes it: the last line that begins with # before the numbers.
@@ -55,7 +55,7 @@ class TextTable(Table):
         with self._located(), _CountedQuotes(file, self.delimiter == _SPACE) as stream:
             found = list(self._open(stream).schema.names)
         check_column_count(path, len(found))
-        self.columns = tuple(Column(name) for name in found)
+        self.columns = tuple(TableColumn(name) for name in found)
 
     def _head(self) -> bytes:
         with reading(self.path, "text table"), pa.input_stream(str(self.file), compression="detect") as stream:
@@ -192,7 +192,7 @@ class _CountedQuotes:
         self._stream.close()
 
 
-class JsonLinesTable(Table):
+class JsonLinesTable(OpenTable):
     """A JSON object on each line, perhaps compressed. The first thousand lines tell which columns there are."""
 
     def __init__(self, file: Path, path: Path) -> None:
@@ -206,7 +206,7 @@ class JsonLinesTable(Table):
             check_column_count(path, len(kinds))
             if number >= _FIRST_LINES:
                 break
-        self.columns = tuple(Column(name, kind) for name, kind in kinds.items())
+        self.columns = tuple(TableColumn(name, kind) for name, kind in kinds.items())
 
     def _batches(self, columns: tuple[str, ...], size: int, numbers: frozenset[str]) -> Iterator[Any]:
         values: dict[str, list[Any]] = {name: [] for name in columns}

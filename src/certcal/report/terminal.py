@@ -44,7 +44,7 @@ _UNICODE = _Signs("█", "░", "▓", "┃", "…", box.SIMPLE)
 _ASCII = _Signs("#", ".", "+", "|", "...", box.Box("    \n    \n -- \n    \n    \n -- \n    \n    \n", ascii=True))
 
 
-class Output(Console):
+class TerminalConsole(Console):
     """A console for which a reader that goes away is the caller's business, not a reason to exit."""
 
     def on_broken_pipe(self) -> NoReturn:
@@ -54,7 +54,7 @@ class Output(Console):
 
 def make_console(file: IO[str], width: int | None = None, *, plain: bool = False) -> Console:
     """A console for reports: nothing in a text is markup, and a closed pipe raises BrokenPipeError."""
-    return Output(
+    return TerminalConsole(
         file=file,
         width=width,
         height=None if width is None else 25,  # with only one of both, dumb terminals are taken to have 80 columns

@@ -12,7 +12,7 @@ try:
     from certcal.training import _acr, _catrs, _consistency, _macer, _smoothmix  # noqa: F401  # pyright: ignore[reportUnusedImport]
     from certcal.training._gradient_norms import GradientNorms, NormBox, NormGroup, gradient_norms
     from certcal.training._log import export_events, read_log
-    from certcal.training._loop import Diverged, Progress, Trained, train
+    from certcal.training._loop import Diverged, Trained, TrainingProgress, train
     from certcal.training._parts import Judged, Objective, SelectionWarning, View
     from certcal.training._perturbed_loss import (
         PerturbedLoss,
@@ -39,10 +39,10 @@ __all__ = [
     "NormGroup",
     "Objective",
     "PerturbedLoss",
-    "Progress",
     "Recipe",
     "SelectionWarning",
     "Trained",
+    "TrainingProgress",
     "View",
     "constants_of",
     "expected_log_score",

@@ -44,7 +44,7 @@ class Diverged(InputError):
 
 
 @dataclass(frozen=True)
-class Progress:
+class TrainingProgress:
     """Where training is, after a step.
 
     Attributes
@@ -136,7 +136,7 @@ def train(
     start: Start | None = None,
     outputs: Outputs | None = None,
     workers: int = 1,
-    progress: Callable[[Progress], object] | None = None,
+    progress: Callable[[TrainingProgress], object] | None = None,
     checkpoint_seconds: float = CHECKPOINT_SECONDS,
 ) -> Trained:
     """Train a copy of a network.
@@ -215,7 +215,7 @@ class _Loop:
     crew: Workshop | WorkerPool
     test: Inputs | None
     folder: RunFolder | None
-    progress: Callable[[Progress], object] | None
+    progress: Callable[[TrainingProgress], object] | None
     checkpoint_seconds: float
     interrupted: threading.Event
     began: float
@@ -282,8 +282,8 @@ class _Loop:
             line |= _evaluate(self.workshop, self.test, now.epoch)
         return {**line, "seconds": seconds}
 
-    def _progress(self, now: Moment, batches: int, line: dict[str, Any] | None) -> Progress:
-        return Progress(
+    def _progress(self, now: Moment, batches: int, line: dict[str, Any] | None) -> TrainingProgress:
+        return TrainingProgress(
             epoch=now.epoch,
             epochs=self.workshop.recipe.epochs,
             batch=self.state.batches,
@@ -300,7 +300,7 @@ class _Loop:
         means = {"loss": state.loss_sum / state.samples, "accuracy": state.correct / state.samples}
         return {**means, "sigma": now.sigma, "epsilon": now.epsilon, "learning_rate": now.learning_rate}
 
-    def _tell(self, progress: Progress) -> None:
+    def _tell(self, progress: TrainingProgress) -> None:
         if self.progress is not None:
             self.progress(progress)
 

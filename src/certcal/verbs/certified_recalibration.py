@@ -19,7 +19,7 @@ from certcal.calibrators import (
     CertifiedSamples,
     FrontPoint,
     IntervalCalibrator,
-    Judged,
+    JudgedMap,
     certified_path,
     front_of,
     judge,
@@ -75,18 +75,18 @@ class CertifiedRecalibration(Recalibration):
     radii: tuple[str, ...]
     radius_weight: tuple[float, ...]
     tradeoff: float | None
-    lines: tuple[Judged, ...]
+    lines: tuple[JudgedMap, ...]
     front: tuple[FrontPoint, ...]
     before: CertifiedSamples
     after: CertifiedSamples
 
     @property
-    def identity(self) -> Judged:
+    def identity(self) -> JudgedMap:
         """The confidences as they are."""
         return self.lines[0]
 
     @property
-    def chosen(self) -> Judged:
+    def chosen(self) -> JudgedMap:
         """The map that was asked for."""
         return next(line for line in self.lines if line.calibrator is self.map)
 
@@ -143,7 +143,7 @@ class CertifiedRecalibration(Recalibration):
         }
 
 
-def _claims(line: Judged) -> Iterator[tuple[str, str, str, Any]]:
+def _claims(line: JudgedMap) -> Iterator[tuple[str, str, str, Any]]:
     """Radius, key, samples and claim."""
     for key, estimate in line.clean.items():
         yield "", key, "all", estimate

@@ -20,7 +20,7 @@ from certcal.data import (
     OPTIONS,
     SAMPLE_OPTIONS,
     IntervalOrigin,
-    Table,
+    OpenTable,
     by_role,
     fingerprint_of,
     open_table,
@@ -192,7 +192,7 @@ def _refuse(argument: str, whose: Sequence[str], source: SampleSource) -> None:
     raise InputError(reason, argument=argument, remedy="leave it out")
 
 
-def _kind(table: Table, given: Mapping[str, Any]) -> str:
+def _kind(table: OpenTable, given: Mapping[str, Any]) -> str:
     kind, scores = table_kind(table.names), {"probabilities", "logits"} & set(given)
     if kind == "intervals" and not scores:
         return "intervals"

@@ -20,7 +20,7 @@ from certcal.result import Result
 
 if TYPE_CHECKING:
     from certcal.training import GradientNorms, Recipe, Trained
-    from certcal.training import Progress as Step
+    from certcal.training import TrainingProgress
 
 _WEIGHTS = ("model.safetensors", "weights.safetensors")
 _MOST = 10_000_000
@@ -376,7 +376,7 @@ class _Told:
         self._progress, self._images = progress, images
         self._done: int | None = None
 
-    def __call__(self, now: Step) -> None:
+    def __call__(self, now: TrainingProgress) -> None:
         total = now.epochs * self._images
         done = round(now.share * total)
         if self._done is None:

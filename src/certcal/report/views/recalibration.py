@@ -37,7 +37,7 @@ from certcal.report.views.recalibrated_predictions import map_chart, split_facts
 from certcal.report.views.worst_case import by_radius, extreme_chart
 
 if TYPE_CHECKING:
-    from certcal.calibrators import FrontPoint, Judged, JudgedAt
+    from certcal.calibrators import FrontPoint, JudgedAt, JudgedMap
     from certcal.verbs.certified_recalibration import CertifiedRecalibration
 
 Floats = NDArray[np.float64]
@@ -282,7 +282,7 @@ def _state(found: CertifiedRecalibration, pair: tuple[JudgedAt, JudgedAt], axis:
     return [Text(said), Figures(drawn)]
 
 
-_Cells = Sequence[tuple[Column, Callable[["Judged", "JudgedAt"], Any]]]
+_Cells = Sequence[tuple[Column, Callable[["JudgedMap", "JudgedAt"], Any]]]
 
 
 def _all_maps(found: CertifiedRecalibration) -> list[Block]:
