@@ -16,7 +16,8 @@ import torch
 import certcal
 from certcal import InputError
 from certcal.models.networks import load_weights
-from certcal.training import METHODS, Diverged, export_events, read_log, train
+from certcal.training import METHODS, Diverged, Judged, export_events, read_log, train
+from certcal.training._parts import SmoothedCrossEntropy
 from tests.training.digits import (
     ROOT,
     Modern,
@@ -58,6 +59,21 @@ def test_dropout_batch_normalisation_and_adam_resume_to_the_same_bits(tmp_path):
     with pytest.raises(Stopped):
         train(Modern(), data(300), plan, out=tmp_path / "run", checkpoint_seconds=0.0, progress=stop_at(5))
     assert same_weights(whole, train(Modern(), data(300), plan, out=tmp_path / "run"))
+
+
+def far_below_zero(view):
+    judged = SmoothedCrossEntropy()(view)
+    return Judged(judged.loss - 100, judged.log_probabilities)
+
+
+def test_a_loss_below_zero_resumes_in_the_middle_of_an_epoch(tmp_path):
+    plan = small("gaussian", loss=far_below_zero)
+    whole = train(network(), data(300), plan)
+    with pytest.raises(Stopped):
+        train(network(), data(300), plan, out=tmp_path / "run", checkpoint_seconds=0.0, progress=stop_at(2))
+    finished = train(network(), data(300), plan, out=tmp_path / "run")
+    assert finished.resumed == 1
+    assert numbers(whole) == numbers(finished)
 
 
 # Loads everything once, then trains in a fresh copy of itself for each line it reads.

@@ -12,8 +12,9 @@ from collections.abc import Generator, Mapping
 from dataclasses import dataclass, field
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any, cast
+from typing import Annotated, Any, cast
 
+import msgspec
 import numpy as np
 import torch
 from safetensors import SafetensorError
@@ -41,6 +42,23 @@ COUNTERS = ("step", "epoch", "batches", "loss_sum", "correct", "samples")
 _CHECKPOINT = re.compile(r"checkpoint-\d{6,}\.safetensors")  # other names are the user's
 _MOST_JSON = 2**28
 _MOST_TENSORS = 2**40
+
+
+Count = Annotated[int, msgspec.Meta(ge=0)]
+
+
+class CheckpointRecord(msgspec.Struct, frozen=True):
+    """``state.json``: how far a run is, and which checkpoint belongs to that."""
+
+    step: Count
+    epoch: Count
+    batches: Count
+    loss_sum: float
+    correct: Count
+    samples: Count
+    history: list[dict[str, Any]]
+    file: Annotated[str, msgspec.Meta(pattern=r"\Acheckpoint-\d{6,}\.safetensors\Z")]
+    sha256: str
 
 
 @dataclass(eq=False)
@@ -111,11 +129,11 @@ class TrainingState:
                     named[f"optimiser/{number}/{name}"] = value
         return named | {"selection": self.selection}
 
-    def load(self, counters: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> None:
+    def load(self, record: CheckpointRecord, tensors: Mapping[str, Tensor]) -> None:
         """Go on from what :meth:`counters` and :meth:`tensors` gave; they are known to fit."""
         for name in COUNTERS:
-            setattr(self, name, counters[name])
-        self.history = [dict(line) for line in counters["history"]]
+            setattr(self, name, getattr(record, name))
+        self.history = record.history
         network = self.workshop.network
         with torch.no_grad():
             for kind, several in (("weight", network.named_parameters()), ("buffer", network.named_buffers())):
@@ -151,11 +169,9 @@ class RunFolder:
     def resume(self, state: TrainingState) -> None:
         """Bring a state to where the last checkpoint was, if there is one, and cut the log back to it."""
         if (self.path / STATE).exists():
-            counters = _json(self.path / STATE)
-            tensors = _tensors(self.path, counters)
-            _check(self.path, counters, tensors, state)
-            state.load(counters, tensors)
-            self._file = str(counters["file"])
+            record, tensors = _checkpoint(self.path, state)
+            state.load(record, tensors)
+            self._file = record.file
         rewrite(self.path, state.history)
         self._logged = len(state.history)
         self._remove_others()
@@ -304,37 +320,32 @@ def _damaged(path: Path, why: str) -> InputError:
     return InputError(f"{path}: is damaged ({why}); train in a new folder")
 
 
-def _tensors(path: Path, counters: Mapping[str, Any]) -> dict[str, Tensor]:
-    """The tensors of the checkpoint that the state names."""
-    name = counters.get("file")
-    if not isinstance(name, str) or Path(name).name != name or not name.startswith("checkpoint-"):
-        raise _damaged(path / STATE, "it names no checkpoint")
-    data = read_bytes(path / name, _MOST_TENSORS, "a checkpoint")
-    if hashlib.sha256(data).hexdigest() != counters.get("sha256"):
-        raise _damaged(path / name, f"its digest is not the one in {STATE}")
+def _checkpoint(path: Path, state: TrainingState) -> tuple[CheckpointRecord, dict[str, Tensor]]:
+    """The last checkpoint of a run, if it is whole and fits the network that it is for."""
     try:
-        return read_tensors(data)
-    except (SafetensorError, ValueError, KeyError, RecursionError) as error:
-        raise _damaged(path / name, reason(error)) from error
-
-
-def _check(path: Path, counters: Mapping[str, Any], tensors: Mapping[str, Tensor], state: TrainingState) -> None:
-    """Raise unless a checkpoint fits the network that it is for."""
-    numbers = all(isinstance(counters.get(name), int | float) and counters[name] >= 0 for name in COUNTERS)
-    whole = all(isinstance(counters.get(name), int) for name in COUNTERS if name != "loss_sum")
-    history = cast("list[Any]", counters.get("history") if isinstance(counters.get("history"), list) else [None])
-    lines = all(isinstance(line, dict) for line in history)
-    if not (numbers and whole and lines and len(history) == counters["epoch"] <= state.workshop.recipe.epochs):
+        record = msgspec.json.decode(read_bytes(path / STATE, _MOST_JSON, "such a file"), type=CheckpointRecord)
+    except (msgspec.MsgspecError, RecursionError) as error:
+        raise _damaged(path / STATE, reason(error)) from error
+    if not len(record.history) == record.epoch <= state.workshop.recipe.epochs:
         raise _damaged(path / STATE, "its counters make no sense")
+    file = path / record.file
+    data = read_bytes(file, _MOST_TENSORS, "a checkpoint")
+    if hashlib.sha256(data).hexdigest() != record.sha256:
+        raise _damaged(file, f"its digest is not the one in {STATE}")
+    try:
+        tensors = read_tensors(data)
+    except (SafetensorError, ValueError, KeyError, RecursionError) as error:
+        raise _damaged(file, reason(error)) from error
     wanted = {name: tuple(tensor.shape) for name, tensor in state.tensors().items()}
     for name, shape in wanted.items():
         if name not in tensors or tuple(tensors[name].shape) != shape or not bool(torch.isfinite(tensors[name]).all()):
-            raise InputError(f"{path / str(counters['file'])}: its tensor {name!r} does not fit; train in a new folder")
+            raise InputError(f"{file}: its tensor {name!r} does not fit; train in a new folder")
     count = len(state.workshop.trained)
     for name in tensors.keys() - wanted.keys():
         parts = name.split("/", 2)
         if parts[0] != "optimiser" or len(parts) != 3 or not parts[1].isdigit() or int(parts[1]) >= count:
-            raise InputError(f"{path / str(counters['file'])}: its tensor {name!r} is unknown; train in a new folder")
+            raise InputError(f"{file}: its tensor {name!r} is unknown; train in a new folder")
+    return record, tensors
 
 
 def _contiguous(tensor: Tensor) -> Tensor:

@@ -275,16 +275,7 @@ class _Loop:
 
     def _line(self, now: Moment, seconds: float) -> dict[str, Any]:
         state = self.state
-        line: dict[str, Any] = {
-            "epoch": now.epoch,
-            "step": state.step,
-            "loss": state.loss_sum / state.samples,
-            "accuracy": state.correct / state.samples,
-            "sigma": now.sigma,
-            "epsilon": now.epsilon,
-            "learning_rate": now.learning_rate,
-            "samples": state.samples,
-        }
+        line: dict[str, Any] = {"epoch": now.epoch, "step": state.step, **self._so_far(now), "samples": state.samples}
         if self.parts.selection is not None:
             line |= selected(state.selection, self.workshop.labels)
         if self.test is not None:
@@ -292,21 +283,22 @@ class _Loop:
         return {**line, "seconds": seconds}
 
     def _progress(self, now: Moment, batches: int, line: dict[str, Any] | None) -> Progress:
-        state = self.state
         return Progress(
             epoch=now.epoch,
             epochs=self.workshop.recipe.epochs,
-            batch=state.batches,
+            batch=self.state.batches,
             batches=batches,
-            loss=state.loss_sum / state.samples,
-            accuracy=state.correct / state.samples,
             samples=self.samples,
             seconds=time.perf_counter() - self.began,
-            sigma=now.sigma,
-            epsilon=now.epsilon,
-            learning_rate=now.learning_rate,
             line=line,
+            **self._so_far(now),
         )
+
+    def _so_far(self, now: Moment) -> dict[str, float]:
+        """Means over this epoch, and what is in force during it."""
+        state = self.state
+        means = {"loss": state.loss_sum / state.samples, "accuracy": state.correct / state.samples}
+        return {**means, "sigma": now.sigma, "epsilon": now.epsilon, "learning_rate": now.learning_rate}
 
     def _tell(self, progress: Progress) -> None:
         if self.progress is not None:

@@ -241,8 +241,9 @@ class Constants:
 
     of: ClassVar[dict[str, type[Any]]] = {}
 
-    def __init_subclass__(cls, method: str) -> None:
-        Constants.of[method] = cls
+    def __init_subclass__(cls, method: str | None = None) -> None:
+        if method is not None:
+            Constants.of[method] = cls
 
     def parts(self, recipe: Recipe) -> TrainingParts:
         """What the loop is made of."""
