@@ -14,7 +14,7 @@ from _population_train import AGAIN, EARLY
 from _running import markdown
 
 from certcal.claims import round_outward
-from certcal.study import Answer, Finding, Lines, StudySearch, StudyTable, Table
+from certcal.study import Answer, Finding, FindingTable, Lines, StudySearch, StudyTable
 from certcal.study._resampling import Resampling
 
 SHOWN = {"accuracy": "Acc", "ece": "ECE", "hcs_1": "HCS₁", "hcs_2": "HCS₂", "hcs_3": "HCS₃", "mmce": "MMCE"}
@@ -196,7 +196,7 @@ def draw(population: Population, folder: Path, shown: str) -> None:
         charts = [
             chart
             for chart in answer.charts
-            if not isinstance(chart, Table) and (answer.number == 1 or chart.title.startswith(f"{shown}: "))
+            if not isinstance(chart, FindingTable) and (answer.number == 1 or chart.title.startswith(f"{shown}: "))
         ]
         for number, chart in enumerate(charts[:most], start=1):
             name = f"population-{population.space}-{answer.number}-{number}.svg"

@@ -250,6 +250,15 @@ def test_a_flag_in_a_sentence_is_found(tmp_path: Path, file: str, text: str, com
     assert sentences_with_flags(tmp_path) == complaints
 
 
+def test_a_class_name_is_used_once() -> None:
+    places: dict[str, list[str]] = {}
+    for file in sorted(SOURCE.rglob("*.py")):
+        for node in ast.parse(file.read_text("utf-8")).body:
+            if isinstance(node, ast.ClassDef):
+                places.setdefault(node.name, []).append(str(file.relative_to(SOURCE)))
+    assert {name: files for name, files in places.items() if len(files) > 1} == {}
+
+
 def test_every_arrow_between_rooms_goes_down() -> None:
     assert len(list(SOURCE.rglob("*.py"))) > 10
     assert violations(SOURCE) == []

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from certcal.metrics import STUDY_BINS
-from certcal.study import Answer, Box, Boxes, Finding, Lines, Matrix, Points, StudyReview, Table
+from certcal.study import Answer, Box, BoxPlots, Finding, FindingTable, Lines, Matrix, ScatterPlot, StudyReview
 from certcal.study._battery import BINNED, UNBINNED
 
 QUESTIONS = (
@@ -39,7 +39,7 @@ def matrix(names: Any, title: str = "All measurements", *, seed: int = 0, **chan
     return Matrix(title, tuple(names), values, 300, **{"note": "The last column is constant.", **changes})
 
 
-def boxes(count: int = 9, *, title: str = "ECE by number of bins", named: str = "{} bins") -> Boxes:
+def boxes(count: int = 9, *, title: str = "ECE by number of bins", named: str = "{} bins") -> BoxPlots:
     """Distributions that rise and widen."""
     made = [
         Box(
@@ -47,10 +47,10 @@ def boxes(count: int = 9, *, title: str = "ECE by number of bins", named: str = 
         )
         for k in range(count)
     ]
-    return Boxes(title, "bins", "ECE before scaling", tuple(made))
+    return BoxPlots(title, "bins", "ECE before scaling", tuple(made))
 
 
-def points(count: int = 300, *, names: tuple[str, ...] | None = None, coloured: bool = True) -> Points:
+def points(count: int = 300, *, names: tuple[str, ...] | None = None, coloured: bool = True) -> ScatterPlot:
     """Models whose error falls with their accuracy; one of them has no error."""
     rng = np.random.default_rng(4)
     x = rng.beta(9, 3, count)
@@ -58,7 +58,7 @@ def points(count: int = 300, *, names: tuple[str, ...] | None = None, coloured: 
     y[:1] = math.nan
     colour = rng.gamma(2, 1e5, count) if coloured else None
     named = names or tuple(f"|nor_conv_3x3~0|+|none~{place}|" for place in range(count))
-    return Points("Accuracy and ECE", "accuracy", "ECE", x, y, named, colour, "parameters")
+    return ScatterPlot("Accuracy and ECE", "accuracy", "ECE", x, y, named, colour, "parameters")
 
 
 def lines(count: int = 5) -> Lines:
@@ -73,10 +73,10 @@ def lines(count: int = 5) -> Lines:
     )
 
 
-def ranking(rows: int = 20) -> Table:
+def ranking(rows: int = 20) -> FindingTable:
     """The models with the highest scores."""
     made = [(place + 1, f"model {place}", 0.95 - 0.01 * place, 0.02 + 0.001 * place) for place in range(rows)]
-    return Table("Ranking by harmonic calibration score", ("rank", "model", "accuracy", "ECE"), tuple(made))
+    return FindingTable("Ranking by harmonic calibration score", ("rank", "model", "accuracy", "ECE"), tuple(made))
 
 
 def review(*, name: str = "", columns: int = 24, source: str = "study.parquet") -> StudyReview:

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from certcal.metrics import ece, equal_mass_ece, ks_error
-from certcal.study import Boxes, Finding, Matrix, Points, StudyTable, Table, review
+from certcal.study import BoxPlots, Finding, FindingTable, Matrix, ScatterPlot, StudyTable, review
 from certcal.study._population import Sheet
 from certcal.study._ranks import kendall, kendall_resampled
 from certcal.study.questions._architecture import _holm, _p_value
@@ -79,8 +79,8 @@ def test_accuracy_that_matters_among_the_best_only_is_found_there_only() -> None
     assert "; among the 100 most accurate, more accurate models have a smaller ECE" in answer.answer
     assert ": clear)." in answer.answer
     whole, few = answer.charts
-    assert isinstance(whole, Points)
-    assert isinstance(few, Points)
+    assert isinstance(whole, ScatterPlot)
+    assert isinstance(few, ScatterPlot)
     assert (whole.x.size, few.x.size) == (400, 100)
     assert few.x.min() > 0.8
 
@@ -118,8 +118,8 @@ def test_bins_that_inflate_the_error_after_scaling_only_are_found() -> None:
     assert (contrast.value, contrast.low, contrast.high) == pytest.approx((5, 5, 5))
     assert "Bins matter more after scaling" in answer.answer
     first, second = answer.charts
-    assert isinstance(first, Boxes)
-    assert isinstance(second, Boxes)
+    assert isinstance(first, BoxPlots)
+    assert isinstance(second, BoxPlots)
     assert [box.name for box in first.boxes] == ["5", "15", "100"]
     assert second.boxes[2].median == pytest.approx(5 * second.boxes[1].median)
 
@@ -162,8 +162,8 @@ def test_a_size_that_orders_the_errors_is_found() -> None:
     assert "depth" in answer.answer
     assert any("Of 2 intervals" in caution for caution in answer.cautions)
     first, second = answer.charts
-    assert isinstance(first, Boxes)
-    assert isinstance(second, Boxes)
+    assert isinstance(first, BoxPlots)
+    assert isinstance(second, BoxPlots)
     assert [box.n for box in first.boxes] == [24] * 5
     assert (np.diff([box.median for box in first.boxes]) > 0).all()
     assert [box.name for box in second.boxes] == ["1", "2", "3", "4"]
@@ -181,7 +181,7 @@ def test_a_design_that_only_the_best_models_have_is_found() -> None:
     assert found.low == pytest.approx(0.025 ** (1 / 20))
     assert "edge_4 = skip (100.0 % [83.1 %, 100.0 %] against 7 % of all)" in answer.answer
     (table,) = answer.charts
-    assert isinstance(table, Table)
+    assert isinstance(table, FindingTable)
     assert len(table.rows) == 4
     assert "corrected for 4 comparisons" in table.note
 

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from certcal._checks import InputError
-from certcal.study import Finding, Matrix, Points, StudyReview, StudyTable, Table, review
+from certcal.study import Finding, FindingTable, Matrix, ScatterPlot, StudyReview, StudyTable, review
 from tests.study.populations import columns, population
 
 
@@ -153,7 +153,7 @@ def test_the_whole_matrices_have_every_measurement_of_every_data_set() -> None:
 def test_models_are_ranked_by_harmonic_calibration_score() -> None:
     accuracy, error = np.array([0.9, 0.8, 0.95, 0.5]), np.array([0.1, 0.01, 0.3, 0.0])
     table = StudyTable.of({"model": list("abcd"), "accuracy": accuracy, "pre_ece_15": error})
-    (ranking,) = [chart for chart in review(table, hcs_beta=2.0).charts if isinstance(chart, Table)]
+    (ranking,) = [chart for chart in review(table, hcs_beta=2.0).charts if isinstance(chart, FindingTable)]
     scores = 3 * accuracy * (1 - error) / (2 * accuracy + 1 - error)
     order = np.argsort(-scores)
     assert [row[1] for row in ranking.rows] == [("abcd")[k] for k in order]
@@ -163,7 +163,7 @@ def test_models_are_ranked_by_harmonic_calibration_score() -> None:
 
 def test_large_populations_are_thinned_for_drawing_only() -> None:
     found = review(population(2500), resamples=20)
-    whole = next(chart for chart in found.answers[4].charts if isinstance(chart, Points))
+    whole = next(chart for chart in found.answers[4].charts if isinstance(chart, ScatterPlot))
     assert whole.x.size == whole.y.size == len(whole.names) == 2000
     assert "2,000 of 2,500" in whole.note
     assert max(finding.n for finding in found.answers[4].findings) == 2500
@@ -247,7 +247,7 @@ def test_scores_of_numbers_that_are_no_shares_are_not_ranked() -> None:
     table = StudyTable.of(
         {"model": list("abcd"), "accuracy": [0.9, 93.0, 0.0, np.nan], "pre_ece_15": [0.1, 4.2, 1.0, 0.1]}
     )
-    (ranking,) = [chart for chart in review(table).charts if isinstance(chart, Table)]
+    (ranking,) = [chart for chart in review(table).charts if isinstance(chart, FindingTable)]
     assert [row[1:3] for row in ranking.rows] == [("a", pytest.approx(0.9)), ("c", 0.0)]
 
 

@@ -10,7 +10,7 @@ from certcal.metrics import harmonic_score
 from certcal.study import (
     Benchmark,
     Cell,
-    Objective,
+    SearchObjective,
     SizeSpace,
     StudyTable,
     TopologySpace,
@@ -162,13 +162,13 @@ def test_objectives_are_the_columns_and_the_harmonic_score_that_the_metrics_comp
     ],
 )
 def test_an_objective_says_which_way_is_better(text, name, higher):
-    assert Objective.parse(text) == Objective(name, higher)
+    assert SearchObjective.parse(text) == SearchObjective(name, higher)
 
 
 @pytest.mark.parametrize("text", ["params", "hcs_0", "hcs_", "hcs_-1", "", "max:", "best:params"])
 def test_an_objective_without_a_direction_is_refused(text):
     with pytest.raises(InputError, match=r"objective '.*' (is not accuracy|has beta)"):
-        Objective.parse(text)
+        SearchObjective.parse(text)
 
 
 def test_rows_that_failed_other_models_and_values_that_are_missing_are_not_searched():

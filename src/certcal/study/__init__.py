@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from certcal.study._battery import Battery, battery
-from certcal.study._benchmark import Benchmark, Objective
+from certcal.study._benchmark import Benchmark, SearchObjective
 from certcal.study._entries import Entry
-from certcal.study._findings import Answer, Box, Boxes, Finding, Lines, Matrix, Points, Table
+from certcal.study._findings import Answer, Box, BoxPlots, Finding, FindingTable, Lines, Matrix, ScatterPlot
 from certcal.study._measure import StudyMeasureSettings, measure, unfinished
 from certcal.study._nats_files import read_architectures, read_nats_bench
 from certcal.study._overview import DatasetMedians, StudyOverview, overview
@@ -26,17 +26,18 @@ __all__ = [
     "Battery",
     "Benchmark",
     "Box",
-    "Boxes",
+    "BoxPlots",
     "Cell",
     "DatasetMedians",
     "Entry",
     "Finding",
+    "FindingTable",
     "Joined",
     "Lines",
     "Matrix",
     "MeasuredColumn",
-    "Objective",
-    "Points",
+    "ScatterPlot",
+    "SearchObjective",
     "SearchRow",
     "Searched",
     "SizeSpace",
@@ -50,7 +51,6 @@ __all__ = [
     "StudySearchSettings",
     "StudyTable",
     "Synthetic",
-    "Table",
     "TopologySpace",
     "battery",
     "convert",

@@ -24,7 +24,7 @@ _SIZE = re.compile(r"\d+(?::\d+){4}")
 
 
 @dataclass(frozen=True)
-class Objective:
+class SearchObjective:
     """What a search looks for: a number of each architecture, and whether more of it is better.
 
     Examples
@@ -37,12 +37,12 @@ class Objective:
     higher: bool
 
     @classmethod
-    def of(cls, given: str | Objective) -> Objective:
+    def of(cls, given: str | SearchObjective) -> SearchObjective:
         """As given, or parsed."""
         return cls.parse(given) if isinstance(given, str) else given
 
     @classmethod
-    def parse(cls, text: str) -> Objective:
+    def parse(cls, text: str) -> SearchObjective:
         """An objective from its name: accuracy, ece, hcs_2, post_mmce, auroc_svhn, or max:COLUMN and min:COLUMN."""
         way, colon, column = text.partition(":")
         if colon and way in ("max", "min") and column:
@@ -181,9 +181,9 @@ class Benchmark:
         """The column of a metric, at the benchmark's stage and number of bins."""
         return str(MeasuredColumn(self.stage, metric, self.bins if metric in BINNED else None))
 
-    def values(self, objective: str | Objective) -> Floats:
+    def values(self, objective: str | SearchObjective) -> Floats:
         """The objective of every architecture, in the order of :attr:`names`; NaN where it was not measured."""
-        name = Objective.of(objective).name
+        name = SearchObjective.of(objective).name
         if name not in self._values:
             self._values[name] = self._computed(name)
         return self._values[name]
@@ -198,15 +198,15 @@ class Benchmark:
             return np.array([harmonic_score(accuracy, error, beta) for accuracy, error in pairs.tolist()])
         return self.table.numbers([self.column_of(name) if name in (*BINNED, *UNBINNED) else name])[:, 0]
 
-    def goodness(self, objective: str | Objective) -> Floats:
+    def goodness(self, objective: str | SearchObjective) -> Floats:
         """The objective with the sign that makes more better; minus infinity where it was not measured."""
-        wanted = Objective.of(objective)
+        wanted = SearchObjective.of(objective)
         values = self.values(wanted)
         if not np.isfinite(values).any():
             raise InputError(f"objective {wanted.name!r} was measured for no architecture; choose another")
         return np.where(np.isfinite(values), values if wanted.higher else -values, -np.inf)
 
-    def best(self, objective: str | Objective) -> str:
+    def best(self, objective: str | SearchObjective) -> str:
         """The best architecture that there is in the table; the first of several."""
         return self.names[int(np.argmax(self.goodness(objective)))]
 

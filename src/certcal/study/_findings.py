@@ -138,7 +138,7 @@ class Box:
 
 
 @dataclass(frozen=True)
-class Boxes:
+class BoxPlots:
     """Distributions side by side."""
 
     title: str
@@ -149,7 +149,7 @@ class Boxes:
 
 
 @dataclass(frozen=True, eq=False)
-class Points:
+class ScatterPlot:
     """Models as points; ``colour`` may hold a third number per model. Large populations are thinned for drawing."""
 
     title: str
@@ -179,7 +179,7 @@ class Lines:
 
 
 @dataclass(frozen=True, eq=False)
-class Table:
+class FindingTable:
     """Rows of texts and numbers."""
 
     title: str
@@ -188,7 +188,7 @@ class Table:
     note: str = ""
 
 
-Chart = Matrix | Boxes | Points | Lines | Table
+Chart = Matrix | BoxPlots | ScatterPlot | Lines | FindingTable
 
 
 @dataclass(frozen=True, eq=False)

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from certcal._checks import InputError
 from certcal.study._battery import BINNED
-from certcal.study._findings import Finding, Table
+from certcal.study._findings import Finding, FindingTable
 from certcal.study._resampling import Resampling
 from certcal.study._table import OK, MeasuredColumn, Stage, StudyTable
 
@@ -201,7 +201,7 @@ class Population:
         np.divide((1 + beta) * accuracy * calibrated, below, out=found, where=known & (below > 0))
         return found
 
-    def ranking(self, sheet: Sheet) -> Table | None:
+    def ranking(self, sheet: Sheet) -> FindingTable | None:
         """The models with the best harmonic calibration score, and their places by accuracy and by ECE."""
         scores = self.harmonic_scores(sheet)
         if scores is None or np.isnan(scores).all():
@@ -222,7 +222,7 @@ class Population:
         )
         score = f"HCS (β = {self.beta:g})"
         header = ("place", "model", score, "accuracy", f"ECE ({self.bins} bins)", "by accuracy", "by ECE")
-        return Table(f"{sheet.name}: best harmonic calibration scores", header, rows)
+        return FindingTable(f"{sheet.name}: best harmonic calibration scores", header, rows)
 
 
 def of_models(top: int, n: int) -> str:

@@ -16,7 +16,7 @@ from certcal._settings import Settings, setting, takes
 from certcal._text import counted
 from certcal.result import Result
 from certcal.study._battery import BINNED, UNBINNED
-from certcal.study._benchmark import Benchmark, Objective
+from certcal.study._benchmark import Benchmark, SearchObjective
 from certcal.study._overview import StudyOverview, opened
 from certcal.study._search_methods import METHODS
 from certcal.study._spaces import Space
@@ -267,10 +267,10 @@ def search(
         raise InputError(reason, argument="methods", remedy="use random, or name the space")
     if not settings.objectives:
         raise InputError("there are 0 objectives; pass some", argument="objectives")
-    wanted = [Objective.of(each) for each in settings.objectives]
+    wanted = [SearchObjective.of(each) for each in settings.objectives]
     pairs = [(objective, method) for objective in dict.fromkeys(wanted) for method in dict.fromkeys(methods)]
     progress.stage("searching", len(pairs))
-    bests: dict[tuple[Objective, str], list[str]] = {}
+    bests: dict[tuple[SearchObjective, str], list[str]] = {}
     for objective, method in pairs:
         seeds = ((settings.seed, repeat) for repeat in range(settings.repeats))
         bests[objective, method] = [METHODS[method](benchmark, objective, settings.budget, each).best for each in seeds]
@@ -289,7 +289,7 @@ def _benchmark(table: Any, asked: Mapping[str, Any]) -> tuple[Benchmark, str]:
 
 def _summarised(
     benchmark: Benchmark,
-    found: Mapping[tuple[Objective, str], Sequence[str]],
+    found: Mapping[tuple[SearchObjective, str], Sequence[str]],
     settings: Mapping[str, Any],
     judge: Benchmark | None,
     source: str,
@@ -300,7 +300,7 @@ def _summarised(
     numbers = _numbers(judging, judge is not None)
     unjudged: set[str] = set()
 
-    def row(objective: Objective, method: str, names: Sequence[str]) -> SearchRow:
+    def row(objective: SearchObjective, method: str, names: Sequence[str]) -> SearchRow:
         goodness = benchmark.goodness(objective)
         regrets = np.array([float(goodness.max() - goodness[_place(benchmark, name)]) for name in names])
         places = [judging.find(name) for name in names]

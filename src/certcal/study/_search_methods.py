@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from certcal._checks import InputError, whole_number
-from certcal.study._benchmark import Benchmark, Objective
+from certcal.study._benchmark import Benchmark, SearchObjective
 
 POPULATION, SAMPLE = 10, 3
 
@@ -38,7 +38,7 @@ class Searched:
     """
 
     method: str
-    objective: Objective
+    objective: SearchObjective
     best: str
     value: float
     evaluated: tuple[str, ...]
@@ -57,14 +57,14 @@ class _Evaluations:
     """What has been looked up, in order; full when the budget is spent or nothing is left."""
 
     def __init__(
-        self, benchmark: Benchmark, objective: str | Objective, budget: int, seed: int | Sequence[int], tag: int
+        self, benchmark: Benchmark, objective: str | SearchObjective, budget: int, seed: int | Sequence[int], tag: int
     ) -> None:
         parts = [seed] if isinstance(seed, int) else list(seed)
         if any(part < 0 for part in parts):
             raise InputError(f"seed is {seed}; pass a number of at least 0")
         self.rng = np.random.default_rng([*parts, tag])
         budget = whole_number(budget, 1, 2**62, "budget", "allow at least 1 evaluation")
-        self.benchmark, self.objective = benchmark, Objective.of(objective)
+        self.benchmark, self.objective = benchmark, SearchObjective.of(objective)
         self.goodness = benchmark.goodness(self.objective)
         self.order: dict[int, None] = {}
         self._measured: list[bool] = np.isfinite(self.goodness).tolist()
@@ -99,7 +99,7 @@ class _Evaluations:
 
 
 def random_search(
-    benchmark: Benchmark, objective: str | Objective, budget: int, seed: int | Sequence[int] = 0
+    benchmark: Benchmark, objective: str | SearchObjective, budget: int, seed: int | Sequence[int] = 0
 ) -> Searched:
     """Evaluate architectures at random, each once (Li and Talwalkar 2020).
 
@@ -129,7 +129,7 @@ def random_search(
 
 
 def local_search(
-    benchmark: Benchmark, objective: str | Objective, budget: int, seed: int | Sequence[int] = 0
+    benchmark: Benchmark, objective: str | SearchObjective, budget: int, seed: int | Sequence[int] = 0
 ) -> Searched:
     """Climb to the best neighbour until there is no better one, then start again elsewhere (White et al. 2021).
 
@@ -173,7 +173,7 @@ def local_search(
 
 def regularised_evolution(
     benchmark: Benchmark,
-    objective: str | Objective,
+    objective: str | SearchObjective,
     budget: int,
     seed: int | Sequence[int] = 0,
     *,

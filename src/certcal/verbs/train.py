@@ -19,8 +19,7 @@ from certcal.data import Inputs, Parts, first_of, open_inputs, read_split
 from certcal.result import Result
 
 if TYPE_CHECKING:
-    from certcal.training import GradientNorms, Recipe, Trained
-    from certcal.training import TrainingProgress
+    from certcal.training import GradientNorms, Recipe, Trained, TrainingProgress
 
 _WEIGHTS = ("model.safetensors", "weights.safetensors")
 _MOST = 10_000_000

@@ -16,10 +16,18 @@ from certcal.report.charts import Band, Boxes, Heatmap, Line, Points, Segments
 from certcal.report.document import Details, Facts, Figures, Listing, Table, Text
 from certcal.report.numbers import between, brief
 from certcal.report.views.study import chart, leading, table
-from certcal.study import Boxes as StudyBoxes
-from certcal.study import Finding, Lines, Matrix, StudyReview, StudyTable, overview, search
-from certcal.study import Points as StudyPoints
-from certcal.study import Table as Rows
+from certcal.study import (
+    BoxPlots,
+    Finding,
+    FindingTable,
+    Lines,
+    Matrix,
+    ScatterPlot,
+    StudyReview,
+    StudyTable,
+    overview,
+    search,
+)
 from tests.report.parsed import assert_sound, data_of
 from tests.report.studied import boxes, lines, matrix, measurement_names, points, ranking, review
 
@@ -189,7 +197,7 @@ def test_boxes_hold_their_five_numbers_and_too_many_are_not_all_drawn():
     assert "The first 60 of 70 are drawn" in many.caption
     assert (len(many.panels[0].marks[-1].median), len(many.numbers.rows), many.size) == (60, 70, "wide")
     nothing = replace(given.boxes[0], **dict.fromkeys(("low", "first", "median", "third", "high"), math.nan))
-    assert chart(StudyBoxes("t", "a", "b", (nothing,))).figure().axes[0].texts[0].get_text() == "nothing to draw"
+    assert chart(BoxPlots("t", "a", "b", (nothing,))).figure().axes[0].texts[0].get_text() == "nothing to draw"
 
 
 def test_models_are_points_with_names_and_shades():
@@ -202,7 +210,7 @@ def test_models_are_points_with_names_and_shades():
     assert mark.names[3] == (
         f"{given.names[3]}: {brief(given.x[3])}, {brief(given.y[3])}, parameters {brief(given.colour[3])}"
     )
-    same = chart(StudyPoints("t", "a", "b", np.full(3, 1.0), np.full(3, 0.5), ("x", "y", "z")))
+    same = chart(ScatterPlot("t", "a", "b", np.full(3, 1.0), np.full(3, 0.5), ("x", "y", "z")))
     assert same.panels[0].x.low < 1 < same.panels[0].x.high
     assert same.panels[0].y.low < 0.5 < same.panels[0].y.high
 
@@ -236,7 +244,9 @@ def test_many_lines_are_several_charts_of_the_report():
 
 
 def test_a_table_aligns_its_numbers_and_says_how_many_rows_are_missing():
-    made = table(Rows("Best", ("place", "model", "score"), tuple((f"{k}", f"m{k}", 0.5) for k in range(203)), "a note"))
+    made = table(
+        FindingTable("Best", ("place", "model", "score"), tuple((f"{k}", f"m{k}", 0.5) for k in range(203)), "a note")
+    )
     assert [column.is_number for column in made.columns] == [True, False, True]
     assert made.texts()[0] == ["0", "m0", "0.500"]
     assert (made.rest, made.note) == ("3 further rows are in the JSON only.", "a note")

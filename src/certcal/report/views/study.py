@@ -34,8 +34,7 @@ from certcal.report.document import (
     Text,
 )
 from certcal.report.numbers import between, brief
-from certcal.study import Answer, Boxes, Finding, Lines, Matrix, Points, StudyReview
-from certcal.study import Table as Rows
+from certcal.study import Answer, BoxPlots, Finding, FindingTable, Lines, Matrix, ScatterPlot, StudyReview
 from certcal.study.questions import QUESTIONS
 
 # Findings of nearly as many models as the largest are as telling as that.
@@ -81,7 +80,7 @@ def view(found: StudyReview) -> Report:
 
 def charts(found: StudyReview) -> Sequence[drawn.Chart]:
     """The first chart of each answer; without any, the first matrix of all measurements."""
-    every = [[each for each in answer.charts if not isinstance(each, Rows)][:1] for answer in found]
+    every = [[each for each in answer.charts if not isinstance(each, FindingTable)][:1] for answer in found]
     firsts = [chart(_parts(each)[0]) for some in every for each in some]
     return firsts or [chart(each) for each in found.charts if isinstance(each, Matrix)][:1]
 
@@ -119,7 +118,7 @@ def _answer(found: StudyReview, answer: Answer, level: str) -> list[Block]:
         blocks.append(Details(f"All numbers ({len(answer.findings):,})", [table]))
     # Of several data sets the first one is drawn at once; tables are always shown.
     later = tuple(f"{name}: " for name in found.datasets[1:])
-    folded = [each for each in answer.charts if each.title.startswith(later) and not isinstance(each, Rows)]
+    folded = [each for each in answer.charts if each.title.startswith(later) and not isinstance(each, FindingTable)]
     blocks += _drawn([each for each in answer.charts if each not in folded])
     return [*blocks, *([Details(f"Other data sets ({len(folded)})", _drawn(folded))] if folded else [])]
 
@@ -190,7 +189,7 @@ def _is_large(found: StudyReview) -> bool:
     """Whether matrices and points are too many for a page to keep them as JSON, too."""
     every = [*found.charts, *(each for answer in found for each in answer.charts)]
     size = sum(
-        each.values.size if isinstance(each, Matrix) else len(each.x) if isinstance(each, Points) else 0
+        each.values.size if isinstance(each, Matrix) else len(each.x) if isinstance(each, ScatterPlot) else 0
         for each in every
     )
     return size > _MOST_KEPT
@@ -208,15 +207,15 @@ def _lean(value: Any) -> Any:
     return {key: _lean(each) for key, each in entry.items() if key not in left_out}
 
 
-def _drawn(given: Sequence[Matrix | Boxes | Points | Lines | Rows]) -> list[Block]:
+def _drawn(given: Sequence[Matrix | BoxPlots | ScatterPlot | Lines | FindingTable]) -> list[Block]:
     """Charts in their order: narrow ones beside each other, wide ones and tables by themselves."""
     blocks: list[Block] = []
     parts = [part for each in given for part in _parts(each)]
     for wide, members in groupby(parts, _is_wide):
         if wide:
-            blocks += [table(each) if isinstance(each, Rows) else chart(each) for each in members]
+            blocks += [table(each) if isinstance(each, FindingTable) else chart(each) for each in members]
         else:
-            blocks.append(_figures([chart(each) for each in members if not isinstance(each, Rows)]))
+            blocks.append(_figures([chart(each) for each in members if not isinstance(each, FindingTable)]))
     return blocks
 
 
@@ -228,10 +227,10 @@ def _figures(some: Sequence[drawn.Chart]) -> Figures:
     return Figures([replace(each, caption="") for each in some], notes.pop())
 
 
-def _is_wide(given: Matrix | Boxes | Points | Lines | Rows) -> bool:
+def _is_wide(given: Matrix | BoxPlots | ScatterPlot | Lines | FindingTable) -> bool:
     if isinstance(given, Matrix):
         return len(given.names) > _NARROW_MATRIX
-    return len(given.boxes) > _NARROW_BOXES if isinstance(given, Boxes) else isinstance(given, Rows)
+    return len(given.boxes) > _NARROW_BOXES if isinstance(given, BoxPlots) else isinstance(given, FindingTable)
 
 
 def _parts(given: Any) -> list[Any]:
@@ -251,13 +250,13 @@ def _parts(given: Any) -> list[Any]:
     ]
 
 
-def chart(given: Matrix | Boxes | Points | Lines) -> drawn.Chart:
+def chart(given: Matrix | BoxPlots | ScatterPlot | Lines) -> drawn.Chart:
     """A chart of a review, ready for a page or a figure."""
     if isinstance(given, Matrix):
         return _matrix(given)
-    if isinstance(given, Boxes):
+    if isinstance(given, BoxPlots):
         return _boxes(given)
-    return _points(given) if isinstance(given, Points) else _lines(given)
+    return _points(given) if isinstance(given, ScatterPlot) else _lines(given)
 
 
 def _said(*sentences: str) -> str:
@@ -276,7 +275,7 @@ def _matrix(given: Matrix) -> drawn.Chart:
     )
 
 
-def _boxes(given: Boxes) -> drawn.Chart:
+def _boxes(given: BoxPlots) -> drawn.Chart:
     boxes = given.boxes[:_MOST_BOXES]
     five = ("low", "first", "median", "third", "high")
     ends = [value for box in boxes for value in (box.low, box.median, box.high)]
@@ -298,7 +297,7 @@ def _boxes(given: Boxes) -> drawn.Chart:
     )
 
 
-def _points(given: Points) -> drawn.Chart:
+def _points(given: ScatterPlot) -> drawn.Chart:
     xs, ys = given.x.tolist(), given.y.tolist()
     third = None if given.colour is None else given.colour.tolist()
     across, up = _around(xs, given.across), _around(ys, given.up)
@@ -338,7 +337,7 @@ def _lines(given: Lines) -> drawn.Chart:
     )
 
 
-def table(given: Rows) -> Table:
+def table(given: FindingTable) -> Table:
     """A table of a review; columns that hold numbers only are aligned as such."""
     columns = [
         Column(head, "brief" if all(_is_number(line[place]) for line in given.rows) else "text")

@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from certcal.study._findings import Draft, Finding, Points, across, signed
+from certcal.study._findings import Draft, Finding, ScatterPlot, across, signed
 from certcal.study._population import Population, Sheet, of_models
 from certcal.study._ranks import kendall
 from certcal.study._resampling import LARGEST, LEAST, POOL, kendall_draws, shrinkage
@@ -86,7 +86,7 @@ def _shared_luck(sheet: Sheet, top: int) -> list[str]:
     ]
 
 
-def _points(population: Population, sheet: Sheet, top: int) -> Points:
+def _points(population: Population, sheet: Sheet, top: int) -> ScatterPlot:
     """Accuracy against the metric, as in the benchmark study's Figure 5."""
     both = np.flatnonzero(~np.isnan(sheet.numbers([population.column, "accuracy"])).any(axis=1))
     n = min(top, both.size)
@@ -97,7 +97,7 @@ def _points(population: Population, sheet: Sheet, top: int) -> Points:
             f"{_POINTS:,} of {n:,} models are drawn, evenly spaced by accuracy",
         )
     colour = next((name for name in population.robustness if name in sheet), "")
-    return Points(
+    return ScatterPlot(
         f"{sheet.name}: {of_models(n, both.size)}",
         "accuracy",
         f"{population.label} before temperature scaling",

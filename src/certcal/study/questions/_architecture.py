@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from certcal._text import counted
-from certcal.study._findings import Box, Boxes, Draft, Finding, Table, brackets, listed, percent, signed
+from certcal.study._findings import Box, BoxPlots, Draft, Finding, FindingTable, brackets, listed, percent, signed
 from certcal.study._population import Population, Sheet
 
 # Best models that are compared with the population, at most, and the share of the population that they may be.
@@ -78,10 +78,10 @@ def _size_sentence(population: Population, sheet: Sheet, found: dict[str, Findin
     return f"On {sheet.name}, {'; '.join(said)}."
 
 
-def _size_boxes(population: Population, sheet: Sheet, name: str) -> Boxes:
+def _size_boxes(population: Population, sheet: Sheet, name: str) -> BoxPlots:
     column, values = sheet[name], sheet[population.column]
     boxes = tuple(Box.of(words, values[which]) for words, which in brackets(column))
-    return Boxes(f"{sheet.name}: {population.label} by {name}", name, population.label, boxes)
+    return BoxPlots(f"{sheet.name}: {population.label} by {name}", name, population.label, boxes)
 
 
 @dataclass(frozen=True)
@@ -95,7 +95,7 @@ class _Design:
     p_value: float
 
 
-def _designs(population: Population, sheet: Sheet) -> tuple[list[Finding], Table | None, str]:
+def _designs(population: Population, sheet: Sheet) -> tuple[list[Finding], FindingTable | None, str]:
     """Shares of each value among the models with the best harmonic calibration score."""
     scores = population.harmonic_scores(sheet)
     if scores is None:
@@ -130,7 +130,7 @@ def _designs(population: Population, sheet: Sheet) -> tuple[list[Finding], Table
         )
         for test, _ in shown
     ]
-    table = Table(
+    table = FindingTable(
         f"{sheet.name}: designs of the {k} models with the best harmonic calibration score",
         ("column", "value", "of all", f"of the best {k}", "expected by chance", "p (Holm)"),
         tuple(

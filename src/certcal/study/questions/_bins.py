@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from certcal.study._battery import BINNED
-from certcal.study._findings import Box, Boxes, Draft, Finding, plain, signed
+from certcal.study._findings import Box, BoxPlots, Draft, Finding, plain, signed
 from certcal.study._population import LABELS, Population, Sheet
 from certcal.study._resampling import LEAST, growth
 from certcal.study._table import Stage
@@ -105,9 +105,9 @@ def _sentence(sheet: Sheet, metric: str, pair: tuple[int, int], known: Known, co
     return f"{text} That bins matter more after scaling is not clear ({plain(contrast)} times)."
 
 
-def _boxes(sheet: Sheet, metric: str, stage: Stage, words: str) -> Boxes:
+def _boxes(sheet: Sheet, metric: str, stage: Stage, words: str) -> BoxPlots:
     boxes = tuple(Box.of(str(bins), sheet[sheet.measured(metric, bins, stage)]) for bins in sheet.bins(metric, stage))
-    return Boxes(f"{sheet.name}: {LABELS[metric]} {words} temperature scaling", "bins", LABELS[metric], boxes)
+    return BoxPlots(f"{sheet.name}: {LABELS[metric]} {words} temperature scaling", "bins", LABELS[metric], boxes)
 
 
 def _bias(sheet: Sheet, metric: str, pair: tuple[int, int]) -> list[tuple[float, str]]:
