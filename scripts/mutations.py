@@ -55,6 +55,14 @@ def mutation(name: str, file: str, old: str, new: str, *tests: str) -> Mutation:
 
 
 MUTATIONS = (
+    # ------------------------------------------------------------------------------------------------- kernels
+    mutation(
+        "kernels: what is interpreted puts edges into the bin below",
+        "_kernels/bins.py",
+        'np.searchsorted(inner[:-1], values.astype(np.float64), "right")',
+        'np.searchsorted(inner[:-1], values.astype(np.float64), "left")',
+        "tests/test_kernels.py::test_both_ways_give_the_same_bits",
+    ),
     # ------------------------------------------------------------------------------------------------- the worst case
     mutation(
         "worst case: correct samples only just reach a bin",

@@ -277,11 +277,11 @@ def test_what_is_large_or_comes_often_is_compiled() -> None:
         return 0.0
 
     walked: list[int] = []
-    kernel = Kernel(total, {}, patience=4, in_numpy=None)
+    kernel = Kernel(total, {}, patience=4, often=16, in_numpy=None)
     kernel._dispatcher = lambda values: "compiled"
     found = [kernel(np.zeros(4)) for _ in range(20)]
     assert (found.count(0.0), found.count("compiled"), walked) == (16, 4, [4] * 16)
-    kernel = Kernel(total, {}, patience=4, in_numpy=None)
+    kernel = Kernel(total, {}, patience=4, often=16, in_numpy=None)
     kernel._dispatcher = lambda values: "compiled"
     assert [kernel(np.zeros(n)) for n in (4, 5, 4)] == [0.0, "compiled", "compiled"]
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import math
-from typing import Any
+from collections.abc import Mapping
+from dataclasses import fields
+from typing import Any, cast
 
 
 def for_json(value: Any) -> Any:
@@ -16,6 +18,23 @@ def for_json(value: Any) -> Any:
     if isinstance(value, float) and not math.isfinite(value):
         return None if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
     return value
+
+
+def plain(value: Any) -> Any:
+    """A value, with all that is inside it, as what JSON knows."""
+    if hasattr(value, "to_dict"):
+        return value.to_dict()
+    if isinstance(value, Mapping):
+        return {key: plain(entry) for key, entry in cast("Mapping[str, Any]", value).items()}
+    if isinstance(value, tuple | list):
+        return [plain(entry) for entry in cast("tuple[Any, ...]", value)]
+    return value.tolist() if hasattr(value, "tolist") else value
+
+
+def document_of(record: Any, kind: str, *more: str, without: str = "") -> dict[str, Any]:
+    """What a record is called and its fields, then more of its properties, as plain values."""
+    names = [each.name for each in fields(record) if each.name != without]
+    return {"type": kind, **{name: plain(getattr(record, name)) for name in (*names, *more)}}
 
 
 def as_text(document: Any) -> str:

@@ -131,7 +131,7 @@ def test_a_log_that_cannot_be_written_does_not_stop_the_work():
         for _ in range(9):
             clock.now += 60
             waiting.advance(1)
-    assert waiting._log._total is None
+    assert waiting._total is None
 
 
 def test_a_quiet_command_shows_no_progress_anywhere():

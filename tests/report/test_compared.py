@@ -80,7 +80,7 @@ def test_every_verdict_note_and_warning_is_said_and_the_headline_is_an_estimate(
     report = three.report()
     shown = words_of(report)
     assert len(three.dominance) == 3
-    for sentence in (*(pair.sentence for pair in three.dominance), *three.notes, WARNING):
+    for sentence in (*(pair.statement for pair in three.dominance), *three.notes, WARNING):
         assert sentence[1:] in shown
     (claim,) = report.headline
     assert claim.kind == "Estimate"
@@ -193,8 +193,8 @@ def test_a_graph_has_its_arrows_its_matrix_and_its_verdicts_in_words() -> None:
             assert words == ("better" if (name, other) in edges else "worse" if (other, name) in edges else expected)
     shown = words_of(report)
     for graph in found.graphs:
-        told = (graph.sentence, graph.contradiction, graph.beyond_chance, *(each.sentence for each in graph.chances))
-        told += tuple(pair.sentence for pair in graph.pairs)
+        told = (graph.statement, graph.contradiction, graph.beyond_chance, *(each.sentence for each in graph.chances))
+        told += tuple(pair.statement for pair in graph.pairs)
         assert [each for each in told if each and each[1:] not in shown] == []
 
 

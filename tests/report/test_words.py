@@ -5,7 +5,9 @@ from __future__ import annotations
 import pytest
 
 import certcal
+from certcal.report.document import Claim
 from tests.browser.making import draw, intervals_table, predictions_table
+from tests.report.compared_families import record, seven
 from tests.report.parsed import Node, parsed
 
 MOST = 900
@@ -61,6 +63,19 @@ def test_the_first_screen_has_at_most_three_sentences_beside_the_fields_of_its_c
     assert claim.value
     assert claim.probability
     assert len(more) <= 2
+
+
+@pytest.mark.parametrize("name", ["table", "groups", "run", "intervals", "runs", "families"])
+def test_no_block_of_a_claim_and_no_verdict_has_more_than_thirty_words(results, name):
+    pages = {"runs": certcal.compare(record(0, 0.25), record(1, 0.5), record(2, 0.5)), "families": seven()}
+    found = pages.get(name) or results[name]
+    report = found.report()
+    sections = [*report.sections, *report.appendix]
+    blocks = [*report.headline, *(block for section in sections for block in section.blocks)]
+    said = [block.sentence for block in blocks if isinstance(block, Claim)]
+    said += [claim.sentence for claim in found.claims()] if name in pages else []
+    assert said
+    assert [each for each in said if len(each.split()) > 30] == []
 
 
 def test_hidden_and_folded_words_are_not_counted():

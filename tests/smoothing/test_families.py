@@ -117,7 +117,7 @@ def test_the_best_over_noise_levels_is_compared_at_every_radius(votes):
         pairs = list(zip(curves[a], curves[b], strict=True))
         assert ((a, b) in found.edges) == (all(x >= y for x, y in pairs) and any(x > y for x, y in pairs))
     assert found.sigma is None
-    assert "best sigma at each radius" in found.sentence
+    assert "best sigma at each radius" in found.statement
 
 
 def test_what_average_radius_ranks_and_the_curves_do_not_is_named():
@@ -131,7 +131,7 @@ def test_what_average_radius_ranks_and_the_curves_do_not_is_named():
         "ranks sharp > plain > worst, but the curves put 1 of 3 pairs in that order and 2 in none" in one.contradiction
     )
     assert "sharp and plain; sharp and worst" in one.contradiction
-    assert "undominated: plain and sharp" in one.sentence
+    assert "undominated: plain and sharp" in one.statement
     ordered = compare_families({"a": [record([40] * 5)], "b": [record([30] * 5)]}, at=[0]).graphs[0]
     assert ordered.contradiction is None
 
@@ -207,11 +207,11 @@ def test_what_logs_leave_open_is_not_taken_for_an_answer():
     )  # fmt: skip
     found = compare_families({"a": [whole], "log": [log]}, at=[0]).graphs[0]
     assert [pair.verdict for pair in found.pairs] == ["unclear"]
-    assert "no method is surely better than another; 1 pair cannot be told from what the logs print" in found.sentence
+    assert "no method is surely better than another; 1 pair cannot be told from what the logs print" in found.statement
     assert "put 0 of 1 pair in that order and leave 1 open." in found.contradiction
     three = compare_families({"a": [whole], "log": [log], "low": [record([30, 25, 21])]}, at=[0]).graphs[0]
     assert three.edges == (("a", "low"),)
-    assert "not surely dominated: a and log; 2 pairs cannot be told" in three.sentence
+    assert "not surely dominated: a and log; 2 pairs cannot be told" in three.statement
 
 
 def test_families_without_a_common_noise_level_are_compared_at_every_radius():

@@ -238,10 +238,10 @@ def test_at_different_sigma_radii_are_compared_at_one_setting():
     assert (found.verdict, found.axis, found.draws, found.alpha) == ("neither", "radius", N, 0.001)
     assert [each.ahead for each in found.stretches] == ["small", "large"]
     assert found.stretches[0].stop == pytest.approx(float(vote_radii(40, N, 0.25, 0.001)))
-    assert "alpha = 0.001" in found.sentence
+    assert "alpha = 0.001" in found.statement
     strong = PaDistribution.of(record([40, 40], sigma=1.0), "strong")
     assert dominance(small, strong, n=N, alpha=0.001).verdict == "second"
-    assert "other draws may say otherwise" in dominance(small, strong, n=N).sentence
+    assert "other draws may say otherwise" in dominance(small, strong, n=N).statement
 
 
 def test_open_votes_decide_nothing_that_they_might_change():
@@ -377,7 +377,7 @@ def test_every_verdict_on_two_models_says_that_it_is_an_estimate(votes):
         PaDistribution.of(VoteRecord.of([k, 36], N, [1, 1], sigma=sigma), str(k))
         for k, sigma in zip(votes, (1.0, 1.0), strict=True)
     ]
-    assert dominance(*runs).sentence.endswith("; an estimate, since shares of votes stand for p_A.")
+    assert dominance(*runs).statement.endswith("; an estimate, since shares of votes stand for p_A.")
 
 
 def test_nothing_certified_is_compared_too():

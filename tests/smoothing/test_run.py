@@ -19,6 +19,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec import structs
 
 from certcal import InputError
 from certcal.engines import InProcess, LocalProcesses
@@ -94,7 +95,7 @@ def test_an_opened_run_is_the_run_that_was_drawn(whole):
 
 def test_samples_that_are_only_promised_take_no_memory(whole, tmp_path):
     m = whole.manifest
-    run = Run(tmp_path, replace(m, sizes=(Size(10**9, m.n),), unit=2**62))
+    run = Run(tmp_path, structs.replace(m, sizes=(Size(10**9, m.n),), unit=2**62))
     tracemalloc.start()
     with pytest.raises(InputError, match="are not drawn yet"):
         run.counts()
@@ -259,31 +260,15 @@ def test_counts_say_from_which_sizes_the_run_grew(tmp_path):
     assert draw(tmp_path / "grown", n=500).counts(24, 400).earlier == ((9, 150),)
 
 
-def test_a_worker_that_loads_another_model_is_refused(tmp_path):
+def test_a_worker_that_loads_another_model_is_refused():
     first = model()
-    other = Drawing.of(first, {"sigma": 0.5, "seed": 0}, X[:4])
+    task = Drawing(first, first.source, {"sigma": 0.5, "seed": 0}, X[:4], first.fingerprint(X[:4]))
     for name in ("other", "linear_but_for_a_hair"):
-        travelled = pickle.loads(pickle.dumps(replace(other, source=Source(f"{HERE}:{name}", "logits"))))
+        travelled = pickle.loads(pickle.dumps(replace(task, source=Source(f"{HERE}:{name}", "logits"))))
         with pytest.raises(SamplingError, match=f"{name} is another model in a worker process than here"):
             travelled.prepare()
     assert np.allclose(model("linear_but_for_a_hair")(X), first(X), rtol=1e-6)
-    pickle.loads(pickle.dumps(other)).prepare()
-
-
-def test_a_worker_is_known_by_its_answers_where_the_model_does_not_say_what_it_is_made_of():
-    class Bare:
-        outputs, description, source = "logits", "bare", None
-
-        def __init__(self, by):
-            self.by = by
-
-        def __call__(self, batch):
-            return models_for_tests.linear(batch) * np.float32(self.by)
-
-    here = Drawing.of(Bare(1.0), {"sigma": 0.5, "seed": 0}, X[:4])
-    assert here.identity is None
-    assert here._is_same(Bare(1 + 1e-6))
-    assert not here._is_same(Bare(1.1))
+    pickle.loads(pickle.dumps(task)).prepare()
 
 
 def test_another_batch_size_is_used_only_where_it_does_not_matter(whole, tmp_path):

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from certcal import InputError
 from certcal.smoothing import open_run
@@ -49,6 +49,30 @@ def test_a_manifest_comes_back_to_the_last_bit(tmp_path):
     assert read_manifest(tmp_path) == MANIFEST
     assert [path.name for path in tmp_path.iterdir()] == ["manifest.json"]
     assert np.array_equal(read_manifest(tmp_path).thresholds, default_thresholds())
+
+
+# A manifest as certcal 0.1 wrote it. It must be read for ever: do not change it.
+WRITTEN_BY_0_1 = """
+{"format": "certcal run", "version": 2, "run": "0123456789abcdef", "created": "2026-01-01T00:00:00+00:00",
+ "sigma": 0.30000000000000004, "noise": "gaussian", "seed": 18446744073709551615, "n0": 100, "pilot": 1000,
+ "thresholds": [0.25, 0.5], "batch": 500, "unit": 20000, "rows_independent": true, "sizes": [[10, 10000], [12, 20000]],
+ "model": {"description": "ein Netz, größer", "fingerprint": "abababab", "outputs": "logits", "classes": 10,
+           "source": null, "weights": null},
+ "data": {"inputs": "cdcdcdcd", "labels": "efefefef", "shape": [1, 28, 28], "source": "test.npz"},
+ "versions": {"certcal": "0.1.0"}, "checksum": "98cfa870c7c15d56e32eab708bf1573e39abd29b902024e02c759f95eeaaa675"}
+"""
+
+
+def test_runs_of_version_2_stay_readable_and_their_shards_still_belong_to_them(tmp_path):
+    path = tmp_path / "manifest.json"
+    path.write_text(WRITTEN_BY_0_1, encoding="utf-8")
+    manifest = read_manifest(tmp_path)
+    assert (manifest.sigma, manifest.seed, manifest.thresholds) == (0.1 + 0.2, 2**64 - 1, (0.25, 0.5))
+    assert (manifest.sizes, manifest.n) == ((Size(10, 10_000), Size(12, 20_000)), 20_000)
+    assert (manifest.model.description, manifest.data.shape) == ("ein Netz, größer", (1, 28, 28))
+    assert manifest.drawing == "7acc72e02c4f1c846a93ae1b11e111eee5c7e314d709c7f35d133de85339ffb8"
+    write_manifest(tmp_path, manifest)
+    assert json.loads(path.read_text("utf-8")) == json.loads(WRITTEN_BY_0_1)
 
 
 def test_a_bit_flipped_anywhere_in_a_manifest_is_noticed(tmp_path):
@@ -94,47 +118,51 @@ def changed(**changes: Any) -> bytes:
     [
         (b"", "not readable as JSON"),
         (b"\xff\xfe", "not readable as JSON"),
-        (b"[]", "not a JSON object"),
+        (b"[]", "this is not the manifest of a run"),
         (b"{}", "this is not the manifest of a run"),
         (b"[" * 100_000, "not readable as JSON"),
-        (b'{"format": NaN}', "NaN is no number"),
+        (b'{"format": NaN}', "not readable as JSON"),
         (b"{" + b" " * 9_000_000 + b"}", "larger than any manifest"),
         (b'{"version": ' + b"9" * 5000 + b"}", "not readable as JSON"),
         (changed(format="certcal table"), "this is not the manifest of a run"),
         (changed(version=1), "format version 1, whose shards do not say what they were drawn with; draw again into"),
         (changed(version=3), "format version 3, and this certcal reads 2; update certcal"),
-        (json.dumps(MANIFEST.to_dict()).encode(), "checksum is missing"),
-        (changed(sigma="0.5"), "sigma is not a finite number above 0"),
-        (changed(sigma=-1), "sigma is not a finite number above 0"),
-        (changed(sigma=None), "sigma is missing"),
-        (changed(seed=-1), "seed is not a whole number from 0"),
-        (changed(seed=1.0), "seed is not a whole number"),
-        (changed(n0=True), "n0 is not a whole number"),
-        (changed(noise="pink"), "noise is none of gaussian, exact"),
-        (changed(rows_independent=1), "rows_independent is neither true nor false"),
-        (changed(sizes=[]), "sizes is not a list of 1"),
-        (changed(sizes=[[5]]), "sizes is not pairs of growing numbers"),
-        (changed(sizes=[[5, 10**5], [4, 10**5]]), "sizes is not pairs of growing numbers"),
-        (changed(sizes=[[0, 10**5]]), "sizes is not pairs of growing numbers"),
-        (changed(sizes=[[5, 999]]), "sizes is not pairs of growing numbers"),
-        (changed(sizes=[["5", 10**5]]), "sizes is not pairs of growing numbers"),
-        (changed(unit=1, sizes=[[10**9, 10**9]]), "unit is so small that the run has more than 2000000 shards"),
-        (changed(thresholds=[0.5, 0.25]), "thresholds is not growing numbers between 0 and 1"),
-        (changed(thresholds=[0.5, 1.0]), "thresholds is not growing"),
-        (changed(thresholds=["a"]), "thresholds is not growing"),
-        (changed(thresholds=0.5), "thresholds is not a list"),
-        (changed(run="../../etc"), "run is not a hexadecimal number"),
-        (changed(model=[1]), "not a JSON object"),
-        (changed(model__outputs="odds"), "model.outputs is none of probabilities, logits"),
-        (changed(model__classes=1), "model.classes is not a whole number from 2"),
-        (changed(model__description="x" * 5000), "model.description is not a text"),
-        (changed(data__shape=[-1]), "data.shape is not the shape of an input"),
-        (changed(data__shape="a"), "data.shape is not the shape of an input"),
-        (changed(data__inputs=5), "data.inputs is not a text"),
-        (changed(versions=[]), "versions is not a table"),
-        (changed(versions={"a": 1}), "versions is not a table"),
-        (changed(surprise=1), "surprise is not a field that this version knows"),
-        (changed(model__surprise=1), "model.surprise is not a field"),
+        (json.dumps(MANIFEST.to_dict()).encode(), "its checksum is not that of its fields"),
+        (changed(sigma="0.5"), "Expected float, got str - at $.sigma"),
+        (changed(sigma=-1), "Expected float > 0.0 - at $.sigma"),
+        (changed(sigma=None), "missing required field sigma"),
+        (changed(seed=-1), "Expected int >= 0 - at $.seed"),
+        (changed(seed=2**64), "Expected a seed below 2**64 - at $.seed"),
+        (changed(seed=1.0), "Expected int, got float - at $.seed"),
+        (changed(n0=True), "Expected int, got bool - at $.n0"),
+        (changed(noise="pink"), "Invalid enum value 'pink' - at $.noise"),
+        (changed(rows_independent=1), "Expected bool, got int - at $.rows_independent"),
+        (changed(sizes=[]), "Expected array of length >= 1 - at $.sizes"),
+        (changed(sizes=[[5]]), "Expected array of length 2, got 1 - at $.sizes[0]"),
+        (changed(sizes=[[5, 10**5], [4, 10**5]]), "Expected growing numbers of samples and draws - at $.sizes"),
+        (changed(sizes=[[0, 10**5]]), "Expected int >= 1 - at $.sizes[0][0]"),
+        (changed(sizes=[[5, 999]]), "Expected growing numbers of samples and draws - at $.sizes"),
+        (changed(sizes=[["5", 10**5]]), "Expected int, got str - at $.sizes[0][0]"),
+        (changed(unit=1, sizes=[[10**9, 10**9]]), "Expected at most 2000000 shards - at $.unit"),
+        (changed(thresholds=[0.5, 0.25]), "Expected growing numbers - at $.thresholds"),
+        (changed(thresholds=[0.5, 1.0]), "Expected float < 1.0 - at $.thresholds[1]"),
+        (changed(thresholds=["a"]), "Expected float, got str - at $.thresholds[0]"),
+        (changed(thresholds=0.5), "Expected array, got float - at $.thresholds"),
+        (changed(run="../../etc"), "- at $.run"),
+        (changed(model=[1]), "Expected object, got array - at $.model"),
+        (changed(model__outputs="odds"), "Invalid enum value 'odds' - at $.model.outputs"),
+        (changed(model__classes=1), "Expected int >= 2 - at $.model.classes"),
+        (changed(model__description="x" * 5000), "Expected str of length <= 4000 - at $.model.description"),
+        (changed(data__shape=[-1]), "Expected int >= 1 - at $.data.shape[0]"),
+        (changed(data__shape="a"), "Expected array, got str - at $.data.shape"),
+        (changed(data__inputs=5), "Expected str, got int - at $.data.inputs"),
+        (changed(versions=[]), "Expected object, got array - at $.versions"),
+        (changed(versions={"a": 1}), "Expected str, got int - at $.versions[...]"),
+        (
+            changed(surprise=1),
+            "unknown field surprise; it is of a newer certcal, or the file was damaged",
+        ),
+        (changed(model__surprise=1), "unknown field surprise - at $.model"),
     ],
 )
 def test_anything_else_is_refused_in_one_sentence(tmp_path, content, sentence):

@@ -265,7 +265,7 @@ def test_a_sample_s_verdict_does_not_depend_on_the_samples_beside_it(decisions):
 def test_a_budget_that_ends_leaves_samples_undecided_and_says_so():
     short = sign_decide([[0.5]], [1], budget=150)
     assert (short.verdict.tolist(), short.draws.tolist()) == ([UNDECIDED], [150])
-    assert "UNDECIDED after 150 draws, and counted as not certified: 1." in short.sentence
+    assert "UNDECIDED after 150 draws, and counted as not certified: 1." in short.statement
     assert not short.certified.any()
 
 
@@ -280,8 +280,8 @@ def test_invalid_outputs_count_against_the_class():
 def test_exact_noise_is_decided_and_named():
     exact = sign_decide([[1.0]], [1], noise="exact")
     assert exact.verdict.tolist() == [ABOVE]
-    assert "rounded to k/255" in exact.sentence
-    assert "exactly Gaussian" in sign_decide([[1.0]], [1]).sentence
+    assert "rounded to k/255" in exact.statement
+    assert "exactly Gaussian" in sign_decide([[1.0]], [1]).statement
 
 
 def test_progress_is_told_after_every_look():
@@ -366,7 +366,7 @@ def test_a_model_that_minds_its_batch_is_its_own_function_when_alone():
 
 
 def test_the_sentence_names_what_is_assumed_and_never_rounds_in_its_own_favour():
-    found = sign_decide([[2.0]], [1], radius=0.12345678, alpha=0.00123456789).sentence
+    found = sign_decide([[2.0]], [1], radius=0.12345678, alpha=0.00123456789).statement
     assert "of norm up to 0.123456, each except with probability at most 0.00123457, if" in found
     assert "output for an input does not depend on the other inputs in its batch" in found
     assert "the seed, the radius and the budget were fixed before any result was looked at" in found
@@ -395,7 +395,7 @@ def test_files_that_hold_no_decisions_are_refused_in_a_sentence(tmp_path, form, 
 @pytest.mark.parametrize(
     ("damage", "text"),
     [
-        (lambda d: d["votes"].append(1), "columns are damaged"),
+        (lambda d: d["votes"].append(1), "columns of different lengths"),
         (lambda d: d["votes"].__setitem__(0, 10**9), "more votes than draws"),
         (lambda d: d["votes"].__setitem__(0, -1), "more votes than draws"),
         (lambda d: d["invalid"].__setitem__(0, -1), "more votes than draws"),
@@ -409,18 +409,18 @@ def test_files_that_hold_no_decisions_are_refused_in_a_sentence(tmp_path, form, 
             r"verdict\[0\] is 'above', which does not follow from 55 votes in 100",
         ),
         (lambda d: d["setting"].__setitem__("radius", 2.0), "does not follow from"),
-        (lambda d: d["setting"].__setitem__("radius", -0.5), "radius is negative"),
+        (lambda d: d["setting"].__setitem__("radius", -0.5), r"Expected float >= 0.0 - at \$.setting.radius"),
         (lambda d: d["setting"].__setitem__("alpha", 1e-40), "does not follow from"),
-        (lambda d: d["setting"].__setitem__("alpha", 1.0), "alpha is no probability below 1"),
+        (lambda d: d["setting"].__setitem__("alpha", 1.0), r"Expected float < 1.0 - at \$.setting.alpha"),
         (lambda d: d["setting"].__setitem__("budget", 1000), "draws at which nobody looked"),
-        (lambda d: d["setting"].__setitem__("block", 0), "block is not a whole number from 1"),
+        (lambda d: d["setting"].__setitem__("block", 0), r"Expected int >= 1 - at \$.setting.block"),
         (lambda d: d["draws"].__setitem__(0, 101), "draws at which nobody looked"),
-        (lambda d: d["votes"].__setitem__(0, 0.5), "columns are damaged"),
-        (lambda d: d["verdict"].__setitem__(0, "certified"), "columns are damaged"),
-        (lambda d: d.__setitem__("verdict", 3), "columns are damaged"),
-        (lambda d: d["setting"].__setitem__("sigma", -1), "sigma is not a finite number"),
-        (lambda d: d["setting"].__setitem__("noise", "pink"), "noise is unknown"),
-        (lambda d: d["setting"].pop("alpha"), "alpha is missing"),
+        (lambda d: d["votes"].__setitem__(0, 0.5), r"Expected int, got float - at \$.votes"),
+        (lambda d: d["verdict"].__setitem__(0, "certified"), r"Invalid enum value 'certified' - at \$.verdict"),
+        (lambda d: d.__setitem__("verdict", 3), r"Expected array, got int - at \$.verdict"),
+        (lambda d: d["setting"].__setitem__("sigma", -1), r"Expected float > 0.0 - at \$.setting.sigma"),
+        (lambda d: d["setting"].__setitem__("noise", "pink"), r"Invalid enum value 'pink' - at \$.setting.noise"),
+        (lambda d: d["setting"].pop("alpha"), "missing required field alpha"),
         (lambda d: d.__setitem__("version", 2), "no decisions of version"),
     ],
 )

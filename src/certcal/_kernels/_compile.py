@@ -16,10 +16,8 @@ from typing import Any
 
 import numpy as np
 
-# Entries that are interpreted one by one, or looked at by NumPy, in about the time that it takes to load a kernel; and
-# how often that may happen before the kernel is compiled after all.
+# Entries that are interpreted one by one, or looked at by NumPy, in about the time that it takes to load a kernel.
 FEW, MANY = 1 << 13, 1 << 16
-_OFTEN = 16
 
 _ONE_AT_A_TIME = RLock()
 
@@ -32,14 +30,14 @@ class Kernel:
     """A loop over the arrays that it is given.
 
     A first argument of up to ``patience`` entries is walked over by the function as it is written, or by its twin in
-    NumPy where one is given; what is larger, or comes too often, is compiled. Inside another kernel it is what that
-    one is: interpreted or compiled.
+    NumPy where one is given; what is larger is compiled, and so is all that follows on ``often`` times as many entries.
+    Inside another kernel it is what that one is: interpreted or compiled.
     """
 
-    def __init__(self, function: Any, options: dict[str, Any], patience: int, in_numpy: Any) -> None:
+    def __init__(self, function: Any, options: dict[str, Any], patience: int, often: int, in_numpy: Any) -> None:
         self.py_func = function
         self.targetoptions = options  # numba reads here what is to be inlined
-        self.patience, self._left = patience, patience * _OFTEN
+        self.patience, self._left = patience, patience * often
         self._in_numpy = in_numpy
         self._dispatcher: Any = None
         update_wrapper(self, function)
@@ -88,14 +86,15 @@ def _dispatcher(function: Any, options: dict[str, Any]) -> Any:
         if "no locator available" not in str(error):
             raise
     _warn_once()
-    return numba.njit(**{**options, "cache": False})(function)
+    uncached: dict[str, Any] = {**options, "cache": False}
+    return numba.njit(**uncached)(function)
 
 
-def njit(function: Any = None, *, patience: int = 0, in_numpy: Any = None, **options: Any) -> Any:
+def njit(function: Any = None, *, patience: int = 0, often: int = 16, in_numpy: Any = None, **options: Any) -> Any:
     """A kernel that is kept on disk and releases the interpreter lock."""
     if function is None:
-        return lambda function: njit(function, patience=patience, in_numpy=in_numpy, **options)
-    return Kernel(function, {"cache": True, "nogil": True, **options}, patience, in_numpy)
+        return lambda function: njit(function, patience=patience, often=often, in_numpy=in_numpy, **options)
+    return Kernel(function, {"cache": True, "nogil": True, **options}, patience, often, in_numpy)
 
 
 _listeners: list[Callable[[str], None]] = []

@@ -171,7 +171,7 @@ def _halved(b: Any) -> Any:
     return total
 
 
-@njit(patience=1 << 16, in_numpy=_absolute_integral)
+@njit(patience=1 << 11, often=512, in_numpy=_absolute_integral)
 def absolute_integral(derivatives: Any, step: Any) -> Any:
     """Integral of |p|, p the polynomial of degree 7 on each step that has the given values at both its ends.
 

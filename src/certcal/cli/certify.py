@@ -9,7 +9,8 @@ import click
 from certcal.cli.app import ExampleCommand
 from certcal.cli.emit import DRAWN, Output, output_options
 from certcal.cli.options import collected, column_options, option, settings_options, taken
-from certcal.verbs.certify import INTERVALS, Certification, CertifySettings
+from certcal.verbs.certification import INTERVALS, Certification
+from certcal.verbs.certify import CertifySettings
 
 ROLES = ("lower", "upper", "correct", "prediction", "label", "certified")
 OF_RUNS = ("confidence", "familywise", "drawn_only")

@@ -12,6 +12,7 @@ from typing import TextIO
 
 import click
 
+from certcal._progress import SILENT, Progress
 from certcal._text import duration
 
 PATIENCE_SECONDS = 2.0
@@ -65,88 +66,75 @@ class Waiting:
         wordy: bool = False,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self._wordy = wordy
         self._stream = sys.stderr if stream is None else stream
-        self._patience = patience
-        self._lock = threading.Lock()
-        self._done = False
-        self._counted = counted
-        self._clock = clock
-        self._begun, self._steps = clock(), 0
-        self._timer: threading.Timer | None = None
-        self._log: _Log | None = None
+        self._patience, self._counted, self._wordy, self._clock = patience, counted, wordy, clock
+        self._bar: _Bar | None = None
 
-    def __enter__(self) -> Waiting:
+    def __enter__(self) -> Progress:
         if is_quiet():
-            return self
+            return SILENT
         if not self._stream.isatty() or os.environ.get("TERM", "").lower() in _DUMB:
-            self._log = _Log(self._stream, self._counted, self._clock)
-            return self
-        from rich.console import Console
-        from rich.progress import (
-            BarColumn,
-            Progress,
-            SpinnerColumn,
-            TextColumn,
-            TimeElapsedColumn,
-            TimeRemainingColumn,
-        )
-
-        rate = [TextColumn("{task.fields[rate]}", markup=False), TimeRemainingColumn(compact=True)]
-        self._bar = Progress(
-            SpinnerColumn(),
-            TextColumn("{task.description}", markup=False),
-            BarColumn(8 if self._wordy else 40),
-            *([] if self._wordy else [TimeElapsedColumn()]),
-            *(rate if self._counted else []),
-            console=Console(file=self._stream),
-            transient=True,
-            speed_estimate_period=300,  # steps may come in large pieces, seconds apart
-        )
-        self._task = self._bar.add_task("working", total=None, rate="")
-        self._timer = threading.Timer(self._patience, self._show)
-        self._timer.daemon = True
-        self._timer.start()
-        return self
+            return _Log(self._stream, self._counted, self._clock)
+        self._bar = _Bar(self._stream, self._patience, self._counted, self._wordy, self._clock)
+        return self._bar
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if self._timer is None:
-            return
-        self._timer.cancel()
-        with self._lock:
-            self._done = True
-            self._bar.stop()
+        if self._bar is not None:
+            self._bar.close()
+
+
+class _Bar:
+    """A bar that appears when patience ends, and is gone when the work is done."""
+
+    def __init__(
+        self, stream: TextIO, patience: float, counted: str | None, wordy: bool, clock: Callable[[], float]
+    ) -> None:
+        from rich import progress
+        from rich.console import Console
+
+        rate = [progress.TextColumn("{task.fields[rate]}", markup=False), progress.TimeRemainingColumn(compact=True)]
+        self._bar = progress.Progress(
+            progress.SpinnerColumn(),
+            progress.TextColumn("{task.description}", markup=False),
+            progress.BarColumn(8 if wordy else 40),
+            *([] if wordy else [progress.TimeElapsedColumn()]),
+            *(rate if counted else []),
+            console=Console(file=stream),
+            transient=True,
+            speed_estimate_period=300,  # steps may come in large pieces, seconds apart
+        )
+        self._task = self._bar.add_task("working", total=None, rate="")
+        self._counted, self._clock = counted, clock
+        self._begun, self._steps = clock(), 0
+        self._lock, self._done = threading.Lock(), False
+        self._timer = threading.Timer(patience, self._show)
+        self._timer.daemon = True
+        self._timer.start()
 
     def _show(self) -> None:
         with self._lock:
             if not self._done:
                 self._bar.start()
 
+    def close(self) -> None:
+        self._timer.cancel()
+        with self._lock:
+            self._done = True
+            self._bar.stop()
+
     def stage(self, text: str, total: int | None = None, done: int = 0) -> None:
-        """Begin a part of the work, of ``total`` steps when that is known, some of which are done."""
-        if self._log is not None:
-            self._log.stage(text, total, done)
-        if self._timer is not None:
-            self._begun, self._steps = self._clock(), 0
-            self._bar.reset(self._task, description=text, total=total, completed=done, rate="")
+        self._begun, self._steps = self._clock(), 0
+        self._bar.reset(self._task, description=text, total=total, completed=done, rate="")
 
     def say(self, text: str) -> None:
-        """Say of the current part what it is doing now, without beginning it anew."""
-        if self._log is not None:
-            self._log.text = text
-        if self._timer is not None:
-            self._bar.update(self._task, description=text)
+        self._bar.update(self._task, description=text)
 
     def advance(self, steps: int) -> None:
-        """Count steps of the current part."""
-        if self._log is not None:
-            self._log.advance(steps)
-        if self._timer is not None:
-            self._steps += steps
-            speed = self._steps / max(self._clock() - self._begun, 1e-9)
-            self._bar.update(self._task, advance=steps, rate=f"{speed:,.0f} {self._counted}/s, left")
+        self._steps += steps
+        speed = self._steps / max(self._clock() - self._begun, 1e-9)
+        self._bar.update(self._task, advance=steps, rate=f"{speed:,.0f} {self._counted}/s, left")
 
 
 class _Log:
@@ -156,14 +144,17 @@ class _Log:
         self._stream, self._clock = stream, clock
         self._what = f" {counted}" if counted else ""
         self._last = self._begun = clock()
-        self.text = "working"
+        self._text = "working"
         self._total: int | None = None
         self._finished: int = 0
         self._steps: int = 0
         self._tenth: int = 0
 
-    def stage(self, text: str, total: int | None, done: int) -> None:
-        self.text, self._total, self._finished, self._steps = text, total, done, 0
+    def say(self, text: str) -> None:
+        self._text = text
+
+    def stage(self, text: str, total: int | None = None, done: int = 0) -> None:
+        self._text, self._total, self._finished, self._steps = text, total, done, 0
         self._begun = self._clock()
         self._tenth = _TENTHS * done // total if total else 0
 
@@ -179,7 +170,7 @@ class _Log:
             return
         self._last, self._tenth = now, tenth
         left = (self._total - self._finished) * (now - self._begun) / max(self._steps, 1)
-        line = f"{self.text}: {self._finished:,} of {self._total:,}{self._what}, about {duration(left)} left"
+        line = f"{self._text}: {self._finished:,} of {self._total:,}{self._what}, about {duration(left)} left"
         try:
             self._stream.write(f"{line}\n")
             self._stream.flush()

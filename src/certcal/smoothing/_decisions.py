@@ -9,16 +9,19 @@ import io
 import json
 import os
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, fields
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, cast
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, cast
 
+import msgspec
 import numpy as np
+from msgspec import Meta
 from numpy.typing import NDArray
 
 from certcal._assumptions import BATCH, NOISE, fixed
 from certcal._checks import (
     InputError,
+    choice,
     failure_probability,
     noise_level,
     positive,
@@ -31,9 +34,8 @@ from certcal._durable import open_regular
 from certcal._files import write_bytes
 from certcal.claims import short_text
 from certcal.result import Result
-from certcal.smoothing._fields import Fields
 from certcal.smoothing._manifest import MOST_DRAWS, MOST_SEED
-from certcal.smoothing._noise import NOISES
+from certcal.smoothing._noise import NOISES, NoiseKind
 from certcal.smoothing._sampler import Sampler, check_rows, noisy_inputs, spread
 from certcal.smoothing._sequential import ABOVE, BELOW, UNDECIDED, looks, verdicts
 
@@ -50,20 +52,39 @@ _MOST_ROWS = 10**8
 _KEY = b"certcal"
 
 
-@dataclass(frozen=True)
-class DecisionSetting:
+Level = Annotated[float, Meta(gt=0.0, lt=1.0)]
+Draws = Annotated[int, Meta(ge=1, le=MOST_DRAWS)]
+Numbers = list[Annotated[int, Meta(gt=-(2**62), lt=2**62)]]
+
+
+class DecisionSetting(msgspec.Struct, frozen=True):
     """How decisions were reached."""
 
-    radius: float
-    sigma: float
-    noise: str
-    alpha: float
-    alpha_below: float
-    budget: int
-    n0: int
-    block: int
-    seed: int
+    radius: Annotated[float, Meta(ge=0.0)]
+    sigma: Annotated[float, Meta(gt=0.0)]
+    noise: NoiseKind
+    alpha: Level
+    alpha_below: Level
+    budget: Draws
+    n0: Draws
+    block: Draws
+    seed: Annotated[int, Meta(ge=0)]
     model: str
+
+
+class DecisionFile(msgspec.Struct, frozen=True):
+    """What a file of decisions holds. Later versions read files of version 1; fields they do not know are ignored."""
+
+    format: Literal["certcal decisions"]
+    version: Literal[1]
+    setting: DecisionSetting
+    index: Numbers
+    label: Numbers
+    predicted: Numbers
+    draws: Numbers
+    votes: Numbers
+    invalid: Numbers
+    verdict: list[Literal["above", "below", "undecided"]]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -138,7 +159,14 @@ class Decisions(Result):
 
     @property
     def sentence(self) -> str:
-        """What is claimed."""
+        """What is claimed, in at most thirty words."""
+        right, radius = int(np.count_nonzero(self.certified & self.correct)), short_text(self.setting.radius, "lower")
+        said = "samples are classified correctly under every perturbation of norm up to"
+        return f"{right:,} of {len(self):,} {said} {radius}."
+
+    @property
+    def statement(self) -> str:
+        """What is claimed, with its probability and what it assumes."""
         right = int(np.count_nonzero(self.certified & self.correct))
         s = self.setting
         assumed = " and ".join(self.assumptions)
@@ -155,7 +183,7 @@ class Decisions(Result):
             "type": "decisions",
             "format": FORMAT,
             "version": VERSION,
-            "setting": asdict(self.setting),
+            "setting": msgspec.to_builtins(self.setting),
             "sentence": self.sentence,
             "verdict": self.verdict.tolist(),
             **{name: getattr(self, name).tolist() for name in COLUMNS},
@@ -198,7 +226,7 @@ class Decisions(Result):
         from certcal.data.arrow import from_numpy, pa
         from certcal.data.parquet import parquet
 
-        about = {"format": FORMAT, "version": VERSION, "setting": asdict(self.setting)}
+        about = {"format": FORMAT, "version": VERSION, "setting": msgspec.to_builtins(self.setting)}
         columns = {name: from_numpy(getattr(self, name)) for name in COLUMNS}
         table = pa.table({**columns, "verdict": self.verdict.tolist()}, metadata={_KEY: json.dumps(about).encode()})
         stream = io.BytesIO()
@@ -333,7 +361,7 @@ def _setting(
     return DecisionSetting(
         radius=float(radius),
         sigma=noise_level(sigma),
-        noise=noise,
+        noise=cast("NoiseKind", choice(noise, NOISES, "noise")),
         alpha=alpha,
         alpha_below=alpha if alpha_below is None else failure_probability(alpha_below, "alpha_below"),
         budget=whole_number(budget, 1, 2**31 - 1, "budget", "pass the most draws per sample, at least 1"),
@@ -363,18 +391,30 @@ def read_decisions(path: str | os.PathLike[str]) -> Decisions:
     except OSError as error:
         raise InputError(f"{file}: cannot be read ({error.strerror or error}); check the path") from error
     try:
-        about, columns = _from_json(content) if file.suffix == ".json" else _from_parquet(content)
+        found = (
+            msgspec.json.decode(content, type=DecisionFile)
+            if file.suffix == ".json"
+            else msgspec.convert(_from_parquet(content), DecisionFile)
+        )
+        arrays: dict[str, Any] = {name: np.array(getattr(found, name), np.int64) for name in COLUMNS}
+        verdict = np.array(found.verdict, dtype="<U9")
+        if found.setting.seed > MOST_SEED or len({len(each) for each in (*arrays.values(), verdict)}) > 1:
+            raise ValueError("columns of different lengths, or a seed above 2**64")
     except (ValueError, TypeError, KeyError, OSError, RecursionError) as error:
-        raise InputError(f"{file}: holds no decisions ({type(error).__name__}); restore it or decide anew") from error
-    return _checked(file, about, columns)
+        reason = str(error).replace("`", "").splitlines()[0] if str(error) else type(error).__name__
+        raise InputError(
+            f"{file}: holds no decisions of version {VERSION} ({reason[:200]}); restore it or decide anew"
+        ) from error
+    if np.any(
+        (arrays["votes"] < 0) | (arrays["invalid"] < 0) | (arrays["votes"] + arrays["invalid"] > arrays["draws"])
+    ):
+        raise InputError(f"{file}: has more votes than draws; restore it or decide anew")
+    decisions = Decisions(found.setting, verdict=verdict, **arrays)
+    _follow(file, decisions)
+    return decisions
 
 
-def _from_json(content: bytes) -> tuple[Any, dict[str, Any]]:
-    document: Any = json.loads(content)
-    return document, {name: document[name] for name in (*COLUMNS, "verdict")}
-
-
-def _from_parquet(content: bytes) -> tuple[Any, dict[str, Any]]:
+def _from_parquet(content: bytes) -> dict[str, Any]:
     from certcal.data.arrow import pa
     from certcal.data.parquet import parquet
 
@@ -383,43 +423,10 @@ def _from_parquet(content: bytes) -> tuple[Any, dict[str, Any]]:
         if file.metadata.num_rows > _MOST_ROWS:
             raise ValueError("too many rows")
         table: Any = file.read(columns=[*COLUMNS, "verdict"])
-        about = json.loads(table.schema.metadata[_KEY])
-        return about, {name: table.column(name).to_pylist() for name in (*COLUMNS, "verdict")}
+        about = msgspec.json.decode(table.schema.metadata[_KEY], type=dict[str, Any])
+        return about | {name: table.column(name).to_pylist() for name in (*COLUMNS, "verdict")}
     except Exception as error:  # whatever a broken Parquet file makes pyarrow do
         raise ValueError("not Parquet") from error
-
-
-def _checked(file: Path, about: Any, columns: dict[str, Any]) -> Decisions:
-    top = Fields(file, "", about)
-    if top.take("format") != FORMAT or top.take("version") != VERSION:
-        raise InputError(f"{file}: holds no decisions of version {VERSION}; decide anew with this version")
-    part = top.part("setting")
-    setting: dict[str, Any] = {each.name: part.take(each.name) for each in fields(DecisionSetting)}
-    for name in ("sigma", "radius", "alpha", "alpha_below"):
-        setting[name] = part.number(name, -1.0 if name == "radius" else 0.0)
-    if setting["radius"] < 0:
-        raise part.wrong("radius", "negative")
-    for name in ("alpha", "alpha_below"):
-        if setting[name] >= 1:
-            raise part.wrong(name, "no probability below 1")
-    for name in ("budget", "n0", "block"):
-        setting[name] = part.whole(name, 1, MOST_DRAWS)
-    setting["seed"] = part.whole("seed", 0, MOST_SEED)
-    if not (isinstance(setting["model"], str) and setting["noise"] in NOISES):
-        raise part.wrong("noise", "unknown")
-    sizes = {len(_list(values)) for values in columns.values()}
-    whole = all(type(each) is int and abs(each) < 2**62 for name in COLUMNS for each in _list(columns[name]))
-    words = set(_list(columns["verdict"])) <= {ABOVE, BELOW, UNDECIDED} if whole and len(sizes) == 1 else False
-    if not words:
-        raise InputError(f"{file}: its columns are damaged; restore it or decide anew")
-    arrays: dict[str, Any] = {name: np.array(columns[name], np.int64) for name in COLUMNS}
-    if np.any(
-        (arrays["votes"] < 0) | (arrays["invalid"] < 0) | (arrays["votes"] + arrays["invalid"] > arrays["draws"])
-    ):
-        raise InputError(f"{file}: has more votes than draws; restore it or decide anew")
-    decisions = Decisions(DecisionSetting(**setting), verdict=np.array(columns["verdict"], dtype="<U9"), **arrays)
-    _follow(file, decisions)
-    return decisions
 
 
 def _follow(file: Path, decisions: Decisions) -> None:
@@ -444,7 +451,3 @@ def _follow(file: Path, decisions: Decisions) -> None:
             f"{file}: verdict[{place}] is {str(decisions.verdict[place])!r}, which does not follow from "
             f"{decisions.votes[place]} votes in {decisions.draws[place]} draws; restore it or decide anew"
         )
-
-
-def _list(values: Any) -> list[Any]:
-    return cast("list[Any]", values) if isinstance(values, list) else [None]

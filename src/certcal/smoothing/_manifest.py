@@ -4,32 +4,38 @@ The cut into units depends on nothing but the manifest, so that an interrupted r
 ends with the same shards. The file is JSON, and treated as hostile when it is read. It carries a checksum of itself,
 and every shard a digest of what the manifest says about drawing. They find accidents and careless edits; whoever wants
 to deceive can compute both again.
+
+**What later versions read.** Runs of version 2 stay readable. A field is never renamed, dropped or given another
+meaning; one that is added has a default with which older files mean what they meant. Whatever cannot be done so, other
+noise for the same seed among it, raises the version, and the reader of version 2 stays. A file of a newer version, or
+with a field that is not known here, is refused with the advice to update. Version 1 is refused: its shards do not say
+what they were drawn with.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
-import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, cast
+from typing import Annotated, Any, Literal, NamedTuple, cast
 
+import msgspec
 import numpy as np
+from msgspec import Meta
 from numpy.typing import NDArray
 
 from certcal._checks import InputError
 from certcal._durable import LOCK, is_leftover, open_regular, write_durably
-from certcal.smoothing._fields import Fields
-from certcal.smoothing._noise import NOISES
+from certcal.smoothing._noise import NoiseKind
 
 FILE = "manifest.json"
 FORMAT = "certcal run"
 CHECKSUM = "checksum"
-VERSION = 2  # raised when the files change, and when the same seed would give other noise
+VERSION = 2
 
 MOST_DRAWS = 2**31 - 1
 MOST_SAMPLES = 10**9
@@ -37,20 +43,18 @@ MOST_SEED = 2**64 - 1
 MOST_UNITS = 2_000_000
 
 _MOST_BYTES = 8_000_000
-_MOST_THRESHOLDS = 65_535
-_MOST_SIZES = 10_000
-_MOST_CLASSES = 10_000_000
-_HEX = re.compile(r"[0-9a-f]{8,128}")
 
-
+Text = Annotated[str, Meta(max_length=4_000)]
+Digits = Annotated[str, Meta(pattern=r"^[0-9a-f]{8,128}\Z")]
+Draws = Annotated[int, Meta(ge=1, le=MOST_DRAWS)]
 Stage = Literal["selection", "counting"]
 
 
 class Size(NamedTuple):
     """How far a run goes: the first ``samples`` samples, with draws 0 to ``n`` - 1 of each."""
 
-    samples: int
-    n: int
+    samples: Annotated[int, Meta(ge=1, le=MOST_SAMPLES)]
+    n: Draws
 
 
 @dataclass(frozen=True)
@@ -77,26 +81,24 @@ class Unit:
         return f"samples {self.first} to {self.last - 1} (draws {self.start} to {self.stop - 1}, {self.stage})"
 
 
-@dataclass(frozen=True)
-class ModelRecord:
+class ModelRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Which model was sampled."""
 
-    description: str
-    fingerprint: str
-    outputs: str
-    classes: int
-    source: str | None = None
-    weights: str | None = None
+    description: Text
+    fingerprint: Digits
+    outputs: Literal["probabilities", "logits"]
+    classes: Annotated[int, Meta(ge=2, le=10_000_000)]
+    source: Text | None = None
+    weights: Text | None = None
 
 
-@dataclass(frozen=True)
-class DataRecord:
+class DataRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Which data was sampled."""
 
-    inputs: str
-    labels: str
-    shape: tuple[int, ...]
-    source: str | None = None
+    inputs: Digits
+    labels: Digits
+    shape: Annotated[tuple[Annotated[int, Meta(ge=1, le=2**31)], ...], Meta(max_length=32)]
+    source: Text | None = None
 
     @classmethod
     def of(cls, inputs: NDArray[np.float32], labels: NDArray[np.int64], source: str | None) -> DataRecord:
@@ -104,8 +106,7 @@ class DataRecord:
         return cls(fingerprint(inputs, "<f4"), fingerprint(labels, "<i8"), tuple(inputs.shape[1:]), source)
 
 
-@dataclass(frozen=True)
-class Manifest:
+class Manifest(msgspec.Struct, frozen=True, forbid_unknown_fields=True, dict=True):
     """All that a run was drawn with.
 
     Attributes
@@ -133,21 +134,32 @@ class Manifest:
         Of the software that created it.
     """
 
-    run: str
-    created: str
-    sigma: float
-    noise: str
-    seed: int
-    n0: int
-    pilot: int
-    thresholds: tuple[float, ...]
-    batch: int
-    unit: int
+    run: Digits
+    created: Text
+    sigma: Annotated[float, Meta(gt=0.0)]
+    noise: NoiseKind
+    seed: Annotated[int, Meta(ge=0)]
+    n0: Draws
+    pilot: Draws
+    thresholds: Annotated[tuple[Annotated[float, Meta(gt=0.0, lt=1.0)], ...], Meta(min_length=1, max_length=65_535)]
+    batch: Annotated[int, Meta(ge=1, le=2**31)]
+    unit: Annotated[int, Meta(ge=1, le=2**62)]
     rows_independent: bool
-    sizes: tuple[Size, ...]
+    sizes: Annotated[tuple[Size, ...], Meta(min_length=1, max_length=10_000)]
     model: ModelRecord
     data: DataRecord
-    versions: Mapping[str, str]
+    versions: Annotated[dict[str, Text], Meta(max_length=100)]
+
+    def __post_init__(self) -> None:
+        if self.seed > MOST_SEED:
+            raise ValueError("Expected a seed below 2**64 - at `$.seed`")
+        if any(a >= b for a, b in pairwise(self.thresholds)):
+            raise ValueError("Expected growing numbers - at `$.thresholds`")
+        steps = pairwise((Size(1, self.pilot), *self.sizes))
+        if any(before.samples > after.samples or before.n > after.n for before, after in steps):
+            raise ValueError("Expected growing numbers of samples and draws - at `$.sizes`")
+        if number_of_units(self.sizes, self.n0, self.pilot, self.unit) > MOST_UNITS:
+            raise ValueError(f"Expected at most {MOST_UNITS} shards - at `$.unit`")
 
     @property
     def samples(self) -> int:
@@ -170,9 +182,7 @@ class Manifest:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values, as in the file."""
-        fields = asdict(self)
-        fields["versions"] = dict(self.versions)
-        return {"format": FORMAT, "version": VERSION} | fields
+        return {"format": FORMAT, "version": VERSION} | msgspec.to_builtins(self)
 
     @cached_property
     def drawing(self) -> str:
@@ -240,92 +250,33 @@ def read_manifest(folder: Path) -> Manifest:
 def manifest_from_bytes(content: bytes, path: Path) -> Manifest:
     """The manifest in the bytes of its file."""
     try:
-        fields = json.loads(content.decode("utf-8"), parse_constant=_refuse)
-    except (UnicodeDecodeError, ValueError, RecursionError) as error:
+        fields: Any = msgspec.json.decode(content)
+    except (ValueError, RecursionError) as error:
         raise InputError(f"{path}: not readable as JSON ({error}); restore it, or draw into a new folder") from None
-    return _parse(Fields(path, "", fields))
-
-
-def _refuse(word: str) -> Any:
-    raise ValueError(f"{word} is no number")
-
-
-def _parse(top: Fields) -> Manifest:
-    if top.fields.get("format") != FORMAT:
-        raise InputError(f"{top.path}: this is not the manifest of a run; check the path")
-    version = top.fields.get("version")
+    if not isinstance(fields, dict) or cast("dict[str, Any]", fields).get("format") != FORMAT:
+        raise InputError(f"{path}: this is not the manifest of a run; check the path")
+    known = cast("dict[str, Any]", fields)
+    version, own = known.get("version"), known.pop(CHECKSUM, None)
     if version == 1 and type(version) is int:
         raise InputError(
-            f"{top.path}: format version 1, whose shards do not say what they were drawn with; draw again into a new "
-            "folder"
+            f"{path}: format version 1, whose shards do not say what they were drawn with; draw again into a new folder"
         )
     if version != VERSION:
-        raise InputError(f"{top.path}: format version {version!r}, and this certcal reads {VERSION}; update certcal")
-    top.used |= {"format", "version"}
-    model, data = top.part("model"), top.part("data")
-    n0, pilot, unit = top.whole("n0", 1, MOST_DRAWS), top.whole("pilot", 1, MOST_DRAWS), top.whole("unit", 1, 2**62)
-    sizes = _sizes(top, pilot)
-    if number_of_units(sizes, n0, pilot, unit) > MOST_UNITS:
-        raise top.wrong("unit", f"so small that the run has more than {MOST_UNITS} shards")
-    manifest = Manifest(
-        run=top.match("run", _HEX),
-        created=top.text("created"),
-        sigma=top.number("sigma", least=0.0),
-        noise=top.choice("noise", NOISES),
-        seed=top.whole("seed", 0, MOST_SEED),
-        n0=n0,
-        pilot=pilot,
-        thresholds=_thresholds(top),
-        batch=top.whole("batch", 1, 2**31),
-        unit=unit,
-        rows_independent=top.flag("rows_independent"),
-        sizes=sizes,
-        model=ModelRecord(
-            description=model.text("description"),
-            fingerprint=model.match("fingerprint", _HEX),
-            outputs=model.choice("outputs", ("probabilities", "logits")),
-            classes=model.whole("classes", 2, _MOST_CLASSES),
-            source=model.optional_text("source"),
-            weights=model.optional_text("weights"),
-        ),
-        data=DataRecord(
-            inputs=data.match("inputs", _HEX),
-            labels=data.match("labels", _HEX),
-            shape=data.shape("shape"),
-            source=data.optional_text("source"),
-        ),
-        versions=top.texts("versions"),
-    )
-    own = top.match(CHECKSUM, _HEX)
-    for part in (top, model, data):
-        part.nothing_left()
-    if own != checksum({name: value for name, value in top.fields.items() if name != CHECKSUM}):
+        raise InputError(f"{path}: format version {version!r}, and this certcal reads {VERSION}; update certcal")
+    try:
+        manifest = msgspec.convert({k: v for k, v in known.items() if k not in ("format", "version")}, Manifest)
+    except msgspec.ValidationError as error:
+        new = "it is of a newer certcal, or " if "unknown field" in str(error) else ""
         raise InputError(
-            f"{top.path}: it was damaged or edited, for its checksum is not that of its fields; restore it, or draw "
-            "into a new folder"
+            f"{path}: {str(error).replace('`', '')}; {new}the file was damaged or edited: restore it, or draw into a "
+            "new folder"
+        ) from None
+    if own != checksum(known):
+        raise InputError(
+            f"{path}: it was damaged or edited, for its checksum is not that of its fields; restore it, or draw into a "
+            "new folder"
         )
     return manifest
-
-
-def _sizes(top: Fields, pilot: int) -> tuple[Size, ...]:
-    sizes: list[Size] = []
-    for entry in top.items("sizes", 1, _MOST_SIZES):
-        pair = cast("list[Any]", entry) if isinstance(entry, list) else []
-        good = len(pair) == 2 and all(type(value) is int for value in pair)
-        size = Size(*pair) if good else Size(0, 0)
-        before = sizes[-1] if sizes else Size(1, pilot)
-        if not (before.samples <= size.samples <= MOST_SAMPLES and before.n <= size.n <= MOST_DRAWS):
-            raise top.wrong("sizes", "not pairs of growing numbers of samples and draws")
-        sizes.append(size)
-    return tuple(sizes)
-
-
-def _thresholds(top: Fields) -> tuple[float, ...]:
-    values = top.items("thresholds", 1, _MOST_THRESHOLDS)
-    inside = all(isinstance(value, float) and 0 < value < 1 for value in values)
-    if not inside or any(a >= b for a, b in pairwise(values)):
-        raise top.wrong("thresholds", "not growing numbers between 0 and 1")
-    return tuple(values)
 
 
 # --- units of work ----------------------------------------------------------------------------------------------------

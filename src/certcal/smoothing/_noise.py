@@ -42,14 +42,15 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
 from math import isqrt
-from typing import Any
+from typing import Any, Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
 from certcal._checks import InputError
 
-NOISES = ("gaussian", "exact")
+NoiseKind = Literal["gaussian", "exact"]
+NOISES: tuple[str, ...] = get_args(NoiseKind)
 LEVELS = 255
 LARGEST_EXACT_SIGMA = 4.0  # a table of 27,000 thresholds, a few seconds to compute
 

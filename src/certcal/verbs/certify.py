@@ -4,50 +4,33 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from functools import cached_property
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, cast
+from typing import Any, cast
 
 import numpy as np
 
-import certcal
 from certcal._checks import InputError
 from certcal._progress import SILENT, Progress
 from certcal._settings import Settings, setting, takes
-from certcal._text import counted
-from certcal.claims import Bound, Certificate, in_full
-from certcal.data import IntervalOrigin, IntervalTable, intervals_as_parquet, read_intervals
-from certcal.result import Result
+from certcal.data import IntervalTable, read_intervals
 from certcal.smoothing import (
     CONFIDENCES,
-    Certificates,
     Counts,
-    InfluentialSample,
     Manifest,
     Run,
-    Widths,
     certificates,
-    influential_samples,
     kind_name,
     open_run,
     usable_counts,
 )
-from certcal.verbs.certified_samples import ALPHA_OF_RUNS, ROLES, about_run, chosen_radii, describe_run, samples_of
-from certcal.verbs.measure import BRACKETS
-
-if TYPE_CHECKING:
-    from certcal.metrics import Reliability
-    from certcal.smoothing import ConfidenceEstimates
-    from certcal.smoothing.robustness import PaDistribution
-    from certcal.worst_case import CertifiedSummary, WorstCase
-    from certcal.worst_case.baselines import ComparedMethod
+from certcal.verbs.certification import Certification, CertifiedAt
+from certcal.verbs.certified_samples import ALPHA_OF_RUNS, ROLES, about_run, chosen_radii, describe_run
 
 MOST_RADII, MOST_BINS = 1000, 10_000
 STEPS_PER_SIGMA = 4
 HEADLINE_STEP = 2  # half of sigma
-INTERVALS = ".parquet"
 
 
 @dataclass(frozen=True)
@@ -113,355 +96,6 @@ class CertifySettings(Settings):
     def binning(self) -> dict[str, Any]:
         """What the numerics are told about bins and the population."""
         return {"bins": self.bins, "closed": self.closed, "delta": self.delta}
-
-
-@dataclass(frozen=True, eq=False)
-class CertifiedAt:
-    """What is certified at one radius, of all samples or of one group, by one kind of certificate.
-
-    Attributes
-    ----------
-    radius
-        Of the perturbations; None for a table without a column of radii.
-    group
-        Of a table, or the kind of certificate where there are several; None for all samples.
-    summary
-        What the intervals mean together.
-    certificates
-        The intervals of a run's samples; None for a table.
-    claim
-        Of a run: what no perturbation up to the radius can make the calibration error exceed, with what certificates
-        that fail can add. Of the certified samples, or of all when none is certified.
-    methods
-        The exact worst case and what the published methods reach, when a comparison was asked for.
-    """
-
-    radius: float | None
-    group: str | None
-    summary: CertifiedSummary
-    certificates: Certificates | None = None
-    claim: Certificate | None = None
-    methods: tuple[ComparedMethod, ...] = ()
-
-    @property
-    def radius_text(self) -> str:
-        """The radius as the shortest text that means it; empty without one."""
-        return "" if self.radius is None else radius_text(self.radius)
-
-    @property
-    def headline(self) -> Certificate | WorstCase:
-        """The claim about the calibration error: of a run its certificate, of a table the worst case."""
-        return self.claim or self.worst or self.summary["calibration_error"].worst_all
-
-    @property
-    def population(self) -> Bound:
-        """The bound for the population behind the certified samples, or behind all when none is certified."""
-        return self.summary.population or self.summary.population_all
-
-    @property
-    def worst(self) -> WorstCase | None:
-        """The worst calibration error of the certified samples; None when there are none."""
-        return self.summary["calibration_error"].worst
-
-    @cached_property
-    def worst_bins(self) -> Reliability | None:
-        """The reliability diagram of the witness: confidences inside the intervals that reach the worst case."""
-        from certcal.metrics import Reliability
-
-        if self.worst is None or self.worst.bins is None:
-            return None
-        return Reliability(self.worst.bins, self.worst.value, None, None, 0.95)
-
-    @property
-    def kind(self) -> str | None:
-        """Kind of certificate; None for a table."""
-        return None if self.certificates is None else self.certificates.confidence
-
-    @property
-    def width(self) -> float | None:
-        """Mean width of the certified samples' intervals; None when there are none, and for a table."""
-        return None if self.certificates is None else self.certificates.mean_width
-
-    def claims(self) -> list[tuple[str, str, Any]]:
-        """Every claim with its key and the samples it is over, "certified" or "all"."""
-        found = list[tuple[str, str, Any]](self.summary.claims())
-        if self.claim is not None:
-            found.append(("claimed_calibration_error", str(self.claim.settings["samples"]), self.claim))
-        return found
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain values for JSON."""
-        document: dict[str, Any] = {"radius": self.radius, "group": self.group, **self.summary.to_dict()}
-        document["information"]["verdict"] = self.summary.information.verdict_at(self.radius_text)
-        if self.claim is not None:
-            document |= {"mean_width": self.width, "claim": self.claim.to_dict()}
-        if self.methods:
-            document["comparison"] = [method.to_dict() for method in self.methods]
-        return document
-
-
-@dataclass(frozen=True, eq=False, repr=False)
-class Certification(Result):
-    """What a run, or a table of intervals, certifies at several radii.
-
-    Attributes
-    ----------
-    source
-        Name of the file or folder.
-    n
-        Number of rows, or of samples of a run.
-    about
-        Where the intervals come from, for machines: the columns of a table, or the run.
-    description
-        The same in a line for people.
-    lines
-        Per radius: all samples and then each group, or each kind of certificate.
-    by
-        What the groups are; None without any.
-    conventions
-        Bins, closed, delta and alpha, and how a run was certified.
-    place
-        Of the headline's radius among ``radii``. It was fixed before looking: the largest that was asked for, or half
-        of sigma. A radius that the results chose would not do, because population bounds and certificates of some kinds
-        have an event for each radius.
-    settings
-        What was asked for.
-    counts, manifest
-        The draws behind a run, and what it was drawn with; None for a table (the manifest also for bare counts).
-    origin
-        What the intervals of a table rest on, if it says so.
-
-    Examples
-    --------
-    >>> import certcal
-    >>> c = certcal.certify({"lower": [0.5, 0.25], "upper": [0.75, 0.5], "correct": [1, 0]}, bins=5)
-    >>> c
-    <Certification of table: 2 samples, calibration error at most 0.4501>
-    >>> c.at().summary.accuracy.text
-    '0.5000'
-    """
-
-    view: ClassVar[str] = "certcal.report.views.certification"
-
-    source: str
-    n: int
-    about: Mapping[str, Any]
-    description: str
-    lines: Sequence[CertifiedAt]
-    by: str | None
-    conventions: Mapping[str, Any]
-    place: int
-    settings: CertifySettings
-    counts: Counts | None = None
-    manifest: Manifest | None = None
-    origin: IntervalOrigin | None = None
-    _widths: dict[tuple[float | None, str], Widths | None] = field(default_factory=dict[Any, "Widths | None"])
-
-    @property
-    def radii(self) -> tuple[float | None, ...]:
-        """Each radius once, ascending; None alone for a table without a column of radii."""
-        return tuple(dict.fromkeys(line.radius for line in self.lines))
-
-    @property
-    def kinds(self) -> tuple[str, ...]:
-        """Kinds of certificates of a run, the headline's first; none for a table."""
-        return tuple(dict.fromkeys(line.kind for line in self.lines if line.kind is not None))
-
-    def at(self, radius: float | None = None, group: str | None = None) -> CertifiedAt:
-        """What is certified at a radius.
-
-        Parameters
-        ----------
-        radius
-            One of ``radii``; the headline's when not given.
-        group
-            A group, or a kind of certificate; all samples, or the first kind, when not given.
-        """
-        where = self.radii[self.place] if radius is None else float(radius)
-        found = [line for line in self.lines if line.radius == where]
-        if not found:
-            known = ", ".join(radius_text(each) for each in self.radii if each is not None)
-            raise InputError(f"{radius_text(where or 0.0)} is not one of {known or 'none'}", argument="radius")
-        chosen = [line for line in found if group in (None, line.group, line.kind)]
-        if not chosen:
-            names = ", ".join(repr(line.group) for line in found if line.group is not None)
-            raise InputError(f"{group!r} is not one of {names or 'none'}", argument="group")
-        return chosen[0]
-
-    def whole(self) -> list[CertifiedAt]:
-        """The line of each radius for all samples, by the first kind of certificate."""
-        return [self.at(radius) for radius in self.radii]
-
-    def __repr__(self) -> str:
-        one = self.at()
-        where = f" at radius {one.radius_text}" if one.radius_text else ""
-        said = f"calibration error at most {one.headline.text}{where}"
-        return f"<Certification of {self.source}: {counted(one.summary.n, 'sample')}, {said}>"
-
-    @property
-    def seeds(self) -> Mapping[str, int]:
-        """Of the noise of a run."""
-        return {} if self.manifest is None else {"noise of the run": self.manifest.seed}
-
-    @property
-    def sources(self) -> Sequence[str]:
-        """The file or folder."""
-        return (self.source,)
-
-    def claims(self) -> Sequence[Any]:
-        """The headline's claim, the bound for the population, and then every other claim at every radius."""
-        one = self.at()
-        first = (one.headline, one.population)
-        rest = [claim for line in (one, *self.lines) for _, _, claim in line.claims()]
-        return tuple({id(claim): claim for claim in (*first, *rest)}.values())
-
-    def contents(self) -> dict[str, Any]:
-        """Plain values for JSON."""
-        return {
-            "certcal": certcal.__version__,
-            "source": self.source,
-            "n": self.n,
-            **self.about,
-            "conventions": {**self.conventions, "bins_are": BRACKETS[str(self.conventions["closed"])]},
-            "results": [line.to_dict() for line in self.lines],
-        }
-
-    def columns(self) -> Mapping[str, Sequence[Any]]:
-        """One line per radius, group and claim, with all digits; methods that were compared follow their radius."""
-        rows: list[tuple[Any, ...]] = []
-        for line in self.lines:
-            # Whole numbers are written without a point.
-            radius = int(line.radius) if line.radius is not None and line.radius.is_integer() else line.radius
-            for key, samples, claim in line.claims():
-                value = float(claim.value)
-                rows.append((radius, line.group, key, samples, claim.n, value, claim.text, in_full(claim), None))
-            for each in line.methods:
-                found = (each.name, "certified", line.summary.n_certified, each.value, each.text, each.sentence)
-                rows.append((radius, line.group, *found, float(f"{each.seconds:.6g}")))
-        names = ("radius", "group", "claim", "samples", "n", "value", "text", "sentence", "seconds")
-        columns: dict[str, Sequence[Any]] = dict(zip(names, zip(*rows, strict=True), strict=True))
-        if not any(line.methods for line in self.lines):
-            del columns["seconds"]
-        return columns
-
-    def save(self, path: str | os.PathLike[str], *, force: bool = False, **options: Any) -> Path:
-        """Write the answer whole, or not at all: also .parquet, the intervals of a run, which can be certified again.
-
-        Parameters
-        ----------
-        path, force, options
-            As for :meth:`Result.save`.
-        """
-        from certcal._files import write_bytes
-
-        target = Path(path)
-        if target.suffix.lower() != INTERVALS:
-            return super().save(target, force=force, **options)
-        write_bytes(target, self._intervals(), force=force)
-        return target
-
-    def _intervals(self) -> bytes:
-        """The intervals at each radius as a Parquet file, with what they rest on."""
-        counts, found = self._drawn, [line.certificates for line in self.lines if line.certificates is not None]
-        if len(self.kinds) > 1:
-            raise InputError("a file of intervals needs one kind of certificate", argument="confidence")
-
-        def column(values: Callable[[Certificates], Any]) -> Any:
-            return np.concatenate([np.broadcast_to(values(one), len(one)) for one in found])
-
-        return intervals_as_parquet(
-            {
-                "radius": column(lambda one: one.radius),
-                "sample": column(lambda one: np.arange(len(one))),
-                "lower": column(lambda one: one.lower),
-                "upper": column(lambda one: one.upper),
-                "correct": column(lambda one: one.correct),
-                "certified": column(lambda one: one.certified),
-                "alpha": column(lambda one: one.ledger.spent),
-                "confidence": column(lambda _: self.clean.values),
-            },
-            IntervalOrigin(
-                found[0].confidence,
-                found[0].noise,
-                found[0].assumptions,
-                samples=samples_of(self.manifest, counts),
-                run=None if self.manifest is None else self.manifest.run,
-            ),
-        )
-
-    # What is behind the certificates of a run.
-
-    @property
-    def _drawn(self) -> Counts:
-        if self.counts is None:
-            raise InputError(f"{self.source}: a table has intervals and no draws; certify a run for this")
-        return self.counts
-
-    @cached_property
-    def clean(self) -> ConfidenceEstimates:
-        """Smoothed confidences of a run's samples without a perturbation: an estimate, from the histograms."""
-        return self._drawn.confidence_estimates()
-
-    def clean_bins(self, radius: float | None = None) -> Reliability | None:
-        """The reliability diagram without a perturbation of the samples of a run that are certified at a radius.
-
-        An estimate: each confidence is read off a histogram (see :meth:`Counts.confidence_estimates`). None when no
-        sample is certified. All kinds of certificates certify the same samples.
-
-        Parameters
-        ----------
-        radius
-            The headline's when not given.
-        """
-        from certcal.metrics import reliability
-
-        clean, one = self.clean, self.at(radius).certificates
-        if one is None or not one.n_certified:
-            return None
-        shown, asked = one.certified, self.settings
-        return reliability(clean.values[shown], one.correct[shown], bins=asked.bins, closed=asked.closed)
-
-    def widths(self, kind: str, radius: float | None = None) -> Widths | None:
-        """How wide the certified intervals of any kind are at a radius; None when there are none.
-
-        Kinds that were not asked for are computed for this alone. Nothing is claimed by them: of several kinds, the one
-        that is used must be chosen before looking.
-
-        Parameters
-        ----------
-        kind
-            One that was asked for, or any built-in one.
-        radius
-            The headline's when not given.
-        """
-        counts, first = self._drawn, self.at(radius)
-        if (first.radius, kind) not in self._widths:
-            one = next(
-                (line.certificates for line in self.lines if (line.radius, line.kind) == (first.radius, kind)), None
-            )
-            if one is None and first.radius is not None:
-                one = certificates(counts, first.radius, self.conventions["alpha"], kind, self.settings.familywise)
-            self._widths[first.radius, kind] = None if one is None else one.widths()
-        return self._widths[first.radius, kind]
-
-    @cached_property
-    def p_a(self) -> PaDistribution:
-        """The distribution of p_A over the samples of a run: shares of votes for the true class."""
-        from certcal.smoothing.robustness import PaDistribution
-
-        return PaDistribution.of(self._drawn)
-
-    def influential(self, k: int = 12) -> tuple[InfluentialSample, ...]:
-        """The samples of a run that add most to the worst calibration error of the headline, most first.
-
-        Parameters
-        ----------
-        k
-            How many, at most. Samples that add nothing are left out.
-        """
-        counts, one = self._drawn, self.at()
-        assert one.certificates is not None
-        return influential_samples(counts, one.certificates, one.worst, self.clean, k)
 
 
 @takes(CertifySettings, ROLES)
@@ -553,17 +187,6 @@ def default_radii(counts: Counts, alpha: float = ALPHA_OF_RUNS, familywise: bool
     largest = float(np.nan_to_num(reached).max()) / counts.sigma  # NaN where a sample abstained
     steps = range(max(math.floor(largest * STEPS_PER_SIGMA), HEADLINE_STEP) + 1)
     return tuple(float(f"{step * counts.sigma / STEPS_PER_SIGMA:.6g}") for step in steps)
-
-
-def radius_text(value: float) -> str:
-    """The shortest text of a number.
-
-    Examples
-    --------
-    >>> radius_text(0.5), radius_text(1.0)
-    ('0.5', '1')
-    """
-    return repr(float(value)).removesuffix(".0")
 
 
 # --- runs ----------------------------------------------------------------------------------------------------------

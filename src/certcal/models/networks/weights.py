@@ -21,10 +21,10 @@ from certcal._files import read_bytes, refuse_overwriting
 from certcal.models.networks._cell import CellNetwork
 from certcal.models.networks._network import MLP, LeNet, Network
 from certcal.models.networks._resnet import PreActResNet, ResNet
+from certcal.models.protocol import LARGEST_FILE
 
 _NETWORKS: dict[str, type[Network]] = {kind.__name__: kind for kind in (MLP, LeNet, ResNet, PreActResNet, CellNetwork)}
 _KEY = "certcal.network"
-_LARGEST = 2**40
 _HEADER = 100_000_000  # bytes; what safetensors itself allows
 
 
@@ -81,7 +81,7 @@ def load_weights(path: str | os.PathLike[str]) -> Network:
     >>> folder.cleanup()
     """
     file = Path(path)
-    return network_from_bytes(read_bytes(file, _LARGEST, "a safetensors file"), file)
+    return network_from_bytes(read_bytes(file, LARGEST_FILE, "a safetensors file"), file)
 
 
 def tensors_and_marks(data: bytes, path: Path) -> tuple[dict[str, Tensor], dict[str, str]]:

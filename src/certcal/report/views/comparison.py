@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from certcal._text import capital, counted
-from certcal.claims import short_text
+from certcal.claims import in_full, short_text
 from certcal.report.charts import MOST_SERIES, Chart, Graph, unit
 from certcal.report.document import (
     NOTHING,
@@ -268,8 +268,8 @@ def _verdicts(found: Comparison) -> list[Block]:
     for graph in found.graphs:
         where = _where(found, graph)
         made += [Text(f"{capital(where)}: {each}") for each in (graph.contradiction, graph.beyond_chance) if each]
-        said = [graph.sentence] if isinstance(found, FamilyComparison) else []
-        said += [each.sentence for each in (*graph.pairs, *graph.chances)]
+        said = [graph.statement] if isinstance(found, FamilyComparison) else []
+        said += [in_full(each) for each in (*graph.pairs, *graph.chances)]
         listing = Listing([capital(each) for each in said])
         made.append(Details(f"All verdicts, {where}", [listing]) if len(said) > 3 else listing)
     return made

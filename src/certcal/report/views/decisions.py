@@ -20,10 +20,9 @@ def view(found: Decisions) -> Report:
     s = found.setting
     radius, level = short_text(s.radius, "lower"), short_text(s.alpha, "upper")
     right, n = int(np.count_nonzero(found.certified & found.correct)), len(found)
-    sentence = f"{right:,} of {n:,} samples are classified correctly under every perturbation of norm up to {radius}."
     claim = Claim(
         "Certificate",
-        sentence,
+        found.sentence,
         f"{right:,} of {n:,}",
         f"Each of them fails with probability at most {level} over the noise.",
         found.assumptions,

@@ -10,6 +10,7 @@ from certcal.claims import round_outward
 from certcal.report.document import Block, Column, Report, Section, Table, Text
 from certcal.report.numbers import number
 from certcal.report.views import certification, measurement
+from certcal.report.views.certified_claims import values_table
 from certcal.verbs.demo import ATTACK_DRAWS
 
 if TYPE_CHECKING:
@@ -128,7 +129,7 @@ def _certified(found: Demo) -> list[Block]:
             f" The ECE of the certified ones is about {clean.ece:.3f} without a change, an estimate, and at most "
             f"{one.headline.text} with any."
         )
-    return [certification.values_table(found.certification, lines), Text(text)]
+    return [values_table(found.certification, lines), Text(text)]
 
 
 def _repaired(found: Demo) -> str:

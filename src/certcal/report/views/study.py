@@ -116,12 +116,12 @@ def _answer(found: StudyReview, answer: Answer, level: str) -> list[Block]:
     blocks += [Text(f"Caution: {each}", "note") for each in cautions]
     if answer.findings:
         table = _findings(answer.findings, level)
-        blocks.append(Details(f"Numbers behind the answer ({len(answer.findings):,})", [table]))
+        blocks.append(Details(f"All numbers ({len(answer.findings):,})", [table]))
     # Of several data sets the first one is drawn at once; tables are always shown.
     later = tuple(f"{name}: " for name in found.datasets[1:])
     folded = [each for each in answer.charts if each.title.startswith(later) and not isinstance(each, Rows)]
     blocks += _drawn([each for each in answer.charts if each not in folded])
-    return [*blocks, *([Details(f"Charts of other data sets ({len(folded)})", _drawn(folded))] if folded else [])]
+    return [*blocks, *([Details(f"Other data sets ({len(folded)})", _drawn(folded))] if folded else [])]
 
 
 def _paragraphs(found: StudyReview, text: str) -> list[str]:

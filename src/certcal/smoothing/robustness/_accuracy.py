@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from certcal._checks import InputError, correctness, same_length, to_numpy, whole_number
+from certcal._json import document_of
 from certcal.claims import short_text
 from certcal.smoothing.robustness._votes import vote_radii
 
@@ -80,15 +81,7 @@ class AccuracyCurve:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON."""
-        return {
-            "type": "certified accuracy",
-            "name": self.name,
-            "at": list(self.at),
-            "certified": list(self.certified),
-            "n": self.n,
-            "values": list(self.values),
-            "texts": list(self.texts),
-        }
+        return document_of(self, "certified accuracy", "values", "texts")
 
 
 @dataclass(frozen=True)
@@ -120,13 +113,7 @@ class BestCurve:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON."""
-        return {
-            "type": "best certified accuracy",
-            "at": list(self.at),
-            "values": list(self.values),
-            "texts": list(self.texts),
-            "names": [list(names) for names in self.names],
-        }
+        return document_of(self, "best certified accuracy", "values", "texts", without="fractions")
 
 
 @dataclass(frozen=True)
@@ -179,16 +166,7 @@ class AverageCertifiedRadius:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON."""
-        return {
-            "type": "average certified radius",
-            "name": self.name,
-            "value": self.value,
-            "n": self.n,
-            "top_tenth": self.top_tenth,
-            "trivial": self.trivial,
-            "as_printed": self.as_printed,
-            "sentence": self.sentence,
-        }
+        return document_of(self, "average certified radius", "sentence")
 
 
 def certified_accuracy(radii: Any, correct: Any, at: Any, *, abstained: Any = None, name: str = "") -> AccuracyCurve:

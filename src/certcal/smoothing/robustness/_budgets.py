@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, cast
 
@@ -125,7 +125,7 @@ def check_settings(settings: Iterable[Any]) -> tuple[Budget, ...]:
 
 
 def setting_tables(
-    runs: dict[float, Sequence[tuple[str, Compared]]], settings: Iterable[Any] = DEFAULT_BUDGETS
+    runs: Mapping[float, Sequence[tuple[str, Compared]]], settings: Iterable[Any] = DEFAULT_BUDGETS
 ) -> tuple[SettingTable, ...]:
     """One table per setting and σ."""
     tables: list[SettingTable] = []

@@ -20,6 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from certcal._checks import InputError, confidences, same_length, share
+from certcal._json import document_of
 from certcal.claims import short_text
 from certcal.smoothing.robustness._dominance import FIRST, NEITHER, SECOND, Stretch
 
@@ -116,17 +117,7 @@ class Chance:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON."""
-        return {
-            "type": "beyond chance",
-            "first": self.first,
-            "second": self.second,
-            "verdict": self.verdict,
-            "stretches": [each.to_dict() for each in self.stretches],
-            "n": self.n,
-            "level": self.level,
-            "draws": self.draws,
-            "sentence": self.sentence,
-        }
+        return document_of(self, "beyond chance", "verdict", "sentence")
 
 
 def chance(

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from certcal._checks import InputError, failure_probability
+from certcal._json import document_of
 from certcal.claims import short_text
 from certcal.result import Result
 from certcal.smoothing.robustness._accuracy import (
@@ -148,14 +149,7 @@ class CertifiedCalibration:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON."""
-        return {
-            "type": "certified calibration",
-            "family": self.family,
-            "sigma": self.sigma,
-            "alpha": self.alpha,
-            "radii": list(self.radii),
-            "summaries": [each.to_dict() for each in self.summaries],
-        }
+        return document_of(self, "certified calibration")
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from certcal._checks import InputError, failure_probability, noise_level, to_numpy, whole_number
+from certcal._json import document_of
 from certcal.claims import short_text
 from certcal.smoothing.robustness._accuracy import check_at
 from certcal.smoothing.robustness._votes import as_record, certifying_probability, smallest_votes, votes_tail
@@ -69,16 +70,7 @@ class ConvertedAccuracy:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON."""
-        return {
-            "type": "converted certified accuracy",
-            "at": self.at.tolist(),
-            "p": self.p.tolist(),
-            "lower": self.lower.tolist(),
-            "upper": self.upper.tolist(),
-            "draws": self.draws,
-            "alpha": self.alpha,
-            "sentence": self.sentence,
-        }
+        return document_of(self, "converted certified accuracy", "sentence")
 
 
 class Convertible(ABC):
@@ -120,13 +112,7 @@ class PaCurve:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON."""
-        return {
-            "type": "curve of p_A",
-            "p": self.p.tolist(),
-            "lower": self.lower.tolist(),
-            "upper": self.upper.tolist(),
-            "thinned": self.thinned,
-        }
+        return document_of(self, "curve of p_A")
 
 
 @dataclass(frozen=True, eq=False)
@@ -318,12 +304,7 @@ class PaPoints(Convertible):
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON."""
-        return {
-            "type": "points of the distribution of p_A",
-            "sigma": self.sigma,
-            "p": self.p.tolist(),
-            "share": self.share.tolist(),
-        }
+        return document_of(self, "points of the distribution of p_A")
 
 
 def from_curve(at: Any, accuracy: Any, *, sigma: float, n: int, alpha: float = 0.001) -> PaPoints:

@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from certcal._checks import InputError
+from certcal._json import document_of
 from certcal.claims import short_text
 from certcal.smoothing.robustness._distribution import PaDistribution, steps
 from certcal.smoothing.robustness._votes import vote_radii
@@ -26,7 +27,7 @@ from certcal.smoothing.robustness._votes import vote_radii
 FIRST, SECOND, NEITHER, EQUAL, UNCLEAR = "first", "second", "neither", "equal", "unclear"
 
 # Stretches that a sentence spells out.
-_SPELLED = 4
+_SPELLED = 2
 
 
 @dataclass(frozen=True)
@@ -70,8 +71,8 @@ class Dominance:
     >>> easy = PaDistribution.of(VoteRecord.of([100, 20], 100, [1, 1], sigma=1.0), "trivial")
     >>> even = PaDistribution.of(VoteRecord.of([90, 90], 100, [1, 1], sigma=1.0), "even")
     >>> print(dominance(easy, even).sentence)
-    neither trivial nor even is better in every setting: by P(p_A >= p) on these samples, even is higher for p from
-    0.5 to 0.9 and trivial for p from 0.9 to 1; an estimate, since shares of votes stand for p_A.
+    neither trivial nor even dominates: on these samples even is higher for p from 0.5 to 0.9 and trivial for p from 0.9
+    to 1.
     """
 
     first: str
@@ -93,11 +94,33 @@ class Dominance:
 
     @property
     def sentence(self) -> str:
-        """The verdict."""
-        return f"{self._statement}; an estimate, since shares of votes stand for p_A."
+        """The verdict, in at most thirty words."""
+        in_p = self.axis == "p_A"
+        setting = "" if self.alpha is None else f" ({self.draws} draws, alpha {short_text(self.alpha, 'upper')})"
+        if self.edge is not None:
+            how = "higher" if self.strict else "nowhere lower and somewhere higher"
+            what, at = ("P(p_A >= p)", "for every p >= 1/2") if in_p else ("certified accuracy", "at every radius")
+            return f"{self.edge[0]} dominates {self.edge[1]}: {what}{setting} is {how} {at} on these samples."
+        if self.verdict == EQUAL:
+            what = "distribution of p_A above 1/2" if in_p else f"certified accuracy at every radius{setting}"
+            return f"{self.first} and {self.second} have the same {what} on these samples."
+        if self.verdict == NEITHER:
+            here = "on these samples " if in_p else ""
+            return f"neither {self.first} nor {self.second} dominates{setting}: {here}{self.where}."
+        return f"whether {self.first} or {self.second} dominates cannot be told from what the logs print."
 
     @property
-    def _statement(self) -> str:
+    def statement(self) -> str:
+        """The verdict with what it was read off, and what it assumes."""
+        return f"{self._in_full}; an estimate, since shares of votes stand for p_A."
+
+    @property
+    def assumptions(self) -> tuple[str, ...]:
+        """What the verdict rests on."""
+        return ("shares of votes stand for p_A",)
+
+    @property
+    def _in_full(self) -> str:
         in_p = self.axis == "p_A"
         level = "" if self.alpha is None else short_text(self.alpha, "upper")
         curve = "P(p_A >= p)" if in_p else f"certified accuracy (draws = {self.draws}, alpha = {level})"
@@ -138,18 +161,7 @@ class Dominance:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON."""
-        return {
-            "type": "dominance",
-            "first": self.first,
-            "second": self.second,
-            "verdict": self.verdict,
-            "strict": self.strict,
-            "axis": self.axis,
-            "stretches": [each.to_dict() for each in self.stretches],
-            "draws": self.draws,
-            "alpha": self.alpha,
-            "sentence": self.sentence,
-        }
+        return document_of(self, "dominance", "sentence", without="everywhere")
 
 
 def dominance(first: PaDistribution, second: PaDistribution, *, n: int = 100_000, alpha: float = 0.001) -> Dominance:

@@ -52,7 +52,7 @@ class FamilyComparison(Comparison):
     @property
     def sentences(self) -> tuple[str, ...]:
         """What was found: of each graph, who is better, what the average radius adds, and what is beyond chance."""
-        told = ((graph.sentence, graph.contradiction, graph.beyond_chance) for graph in self.graphs)
+        told = ((graph.statement, graph.contradiction, graph.beyond_chance) for graph in self.graphs)
         return tuple(capital(sentence) for group in told for sentence in group if sentence)
 
     def __repr__(self) -> str:

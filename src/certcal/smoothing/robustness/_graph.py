@@ -14,6 +14,7 @@ from itertools import combinations, pairwise
 from typing import Any
 
 from certcal._checks import InputError
+from certcal._json import document_of, plain
 from certcal._text import counted
 from certcal.claims import short_text
 from certcal.smoothing.robustness._chance import OPEN, Chance
@@ -128,7 +129,18 @@ class DominanceGraph:
 
     @property
     def sentence(self) -> str:
-        """Who is better than whom, who is undominated, and what the average certified radius makes of it."""
+        """Who is undominated, in at most thirty words."""
+        where = "with the best sigma at each radius" if self.sigma is None else f"at sigma {self.sigma:g}"
+        surely = "surely " if any(pair.verdict == UNCLEAR for pair in self.pairs) else ""
+        if not self.edges:
+            return f"{where}, no method {surely}dominates another on these samples."
+        top = self.undominated
+        listed = _listed(top, 3)
+        return f"{where}, {len(top)} of {len(self.names)} methods are not {surely}dominated on these samples: {listed}."
+
+    @property
+    def statement(self) -> str:
+        """Who is better than whom, who is undominated, and what is assumed."""
         edges = self.reduced
         orders = [f"{a} is better than {b}" for a, b in edges]
         unclear = sum(pair.verdict == UNCLEAR for pair in self.pairs)
@@ -188,21 +200,12 @@ class DominanceGraph:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON."""
-        return {
-            "type": "dominance graph",
-            "sigma": self.sigma,
-            "names": list(self.names),
-            "pairs": [pair.to_dict() for pair in self.pairs],
-            "edges": [list(edge) for edge in self.edges],
-            "strict_edges": [list(edge) for edge in self.strict_edges],
-            "reduced": [list(edge) for edge in self.reduced],
-            "undominated": list(self.undominated),
-            "averages": dict(self.averages),
-            "hidden": [list(edge) for edge in self.hidden],
-            "beyond_chance": [each.to_dict() for each in self.chances],
-            "firm_edges": [list(edge) for edge in self.firm_edges],
+        edges = ("edges", "strict_edges", "reduced", "undominated", "hidden", "firm_edges")
+        told = (self.statement, self.contradiction, self.beyond_chance)
+        return document_of(self, "dominance graph", *edges, without="chances") | {
+            "beyond_chance": plain(self.chances),
             "level": self.level if self.chances else None,
-            "sentences": [each for each in (self.sentence, self.contradiction, self.beyond_chance) if each is not None],
+            "sentences": [each for each in told if each is not None],
         }
 
 
@@ -244,9 +247,9 @@ def _distinct(names: Sequence[str]) -> tuple[str, ...]:
     return tuple(names)
 
 
-def _listed(texts: Sequence[str]) -> str:
+def _listed(texts: Sequence[str], most: int = _SPELLED) -> str:
     """Several texts as one, the first few spelled out."""
-    shown = list(texts[:_SPELLED])
+    shown = list(texts[:most])
     more = len(texts) - len(shown)
     if more:
         return f"{', '.join(shown)} and {more} more"
