@@ -13,6 +13,7 @@ Conventions, decided once
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -70,7 +71,7 @@ class BinTable:
     confidence_sum: Floats
     correct_sum: Floats
 
-    @property
+    @cached_property
     def total(self) -> float:
         """Sum of all weights."""
         return float(self.weight.sum())

@@ -82,15 +82,13 @@ class StreamingCalibration:
 
     def update(self, confidence: Any, correct: Any, sample_weight: Any = None) -> None:
         """Add confidences and whether they were right; nothing is added when one of them is refused."""
-        from certcal.predictions import Predictions
-
         if self.classes is not None:
             raise InputError("this accumulator was made for probabilities (classes=…); use update_probabilities")
         if _weightless(sample_weight):
             score_pair(confidence, correct)
             self._weightless = True
         else:
-            self.update_predictions(Predictions.from_confidence(confidence, correct, sample_weight))
+            self._add(*score_pair(confidence, correct, sample_weight))
 
     def update_probabilities(self, probabilities: Any, labels: Any, sample_weight: Any = None) -> None:
         """Add rows of class probabilities and true classes; nothing is added when one of them is refused.
@@ -118,23 +116,28 @@ class StreamingCalibration:
             raise InputError(
                 f"predictions have {predictions.classes} classes; this accumulator was made for {self.classes}"
             )
+        self._add(z, c, w)
+        if p is None or y is None:
+            return
+        self.kind = predictions.kind
+        for state in self._classwise.values():
+            state.add(p, y, w)
+        for name, total in self._means.items():
+            entry = METRICS[name]
+            if entry.reads in ("classes", "logits"):
+                arrays, options = entry.arguments(predictions) or ((), {})
+                _add_losses(entry, total, arrays, options, w)
+
+    def _add(self, z: NDArray[Any], c: NDArray[np.uint8], w: Floats | None) -> None:
         for state in self._bins.values():
             state.add(z, c, w)
         if self._grid is not None:
             self._grid.update(z, c, w)
+        of = {"pair": (z, c), "confidence": (z,), "correct": (c,)}
         for name, total in self._means.items():
-            self._add_losses(METRICS[name], total, predictions)
-        if p is not None and y is not None:
-            self.kind = predictions.kind
-            for state in self._classwise.values():
-                state.add(p, y, w)
-
-    def _add_losses(self, entry: MetricEntry, total: ExactSum, predictions: Predictions) -> None:
-        given = entry.arguments(predictions)
-        assert isinstance(entry.form, MeanOf)  # no others have a sum
-        assert given is not None
-        values, w = entry.form.losses(*given[0], **given[1]), predictions.sample_weight
-        total.add(values if w is None else np.where(w > 0, values, 0.0) * w)
+            entry = METRICS[name]
+            if entry.reads in of:
+                _add_losses(entry, total, of[entry.reads], {}, w)
 
     def merge(self, other: StreamingCalibration) -> None:
         """Add all that another accumulator with the same settings has seen."""
@@ -228,3 +231,11 @@ def _weightless(sample_weight: Any) -> bool:
         return False
     weights = to_numpy(sample_weight, "sample_weight")
     return weights.size > 0 and not weights.any()
+
+
+def _add_losses(
+    entry: MetricEntry, total: ExactSum, arrays: tuple[Any, ...], options: dict[str, Any], w: Floats | None
+) -> None:
+    assert isinstance(entry.form, MeanOf)  # no others have a sum
+    values = entry.form.losses(*arrays, **options)
+    total.add(values if w is None else np.where(w > 0, values, 0.0) * w)

@@ -270,20 +270,21 @@ def brier_decomposition(
 def reliability_of(table: BinTable) -> float:
     """Σ_m (n_m/N)(mean confidence - accuracy)²."""
     used = table.weight > 0
-    share = table.weight[used] / table.total
-    return float((share * (table.gap_sum[used] / table.weight[used]) ** 2).sum())
+    weight = table.weight[used]
+    return float((weight / table.total * (table.gap_sum[used] / weight) ** 2).sum())
 
 
 def resolution_of(table: BinTable) -> float:
     """Σ_m (n_m/N)(accuracy of the bin - accuracy)²."""
     used = table.weight > 0
-    share = table.weight[used] / table.total
-    return float((share * (table.correct_sum[used] / table.weight[used] - accuracy_of(table)) ** 2).sum())
+    weight = table.weight[used]
+    return float((weight / table.total * (table.correct_sum[used] / weight - accuracy_of(table)) ** 2).sum())
 
 
 def uncertainty_of(table: BinTable) -> float:
     """Accuracy (1 - accuracy)."""
-    return accuracy_of(table) * (1 - accuracy_of(table))
+    overall = accuracy_of(table)
+    return overall * (1 - overall)
 
 
 def within_bin_of(table: BinTable, score: float) -> float:
