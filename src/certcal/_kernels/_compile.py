@@ -31,6 +31,7 @@ class Kernel:
 
     A first argument of up to ``patience`` entries is walked over by the function as it is written, or by its twin in
     NumPy where one is given; what is larger is compiled, and so is all that follows on ``often`` times as many entries.
+    A call counts as a 128th of ``patience`` at least, so that thousands of small calls are compiled as well.
     Inside another kernel it is what that one is: interpreted or compiled.
     """
 
@@ -46,7 +47,7 @@ class Kernel:
         if self._left:
             steps = arguments[0].size
             if steps <= min(self.patience, self._left):
-                self._left -= steps
+                self._left = max(0, self._left - max(steps, self.patience >> 7))
                 with np.errstate(over="ignore", invalid="ignore"):  # sums may wrap around, or hold a NaN to be found
                     return self.interpreted(*arguments)
             self._left = 0

@@ -29,8 +29,8 @@ class SearchObjective:
 
     Examples
     --------
-    >>> Objective.parse("hcs"), Objective.parse("min:params")
-    (Objective(name='hcs_1', higher=True), Objective(name='params', higher=False))
+    >>> SearchObjective.parse("hcs"), SearchObjective.parse("min:params")
+    (SearchObjective(name='hcs_1', higher=True), SearchObjective(name='params', higher=False))
     """
 
     name: str
