@@ -248,7 +248,7 @@ class _Room:
 def one_split(
     train: Floats, outcomes: Bytes, points: Floats, h: float, delta: float, form: str, width: float | None = None
 ) -> SmoothTerms:
-    """Proposition 2 for sorted training scores with their outcomes and sorted validation scores."""
+    """Proposition 2 of "Measuring uncertainty calibration", for sorted training and validation scores."""
     if form == "published":
         first, second = 0.5 / h, 1.5 / h**2
         wide = plug_in_width(train.size, first, second) if width is None else max(width, NARROWEST)

@@ -1,4 +1,4 @@
-"""ADMM on the worst-case calibration program, as published: a comparison for the exact solver."""
+"""ADMM on the worst-case calibration program (Emde et al. 2024, appendix E.3-E.4): a comparison for the exact one."""
 
 from __future__ import annotations
 
