@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 import certcal
+from certcal.claims import in_full
 from certcal.report.charts import Chart
 from certcal.report.document import Figures, Heading, KeyNumbers, Listing, Table
 from tests.report.parsed import assert_sound, data_of
@@ -73,7 +74,7 @@ def test_every_number_of_the_result_is_in_the_table_of_metrics_and_every_claim_i
     assert sorted(values, key=repr) == sorted((row.value for row in found.whole.rows), key=repr)
     (full,) = made["Claims in full"]
     assert isinstance(full, Listing)
-    assert list(full.items) == [claim.sentence for claim in found.claims()]
+    assert list(full.items) == [in_full(claim) for claim in found.claims()]
 
 
 def test_a_limit_gives_a_verdict_and_a_page_says_who_and_what():
