@@ -24,6 +24,7 @@ from certcal.data import (
     read_intervals,
     read_predictions,
 )
+from certcal.data.text import _CountedQuotes
 
 RNG = np.random.default_rng(5)
 N = 1000
@@ -410,3 +411,29 @@ def test_each_of_many_columns_is_looked_for_once(tmp_path, monkeypatch, ending):
     monkeypatch.setattr(OpenTable, "names", property(lambda table: asked.append(1) or listed(table)))
     assert read_predictions(path).correct.tolist() == [1, 1]
     assert len(asked) < 10  # a list of all names for each of them made 20,000 columns take minutes
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "# model 7, run 3\nscore,outcome\n0.9,1\n0.2,0\n",
+        "# predictions of a model\nscore,outcome\n0.9,1\n0.2,0\n",
+        "   score   outcome\n   0.9         1\n   0.2         0\n",
+    ],
+)
+def test_a_comment_above_names_is_a_comment_and_names_may_be_aligned_to_the_right(tmp_path, text):
+    (tmp_path / "table.csv").write_text(text)
+    found = read_predictions(tmp_path / "table.csv")
+    assert (found.confidence.tolist(), found.correct.tolist()) == ([0.9, 0.2], [1, 0])
+
+
+def test_blanks_in_a_table_of_spaces_are_never_kept(tmp_path, monkeypatch):
+    monkeypatch.setattr("certcal.data.text._BLOCK_BYTES", 1 << 12)
+    content = b"score outcome\n0.5 1\n" + b" " * (1 << 20) + b"\n" * (1 << 16) + b"0.6 0\n"
+    (tmp_path / "blank.csv.gz").write_bytes(gzip.compress(content))
+    with _CountedQuotes(tmp_path / "blank.csv.gz", spaced=True) as stream:
+        held = 0
+        while stream.read(1 << 12):
+            held = max(held, len(stream._held))
+    assert held <= 1
+    assert read_predictions(tmp_path / "blank.csv.gz").confidence.tolist() == [0.5, 0.6]

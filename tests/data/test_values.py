@@ -157,3 +157,29 @@ def test_pieces_that_do_not_make_a_table_are_refused(parts, rows, message):
 def test_a_complaint_names_the_file_once(text):
     with pytest.raises(InputError, match=r"^t\.csv: no rows$"), in_file(Path("t.csv")):
         raise InputError(text)
+
+
+@pytest.mark.parametrize(
+    ("prediction", "label"),
+    [
+        (["True", "False", "True"], ["1", "0", "0"]),
+        (pa.array([True, False, True]), pa.array([1, 0, 0])),
+        (pa.array([True, False, True]), ["True", "False", "False"]),
+        (["yes", "no", "yes"], pa.array([1.0, 0.0, 0.0])),
+    ],
+)
+def test_a_prediction_and_a_label_spelt_differently_are_one_class(prediction, label):
+    found = read_predictions({"confidence": [0.9, 0.8, 0.7], "prediction": prediction, "label": label})
+    assert found.correct.tolist() == [1, 1, 0]
+
+
+def test_letters_are_no_spelling_of_numbers():
+    found = read_predictions({"confidence": [0.9, 0.8], "prediction": ["t", "y"], "label": ["1", "y"]})
+    assert found.correct.tolist() == [0, 1]
+
+
+def test_a_column_of_records_holds_no_classes(tmp_path):
+    line = json.dumps({"confidence": 0.9, "prediction": {"a": 1}, "label": {"a": 1}})
+    (tmp_path / "nested.jsonl").write_text(f"{line}\n")
+    with pytest.raises(InputError, match=r"column 'label' holds values of type struct<a: int64>; name a column"):
+        read_predictions(tmp_path / "nested.jsonl")

@@ -203,3 +203,12 @@ def test_a_folder_and_a_file_without_a_run_are_refused(tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(InputError, match="there is no run here"):
         open_run(tmp_path / "file")
+
+
+def test_a_field_that_a_later_version_adds_leaves_older_shards_readable() -> None:
+    class Later(Manifest, frozen=True, forbid_unknown_fields=True, dict=True):
+        device: str = "cpu"
+
+    plain = {name: getattr(MANIFEST, name) for name in MANIFEST.__struct_fields__}
+    assert Later(**plain).drawing == MANIFEST.drawing
+    assert Later(**plain, device="cuda").drawing != MANIFEST.drawing

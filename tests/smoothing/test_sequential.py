@@ -383,6 +383,20 @@ def test_decisions_come_back_from_a_file_as_they_were(decisions, tmp_path, form)
     json.dumps(decisions.to_dict(), allow_nan=False)
 
 
+def test_decisions_of_a_newer_version_ask_for_an_update(decisions, tmp_path):
+    path = tmp_path / "decisions.json"
+    path.write_text(json.dumps(decisions.to_dict() | {"version": 2}))
+    with pytest.raises(InputError, match="format version 2, and this certcal reads 1; update certcal"):
+        read_decisions(path)
+
+
+def test_json_of_decisions_says_what_they_assume_and_how_often_they_fail(decisions):
+    document = decisions.to_dict()
+    assert "each except with probability at most 0.001" in document["sentence"]
+    assert document["assumptions"] == list(decisions.assumptions)
+    assert document["statement"] == decisions.statement
+
+
 @pytest.mark.parametrize("form", [".json", ".parquet"])
 @pytest.mark.parametrize("content", [b"", b"{}", b"[1]", b"null", b"PAR1 rubbish PAR1", b"\xff\xfe", b"[" * 100_000])
 def test_files_that_hold_no_decisions_are_refused_in_a_sentence(tmp_path, form, content):
@@ -421,7 +435,7 @@ def test_files_that_hold_no_decisions_are_refused_in_a_sentence(tmp_path, form, 
         (lambda d: d["setting"].__setitem__("sigma", -1), r"Expected float > 0.0 - at \$.setting.sigma"),
         (lambda d: d["setting"].__setitem__("noise", "pink"), r"Invalid enum value 'pink' - at \$.setting.noise"),
         (lambda d: d["setting"].pop("alpha"), "missing required field alpha"),
-        (lambda d: d.__setitem__("version", 2), "no decisions of version"),
+        (lambda d: d.__setitem__("version", 0), "no decisions of version"),
     ],
 )
 def test_damaged_decisions_are_refused_in_a_sentence(decisions, tmp_path, damage, text):

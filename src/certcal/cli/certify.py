@@ -48,7 +48,7 @@ def certify(
 
     A run is a folder that certcal sample wrote: certificates are made from its draws at each radius. Each row of a
     table says that, whatever an attacker does, a sample's confidence stays between lower and upper, and whether its
-    prediction is correct; any verifier's output will do, as Parquet, CSV, TSV, npz or Arrow. What is printed holds for
+    prediction is correct; any verifier's output will do, as any table that measure reads. What is printed holds for
     every choice of confidences inside the intervals: it is computed exactly, and rounded in the safe direction.
     """
     from certcal._checks import InputError

@@ -34,9 +34,9 @@ from certcal.verbs.measure import MeasureSettings
 def measure(table: str, by: str | None, memory: int | None, output: Output, **options: Any) -> None:
     """Measure the calibration of the predictions in TABLE.
 
-    TABLE is Parquet, CSV, TSV, npz or Arrow. Columns are found by their names: a confidence with whether it was
-    correct (or with a prediction and a label, or a 0/1 outcome), or probabilities or logits per class with a label.
-    Options name other columns.
+    TABLE is Parquet, CSV, TSV, JSON lines, npz or Arrow, or - for standard input. Columns are found by their names:
+    a confidence with whether it was correct (or with a prediction and a label, or a 0/1 outcome), or probabilities
+    or logits per class with a label. Options name other columns.
     """
     from certcal.cli.progress import Waiting
     from certcal.cli.sources import refuse_run

@@ -33,7 +33,7 @@ _FIRST_LINES = 1000
 class TextTable(OpenTable):
     """A text table with a header row; commas, semicolons, tabs, bars or spaces between columns, perhaps compressed.
 
-    The header may be a comment, as numpy.savetxt writes it: the last line that begins with # before the numbers.
+    The header may be a comment, as numpy.savetxt writes it: the last line that begins with # before numbers.
     """
 
     def __init__(self, file: Path, path: Path) -> None:
@@ -45,11 +45,13 @@ class TextTable(OpenTable):
         # A first column that is called # is no comment.
         self._skipped = comments if names and not names.startswith(_DELIMITERS) else 0
         rest = [line for line in lines[self._skipped :] if line.strip()]
-        header, first, *_ = [*([names] if self._skipped else []), *rest, "", ""]
+        # Above a line of names, a comment is a comment.
+        named = bool(self._skipped) and bool(rest) and any(map(_is_number, re.split(r"[,;\t| ]+", rest[0])))
+        header, first, *_ = [*([names] if named else []), *rest, "", ""]
         self.delimiter = "\t" if ".tsv" in file.suffixes else _delimiter(header, first)
         plain = _SPACE.join(header.split()) if self.delimiter == _SPACE else header
         try:
-            self._header = next(csv.reader([plain], delimiter=self.delimiter)) if self._skipped else None
+            self._header = next(csv.reader([plain], delimiter=self.delimiter)) if named else None
         except csv.Error:
             raise InputError(f"{path}: the header has a name longer than any is; check which file it is") from None
         with self._located(), _CountedQuotes(file, self.delimiter == _SPACE) as stream:
@@ -149,6 +151,14 @@ class TextTable(OpenTable):
         return None
 
 
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
+
+
 class _CountedQuotes:
     """The decompressed bytes of a file, with the double quotes among them counted on the way.
 
@@ -159,7 +169,7 @@ class _CountedQuotes:
     def __init__(self, path: Path, spaced: bool = False) -> None:
         self.quotes = 0
         self.closed = False
-        self._spaced, self._held, self._ready = spaced, b"", b""
+        self._spaced, self._held, self._ready, self._begun = spaced, b"", b"", False
         self._stream = pa.input_stream(str(path), compression="detect")
 
     def __enter__(self) -> _CountedQuotes:
@@ -174,9 +184,10 @@ class _CountedQuotes:
             return self._counted(size)
         while len(self._ready) < size and (content := self._counted(size)):
             content = self._held + content
-            end = len(content.rstrip(b" \t\r\n"))  # what is beyond waits for what follows
-            self._held = content[end:]
+            end = len(content.rstrip(b" \t\r\n"))  # what is beyond waits for what follows, as one line break or space
+            self._held = b"\n" if b"\n" in content[end:] else b" " if content[end:] else b""
             narrow = re.sub(rb"[ \t]+", b" ", content[:end])
+            narrow, self._begun = narrow if self._begun else narrow.lstrip(), self._begun or bool(narrow.strip())
             self._ready += narrow.replace(b" \r\n", b"\r\n").replace(b" \n", b"\n").replace(b"\n ", b"\n")
         found, self._ready = self._ready[:size], self._ready[size:]
         return found

@@ -30,6 +30,8 @@ MAX_CLASSES = 1_000_000
 
 _TRUE = frozenset({"1", "true", "t", "yes", "y", "correct", "right"})
 _FALSE = frozenset({"0", "false", "f", "no", "n", "incorrect", "wrong"})
+# Spellings of two classes that no other classes have.
+_SPELLED = frozenset({"0", "1", "false", "true", "no", "yes"})
 _COMPARE = "if it is a class, name the column of the predicted class (prediction) to compare with"
 _ANOTHER = "repair or drop the row, or name another column"
 
@@ -111,7 +113,12 @@ class Codes:
         """Codes of a column's values."""
         if self.missing is None:
             refuse_missing(array, self.column, first_row)
-        values, positions = distinct(array)
+        try:
+            values, positions = distinct(array)
+        except pa.ArrowNotImplementedError:
+            raise CellError(
+                self.column, None, f"holds values of type {array.type}", "name a column of numbers or text"
+            ) from None
         for index, value in enumerate(values if self.of_classes else ()):
             if _is_fraction(value):
                 _refuse(
@@ -135,6 +142,10 @@ def equal_classes(classes: Codes, truth: tuple[str, Any], prediction: tuple[str,
     codes: list[NDArray[np.int64]] = []
     for classes.column, array in (truth, prediction):
         codes.append(classes.add(array, first_row))
+    names = classes.names
+    said = {code: outcome(names[code]) for code in np.unique(np.concatenate(codes)).tolist()}
+    if all(names[code].lower() in _SPELLED for code in said):  # 1, true and yes are one class where there are no others
+        codes = [np.array([said[code] for code in each.tolist()], np.int64) for each in codes]
     return codes[0] == codes[1]
 
 

@@ -162,7 +162,8 @@ class Decisions(Result):
         """What is claimed, in at most thirty words."""
         right, radius = int(np.count_nonzero(self.certified & self.correct)), short_text(self.setting.radius, "lower")
         said = "samples are classified correctly under every perturbation of norm up to"
-        return f"{right:,} of {len(self):,} {said} {radius}."
+        level = short_text(self.setting.alpha, "upper")
+        return f"{right:,} of {len(self):,} {said} {radius}, each except with probability at most {level}."
 
     @property
     def statement(self) -> str:
@@ -185,6 +186,8 @@ class Decisions(Result):
             "version": VERSION,
             "setting": msgspec.to_builtins(self.setting),
             "sentence": self.sentence,
+            "statement": self.statement,
+            "assumptions": list(self.assumptions),
             "verdict": self.verdict.tolist(),
             **{name: getattr(self, name).tolist() for name in COLUMNS},
         }
@@ -391,15 +394,17 @@ def read_decisions(path: str | os.PathLike[str]) -> Decisions:
     except OSError as error:
         raise InputError(f"{file}: cannot be read ({error.strerror or error}); check the path") from error
     try:
-        found = (
-            msgspec.json.decode(content, type=DecisionFile)
-            if file.suffix == ".json"
-            else msgspec.convert(_from_parquet(content), DecisionFile)
-        )
+        document = msgspec.json.decode(content) if file.suffix == ".json" else _from_parquet(content)
+        version = document.get("version") if isinstance(document, dict) else None
+        if type(version) is int and version > VERSION:
+            raise InputError(f"{file}: format version {version}, and this certcal reads {VERSION}; update certcal")
+        found = msgspec.convert(document, DecisionFile)
         arrays: dict[str, Any] = {name: np.array(getattr(found, name), np.int64) for name in COLUMNS}
         verdict = np.array(found.verdict, dtype="<U9")
         if found.setting.seed > MOST_SEED or len({len(each) for each in (*arrays.values(), verdict)}) > 1:
             raise ValueError("columns of different lengths, or a seed above 2**64")
+    except InputError:
+        raise
     except (ValueError, TypeError, KeyError, OSError, RecursionError) as error:
         reason = str(error).replace("`", "").splitlines()[0] if str(error) else type(error).__name__
         raise InputError(

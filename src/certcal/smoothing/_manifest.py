@@ -188,6 +188,9 @@ class Manifest(msgspec.Struct, frozen=True, forbid_unknown_fields=True, dict=Tru
     def drawing(self) -> str:
         """Sixty-four hexadecimal digits of all that stays when the run grows; every shard carries them."""
         fields = self.to_dict()
+        for each in msgspec.structs.fields(self):  # what later versions add, with what older files mean by it
+            if each.default is not msgspec.NODEFAULT and fields[each.encode_name] == msgspec.to_builtins(each.default):
+                del fields[each.encode_name]
         fields["sizes"] = fields["sizes"][:1]
         fields["data"] = {"shape": self.data.shape}
         return checksum(fields)

@@ -71,10 +71,11 @@ _LEGEND = {
     "weak": "nowhere lower on these samples",
 }
 _DOMINANCE = (
-    "An arrow leads from a method to one that it dominates. At one sigma, the share of samples with p_A ≥ p is nowhere "
-    "lower and somewhere higher for every p ≥ 1/2: certified accuracy is then ahead at every radius, number of noise "
-    "samples and alpha. With the best sigma at each radius, certified accuracy is ahead at every radius, for one "
-    "number of noise samples and alpha. Without a path between two methods, the better one depends on the setting."
+    "An arrow leads from a method to one that it dominates. At one sigma, the share of samples with p_A ≥ p is "
+    "nowhere lower and somewhere higher for every p ≥ 1/2: certified accuracy, as read off these shares, is then "
+    "behind at no radius, number of noise samples and alpha. With the best sigma at each radius, certified "
+    "accuracy is ahead at every radius, for one number of noise samples and alpha. Without a path between two "
+    "methods, the better one depends on the setting."
 )
 _AVERAGE = f"{capital(WARNING)}. It is shown because published tables report it."
 _RANKED = (

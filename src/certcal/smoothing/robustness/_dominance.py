@@ -105,8 +105,7 @@ class Dominance:
             what = "distribution of p_A above 1/2" if in_p else f"certified accuracy at every radius{setting}"
             return f"{self.first} and {self.second} have the same {what} on these samples."
         if self.verdict == NEITHER:
-            here = "on these samples " if in_p else ""
-            return f"neither {self.first} nor {self.second} dominates{setting}: {here}{self.where}."
+            return f"neither {self.first} nor {self.second} dominates{setting}: on these samples {self.where}."
         return f"whether {self.first} or {self.second} dominates cannot be told from what the logs print."
 
     @property
@@ -161,7 +160,7 @@ class Dominance:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON."""
-        return document_of(self, "dominance", "sentence", without="everywhere")
+        return document_of(self, "dominance", "sentence", "statement", "assumptions", without="everywhere")
 
 
 def dominance(first: PaDistribution, second: PaDistribution, *, n: int = 100_000, alpha: float = 0.001) -> Dominance:
