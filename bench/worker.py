@@ -46,7 +46,9 @@ def serve(metric: str, library: str, folder: Path, measures: str, answer: Any) -
             import ours  # noqa: F401  (registers certcal)
         prepare = PEERS[metric, library]
         data = load_data(folder)
-        prepare(first(data, COMPILED if library == OURS else WARM_UP))()  # imports, just-in-time compilation, thread pools
+        prepare(
+            first(data, COMPILED if library == OURS else WARM_UP)
+        )()  # imports, just-in-time compilation, thread pools
         run = prepare(data)
         say(ready=True, version=version, input_bytes=sum(array.nbytes for array in used(data, metric)))
         for _ in sys.stdin:

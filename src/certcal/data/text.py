@@ -46,7 +46,8 @@ class TextTable(OpenTable):
         self._skipped = comments if names and not names.startswith(_DELIMITERS) else 0
         rest = [line for line in lines[self._skipped :] if line.strip()]
         # Above a line of names, a comment is a comment.
-        named = bool(self._skipped) and bool(rest) and any(map(_is_number, re.split(r"[,;\t| ]+", rest[0])))
+        fields = re.split(r"[,;\t| ]+", rest[0].strip()) if self._skipped and rest else []
+        named = any(field and _is_number(field) for field in fields)
         header, first, *_ = [*([names] if named else []), *rest, "", ""]
         self.delimiter = "\t" if ".tsv" in file.suffixes else _delimiter(header, first)
         plain = _SPACE.join(header.split()) if self.delimiter == _SPACE else header
@@ -149,14 +150,6 @@ class TextTable(OpenTable):
                         "not a number; repair or drop the row, or name another column"
                     )
         return None
-
-
-def _is_number(text: str) -> bool:
-    try:
-        float(text)
-    except ValueError:
-        return False
-    return True
 
 
 class _CountedQuotes:

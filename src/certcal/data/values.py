@@ -142,10 +142,10 @@ def equal_classes(classes: Codes, truth: tuple[str, Any], prediction: tuple[str,
     codes: list[NDArray[np.int64]] = []
     for classes.column, array in (truth, prediction):
         codes.append(classes.add(array, first_row))
-    names = classes.names
-    said = {code: outcome(names[code]) for code in np.unique(np.concatenate(codes)).tolist()}
-    if all(names[code].lower() in _SPELLED for code in said):  # 1, true and yes are one class where there are no others
-        codes = [np.array([said[code] for code in each.tolist()], np.int64) for each in codes]
+    # 1, true and yes are one class where there are no others.
+    if all(name.lower() in _SPELLED for name in classes.names):
+        said = np.array([outcome(name) or 0 for name in classes.names], np.int64)
+        codes = [said[each] for each in codes]
     return codes[0] == codes[1]
 
 

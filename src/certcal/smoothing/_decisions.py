@@ -394,8 +394,8 @@ def read_decisions(path: str | os.PathLike[str]) -> Decisions:
     except OSError as error:
         raise InputError(f"{file}: cannot be read ({error.strerror or error}); check the path") from error
     try:
-        document = msgspec.json.decode(content) if file.suffix == ".json" else _from_parquet(content)
-        version = document.get("version") if isinstance(document, dict) else None
+        document: Any = msgspec.json.decode(content) if file.suffix == ".json" else _from_parquet(content)
+        version = cast("dict[str, Any]", document).get("version") if isinstance(document, dict) else None
         if type(version) is int and version > VERSION:
             raise InputError(f"{file}: format version {version}, and this certcal reads {VERSION}; update certcal")
         found = msgspec.convert(document, DecisionFile)
