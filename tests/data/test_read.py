@@ -437,3 +437,10 @@ def test_blanks_in_a_table_of_spaces_are_never_kept(tmp_path, monkeypatch):
             held = max(held, len(stream._held))
     assert held <= 1
     assert read_predictions(tmp_path / "blank.csv.gz").confidence.tolist() == [0.5, 0.6]
+
+
+def test_a_field_that_stands_twice_in_a_line_is_refused(tmp_path):
+    path = tmp_path / "twice.jsonl"
+    path.write_text('{"score": 0.5, "outcome": 1}\n{"score": 0.5, "score": 0.9, "outcome": 1}\n')
+    with pytest.raises(InputError, match=r"twice.jsonl: line 2 has a field twice; repair or drop it"):
+        read_predictions(path)

@@ -78,6 +78,22 @@ def test_no_block_of_a_claim_and_no_verdict_has_more_than_thirty_words(results, 
     assert [each for each in said if len(each.split()) > 30] == []
 
 
+def sentences(document):
+    """Every ``sentence`` in a JSON document."""
+    if isinstance(document, dict):
+        yield from [document["sentence"]] if isinstance(document.get("sentence"), str) else []
+        document = list(document.values())
+    for each in document if isinstance(document, list) else ():
+        yield from sentences(each)
+
+
+@pytest.mark.parametrize("name", ["table", "groups", "run", "intervals"])
+def test_no_sentence_in_the_json_has_more_than_thirty_words(results, name):
+    said = set(sentences(results[name].to_dict()))
+    assert said
+    assert [each for each in said if len(each.split()) > 30] == []
+
+
 def test_hidden_and_folded_words_are_not_counted():
     page = parsed("<body><p>one two<b hidden>three</b></p><details>four</details><p id=appendix>five</p></body>")
     assert visible(page.one("body")).split() == ["one", "two"]

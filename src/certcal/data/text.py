@@ -240,7 +240,7 @@ class JsonLinesTable(OpenTable):
                 for line in _lines(io.TextIOWrapper(stream, encoding="utf-8-sig")):
                     number += 1
                     if line.strip():
-                        row: Any = json.loads(line)
+                        row: Any = json.loads(line, object_pairs_hook=_record)
                         if not isinstance(row, dict):
                             raise ValueError
                         yield number, len(line), cast("dict[str, Any]", row)
@@ -251,9 +251,20 @@ class JsonLinesTable(OpenTable):
             except csv.Error:
                 what = "is longer than any row is; repair or drop it"
                 raise InputError(f"{self.path}: line {number + 1} {what}") from None
+            except KeyError:
+                what = "has a field twice; repair or drop it"
+                raise InputError(f"{self.path}: line {number} {what}") from None
             except (ValueError, RecursionError):
                 what = "is no JSON object; write one per line"
                 raise InputError(f"{self.path}: line {number} {what}") from None
+
+
+def _record(fields: list[tuple[str, Any]]) -> dict[str, Any]:
+    """The fields of an object; of two with one name the parser would silently take the last."""
+    found = dict(fields)
+    if len(found) < len(fields):
+        raise KeyError
+    return found
 
 
 def _kind(value: Any) -> Kind:

@@ -228,9 +228,8 @@ def taken_apart(brier: WorstCase | None, kept: Intervals | None) -> Information:
             resolution,
             n,
             texts[1],
-            f"certified resolution is at least {texts[1]} {these}: for all confidences inside the given intervals, the "
-            "best non-decreasing map of them has a Brier score that much below that of the best constant confidence. "
-            "The map is fitted to these very samples; expect less on others.",
+            f"certified resolution is at least {texts[1]} {these}: inside the given intervals, the best monotone map, "
+            "fitted to these very samples, gains that over one constant confidence.",
         ),
         CertifiedValue(
             "uncertainty",
