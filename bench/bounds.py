@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from ratios import Row, at_most, conclude
 
-from certcal import bounds
+from certcal import bounds, metrics
 
 SIZE = 10_000_000
 DENOISED = 1_000_000
@@ -25,11 +25,17 @@ REPEATS = 3
 SORTS = 5
 GROWTH = 20
 PEER = 2
+# A band of a reliability diagram, or an interval, of 10⁶ samples, in the time of their ECE, or of the metric.
+ECES = 50
 
 Case = Callable[[np.ndarray, np.ndarray], Any]
 CASES: dict[str, Case] = {
     "binned": bounds.binned,
     "binned_lower": bounds.binned_lower,
+    "binned, two weights": lambda s, y: bounds.binned(s, y, sample_weight=np.where(y, 1.0, 3.0)),
+    "ks": bounds.ks,
+    "kuiper": bounds.kuiper,
+    "ks_lower": bounds.ks_lower,
     "bounded_variation": bounds.bounded_variation,
     "bounded_variation, as published": lambda s, y: bounds.bounded_variation(s, y, form="published"),
     "lipschitz, constant 2": lambda s, y: bounds.lipschitz(s, y, 2.0),
@@ -69,6 +75,68 @@ def against_sorting() -> list[Row]:
     return rows
 
 
+BANDS: dict[str, Case] = {
+    "joint band of 15 bins": lambda s, y: metrics.reliability(s, y),
+    "isotonic_band": bounds.isotonic_band,
+    "surrogate, bandwidth 1/64": lambda s, y: bounds.surrogate(s, y, 2**-6),
+}
+
+
+def against_ece() -> list[Row]:
+    """Every band of a million samples in times of their ECE."""
+    rng = np.random.default_rng(0)
+    s = rng.random(SIZE // 10)
+    y = rng.random(s.size) < s
+    metrics.ece(s, y)
+    ece = min(seconds(lambda: metrics.ece(s, y)) for _ in range(5))
+    print(f"ECE of {s.size:,} samples: {1000 * ece:.2f} ms")
+    rows: list[Row] = []
+    for name, band in BANDS.items():
+        band(s, y)  # compiles
+        taken = seconds(lambda band=band: band(s, y))
+        print(f"{name:<30} {1000 * taken:7.2f} ms")
+        rows.append(at_most(f"{name}: n = 10⁶ / ECE", taken / ece, ECES))
+    return rows
+
+
+def against_means() -> list[Row]:
+    """Intervals of paired differences of a million samples, in times of the metric."""
+    from certcal import Estimate, Predictions
+    from certcal.metrics.differences import difference_interval
+
+    rng = np.random.default_rng(0)
+    z = rng.random(SIZE // 10)
+    y = rng.random(z.size) < z
+    old, new = Predictions.from_confidence(z**1.2, y), Predictions.from_confidence(z, y)
+    rows: list[Row] = []
+    for metric in (metrics.top_label_brier_score, metrics.auroc, metrics.top_label_nll):
+        name = metric.__name__
+        both = [Estimate(name, metric(each.confidence, each.correct), z.size) for each in (old, new)]
+        once = min(seconds(lambda metric=metric: metric(new.confidence, new.correct)) for _ in range(REPEATS))
+        taken = seconds(lambda both=both: difference_interval(both[0], both[1], old, new, 0.95, paired=True))
+        print(f"{name:<30} {1000 * taken:7.2f} ms")
+        rows.append(at_most(f"paired difference of {name}: n = 10⁶ / metric", taken / once, ECES))
+    return rows
+
+
+def against_metrics() -> list[Row]:
+    """Every metric of a million samples with its interval, in times of the metric; the slowest is the row."""
+    rng = np.random.default_rng(0)
+    s = rng.random(SIZE // 10)
+    y = (rng.random(s.size) < s).astype(np.uint8)
+    arrays = {"pair": (s, y), "confidence": (s,), "correct": (y,)}
+    worst = ("", 0.0)
+    for name, entry in metrics.METRICS.items():
+        if entry.reads in arrays:
+            given = arrays[entry.reads]
+            metrics.with_interval(entry.function, *given)  # compiles
+            alone = seconds(lambda: entry.function(*given))  # noqa: B023
+            both = seconds(lambda: metrics.with_interval(entry.function, *given))  # noqa: B023
+            print(f"{name:<30} {1000 * alone:7.2f} ms, with its interval {1000 * both:7.2f} ms")
+            worst = max(worst, (name, both / alone), key=lambda each: each[1])
+    return [at_most(f"interval of {worst[0]}, the slowest: n = 10⁶ / the metric", worst[1], ECES)]
+
+
 def against_peer() -> list[Row]:
     """Denoising as in Proposition 1, and the same by prox_tv, which must give the same values."""
     from certcal._kernels.denoise import denoise
@@ -99,7 +167,8 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--write-docs", action="store_true", help="also rewrite the table of the documentation")
     options = parser.parse_args()
-    return conclude(against_sorting() + against_peer(), "bounds", options.write_docs)
+    rows = against_sorting() + against_ece() + against_metrics() + against_means() + against_peer()
+    return conclude(rows, "bounds", options.write_docs)
 
 
 if __name__ == "__main__":

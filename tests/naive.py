@@ -312,6 +312,69 @@ def replicates(metric: Callable[..., float], arrays: Sequence[Any], count: int, 
     return np.array([metric(*(array[index] for array in arrays)) for index in chosen])
 
 
+# ------------------------------------------------------------------------------------------------------- binary scores
+
+
+def calibration_line(scores: Any, outcomes: Any, sample_weight: Any = None, slope: float | None = None) -> Any:
+    """Intercept and slope (or the intercept at a slope) of the largest likelihood, by a general optimiser of scipy's.
+
+    For scores strictly between 0 and 1 and outcomes that overlap.
+    """
+    from scipy.optimize import minimize
+
+    x = np.array([math.log(s / (1 - s)) for s in np.asarray(scores, np.float64).tolist()])
+    y = np.asarray(outcomes, np.float64)
+    w = np.ones(x.size) if sample_weight is None else np.asarray(sample_weight, np.float64)
+
+    def loss(theta: Any) -> float:
+        t = theta[0] + (theta[1] if slope is None else slope) * x
+        return float((w * (np.logaddexp(0, t) - y * t)).sum() / w.sum())
+
+    options = {"xatol": 1e-10, "fatol": 1e-15, "maxiter": 20000, "maxfev": 20000}
+    found = minimize(loss, [0.0, 1.0] if slope is None else [0.0], method="Nelder-Mead", options=options)
+    return tuple(found.x)
+
+
+def observed_expected_ratio(scores: Any, outcomes: Any, sample_weight: Any = None) -> float:
+    used = samples(scores, outcomes, sample_weight)
+    observed, expected = sum(w * y for _, y, w in used), sum(w * s for s, _, w in used)
+    return float(observed / expected) if expected else (math.inf if observed else math.nan)
+
+
+def spiegelhalter_z(scores: Any, outcomes: Any, sample_weight: Any = None) -> float:
+    used = samples(scores, outcomes, sample_weight)
+    excess = sum(w * ((y - s) ** 2 - s * (1 - s)) for s, y, w in used)  # Brier score minus what is expected of it
+    variance = sum(w**2 * (1 - 2 * s) ** 2 * s * (1 - s) for s, _, w in used)
+    if variance:
+        return float(excess) / math.sqrt(variance)
+    return math.copysign(math.inf, excess) if excess else math.nan
+
+
+def net_benefit(scores: Any, outcomes: Any, threshold: float, sample_weight: Any = None) -> float:
+    at = float(np.asarray(scores).dtype.type(threshold))
+    used = samples(scores, outcomes, sample_weight)
+    hits = sum(w for s, y, w in used if y == 1 and s >= at)
+    wrong = sum(w for s, y, w in used if y == 0 and s >= at)
+    return float(hits - wrong * Fraction(threshold) / (1 - Fraction(threshold))) / float(sum(w for _, _, w in used))
+
+
+def loess(x: Any, y: Any, sample_weight: Any = None, span: float = 0.75) -> list[float]:
+    """Local quadratics by least squares, one point after the other, with tricube weights over the nearest points."""
+    w = np.ones(len(x)) if sample_weight is None else np.asarray(sample_weight, np.float64)
+    used = w > 0
+    x, y, w = np.asarray(x, np.float64)[used], np.asarray(y, np.float64)[used], w[used]
+    fitted: list[float] = []
+    for centre in x.tolist():
+        order = np.argsort(np.abs(x - centre), kind="stable")
+        reached = int(np.argmax(np.cumsum(w[order]) >= span * w.sum() * (1 - 1e-12)))
+        width = float(np.abs(x - centre)[order[reached]]) or 1.0
+        u = (x - centre) / width
+        near = np.sqrt(w * np.clip(1 - np.abs(u) ** 3, 0, None) ** 3)
+        columns = np.stack((np.ones(x.size), u, u * u), axis=1) * near[:, None]
+        fitted.append(float(np.linalg.lstsq(columns, near * y, rcond=1e-6)[0][0]))
+    return fitted
+
+
 # ---------------------------------------------------------------------------------------------- inputs worth comparing
 
 DTYPES = (np.float16, np.float32, np.float64)

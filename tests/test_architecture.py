@@ -19,8 +19,8 @@ SOURCE = Path(__file__).parent.parent / "src" / "certcal"
 GROUPS = (
     ("cli", "report", "verbs", "study"),
     ("training", "attacks", "torchmetrics", "interop", "calibrators", "smoothing"),
-    ("worst_case", "bounds", "metrics", "models", "data", "engines"),
-    ("result", "claims", "predictions", "binning"),
+    ("worst_case", "metrics", "bounds", "models", "data", "engines"),
+    ("result", "verdict", "claims", "predictions", "binning"),
 )
 # The one way up: a result finds its view and its renderer by name, when it is shown.
 UPWARDS = {("result", "report")}
@@ -38,13 +38,27 @@ SIDEWAYS = {
     ("calibrators", "smoothing"),
     ("worst_case", "bounds"),
     ("worst_case", "metrics"),
+    ("result", "verdict"),
+    ("verdict", "claims"),
+    ("metrics", "bounds"),
     ("predictions", "binning"),
 }
 
 NUMERICS = {"worst_case", "bounds", "metrics", "claims", "predictions", "binning"}
 
 # Rooms that may be imported for nothing: what they need beyond numpy loads when it is used.
-LIGHT = NUMERICS | {"data", "engines", "models", "report", "calibrators", "smoothing", "study", "interop", "result"}
+LIGHT = NUMERICS | {
+    "data",
+    "engines",
+    "models",
+    "report",
+    "calibrators",
+    "smoothing",
+    "study",
+    "interop",
+    "result",
+    "verdict",
+}
 LIGHT |= {"verbs"}
 # Reads and writes the files that rooms keep: small, and needed where their forms are declared.
 FORMS = {"msgspec", "typing_extensions"}
@@ -74,7 +88,7 @@ LIBRARIES = {
     "datasets": {"interop"},
     "matplotlib": {"report"},
     "plotly": set[str](),
-    "sklearn": {"calibrators", "models", "data"},
+    "sklearn": {"calibrators", "interop", "models", "data"},
     "pandas": {"result"},
     "polars": set[str](),
     "pickle": set[str](),

@@ -177,7 +177,7 @@ BAD_WEIGHTS = table(
     negative=([1, -1, 1], r"^sample_weight\[1\] is -1\.0; weights must be finite and not negative"),
     not_a_number=([1, 1, NAN], r"^sample_weight\[2\] is nan; weights must be finite"),
     infinite=([INF, 1, 1], r"^sample_weight\[0\] is inf; weights must be finite"),
-    all_zero=([0, 0, 0], r"sample_weight.*0.*; "),
+    all_zero=([0, 0, 0], r"^sample_weight (is zero for every sample|was 0 in all that was added); "),
     huge=([1e300, 1, 1], r"largest sample_weight is 1e\+300; rescale"),
     tiny=([1e-300, 1e-301, 0], r"largest sample_weight is 1e-300; rescale"),
     too_short=([1, 1], r"^lengths differ: .* has 3, sample_weight has 2; pass one entry per sample"),
@@ -226,8 +226,8 @@ def test_a_value_that_is_no_array_is_named_without_an_index():
     logits=([[2.0, -1.0, 0.0], P[1], P[2]], r"^probabilities\[0, 0\] is 2, outside \[0, 1\]; .*from_logits"),
     logits_in_range=([[0.1, 0.9, 0.8], P[1], P[2]], r"^probabilities\[0\] sums to 1\.8, not to 1 within .*from_logits"),
     not_normalised=([P[0], [0.1, 0.3, 0.5], P[2]], r"^probabilities\[1\] sums to 0\.9, not to 1 within .*; normalise"),
-    one_column=([[1.0], [1.0], [1.0]], r"^probabilities has shape \(3, 1\); .*from_confidence"),
-    one_dimension=([0.9, 0.8, 0.4], r"^probabilities has shape \(3,\); .*from_confidence"),
+    one_column=([[1.0], [1.0], [1.0]], r"^probabilities has shape \(3, 1\); .*from_scores"),
+    one_dimension=([0.9, 0.8, 0.4], r"^probabilities has shape \(3,\); .*from_scores"),
     three_dimensions=(np.full((3, 1, 2), 0.5), r"^probabilities has shape \(3, 1, 2\); pass one row per sample"),
     empty=(np.zeros((0, 3)), r"^probabilities is empty; pass at least one sample"),
     no_classes=(np.zeros((3, 0)), r"^probabilities has shape \(3, 0\); pass one row per sample"),
@@ -572,8 +572,14 @@ SEEN = np.arange(20) % 2
 def test_a_level_in_the_place_of_a_probability_of_failing_is_answered_with_what_was_meant(claim):
     with pytest.raises(InputError, match=r"is 0\.95; it is the probability of failing, .*: did you mean 0\.05\?"):
         claim(0.95)
-    with pytest.raises(InputError, match=r"is 0\.5; it is the probability of failing, below 0\.5$"):
-        claim(0.5)
+    for delta in (95, 5):
+        with pytest.raises(
+            InputError, match=rf"is {delta}(\.0)?; it is the probability of failing, .*: did you mean 0\.05\?"
+        ):
+            claim(delta)
+    for delta in (0.5, 1.0):
+        with pytest.raises(InputError, match=r"probability of failing, below 0\.5: pass a smaller one, such as 0\.05$"):
+            claim(delta)
     with pytest.raises(InputError, match=r"is 1e-308; pass (0 or )?at least 1e-200"):
         claim(1e-308)
     claim(0.3)

@@ -10,6 +10,7 @@ import pickle
 from decimal import Decimal
 from fractions import Fraction
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -198,14 +199,12 @@ def test_settings_given_to_a_claim_are_its_own():
 
 
 @each_claim
-def test_claims_do_not_turn_into_plain_numbers(claim):
-    for convert in (float, int, complex):
+def test_claims_take_no_part_in_arithmetic_and_only_an_estimate_is_a_number(claim):
+    for convert in (int,) if isinstance(claim, Estimate) else (float, int, complex):
         with pytest.raises(TypeError):
             convert(claim)
     with pytest.raises(TypeError):
         claim + 1
-    with pytest.raises(TypeError):
-        assert claim < 1
 
 
 def test_claims_of_different_types_are_never_equal():
@@ -314,3 +313,73 @@ def test_a_claim_of_nothing_is_refused():
     for make in (a_bound, a_certificate):
         with pytest.raises(InputError, match="side is 'both'"):
             make(side="both")
+
+
+SMALL, LARGE = Estimate("ece", 0.04, 10, {"bins": [5, 15]}), Estimate("mce", 0.2, 10)
+
+
+@pytest.mark.parametrize("number", [0.05, np.float32(0.05), np.float64(0.05), Decimal("0.05"), Fraction(1, 20), 1])
+def test_an_estimate_is_ordered_like_its_value(number):
+    found, limit = [SMALL, number]
+    assert found < limit
+    assert found <= limit
+    assert not found > limit
+    assert not found >= limit
+    assert limit > found
+
+
+def test_estimates_are_sorted_by_value_and_nan_is_never_smaller():
+    assert [each.name for each in sorted([LARGE, SMALL])] == ["ece", "mce"]
+    assert max(SMALL, LARGE) is LARGE
+    nothing = Estimate("ece", float("nan"), 10)
+    assert not nothing < 1
+    assert not nothing >= 0
+
+
+def test_an_estimate_converts_rounds_and_formats_like_its_value():
+    assert (float(SMALL), round(SMALL, 1), round(LARGE), f"{SMALL:.1%}") == (0.04, 0.0, 0, "4.0%")
+    assert f"{SMALL}" == str(SMALL)
+    assert np.asarray([SMALL, LARGE]).tolist() == [0.04, 0.2]
+    assert np.asarray(SMALL, np.float32).dtype == np.float32
+    assert (np.array([0.01, 0.1]) > SMALL).tolist() == [False, True]
+
+
+def test_an_estimate_equals_the_same_estimate_and_no_number():
+    again = Estimate("ece", 0.04, 10, {"bins": [5, 15]})
+    assert again == SMALL
+    assert len({SMALL, again, LARGE}) == 2
+    assert SMALL != 0.04
+    assert Estimate("mce", 0.04, 10, {"bins": [5, 15]}) != SMALL
+
+
+def test_a_bound_answers_what_it_shows_and_refuses_what_it_cannot():
+    upper, lower = (Bound("ece", 0.08, side, 0.05, 10, ()) for side in ("upper", "lower"))
+    assert upper <= 0.08
+    assert not upper < 0.08
+    assert not upper <= np.float64(0.05)
+    assert upper < 0.1
+    assert lower >= 0.08
+    assert not lower > 0.08
+    assert lower > 0.05
+    for refused in (lambda: upper > 0.05, lambda: upper >= 0.05, lambda: lower < 0.1, lambda: lower <= 0.1):
+        with pytest.raises(TypeError, match=r"cannot show that it is (above|below) a number; compare this claim by"):
+            refused()
+    certificate = Certificate("ece", 0.3, "upper", 0.5, Ledger(0.01).split(band=1), 10, ())
+    assert certificate < 0.5
+    with pytest.raises(TypeError, match=r"at most 0\.3000, which cannot show"):
+        assert certificate > 0.1
+
+
+@pytest.mark.parametrize("other", [SMALL, "0.05", None, Bound("ece", 0.9, "upper", 0.05, 10, ())])
+def test_claims_of_different_types_have_no_order_and_a_bound_is_no_number(other):
+    bound = Bound("ece", 0.08, "upper", 0.05, 10, ())
+    with pytest.raises(TypeError, match="not supported"):
+        assert bound < other
+    with pytest.raises(TypeError, match="not supported"):
+        assert other > bound
+    with pytest.raises(TypeError, match="must be a string or a real number"):
+        float(bound)
+
+
+def test_bounds_with_the_same_fields_are_one_in_a_set():
+    assert len({Bound("ece", 0.08, "upper", 0.05, 10, ()), Bound("ece", 0.08, "upper", 0.05, 10, ())}) == 1

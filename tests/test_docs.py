@@ -34,7 +34,7 @@ MISSED = re.compile(r"^([ \t]+```|[ \t]*~~~)[ \t]*(python|console)", re.MULTILIN
 EXIT = re.compile(r"<!-- exit code (\d+) -->\s*\Z")
 MARK = re.compile(r"<!-- (?:([\w-]+): (begin|end)|(begin|end): ([\w-]+)) -->")
 # Kinds of fences that are not run, because nothing in them could be.
-INERT = {"text", "bash", "json", "csv", "mermaid", "toml", "bibtex", ""}
+INERT = {"text", "bash", "json", "csv", "yaml", "mermaid", "toml", "bibtex", ""}
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from certcal import _kernels
 from certcal._checks import kernel_float, read_only
-from certcal._kernels import bins, select
+from certcal._kernels import bins, capital, select
 from certcal._kernels._compile import Kernel
 from certcal.binning import build_lookup
 
@@ -132,13 +132,14 @@ def _starts(d: Draw) -> np.ndarray:
 
 def _capital(d: Draw) -> tuple:
     size = min(d.n, 60)
-    low = d.rng.random(size) / 2
-    cells = np.column_stack(
-        (d.rng.integers(1, 9, size), d.rng.integers(0, 2, size), low, low + d.rng.random(size) / 2, d.rng.random(size))
-    )
-    cells[::3, 4] = 0.0
-    owner = np.sort(d.rng.integers(0, 5, size))
-    return cells, owner, d.rng.integers(-1, 2, 5).astype(np.int8), d.rng.random(6) * 0.5, float(d.rng.random() * 9)
+    points = np.column_stack((d.rng.integers(1, 9, size), d.rng.random((size, 3)) / 2))
+    points[::3, 2] = 0.0
+    return points, np.sort(d.rng.integers(0, 5, size)), d.rng.random(6) * 0.5, float(d.rng.random() * 9)
+
+
+def _cut(d: Draw) -> np.ndarray:
+    out = np.empty((d.n, capital.CELL))
+    return out[: capital.cut_cells.interpreted(*d.sorted(), 3, out)]
 
 
 CASES = {
@@ -189,6 +190,8 @@ CASES = {
     "buckets.cell_sums": lambda d: (*d.sorted(), 16, np.empty((16, 4))),
     "buckets.equal_mass_starts": lambda d: (d.sorted()[0], d.count, np.empty(2 * d.count + 2, np.int64)),
     "capital.largest_mean": _capital,
+    "capital.cut_cells": lambda d: (*d.sorted(), int(d.rng.integers(1, 9)), np.zeros((d.n, capital.CELL))),
+    "capital.largest_mean_of_cuts": lambda d: (_cut(d), d.rng.random(6) * 0.5, 3.0, bool(d.rng.random() < 0.5)),
     "classwise.add_gaps": lambda d: (*(m := d.matrix()), *d.lookup, np.zeros((m[0].shape[1], d.bins, 2), np.int64)),
     "classwise.squared_distances": lambda d: (*d.matrix(), np.empty(d.n)),
     "classwise.replicate_gaps": lambda d: (

@@ -65,11 +65,11 @@ RESULTS: dict[str, tuple[Any, list[str]]] = {
     ),
     "measurements": (
         metrics.measure(certcal.Predictions.from_confidence([0.75, 0.75, 0.2], [1, 0, 0]), bins=10, bootstrap=20),
-        ["3 samples", "not guarantees", "ece", "10", "0.23333", "95% percentile bootstrap interval"],
+        ["3 samples", "not guarantees", "ece", "10", "0.23333", "95% interval"],
     ),
     "reliability": (
-        reliability([0.75, 0.75, 0.2], [1, 0, 0], bins=10, replicates=20),
-        ["0.7 to 0.8", "0.7500", "0.5000", "-0.2500", "ECE 0.23333", "8 of them empty"],
+        reliability([0.75, 0.75, 0.2], [1, 0, 0], bins=10),
+        ["95% band (joint)", "0.7 to 0.8", "0.7500", "0.5000", "-0.2500", "ECE 0.23333", "8 of them empty"],
     ),
     "worst case": (
         calibration_error([0.1, 0.5, 0], [0.6, 0.9, 1], [1, 0, 1], certified=[1, 1, 0], bins=3),
@@ -121,3 +121,34 @@ def test_a_claim_shows_the_sentence_that_it_makes(name: str) -> None:
     result = RESULTS[name][0]
     start = result.sentence.split("\x1b")[0].split("<script>")[0]
     assert start in text_of(markup_of(result))
+
+
+TABLE = {
+    "score": np.linspace(0.02, 0.98, 200),
+    "outcome": np.arange(200) % 3 == 0,
+    "segment": ["north", "<south>"] * 100,
+    "more": range(200),
+}
+ANSWERS = {
+    "measurement": lambda: certcal.measure(TABLE, by="segment"),
+    "bounds": lambda: certcal.bound(TABLE),
+    "recalibration": lambda: certcal.recalibrate(TABLE),
+    "mapped table": lambda: certcal.recalibrate(TABLE).apply(TABLE),
+    "comparison": lambda: certcal.compare(certcal.measure(TABLE), certcal.measure(TABLE, bins=10)),
+}
+
+
+@pytest.mark.parametrize("name", ANSWERS)
+def test_every_answer_about_a_table_shows_its_page(name: str) -> None:
+    answer = ANSWERS[name]()
+    frame, *_ = Seen(markup_of(answer)).found
+    assert frame[0] == "iframe"
+    page = frame[1]["srcdoc"]
+    assert answer.report().title in text_of(page)
+    assert "<south>" not in page
+
+
+def test_a_table_of_an_answer_is_a_frame() -> None:
+    frame = certcal.measure(TABLE, by="segment").to_pandas()
+    assert frame.loc[(frame["segment"] == "north") & (frame["metric"] == "ece"), "value"].notna().all()
+    assert certcal.recalibrate(TABLE).apply(TABLE).to_pandas()["more"].max() <= 199

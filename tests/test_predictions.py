@@ -50,8 +50,8 @@ def test_columns_of_any_library_are_confidences(column):
     np.testing.assert_array_equal(predictions.correct, [1, 0])
 
 
-def test_guessing_is_refused_with_the_three_ways_in():
-    with pytest.raises(TypeError, match=r"from_probabilities.*from_logits.*from_confidence"):
+def test_guessing_is_refused_with_the_four_ways_in():
+    with pytest.raises(TypeError, match=r"from_scores.*from_confidence.*from_probabilities.*from_logits"):
         Predictions(PROBABILITIES, LABELS)
 
 
@@ -91,7 +91,7 @@ def test_rows_that_sum_to_one_only_roughly_are_accepted_and_others_refused():
             lambda: Predictions.from_probabilities([[0.5, 0.5]], [0, 1]),
             r"lengths differ: probabilities has 1, labels has 2",
         ),
-        (lambda: Predictions.from_probabilities([0.5, 0.5], [0, 1]), r"shape \(2,\).*from_confidence"),
+        (lambda: Predictions.from_probabilities([0.5, 0.5], [0, 1]), r"shape \(2,\).*from_scores"),
         (lambda: Predictions.from_probabilities(np.empty((0, 3)), []), r"probabilities is empty"),
         (lambda: Predictions.from_logits([[0.0, np.inf]], [0]), r"logits\[0, 1\] is inf"),
         (lambda: Predictions.from_logits([[0.0, np.nan]], [0]), r"logits\[0, 1\] is nan"),
@@ -101,6 +101,23 @@ def test_rows_that_sum_to_one_only_roughly_are_accepted_and_others_refused():
         (lambda: Predictions.from_confidence([0.2], [3]), r"correct\[0\] is 3, neither 0 nor 1"),
         (lambda: Predictions.from_confidence([0.2], [1], [-1]), r"sample_weight\[0\] is -1"),
         (lambda: Predictions.from_confidence(["a"], [1]), r"confidence\[0\] is .*'a'.*not a number"),
+        (lambda: Predictions.from_scores([0.2, 1.2], [0, 1]), r"scores\[1\] is 1\.2, outside"),
+        (lambda: Predictions.from_scores([0.2], [0, 1]), r"lengths differ: scores has 1, outcomes has 2"),
+        (lambda: Predictions.from_scores([0.2], [2]), r"outcomes\[0\] is 2, neither 0 nor 1; .*\(positive\)"),
+        (lambda: Predictions.from_scores([0.2], []), r"outcomes is empty"),
+        (
+            lambda: Predictions.from_scores([0.2] * 2, ["paid", "default"]),
+            r"outcomes\[0\] is 'paid', neither 0/1 nor true/false; name .* 'paid' or 'default', as positive",
+        ),
+        (
+            lambda: Predictions.from_scores([0.2] * 3, ["a", "b", "c"], positive="a"),
+            r"outcomes\[1\] is 'b', and an outcome has two values, not 3 \('a', 'b', 'c'\)",
+        ),
+        (
+            lambda: Predictions.from_scores([0.2] * 2, ["paid", "default"], positive="defualt"),
+            r"outcomes\[0\] is 'paid', and none is 'defualt'; did you mean 'default'\?",
+        ),
+        (lambda: Predictions.from_scores([0.2] * 2, ["yes", None]), r"outcomes\[1\] is missing; drop the sample"),
     ],
 )
 def test_what_cannot_be_used_is_named_with_its_place_and_the_remedy(build, message):
@@ -207,3 +224,30 @@ def test_select_refuses_what_it_cannot_pick(rows, message):
     predictions = Predictions.from_confidence([0.1, 0.2, 0.3], [0, 1, 1], [1.0, 0.0, 1.0])
     with pytest.raises(InputError, match=message):
         predictions.select(rows)
+
+
+@pytest.mark.parametrize(
+    ("outcomes", "positive"),
+    [
+        ([1, 0, 0], None),
+        ([True, False, False], None),
+        (["yes", "no", "No"], None),
+        (["default", "paid", "paid"], "Default"),
+        ([2, 1, 1], 2),
+        ([2.0, 1.0, 1.0], "2"),
+        ([0, 1, 1], "0"),
+        (np.array(["b", "a", "a"], dtype=object), "b"),
+        (torch.tensor([1, 0, 0]), None),
+        (torch.tensor([0, 1, 1]), 0),
+    ],
+)
+def test_an_outcome_is_one_of_two_values_of_which_one_counts_as_1(outcomes, positive):
+    found = Predictions.from_scores([0.9, 0.2, 0.1], outcomes, positive=positive)
+    assert (found.task, found.kind, found.correct.tolist()) == ("binary", "score", [1, 0, 0])
+    assert found.select([0, 1]).task == "binary"
+
+
+def test_each_way_in_says_what_the_task_is():
+    assert Predictions.from_confidence([0.5], [1]).task == "top-label"
+    assert Predictions.from_probabilities([[0.5, 0.5]], [1]).task == "multiclass"
+    assert Predictions.from_logits([[0.5, 0.5]], [1]).task == "multiclass"

@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     from certcal.verbs.recalibrate import PredictionRecalibration, Recalibration, recalibrate
     from certcal.verbs.sample import RunSummary, decide, sample, summarize
     from certcal.verbs.train import Training, train
+    from certcal.verdict import Verdict
 
 __version__ = "0.1.0"
 
@@ -69,6 +70,7 @@ __all__ = [
     "Result",
     "RunSummary",
     "Training",
+    "Verdict",
     "apply_map",
     "attack",
     "attacks",
@@ -115,6 +117,7 @@ _HOMES = {
     "certcal.verbs.recalibrate": ("PredictionRecalibration", "Recalibration", "recalibrate"),
     "certcal.verbs.sample": ("RunSummary", "decide", "sample", "summarize"),
     "certcal.verbs.train": ("Training", "train"),
+    "certcal.verdict": ("Verdict",),
 }
 
 

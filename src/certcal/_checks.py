@@ -7,6 +7,7 @@ the offending index and what to do about it.
 from __future__ import annotations
 
 import operator
+from collections.abc import Sequence
 from typing import Any, TypeVar
 
 import numpy as np
@@ -46,6 +47,10 @@ class InputError(ValueError):
         Where in the argument.
     remedy
         What to do.
+    roles
+        Of the columns that the remedy asks for. The command line names its options behind the remedy.
+    more
+        What follows the remedy, such as the columns that there are.
 
     Examples
     --------
@@ -58,16 +63,25 @@ class InputError(ValueError):
     """
 
     def __init__(
-        self, reason: str, *, argument: str | None = None, index: int | None = None, remedy: str | None = None
+        self,
+        reason: str,
+        *,
+        argument: str | None = None,
+        index: int | None = None,
+        remedy: str | None = None,
+        roles: Sequence[str] = (),
+        more: str = "",
     ) -> None:
         self.reason, self.argument, self.index, self.remedy = reason, argument, index, remedy
+        self.roles, self.more = roles, more
         super().__init__(self.said(argument))
 
-    def said(self, argument: str | None) -> str:
-        """The text with another name for the argument, such as that of an option."""
+    def said(self, argument: str | None, options: Sequence[str] = ()) -> str:
+        """The text with another name for the argument, such as that of an option, and with options to give."""
         place = "" if self.index is None else f"[{self.index}]"
         name = "" if argument is None else f"{argument}{place}: "
-        return f"{name}{self.reason}{f'; {self.remedy}' if self.remedy else ''}"
+        given = f" ({', '.join(options)})" if options else ""
+        return f"{name}{self.reason}{f'; {self.remedy}' if self.remedy else ''}{given}{self.more}"
 
 
 def to_numpy(value: Any, name: str) -> NDArray[Any]:
@@ -202,7 +216,7 @@ def weights(value: Any, n: int, name: str = "sample_weight", partner: str = "con
         raise InputError(f"{name}[{index}] is {array[index]}; weights must be finite and not negative")
     largest = float(array.max())
     if largest == 0:
-        raise InputError(f"{name} is 0 for every sample; at least one weight must be positive")
+        raise InputError(f"{name} is zero for every sample; at least one weight must be positive")
     if not 1e-100 < largest < 1e100:
         raise InputError(f"the largest {name} is {largest:g}; rescale the weights to ordinary sizes (around 1)")
     return array
@@ -234,7 +248,7 @@ def probability_matrix(value: Any, name: str = "probabilities", for_logits: str 
     if array.ndim != 2 or array.shape[1] < 2:
         raise InputError(
             f"{name} has shape {array.shape}; pass one row per sample and one column per class "
-            "(for a binary score use Predictions.from_confidence)"
+            "(for a binary score use Predictions.from_scores)"
         )
     if array.shape[0] == 0:
         raise InputError(f"{name} is empty; pass at least one sample")
@@ -348,14 +362,26 @@ def share(value: Any, name: str, remedy: str) -> float:
     return number
 
 
+def failure_hint(number: float) -> str:
+    """What was meant by a number too large for a probability of failing: 0.95, 95 and 5 (per cent) mean 0.05."""
+    share = number / 100 if 1 < number < 100 else number
+    meant = min(share, 1 - share)
+    return f"did you mean {meant:.12g}?" if 0 < meant < MOST_FAILURE else "pass a smaller one, such as 0.05"
+
+
 def failure_probability(value: Any, name: str, *, zero: bool = False) -> float:
     """A probability of failing: below a half, since 0.95 is a level and means 0.05; and 0 where that is allowed."""
-    if zero and isinstance(value, int | float | np.number) and bool(value == 0):
+    remedy = f"pass a probability {'from 0 to below' if zero else 'between 0 and'} {MOST_FAILURE:g}"
+    try:
+        number = float(value)
+    except (TypeError, ValueError, OverflowError):
+        raise InputError(f"{name} is {value!r}; {remedy}") from None
+    if zero and number == 0 and not isinstance(value, str):
         return 0.0
-    number = share(value, name, f"pass a probability {'from 0 to below' if zero else 'between 0 and'} {MOST_FAILURE:g}")
-    if number >= MOST_FAILURE:
-        meant = f": did you mean {1 - number:.12g}?" if number > MOST_FAILURE else ""
-        raise InputError(f"{name} is {number}; it is the probability of failing, below {MOST_FAILURE:g}{meant}")
+    if MOST_FAILURE <= number < 100:
+        wrong = f"{name} is {value}; it is the probability of failing, below {MOST_FAILURE:g}"
+        raise InputError(f"{wrong}: {failure_hint(number)}")
+    number = share(value, name, remedy)
     if number < LEAST_FAILURE:
         raise InputError(f"{name} is {number}; pass {'0 or ' if zero else ''}at least {LEAST_FAILURE:g}")
     return number

@@ -67,7 +67,11 @@ def refuse_overwriting(path: Path, *, force: bool = False) -> None:
     if not os.access(path.parent, os.W_OK):
         raise InputError(f"{path}: the folder cannot be written to; choose another")
     if path.exists() and not force:
-        raise InputError(f"{path} exists and is not overwritten; choose another name, or force it")
+        raise _exists(path)
+
+
+def _exists(path: Path) -> InputError:
+    return InputError(f"{path} exists and is not overwritten; choose another name, or force it")
 
 
 def write_bytes(path: Path, content: bytes, *, force: bool = False) -> None:
@@ -84,7 +88,7 @@ def write_bytes(path: Path, content: bytes, *, force: bool = False) -> None:
         else:
             _move_to_new(temporary, path)
     except FileExistsError:
-        raise InputError(f"{path} exists and is not overwritten; choose another name, or force it") from None
+        raise _exists(path) from None
     except OSError as error:
         raise InputError(f"{path}: cannot be written ({error.strerror or error}); nothing was changed") from error
     finally:

@@ -7,10 +7,10 @@ import inspect
 import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, fields
-from difflib import get_close_matches
 from typing import Any, ClassVar, TypeVar, cast
 
 from certcal._checks import InputError
+from certcal._text import did_you_mean
 
 Made = TypeVar("Made", bound="Settings")
 Returned = TypeVar("Returned")
@@ -107,11 +107,11 @@ def check_arguments(given: Iterable[str], known: Sequence[str], roles: Sequence[
     """
     for name in given:
         if name not in known:
-            near = get_close_matches(name, known, n=1, cutoff=0.7 if name in roles else 0.6)
-            others = (
-                f"name columns as in columns={{{name!r}: '…'}}" if name in roles else f"there are {', '.join(known)}"
-            )
-            raise InputError(f"unexpected argument {name!r}; {f'did you mean {near[0]!r}?' if near else others}")
+            is_role = name in roles
+            others = f"name columns as in columns={{{name!r}: '…'}}" if is_role else f"there are {', '.join(known)}"
+            near = [each for each in known if each != "source"] if is_role else known
+            hint = did_you_mean(name, near, others, 0.7 if is_role else 0.6)
+            raise InputError(f"unexpected argument {name!r}; {hint}")
 
 
 def check_setting(name: str, value: Any, spec: Spec) -> Any:
@@ -191,12 +191,13 @@ def _share(value: Any, spec: Spec) -> float:
 
 
 def _failure(value: Any, spec: Spec) -> float:
-    from certcal._checks import LEAST_FAILURE, MOST_FAILURE
+    from certcal._checks import LEAST_FAILURE, MOST_FAILURE, failure_hint
 
-    number = _share(value, spec)
-    if number >= MOST_FAILURE:
-        hint = f"did you mean {1 - number:.12g}?" if number > MOST_FAILURE else "give a smaller one"
+    number = _number(value, Spec("", "number"))
+    if MOST_FAILURE <= number < 100:
+        hint = failure_hint(number)
         raise _RefusedError(f"{number:g} is not a probability of failing below {MOST_FAILURE:g}; {hint}")
+    number = _share(value, spec)
     if 0 < number < LEAST_FAILURE:
         raise _RefusedError(f"{number:g} is too small; give at least {LEAST_FAILURE:g}")
     return number
@@ -222,9 +223,8 @@ def _word(value: Any, spec: Spec) -> Any:
         return value
     if not isinstance(value, str):
         raise _RefusedError(f"{value!r} is not one of {', '.join(spec.choices)}")
-    near = get_close_matches(value.lower(), spec.choices, n=1)
-    hint = f"; did you mean {near[0]!r}?" if near else ""
-    raise _RefusedError(f"{value!r} is not one of {', '.join(map(repr, spec.choices))}{hint}")
+    hint = did_you_mean(value.lower(), spec.choices)
+    raise _RefusedError(f"{value!r} is not one of {', '.join(map(repr, spec.choices))}{hint and f'; {hint}'}")
 
 
 def _box(value: Any, spec: Spec) -> Any:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 _SPELLED = str.maketrans(
     {"≤": "<=", "≥": ">=", "–": "-", "−": "-", "…": "...", "±": "+-", "×": "x", "·": "*", "→": "->", "²": "^2"}
     | {"α": "alpha", "δ": "delta", "ε": "epsilon", "η": "eta", "λ": "lambda", "σ": "sigma", "ω": "omega", "ℓ": "l"}
@@ -50,6 +52,14 @@ def duration(seconds: float) -> str:
     if seconds < 5400:
         return f"{round(seconds / 60)} min"
     return f"{seconds / 3600:.1f} h" if seconds < 172_800 else f"{seconds / 86_400:.1f} days"
+
+
+def did_you_mean(word: object, known: Iterable[str], otherwise: str = "", cutoff: float = 0.6) -> str:
+    """The known word that was probably meant, as a question; else what is to be said instead."""
+    from difflib import get_close_matches
+
+    near = get_close_matches(str(word), list(known), n=1, cutoff=cutoff)
+    return f"did you mean {near[0]!r}?" if near else otherwise
 
 
 def reason(error: BaseException) -> str:

@@ -1,6 +1,6 @@
 """What a number claims. Three frozen types that never convert into each other.
 
-* :class:`Estimate`: a number from data. It may carry a bootstrap interval, which shows how it varies under resampling.
+* :class:`Estimate`: a number from data. It may carry an interval for its value in the population.
 * :class:`Bound`: holds with probability at least 1 - delta over the data, under the listed assumptions.
 * :class:`Certificate`: holds for every perturbation up to a radius, except with the probability its ledger adds up to.
 
@@ -10,11 +10,13 @@ Each says in one sentence what it claims. Bounds and certificates are rounded ou
 from __future__ import annotations
 
 import math
+import operator
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from decimal import ROUND_FLOOR, Decimal
 from fractions import Fraction
+from numbers import Real
 from typing import Any, NoReturn, cast
 
 from certcal._checks import InputError, choice
@@ -25,6 +27,9 @@ from certcal._rounding import move_outward as move_outward
 # Assumed by every claim for which samples are split by their places: rows sorted by outcome are split in one fixed way,
 # which makes the parts depend on each other.
 ORDER = "the order of the samples does not depend on scores or outcomes (or the seed of the split was drawn at random)"
+
+
+_SIDE_WORDS = {"upper": "below", "lower": "above"}
 
 
 class Frozen(dict[str, Any]):
@@ -41,6 +46,9 @@ class Frozen(dict[str, Any]):
 
     __setitem__ = __delitem__ = __ior__ = _refuse  # pyright: ignore[reportAssignmentType]
     clear = pop = popitem = setdefault = update = _refuse  # pyright: ignore[reportAssignmentType]
+
+    def __hash__(self) -> int:  # pyright: ignore[reportIncompatibleVariableOverride]
+        return hash(frozenset(self))  # of the keys: values may be lists
 
     def __reduce__(self) -> tuple[Any, ...]:
         return Frozen, (dict(self),)
@@ -99,6 +107,14 @@ def in_full(claim: Any) -> str:
     return getattr(claim, "statement", claim.sentence)
 
 
+def _in_lines(claim: Any) -> str:
+    """A claim with a line for each assumption."""
+    lines = [claim.sentence]
+    lines += ["Assumptions:", *(f"- {each}" for each in claim.assumptions)] if claim.assumptions else []
+    lines += [f"Settings: {listed(claim.settings)}"] if claim.settings else []
+    return "\n".join(lines)
+
+
 def _document(claim: Any, **more: Any) -> dict[str, Any]:
     """Plain values for JSON: the fields in their order, the printed text after the value, then what else there is."""
     document: dict[str, Any] = {}
@@ -118,8 +134,18 @@ def _thawed(value: Any) -> Any:
     return list(cast("tuple[Any, ...]", value)) if isinstance(value, tuple) else value
 
 
+def _compared(other: Any) -> float | None:
+    """A plain number, which claims are compared with; None for anything else."""
+    return float(other) if isinstance(other, Real | Decimal) else None
+
+
 class _OneSided(ABC):
-    """What bounds and certificates share: they hold on one side, and are printed rounded to that side."""
+    """What bounds and certificates share: they hold on one side, and are printed rounded to that side.
+
+    Compared with a number, they say what they show: an upper bound answers ``<`` and ``<=``, a lower one ``>`` and
+    ``>=``, and False means "not shown". The other two comparisons are refused, and so is ``float``: that an upper bound
+    is above 0.05 does not mean that the value is. ``==`` compares whole claims.
+    """
 
     name: str
     value: float
@@ -143,11 +169,34 @@ class _OneSided(ABC):
         """The sentence with all that it depends on, for places that hold one text only."""
         return stated(self.sentence, self.assumptions, self.settings)
 
+    def _shows(self, limit: Any, side: str, holds: Callable[[float, float], bool]) -> bool:
+        """Whether the claim puts the value on that side of a limit; a comparison with the other side is refused."""
+        number = _compared(limit)
+        if number is None:
+            return NotImplemented
+        if side != self.side:
+            what, signs = ("most", "< and <=") if self.side == "upper" else ("least", "> and >=")
+            raise TypeError(
+                f"{self.name} is at {what} {self.text}, which cannot show that it is {_SIDE_WORDS[side]} a number; "
+                f"compare this claim by {signs}, or its value"
+            )
+        return holds(self.value, number)
+
+    def __lt__(self, limit: Any) -> bool:
+        """Whether the claim shows a value below a limit. False means that it is not shown."""
+        return self._shows(limit, "upper", operator.lt)
+
+    def __le__(self, limit: Any) -> bool:
+        return self._shows(limit, "upper", operator.le)
+
+    def __gt__(self, limit: Any) -> bool:
+        return self._shows(limit, "lower", operator.gt)
+
+    def __ge__(self, limit: Any) -> bool:
+        return self._shows(limit, "lower", operator.ge)
+
     def __str__(self) -> str:
-        lines = [self.sentence]
-        lines += ["Assumptions:", *(f"- {each}" for each in self.assumptions)] if self.assumptions else []
-        lines += [f"Settings: {listed(self.settings)}"] if self.settings else []
-        return "\n".join(lines)
+        return _in_lines(self)
 
     @property
     @abstractmethod
@@ -168,17 +217,34 @@ class _OneSided(ABC):
 
 @dataclass(frozen=True)
 class Interval:
-    """A bootstrap interval: how a number varies under resampling.
+    """An interval around an estimate.
 
-    For averages over samples (accuracy, Brier score, log loss) its level is reached as the number of samples grows. For
-    calibration errors near zero it is not: they cannot be negative, and their intervals tend to lie above the
-    population value, however many samples there are. A :class:`Bound` is what covers that value.
+    Attributes
+    ----------
+    lower, upper
+        Its ends.
+    level
+        Its confidence level.
+    method
+        How it was made. "Clopper-Pearson", "score", "DeLong", "norm" and the other intervals of
+        :func:`certcal.metrics.with_interval` are for the value in the population; their level is approximate, where
+        that of a :class:`Bound` is proven. "percentile" and "bca" show how the number varies under resampling: for
+        calibration errors near zero they tend to lie above the population value, and may exclude the estimate.
     """
 
     lower: float
     upper: float
     level: float
     method: str
+
+    @property
+    def resampled(self) -> bool:
+        """Whether it comes from resamples."""
+        return self.method in ("percentile", "bca")
+
+    def excludes(self, value: float) -> bool:
+        """Whether it does not contain a value, as a bootstrap interval of a biased estimate may not."""
+        return value < self.lower or value > self.upper
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON."""
@@ -189,8 +255,15 @@ class Interval:
 class Estimate:
     """A number computed from the samples at hand. It guarantees nothing about other samples.
 
+    It orders, converts, rounds and formats like its value: ``m["ece"] < 0.05`` is about these samples, and a
+    :class:`Bound` is what shows it of the population. ``==`` and ``hash`` are those of the whole claim: two estimates
+    are equal if name, value, samples and settings are, and none equals a plain number.
+
     Examples
     --------
+    >>> found = Estimate("ece", 0.0398, 10_000)
+    >>> found < 0.05, float(found), round(found, 2), f"{found:.1%}"
+    (True, 0.0398, 0.04, '4.0%')
     >>> print(Estimate("ece", 0.0398, 10_000, {"bins": 15}).sentence)
     ece (bins=15) is 0.03980 on these 10000 samples; an estimate, not a guarantee.
     """
@@ -210,9 +283,43 @@ class Estimate:
         text = f"{self.name}{in_words(self.settings)} is {self.value:.5f} on {these_samples(self.n)}"
         if self.interval is not None:
             spread = self.interval
-            text += f", {percent_text(spread.level)} {spread.method} bootstrap interval"
-            text += f" {spread.lower:.5f} to {spread.upper:.5f} (resampling variability)"
+            kind = f"{spread.method} bootstrap interval" if spread.resampled else "interval"
+            text += f", {percent_text(spread.level)} {kind} {spread.lower:.5f} to {spread.upper:.5f}"
+            remarks = ["resampling variability"] if spread.resampled else []
+            remarks += ["it excludes the estimate"] if spread.excludes(self.value) else []
+            text += f" ({'; '.join(remarks)})" if remarks else ""
         return f"{text}; an estimate, not a guarantee."
+
+    def __float__(self) -> float:
+        return float(self.value)
+
+    def __lt__(self, other: Any) -> bool:
+        return self._ordered(other, operator.lt)
+
+    def __le__(self, other: Any) -> bool:
+        return self._ordered(other, operator.le)
+
+    def __gt__(self, other: Any) -> bool:
+        return self._ordered(other, operator.gt)
+
+    def __ge__(self, other: Any) -> bool:
+        return self._ordered(other, operator.ge)
+
+    def _ordered(self, other: Any, holds: Callable[[float, float], bool]) -> bool:
+        number = other.value if isinstance(other, Estimate) else _compared(other)
+        return NotImplemented if number is None else holds(self.value, number)
+
+    def __round__(self, digits: int | None = None) -> float:
+        return round(float(self.value), digits)
+
+    def __format__(self, form: str) -> str:
+        return format(float(self.value), form) if form else str(self)
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
+        """The value, for NumPy."""
+        import numpy as np
+
+        return np.array(self.value, dtype or np.float64)
 
     def _repr_html_(self) -> str:
         return element("p", element("strong", "Estimate"), f": {self.sentence}")
@@ -254,12 +361,100 @@ class Bound(_OneSided):
 
     @property
     def _conditions(self) -> str:
-        drawn = f"{self.n} sample{'' if self.n == 1 else 's'}"
-        return f"with probability at least {_complement(self.delta)} over the draw of {drawn}"
+        return _with_probability(self.delta, self.n)
 
     def _table(self) -> Raw | None:
         rows = [(name, round_outward(value, self.side)) for name, value in self.terms.items()]
         return table(["term", self.name], rows, numeric=(1,)) if rows else None
+
+
+@dataclass(frozen=True)
+class TwoSidedBound:
+    """A lower and an upper bound on one number that hold together, except with the sum of their probabilities.
+
+    Examples
+    --------
+    >>> lower = Bound("ece", 0.02135, "lower", 0.025, 1000, ("samples are independent",))
+    >>> pair = TwoSidedBound(lower, Bound("ece", 0.0638, "upper", 0.025, 1000, ("samples are independent",)))
+    >>> print(pair)
+    ece is between 0.0213 and 0.0638 with probability at least 0.95 over the draw of 1000 samples.
+    Assumptions:
+    - samples are independent
+    """
+
+    lower: Bound
+    upper: Bound
+
+    def __post_init__(self) -> None:
+        ends = self.lower, self.upper
+        if tuple(each.side for each in ends) != ("lower", "upper") or self.lower.name != self.upper.name:
+            raise InputError("these are not a lower and an upper bound on one number; pass them in this order")
+
+    @property
+    def name(self) -> str:
+        """Of what is bounded."""
+        return self.upper.name
+
+    @property
+    def delta(self) -> float:
+        """Probability with which either side may fail: the sum of theirs, rounded up."""
+        total = Fraction(self.lower.delta) + Fraction(self.upper.delta)
+        value = float(total)
+        return value if Fraction(value) >= total else math.nextafter(value, math.inf)
+
+    @property
+    def n(self) -> int:
+        """Number of samples."""
+        return self.upper.n
+
+    @property
+    def assumptions(self) -> tuple[str, ...]:
+        """What either side assumes."""
+        return tuple(dict.fromkeys((*self.upper.assumptions, *self.lower.assumptions)))
+
+    @property
+    def settings(self) -> Mapping[str, Any]:
+        """Of both sides, without what is said of the terms of one."""
+        both = {**self.lower.settings, **self.upper.settings}
+        return _frozen({key: value for key, value in both.items() if key != "sum of the terms"})
+
+    @property
+    def text(self) -> str:
+        """Both ends as printed: rounded outward."""
+        return f"{self.lower.text} to {self.upper.text}"
+
+    @property
+    def sentence(self) -> str:
+        """What is claimed, and with which probability."""
+        return (
+            f"{self.name} is between {self.lower.text} and {self.upper.text} {_with_probability(self.delta, self.n)}."
+        )
+
+    @property
+    def statement(self) -> str:
+        """The sentence with all that it depends on."""
+        return stated(self.sentence, self.assumptions, self.settings)
+
+    def __str__(self) -> str:
+        return _in_lines(self)
+
+    def _repr_html_(self) -> str:
+        return element("p", element("strong", "Bounds"), f": {self.statement}")
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values for JSON."""
+        return {
+            "type": "two-sided bound",
+            "name": self.name,
+            "lower": self.lower.value,
+            "upper": self.upper.value,
+            "text": self.text,
+            "delta": self.delta,
+            "n": self.n,
+            "assumptions": list(self.assumptions),
+            "settings": dict(self.settings),
+            "sentence": self.sentence,
+        }
 
 
 @dataclass(frozen=True)
@@ -381,6 +576,11 @@ class Certificate(_OneSided):
 def _probability(value: float, name: str) -> None:
     if not 0 < value < 1:
         raise InputError(f"{name} is {value}; pass a probability between 0 and 1")
+
+
+def _with_probability(delta: float, n: int) -> str:
+    """How often a bound holds."""
+    return f"with probability at least {_complement(delta)} over the draw of {n} sample{'' if n == 1 else 's'}"
 
 
 def _complement(delta: float) -> str:

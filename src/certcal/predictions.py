@@ -1,6 +1,6 @@
 """Predictions: what a classifier said and what was true, checked once and never guessed.
 
-There are three ways in, one per kind of number, because the values cannot tell them apart: a row of logits may look
+There are four ways in, one per kind of number, because the values cannot tell them apart: a row of logits may look
 like probabilities, and a binary score is not the confidence of the predicted class.
 """
 
@@ -15,9 +15,12 @@ from numpy.typing import NDArray
 
 from certcal import _checks
 from certcal._checks import InputError
+from certcal._outcomes import outcome_array
 from certcal._threads import map_blocks
 
-Kind = Literal["probabilities", "logits", "confidence"]
+Kind = Literal["probabilities", "logits", "confidence", "score"]
+# What a question about predictions is about: P(y = 1), whether the predicted class is right, or all classes.
+Task = Literal["binary", "top-label", "multiclass"]
 
 # Rows are worked through in blocks of about this many entries, so temporaries stay in the cache and small.
 _BLOCK_ENTRIES = 1 << 18
@@ -27,14 +30,14 @@ _BLOCK_ENTRIES = 1 << 18
 class Predictions:
     """Confidences and whether they were right, with the class probabilities when there are any.
 
-    Build one with :meth:`from_probabilities`, :meth:`from_logits` or :meth:`from_confidence`. Arrays may come from
-    NumPy, torch, pandas, polars or plain lists; they are viewed, not copied, where their type allows it, and the
-    views are read-only.
+    Build one with :meth:`from_scores`, :meth:`from_confidence`, :meth:`from_probabilities` or :meth:`from_logits`.
+    Arrays may come from NumPy, torch, pandas, polars or plain lists; they are viewed, not copied, where their type
+    allows it, and the views are read-only.
 
     Attributes
     ----------
     kind
-        What was given: "probabilities", "logits" or "confidence".
+        What was given: "score", "confidence", "probabilities" or "logits".
     confidence
         One number in [0, 1] per sample: the probability of the predicted class, or the binary score. float16, float32
         and float64 stay what they were, because a value that lies on a bin edge is compared in its own type.
@@ -63,8 +66,8 @@ class Predictions:
 
     def __init__(self, *_args: Any, **_options: Any) -> NoReturn:
         raise TypeError(
-            "Predictions does not guess what it is given: use Predictions.from_probabilities, "
-            "Predictions.from_logits or Predictions.from_confidence"
+            "Predictions does not guess what it is given: use Predictions.from_scores, Predictions.from_confidence, "
+            "Predictions.from_probabilities or Predictions.from_logits"
         )
 
     @classmethod
@@ -129,15 +132,14 @@ class Predictions:
 
     @classmethod
     def from_confidence(cls, confidence: Any, correct: Any, sample_weight: Any = None) -> Predictions:
-        """Confidences of the predicted class and whether it was right, or binary scores and outcomes.
+        """Confidences of the predicted class and whether it was right.
 
         Parameters
         ----------
         confidence
-            Probability given to the predicted class; in a binary task the probability given to outcome 1, as it is
-            (never max(p, 1 - p)).
+            Probability given to the predicted class. Scores of a binary task are for :meth:`from_scores`.
         correct
-            Whether the prediction was right; in a binary task the outcome. 0/1 or true/false.
+            Whether the prediction was right. 0/1 or true/false.
         sample_weight
             Weights >= 0, or None.
 
@@ -148,6 +150,30 @@ class Predictions:
         """
         z, c, w = _checks.score_pair(confidence, correct, sample_weight)
         return cls._checked("confidence", z, c, sample_weight=w)
+
+    @classmethod
+    def from_scores(cls, scores: Any, outcomes: Any, sample_weight: Any = None, *, positive: Any = None) -> Predictions:
+        """Binary scores, P(y = 1), and the outcomes y.
+
+        Parameters
+        ----------
+        scores
+            Probability given to outcome 1, as it is (never max(p, 1 - p)).
+        outcomes
+            What happened: 0/1, true/false, words for these, or two other values of which ``positive`` is one.
+        sample_weight
+            Weights >= 0, or None.
+        positive
+            The outcome that counts as 1, where it is not 1, true or yes.
+
+        Examples
+        --------
+        >>> Predictions.from_scores([0.8, 0.7, 0.1], ["default", "paid", "paid"], positive="default")
+        Predictions(n=3, kind='score', base_rate=0.333)
+        """
+        z, y = _checks.confidences(scores, "scores"), outcome_array(outcomes, positive)
+        _checks.same_length(scores=z.size, outcomes=y.size)
+        return cls._checked("score", z, y, sample_weight=_checks.weights(sample_weight, z.size, partner="scores"))
 
     @classmethod
     def _checked(
@@ -179,8 +205,19 @@ class Predictions:
         return self.confidence.size
 
     @property
+    def task(self) -> Task:
+        """What is asked: "binary" (P(y = 1) and y), "top-label" (is the predicted class right?) or "multiclass".
+
+        Examples
+        --------
+        >>> Predictions.from_scores([0.2], [0]).task, Predictions.from_logits([[0.5, 1.5]], [0]).task
+        ('binary', 'multiclass')
+        """
+        return task_of(self.kind)
+
+    @property
     def classes(self) -> int | None:
-        """Number of classes, or None when only confidences were given.
+        """Number of classes, or None when only scores or confidences were given.
 
         Examples
         --------
@@ -224,8 +261,22 @@ class Predictions:
     def __repr__(self) -> str:
         classes = "" if self.classes is None else f", classes={self.classes}"
         weighted = "" if self.sample_weight is None else ", weighted=True"
-        accuracy = float(np.average(self.correct, weights=self.sample_weight))
-        return f"Predictions(n={len(self)}{classes}, kind={self.kind!r}, accuracy={accuracy:.3g}{weighted})"
+        rate = f"{'base_rate' if self.task == 'binary' else 'accuracy'}={self._rate():.3g}"
+        return f"Predictions(n={len(self)}{classes}, kind={self.kind!r}, {rate}{weighted})"
+
+    def _rate(self) -> float:
+        return float(np.average(self.correct, weights=self.sample_weight))
+
+
+def task_of(kind: str) -> Task:
+    """The task of a kind of predictions.
+
+    Examples
+    --------
+    >>> task_of("confidence")
+    'top-label'
+    """
+    return "binary" if kind == "score" else "top-label" if kind == "confidence" else "multiclass"
 
 
 def _read_only(array: NDArray[Any]) -> NDArray[Any]:

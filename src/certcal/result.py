@@ -7,7 +7,7 @@ import math
 import os
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from importlib import import_module
 from importlib.metadata import version
 from pathlib import Path
@@ -17,6 +17,7 @@ from certcal._checks import InputError
 from certcal._csv import CsvWriter
 from certcal._files import write_bytes
 from certcal._json import as_text, for_json
+from certcal.verdict import Candidate, Requirement, Verdict, judge
 
 if TYPE_CHECKING:
     from certcal.report.document import Report
@@ -68,13 +69,39 @@ class Result(ABC):
         """Plain values for JSON, the name and version of their schema first."""
         return {"schema": self.schema, **self.contents()}
 
-    def to_json(self) -> str:
-        """Indented JSON: null for what is undefined, the word for what is infinite."""
-        return as_text(self.document())
+    def candidates(self) -> Sequence[Candidate]:
+        """The claims that requirements can name, the headline's first."""
+        return [Candidate(claim) for claim in self.claims() if hasattr(claim, "value") and hasattr(claim, "to_dict")]
 
-    def document(self) -> dict[str, Any]:
-        """What JSON files and pages hold: the plain values, and the version that made them."""
-        return for_json({"schema": self.schema, "certcal": version("certcal"), **self.contents()})
+    def verdict(self, *require: str | Requirement) -> Verdict:
+        """Whether requirements are met, such as "ece <= 0.05": true or false, with a sentence for each.
+
+        Judged on the bound or certificate, else on the end of the interval; with "estimate ece <= 0.05" on the estimate
+        and with "every ece <= 0.05" in each group. See :mod:`certcal.verdict`.
+
+        Parameters
+        ----------
+        require
+            One requirement or several, all of which must be met.
+        """
+        return judge(self.candidates(), require)
+
+    def to_json(self, *, require: str | Iterable[str] = ()) -> str:
+        """Indented JSON: null for what is undefined, the word for what is infinite.
+
+        Parameters
+        ----------
+        require
+            Requirements whose verdict is written as well.
+        """
+        return as_text(self.document(require=require))
+
+    def document(self, *, require: str | Iterable[str] = ()) -> dict[str, Any]:
+        """What JSON files and pages hold: the plain values, the version that made them, and the verdict if asked."""
+        found = {"schema": self.schema, "certcal": version("certcal"), **self.contents()}
+        if require:
+            found["verdict"] = judge(self.candidates(), require).to_dict()
+        return for_json(found)
 
     def to_csv(self) -> str:
         """The table as CSV with all digits; empty for what is undefined."""
@@ -109,7 +136,7 @@ class Result(ABC):
         self,
         *,
         title: str | None = None,
-        limit: float | None = None,
+        require: str | Iterable[str] = (),
         about: Mapping[str, str] | None = None,
         provenance: Provenance | None = None,
         **options: Any,
@@ -120,8 +147,8 @@ class Result(ABC):
         ----------
         title
             What is written on top; by default what was asked.
-        limit
-            Hold the headline's number against this limit and say whether it passes.
+        require
+            Requirements such as "ece <= 0.05" whose verdict stands on top; "headline <= 0.05" is about the headline.
         about
             Who and what the report is about: model, version, owner, data, period, or any other names.
         provenance
@@ -130,7 +157,7 @@ class Result(ABC):
             Of this kind of answer.
         """
         return import_module("certcal.report.views").report(
-            self, title=title, limit=limit, about=about, provenance=provenance, **options
+            self, title=title, require=require, about=about, provenance=provenance, **options
         )
 
     def plot(self, ax: Any = None) -> Any:
@@ -147,12 +174,12 @@ class Result(ABC):
         force
             Replace an existing file.
         options
-            Of :meth:`report`, for a page.
+            Of :meth:`report`, for a page; JSON takes ``require``.
         """
         target = Path(path)
         ending = target.suffix.lower()
         if ending in NUMBERS:
-            text = self.to_json() if ending == ".json" else self.to_csv()
+            text = self.to_json(require=options.get("require", ())) if ending == ".json" else self.to_csv()
             write_bytes(target, text.encode(errors="backslashreplace"), force=force)
         elif ending not in (*PAGE, ".htm", *TEXT, *PICTURES):
             raise InputError(f"{target}: choose one of the endings {', '.join((*PAGE, *TEXT, *PICTURES, *NUMBERS))}")

@@ -76,11 +76,58 @@ def step_function(s: np.ndarray, design: np.ndarray, values: np.ndarray) -> np.n
 
 def least_capital(z: np.ndarray, c: np.ndarray, bins: np.ndarray, bets: np.ndarray, m: float) -> float:
     """Logarithm of the mean over bets of the capital against m, with the worst sign in every bin."""
+    return capital_against(np.ones(z.size), c - z, np.zeros(z.size), bins, bets, m)
+
+
+def capital_against(
+    stake: np.ndarray, free: np.ndarray, fixed: np.ndarray, bins: np.ndarray, bets: np.ndarray, m: float
+) -> float:
+    """The same for values of which a part has a known sign, and for stakes from 0 to 1."""
     logs = []
     for bet in bets:
         total = 0.0
         for each in set(bins.tolist()):
-            x = (c - z)[bins == each]
-            total += min(np.log(1 - bet + bet * (1 - sign * x) / (1 - m)).sum() for sign in (1, -1))
+            u, x, y = (values[bins == each] for values in (stake, free, fixed))
+            total += min(np.log(1 + bet * u * (m - sign * x - y) / (1 - m)).sum() for sign in (1, -1))
+        logs.append(total)
+    return float(np.logaddexp.reduce(logs) - math.log(len(logs)))
+
+
+def outcome_term(s: np.ndarray, y: np.ndarray, weights: np.ndarray, delta: float, candidates: int) -> float:
+    """Deviation of a weighted sum of outcomes: Hoeffding's, or Bernstein's with the largest variance that is likely."""
+    aside = delta / 64
+    log, log_variance = math.log(candidates / (delta - aside)), math.log(1 / aside)
+    seen = sum(w * w * (b - a) ** 2 for a, b, w in zip(s, y, weights, strict=True))
+    largest = max(weights)
+    low, high = 0.0, 1.0 + sum(w * w for w in weights)
+    for _ in range(200):  # of the variances that exceed the squared errors by no more than their deviation, the largest
+        v = (low + high) / 2
+        likely = v <= seen + largest * math.sqrt(2 * v * log_variance) + largest**2 * log_variance / 3
+        low, high = (v, high) if likely else (low, v)
+    hoeffding = math.sqrt(sum(w * w for w in weights) * log / 2)
+    return min(hoeffding, math.sqrt(2 * high * log) + largest * log / 3)
+
+
+def capital_of_cuts(z: np.ndarray, c: np.ndarray, bets: np.ndarray, m: float, interval: bool) -> float:
+    """Logarithm of the mean over bets of the capital against m, for the worst sign and the worst cut-off(s)."""
+    ends = [-1.0, *sorted(set(z.tolist()))]
+    cuts = [(a, b) for i, a in enumerate(ends) for b in ends[i:] if interval or a == -1.0]
+    least = np.full(len(bets), np.inf)
+    for low, high in cuts:
+        inside = (z > low) & (z <= high)
+        for sign in (1, -1):
+            x = np.where(inside, sign * (c - z), 0.0)
+            least = np.minimum(least, np.log(1 + bets[:, None] * (m - x) / (1 - m)).sum(axis=1))
+    return float(np.logaddexp.reduce(least) - math.log(len(bets)))
+
+
+def least_capital_of_gaps(x: np.ndarray, bins: np.ndarray, gaps: np.ndarray, bets: np.ndarray, m: float) -> float:
+    """Logarithm of the mean over bets of the capital against a mean square m, with the worst gap in every bin."""
+    logs = []
+    for bet in bets:
+        total = 0.0
+        for each in set(bins.tolist()):
+            inside = x[bins == each]
+            total += min(np.log(1 + bet * (m - (2 * g * inside - g * g)) / (1 - m)).sum() for g in gaps)
         logs.append(total)
     return float(np.logaddexp.reduce(logs) - math.log(len(logs)))

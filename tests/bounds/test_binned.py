@@ -15,7 +15,7 @@ from scipy import stats
 from certcal import Bound, InputError
 from certcal.binning import assign, equal_width_edges
 from certcal.bounds import binned, binned_lower, bounded_variation, classwise, lipschitz
-from certcal.bounds._binned import _DEVIATIONS, _LARGEST_BET, _limit
+from certcal.bounds._bets import Wagers, place_bets, upper_limit
 from certcal.bounds._shared import fold_of_each
 from certcal.claims import ORDER
 from certcal.metrics import ece
@@ -23,10 +23,6 @@ from certcal.study import SYNTHETIC
 from tests.bounds import naive
 
 DELTA = 0.1
-
-
-def bets_for(n: int, delta: float) -> np.ndarray:
-    return np.minimum(math.sqrt(2 * math.log(1 / delta) / n) / _DEVIATIONS, _LARGEST_BET)
 
 
 @given(
@@ -42,7 +38,7 @@ def test_the_value_is_where_the_least_capital_reaches_one_over_delta(
     z, c = np.array([row[0] for row in rows]), np.array([row[1] for row in rows], float)
     bound = binned(z, c, bins, delta, closed=closed)
     where = assign(z, equal_width_edges(bins), closed)
-    bets = bets_for(z.size, delta)
+    bets = place_bets(delta, z.size)
     observed = ece(z, c, bins, closed=closed)
     assert bound.terms["error on the samples"] == pytest.approx(observed, abs=1e-12)
     if bound.value < 1:
@@ -57,7 +53,7 @@ def test_the_chord_of_a_cell_costs_next_to_nothing() -> None:
     c = (rng.random(3000) < z).astype(float)
     value = binned(z, c).value
     where = assign(z, equal_width_edges(15), "left")
-    assert naive.least_capital(z, c, where, bets_for(3000, 0.05), value) == pytest.approx(math.log(20), abs=1e-5)
+    assert naive.least_capital(z, c, where, place_bets(0.05, 3000), value) == pytest.approx(math.log(20), abs=1e-5)
 
 
 @pytest.mark.parametrize(("delta", "part"), [(0.05, 0.7), (0.001, 0.8)])
@@ -119,18 +115,18 @@ def test_samples_at_the_two_ends_of_a_cell_do_not_count_as_samples_in_its_middle
     for delta in (0.2, 0.01):
         value = binned(z, c, delta=delta, edges=edges).value
         one_bin = np.zeros(z.size, np.int64)
-        assert naive.least_capital(z, c, one_bin, bets_for(z.size, delta), value) >= math.log(1 / delta)
-        assert naive.least_capital(z, c, one_bin, bets_for(z.size, delta), value - 0.01) < math.log(1 / delta)
+        assert naive.least_capital(z, c, one_bin, place_bets(delta, z.size), value) >= math.log(1 / delta)
+        assert naive.least_capital(z, c, one_bin, place_bets(delta, z.size), value - 0.01) < math.log(1 / delta)
 
 
 @pytest.mark.parametrize("z", [0.5, 205 / 1024, 3 / 1024])
 def test_the_value_of_ten_billion_samples_has_the_capital_to_forty_digits(z: float) -> None:
     """So many logarithms of nearly 1 are rounded that without room for it about one limit in seven is too small."""
     n, delta = 10**10, 0.05
-    bets = bets_for(n, delta)
+    bets = place_bets(delta, n)
     for k in np.random.default_rng(0).binomial(n, z, 60).tolist():
-        cells = np.array([[n - k, 0.0, z, z + 1 / 1024, 0.0], [k, 1.0, z, z + 1 / 1024, 0.0]])
-        limit = _limit(cells, np.zeros(2, np.int64), np.zeros(1, np.int8), delta, n)
+        points = np.array([[n - k, 1.0, -z, 0.0], [k, 1.0, 1 - z, 0.0]])
+        limit = upper_limit(Wagers(points, np.zeros(2, np.int64)), delta, n)
         with mpmath.workdps(40):
             at, m = mpmath.mpf(z), mpmath.mpf(limit)
             capital = mpmath.mpf(0)
@@ -261,7 +257,7 @@ def test_a_lower_bound_that_finds_nothing_is_zero_and_says_so() -> None:
         (([0.5], [2]), {}, r"correct\[0\] is 2, neither 0 nor 1"),
         (([math.nan], [1]), {}, r"confidence\[0\] is nan"),
         (([0.5], [1], 0), {}, "bins is 0; pass a number from 1"),
-        (([0.5], [1], 15, 1.5), {}, "delta is 1.5; pass a probability"),
+        (([0.5], [1], 15, 1.5), {}, "delta is 1.5; it is the probability of failing"),
         (([0.5], [1]), {"closed": "both"}, "closed is 'both'; pass one of"),
         (([0.5], [1]), {"edges": [0, 2]}, "edges run from 0.0 to 2.0"),
     ],

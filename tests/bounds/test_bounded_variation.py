@@ -20,9 +20,9 @@ from certcal.bounds._shared import (
     bernstein_term,
     chernoff_upper,
     fold_of_each,
-    hoeffding_term,
     in_folds,
     in_order,
+    outcome_term,
 )
 from certcal.claims import Bound
 from certcal.study import SYNTHETIC, Synthetic
@@ -71,7 +71,7 @@ def test_deviations_five_per_cent_smaller_fail_where_the_inequalities_are_sharp(
     n, delta = 20_000, 1e-40
     counts = np.arange(n + 1)
     # Hoeffding: the mean of fair coins falls below 1/2 by the term.
-    term = hoeffding_term(n, delta)
+    term = outcome_term(delta, 1, 1 / n, 1 / n, 1 / n)
     assert stats.binom.cdf(math.ceil(n * (0.5 - term)) - 1, n, 0.5) <= delta
     assert stats.binom.cdf(math.floor(n * (0.5 - 0.95 * term)), n, 0.5) > delta
     # Chernoff: the same for rare outcomes, where Hoeffding is far off.
@@ -86,8 +86,6 @@ def test_terms_of_deviations_are_their_formulas_rounded_up() -> None:
     log = math.log(3 / 0.01)
     exact = math.sqrt(2 * 0.04 * log / 500) + 3 * log / 500
     assert exact < bernstein_term(500, 0.01, 0.04) < exact * (1 + 1e-12)
-    exact = math.sqrt(math.log(1 / 0.01) / 1000)
-    assert exact < hoeffding_term(500, 0.01) < exact * (1 + 1e-12)
     assert chernoff_upper(0.0, 500, 0.01) == pytest.approx(1 - 0.01 ** (1 / 500), rel=1e-9)
     assert chernoff_upper(1.0, 500, 0.01) == 1.0
 
@@ -193,9 +191,9 @@ def test_the_value_is_the_best_bucket_count_plus_the_deviations_of_all() -> None
     counts = [2**k for k in range(9)]
     assert counts[-1] >= 8 * (4 * 5000) ** (1 / 3) > counts[-2]
     least = min(sum(_bucket_terms(sample, count, 1.5).values()) for count in counts)
-    labels = math.sqrt(math.log(len(counts) / 0.01) / 10_000)
-    assert bound.terms["draw of the outcomes"] == pytest.approx(labels, rel=1e-12)
-    assert bound.value == pytest.approx(chernoff_upper(least + labels, 5000, 0.01), rel=1e-12)
+    labels = naive.outcome_term(s, y, np.full(5000, 1 / 5000), 0.01, len(counts))
+    assert bound.terms["draw of the outcomes"] == pytest.approx(labels, rel=1e-10)
+    assert bound.value == pytest.approx(chernoff_upper(least + labels, 5000, 0.01), rel=1e-10)
     assert bound.value >= math.fsum(bound.terms.values())
     assert bound.value == pytest.approx(math.fsum(bound.terms.values()), rel=1e-14)
 
@@ -420,7 +418,7 @@ def test_one_sample_gives_the_trivial_bound_and_says_that_it_was_capped() -> Non
         (([0.5, 0.6], [0]), "scores has 2, outcomes has 1"),
         (([], []), "scores is empty; pass at least one sample"),
         (([0.5, 0.6], [0, 1], 0.0), "delta is 0.0; pass a probability between 0 and 0.5"),
-        (([0.5, 0.6], [0, 1], 1.0), "delta is 1.0; pass a probability between 0 and 0.5"),
+        (([0.5, 0.6], [0, 1], 1.0), "delta is 1.0; it is the probability of failing, below 0.5"),
         (([0.5, 0.6], [0, 1], "x"), "delta is 'x'; pass a probability between 0 and 0.5"),
     ],
 )

@@ -61,8 +61,8 @@ def test_the_value_is_the_best_grid_plus_the_deviations_of_all() -> None:
             inner = [edge for edge in edges_of(count, shift) if 0 < edge < 1]
             gap, spread = naive.bucket_bound(s, y, np.searchsorted(inner, s, side="right"))
             found.append(gap + 4 * spread)
-    labels = math.sqrt(math.log((2 * len(counts) - 1) / 0.01) / 4000)
-    assert bound.terms["draw of the outcomes"] == pytest.approx(labels, rel=1e-12)
+    labels = naive.outcome_term(s, y, np.full(2000, 1 / 2000), 0.01, 2 * len(counts) - 1)
+    assert bound.terms["draw of the outcomes"] == pytest.approx(labels, rel=1e-10)
     assert bound.value == pytest.approx(chernoff_upper(min(found) + labels, 2000, 0.01), rel=1e-9)
     assert bound.value >= math.fsum(bound.terms.values())
 
@@ -137,7 +137,7 @@ def test_constant_scores_equal_outcomes_and_one_sample_have_a_defined_bound() ->
         (([0.5], [1], math.inf), {}, "constant is inf; pass a positive finite number"),
         (([0.5], [1], 1.0), {"shifts": 3}, "shifts is 3; pass 1, 2, 4"),
         (([0.5], [1], 1.0), {"shifts": 0}, "shifts is 0; pass 1, 2, 4"),
-        (([0.5], [1], 1.0, 2.0), {}, "delta is 2.0; pass a probability"),
+        (([0.5], [1], 1.0, 2.0), {}, "delta is 2.0; it is the probability of failing"),
         (([math.nan], [1], 1.0), {}, r"scores\[0\] is nan"),
     ],
 )

@@ -20,6 +20,7 @@ from certcal.bounds._smooth import SHARES, Surrogate, best_width, one_split, plu
 from certcal.claims import Bound, Estimate
 from certcal.study import SYNTHETIC
 from tests.bounds import naive_smooth as naive
+from tests.bounds.naive import outcome_term
 
 DELTA = 0.1
 WIDTHS = (1e-6, 1e-3, 0.03, 0.2, 1.0, 50.0)
@@ -134,14 +135,17 @@ def test_every_term_is_its_formula(form: str) -> None:
     assert split.terms["training outcomes"] == pytest.approx(outcome_term, rel=1e-5)
 
 
-def test_every_term_of_the_direct_form_is_its_formula() -> None:
+@pytest.mark.parametrize("rare", [False, True])
+def test_every_term_of_the_direct_form_is_its_formula(rare: bool) -> None:
     rng = np.random.default_rng(16)
     h, n, delta = 0.1, 120, 0.02
     scores, outcomes = np.sort(rng.random(n)), rng.integers(0, 2, n)
+    if rare:  # Bernstein's inequality is the better one, and most scores stand alone in their windows
+        scores, outcomes = np.sort(rng.beta(0.3, 20, n)), np.zeros(n, np.uint8)
     bound = smooth(scores, outcomes, h, delta, smoothing=0.07)
     local = naive.local_averages(scores, outcomes, scores, 0.07, 1 / (2 * h), 1 / (2 * h**2), tight=True)
     bias = local.error - 0.5 * np.sqrt((local.weights**2).sum(axis=1))
-    deviation = math.sqrt(math.log(2 / delta) / 2) * np.linalg.norm(local.weights.mean(axis=0))
+    deviation = outcome_term(scores, outcomes, local.weights.mean(axis=0), delta / 2, 1)
     seen = np.mean(np.abs(scores - local.average)) + bias.mean() + deviation
     assert local.error.max() < 1
     assert list(bound.terms) == TERMS["direct"]
@@ -405,8 +409,8 @@ def test_the_outcomes_can_use_up_what_is_kept_for_them() -> None:
     # With one window and scores above η everywhere, what is kept is used up exactly when the mean outcome is too high.
     n, delta = 400, 0.1
     scores = (np.arange(n) + 0.5) / n
-    room = math.sqrt(math.log(2 / delta) / (2 * n))
-    term = smooth(scores, np.zeros(n), 1000.0, delta, smoothing=100.0).terms["draw of the outcomes"]
+    room = math.sqrt(math.log(2 / delta * 64 / 63) / (2 * n))
+    term = smooth(scores, scores < 0.5, 1000.0, delta, smoothing=100.0).terms["draw of the outcomes"]
     assert term == pytest.approx(room, rel=1e-3)
     fails = {shrunk: float(binom.sf(math.floor(n * (0.5 + shrunk * room)), n, 0.5)) for shrunk in (1.0, 0.6)}
     assert fails[1.0] <= delta / 2 < fails[0.6]  # Hoeffding gives away less than four tenths here

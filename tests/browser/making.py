@@ -86,7 +86,7 @@ def make(folder: Path) -> dict[str, Path]:
     np.savez(data, inputs=images, labels=labels)
     small, large = draw(folder / "small-noise", 0.25), draw(folder / "large-noise", 0.5)
 
-    report(made["table"], table, "--bootstrap", 0, "--at-most", 0.05, "--about", "model=a small one")
+    report(made["table"], table, "--bootstrap", 0, "--at-most", 0.5, "--about", "model=a small one")
     report(made["groups"], table, "--by", "hospital", "--bootstrap", 20)
     report(made["intervals"], intervals, "--by", "group")
     bare = folder / "bare.csv"

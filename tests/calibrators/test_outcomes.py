@@ -161,7 +161,7 @@ def test_a_map_that_is_not_fitted_says_so(one):
         ([0.5, 0.6], [0], None, "lengths differ"),
         ([], [], None, "confidence is empty"),
         ([0.5, 0.6], [0, 1], [1, -1], r"sample_weight\[1\] is -1"),
-        ([0.5, 0.6], [0, 1], [0, 0], "sample_weight is 0 for every sample"),
+        ([0.5, 0.6], [0, 1], [0, 0], "sample_weight is zero for every sample"),
     ],
 )
 def test_bad_samples_are_refused_with_a_sentence(one, z, c, w, sentence):

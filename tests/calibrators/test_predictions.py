@@ -43,8 +43,11 @@ def test_every_method_repairs_overconfident_logits_on_samples_that_it_was_not_fi
     assert isinstance(found.map, ScoreMap if method in SCORE_METHODS else ConfidenceMap)
     split, *others = found.notes
     assert split == "Fitted to 400 samples and judged on 400 others; no sample is in both parts."
-    infinite = np.isinf(found.after["top_label_nll"].value)  # an isotonic map has 0 and 1
-    assert [note.split(" where ")[0] for note in others] == ["The log loss is infinite"] * int(infinite)
+    infinite = np.isinf(found.after["top_label_nll"].value)
+    certain = ((after.confidence == 0) | (after.confidence == 1)).any()  # as isotonic maps and bins make them
+    assert not certain or method in ("isotonic", "histogram", "equal-mass")
+    said = "The log loss is infinite where a map" if infinite else "The map makes "
+    assert [note.startswith(said) for note in others] == [True] * int(certain)
 
 
 @pytest.mark.parametrize("method", ["temperature", *CONFIDENCE_METHODS])
@@ -134,3 +137,57 @@ def test_all_that_was_found_is_plain_values():
     (after,) = [row for row in rows if (row["map"], row["metric"]) == ("beta", "ece")]
     assert (float(after["value"]), after["bins"], after["n"]) == (found.after["ece"].value, "7", "400")
     assert [row["name"] for row in document["after"]["rows"]] == [row["name"] for row in document["before"]["rows"]]
+
+
+SURE = np.linspace(0.4, 0.6, 42)  # separates what follows
+PAIRS = 5 * np.stack([0.5 - SURE, SURE - 0.5], axis=1)
+PAIR_SHARES = np.exp(PAIRS) / np.exp(PAIRS).sum(axis=1, keepdims=True)
+EXTREME = [0.0, 1e-30, 0.95, 1.0]
+SEPARATED = {
+    "score": (Predictions.from_scores(SURE, SURE > 0.5), Predictions.from_scores(EXTREME, [1, 1, 0, 0])),
+    "confidence": (Predictions.from_confidence(SURE, SURE > 0.5), Predictions.from_confidence(EXTREME, [1, 1, 0, 0])),
+    "logits": (
+        Predictions.from_logits(PAIRS, (SURE > 0.5).astype(int)),
+        Predictions.from_logits([[-900.0, 900.0], [40.0, -40.0]], [0, 1]),
+    ),
+    "probabilities": (
+        Predictions.from_probabilities(PAIR_SHARES, (SURE > 0.5).astype(int)),
+        Predictions.from_probabilities([[0.0, 1.0], [1.0, 0.0]], [0, 1]),
+    ),
+}
+SCALING = ("temperature", "vector", "matrix", "platt", "beta")
+
+
+@pytest.mark.parametrize(
+    ("kind", "method"),
+    [(kind, method) for kind in SEPARATED for method in SCALING if kind[0] in "lp" or method in CONFIDENCE_METHODS],
+)
+def test_scaling_never_makes_the_log_loss_infinite(kind, method):
+    """The fit is separable, so that maps are as steep as they get, and what follows is extreme and wrong."""
+    fit, wrong = SEPARATED[kind]
+    after = recalibrated(fit_predictions(fit, method), wrong)
+    shown = after.confidence if after.probabilities is None else after.probabilities
+    assert shown.min() > 0
+    if after.probabilities is None:
+        assert shown.max() < 1
+    else:
+        assert np.isfinite(measure(after, metrics=["nll"])["nll"].value)
+    assert default_method(fit) in SCALING
+
+
+def test_a_map_that_makes_certain_confidences_says_so():
+    isotonic = recalibrated(fit_predictions(SEPARATED["score"][0], "isotonic"), SEPARATED["score"][1])
+    assert isotonic.confidence.tolist() == [0.0, 0.0, 1.0, 1.0]
+    found = recalibrate(Predictions.from_scores(SURE, SURE > 0.5), method="isotonic")
+    assert found.notes[1] == (
+        "The map makes 20 scores exactly 0 or 1: a sample that says otherwise makes the log loss infinite."
+    )
+
+
+@pytest.mark.parametrize("outcome", [0, 1])
+def test_a_fit_to_one_outcome_says_so_in_the_words_of_the_kind(outcome):
+    table = {"score": np.linspace(0.1, 0.9, 40), "outcome": [outcome] * 40}
+    assert recalibrate(table).notes[1] == f"All outcomes of the fit are {outcome}: little can be learned from them."
+    table = {"confidence": np.linspace(0.1, 0.9, 40), "correct": [outcome] * 40}
+    word = "correct" if outcome else "wrong"
+    assert recalibrate(table).notes[1] == f"All samples of the fit are {word}: little can be learned from them."

@@ -154,7 +154,7 @@ def test_familywise_certificates_carry_their_share_of_alpha(counts):
         ({"radii": [-1, 2]}, r"radii\[0\] is -1; pass finite numbers of at least 0"),
         ({"radii": [0, np.inf]}, r"radii\[1\] is inf"),
         ({"alpha": [0.1]}, r"alpha has shape \(1,\); pass one probability, or one for each of 2"),
-        ({"alpha": 1.0}, "alpha is 1.0; pass a probability from 0 to below 0.5"),
+        ({"alpha": 1.0}, "alpha is 1.0; it is the probability of failing, below 0.5"),
         ({"alpha": np.nan}, "alpha is nan; pass a probability"),
         ({"alpha": "much"}, "alpha is 'much', not a number"),
         ({"alpha": np.full((2, 2), 0.1)}, r"alpha has shape \(2, 2\)"),

@@ -40,7 +40,7 @@ every_map = pytest.mark.parametrize("one", MAPS, ids=repr)
         ([[0.0, 1.0]], [2], None, r"labels\[0\] is 2; .* from 0 to 1"),
         ([[0.0, 1.0]], [0, 1], None, "lengths differ: scores has 1, labels has 2"),
         ([[0.0, 1.0]], [0], [1.0, 2.0], "lengths differ: labels has 1, sample_weight has 2"),
-        ([[0.0, 1.0]], [0], [0.0], "sample_weight is 0 for every sample"),
+        ([[0.0, 1.0]], [0], [0.0], "sample_weight is zero for every sample"),
         ([0.0, 1.0], [0, 1], None, "one row per sample"),
     ],
 )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -43,6 +44,8 @@ def test_each_bound_is_shown_with_its_terms_and_its_assumptions(certcal_command,
         ("bounded variation", bounds.bounded_variation(z, c)),
         ("binned", bounds.binned(z, c)),
         ("binned, from below", bounds.binned_lower(z, c)),
+        ("KS", bounds.ks(z, c)),
+        ("Kuiper", bounds.kuiper(z, c)),
     ):
         relation = ("at most", "≤") if found.side == "upper" else ("at least", "≥")
         assert f"{found.name[1:]} is {relation[0]} {found.text}" in flat(ran.out)
@@ -52,7 +55,7 @@ def test_each_bound_is_shown_with_its_terms_and_its_assumptions(certcal_command,
         for term, value in found.terms.items():
             assert f"{term} {minus(round_outward(value, found.side))}" in flat(ran.out)
         assert all(each in flat(ran.out) for each in found.assumptions)
-    assert "the best of these 3 fails with up to 3 times that probability" in flat(ran.out)
+    assert "the best of these 6 fails with up to 6 times that probability" in flat(ran.out)
     assert max(map(len, ran.out.splitlines())) <= 80
     full = flat(certcal_command("bound", scores, "--explain").out)
     assert bounds.binned(z, c).sentence in full
@@ -73,13 +76,15 @@ def test_settings_reach_the_library(certcal_command, scores):
         "bounded_variation": bounds.bounded_variation(z, c, 0.01, variation=2),
         "binned": bounds.binned(z, c, 7, 0.01, closed="right"),
         "binned_lower": bounds.binned_lower(z, c, 7, 0.01, closed="right", seed=5),
+        "ks": bounds.ks(z, c, 0.01),
+        "kuiper": bounds.kuiper(z, c, 0.01),
     }
     assert [{k: v for k, v in found.items() if k != "method"} for found in document["bounds"]] == [
         json.loads(json.dumps(found.to_dict())) for found in expected.values()
     ]
     assert [found["method"] for found in document["bounds"]] == list(expected)
     assert document["conventions"]["delta"] == 0.01
-    assert document["columns"] == {"kind": "confidence", "confidence": "score", "correct": "outcome"}
+    assert document["columns"] == {"kind": "score", "score": "score", "outcome": "outcome"}
 
 
 def test_perturbed_scores_need_no_assumption_on_the_classifier(certcal_command, scores):
@@ -95,8 +100,8 @@ def test_perturbed_scores_need_no_assumption_on_the_classifier(certcal_command, 
 
 def test_every_sentence_about_perturbed_scores_says_so_by_itself(certcal_command, scores):
     document = json.loads(certcal_command("bound", scores, "--perturb", 0.2, "--json").out)
-    assert len(document["bounds"]) == 5
-    for entry in document["bounds"]:
+    assert len(document["bounds"]) == 7
+    for entry in (*document["bounds"], document["interval"]):
         assert "perturbed scores" in entry["name"]
         assert "perturbed scores" in entry["sentence"]
         (noise,) = [each for each in entry["assumptions"] if "perturbed once" in each]
@@ -114,6 +119,28 @@ def test_a_bandwidth_is_chosen_and_said_to_be_for_other_samples(certcal_command,
     document = json.loads(certcal_command("bound", scores, "--choose-bandwidth", 0.01, "--json").out)
     assert document["bandwidth"] == found.bandwidth
     assert "bounds" not in document
+
+
+def test_noise_may_be_on_the_logit_scale(certcal_command, scores):
+    found = bounds.choose_bandwidth(*pair(scores), 0.01, scale="logit")
+    ran = certcal_command("bound", scores, "--choose-bandwidth", "1%", "--scale", "logit")
+    assert f"certcal bound TABLE --perturb {found.bandwidth:g} --scale logit" in ran.out
+    document = json.loads(certcal_command("bound", scores, "--perturb", 0.3, "--scale", "logit", "--json").out)
+    assert document["conventions"]["scale"] == "logit"
+    expected = bounds.smooth(*pair(scores), 0.3, perturb=True, scale="logit")
+    assert document["bounds"][0]["value"] == expected.value
+    for each in document["bounds"]:
+        assert any("on the logit scale" in assumption for assumption in each["assumptions"])
+
+
+def test_the_root_mean_square_is_bounded_when_asked_for(certcal_command, scores):
+    document = json.loads(certcal_command("bound", scores, "--rms", "--bins", 7, "--json").out)
+    found = {entry["method"]: entry["value"] for entry in document["bounds"]}
+    assert found["binned_rms"] == bounds.binned_rms(*pair(scores), 7).value
+    assert found["binned_rms_lower"] == bounds.binned_rms_lower(*pair(scores), 7).value
+    assert document["conventions"]["rms"] is True
+    shown = flat(certcal_command("bound", scores, "--rms").out)
+    assert "binned, root mean square" in shown
 
 
 def test_classes_are_bounded_on_average(certcal_command, probabilities):
@@ -157,7 +184,7 @@ def test_the_page_says_what_the_json_says(certcal_command, scores, tmp_path):
 def test_no_figure_of_the_page_has_two_terms_with_one_hatching(scores):
     charts = certcal.bound(scores, perturb=0.2).report().charts()
     assert len(charts) > 1
-    assert sum(len(chart.panels[0].names) for chart in charts) == 4
+    assert sum(len(chart.panels[0].names) for chart in charts) == 6
     assert all(len({term for terms in chart.panels[0].terms for term in terms}) <= 8 for chart in charts)
 
 
@@ -180,7 +207,7 @@ def test_a_picture_of_many_terms_leaves_out_those_that_could_not_be_told_apart(c
 @pytest.mark.parametrize(
     ("options", "text"),
     [
-        (("--delta", "2"), "--delta: 2 is not between 0 and 1"),
+        (("--delta", "2"), "--delta: 2 is not a probability of failing below 0.5; did you mean 0.02?"),
         (("--perturb", "0"), "--perturb: 0 is not a number above 0"),
         (("--perturb", "1e9"), "bandwidth is 1e+09; pass a number from 1e-9 to 1000"),
         (("--perturb", "0.1", "--lipschitz", "2"), "--perturb: it cannot be combined with lipschitz"),
@@ -188,8 +215,16 @@ def test_a_picture_of_many_terms_leaves_out_those_that_could_not_be_told_apart(c
         (("--choose-bandwidth", "0.01", "--perturb", "0.1"), "--choose-bandwidth prints a bandwidth and nothing else"),
         (("--choose-bandwidth", "0.01", "-o", "x.json"), "leave --perturb and -o out"),
         (("--choose-bandwidth", "-1"), "between 0 and 1"),
+        (("--scale", "logit"), "--scale: it is of perturb or lipschitz; pass one of them, or leave it out"),
         (("--classwise",), "--classwise: it needs a probability for each class"),
-        (("--weight", "w"), "there is no option '--weight'"),
+        (("--weight", "w"), "there is no column 'w'"),
+        (("--by", "nothing"), "there is no column 'nothing'"),
+        (("--weight", "score", "--lipschitz", "2"), "--lipschitz: only the binned error has a bound for weighted"),
+        (("--weight", "score", "--rms"), "--rms: only the binned error has a bound for weighted"),
+        (("--weight", "score", "--perturb", "0.1"), "--perturb: only the binned error has a bound for weighted"),
+        (("--weight", "score", "--largest-weight", "0.1"), "above largest_weight = 0.1; pass a larger limit"),
+        (("--weight", "score", "--choose-bandwidth", "0.1"), "samples of equal weight; leave the weights out"),
+        (("--largest-weight", "2"), "--largest-weight: the samples have no weights; leave it out"),
         (("--lipshitz", "2"), "did you mean '--lipschitz'?"),
         (("-o", "bounds.doc"), "choose one of the endings .html, .txt, .png, .svg, .pdf, .json, .csv"),
     ],
@@ -212,8 +247,142 @@ def test_measuring_can_bound_too(certcal_command, scores):
     assert f"alibration error is at most {bounds.bounded_variation(z, c).text}" in shown
 
 
-@pytest.mark.parametrize("option", [("--weight", "score"), ("--memory", "1kB")])
-def test_weighted_or_streamed_samples_have_no_bounds_and_it_is_said(certcal_command, scores, option):
-    ran = certcal_command("measure", scores, "--metric", "ece", "--bounds", *option)
+def test_streamed_samples_have_no_bounds_and_it_is_said(certcal_command, scores):
+    ran = certcal_command("measure", scores, "--metric", "ece", "--bounds", "--memory", "1kB")
     assert ran.code == 2
     assert "--bounds: bounds need" in ran.err
+
+
+def test_weighted_samples_are_bounded_by_the_binned_error(certcal_command, scores):
+    z, c = pair(scores)
+    expected = bounds.binned(z, c, sample_weight=z)
+    document = json.loads(
+        certcal_command("measure", scores, "--metric", "ece", "--bounds", "--weight", "score", "--json").out
+    )
+    assert [each["value"] for each in document["bounds"]] == [expected.value]
+    shown = flat(certcal_command("measure", scores, "--metric", "ece", "--bounds", "--weight", "score").out)
+    assert f"binned calibration error of the weighted population is at most {expected.text}" in shown.lower()
+    document = json.loads(certcal_command("bound", scores, "--weight", "score", "--largest-weight", 2, "--json").out)
+    assert [each["method"] for each in document["bounds"]] == ["binned", "binned_lower"]
+    assert document["bounds"][0]["value"] == bounds.binned(z, c, sample_weight=z, largest_weight=2).value
+    assert document["interval"]["upper"] == bounds.binned(z, c, delta=0.025, sample_weight=z, largest_weight=2).value
+    shown = flat(certcal_command("bound", scores, "--weight", "score").out)
+    assert "only the binned error of the weighted population has a bound" in shown
+    assert f"no weight in the population exceeds {z.max():g}, the largest seen" in shown
+
+
+@pytest.fixture
+def grouped(tmp_path):
+    rng = np.random.default_rng(2)
+    score, site = rng.random(301), np.array(["north"] * 200 + ["south"] * 100 + ["east"])
+    path = tmp_path / "sites.csv"
+    rows = zip(score, (rng.random(301) < score).astype(int), site, strict=True)
+    path.write_text("score,outcome,site\n" + "".join(f"{s:.6f},{y},{g}\n" for s, y, g in rows))
+    return path
+
+
+def test_groups_share_delta_and_none_is_dropped(certcal_command, grouped):
+    ran = certcal_command("bound", grouped, "--by", "site", "--json")
+    document = json.loads(ran.out)
+    assert document["by"] == "site"
+    assert [(each["group"], each["n"]) for each in document["groups"]] == [("east", 1), ("north", 200), ("south", 100)]
+    share = bounds.equal_share(0.05, 3)
+    z, c = pair(grouped)
+    for group, rows in (("north", slice(200)), ("south", slice(200, 300)), ("east", slice(300, 301))):
+        (found,) = [each for each in document["groups"] if each["group"] == group]
+        values = {each["method"]: each["value"] for each in found["bounds"]}
+        assert values["binned"] == bounds.binned(z[rows], c[rows], delta=share).value
+        assert values["ks"] == bounds.ks(z[rows], c[rows], share).value
+        assert ("interval" in found) is (group != "east")  # one sample has no bound from below
+    assert document["bounds"][1]["value"] == bounds.binned(z, c).value  # the whole has a delta of its own
+    shown = flat(certcal_command("bound", grouped, "--by", "site").out)
+    assert "hold together for all 3 groups, except with probability at most 0.05" in shown
+    assert "each group's fails with probability at most 0.0166667" in shown
+
+
+def test_groups_are_in_files_and_requirements(certcal_command, grouped, tmp_path):
+    files = [tmp_path / f"groups.{ending}" for ending in ("csv", "html")]
+    assert certcal_command("bound", grouped, "--by", "site", "-o", files[0], "-o", files[1]).code == 0
+    rows = list(csv.DictReader(io.StringIO(files[0].read_text())))
+    assert list(dict.fromkeys(row["site"] for row in rows)) == ["all", "east", "north", "south"]
+    ends = [row["side"] for row in rows if row["method"] == "binned_interval" and row["site"] == "north"]
+    assert ends == ["lower", "upper"]
+    assert "Bounds per group" in assert_sound(files[1].read_text()).text
+    assert certcal_command("bound", grouped, "--by", "site", "--require", "binned <= 0.3").code == 0
+    assert certcal_command("bound", grouped, "--by", "site", "--require", "every binned <= 0.3").code == 1
+
+
+def test_what_is_to_hold_together_shares_delta_over_everything(certcal_command, grouped):
+    document = json.loads(certcal_command("bound", grouped, "--by", "site", "--joint", "--json").out)
+    every = [each for part in (document, *document["groups"]) for each in part["bounds"]]
+    assert len(every) == 5 + 4 + 5 + 5
+    assert {each["delta"] for each in every} == {bounds.equal_share(0.05, 19)}
+    assert sum(Fraction(each["delta"]) for each in every) <= Fraction(0.05)
+    assert document["interval"]["delta"] == pytest.approx(2 * 0.05 / 19)
+    assert document["interval"]["upper"] == document["bounds"][1]["value"]
+    assert document["conventions"]["joint"] is True
+    shown = flat(certcal_command("bound", grouped, "--joint").out)
+    assert "All bounds here hold together, except with probability at most 0.05" in shown
+    assert "choose one before looking" not in shown
+
+
+def test_both_sides_stand_in_one_sentence(certcal_command, scores):
+    z, c = pair(scores)
+    both = bounds.binned_interval(z, c)
+    ran = certcal_command("bound", scores)
+    assert f"is between {both.lower.text} and {both.upper.text} with 15 bins" in flat(ran.out)
+    assert f"{both.lower.text} to {both.upper.text}" in next(
+        line for line in ran.out.splitlines() if line.startswith("binned, both sides")
+    )
+    assert json.loads(certcal_command("bound", scores, "--json").out)["interval"]["sentence"] == both.sentence
+    assert both.sentence in flat(certcal_command("bound", scores, "--explain").out)
+
+
+def test_groups_of_predictions_are_given_per_sample(scores):
+    predictions = load_table(scores).predictions
+    sites = np.arange(len(predictions)) % 2
+    found = certcal.bound(predictions, by=sites)
+    assert [each.name for each in found.groups] == ["0", "1"]
+    assert found.by == "group"
+    for by, message in ((sites[1:], "entries for"), ("site", "predictions have no columns")):
+        with pytest.raises(certcal.InputError, match=message):
+            certcal.bound(predictions, by=by)
+    with pytest.raises(certcal.InputError, match="groups of a table are a column"):
+        certcal.bound(scores, by=sites)
+
+
+def test_a_number_of_samples_is_planned_with_and_without_a_table(certcal_command, scores):
+    ran = certcal_command("bound", "--plan", 0.2, "--plan-error", 0.05, "--delta", 0.1)
+    found = bounds.plan(0.2, 0.1, error=0.05)
+    assert (ran.code, ran.err) == (0, "")
+    assert found.sentence[1:] in ran.out
+    assert f"{found.curve[-1].n:>10,}  {found.curve[-1].bound:13.4f}  {found.curve[-1].chance:6.0%}" in ran.out
+    z, _ = pair(scores)
+    ran = certcal_command("bound", scores, "--plan", "20%", "--plan-for", "ks", "--plan-power", 0.5, "--json")
+    document = json.loads(ran.out)
+    assert document["schema"] == "certcal/plan/1"
+    assert document["n"] == bounds.plan(0.2, method="ks", scores=z, power=0.5).n
+
+
+def test_scores_without_outcomes_are_enough_for_a_plan(certcal_command, tmp_path):
+    path = tmp_path / "scores.csv"
+    path.write_text("score\n" + "0.1\n0.2\n" * 20)
+    assert certcal_command("bound", path, "--plan", 0.3).code == 0
+
+
+@pytest.mark.parametrize(
+    ("options", "text"),
+    [
+        ((), "Missing argument 'TABLE'"),
+        (("--plan", "2"), "--plan: 2 is not between 0 and 1"),
+        (("--plan", "0.1", "--plan-for", "smooth"), "--plan-for: 'smooth' is not one of 'binned', 'ks'"),
+        (("--plan", "0.1", "--plan-error", "0.2"), "error is 0.2; pass an error from 0 to below the target 0.1"),
+        (("--plan", "0.1", "-o", "x.json"), "--plan prints a number of samples and nothing else"),
+        (("--plan", "0.1", "--by", "site"), "--plan is for all samples, of equal weight; leave --by"),
+        (("--plan", "0.1", "--require", "binned <= 0.1"), "--plan is for all samples, of equal weight; leave --by"),
+    ],
+)
+def test_what_cannot_be_planned_leaves_with_a_sentence(certcal_command, options, text):
+    ran = certcal_command("bound", *options)
+    assert (ran.code, ran.out) == (2, "")
+    assert text in ran.err

@@ -273,7 +273,7 @@ def test_settings_out_of_range_are_refused(certcal_command, intervals, options):
         (("--bins", "5,10"), "--bins: '5,10' is not a whole number from 1 to 10000"),
         (("--bins", "10001"), "--bins: 10001 is not a whole number from 1 to 10000"),
         (("--delta", "small"), "--delta: 'small' is not a number between 0 and 1, such as 0.05"),
-        (("--alpha", "1"), "--alpha: 1 is neither 0 nor between 0 and 1"),
+        (("--alpha", "1"), "--alpha: 1 is not a probability of failing below 0.5; pass a smaller one, such as 0.05"),
         (("--radius", "0.5"), "has no column of radii; leave it out, or name the column"),
     ],
 )

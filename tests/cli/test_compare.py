@@ -142,7 +142,7 @@ def test_a_claim_that_the_radii_contradict_is_said(certcal_command, logs):
 @pytest.mark.parametrize(
     ("arguments", "text"),
     [
-        ((), "RUN_OR_LOG is missing"),
+        ((), "SOURCE is missing"),
         (("none.tsv", "--sigma", 1, "-n", 10), "there is no such run or log"),
         (("LOG",), "--sigma: "),
         (("LOG", "-n", 1000), "--sigma: "),

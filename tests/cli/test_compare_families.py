@@ -173,7 +173,7 @@ def test_a_path_with_an_equals_sign_is_a_path_where_it_exists(certcal_command, l
         (("LOG", "--budget", "100,0.01"), "--budget: other budgets are for families; name the runs"),
         (("a=LOG", "--budget", "100"), "'100' is not N,ALPHA, such as 100,0.01"),
         (("a=LOG", "--budget", "x,0.01"), "'x' is not a whole number"),
-        (("a=LOG", "--budget", "100,7"), "is not between 0 and 1"),
+        (("a=LOG", "--budget", "100,7"), "7 is not a probability of failing below 0.5"),
         (("a=LOG", "-o", "families.doc"), "choose one of the endings .html"),
     ],
 )

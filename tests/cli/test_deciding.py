@@ -31,14 +31,14 @@ def test_the_command_decides_what_the_function_decides(deciding, tmp_path):
     ran = deciding("--decide-radius", 0.25, "--alpha", "0.01", "-o", path)
     assert (ran.code, ran.err) == (0, f"wrote {path}\n")
     expected, written = decide(model(), X, Y, alpha=0.01, **QUESTION), read_decisions(path)
-    np.testing.assert_array_equal(written.verdict, expected.verdict)
+    np.testing.assert_array_equal(written.decision, expected.decision)
     np.testing.assert_array_equal(written.draws, expected.draws)
-    assert set(expected.verdict) == {"above", "below", "undecided"}
+    assert set(expected.decision) == {"above", "below", "undecided"}
     right = int(np.count_nonzero(expected.certified & expected.correct))
     shown = " ".join(ran.out.split())
     assert f"{right} of {len(expected)} samples are classified correctly" in shown
     for verdict, name in (("above", "R > 0.25"), ("below", "R < 0.25"), ("undecided", "UNDECIDED")):
-        chosen = expected.verdict == verdict
+        chosen = expected.decision == verdict
         assert f"{name} {chosen.sum()} {(chosen & expected.correct).sum()} " in shown
     assert all(each in shown for each in expected.assumptions)
     assert max(map(len, ran.out.splitlines())) <= 80
@@ -62,7 +62,7 @@ def test_limit_and_exact_noise_are_heeded(deciding, tmp_path):
     [
         (("--decide-radius", "-1"), "-1 is not a number of at least 0"),
         (("--decide-radius", "wide"), "'wide' is not a number"),
-        (("--decide-radius", "0.5", "--alpha", "2"), "2 is not between 0 and 1"),
+        (("--decide-radius", "0.5", "--alpha", "2"), "2 is not a probability of failing below 0.5; did you mean 0.02?"),
         (("--decide-radius", "0.5", "--workers", "2"), "--workers is for runs"),
         (("--decide-radius", "0.5", "-o", "run"), "choose one of the endings .json, .parquet"),
         (("--alpha", "0.1", "-o", "run"), "--alpha is for --decide-radius"),

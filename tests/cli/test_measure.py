@@ -15,7 +15,7 @@ import pytest
 import certcal
 from certcal.data import read_predictions
 from certcal.report.names import label
-from certcal.report.numbers import INTERVALS, number
+from certcal.report.numbers import INTERVALS, RESAMPLED, number
 
 
 def test_the_table_shows_the_numbers_of_the_library(certcal_command, scores):
@@ -23,7 +23,7 @@ def test_the_table_shows_the_numbers_of_the_library(certcal_command, scores):
     assert (ran.code, ran.err) == (0, "")
     for row in certcal.measure(read_predictions(scores)).rows:
         assert number(row.value) in ran.out
-    assert "confidence 'score', correct 'outcome'" in ran.out
+    assert "score 'score', outcome 'outcome'" in ran.out
     assert "[a, b), the last one closed" in ran.out
     assert "not guarantees" in " ".join(ran.out.split())
     assert "over" in ran.out
@@ -41,11 +41,16 @@ def test_json_holds_every_digit_convention_and_sentence(certcal_command, scores)
     assert document["certcal"] == certcal.__version__
     assert document["source"] == str(scores)
     assert document["n"] == 400
-    assert document["columns"] == {"kind": "confidence", "confidence": "score", "correct": "outcome"}
+    assert document["columns"] == {"kind": "score", "score": "score", "outcome": "outcome"}
     assert document["conventions"] == {
         "bins": [5, 10, 20],
         "closed": "right",
         "bins_are": "(a, b], the first one closed",
+        "band": "joint",
+        "threshold": 0.5,
+        "threshold_is": "by convention",
+        "method": "auto",
+        "level": 0.95,
         "streamed": False,
     }
     assert sum(document["reliability"]["count"]) == 400
@@ -57,18 +62,35 @@ def test_groups_are_measured_beside_the_whole(certcal_command, scores):
     assert sum(group["n"] for group in document["groups"]) == document["n"]
     predictions = certcal.data.load_table(scores, by="site")
     for group, (_, part) in zip(document["groups"], predictions.groups(), strict=True):
-        assert group["measurements"][0]["value"] == certcal.measure(part)["accuracy"].value
+        assert group["measurements"][0]["value"] == certcal.measure(part)["base_rate"].value
     shown = certcal_command("measure", scores, "--by", "site", "--no-diagram").out
     assert "north" in shown
     assert "all" in shown
 
 
-def test_intervals_are_shown_and_no_level_is_promised_for_calibration_errors(certcal_command, scores):
+def test_every_row_has_an_interval_that_holds_its_value_unless_told_otherwise(certcal_command, scores):
+    document = json.loads(certcal_command("measure", scores, "--json", "--by", "site").out)
+    for part in (document, *document["groups"]):
+        for row in part["measurements"]:
+            if row["name"].startswith("spiegelhalter"):  # a test, not a number of the population
+                assert row["interval"] is None
+                continue
+            assert row["interval"]["lower"] <= row["value"] <= row["interval"]["upper"]
+            assert ", 95% interval " in row["sentence"]
+    shown = " ".join(certcal_command("measure", scores).out.split())
+    assert f"Intervals: 95%. {INTERVALS}" in shown
+    assert "95% interval" in shown
+    without = json.loads(certcal_command("measure", scores, "--json", "--bootstrap", 0).out)
+    assert all(row["interval"] is None for row in without["measurements"])
+    assert "95% interval" not in certcal_command("measure", scores, "--bootstrap", 0, "--no-diagram").out
+
+
+def test_bootstrap_intervals_are_shown_and_no_level_is_promised_for_calibration_errors(certcal_command, scores):
     options = ("--bootstrap", 50, "--method", "bca", "--level", "90%", "--seed", 3, "--metric", "ece")
     ran = certcal_command("measure", scores, *options)
     said = " ".join(ran.out.split())
-    assert "0.9 bca bootstrap, 50 resamples, seed 3" in said
-    assert INTERVALS in said
+    assert "90% bca bootstrap, 50 resamples, seed 3" in said
+    assert RESAMPLED in said
     assert "For calibration errors near zero it is not" in said
     assert "asymptotic" not in said
     (row,) = json.loads(certcal_command("measure", scores, *options, "--json").out)["measurements"]
@@ -88,8 +110,8 @@ def test_explain_prints_the_sentence_of_every_number(certcal_command, scores):
 
 
 def test_no_diagram_leaves_it_out(certcal_command, scores):
-    assert "mean confidence ┃" in certcal_command("measure", scores).out
-    assert "mean confidence ┃" not in certcal_command("measure", scores, "--no-diagram").out
+    assert " ┃ " in certcal_command("measure", scores).out
+    assert " ┃ " not in certcal_command("measure", scores, "--no-diagram").out
 
 
 def test_columns_can_be_named(certcal_command, tmp_path):
@@ -169,7 +191,7 @@ def test_the_table_itself_is_never_replaced(certcal_command, scores):
         (["measure", "{scores}", "--closed", "both"], r"'both' is not one of 'left', 'right'"),
         (["measure", "{scores}", "--bootstrap", "-1"], r"-1 is neither 0 nor a whole number from 10"),
         (["measure", "{scores}", "--metric", "eec"], r"--metric: there is no 'eec'; did you mean 'ece'\?"),
-        (["measure", "{scores}", "--metric", "nll"], r"nll"),
+        (["measure", "{scores}", "--metric", "top_label_nll"], r"top_label_nll"),
         (["measure", "{scores}", "--confidence", "scor"], r"there is no column 'scor'; did you mean 'score'\?"),
         (["measure", "{scores}", "--by", "sight"], r"--by: there is no column 'sight'; did you mean 'site'\?"),
         (
@@ -286,12 +308,12 @@ def test_intervals_of_a_table_read_in_pieces_are_those_of_the_library_and_what_h
     )
     for row, twin in zip(document["measurements"], expected, strict=True):
         assert row["interval"] == (None if twin.interval is None else twin.interval.to_dict())
-    without = ["equal_mass_ece", "ks_error", "kuiper_error", "smooth_ece", "kde_ece", "top_label_nll"]
+    without = ["equal_mass_ece", "ks_error", "kuiper_error", "smooth_ece", "kde_ece", "nll"]
     assert document["conventions"]["without_interval"] == without
     assert document["reliability"]["lower"] is not None
     shown = " ".join(certcal_command("measure", scores, *options).out.split())
-    assert f"all rows must fit in memory: {', '.join(map(label, without))}." in shown
-    assert f"0.95 {method} bootstrap, 30 resamples, seed 4" in shown
+    assert f"all rows must fit in memory: {', '.join(label(name, 'binary') for name in without)}." in shown
+    assert f"95% {method} bootstrap, 30 resamples, seed 4" in shown
 
 
 def test_with_weights_a_table_read_in_pieces_has_no_intervals_and_says_so(certcal_command, scores):
@@ -320,3 +342,14 @@ def test_groups_of_a_table_are_plain_in_the_numbers_of_a_measurement(certcal_com
     assert ran.code == 0
     found = csv.DictReader(io.StringIO((tmp_path / "numbers.csv").read_text()))
     assert {row["site"] for row in found} == {"all", "'=HYPERLINK(0)", "'=HYPERLINK(1)"}
+
+
+def test_the_band_of_the_diagram_can_be_chosen(certcal_command, scores):
+    ran = certcal_command("measure", scores, "--bins", 5, "--band", "isotonic", "--level", 0.9, "--json")
+    drawn = json.loads(ran.out)["reliability"]
+    assert (drawn["band"], drawn["level"], drawn["isotonic"]["kind"]) == ("isotonic", 0.9, "isotonic")
+    pieces = certcal_command("measure", scores, "--band", "isotonic", "--memory", "1kB")
+    assert pieces.code == 2
+    said = " ".join(pieces.err.split())
+    assert "--band: the isotonic band needs all samples at once, and this table is read in pieces" in said
+    assert certcal_command("measure", scores, "--band", "wide").code == 2

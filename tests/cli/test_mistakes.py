@@ -69,6 +69,10 @@ def options_of(words):
             "--delta: 0.95 is not a probability of failing below 0.5; did you mean 0.05?",
         ),
         (
+            ["bound", "x.csv", "--delta", "5"],
+            "--delta: 5 is not a probability of failing below 0.5; did you mean 0.05?",
+        ),
+        (
             ["bound", "x.csv", "--delta", "0.95"],
             "--delta: 0.95 is not a probability of failing below 0.5; did you",
         ),
@@ -81,7 +85,7 @@ def options_of(words):
         ),
         (
             ["certify", "x.csv", "--alpha", "0.5"],
-            "--alpha: 0.5 is not a probability of failing below 0.5; give a smaller one",
+            "--alpha: 0.5 is not a probability of failing below 0.5; pass a smaller one, such as 0.05",
         ),
         (
             ["compare", "x", "--budget", "100,0.99"],
@@ -92,7 +96,7 @@ def options_of(words):
             "--level: 0.9999999999999999 is too close to 1; give at most 0.9999",
         ),
         (["measure"], "TABLE is missing\n"),
-        (["measure", "{scores}", "--metric", "accuracy", "--at-most", "1"], "--at-most: it is what accuracy must not"),
+        (["measure", "x.csv", "--require", "ece = 0.1"], "--require: 'ece = 0.1' has '=', and the relations are <=, <"),
         (["report"], "SOURCE is missing\n"),
         (["measure", "x.csv", "--bootstrap", "5"], "--bootstrap: 5 is neither 0 nor a whole number from 10 to"),
     ],

@@ -204,7 +204,7 @@ def test_a_run_is_certified_at_half_of_sigma_and_claims_count_failing_certificat
     assert "within radius 0.25 on" in text
     assert "Fails with probability at most 0.001 over the noise." in text
     document = json.loads(certcal_command("recalibrate", "fit", run, "--tradeoffs", "0", "--json").out)
-    assert "recalibrated by CertifiedIsotonic(tradeoff=0.5)" in document["claims"][0]
+    assert "recalibration=CertifiedIsotonic(tradeoff=0.5)" in document["claims"][0]
     together = certcal_command("recalibrate", "fit", run, "--familywise", "--confidence", "cdf")
     assert "All 24 certificates hold together except with probability 0.001" in flat(together.out)
     assert "cdf certificates" in flat(together.out)
@@ -276,9 +276,9 @@ def test_the_terminal_shows_predictions_before_and_after(certcal_command, folder
     ran = certcal_command("recalibrate", "fit", folder / "logits.npz", "--method", "platt")
     assert (ran.code, ran.err) == (0, "")
     text = flat(ran.out)
-    assert "metric bins before platt" in text
+    assert "metric before platt difference" in text
     assert "platt" in text
-    assert "Estimates on 60 held-out samples" in text
+    assert "on 60 held-out samples; before," in text
     assert "Estimates from the held-out samples, not guarantees." in text
     assert max(map(len, ran.out.splitlines())) <= 80
 
@@ -388,7 +388,7 @@ def vector():
         (
             lambda: TemperatureScaling().fit(LOGITS, LABELS),
             "scores.csv",
-            "takes logits, and these predictions are conf",
+            "takes logits, and these predictions are binary scores",
         ),
     ],
 )
@@ -487,7 +487,7 @@ def test_an_infinite_log_loss_is_explained_and_the_next_command_can_be_copied(ce
     table.write_text("\n".join(["score,outcome", *(f"{a},{int(b)}" for a, b in zip(z, correct, strict=True))]))
     isotonic = ("--method", "isotonic")
     texts = [flat(certcal_command("recalibrate", "fit", table, *isotonic, "--seed", seed).out) for seed in range(4)]
-    told = ["The log loss is infinite where a map makes a confidence 0 or 1" in text for text in texts]
+    told = ["The log loss is infinite where a map makes a score 0 or 1" in text for text in texts]
     assert told == [" inf " in text for text in texts]
     assert any(told)
     certcal_command("recalibrate", "fit", table, "-o", tmp_path / "map.json")
@@ -542,15 +542,15 @@ def test_scores_without_labels_are_mapped_and_it_is_said_that_nothing_can_be_mea
 def test_columns_that_name_samples_stay_and_so_do_names_of_classes(certcal_command, maps, tmp_path):
     text = "id,prob_cat,prob_dog,site\n007,0.25,0.75,a\nx,0.5,0.5,b\n"
     _, after = apply_to(certcal_command, maps["probabilities"], tmp_path / "new.csv", text)
-    assert after.names == ("id", "prob_cat", "prob_dog")
+    assert after.names == ("id", "prob_cat", "prob_dog", "site")
     assert after.read(["id"]).to_pydict() == {"id": ["007", "x"]}
     text = "sample,confidence,pred\n3,0.25,cat\n1,0.5,dog\n"
     ran, after = apply_to(certcal_command, maps["confidences"], tmp_path / "other.csv", text, "--force", "--json")
     found = after.read(["sample", "confidence"]).to_pydict()
-    assert found["sample"] == ["3", "1"]
+    assert found["sample"] == [3, 1]
     assert found["confidence"] == load(maps["confidences"]).calibrator.transform([0.25, 0.5]).tolist()
     document = json.loads(ran.out)
-    assert (document["written"], document["left_out"], document["columns"]) == (2, 0, ["sample", "confidence"])
+    assert (document["written"], document["left_out"], document["columns"]) == (2, 0, ["sample", "confidence", "pred"])
 
 
 def test_samples_of_the_fit_cannot_be_told_without_labels(certcal_command, folder, tmp_path):
@@ -655,3 +655,29 @@ def test_classes_that_would_be_formulas_are_plain_texts_in_csv_and_labels_still_
     for path in (after, whole):
         assert certcal_command("measure", path).code == 0
     np.testing.assert_array_equal(*(load_table(path).predictions.correct for path in (after, whole)))
+
+
+KINDS = {
+    "score,outcome\n": ("Does the map repair the scores?", lambda z, right: f"{z},{int(right)}"),
+    "conf,pred,label\n": ("Does the map repair the confidences?", lambda z, right: f"{z},a,{'a' if right else 'b'}"),
+    "prob_a,prob_b,label\n": (
+        "Does the map repair the confidences?",
+        lambda z, right: f"{z},{1 - z},{'a' if right else 'b'}",
+    ),
+}
+
+
+@pytest.mark.parametrize("head", KINDS)
+def test_a_fit_to_predictions_of_any_kind_writes_its_page(certcal_command, tmp_path, head):
+    rng, (title, line) = np.random.default_rng(0), KINDS[head]
+    rows = [line(z, rng.random() < z**2) for z in rng.random(200).tolist()]
+    (tmp_path / "t.csv").write_text(head + "\n".join(rows) + "\n")
+    page = tmp_path / "page.html"
+    ran = certcal_command("recalibrate", "fit", tmp_path / "t.csv", "-o", page, "-o", tmp_path / "map.json")
+    assert ran.code == 0
+    assert title in page.read_text()
+    assert "Before and after" in page.read_text()
+    after = tmp_path / "after.csv"
+    assert certcal_command("recalibrate", "apply", tmp_path / "map.json", tmp_path / "t.csv", "-o", after).code == 0
+    measured = json.loads(certcal_command("measure", after, "--json").out)
+    assert measured["kind"] == {"s": "score", "c": "confidence", "p": "probabilities"}[head[0]]

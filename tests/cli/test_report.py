@@ -61,7 +61,7 @@ def test_a_table_of_predictions_becomes_a_page_named_after_it(certcal_command, s
     assert (ran.code, ran.err) == (0, "wrote scores.html\n")
     assert [path.name for path in here.iterdir()] == ["scores.html"]
     shown = flat(ran.out)
-    assert "taken as a table of predictions: 400 samples; confidence 'score', correct 'outcome'" in shown
+    assert "taken as a table of predictions: 400 samples; score 'score', outcome 'outcome'" in shown
     predictions = load_table(scores).predictions
     bound = bounded_variation(predictions.confidence, predictions.correct)
     assert f"alibration error is at most {bound.text}" in shown
@@ -80,7 +80,8 @@ def test_an_existing_page_is_never_replaced_without_force(certcal_command, score
 
 
 def test_the_page_keeps_the_json_that_is_printed_and_how_it_came_about(certcal_command, scores, here):
-    arguments = ["report", str(scores), "--bootstrap", "10", "--seed", "3", "--by", "site", "--json"]
+    drawn = ["--bootstrap", "10", "--method", "percentile", "--seed", "3"]
+    arguments = ["report", str(scores), *drawn, "--by", "site", "--json"]
     ran = certcal_command(*arguments, "-o", "a page.html", "-o", "numbers.json")
     assert ran.code == 0
     assert ran.err == "wrote a page.html\nwrote numbers.json\n"
@@ -101,40 +102,38 @@ def test_numbers_and_texts_come_with_the_page(certcal_command, scores, here):
     assert sorted(path.name for path in here.iterdir()) == ["numbers.csv", "said.txt", "scores.html"]
     said = (here / "said.txt").read_text("utf-8")
     assert said.startswith("Triage\n")
-    assert all(words in said for words in ("is within the limit of 0.9", "Reproducibility", "--title Triage"))
+    assert all(words in said for words in ("below the required 0.9", "Reproducibility", "--title Triage"))
 
 
 def test_resamples_are_drawn_unless_the_table_is_large(certcal_command, scores, here, monkeypatch):
     monkeypatch.setattr(measuring, "RESAMPLES", 50)
-    document = json.loads(certcal_command("report", scores, "--json").out)
+    document = json.loads(certcal_command("report", scores, "--json", "--method", "bca", "--metric", "ece").out)
     assert document["conventions"]["bootstrap"] == 50
     monkeypatch.setattr(measuring, "MOST_RESAMPLED", 399)
-    ran = certcal_command("report", scores, "--force")
-    assert "No bootstrap intervals: there are more than 399 rows." in flat(ran.out)
+    ran = certcal_command("report", scores, "--force", "--method", "bca", "--metric", "ece")
+    assert "No intervals: there are more than 399 rows." in flat(ran.out)
+    ran = certcal_command("report", scores, "--force", "--metric", "ece")
+    assert "No intervals" not in flat(ran.out)
 
 
-@pytest.mark.parametrize("asked", [(), ("--bootstrap", 30)])
-def test_the_metrics_of_groups_are_resampled_only_when_asked(certcal_command, scores, here, monkeypatch, asked):
-    monkeypatch.setattr(measuring, "RESAMPLES", 30)
-    document = json.loads(certcal_command("report", scores, "--by", "site", "--json", *asked).out)
-    ece = [row for row in document["measurements"] if row["name"] == "ece"]
-    assert all(row["interval"] is not None for row in ece)
-    for group in document["groups"]:
-        assert group["reliability"]["lower"] is not None
-        assert [row["interval"] is not None for row in group["measurements"]] == [bool(asked)] * len(
-            group["measurements"]
-        )
+def test_groups_have_intervals_whenever_the_whole_has(certcal_command, scores, here):
+    document = json.loads(certcal_command("report", scores, "--by", "site", "--json").out)
+    for part in (document, *document["groups"]):
+        without = {row["name"] for row in part["measurements"] if row["interval"] is None}
+        assert without == {"spiegelhalter_z", "spiegelhalter_p"}  # a test, not a number of the population
 
 
-@pytest.mark.parametrize(
-    ("option", "why"),
-    [(("--memory", "1kB"), "the table is read in pieces"), (("--weight", "score"), "the samples are weighted")],
-)
-def test_what_a_page_cannot_have_is_said(certcal_command, scores, here, option, why):
-    ran = certcal_command("report", scores, "--bootstrap", 0, *option)
+def test_what_a_page_cannot_have_is_said(certcal_command, scores, here):
+    ran = certcal_command("report", scores, "--bootstrap", 0, "--memory", "1kB")
     assert ran.code == 0
-    assert f"No bounds on the true calibration error: {why}." in flat(ran.out)
+    assert "No bounds on the true calibration error: the table is read in pieces." in flat(ran.out)
     assert "bounds" not in numbers(here / "scores.html")
+
+
+def test_weighted_samples_have_the_bound_on_their_binned_error(certcal_command, scores, here):
+    assert certcal_command("report", scores, "--bootstrap", 0, "--weight", "score").code == 0
+    (bound,) = numbers(here / "scores.html")["bounds"]
+    assert bound["name"] == "binned calibration error of the weighted population"
 
 
 def test_a_table_of_intervals_is_told_by_its_columns(certcal_command, intervals, here):
@@ -217,12 +216,12 @@ def test_named_runs_become_a_comparison_of_families(certcal_command, run, here):
     [
         (("plain={run}", "{run}"), (), "has no name, and plain="),
         (("plain=nothing", "other={run}"), (), "nothing: there is no such table, run or log; check the path"),
-        (("plain={scores}", "other={run}"), (), "this is a table, and only runs and logs are compared"),
+        (("plain={scores}", "other={run}"), (), "this is a table of predictions, and runs and logs are compared here"),
         (("plain={run}", "plain={run}"), (), "have the same sigma"),
         (
             ("plain={run}", "other={run}"),
             ("--familywise",),
-            "--familywise is for a run or a table of intervals, and these are runs or logs",
+            "--familywise is for a run or a table of intervals, and these are runs, logs",
         ),
         (("plain={run}", "other={run}"), ("--alpha", "0"), "--alpha: 0 is not between 0 and 1"),
     ],
@@ -238,10 +237,14 @@ def test_mistakes_with_families_are_one_sentence(certcal_command, run, scores, h
 @pytest.mark.parametrize(
     ("source", "options", "text"),
     [
-        ("scores", ("--radius", "0.5"), "--radius is for a run or a table of intervals or runs or logs to compare"),
+        (
+            "scores",
+            ("--radius", "0.5"),
+            "--radius is for a run or a table of intervals or runs, logs or tables to compare",
+        ),
         ("scores", ("--familywise",), "--familywise is for a run or a table of intervals, and"),
-        ("scores", ("--sigma", "1"), "--sigma is for runs or logs to compare"),
-        ("run", ("--weight", "w"), "--weight is for a table of predictions, and"),
+        ("scores", ("--sigma", "1"), "--sigma is for runs, logs or tables to compare"),
+        ("run", ("--weight", "w"), "--weight is for a table of predictions or runs, logs or tables to compare, and"),
         ("run", ("--by", "site"), "--by: it is for tables of intervals, and"),
         ("run", ("--confidence", "tigth"), "--confidence: there is no 'tigth'"),
         ("run", ("--confidence", "tigth"), "did you mean 'tight'?"),
@@ -266,12 +269,14 @@ def test_bad_input_leaves_with_a_sentence_and_no_page(
     assert list(here.iterdir()) == []
 
 
-def test_tables_beside_each_other_are_refused_as_what_they_are(certcal_command, scores, run, here):
-    for sources in ((scores, run), (run, scores), (scores, scores)):
+def test_a_table_beside_a_run_is_refused_and_beside_a_table_compared(certcal_command, scores, run, here):
+    for sources in ((scores, run), (run, scores)):
         ran = certcal_command("report", *sources)
         assert ran.code == 2
-        assert f"{scores}: this is a table, and only runs and logs are compared; report on each alone" in ran.err
+        assert f"{scores} is a table of predictions and {run} is a run; compare two of one kind" in ran.err
     assert list(here.iterdir()) == []
+    assert certcal_command("report", scores, scores, "--metric", "ece").code == 0
+    assert "What changed?" in (here / "comparison.html").read_text()
 
 
 def test_nothing_is_written_into_a_run(certcal_command, run, here):

@@ -126,7 +126,7 @@ text("an infinity in text", "inf.csv", ROWS + "inf,1\n", r"column 'conf', row 4 
 text("a missing outcome", "hole.csv", ROWS + "0.5,\n", r"column 'correct', row 4 is empty")
 text("a confidence above one", "high.csv", ROWS + "1.5,1\n", r"column 'conf', row 4 is 1\.5, outside \[0, 1\].*logits")
 text("an outcome of two", "two.csv", ROWS + "0.5,2\n", r"column 'correct', row 4 is '2', neither 0/1 nor true/false")
-text("an outcome in words", "cat.csv", "score,label\n0.5,cat\n", r"column 'label', row 1 is 'cat'.*prediction")
+text("an outcome in words", "cat.csv", "score,label\n0.5,cat\n", r"column 'label', row 1 is 'cat'.*as positive")
 text("no header", "bare.csv", "0.93,1\n0.2,0\n", r"does the file have a header line\?")
 text("unknown columns", "other.csv", "a,b\n1,2\n", r"no column of confidences.*'a', 'b'")
 text(
@@ -241,7 +241,7 @@ parquet(
     r"'cat', not a class number; use whole numbers",
 )
 parquet("a negative weight", {**CSV_COLUMNS, "sample_weight": [1.0, -2.0]}, r"column 'sample_weight', row 2 is -2")
-parquet("no weight at all", {**CSV_COLUMNS, "sample_weight": [0.0, 0.0]}, r"sample_weight (sums to|is) 0")
+parquet("no weight at all", {**CSV_COLUMNS, "sample_weight": [0.0, 0.0]}, r"sample_weight is zero for every sample")
 parquet(
     "half a label",
     {"prob_0": [0.5], "prob_1": [0.5], "label": [0.5]},

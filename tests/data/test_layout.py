@@ -15,10 +15,15 @@ from certcal.data import TableColumn, resolve_columns
     [
         (["confidence", "correct"], "confidence 'confidence', correct 'correct'"),
         (["id", "Conf", "Is Correct"], "confidence 'Conf', correct 'Is Correct'"),
-        (["score", "y"], "confidence 'score', correct 'y'"),
-        (["p", "outcome"], "confidence 'p', correct 'outcome'"),
-        (["prob", "target"], "confidence 'prob', correct 'target'"),
-        (["probability", "label"], "confidence 'probability', correct 'label'"),
+        (["score", "y"], "score 'score', outcome 'y'"),
+        (["p", "outcome"], "score 'p', outcome 'outcome'"),
+        (["prob", "target"], "score 'prob', outcome 'target'"),
+        (["probability", "label"], "score 'probability', outcome 'label'"),
+        (["conf", "label"], "score 'conf', outcome 'label'"),
+        (["conf", "score", "outcome", "label"], "score 'score', outcome 'outcome'"),
+        (["score", "pred", "outcome"], "score 'score', outcome 'outcome'"),
+        (["score", "correct"], "confidence 'score', correct 'correct'"),
+        (["score", "correct", "outcome"], "confidence 'score', correct 'correct'"),
         (["confidence", "score", "correct"], "confidence 'confidence', correct 'correct'"),
         (["conf", "correct", "label"], "confidence 'conf', correct 'correct'"),
         (["conf", "pred", "label"], "confidence 'conf', correct where 'pred' equals 'label'"),
@@ -37,7 +42,7 @@ from certcal.data import TableColumn, resolve_columns
         (["prob_0", "prob_1", "confidence", "correct"], "confidence 'confidence', correct 'correct'"),
         ([TableColumn("probabilities", "list"), "labels"], "probabilities 'probabilities', label 'labels'"),
         ([TableColumn("logits", "list"), "labels"], "logits 'logits', label 'labels'"),
-        ([TableColumn("probabilities", "number"), "labels"], "confidence 'probabilities', correct 'labels'"),
+        ([TableColumn("probabilities", "number"), "labels"], "score 'probabilities', outcome 'labels'"),
     ],
 )
 def test_sensible_names_are_found(columns, description):
@@ -87,9 +92,22 @@ def test_probability_columns_can_be_given_as_pattern_prefix_or_list(given, colum
         (["confidence"], {}, r"no column says which predictions are correct; name it as correct"),
         (["prob_0", "prob_1"], {}, r"no column of true classes; name it as label"),
         (["prob_0", "prob_1", "lable"], {}, r"label; did you mean 'lable'\?"),
-        (["prob", "p", "y"], {}, r"'prob' and 'p' may each be the confidence; name one as confidence"),
+        (["prob", "p", "y"], {}, r"'prob' and 'p' may each be the score; name one as score"),
         (["score", "y", "label"], {}, r"'y' and 'label' may each be the label; name one as label"),
-        (["score", "pred", "label"], {}, r"'score' may be .*name pred as prediction, or label as correct"),
+        (
+            ["score", "pred", "label"],
+            {},
+            r"'score' may be .*name pred as prediction and label as label, or label as outcome",
+        ),
+        (["conf", "pred", "outcome"], {}, r"'conf' may be .* or it is the probability that 'outcome' is 1"),
+        (["conf", "score", "pred", "y"], {}, r"'conf' may be .*'pred', or 'score' the probability that 'y' is 1"),
+        (["score"], {}, r"scores are in 'score', but no column of outcomes was found; name it as outcome"),
+        (["a", "b"], {"score": "a", "correct": "b"}, r"score and correct do not go together; give score and outcome"),
+        (["a", "b"], {"confidence": "a", "outcome": "b"}, r"outcome and confidence do not go together"),
+        (["a", "b"], {"score": "a", "confidence": "b"}, r"confidence and score were both given"),
+        (["p_0", "p_1", "y"], {"probabilities": "p_", "outcome": "y"}, r"outcome does not go with probabilities"),
+        (["score", "y", "z"], {"outcome": "y", "label": "z"}, r"label does not go with outcome"),
+        (["score", "y"], {"outcome": "won"}, r"outcome: there is no column 'won'"),
         (
             ["prob_0", "prob_1", "logit_0", "logit_1", "y"],
             {},
@@ -114,9 +132,9 @@ def test_probability_columns_can_be_given_as_pattern_prefix_or_list(given, colum
         (
             [TableColumn("a", "number"), TableColumn("y")],
             {"probabilities": "a"},
-            r"one number per sample.*as confidence",
+            r"one number per sample.*as score",
         ),
-        (["a", "y"], {"colour": "a"}, r"there is no role 'colour'; the roles are confidence"),
+        (["a", "y"], {"colour": "a"}, r"there is no role 'colour'; the roles are score"),
         ([f"column {i}" for i in range(50)], {}, r"and 30 more"),
     ],
 )
@@ -131,6 +149,12 @@ def test_options_decide_what_names_leave_open():
     assert resolve_columns(columns, {"correct": "label"}).description == "confidence 'score', correct 'label'"
     assert resolve_columns(columns, {"correct": "label", "weight": "weight"}).weight == "weight"
     assert resolve_columns(["prob", "p", "y"], {"confidence": "p"}).confidence == "p"
+    assert resolve_columns(columns, {"outcome": "label"}).description == "score 'score', outcome 'label'"
+    assert resolve_columns(columns, {"confidence": "score"}).description.endswith("where 'pred' equals 'label'")
+    two = ["prob_0", "prob_1", "label"]
+    assert resolve_columns(two, {"score": "prob_1"}).description == "score 'prob_1', outcome 'label'"
+    assert resolve_columns(["p", "y"], {"positive": "won"}).description == "score 'p', outcome 'y' ('won' counts as 1)"
+    assert resolve_columns(["p", "won"], {"label": "won"}).kind == "score"
 
 
 def test_layouts_name_their_columns_for_machines():
@@ -163,7 +187,8 @@ def test_any_names_give_a_layout_or_one_clear_error(columns):
         ([TableColumn("logits", "list")], "logits 'logits', no labels"),
         (["logit_0", "logit_1", "confidence", "correct"], "confidence 'confidence', correct 'correct'"),
         (["prob_0", "prob_1", "confidence", "label"], "probabilities 'prob_0' … 'prob_1', label 'label'"),
-        (["score", "y"], "confidence 'score', correct 'y'"),
+        (["score", "y"], "score 'score', outcome 'y'"),
+        (["id", "y_score"], "score 'y_score', no labels"),
     ],
 )
 def test_labels_may_be_optional_and_are_used_where_they_are(columns, description):
@@ -177,6 +202,7 @@ def test_labels_may_be_optional_and_are_used_where_they_are(columns, description
     [
         (["prob_0", "prob_1", "confidence"], {}, r"no labels; choose with probabilities or confidence"),
         (["prob_0", "prob_1", "logit_0", "logit_1"], {}, r"no labels; choose with probabilities or logits"),
+        (["score", "confidence"], {}, r"no labels; choose with confidence or score"),
         (["conf", "pred"], {"prediction": "pred"}, r"no column says which predictions are correct"),
         (["conf", "pred"], {"label": "truth"}, r"label: there is no column 'truth'"),
         (["conf"], {"correct": "right"}, r"correct: there is no column 'right'"),

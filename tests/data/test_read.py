@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import io
 import json
+import os
 import sys
 
 import numpy as np
@@ -196,11 +197,25 @@ def test_json_lines_of_lists_are_a_matrix_and_come_in_pieces(tmp_path, monkeypat
     assert max(len(piece) for piece in PredictionStream(path)) < 100
 
 
-@pytest.mark.parametrize("ending", [".parquet", ".feather", ".csv", ".csv.gz", ".npz", ".jsonl"])
+def test_a_field_that_changes_its_kind_after_many_lines_is_said_with_the_row(tmp_path, monkeypatch):
+    monkeypatch.setattr("certcal.data.text._BLOCK_BYTES", 4096)
+    path = tmp_path / "changes.jsonl"
+    rows = [{"conf": 0.5, "n": place, "y": None if place < 300 else place / 2} for place in range(600)]
+    path.write_text("".join(json.dumps(row) + "\n" for row in [*rows, {"conf": 0.5, "n": "many", "y": 1}]))
+    found = open_table(path).read(["conf", "y"])
+    assert found["y"].to_pylist()[298:302] == [None, None, 150.0, 150.5]
+    what = r"column 'n' holds number values first and text values from row \d+ on; write one kind, or null"
+    with pytest.raises(InputError, match=rf"changes\.jsonl: {what} where there is none$"):
+        open_table(path).read(["n"])
+
+
+@pytest.mark.parametrize("ending", [".parquet", ".feather", ".csv", ".csv.gz", ".npz", ".jsonl", ".jsonl.gz", ".zst"])
 def test_standard_input_is_read_like_a_file_and_as_often(tmp_path, monkeypatch, ending):
     path = tmp_path / f"table{ending}"
-    if ending == ".jsonl":
-        path.write_text("".join(json.dumps(row) + "\n" for row in wide_table().to_pylist()))
+    if ending.startswith((".jsonl", ".zst")):
+        content = ("\n" + "".join(json.dumps(row) + "\n" for row in wide_table().to_pylist())).encode()
+        packed = {".jsonl.gz": gzip.compress, ".zst": pa.Codec("zstd").compress}.get(ending, bytes)(content)
+        path.write_bytes(packed)
     elif ending == ".csv.gz":
         path.write_bytes(gzip.compress(write(wide_table(), tmp_path / "table.csv").read_bytes()))
     else:
@@ -215,6 +230,13 @@ def test_standard_input_is_read_like_a_file_and_as_often(tmp_path, monkeypatch, 
         np.testing.assert_array_equal(read_inputs("-").labels, LABELS)
 
 
+def test_a_pipe_is_refused_with_the_name_of_standard_input(tmp_path):
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    with pytest.raises(InputError, match=r"pipe: this is not a regular file; give - for standard input, or Parquet"):
+        read_predictions(pipe)
+
+
 def test_a_closed_standard_input_is_refused(monkeypatch):
     monkeypatch.setattr(sys, "stdin", None)
     with pytest.raises(InputError, match=r"^standard input: it is closed; give a file$"):
@@ -222,7 +244,8 @@ def test_a_closed_standard_input_is_refused(monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("content", "message"), [(b"", "the file is empty"), (b"PAR1", "cannot be read"), (b"x\n1", "no c")]
+    ("content", "message"),
+    [(b"", "the file is empty"), (b"PAR1", "cannot be read"), (b"x\n1", "no c"), (b"\x1f\x8bxy", "cannot be read")],
 )
 def test_errors_about_standard_input_name_it(monkeypatch, content, message):
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(content)))

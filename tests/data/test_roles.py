@@ -10,6 +10,8 @@ from certcal.data import LOG, ROLES, open_inputs, read_inputs, read_intervals, r
 from certcal.smoothing import read_log
 
 CONFIDENCES = {"confidence": [0.25, 0.75], "correct": [0, 1], "weight": [1.0, 2.0]}
+SCORES = {"score": [0.25, 0.75], "outcome": [0, 1]}
+LABELLED = {"score": [0.25, 0.75], "label": [0, 1]}
 COMPARED = {"confidence": [0.25, 0.75], "prediction": ["a", "b"], "label": ["b", "b"]}
 CLASSES = {"prob_0": [0.25, 0.75], "prob_1": [0.75, 0.25], "label": [1, 1]}
 LISTS = {"probabilities": np.array([[0.25, 0.75], [0.75, 0.25]]), "label": [1, 1]}
@@ -69,7 +71,9 @@ def numbers(found):
 CASES = [
     (read, table, role, name, column)
     for read, table, roles in (
-        (predictions, CONFIDENCES, {"confidence": "confidence", "correct": "correct"}),
+        (predictions, CONFIDENCES, {"confidence": "confidence"}),
+        (predictions, SCORES, {"score": "score", "outcome": "outcome"}),
+        (predictions, LABELLED, {"label": "label"}),
         (predictions, {**CONFIDENCES, "sample_weight": [1.0, 2.0]}, {"sample_weight": "weight"}),
         (predictions, COMPARED, {"prediction": "prediction", "label": "label"}),
         (predictions, CLASSES, {"label": "label"}),

@@ -680,3 +680,12 @@ def test_a_missing_library_is_named_with_what_to_install(missing: str, monkeypat
         monkeypatch.delitem(sys.modules, name, raising=False)
     with pytest.raises(ImportError, match=r"needs torch and torchmetrics; .* pip install 'certcal\[torch\]'"):
         importlib.import_module("certcal.torchmetrics")
+
+
+def test_binary_scores_are_read_with_their_outcomes():
+    scores, outcomes = torch.tensor([0.2, 0.4, 0.9, 0.6]), torch.tensor([0, 1, 1, 0])
+    metric = ECE(bins=5, inputs="score")
+    metric.update(scores, outcomes)
+    assert float(metric.compute()) == pytest.approx(metrics.ece(scores.numpy(), outcomes.numpy(), 5))
+    with pytest.raises(InputError, match=r"reads preds as score and target as outcomes"):
+        metric.update(scores, outcomes + 1)

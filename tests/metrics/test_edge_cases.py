@@ -21,7 +21,7 @@ from tests import naive
 OF_CONFIDENCE = [
     entry.function
     for name, entry in metrics.METRICS.items()
-    if entry.reads == "pair" and name != "auroc" and not name.startswith("brier_")
+    if entry.reads == "pair" and "top-label" in entry.tasks and name != "auroc" and not name.startswith("brier_")
 ]
 # Errors that are |c - z| when there is one sample, or when all samples are alike.
 GAPS = [

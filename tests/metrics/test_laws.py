@@ -16,9 +16,11 @@ from tests import naive
 EXACT = {"ece", "equal_mass_ece", "mce", "lp_ece", "debiased_ece", "classwise_ece", "smooth_ece", "mmce"}
 EXACT_WEIGHTED = {"ece", "mce", "lp_ece", "debiased_ece"}
 # Where the effective number of samples counts, which repetitions change.
-NOT_REPEATED = {"debiased_ece", "kde_ece"}
+NOT_REPEATED = {"debiased_ece", "kde_ece", "spiegelhalter_z", "spiegelhalter_p"}
 # Kernel metrics are computed to 1e-9; near ties magnify rounding in the standard deviation behind a bandwidth.
 NEAR = {"smooth_ece": 1e-9, "kde_ece": 1e-6}
+# Found by iteration, or by solving for curves that few scores determine: six digits agree.
+FITTED = {"calibration_slope", "calibration_intercept", "ici", "e50", "e90", "spiegelhalter_z", "spiegelhalter_p"}
 BINS = st.one_of(st.integers(1, 20), st.integers(1, 20), st.integers(1, 20), st.integers(1, 700))
 BINNING = st.fixed_dictionaries({"bins": BINS, "closed": st.sampled_from(["left", "right"])})
 many = settings(max_examples=50)
@@ -34,7 +36,8 @@ def each(scored, rows, binning):
 def assert_same(name, found, expected):
     if name == "debiased_ece":  # the root magnifies what rounding leaves of nothing
         found, expected = found**2, expected**2
-    assert found == pytest.approx(expected, rel=1e-12, abs=NEAR.get(name, 1e-12), nan_ok=True), name
+    rel, near = (1e-6, 1e-6) if name in FITTED else (1e-12, NEAR.get(name, 1e-12))
+    assert found == pytest.approx(expected, rel=rel, abs=near, nan_ok=True), name
 
 
 @many

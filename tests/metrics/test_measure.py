@@ -19,34 +19,35 @@ W = RNG.gamma(1.0, size=300)
 
 BINNED = tuple(name for name, entry in METRICS.items() if entry.bins and entry.reads == "pair")
 CLASSWISE = ("classwise_ece", "classwise_equal_mass_ece")
-PLAIN = tuple(name for name, entry in METRICS.items() if not entry.bins)
+PLAIN = tuple(name for name, entry in METRICS.items() if not entry.bins and "multiclass" in entry.tasks)
 each_weight = pytest.mark.parametrize("w", [None, W], ids=["plain", "weighted"])
 
 
 def expected_rows(predictions, bins, closed, w):
     """Every row from its own function."""
     found = {}
-    for name, entry in METRICS.items():
+    for entry in METRICS.values():
         arrays, options = entry.arguments(predictions) or (None, {})
         options |= {"bins": bins, "closed": closed} if entry.bins else {}
-        if arrays is not None:
-            found[name] = entry.function(*arrays, sample_weight=w, **options)
+        if predictions.task in entry.tasks:
+            found[entry.text("name", predictions.task)] = entry.function(*arrays, sample_weight=w, **options)
     return found
 
 
 @each_weight
 @pytest.mark.parametrize("closed", ["left", "right"])
-@pytest.mark.parametrize("kind", ["probabilities", "logits", "confidence"])
+@pytest.mark.parametrize("kind", ["probabilities", "logits", "confidence", "score"])
 def test_every_row_equals_its_own_function(w, closed, kind):
     predictions = {
         "probabilities": lambda: Predictions.from_probabilities(P, Y, w),
         "logits": lambda: Predictions.from_logits(np.log(P), Y, w),
         "confidence": lambda: Predictions.from_confidence(P.max(axis=1), P.argmax(axis=1) == Y, w),
+        "score": lambda: Predictions.from_scores(P[:, 1], Y == 1, w),
     }[kind]()
     table = measure(predictions, bins=10, closed=closed)
     expected = expected_rows(predictions, 10, closed, w)
     assert list(dict.fromkeys(row.name for row in table)) == list(expected)
-    assert len(expected) == (21 if kind == "confidence" else 25)
+    assert len(expected) == ({"score": 29, "confidence": 21}.get(kind, 25))
     for row in table:
         assert row.value == pytest.approx(expected[row.name], rel=1e-12, abs=1e-15), row.name
         assert row.n == 300

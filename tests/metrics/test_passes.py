@@ -213,19 +213,10 @@ def test_the_diagram_of_a_table_read_in_pieces_is_that_of_the_whole(weigh, close
     assert found.to_dict() == reliability(z, c, 10, closed=closed, sample_weight=w).to_dict()
 
 
-def test_the_band_of_a_table_read_in_pieces_is_nearly_that_of_the_whole():
-    predictions = scored(4000)
-    found = reliability_stream(lambda: cut(predictions, 900), 8, replicates=2000, level=0.9, seed=1)
-    whole = reliability(predictions.confidence, predictions.correct, 8, replicates=2000, level=0.9, seed=2)
-    spread = np.sqrt(whole.table.accuracy * (1 - whole.table.accuracy) / whole.table.count)
-    # A quantile at 5 % of 2000 replicates has a standard error of 0.047 standard deviations.
-    for name in ("lower", "upper"):
-        gap = np.abs(getattr(found, name) - getattr(whole, name))
-        assert (gap <= 0.3 * spread + 1 / whole.table.count).all()
-    assert (found.lower <= found.table.accuracy).all()
-    assert found.level == 0.9
-    weighted = reliability_stream(lambda: cut(scored(40, weigh=True), 9), replicates=20)
-    assert (weighted.lower, weighted.upper) == (None, None)
+def test_the_isotonic_band_of_a_table_read_in_pieces_is_refused():
+    for stream in (reliability_stream, survey_stream):
+        with pytest.raises(ValueError, match="isotonic band needs all samples at once"):
+            stream(lambda: cut(scored(40), 9), band="isotonic")
 
 
 def test_an_accumulator_has_the_diagram_of_each_of_its_bin_counts():
@@ -376,6 +367,9 @@ def test_intervals_do_not_depend_on_how_the_table_was_cut():
 def test_rows_that_need_all_samples_and_rows_with_weights_have_no_interval():
     rows = measure_stream(lambda: cut(classified(100), 30), bootstrap=20)
     without = {row.name for row in rows if row.interval is None}
+    assert without == {"classwise_ece", "top_label_nll", "brier_score", "nll"}
+    rows = measure_stream(lambda: cut(classified(100), 30), bootstrap=20, method="percentile")
+    without = {row.name for row in rows if row.interval is None}
     assert without == {
         "equal_mass_ece",
         "ks_error",
@@ -397,6 +391,17 @@ def test_a_single_sample_read_in_pieces_never_varies(method):
     found = measure_stream(lambda: [Predictions.from_confidence([0.25], [1])], bootstrap=10, method=method)
     for name in ("ece", "accuracy", "mean_confidence"):
         assert found[name].interval.lower == found[name].interval.upper == pytest.approx(found[name].value)
+
+
+def test_closed_intervals_of_pieces_are_those_of_the_whole():
+    predictions = scored(3000)
+    found = measure_stream(lambda: cut(predictions, 700), bootstrap=10)
+    whole = measure(predictions, bootstrap=10)
+    for row in found:
+        if row.name != "top_label_nll":
+            mine, theirs = row.interval, whole[row.name].interval
+            assert (mine.lower, mine.upper) == pytest.approx((theirs.lower, theirs.upper), abs=2e-4), row.name
+            assert mine.method == theirs.method
 
 
 def test_groups_have_intervals_of_their_own():

@@ -14,7 +14,7 @@ from certcal import InputError, Predictions, metrics
 from certcal.cli import cli
 from certcal.cli.options import complete_metrics
 from certcal.metrics import METRICS, NAMES, SECTIONS, MetricEntry, measure_stream
-from certcal.metrics.registry import TASK_KINDS, OfBins, OfSamples, entry_of
+from certcal.metrics.registry import TASK_KINDS, OfBins, OfSamples, entry_named, entry_of
 from certcal.report.names import headlines
 
 RNG = np.random.default_rng(0)
@@ -106,14 +106,20 @@ def test_every_entry_says_all_that_a_page_shows():
     places = [(entry.section, entry.place) for entry in METRICS.values()]
     assert len(set(places)) == len(places)
     assert {section for section, _ in places} == set(SECTIONS)
+    for task in TASK_KINDS:
+        rows = [entry for entry in METRICS.values() if task in entry.tasks]
+        names = [entry.text("name", task) for entry in rows]
+        assert len(set(names)) == len(names)
+        assert [entry_named(name, task) for name in names] == rows
+        shown = [entry_named(name, task).headline for name in headlines(task)]
+        assert sorted(shown) == shown
+        assert len(set(shown)) == len(shown)
     for name, entry in METRICS.items():
         assert (name, entry.function.__name__) == (entry.name, entry.name)
         assert entry.label
         assert re.search(r"[.:]$", entry.definition)
         assert set(entry.by_kind) <= set(TASK_KINDS)
         assert entry_of(entry.function) is entry
-    shown = [METRICS[name].headline for name in headlines()]
-    assert shown == list(range(1, len(shown) + 1))
 
 
 def test_texts_can_differ_between_kinds_of_tasks_and_have_one_default():

@@ -415,3 +415,25 @@ def test_the_state_does_not_grow_with_the_samples():
     before = bytes_of(stream)
     stream.update(np.full(100_000, 0.5), np.ones(100_000))
     assert bytes_of(stream) == before
+
+
+def test_binary_scores_stream_under_their_own_names_and_are_not_mixed_with_confidences():
+    z, y = np.array([0.2, 0.4, 0.9, 0.6]), np.array([0, 1, 1, 0])
+    stream = StreamingCalibration(bins=5, scores=True, threshold=0.3)
+    stream.update(z[:1], y[:1])
+    stream.update_predictions(Predictions.from_scores(z[1:], y[1:]))
+    found = stream.result()
+    assert (found.kind, found.task) == ("score", "binary")
+    assert found["accuracy"].value == 0.75
+    assert found["accuracy"].settings["threshold"] == 0.3
+    assert found["base_rate"].value == 0.5
+    assert found["brier_score"].value == pytest.approx(((z - y) ** 2).mean())
+    with pytest.raises(InputError, match=r"of kind 'confidence'; this accumulator was made for 'score'"):
+        stream.update_predictions(Predictions.from_confidence(z, y))
+    with pytest.raises(InputError, match=r"different bins, closed, classes, kernels, scores or threshold"):
+        stream.merge(StreamingCalibration(bins=5, scores=True))
+    stream.reset()
+    stream.update(z, y)
+    assert stream.result()["accuracy"].value == 0.75
+    with pytest.raises(InputError, match=r"^threshold: it is for binary scores"):
+        StreamingCalibration(threshold=0.3)

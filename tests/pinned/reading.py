@@ -259,3 +259,12 @@ def fresh(folder: Path, name: str) -> Path:
     shutil.rmtree(folder / name, ignore_errors=True)
     (folder / name).mkdir(parents=True)
     return folder / name
+
+
+def sentences(document: Any) -> Iterator[str]:
+    """Every ``sentence`` in a JSON document."""
+    if isinstance(document, dict):
+        yield from [document["sentence"]] if isinstance(document.get("sentence"), str) else []
+        document = list(document.values())
+    for each in document if isinstance(document, list) else ():
+        yield from sentences(each)

@@ -25,7 +25,7 @@ from tests.pinned.__main__ import main as write_anew
 from tests.pinned.cases import CALLS, CASES, REFUSED, Case
 from tests.pinned.inputs import ensure, inputs_of
 from tests.pinned.making import AS_PRINTED, NUMBERS, call, run_case
-from tests.pinned.reading import Page, command, differences, flattened, fresh, pruned, same, tokens
+from tests.pinned.reading import Page, command, differences, flattened, fresh, pruned, same, sentences, tokens
 
 JSON_PAGE = Path(__file__).parents[2] / "docs" / "json.md"
 
@@ -64,6 +64,7 @@ def test_the_numbers_of_a_command_stay(folder: Path, case: Case) -> None:
     printed, shown, files, pages = run_case(folder, case)
     assert (printed.code, shown.code) == (case.code, case.code), printed.err + shown.err
     assert undocumented(json.loads(printed.out)) == set()
+    assert [each for each in sentences(json.loads(printed.out)) if len(each.split()) > 30] == []
     before, document = pinned(case.name), pruned(json.loads(printed.out))
     assert differences(before["json"], document, case.rtol) == []
     assert sorted(before["files"]) == sorted(files)
@@ -106,7 +107,7 @@ def test_the_page_about_json_names_the_schema_of_every_answer() -> None:
     for module in walk_packages(verbs.__path__, "certcal.verbs."):
         import_module(module.name)
     import_module("certcal.study")
-    assert {kind.schema for kind in answers(Result)} | {"certcal/bandwidth/1"} == set(documented())
+    assert {kind.schema for kind in answers(Result)} | {"certcal/bandwidth/1", "certcal/plan/1"} == set(documented())
 
 
 def answers(kind: type[Result]) -> Iterator[type[Result]]:

@@ -48,9 +48,9 @@ from certcal.report.document import (
     Strong,
     Table,
     Text,
-    Verdict,
 )
 from certcal.report.provenance import Provenance
+from certcal.verdict import Judgement, Verdict
 
 RADII = (0.0, 0.25, 0.5, 0.75)
 START = 1
@@ -102,7 +102,7 @@ def gallery(more: str = "", *, passed: bool = True) -> Report:
         {"ece": 0.0398, "name": f"group{more}"},
         (),
         {"owner": f"Risk team{more}", "model": f"credit score{more}", f"ticket{more}": f"ABC-1{more}"},
-        Verdict(passed, f"{'Pass' if passed else 'Fail'}: 0.0813 {'is within' if passed else 'exceeds'} 0.1.{more}"),
+        verdict(passed, f"{'PASS' if passed else 'FAIL'} ece: the upper bound is 0.0813, the limit 0.1.{more}"),
         Provenance(
             ("certcal", "measure", f"predictions.csv{more}", "--bins", "15"),
             "2026-01-02T03:04:05Z",
@@ -201,6 +201,11 @@ def _terms(more: str) -> Table:
         [(f"estimate{more}", 0.0398), ("sampling error", 0.0415)],
         f"Terms of the bound{more}",
     )
+
+
+def verdict(passed: bool, sentence: str) -> Verdict:
+    """One requirement, met or not."""
+    return Verdict((Judgement("ece <= 0.1", passed, sentence, "ece", None, {}, "bound", 0.0813, "0.0813", 0.1, 0.05),))
 
 
 def reliability(more: str = "", *, size: str = "normal", shift: float = 0.0) -> Chart:

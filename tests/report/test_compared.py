@@ -299,27 +299,34 @@ OLD, NEW = ({"confidence": [0.9, top] * 20, "correct": [1, 0] * 20} for top in (
 
 
 def test_two_measurements_stand_side_by_side_with_their_differences() -> None:
-    old, new = certcal.measure(OLD, source="old"), certcal.measure(NEW, source="new")
+    old, new = (certcal.measure(each, source=name, bootstrap=0) for each, name in ((OLD, "old"), (NEW, "new")))
     found = certcal.compare(old, new)
     assert [row.name for row in found.rows] == [row.name for row in old.rows]
     for row in found.rows:
-        assert (row.old, row.new, row.overlap) == (old[row.name], new[row.name], None)
+        assert (row.old, row.new, row.interval) == (old[row.name], new[row.name], None)
         assert row.difference == new[row.name].value - old[row.name].value or math.isnan(row.difference)
     assert "−0.1000" in found.report().headline[0].sentence
-    assert "without a test of significance" in words_of(found.report())
-    assert found.to_pandas().shape == (len(old.rows), 6)
-    assert json.loads(found.to_json())["rows"][0]["intervals_overlap"] is None
+    assert "without an interval" in words_of(found.report())
+    assert found.to_pandas().shape == (len(old.rows), 9)
+    assert json.loads(found.to_json())["rows"][0]["interval"] is None
 
 
-def test_intervals_that_do_not_overlap_stand_out_and_one_interval_alone_says_nothing() -> None:
-    options: dict[str, Any] = {"metrics": ["mean_confidence", "accuracy"], "bootstrap": 50}
+def test_differences_that_are_sure_stand_out_and_one_interval_alone_says_nothing() -> None:
+    options: dict[str, Any] = {"metrics": ["mean_confidence", "accuracy"], "bootstrap": 50, "method": "percentile"}
     old, new = certcal.measure(OLD, **options), certcal.measure(NEW, **options)
     found = certcal.compare(old, new)
-    assert (found["mean_confidence"].overlap, found["accuracy"].overlap) == (False, True)
+    assert (found["mean_confidence"].changed, found["accuracy"].changed) == (True, False)
+    spread = found["mean_confidence"].interval
+    assert spread is not None
+    assert (spread.upper, spread.level) == (
+        new["mean_confidence"].interval.upper - old["mean_confidence"].interval.lower,  # type: ignore[union-attr]
+        0.9,
+    )
     table = next(block for block in found.report().sections[0].blocks if isinstance(block, Table))
-    assert [isinstance(row[-1], Strong) for row in table.rows] == [row.overlap is False for row in found.rows]  # type: ignore[index]
-    plain = certcal.measure(NEW, metrics=["mean_confidence"])
-    assert [row.overlap for row in certcal.compare(old, plain).rows] == [None]
+    rows = [row for row in table.rows if not isinstance(row, Heading)]
+    assert [isinstance(row[-2], Strong) for row in rows] == [False, True]  # accuracy stands first
+    plain = certcal.measure(NEW, metrics=["mean_confidence"], bootstrap=0)
+    assert [row.changed for row in certcal.compare(old, plain).rows] == [None]
     assert certcal.compare(old, plain).unmatched == ("accuracy",)
 
 
@@ -357,6 +364,9 @@ def test_families_come_by_keyword_or_in_a_mapping_and_keep_their_origin() -> Non
         ((record(0, 0.5), 3), {}, "source 2 is int"),
         ((record(0, 0.5),), {"radii": [-1.0]}, "radii: -1 is not"),
         ((certcal.measure(OLD),), {}, "in pairs of one kind"),
+        ((certcal.measure(OLD), OLD), {}, "source 2 is a table of predictions, and source 1 a result"),
+        ((record(0, 0.5), OLD), {}, "source 2 is a table of predictions and source 1 is a log; compare two of one"),
+        ((OLD, NEW, OLD), {}, "3 tables cannot be compared"),
         ((certcal.measure(OLD), certcal.bound(OLD)), {}, "in pairs of one kind"),
         ((certcal.measure(OLD), certcal.measure(NEW)), {"alpha": 0.1}, "without settings"),
     ],
@@ -366,6 +376,6 @@ def test_what_cannot_be_compared_is_refused_in_a_sentence(sources: Any, options:
         certcal.compare(*sources, **options)
 
 
-def test_a_comparison_has_no_number_to_hold_against_a_limit(three: Comparison) -> None:
+def test_a_comparison_of_runs_has_no_number_that_could_be_required(three: Comparison) -> None:
     with pytest.raises(certcal.InputError, match="no number"):
-        three.report(limit=0.1)
+        three.report(require="headline <= 0.1")

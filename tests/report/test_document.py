@@ -1,8 +1,7 @@
-"""Claims in print: numbers are on the safe side, verdicts say what is shown, and nothing that a claim needs is lost."""
+"""Claims in print: numbers are on the safe side, and nothing that a claim needs is lost."""
 
 from __future__ import annotations
 
-import math
 from decimal import Decimal
 
 import numpy as np
@@ -13,11 +12,11 @@ from hypothesis import strategies as st
 
 import certcal
 from certcal._checks import InputError
-from certcal.claims import Bound, Certificate, Estimate, Ledger
-from certcal.report.document import Claim, Column, assumptions_of, probability_of, verdict
+from certcal.claims import Bound, Certificate, Ledger
+from certcal.report.document import Claim, Column, assumptions_of, probability_of
 from certcal.smoothing import Counts
 from certcal.smoothing.robustness import VoteRecord
-from certcal.worst_case import CertifiedValue, WorstCase, certify
+from certcal.worst_case import WorstCase, certify
 from tests.report.attacked import attack_result
 from tests.report.recalibrated import run_samples
 
@@ -67,73 +66,6 @@ def test_an_interval_in_a_cell_is_rounded_outward(ends):
     low, high = Column("interval", "interval").text(tuple(ends)).split(" – ")
     assert is_safe(low, ends[0], "lower")
     assert is_safe(high, ends[1], "upper")
-
-
-@given(MADE | st.builds(Estimate, st.just("ece"), VALUES, st.just(9)), VALUES)
-def test_a_verdict_compares_what_it_prints(claim, limit):
-    said = verdict(claim, limit)
-    start, _, rest = said.text.partition(": ")
-    words = [word.rstrip(".,") for word in rest.replace("−", "-").split()]
-    printed = float(next(word for word in words if word not in ("at", "most", "least")))
-    assert (printed <= limit) == (claim.value <= limit)
-    assert float(words[-1]) == limit
-    assert said.passed == start.startswith("Pass")
-    if not isinstance(claim, Estimate):
-        assert is_safe(str(Decimal(float(words[2]))), claim.value, side_of(claim))
-
-
-@pytest.mark.parametrize(
-    ("claim", "limit", "text"),
-    [
-        (bound(0.05), 0.05, "Pass: at most 0.05 is within the limit of 0.05."),
-        (bound(0.049905), 0.04995, "Pass: at most 0.04991 is within the limit of 0.04995."),
-        (bound(0.05001), 0.05, "Not established: at most 0.0501 does not establish the limit of 0.05."),
-        (bound(0.5, "lower"), 0.05, "Fail: at least 0.5000 exceeds the limit of 0.05."),
-        (bound(0.01005, "lower"), 0.05, "Not established: at least 0.0100 does not establish the limit of 0.05."),
-        (worst(math.inf), 2, "Not established: at most inf does not establish the limit of 2."),
-        (Estimate("ece", 0.05001, 9), 0.05, "Fail on these samples: 0.05001 (an estimate) exceeds the limit of 0.05."),
-        (Estimate("ece", 1e-5, 9), 1, "Pass on these samples: 1.0e-05 (an estimate) is within the limit of 1."),
-        (Estimate("ece", math.nan, 9), 1, "Undecided: the number is undefined, so it cannot be held against 1."),
-        (
-            CertifiedValue("skill", math.nan, 9, "undefined", ""),
-            1,
-            "Undecided: the number is undefined, so it cannot be held against 1.",
-        ),
-        (
-            Estimate("ece", 0.04005, 9, {"attack": "mine"}),
-            0.05,
-            "Not established: this attack reached 0.0400, and others may exceed the limit of 0.05.",
-        ),
-        (
-            Estimate("ece", 0.05999, 9, {"attack": "mine"}),
-            0.05,
-            "Fail: an attack reached 0.0599 (an estimate), above the limit of 0.05.",
-        ),
-    ],
-)
-def test_a_verdict_says_what_is_shown(claim, limit, text):
-    said = verdict(claim, limit)
-    assert said.text == text
-    assert said.passed == text.startswith("Pass")
-
-
-def test_a_limit_is_a_number_and_held_against_what_should_be_small():
-    table = {"confidence": [0.9, 0.6], "correct": [1, 0]}
-    with pytest.raises(InputError, match="not a number"):
-        certcal.measure(table).report(limit=math.nan)
-    with pytest.raises(InputError, match="more of that is better"):
-        certcal.measure(table, metrics="accuracy").report(limit=0.5)
-
-
-def test_the_limit_of_a_change_is_held_against_its_headline():
-    rng = np.random.default_rng(0)
-    z = rng.random(200)
-    found = certcal.compare(*(certcal.measure({"confidence": z**k, "correct": rng.random(200) < z}) for k in (2, 1)))
-    report = found.report(limit=0.5)
-    assert found.claims()[0] is found["ece"].new
-    assert len(set(map(id, found.claims()))) == 2 * len(found.rows)
-    assert f"{found['ece'].new.value:.4f}" in report.verdict.text
-    assert f"{found['ece'].new.value:.4f}" in report.headline[0].sentence
 
 
 def test_a_bound_or_a_level_without_a_side_is_not_rounded_at_all():
@@ -201,14 +133,17 @@ def test_bounds_say_their_side_and_their_bins_wherever_they_stand():
     assert f"Binned calibration error of the population is at most {found['binned'].text} with 7 bins." in said
     rows = certcal.compare(found, found).report().sections[0].blocks[0].rows
     signs = {"upper": "≤", "lower": "≥"}
-    assert [row[2] for row in rows] == [f"{signs[each.side]} {each.text}" for each in found.claims()]
+    assert [row[2] for row in rows] == [f"{signs[each.side]} {each.text}" for each in found.bounds.values()]
 
 
 def test_a_diagram_leaves_room_for_sampling_error_and_an_interval_says_what_it_is():
     z = np.linspace(0, 1, 50)
-    report = certcal.measure({"confidence": z, "correct": z > 0.4}, bootstrap=20).report()
+    table = {"confidence": z, "correct": z > 0.4}
+    report = certcal.measure(table, bootstrap=20, method="percentile").report()
     assert "beyond sampling error" in report.charts()[0].caption
+    assert "95% bootstrap interval" in report.headline[0].probability
     assert "(resampling variability)" in report.headline[0].probability
+    assert certcal.measure(table).report().headline[0].probability.startswith("95% interval 0.")
     assert "perfect" not in report.headline[0].meaning  # bins can hide what is wrong
 
 
@@ -219,12 +154,24 @@ def test_a_single_run_says_how_often_a_radius_fails():
         assert claim.probability == "Each certified radius fails with probability at most 0.01 over the noise."
 
 
-def test_overlap_is_no_sign_for_calibration_errors():
+def test_the_differences_of_measurements_say_that_they_are_cautious():
     rng = np.random.default_rng(0)
     z = rng.random(300)
     sides = [certcal.measure({"confidence": z, "correct": rng.random(300) < z}, bootstrap=20) for _ in (0, 1)]
-    (note,) = certcal.compare(*sides).report().notes
-    assert "For calibration errors it is none" in note
+    bold, method = certcal.compare(*sides).report().notes
+    assert bold.startswith("In bold: the 90% interval of the difference excludes 0")
+    assert "two intervals that hold together, which is cautious" in method
+
+
+def test_an_interval_that_excludes_its_estimate_is_never_shown_without_a_word():
+    rng = np.random.default_rng(1)
+    z = rng.random(300)
+    found = certcal.measure({"confidence": z, "correct": rng.random(300) < z}, metrics="ece", method="percentile")
+    (row,) = found.rows
+    assert row.interval.lower > row.value
+    assert "it excludes the estimate" in row.sentence
+    assert "(excludes the estimate)" in found.report().headline[0].probability
+    assert "(excludes the estimate)" in " ".join(found.report().to_text().split())
 
 
 def test_gains_and_bounds_of_a_map_keep_their_constants():

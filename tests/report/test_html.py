@@ -44,10 +44,9 @@ from certcal.report.document import (
     Strong,
     Table,
     Text,
-    Verdict,
 )
 from certcal.report.provenance import Provenance
-from tests.report.gallery import CHOICE, RADII, START, gallery
+from tests.report.gallery import CHOICE, RADII, START, gallery, verdict
 from tests.report.parsed import Node, assert_sound, classes, data_of, parsed
 
 HOSTILE = "</script></title><script>alert(1)</script><img src=x onerror=alert(1)>\"'&"
@@ -142,10 +141,10 @@ def test_any_text_gives_a_sound_page(more: str) -> None:
 
 def test_the_verdict_is_said_in_words_and_marked() -> None:
     for passed, kind in ((True, "verdict pass"), (False, "verdict fail")):
-        (banner,) = parsed(gallery(passed=passed).to_html()).all("p", class_=kind)
-        assert ("Pass" if passed else "Fail") in banner.text
+        (banner,) = parsed(gallery(passed=passed).to_html()).all("div", class_=kind)
+        assert ("PASS" if passed else "FAIL") in banner.text
     assert not parsed(Report("Asked", []).to_html()).of_class("verdict")
-    assert "<b>" in page(verdict=Verdict(False, "<b>")).of_class("verdict")[0].text
+    assert "<b>" in page(verdict=verdict(False, "FAIL <b>")).of_class("verdict")[0].text
 
 
 def test_who_and_what_come_in_their_order_in_one_list() -> None:

@@ -253,7 +253,7 @@ def test_only_the_brief_is_shown_unless_everything_is_wanted() -> None:
     for text in ("Settings:", "Inside.", "The calibration error is the average gap"):
         assert text not in brief
         assert text in full
-    for text in (report.title, report.source, report.description, report.notes[0], report.verdict.text):
+    for text in (report.title, report.source, report.description, report.notes[0], report.verdict.lines[0]):
         assert text in brief.split("\n")
     assert "model: credit score; owner: Risk team; ticket: ABC-1" in brief
 

@@ -253,8 +253,11 @@ def test_predictions_are_told_before_and_after():
     assert f"{made.before['ece'].value:.4f}" in report.headline[0].sentence
     (table,) = section(report, "Before and after")
     rows = {row[0]: row[2:] for row in table.texts() if not isinstance(row, Heading)}
-    assert rows["ECE"] == [f"{each['ece'].value:.4f}" for each in (made.before, made.after)]
-    assert [chart.title for chart in report.charts()] == ["Map: platt"]
+    assert rows["ECE"][::2][:2] == [f"{each['ece'].value:.4f}" for each in (made.before, made.after)]
+    assert rows["ECE"][4] == f"−{made.before['ece'].value - made.after['ece'].value:.4f}"
+    assert [chart.title for chart in report.charts()] == ["Before", "Platt", "Map: platt"]
+    assert made.verdict("ece <= 0.3", "difference ece <= 0.3", "old ece >= 0.001")
+    assert made.verdict("headline <= 0.3").judgements[0].value == made.after["ece"].interval.upper
     assert "Nothing was held out" in str(recalibrate({"score": z, "outcome": (z > 0.4).astype(int)}, fit_on_all=True))
 
 

@@ -418,7 +418,7 @@ def test_tables_hold_limits_for_the_counts_that_were_asked_for() -> None:
         ({"radius": math.inf}, "radius is inf; pass a finite number"),
         ({"radius": "far"}, "radius is 'far'; pass a number"),
         ({"alpha": 0}, "alpha is 0; pass a probability between 0 and 0.5"),
-        ({"alpha": 1.5}, "alpha is 1.5; pass a probability between 0 and 0.5"),
+        ({"alpha": 1.5}, "alpha is 1.5; it is the probability of failing, below 0.5"),
         ({"confidence": "best"}, "confidence is 'best'; pass one of 'tight', 'tangent'"),
         ({"counts": 3}, "counts is int; pass what a run's counts"),
     ],

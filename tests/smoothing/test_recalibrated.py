@@ -62,8 +62,7 @@ def test_recalibrated_certificates_claim_the_error_of_the_mapped_intervals(famil
 def test_a_claim_after_a_map_says_that_there_was_one() -> None:
     whole = certificates(counts_of(), 0.1)
     mapped = whole.recalibrated(whole.lower, whole.upper, "CertifiedIsotonic(tradeoff=0.5)").claim()
-    assert (
-        mapped.name == "calibration error of the smoothed classifier, recalibrated by CertifiedIsotonic(tradeoff=0.5)"
-    )
+    assert mapped.name == "calibration error of the recalibrated smoothed classifier"
+    assert mapped.settings["recalibration"] == "CertifiedIsotonic(tradeoff=0.5)"
     assert mapped.settings["confidence"] == "a map of the mean probability of the predicted class under the noise"
     assert whole.claim().settings["confidence"] == "mean probability of the predicted class under the noise"

@@ -270,9 +270,10 @@ def test_the_average_radius_comes_with_its_warning_and_what_hides_in_it():
     assert average.value == 1.25
     assert average.top_tenth == 0.8
     assert "do not rank models by it" in average.sentence
-    assert "always answering the most frequent class would score 0.5000" in average.sentence
+    assert "Always answering the most frequent class would score 0.5000." in average.statement
     assert average.to_dict()["sentence"] == average.sentence
-    assert "makes up" not in average_certified_radius([1.0], [0]).sentence
+    assert "makes up 80.0 %" in average.statement
+    assert "makes up" not in average_certified_radius([1.0], [0]).statement
 
 
 # Section 4.1 of Sun et al.: balanced binary data, sigma = 1, alpha = .001. The printed digits are those of 0.9 n votes

@@ -234,8 +234,8 @@ def decisions() -> Decisions:
 
 def test_verdicts_are_right_where_the_radius_is_known(decisions):
     true = np.abs(POINTS[:, 0])
-    assert set(decisions.verdict[true > 0.55]) == {ABOVE}
-    assert set(decisions.verdict[true < 0.45]) == {BELOW}
+    assert set(decisions.decision[true > 0.55]) == {ABOVE}
+    assert set(decisions.decision[true < 0.45]) == {BELOW}
     np.testing.assert_array_equal(decisions.correct, decisions.predicted == 1)
     easy = true > 1.0
     assert decisions.draws[easy].max() <= 400
@@ -244,7 +244,7 @@ def test_verdicts_are_right_where_the_radius_is_known(decisions):
 
 def test_verdicts_follow_from_the_votes_that_are_kept(decisions):
     again = verdicts(decisions.votes, decisions.draws, radius=0.5, sigma=0.5)
-    np.testing.assert_array_equal(again, decisions.verdict)
+    np.testing.assert_array_equal(again, decisions.decision)
 
 
 @pytest.mark.parametrize("batch", [1, 7, 333])
@@ -253,7 +253,7 @@ def test_the_batch_size_changes_nothing(batch):
     one, other = (sign_decide(few, labels, budget=500, batch=size) for size in (batch, 500))
     np.testing.assert_array_equal(one.draws, other.draws)
     np.testing.assert_array_equal(one.votes, other.votes)
-    np.testing.assert_array_equal(one.verdict, other.verdict)
+    np.testing.assert_array_equal(one.decision, other.decision)
 
 
 def test_a_sample_s_verdict_does_not_depend_on_the_samples_beside_it(decisions):
@@ -264,7 +264,7 @@ def test_a_sample_s_verdict_does_not_depend_on_the_samples_beside_it(decisions):
 
 def test_a_budget_that_ends_leaves_samples_undecided_and_says_so():
     short = sign_decide([[0.5]], [1], budget=150)
-    assert (short.verdict.tolist(), short.draws.tolist()) == ([UNDECIDED], [150])
+    assert (short.decision.tolist(), short.draws.tolist()) == ([UNDECIDED], [150])
     assert "UNDECIDED after 150 draws, and counted as not certified: 1." in short.statement
     assert not short.certified.any()
 
@@ -279,7 +279,7 @@ def test_invalid_outputs_count_against_the_class():
 
 def test_exact_noise_is_decided_and_named():
     exact = sign_decide([[1.0]], [1], noise="exact")
-    assert exact.verdict.tolist() == [ABOVE]
+    assert exact.decision.tolist() == [ABOVE]
     assert "rounded to k/255" in exact.statement
     assert "exactly Gaussian" in sign_decide([[1.0]], [1]).statement
 

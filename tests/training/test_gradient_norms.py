@@ -121,7 +121,7 @@ def test_a_method_that_attacks_its_noise_has_norms_before_and_after(learned):
     assert found.easy.mean > 1.05 * found.before.easy.mean
     assert found.ratio > found.before.ratio
     assert list(found.ways) == ["before the attack", "as trained"]
-    assert f"before its attack, {found.before.ratio:.3g} times" in found.sentence
+    assert f"before its attack, the ratio is {found.before.ratio:.3g}." in found.statement
 
 
 @pytest.mark.parametrize("method", ["macer", "consistency", "smoothmix", "cat-rs"])
@@ -164,16 +164,16 @@ def test_one_half_is_neither_easy_nor_hard():
     assert (found.easy.count, found.hard.count, found.even) == (2, 1, 1)
     assert (found.easy, found.hard) == (NormGroup(2, 2.0, 1.0), NormGroup(1, 4.0, None))
     assert (found.ratio, found.ratio_interval) == (0.5, None)
-    assert found.sentence.startswith("Of 4 samples, 2 easy (p_A > 1/2) and 1 hard (p_A < 1/2), 1 neither, by 100 draws")
+    assert "Of 4 samples, 2 are easy (p_A > 1/2) and 1 hard (p_A < 1/2), 1 neither, by 100 draws" in found.statement
 
 
 @pytest.mark.parametrize(
     ("p_a", "norms", "complaint"),
     [
-        ([0.9, 1.0], [1, 2], "none is hard, so that there is no ratio"),
-        ([0.1, 0.2], [1, 2], "none is easy, so that there is no ratio"),
-        ([0.5], [1], "none is easy, so that there is no ratio"),
-        ([0.1, 0.9], [0, 2], "the hard ones have gradients of 0, so that there is no ratio"),
+        ([0.9, 1.0], [1, 2], "no sample is hard"),
+        ([0.1, 0.2], [1, 2], "no sample is easy"),
+        ([0.5], [1], "no sample is easy"),
+        ([0.1, 0.9], [0, 2], "the hard samples have gradients of 0"),
     ],
 )
 def test_a_ratio_that_is_undefined_is_none_and_a_sentence(p_a, norms, complaint):

@@ -25,9 +25,9 @@ def test_what_is_no_table_is_refused_by_its_type(verb, thing):
 @pytest.mark.parametrize(
     ("verb", "table", "known"),
     [
-        (certcal.measure, TABLE, "confidence"),
+        (certcal.measure, TABLE, "score"),
         (certcal.certify, INTERVALS, "lower"),
-        (certcal.recalibrate, TABLE, "confidence"),
+        (certcal.recalibrate, TABLE, "score"),
     ],
 )
 def test_columns_are_a_mapping_from_roles(verb, table, known):
@@ -69,7 +69,7 @@ def test_matrices_and_tensors_are_columns():
         (lambda: certcal.sample(None, None, sigm=1, out="x"), "unexpected argument 'sigm'; did you mean 'sigma'?"),
         (
             lambda: certcal.measure(certcal.Predictions.from_confidence([0.5], [1]), by="site"),
-            "by: predictions have no columns; give the group of each sample, or measure a table",
+            "by: predictions have no columns; give the group of each sample, or pass a table",
         ),
     ],
 )
@@ -82,9 +82,11 @@ def test_arguments_that_do_not_exist_are_answered_with_the_right_ones(call, mess
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        ({"limt": 0.1}, "unexpected argument 'limt'; did you mean 'limit'?"),
-        ({"limit": "a"}, "limit: 'a' is not a number"),
-        ({"limit": float("nan")}, "limit: nan is not a number"),
+        ({"requires": "ece < 1"}, "unexpected argument 'requires'; did you mean 'require'?"),
+        (
+            {"require": "ece"},
+            "require: 'ece' is no requirement; write NAME, a relation and a number, as in 'ece <= 0.05'",
+        ),
         ({"about": ["me"]}, "about: ['me'] has no names; map names to texts, as in {'owner': '…'}"),
     ],
 )
@@ -112,7 +114,10 @@ def test_an_answer_without_a_chart_says_so(tmp_path):
 def test_tables_of_predictions_are_not_taken_for_logs(tmp_path):
     (tmp_path / "a.csv").write_text("confidence,correct\n0.9,1\n")
     (tmp_path / "log.tsv").write_text("idx\tlabel\tpredict\tradius\tcorrect\n0\t1\t1\t0.5\t1\n")
-    with pytest.raises(InputError, match=r"a\.csv: this is a table of predictions; in Python compare what measure"):
-        certcal.compare(tmp_path / "a.csv", tmp_path / "a.csv")
+    with pytest.raises(
+        InputError, match=r"a\.csv is a table of predictions and .*log\.tsv is a log; compare two of one"
+    ):
+        certcal.compare(tmp_path / "a.csv", tmp_path / "log.tsv")
+    assert certcal.compare(tmp_path / "a.csv", tmp_path / "a.csv").new.n == 1
     with pytest.raises(InputError, match=r"^sigma: .*log\.tsv: a log does not say how it was certified"):
         certcal.compare(tmp_path / "log.tsv")

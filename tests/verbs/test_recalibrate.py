@@ -8,9 +8,12 @@ import json
 from dataclasses import replace
 
 import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
 import pytest
 
-from certcal import InputError, recalibrate
+from certcal import InputError, measure, recalibrate
 from certcal.calibrators import CertifiedIsotonic, CertifiedSamples, TemperatureScaling, certified_path
 from certcal.calibrators._certified import BrierTerms
 from certcal.claims import ORDER
@@ -248,9 +251,7 @@ def test_bad_arguments_are_refused_in_one_sentence(options, message):
         recalibrate(made(20), **options)
 
 
-def test_something_else_than_runs_and_maps_is_refused_with_a_remedy():
-    with pytest.raises(InputError, match="run is a str; pass what open_run of "):
-        CertifiedSamples.from_run("run", [0.5])
+def test_something_else_than_a_map_of_intervals_is_refused_with_a_remedy():
     with pytest.raises(InputError, match="calibrator is a TemperatureScaling, which has no predict and intervals"):
         made(20).mapped(TemperatureScaling())
 
@@ -299,3 +300,73 @@ def test_claims_of_a_run_fail_with_the_probability_that_its_certificates_were_ma
     samples = CertifiedSamples.from_counts(counts, [0.1], alpha=0.02)
     found = recalibrate(samples, tradeoff=0.5, tradeoffs=())
     assert [line.at[0].claim.ledger.budget for line in found.lines] == [0.02, 0.02]
+
+
+FRAME = pd.DataFrame(
+    {
+        "score": np.linspace(0.01, 0.99, 80),
+        "outcome": ["won", "lost"] * 40,
+        "segment": pd.Categorical(["north", "south", None, "east"] * 20),
+        "age": np.arange(80),
+        "seen": pd.date_range("2026-01-01", periods=80),
+        "pixels": [[1, 2]] * 80,
+    }
+)
+
+
+@pytest.mark.parametrize("kind", ["pandas", "polars", "parquet", "csv", "jsonl"])
+@pytest.mark.parametrize("labelled", [True, False])
+def test_a_map_keeps_all_other_columns_of_a_table_and_the_kind_of_its_scores(tmp_path, kind, labelled):
+    frame = FRAME if labelled else FRAME.drop(columns="outcome")
+    path = tmp_path / f"table.{kind}"
+    if kind == "jsonl":
+        plain = frame.astype({"segment": object, "seen": str}).replace({np.nan: None})
+        path.write_text("".join(json.dumps(row) + "\n" for row in plain.to_dict("records")))
+    elif kind in ("parquet", "csv"):
+        getattr(frame.drop(columns="pixels") if kind == "csv" else frame, f"to_{kind}")(path, index=False)
+    source = {"pandas": frame, "polars": pl.from_pandas(frame)}.get(kind, path)
+    options = {"columns": {"positive": "won"}} if labelled else {}
+    found = recalibrate(FRAME, columns={"positive": "won"}, seed=3)
+    done = found.apply(source, **options)
+    names = ["sample" if labelled else "row", "score", *(["outcome"] if labelled else []), "segment", "age", "seen"]
+    assert list(done.table) == names
+    rows = np.asarray(done.table[names[0]])
+    assert rows.size == (40 if labelled else 80)
+    after = done.to_pandas()
+    assert after["segment"].fillna("-").tolist() == FRAME["segment"].astype(object).fillna("-").iloc[rows].tolist()
+    assert after["age"].astype(int).tolist() == FRAME["age"].iloc[rows].tolist()
+    assert pd.to_datetime(after["seen"]).tolist() == FRAME["seen"].iloc[rows].tolist()
+    np.testing.assert_allclose(after["score"], found.map.transform(FRAME["score"].iloc[rows]))
+    lost = "Columns of lists, and those with a name that stands twice, are left out: pixels."
+    assert (lost in done.notes) == (kind != "csv")
+    if labelled:
+        assert done.after.kind == "score"
+        assert after["outcome"].tolist() == FRAME["outcome"].iloc[rows].tolist()  # as it was, words included
+        done.save(tmp_path / "after.parquet")
+        assert measure(tmp_path / "after.parquet", by="segment", columns={"positive": "won"}).groups
+
+
+def test_a_kept_column_with_the_name_of_a_new_one_gets_another():
+    table = {"how_sure": [0.2, 0.8] * 20, "right": [0, 1] * 20, "confidence": ["low", "high"] * 20, "id": range(40)}
+    roles = {"confidence": "how_sure", "correct": "right"}
+    done = recalibrate(table, columns=roles).apply(table, columns=roles, everything=True)
+    assert list(done.table) == ["id", "confidence", "correct", "confidence_before"]
+    assert done.table["confidence_before"].to_pylist() == ["low", "high"] * 20
+
+
+def test_a_stream_that_can_be_read_once_is_recalibrated():
+    table = pa.table(FRAME.drop(columns=["pixels"]))
+    done = recalibrate(table.to_reader(), columns={"positive": "won"}).apply(
+        table.to_reader(), columns={"positive": "won"}
+    )
+    assert list(done.table) == ["sample", "score", "outcome", "segment", "age", "seen"]
+
+
+def test_a_map_of_scores_is_not_applied_to_confidences_of_the_predicted_class_nor_the_other_way_round():
+    scores = recalibrate(FRAME, columns={"positive": "won"})
+    two = {"prob_0": [0.3, 0.6], "prob_1": [0.7, 0.4], "label": [1, 0]}
+    with pytest.raises(InputError, match=r"was fitted to binary scores, and .* has confidences of the predicted class"):
+        scores.apply(two)
+    sure = recalibrate({"confidence": FRAME["score"].tolist(), "correct": (FRAME["outcome"] == "won").tolist()})
+    with pytest.raises(InputError, match=r"was fitted to confidences of the predicted class, and .* has binary scores"):
+        sure.apply(FRAME, columns={"positive": "won"})

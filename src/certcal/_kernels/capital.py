@@ -1,5 +1,5 @@
 # pyright: basic
-"""Capital of bets against a calibration error: see ``bounds/_binned.py``."""
+"""Capital of bets against a mean whose signs are not known (``bounds/_bets.py``), or whose cut-offs are not."""
 
 from __future__ import annotations
 
@@ -12,56 +12,45 @@ from certcal._kernels._compile import njit
 
 
 @njit
-def _gain(sign: Any, hit: Any, low: Any, high: Any, share: Any, bet: Any, m: Any) -> Any:
-    """A lower limit for the mean logarithm of the gains of confidences in [low, high] whose mean is at ``share``.
-
-    The logarithm is concave in the confidence, so it lies above the chord.
-    """
-    scale = bet / (1.0 - m)
-    first = math.log(1.0 - bet + scale * (1.0 - sign * (hit - low)))
-    if share == 0.0:
-        return first
-    return (1.0 - share) * first + share * math.log(1.0 - bet + scale * (1.0 - sign * (hit - high)))
+def _log_mean(logs: Any) -> Any:
+    """Logarithm of the mean of numbers whose logarithms are given."""
+    top, mean = logs[0], 0.0
+    for each in logs:
+        top = max(top, each)
+    for each in logs:
+        mean += math.exp(each - top)
+    return top + math.log(mean / len(logs))
 
 
 @njit
-def log_capital(cells: Any, owner: Any, signs: Any, bets: Any, m: Any) -> Any:
-    """Logarithm of the mean over the bets of the least capital against m that any signs (or the given ones) leave.
+def log_capital(points: Any, owner: Any, bets: Any, m: Any) -> Any:
+    """Logarithm of the mean over the bets of the least capital against m that any signs leave.
 
-    Rows of ``cells``: number of samples, whether correct, least and largest confidence, and where the mean confidence
-    is between them, from 0 to 1. Cells of one bin stand together; a sign 0 means that both are tried.
+    Rows of ``points``: how often, the stake, the part of the value that a sign belongs to, and the part without one.
+    Points of one bin stand together and have one sign.
     """
     logs = np.zeros(len(bets))
     for index in range(len(bets)):
-        bet = bets[index]
+        scale = bets[index] / (1.0 - m)
         row, total = 0, 0.0
         while row < len(owner):
             plus, minus, start = 0.0, 0.0, owner[row]
             while row < len(owner) and owner[row] == start:
-                number, hit, low, high, share = cells[row]
-                if signs[start] >= 0:
-                    plus += number * _gain(1.0, hit, low, high, share, bet, m)
-                if signs[start] <= 0:
-                    minus += number * _gain(-1.0, hit, low, high, share, bet, m)
+                number, stake, free, fixed = points[row]
+                rest = m - fixed
+                log = math.log(1.0 + scale * stake * (rest - free))
+                plus += number * log
+                minus += number * (log if free == 0.0 else math.log(1.0 + scale * stake * (rest + free)))
                 row += 1
-            if signs[start] > 0:
-                total += plus
-            elif signs[start] < 0:
-                total += minus
-            else:
-                total += min(plus, minus)
+            total += min(plus, minus)
         logs[index] = total
-    top = logs.max()
-    mean = 0.0
-    for index in range(len(bets)):
-        mean += math.exp(logs[index] - top)
-    return top + math.log(mean / len(bets))
+    return _log_mean(logs)
 
 
-def _largest_mean(cells: Any, owner: Any, signs: Any, bets: Any, target: Any) -> Any:
+def _largest_mean(points: Any, owner: Any, bets: Any, target: Any) -> Any:
     """The loop itself: over lists it takes half the time."""
     capital, low, high = log_capital.interpreted, -1.0, 1.0
-    given = cells.tolist(), owner.tolist(), signs.tolist(), bets.tolist()
+    given = points.tolist(), owner.tolist(), bets.tolist()
     for _ in range(41):
         middle = 0.5 * (low + high)
         low, high = (low, middle) if capital(*given, middle) >= target else (middle, high)
@@ -69,12 +58,143 @@ def _largest_mean(cells: Any, owner: Any, signs: Any, bets: Any, target: Any) ->
 
 
 @njit(patience=1 << 11, in_numpy=_largest_mean)
-def largest_mean(cells: Any, owner: Any, signs: Any, bets: Any, target: Any) -> Any:
+def largest_mean(points: Any, owner: Any, bets: Any, target: Any) -> Any:
     """The smallest m found, to within 1e-12, at which the capital is at least exp(target); 1 when there is none."""
     low, high = -1.0, 1.0
     for _ in range(41):
         middle = 0.5 * (low + high)
-        if log_capital(cells, owner, signs, bets, middle) >= target:
+        if log_capital(points, owner, bets, middle) >= target:
+            high = middle
+        else:
+            low = middle
+    return high
+
+
+# ------------------------------------------------------------------- cut-offs: the sign is common, the interval unknown
+
+# Columns of a cell of samples in order: how many incorrect and correct, where their mean confidences are between the
+# least and the largest one (0 to 1), these two, and the largest sums of correctness minus confidence, then of the
+# negative, over the first samples, over the last ones, and over any that stand together. Equal ones are not separated.
+CELL = 12
+
+
+@njit
+def _best_sums(z: Any, c: Any, start: Any, stop: Any, sign: Any, row: Any, place: Any) -> Any:
+    total = first = last = inside = best = 0.0
+    i = start
+    while i < stop:
+        value = z[i]
+        while i < stop and z[i] == value:
+            gap = sign * (c[i] - value)
+            total += gap
+            inside += gap
+            i += 1
+        first = max(first, total)
+        inside = max(inside, 0.0)
+        best = max(best, inside)
+        last = min(last, total)
+    row[place], row[place + 1], row[place + 2] = first, total - last, best
+
+
+@njit(patience=1 << 12)
+def cut_cells(z: Any, c: Any, size: Any, out: Any) -> Any:
+    """Fill rows of ``out`` with cells of about ``size`` samples in order of their confidence; how many there are.
+
+    So many equal confidences are a cell of their own.
+    """
+    n, cells, start = z.size, 0, 0
+    while start < n:
+        stop = start
+        while stop < n and stop - start < size:
+            run = stop + 1
+            while run < n and z[run] == z[stop]:
+                run += 1
+            if run - stop >= size and stop > start:
+                break
+            stop = run
+        row = out[cells]
+        row[:] = 0.0
+        low, high = np.float64(z[start]), np.float64(z[stop - 1])
+        width = high - low
+        for i in range(start, stop):
+            hit = np.int64(c[i])
+            row[hit] += 1.0
+            if width > 0.0:
+                row[2 + hit] += (z[i] - low) / width
+        for hit in range(2):
+            row[2 + hit] = min(row[2 + hit] / max(row[hit], 1.0), 1.0)
+        row[4], row[5] = low, high
+        _best_sums(z, c, start, stop, 1.0, row, 6)
+        _best_sums(z, c, start, stop, -1.0, row, 9)
+        cells += 1
+        start = stop
+    return cells
+
+
+@njit
+def log_capital_of_cuts(cells: Any, bets: Any, m: Any, interval: Any) -> Any:
+    """Logarithm of the mean over the bets of the least capital against m that any sign and any cut-off leave.
+
+    The samples up to the cut-off count, or with ``interval`` those between any two; the others have the value 0. The
+    logarithm of a gain is concave in the value, so it is above its chord: that of a cell's own correct and incorrect
+    samples where the cell counts as a whole, and one over all values in the cell where only a part does.
+    """
+    logs = np.zeros(len(bets))
+    for index in range(len(bets)):
+        scale = bets[index] / (1.0 - m)
+        rest = math.log(1.0 + scale * m)
+        n, least = 0.0, 0.0
+        for half in range(2):
+            sign, place = 1.0 - 2.0 * half, 6 + 3 * half
+            end, best, n = 0.0, 0.0, 0.0
+            for row in cells:
+                number, low, high = row[0] + row[1], row[4], row[5]
+                wrong_low = math.log(1.0 + scale * (m + sign * low)) - rest
+                right_low = math.log(1.0 + scale * (m - sign * (1.0 - low))) - rest
+                wrong_high, right_high = wrong_low, right_low
+                if high > low:
+                    wrong_high = math.log(1.0 + scale * (m + sign * high)) - rest
+                    right_high = math.log(1.0 + scale * (m - sign * (1.0 - high))) - rest
+                whole = row[0] * ((1.0 - row[2]) * wrong_low + row[2] * wrong_high)
+                whole += row[1] * ((1.0 - row[3]) * right_low + row[3] * right_high)
+                first = last = inside = whole
+                if high > low:
+                    # From the least value in the cell to the largest: of sign · (0 - high) and sign · (1 - low), or of
+                    # sign · (1 - low) and sign · (0 - high). The chord is level + slope · value, and level <= 0.
+                    slope = sign * (right_low - wrong_high) / (1.0 - low + high)
+                    level = number * min(wrong_high + slope * sign * high, 0.0)
+                    first = min(whole, level + slope * row[place])
+                    last = min(whole, level + slope * row[place + 1])
+                    inside = min(whole, level + slope * row[place + 2])
+                if interval:
+                    best = min(best, inside, end + first)
+                    end = min(end + whole, last, 0.0)
+                else:
+                    best = min(best, end + first)
+                    end += whole
+                n += number
+            least = min(least, best)
+        logs[index] = least + n * rest
+    return _log_mean(logs)
+
+
+def _largest_mean_of_cuts(cells: Any, bets: Any, target: Any, interval: Any) -> Any:
+    """The loop itself, over lists."""
+    capital, low, high = log_capital_of_cuts.interpreted, 0.0, 1.0
+    given = cells.tolist(), bets.tolist()
+    for _ in range(27):
+        middle = 0.5 * (low + high)
+        low, high = (low, middle) if capital(*given, middle, interval) >= target else (middle, high)
+    return high
+
+
+@njit(patience=1 << 12, in_numpy=_largest_mean_of_cuts)
+def largest_mean_of_cuts(cells: Any, bets: Any, target: Any, interval: Any) -> Any:
+    """As :func:`largest_mean`, for :func:`log_capital_of_cuts`; to within 1e-8."""
+    low, high = 0.0, 1.0
+    for _ in range(27):
+        middle = 0.5 * (low + high)
+        if log_capital_of_cuts(cells, bets, middle, interval) >= target:
             high = middle
         else:
             low = middle

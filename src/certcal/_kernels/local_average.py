@@ -257,8 +257,11 @@ def weights_alone(train: Any, inverse: Any, alone: Any) -> Any:
 
 
 @njit
-def squared_weights(train: Any, alone: Any, points: Any, inverse: Any, width: Any) -> Any:
+def squared_weights(train: Any, errors: Any, alone: Any, points: Any, inverse: Any, width: Any) -> Any:
     """Sum over training scores of the square of the weight that all points together give to each, rounded up.
+
+    Beside it the same sum with each square times the score's entry in ``errors``, unless that has none; and the largest
+    weight.
 
     The reciprocal sums of weights enter and leave three running sums, of powers x^0, x^1 and x^2 of offsets from an
     anchor, |x| <= R = LASTING + 1. Terms leave as they entered, so only additions are rounded: each by at most u =
@@ -273,7 +276,7 @@ def squared_weights(train: Any, alone: Any, points: Any, inverse: Any, width: An
     lo = hi = np.searchsorted(points, train[0] - width, side="right")
     s0 = s1 = s2 = peak = 0.0
     began = lo
-    result = 0.0
+    result = with_errors = largest = 0.0
     for i in range(train.size):
         t = train[i]
         below = t - width
@@ -306,7 +309,10 @@ def squared_weights(train: Any, alone: Any, points: Any, inverse: Any, width: An
         if alone.size:
             weight += alone[i]
         result += weight * weight
-    return result
+        largest = max(largest, weight)
+        if errors.size:
+            with_errors += weight * weight * errors[i]
+    return result, with_errors, largest
 
 
 @njit

@@ -107,3 +107,15 @@ def positions(values: Any, wanted: Any, grid: Any, out: Any) -> Any:
                 out[found] = i
             found += 1
     return found
+
+
+@njit
+def describe(values: Any, outcomes: Any, counts: Any, ends: Any, grid: Any) -> Any:
+    """Per bucket the samples and those of outcome 1, and the smallest and largest value; ``ends`` start as 2 and -1."""
+    for i in range(values.size):
+        value = np.float64(values[i])
+        place = bucket(value, grid)
+        counts[place, 0] += 1
+        counts[place, 1] += np.int64(outcomes[i])
+        ends[place, 0] = min(ends[place, 0], value)
+        ends[place, 1] = max(ends[place, 1], value)

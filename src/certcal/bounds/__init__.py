@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
-from certcal.bounds._binned import binned, binned_lower
+from certcal.bounds._band import CalibrationBand, Region
+from certcal.bounds._binned import binned, binned_interval, binned_lower
+from certcal.bounds._binned_rms import binned_rms, binned_rms_lower
 from certcal.bounds._bounded_variation import bounded_variation
-from certcal.bounds._every import ClasswiseBounds, classwise, every_bound
+from certcal.bounds._cumulative import ks, ks_lower, kuiper, kuiper_lower
+from certcal.bounds._difference import DifferenceBounds, difference
+from certcal.bounds._every import ClasswiseBounds, bound_functions, classwise, equal_share, every_bound
+from certcal.bounds._isotonic_band import isotonic_band
 from certcal.bounds._lipschitz import lipschitz
 from certcal.bounds._perturb import BandwidthChoice, choose_bandwidth, perturb
+from certcal.bounds._planner import Plan, PlannedSize, plan
 from certcal.bounds._smooth import smooth
+from certcal.bounds._surrogate import surrogate
 from certcal.bounds.concentration import (
     Limits,
     betting,
@@ -19,20 +26,38 @@ from certcal.bounds.concentration import (
 
 __all__ = [
     "BandwidthChoice",
+    "CalibrationBand",
     "ClasswiseBounds",
+    "DifferenceBounds",
     "Limits",
+    "Plan",
+    "PlannedSize",
+    "Region",
     "betting",
     "binned",
+    "binned_interval",
     "binned_lower",
+    "binned_rms",
+    "binned_rms_lower",
+    "bound_functions",
     "bounded_variation",
     "choose_bandwidth",
     "classwise",
     "clopper_pearson",
+    "difference",
     "dkw_width",
     "empirical_bernstein",
+    "equal_share",
     "every_bound",
     "hoeffding",
+    "isotonic_band",
+    "ks",
+    "ks_lower",
+    "kuiper",
+    "kuiper_lower",
     "lipschitz",
     "perturb",
+    "plan",
     "smooth",
+    "surrogate",
 ]

@@ -2,24 +2,20 @@
 
 from __future__ import annotations
 
-import math
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from certcal._assumptions import INDEPENDENT, NOT_USED_BEFORE
-from certcal._checks import InputError, choice, failure_probability, score_pair
-from certcal.binning import CLOSED, BinSums, edges_for
-from certcal.bounds._shared import (
-    Floats,
-    check_seed,
-    fold_of_each,
-    upper_bound,
-)
-from certcal.claims import ORDER, Bound, move_outward
+from certcal._checks import InputError, choice, failure_probability, positive, score_pair
+from certcal.binning import CLOSED, BinSums, edges_for, sums
+from certcal.bounds._bets import DEVIATIONS, SMALL_DEVIATIONS, Wagers, spread, upper_limit
+from certcal.bounds._shared import Floats, check_seed, fold_of_each, upper_bound
+from certcal.claims import ORDER, Bound, TwoSidedBound, move_outward
 
 NAME = "binned calibration error of the population"
+WEIGHTED = "binned calibration error of the weighted population"
 
 _ASSUMPTIONS = (INDEPENDENT, NOT_USED_BEFORE, "the edges were not chosen from them")
 
@@ -27,13 +23,20 @@ _ASSUMPTIONS = (INDEPENDENT, NOT_USED_BEFORE, "the edges were not chosen from th
 # logarithm of the capital by about ln(1/delta) · (width of a cell / standard deviation)² / 4: some 1e-5.
 _CELLS = 1024
 
-# Standard deviations of correctness minus confidence for which a bet is placed, and the largest bet.
-_DEVIATIONS = 0.5 ** (np.arange(7) / 2)
-_LARGEST_BET = 0.9
+# Different weights that are told apart; more are spread over as many quantiles of theirs.
+_NODES = 65
 
 
 def binned(
-    confidence: Any, correct: Any, bins: int = 15, delta: float = 0.05, *, edges: Any = None, closed: str = "left"
+    confidence: Any,
+    correct: Any,
+    bins: int = 15,
+    delta: float = 0.05,
+    *,
+    edges: Any = None,
+    closed: str = "left",
+    sample_weight: Any = None,
+    largest_weight: float | None = None,
 ) -> Bound:
     """Upper bound on Σ_m |E[(c - z) 1(z in bin m)]|, the binned calibration error of the population at fixed edges.
 
@@ -54,6 +57,10 @@ def binned(
     1e-12, 9/10 would not. It is the price of Markov's inequality and of placing seven bets instead of the best one.
     Besides, the error on the samples is itself too large on average, by about 0.8 √(p(1 - p) · bins/n).
 
+    With weights w it bounds Σ_m |E[w (c - z) 1(z in bin m)]| / E[w], the error of the population in which everybody
+    counts w times. Random are then draws of (z, c, w), and the weights must have an upper limit W: the gain is
+    1 + θ (w/W)(m - X)/(1 - m), whose expectation is 1 where m is E[wX]/E[w]. Few heavy weights make it wide.
+
     Parameters
     ----------
     confidence
@@ -68,6 +75,11 @@ def binned(
         Your own edges from 0 to 1 instead of equal-width ones; they must not have been chosen from these samples.
     closed
         "left" for bins [a, b) with the last closed, "right" for (a, b] with the first closed.
+    sample_weight
+        Weights >= 0, such as importance weights or inverse sampling probabilities; or None.
+    largest_weight
+        A number that no weight in the population exceeds. Without it the largest one seen is taken, which is then an
+        assumption.
 
     Examples
     --------
@@ -77,12 +89,12 @@ def binned(
     >>> print(binned(z, rng.random(z.size) < z**2).text)  # the population's is 0.1667
     0.1871
     """
-    z, c, given, settings, delta = _checked(confidence, correct, bins, delta, edges, closed)
-    cells, owner, gaps = _cells(z, c, given, closed)
-    observed = float(np.abs(gaps).sum()) / z.size
-    limit = _limit(cells, owner, np.zeros(gaps.size, np.int8), delta, z.size)
+    asked = asked_bins(confidence, correct, bins, delta, edges, closed, sample_weight, largest_weight)
+    wagers, gaps, total = asked.wagers()
+    n, observed = asked.z.size, float(np.abs(gaps).sum()) / total
+    limit = upper_limit(wagers, asked.delta, n, asked.deviations)
     terms = {"error on the samples": observed, "deviation": max(0.0, limit - observed)}
-    return upper_bound(NAME, terms, delta, z.size, _ASSUMPTIONS, settings)
+    return upper_bound(asked.name, terms, asked.delta, n, asked.assumptions, asked.settings)
 
 
 def binned_lower(
@@ -94,6 +106,8 @@ def binned_lower(
     edges: Any = None,
     closed: str = "left",
     seed: int = 0,
+    sample_weight: Any = None,
+    largest_weight: float | None = None,
 ) -> Bound:
     """Lower bound on the binned calibration error of the population, hence on its true calibration error.
 
@@ -111,7 +125,7 @@ def binned_lower(
 
     Parameters
     ----------
-    confidence, correct, bins, delta, edges, closed
+    confidence, correct, bins, delta, edges, closed, sample_weight, largest_weight
         As for :func:`binned`.
     seed
         Seed of the split.
@@ -124,65 +138,139 @@ def binned_lower(
     >>> print(binned_lower(z, rng.random(z.size) < z**2).text)  # the population's is 0.1667
     0.1650
     """
-    z, c, given, settings, delta = _checked(confidence, correct, bins, delta, edges, closed)
-    settings["seed"] = seed = check_seed(seed)
-    if z.size < 2:
+    asked = asked_bins(confidence, correct, bins, delta, edges, closed, sample_weight, largest_weight)
+    settings = {**asked.settings, "seed": check_seed(seed)}
+    if asked.z.size < 2:
         raise InputError("confidence has 1 entry; pass at least 2 samples, some to choose signs and some to test them")
-    tested = fold_of_each(z.size, 2, seed) == 1
-    _, _, chosen_on = _cells(z[~tested], c[~tested], given, closed)
-    signs = np.where(chosen_on > 0, 1, -1).astype(np.int8)
-    cells, owner, gaps = _cells(z[tested], c[tested], given, closed)
+    tested = fold_of_each(asked.z.size, 2, seed) == 1
+    signs = np.where(asked.wagers(~tested)[1] > 0, 1, -1).astype(np.int8)
+    wagers, gaps, total = asked.wagers(tested)
     n = int(np.count_nonzero(tested))
-    observed = float((signs * gaps).sum()) / n
-    limit = -_limit(cells, owner, -signs, delta, n)
+    observed = float((signs * gaps).sum()) / total if total > 0 else 0.0
+    limit = -upper_limit(wagers.with_signs(-signs), asked.delta, n, asked.deviations)
     terms = {"error of the tested half": observed, "deviation": limit - observed}
     if limit < 0:
         settings["sum of the terms"] = "raised to 0"
-    value, assumptions = max(0.0, move_outward(limit, "lower")), (*_ASSUMPTIONS, ORDER)
-    return Bound(NAME, value, "lower", delta, z.size, assumptions, terms, settings)
+    value, assumptions = max(0.0, move_outward(limit, "lower")), (*asked.assumptions, ORDER)
+    return Bound(asked.name, value, "lower", asked.delta, asked.z.size, assumptions, terms, settings)
 
 
-def _checked(
-    confidence: Any, correct: Any, bins: int, delta: Any, edges: Any, closed: str
-) -> tuple[NDArray[Any], NDArray[np.uint8], Floats, dict[str, Any], float]:
-    """Checked samples, edges, settings to be recorded, and level."""
+def binned_interval(
+    confidence: Any, correct: Any, bins: int = 15, delta: float = 0.05, **options: Any
+) -> TwoSidedBound:
+    """Both bounds on the binned calibration error of the population at one joint level, half of delta for each.
+
+    What is claimed: with probability at least 1 - delta over the draw of the samples, the binned error is at least the
+    lower and at most the upper end. Why: either end fails with probability at most delta/2. What else is assumed is
+    that of :func:`binned` and :func:`binned_lower`, whose further options are taken.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> rng = np.random.default_rng(0)
+    >>> z = rng.random(10_000)
+    >>> print(binned_interval(z, rng.random(z.size) < z**2).text)  # the population's is 0.1667
+    0.1635 to 0.1881
+    """
+    half = failure_probability(delta, "delta") / 2
+    seed = {"seed": options.pop("seed")} if "seed" in options else {}
+    lower = binned_lower(confidence, correct, bins, half, **options, **seed)
+    return TwoSidedBound(lower, binned(confidence, correct, bins, half, **options))
+
+
+class _Asked(NamedTuple):
+    """Checked samples, with the share of the largest weight that each has, and what will be said about the bound."""
+
+    z: NDArray[Any]
+    c: NDArray[np.uint8]
+    stakes: Floats | None
+    edges: Floats
+    closed: str
+    delta: float
+    name: str
+    assumptions: tuple[str, ...]
+    settings: dict[str, Any]
+
+    @property
+    def deviations(self) -> Floats:
+        """Standard deviations for which bets are placed."""
+        return DEVIATIONS if self.stakes is None else SMALL_DEVIATIONS
+
+    def wagers(self, chosen: Any = slice(None)) -> tuple[Wagers, Floats, float]:
+        """What is bet on for the chosen samples, Σ w (c - z) of every bin, and Σ w; w as a share of the largest."""
+        z, c = self.z[chosen], self.c[chosen]
+        if self.stakes is None:
+            return *binned_points(z, c, self.edges, self.closed), float(z.size)
+        stakes = self.stakes[chosen]
+        different = np.unique(stakes)
+        if different.size > _NODES:
+            different = np.unique(np.quantile(stakes, np.linspace(0, 1, _NODES)))
+        corners = spread(z, c, self.edges, self.closed, stakes, different)
+        rows = np.column_stack((corners.number, corners.other, corners.gap, np.zeros(corners.bin.size)))
+        gaps = sums(z, c, stakes, self.edges, self.closed).gap_sum
+        return Wagers(rows, corners.bin), gaps, float(stakes.sum())
+
+
+def asked_bins(
+    confidence: Any,
+    correct: Any,
+    bins: int,
+    delta: Any,
+    edges: Any,
+    closed: str,
+    sample_weight: Any = None,
+    largest: Any = None,
+) -> _Asked:
+    """Checked samples and edges."""
     level = failure_probability(delta, "delta")
-    z, c, _ = score_pair(confidence, correct)
+    z, c, w = score_pair(confidence, correct, sample_weight)
     given = edges_for(bins, edges)
     settings: dict[str, Any] = {"bins": given.size - 1, "closed": choice(closed, CLOSED, "closed")}
-    return z, c, given, settings if edges is None else {**settings, "edges": "given"}, level
+    settings |= {} if edges is None else {"edges": "given"}
+    if w is None:
+        if largest is not None:
+            raise InputError("largest_weight is given without sample_weight; pass the weights or leave it out")
+        return _Asked(z, c, None, given, closed, level, NAME, _ASSUMPTIONS, settings)
+    seen = float(w.max())
+    most = seen if largest is None else positive(largest, "largest_weight")
+    if most < seen:
+        index = int(np.argmax(w))
+        raise InputError(f"sample_weight[{index}] is {seen:g}, above largest_weight = {most:g}; pass a larger limit")
+    limited = f"no weight in the population exceeds {most:g}{', the largest seen' if largest is None else ''}"
+    settings |= {"largest weight": most, "effective samples": round(float(w.sum() ** 2 / np.square(w).sum()))}
+    return _Asked(z, c, w / most, given, closed, level, WEIGHTED, (*_ASSUMPTIONS, limited), settings)
 
 
-def _cells(
-    z: NDArray[Any], c: NDArray[np.uint8], edges: Floats, closed: str
-) -> tuple[Floats, NDArray[np.int64], Floats]:
-    """Cells that hold samples (see the kernel), the bin of each, and Σ (c - z) of every bin."""
+def binned_points(
+    z: NDArray[Any], c: NDArray[np.uint8], edges: Floats, closed: str, cells: int = _CELLS
+) -> tuple[Wagers, Floats]:
+    """Points at the ends of the cells in place of the samples within, and Σ (c - z) of every bin."""
     from certcal._kernels.bins import SCALE_BITS
 
     bins = edges.size - 1
-    parts = max(1, _CELLS // bins)
-    fine = np.interp(np.arange(bins * parts + 1) / parts, np.arange(bins + 1), edges)
-    fine[::parts] = edges
+    parts = max(1, cells // bins)
+    fine = fine_edges(edges, parts)
     state = BinSums(fine, closed)
     state.add(z, c)
-    number = state.whole[:, :, 0]
+    number = state.whole[:, :, 0].astype(np.float64)
     total = np.ldexp(state.whole[:, :, 1] * 2.0**32 + state.whole[:, :, 2], -SCALE_BITS)
-    gaps = (number[:, 1].astype(np.float64) - total.sum(axis=1)).reshape(bins, parts).sum(axis=1)
-    cell, hit = np.nonzero(number)
+    gaps = (number[:, 1] - total.sum(axis=1)).reshape(bins, parts).sum(axis=1)
     ends = fine.astype(z.dtype).astype(np.float64)
-    low, high = ends[cell], ends[cell + 1]
-    count = number[cell, hit].astype(np.float64)
-    share = np.divide(total[cell, hit] / count - low, high - low, out=np.zeros(cell.size), where=high > low)
-    return np.column_stack((count, hit.astype(np.float64), low, high, np.clip(share, 0, 1))), cell // parts, gaps
+    low, width = ends[:-1, None], np.diff(ends)[:, None]
+    mean = np.divide(total, number, out=np.zeros_like(total), where=number > 0)
+    share = np.clip(np.divide(mean - low, width, out=np.zeros_like(mean), where=width > 0), 0, 1)
+    count = np.zeros((bins, parts + 1, 2))
+    count[:, :-1] += ((1 - share) * number).reshape(bins, parts, 2)
+    count[:, 1:] += (share * number).reshape(bins, parts, 2)
+    bin, end, hit = np.nonzero(count)
+    rows = np.zeros((bin.size, 4))
+    rows[:, 0], rows[:, 1], rows[:, 2] = count[bin, end, hit], 1.0, hit - ends[bin * parts + end]
+    return Wagers(rows, bin), gaps
 
 
-def _limit(cells: Floats, owner: NDArray[np.int64], signs: NDArray[np.int8], delta: float, n: int) -> float:
-    """Upper limit for the expectation of sign times gap, rounded up."""
-    from certcal._kernels.capital import largest_mean
-
-    log = math.log(1 / delta)
-    bets = np.minimum(np.sqrt(2 * log / n) / _DEVIATIONS, _LARGEST_BET)
-    # The logarithms of the n gains are below 2.4 in size where it matters and are added over the cells: each addition
-    # loses a 2^-53rd, and each logarithm a few.
-    rounding = 1e-9 + n * (len(cells) + 10) * 2.0**-51
-    return float(largest_mean(cells, owner, signs, bets, log + rounding))
+def fine_edges(edges: Floats, parts: int) -> Floats:
+    """Edges of cells: every bin cut into so many equal parts."""
+    bins = edges.size - 1
+    fine = np.interp(np.arange(bins * parts + 1) / parts, np.arange(bins + 1), edges)
+    fine[::parts] = edges
+    return fine

@@ -8,9 +8,11 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
-from certcal._checks import InputError, class_pair, failure_probability
+from certcal._checks import InputError, class_pair, failure_probability, to_numpy
 from certcal.bounds._binned import binned, binned_lower
+from certcal.bounds._binned_rms import binned_rms, binned_rms_lower
 from certcal.bounds._bounded_variation import bounded_variation
+from certcal.bounds._cumulative import ks, kuiper
 from certcal.bounds._lipschitz import lipschitz
 from certcal.bounds._perturb import check_bandwidth, perturb, perturbed_assumption
 from certcal.bounds._shared import average_terms
@@ -19,43 +21,23 @@ from certcal.claims import Bound, Ledger, move_outward
 
 
 def every_bound(
-    confidence: Any,
-    correct: Any,
-    delta: float = 0.05,
-    *,
-    bins: int = 15,
-    closed: str = "left",
-    variation: float = 1.0,
-    constant: float | None = None,
-    bandwidth: float | None = None,
-    seed: int = 0,
-    probabilities: Any = None,
-    labels: Any = None,
+    confidence: Any, correct: Any, delta: float = 0.05, *, joint: bool = False, **options: Any
 ) -> dict[str, Bound]:
     """Every bound that can be had, by the name of its function; those on the true calibration error come first.
 
     Each holds with probability 1 - delta of its own, so one is to be chosen before looking: that the best of k fails
-    has up to k times the probability. With a bandwidth the scores are perturbed first, and every claim is about the
-    perturbed ones and says so; their η has the Lipschitz constant 1/2h, whatever the classifier is.
+    has up to k times the probability. With ``joint`` each spends delta/k, and all of them hold together.
 
     Parameters
     ----------
     confidence, correct
         Confidence of each prediction, in [0, 1], and whether it is correct, 0 or 1 (binary: score and outcome).
     delta
-        Probability with which each bound may fail.
-    bins, closed
-        Of :func:`binned`.
-    variation
-        Of :func:`bounded_variation`.
-    constant
-        Of :func:`lipschitz`, which is left out without it (and without a bandwidth).
-    bandwidth
-        Perturb the scores by it; adds :func:`smooth`.
-    seed
-        Of the noise, and of the split of :func:`binned_lower`.
-    probabilities, labels
-        Also bound each class's own probability, averaged over the classes: names that begin with "classwise_".
+        Probability with which each bound may fail, or any of them.
+    joint
+        Whether all hold together with probability 1 - delta.
+    options
+        Those of :func:`bound_functions`.
 
     Examples
     --------
@@ -64,35 +46,129 @@ def every_bound(
     >>> z = rng.random(10_000)
     >>> found = every_bound(z, rng.random(z.size) < z)
     >>> {name: bound.text for name, bound in found.items()}
-    {'bounded_variation': '0.0597', 'binned': '0.0218', 'binned_lower': '0.0000'}
+    {'bounded_variation': '0.0574', 'binned': '0.0218', 'binned_lower': '0.0000', 'ks': '0.0168', 'kuiper': '0.0176'}
     """
-    if bandwidth is not None and (constant is not None or probabilities is not None):
-        other = "constant" if constant is not None else "probabilities"
-        raise InputError(f"bandwidth and {other} exclude each other; leave one of them out")
-    z, found = confidence, dict[str, Bound]()
+    level = failure_probability(delta, "delta")
+    functions = bound_functions(confidence, correct, **options)
+    level = equal_share(level, len(functions)) if joint else level
+    return {name: function(level) for name, function in functions.items()}
+
+
+def equal_share(delta: float, parts: int) -> float:
+    """What each of so many claims may spend if all are to hold together, rounded down.
+
+    Examples
+    --------
+    >>> equal_share(0.05, 4)
+    0.0125
+    """
+    return Ledger(delta).split(**{str(index): 1.0 for index in range(parts)}).entries[0][1]
+
+
+def bound_functions(
+    confidence: Any,
+    correct: Any,
+    *,
+    bins: int = 15,
+    closed: str = "left",
+    variation: float = 1.0,
+    constant: float | None = None,
+    bandwidth: float | None = None,
+    scale: str = "probability",
+    rms: bool = False,
+    seed: int = 0,
+    probabilities: Any = None,
+    labels: Any = None,
+    sample_weight: Any = None,
+    largest_weight: float | None = None,
+) -> dict[str, Callable[[float], Bound]]:
+    """The bounds of :func:`every_bound` as functions of the level.
+
+    With a bandwidth the scores are perturbed first, once, and every claim is about the perturbed ones and says so;
+    their η has the Lipschitz constant 1/2h, whatever the classifier is.
+
+    Parameters
+    ----------
+    confidence, correct
+        As for :func:`every_bound`.
+    bins, closed
+        Of :func:`binned`.
+    variation
+        Of :func:`bounded_variation`.
+    constant
+        Of :func:`lipschitz`, which is left out without it (and without a bandwidth).
+    bandwidth
+        Perturb the scores by it; adds :func:`smooth`.
+    scale
+        Scale of the noise, or of the constant: "probability" or "logit".
+    rms
+        Also :func:`binned_rms` and :func:`binned_rms_lower`.
+    seed
+        Of the noise, and of the split of :func:`binned_lower`.
+    probabilities, labels
+        Also bound each class's own probability, averaged over the classes: names that begin with "classwise_".
+    sample_weight, largest_weight
+        Of :func:`binned` and :func:`binned_lower`, which are then the only ones.
+
+    Examples
+    --------
+    >>> functions = bound_functions([0.75] * 400, [1, 1, 1, 0] * 100)
+    >>> functions["binned"](0.05).text, functions["binned"](0.01).text
+    ('0.0643', '0.0781')
+    """
+    asked = {"constant": constant, "bandwidth": bandwidth, "probabilities": probabilities, "rms": rms or None}
+    asked |= {"weights": sample_weight}
+    given = [name for name, value in asked.items() if value is not None]
+    for first, others in (("bandwidth", ("constant", "probabilities")), ("weights", tuple(asked)[:-1])):
+        for other in others:
+            if first in given and other in given:
+                raise InputError(f"{first} and {other} exclude each other; leave one of them out")
+    z, found = confidence, dict[str, Callable[[float], Bound]]()
+    weights: dict[str, Any] = {}
+    if sample_weight is not None or largest_weight is not None:
+        weights = {"sample_weight": sample_weight, "largest_weight": largest_weight}
+    each: dict[str, Callable[..., Bound]] = {}
     if bandwidth is not None:
         h = check_bandwidth(bandwidth)
-        z, constant = perturb(confidence, h, seed), 0.5 / h
-        found["smooth"] = smooth(z, correct, h, delta)
-    each: dict[str, Callable[..., Bound]] = {}
+        z, constant = perturb(confidence, h, seed, scale=scale), 0.5 / h
+        found["smooth"] = partial(_at, partial(smooth, bandwidth=h, scale=scale), z, correct)
     if constant is not None:
-        each["lipschitz"] = partial(lipschitz, constant=constant)
-    each["bounded_variation"] = partial(bounded_variation, variation=variation)
-    each["binned"] = partial(binned, bins=bins, closed=closed)
-    found |= {name: function(z, correct, delta=delta) for name, function in each.items()}
-    if found["binned"].n > 1:  # some choose signs, and others test them
-        found["binned_lower"] = binned_lower(z, correct, bins, delta, closed=closed, seed=seed)
+        each["lipschitz"] = partial(lipschitz, constant=constant, scale=scale)
+    if sample_weight is None:
+        each["bounded_variation"] = partial(bounded_variation, variation=variation)
+    each["binned"] = partial(binned, bins=bins, closed=closed, **weights)
+    more = {"binned_lower": partial(binned_lower, bins=bins, closed=closed, seed=seed, **weights)}
+    if rms:
+        more["binned_rms_lower"] = partial(binned_rms_lower, bins=bins, closed=closed, seed=seed)
+    if to_numpy(z, "confidence").size < 2:  # some choose signs, and others test them
+        more = {}
+    more |= {"ks": ks, "kuiper": kuiper} if sample_weight is None else {}
+    more |= {"binned_rms": partial(binned_rms, bins=bins, closed=closed)} if rms else {}
+    found |= {name: partial(_at, function, z, correct) for name, function in (each | more).items()}
     if probabilities is not None:
         found |= {
-            f"classwise_{name}": classwise(function, probabilities, labels, delta).mean
+            f"classwise_{name}": partial(_mean_over_classes, function, probabilities, labels)
             for name, function in each.items()
         }
-    return found if bandwidth is None else {name: _of_perturbed(bound, bandwidth) for name, bound in found.items()}
+    if bandwidth is None:
+        return found
+    return {
+        name: partial(_of_perturbed, function, perturbed_assumption(bandwidth, scale))
+        for name, function in found.items()
+    }
 
 
-def _of_perturbed(bound: Bound, bandwidth: float) -> Bound:
+def _at(function: Callable[..., Bound], z: Any, c: Any, delta: float) -> Bound:
+    return function(z, c, delta=delta)
+
+
+def _mean_over_classes(function: Callable[..., Bound], p: Any, labels: Any, delta: float) -> Bound:
+    return classwise(function, p, labels, delta).mean
+
+
+def _of_perturbed(function: Callable[[float], Bound], noise: str, delta: float) -> Bound:
     """The bound with the noise in its own sentence, for those that know of scores only: they may be read alone."""
-    noise = perturbed_assumption(bandwidth)
+    bound = function(delta)
     if noise in bound.assumptions:
         return bound
     return replace(bound, name=f"{bound.name} (of the perturbed scores)", assumptions=(*bound.assumptions, noise))
@@ -153,7 +229,7 @@ def classwise(
     level = failure_probability(delta, "delta")
     p, y, _ = class_pair(probabilities, labels)
     k = p.shape[1]
-    share = Ledger(level).split(**{str(index): 1.0 for index in range(k)}).entries[0][1]
+    share = equal_share(level, k)
     found = tuple(bound(p[:, index].clip(0, 1), y == index, delta=share, **options) for index in range(k))
     first = found[0]
     if not isinstance(first, Bound):  # pyright: ignore[reportUnnecessaryIsInstance]

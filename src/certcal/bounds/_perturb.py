@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from certcal._checks import InputError, confidence_level, confidences, positive, share
 from certcal._rounding import percent_text
 from certcal._threads import map_blocks
+from certcal.bounds._scale import NEAREST, check_scale, log_odds, places
 from certcal.bounds._shared import check_pairs, check_seed, in_order
 from certcal.claims import short_text
 
@@ -22,14 +23,16 @@ Floats = NDArray[np.float64]
 # that are the generator's numbers themselves, moved by the same numbers, would not be moved at random at all.
 NOISE = 1
 
-# Bandwidths from 2^-12 to 1. Scores are shared out to the two nearest of so many nodes per bandwidth, a power of two:
+# Bandwidths that are tried. Scores are shared out to the two nearest of so many nodes per bandwidth, a power of two:
 # AUROC is a smooth function of each score at the scale of h, so that interpolating it is off by less than 1e-5.
-SMALLEST = 12
+POWERS = {"probability": range(-12, 1), "logit": range(-8, 3)}
 NODES_PER_BANDWIDTH = 128
 STEPS = 12
 
 
-def perturb(scores: Any, bandwidth: float, seed: int | np.random.Generator = 0) -> Floats:
+def perturb(
+    scores: Any, bandwidth: float, seed: int | np.random.Generator = 0, *, scale: str = "probability"
+) -> Floats:
     """Replace each score s₀ by a draw from the density on [0, 1] that is proportional to sech((s - s₀)/h).
 
     What for: the classifier that answers with the perturbed score is another classifier, nearly as good when h is small
@@ -42,16 +45,22 @@ def perturb(scores: Any, bandwidth: float, seed: int | np.random.Generator = 0) 
     -log(tan(angle/2)) of the angle that is missing to ±π/2, which keeps its digits in the tails. The perturbed score
     stays in [0, 1]; a score at an end is only moved inward.
 
+    On the scale "logit" it is the log-odds t₀ = ln(s₀/(1 - s₀)) to which noise with the density sech(x/h)/πh is added.
+    Where outcomes are rare this costs far less: scores of 0.001 and 0.01 stay apart. The calibration function then has
+    these bounds as a function of t. Scores nearer than 1e-6 to 0 or 1 are moved there first.
+
     Parameters
     ----------
     scores
         Probabilities in [0, 1], not logits.
     bandwidth
-        h > 0, in units of probability.
+        h > 0, in units of the scale.
     seed
         A whole number, or a Generator that is advanced: one that had no part in scores and outcomes. (The noise of a
         whole number is another stream than that of ``default_rng`` with it.) Perturb every sample once: averaging over
         several draws, or choosing among seeds, undoes what is claimed.
+    scale
+        Scale of the noise: "probability" or "logit".
 
     Returns
     -------
@@ -62,18 +71,26 @@ def perturb(scores: Any, bandwidth: float, seed: int | np.random.Generator = 0) 
     --------
     >>> perturb([0.0, 0.5, 0.99], 2**-6, seed=1).round(4)
     array([0.0085, 0.5056, 0.9824])
+    >>> perturb([0.001, 0.01, 0.5], 0.2, seed=1, scale="logit").round(4)
+    array([0.0009, 0.0107, 0.5012])
     """
+    on_log_odds = check_scale(scale) == "logit"
     s = confidences(scores, "scores").astype(np.float64, copy=False)
     h = check_bandwidth(bandwidth)
     generator = seed if isinstance(seed, np.random.Generator) else np.random.default_rng([check_seed(seed), NOISE])
     uniform = generator.random(s.size)
     uniform += 2.0**-54  # the middle of each of the generator's steps: never 0
-    return quantile(uniform, s, h)
+    if not on_log_odds:
+        return quantile(uniform, s, h)
+    noise = np.log(np.tan(uniform * (np.pi / 2)))
+    odds = np.exp(-(log_odds(np.clip(s, NEAREST, 1 - NEAREST)) + h * noise).clip(-700, 700))
+    return np.asarray(1 / (1 + odds), np.float64)
 
 
-def perturbed_assumption(h: float) -> str:
+def perturbed_assumption(h: float, scale: str = "probability") -> str:
     """What a claim about perturbed scores rests on."""
-    kernel = f"each was perturbed once by the sech kernel of bandwidth {short_text(h, 'upper')}"
+    where = " on the logit scale" if scale == "logit" else ""
+    kernel = f"each was perturbed once by the sech kernel of bandwidth {short_text(h, 'upper')}{where}"
     return f"{kernel}, independently of all else and not chosen among draws"
 
 
@@ -137,6 +154,8 @@ class BandwidthChoice:
         Level of the interval.
     n
         Number of samples.
+    scale
+        Scale of the noise.
     """
 
     bandwidth: float
@@ -148,12 +167,14 @@ class BandwidthChoice:
     fall_upper: float
     level: float
     n: int
+    scale: str = "probability"
 
     @property
     def sentence(self) -> str:
         """What was found."""
+        where = " on the logit scale" if self.scale == "logit" else ""
         return (
-            f"perturbing with bandwidth {self.bandwidth:.4g} lowers AUROC from {self.auroc:.5f} to "
+            f"perturbing with bandwidth {self.bandwidth:.4g}{where} lowers AUROC from {self.auroc:.5f} to "
             f"{self.perturbed_auroc:.5f} on these {self.n} samples, {percent_text(self.level)} interval of the fall "
             f"{self.fall_lower:.5f} to {self.fall_upper:.5f} (asymptotic); an estimate, not a guarantee."
         )
@@ -164,13 +185,15 @@ class BandwidthChoice:
         return {"type": "bandwidth", **values, "sentence": self.sentence}
 
 
-def choose_bandwidth(scores: Any, outcomes: Any, tolerance: float = 0.001, *, level: float = 0.95) -> BandwidthChoice:
+def choose_bandwidth(
+    scores: Any, outcomes: Any, tolerance: float = 0.001, *, level: float = 0.95, scale: str = "probability"
+) -> BandwidthChoice:
     """The largest bandwidth of :func:`perturb` that lowers AUROC by at most ``tolerance``.
 
     The expectation of AUROC over the noise is computed, not simulated: the probability with which a perturbed score
     falls into a cell has a closed form, so the distribution of all of them is one convolution per outcome. Scores are
-    shared out to the two nearest nodes of a grid of h/128 or finer. Bandwidths 2^-12, 2^-11 … 1 are tried in this
-    order up to the first that costs too much; the place between is then found by halving.
+    shared out to the two nearest nodes of a grid of h/128 or finer. Bandwidths 2^-12, 2^-11 … 1 (on the logit scale
+    2^-8 … 4) are tried in this order up to the first that costs too much; the place between is then found by halving.
 
     The interval is that of a difference of two areas for the same samples (the variances of the two projections of a
     U-statistic, as DeLong's): asymptotic in the number of samples.
@@ -188,6 +211,8 @@ def choose_bandwidth(scores: Any, outcomes: Any, tolerance: float = 0.001, *, le
         Largest fall of AUROC.
     level
         Level of the interval for the fall.
+    scale
+        Scale of the noise, as for :func:`perturb`.
 
     Examples
     --------
@@ -199,12 +224,17 @@ def choose_bandwidth(scores: Any, outcomes: Any, tolerance: float = 0.001, *, le
     """  # noqa: E501
     allowed = share(tolerance, "tolerance", "pass the largest fall of AUROC, between 0 and 1")
     confidence = confidence_level(level)
+    on_log_odds = check_scale(scale) == "logit"
     sample = in_order(*check_pairs(scores, outcomes))
-    table = _AurocTable(sample.scores[sample.outcomes == 1], sample.scores[sample.outcomes == 0])
+    where, stretch = sample.scores, None
+    if on_log_odds:
+        where, stretch, _ = places(np.clip(sample.scores, NEAREST, 1 - NEAREST), scale, 0.0)
+    table = _AurocTable(where[sample.outcomes == 1], where[sample.outcomes == 0], stretch)
     if table.before is None:
         raise InputError("outcomes are all equal; AUROC needs samples of both outcomes")
-    good, bad = 0.0, 1.0
-    for power in range(-SMALLEST, 1):
+    powers = POWERS[scale]
+    good, bad = 0.0, 2.0 ** powers[-1]
+    for power in powers:
         if table.before - table.perturbed(2.0**power).auroc > allowed:
             bad = 2.0**power
             break
@@ -223,7 +253,16 @@ def choose_bandwidth(scores: Any, outcomes: Any, tolerance: float = 0.001, *, le
     fall = table.before - after.auroc
     margin = NormalDist().inv_cdf((1 + confidence) / 2) * table.standard_error(after)
     return BandwidthChoice(
-        good, allowed, table.before, after.auroc, fall, fall - margin, fall + margin, confidence, sample.scores.size
+        good,
+        allowed,
+        table.before,
+        after.auroc,
+        fall,
+        fall - margin,
+        fall + margin,
+        confidence,
+        sample.scores.size,
+        scale,
     )
 
 
@@ -237,10 +276,13 @@ class _PerturbedAuroc(NamedTuple):
 
 
 class _AurocTable:
-    """Sorted scores of both outcomes, and their masses on nested grids."""
+    """Sorted scores of both outcomes, and their masses on nested grids.
 
-    def __init__(self, positives: Floats, negatives: Floats) -> None:
-        self.positives, self.negatives = positives, negatives
+    With a stretch these are places from 0 to 1 on the scale of the noise, which leaves that interval.
+    """
+
+    def __init__(self, positives: Floats, negatives: Floats, stretch: float | None = None) -> None:
+        self.positives, self.negatives, self.stretch = positives, negatives, stretch
         self.before: float | None = None
         if positives.size and negatives.size:
             self.ranks = _share_below(positives, negatives)
@@ -262,6 +304,8 @@ class _AurocTable:
         """The area after noise of a bandwidth of at least 2^-12, in expectation over the noise."""
         from scipy.signal import fftconvolve
 
+        if self.stretch is not None:
+            return self._perturbed_anywhere(h / self.stretch)
         cells = NODES_PER_BANDWIDTH << max(0, math.ceil(-math.log2(h)))
         positive, negative = self.masses(cells)
         nodes = np.arange(cells + 1) / cells
@@ -282,6 +326,19 @@ class _AurocTable:
         below = np.cumsum(down) - down / 2
         above = 1 - (np.cumsum(up) - up / 2)
         return _PerturbedAuroc(float(up @ below), nodes, met(below), met(above))
+
+    def _perturbed_anywhere(self, h: float) -> _PerturbedAuroc:
+        """The same for noise with the density sech(x/h)/πh: the difference of two has 2x/(π²h² sinh(x/h))."""
+        from scipy.signal import fftconvolve
+
+        cells = NODES_PER_BANDWIDTH << max(0, math.ceil(-math.log2(h)))
+        positive, negative = self.masses(cells)
+        x = np.minimum(np.arange(1, cells + 1) / (cells * h), 700)
+        density = np.concatenate(([1.0], x / np.sinh(x))) * 2 / (np.pi**2 * cells * h)
+        right = 0.5 + np.cumsum(density) - density / 2 - density[0] / 2
+        below_by = np.concatenate((1 - right[:0:-1], right))
+        below, under = (fftconvolve(mass, below_by)[cells : 2 * cells + 1] for mass in (negative, positive))
+        return _PerturbedAuroc(float(positive @ below), np.arange(cells + 1) / cells, below, 1 - under)
 
     def standard_error(self, after: _PerturbedAuroc) -> float:
         """Of the fall, over the draw of the samples."""

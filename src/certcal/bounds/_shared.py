@@ -18,6 +18,9 @@ Floats = NDArray[np.float64]
 # Room left for rounding in a term of a bound, relative to its size: a few hundred units in the last place.
 ROUNDING = 1e-13
 
+# Share of what is kept for the draw of the outcomes that pays for the bound on their variance.
+SET_ASIDE = 1 / 64
+
 # Samples up to which folds have equal sizes.
 SHUFFLED = 100_000
 
@@ -117,9 +120,30 @@ def bernstein_term(n: int, delta: float, variance: float) -> float:
     return move_outward(math.sqrt(2 * max(variance, 0.0) * log / n) + 3 * log / n, "upper", ROUNDING)
 
 
-def hoeffding_term(n: int, delta: float) -> float:
-    """√(ln(1/δ)/2n), rounded up: one-sided deviation of a mean of n independent variables, each in a unit interval."""
-    return move_outward(math.sqrt(math.log(1 / delta) / (2 * n)), "upper", ROUNDING)
+def outcome_term(delta: float, candidates: int, squares: float, errors: float, largest: float) -> float:
+    """What Σ_j a_j (η_j - y_j) does not exceed, for fixed |a_j| <= c_j and all candidates together, rounded up.
+
+    Given the scores, outcomes y_j are independent and 1 with probability η_j; the a_j may depend on scores and η, not
+    on outcomes. ``squares`` is Σ c_j², ``errors`` is Σ c_j² (y_j - s_j)² and ``largest`` is max c_j. Why it holds
+    except with probability delta:
+
+    1. A fixed sum of this kind is at most √(½ Σ c_j² ln(1/δ')) except with probability δ' (Hoeffding), and at most
+       √(2 v ln(1/δ')) + ⅓ max c_j ln(1/δ') (Bernstein) with v = Σ c_j² η_j (1 - η_j). Both numbers are fixed given the
+       scores, though the second is unknown, so the smaller of them has the same δ': there is no union over the two.
+    2. E(y_j - s_j)² = η_j(1 - η_j) + (η_j - s_j)², so v is at most the expectation of ``errors``: the variance of the
+       outcomes is at most a weighted Brier score. That differs from the one at hand by Σ_j c_j² (1 - 2 s_j)(η_j - y_j),
+       again a sum as in step 1 with a variance of at most (max c_j)² v. Its deviation has a share SET_ASIDE of delta,
+       once for all candidates, which divide the rest among them.
+
+    So √v solves a quadratic inequality. Where Hoeffding's term is the smaller one, the share that is set aside makes it
+    larger by less than 1 - SET_ASIDE makes it smaller: by some 0.1 %.
+    """
+    aside = SET_ASIDE * delta
+    log, log_variance = math.log(candidates / (delta - aside)), math.log(1 / aside)
+    half = largest * math.sqrt(log_variance / 2)
+    deviation = half + math.sqrt(half * half + errors + largest * largest * log_variance / 3)  # at least √v
+    bernstein = deviation * math.sqrt(2 * log) + largest * log / 3
+    return move_outward(min(math.sqrt(squares * log / 2), bernstein), "upper", ROUNDING)
 
 
 def chernoff_upper(mean: float, n: int, delta: float) -> float:
@@ -164,15 +188,30 @@ def mean_rounding(n: int) -> float:
     return 1e-12 + n * 2.0**-52
 
 
-def draw_terms(on_sample: float, n: int, delta: float, candidates: int) -> dict[str, float]:
+def draw_terms(on_sample: float, sample: Sample, delta: float, candidates: int) -> dict[str, float]:
     """Terms for the draw of the outcomes and of the scores, given a bucket sum that was the best of some candidates.
 
     Half of delta is for the outcomes, shared by the candidates; half is for the scores. How many candidates there are
     must not depend on the outcomes; which of them was the best may.
     """
-    labels = hoeffding_term(n, delta / (2 * candidates))
+    n = sample.scores.size
+    brier = mean_squared_error(sample) + mean_rounding(n)
+    labels = outcome_term(delta / 2, candidates, 1 / n, brier / n, 1 / n)
     scores = max(0.0, chernoff_upper(min(1.0, on_sample + labels), n, delta / 2) - on_sample - labels)
     return {"draw of the outcomes": labels, "draw of the scores": scores}
+
+
+def mean_squared_error(sample: Sample) -> float:
+    """Mean of (outcome - score)², the Brier score."""
+
+    def part(a: int, b: int) -> float:
+        total = 0.0
+        for start in range(a, b, 8192):  # what fits into the cache
+            error = sample.outcomes[start : min(start + 8192, b)] - sample.scores[start : min(start + 8192, b)]
+            total += float(error @ error)
+        return total
+
+    return math.fsum(map_blocks(part, sample.scores.size, 20_000)) / sample.scores.size
 
 
 def bucket_counts(most: float, n: int) -> list[int]:

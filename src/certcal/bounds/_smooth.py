@@ -19,6 +19,7 @@ from certcal._assumptions import INDEPENDENT, NOT_USED_BEFORE
 from certcal._checks import InputError, choice, failure_probability, positive
 from certcal._threads import map_blocks
 from certcal.bounds import _perturb
+from certcal.bounds._scale import check_scale, places
 from certcal.bounds._shared import (
     Sample,
     average_terms,
@@ -29,6 +30,7 @@ from certcal.bounds._shared import (
     chernoff_upper,
     in_folds,
     in_order,
+    outcome_term,
     upper_bound,
 )
 from certcal.claims import ORDER, Bound, Estimate, Frozen, Ledger
@@ -75,6 +77,7 @@ def smooth(
     seed: int = 0,
     smoothing: float | None = None,
     perturb: bool = False,
+    scale: str = "probability",
 ) -> Bound: ...
 
 
@@ -90,6 +93,7 @@ def smooth(
     seed: int = 0,
     smoothing: float | None = None,
     perturb: bool = False,
+    scale: str = "probability",
 ) -> Bound | Unproved: ...
 
 
@@ -104,6 +108,7 @@ def smooth(
     seed: int = 0,
     smoothing: float | None = None,
     perturb: bool = False,
+    scale: str = "probability",
 ) -> Bound | Unproved:
     """Upper bound on CE = E|s - η(s)| of scores s that were perturbed with the sech kernel of bandwidth h.
 
@@ -124,7 +129,8 @@ def smooth(
     3. Let σ_i be the sign of s_i - η(s_i): unknown, but given the scores it is fixed. The mean of |s_i - η(s_i)| =
        σ_i(s_i - η(s_i)) is at most the mean of |s_i - η̂(s_i)|, plus the mean bias, plus Σ_j ε_j (1/n) Σ_i σ_i w_ij.
        The last is a fixed combination of independent variables of mean 0, each in an interval of length at most c_j =
-       (1/n) Σ_i w_ij: at most √(½ ln(1/δ₁)) ‖c‖ except with probability δ₁ (Hoeffding). c is known.
+       (1/n) Σ_i w_ij: at most √(½ ln(1/δ₁)) ‖c‖ except with probability δ₁ (Hoeffding), or less by Bernstein's
+       inequality where the Brier score shows that outcomes vary little. c is known.
     4. |s - η(s)| is a function of the score with values in [0, 1]; Chernoff's inequality at δ₂ leads from its mean over
        the samples to its expectation. δ₁ + δ₂ = δ.
 
@@ -155,6 +161,9 @@ def smooth(
         together are least over the scores; in the published form the paper's plug-in.
     perturb
         Perturb the scores first.
+    scale
+        Scale of the noise, as for :func:`certcal.bounds.perturb`. On that of log-odds, windows and derivatives are in
+        units of these; there is the direct form only.
 
     Examples
     --------
@@ -163,12 +172,14 @@ def smooth(
     >>> outcomes = rng.random(100_000) < scores
     >>> bound = smooth(scores, outcomes, 2**-3, perturb=True)
     >>> print(bound.text)
-    0.0385
+    0.0381
     >>> [name for name, size in bound.terms.items()]
     ['surrogate gap', 'bias', 'draw of the outcomes', 'draw of the scores']
     """
     level, h = failure_probability(delta, "delta"), _perturb.check_bandwidth(bandwidth)
     choice(form, FORMS, "form")
+    if check_scale(scale) == "logit" and form != "direct":
+        raise InputError(f"form is {form!r}, which is for noise on the probability scale; pass form='direct'")
     width = None if smoothing is None else positive(smoothing, "smoothing")
     s, y = check_pairs(scores, outcomes)
     start = check_seed(seed)
@@ -176,19 +187,21 @@ def smooth(
         raise InputError(f"folds is {folds}, but nothing is split in this form; leave it out or pass form='repaired'")
     count = 1 if form == "direct" else check_folds(2 if folds is None else folds, s.size)
     if perturb:
-        s = _perturb.perturb(s, h, start)
+        s = _perturb.perturb(s, h, start, scale=scale)
     if form == "direct":
-        parts = [_direct(in_order(s, y), h, level, width)]
+        parts = [_direct(in_order(s, y), h, level, width, scale)]
     else:
         sample, fold = in_folds(s, y, count, start)
         part = Ledger(level).split(**{str(k): 1.0 for k in range(count)}).entries[0][1]
         room = _Room(fold, count)
         parts = [one_split(*room.fill(sample, fold, k), h, part, form, width) for k in range(count)]
     settings: dict[str, Any] = {"bandwidth": h, "form": form}
+    if scale == "logit":
+        settings["scale"] = scale
     settings["smoothing"] = math.fsum(part.width for part in parts) / count
     if form != "direct":
         settings |= {"folds": count, "seed": start}
-    assumptions = (INDEPENDENT, NOT_USED_BEFORE, _perturb.perturbed_assumption(h))
+    assumptions = (INDEPENDENT, NOT_USED_BEFORE, _perturb.perturbed_assumption(h, scale))
     if width is not None:
         assumptions += ("the smoothing was chosen without looking at the outcomes",)
     if form != "direct":
@@ -207,23 +220,30 @@ class SmoothTerms(NamedTuple):
     width: float
 
 
-def _direct(sample: Sample, h: float, delta: float, width: float | None) -> SmoothTerms:
+def _direct(sample: Sample, h: float, delta: float, width: float | None, scale: str) -> SmoothTerms:
     """The bound without a split."""
-    first, second = 0.5 / h, 0.5 / h**2
     scores, n = sample.scores, sample.scores.size
-    wide = best_width(scores, first, second, h, TYPICAL) if width is None else max(width, NARROWEST)
+    where, stretch, rounding = places(scores, scale, 0.5 / h)
+    h /= stretch
+    first, second = 0.5 / h, 0.5 / h**2
+    wide = best_width(where, first, second, h, TYPICAL) if width is None else max(width / stretch, NARROWEST)
     # In a narrow window Taylor's bound on the bias is the smaller one, except at the ends and there by little.
-    sides = wide > h / 4
-    around = Surrogate(scores, sample.outcomes, scores, wide, first, second, tight=True, noise=0.0, sides=sides)
+    sides, keep = wide > h / 4, scale == "logit"
+    around = Surrogate(
+        where, sample.outcomes, where, wide, first, second, tight=True, noise=0.0, sides=sides, keep=keep
+    )
+    gap = float(np.abs(scores - around.average).mean()) * (1 + 1e-12) if keep else around.mean_gap
     budget = dict(Ledger(delta).split(outcomes=1.0, scores=1.0).entries)
+    weights = around.weights((sample.outcomes - scores) ** 2)
+    spread = weights.norm**2, weights.norm_of_errors**2, weights.largest
     terms = {
-        "surrogate gap": around.mean_gap + around.rounding,
-        "bias": around.mean_error + around.rounding_of_error,
-        "draw of the outcomes": math.sqrt(0.5 * math.log(1 / budget["outcomes"])) * around.weight_norm(),
+        "surrogate gap": gap + around.rounding,
+        "bias": around.mean_error + around.rounding_of_error + rounding * (1 + n * weights.largest),
+        "draw of the outcomes": outcome_term(budget["outcomes"], 1, *spread),
     }
     seen = math.fsum(terms.values())
     terms["draw of the scores"] = max(chernoff_upper(seen, n, budget["scores"]) - seen, 0.0)
-    return SmoothTerms(terms, wide)
+    return SmoothTerms(terms, wide * stretch)
 
 
 class _Room:
@@ -262,6 +282,14 @@ def one_split(
 
 # Below this a window cannot be told from a point in double precision.
 NARROWEST = 1e-12
+
+
+class MeanWeights(NamedTuple):
+    """Of weights c_j: √Σ c_j², √Σ c_j² error_j and the largest."""
+
+    norm: float
+    norm_of_errors: float
+    largest: float
 
 
 class Surrogate:
@@ -305,17 +333,26 @@ class Surrogate:
 
     def weight_norm(self) -> float:
         """Length of the vector of mean weights of the training scores, rounded up."""
+        return self.weights(np.empty(0)).norm
+
+    def weights(self, errors: Floats) -> MeanWeights:
+        """How much each training score weighs on average over the points, summed up and rounded up."""
         from certcal._kernels.local_average import squared_weights, weights_alone
 
         alone = np.empty(self.train.size if self.inverse.min() < 0 else 0)
         if alone.size:
             weights_alone(self.train, self.inverse, alone)
 
-        def squares(a: int, b: int) -> float:
-            return float(squared_weights(self.train[a:b], alone[a:b], self.points, self.inverse, self.width))
+        def squares(a: int, b: int) -> tuple[float, float, float]:
+            part = self.train[a:b], errors[a:b], alone[a:b]
+            return squared_weights(*part, self.points, self.inverse, self.width)
 
-        total = math.fsum(map_blocks(squares, self.train.size, 20_000))
-        return min(math.sqrt(total) / self.points.size * (1 + 1e-6) + self.rounding, 1.0)
+        def rounded(weight: float) -> float:
+            return min(weight / self.points.size * (1 + 1e-6) + self.rounding, 1.0)
+
+        parts = np.array(map_blocks(squares, self.train.size, 20_000))
+        norm, of_errors = (rounded(math.sqrt(math.fsum(parts[:, column]))) for column in (0, 1))
+        return MeanWeights(norm, of_errors, rounded(float(parts[:, 2].max())))
 
 
 def _repaired(around: Surrogate, delta: float, largest: float) -> dict[str, float]:

@@ -42,13 +42,21 @@ class Limits(NamedTuple):
     upper: Any
 
 
-def clopper_pearson(count: ArrayLike, n: ArrayLike, alpha: float, side: str = "both") -> Limits:
+def clopper_pearson(
+    count: ArrayLike, n: ArrayLike, alpha: float, side: str = "both", *, identical: bool = True
+) -> Limits:
     """Limits for a probability p of which ``count`` successes in ``n`` draws were seen.
 
     Why: the lower limit is the p at which P(Bin(n, p) >= count) = alpha. That probability grows with p, so a true p
     below the limit means that a result at least as extreme had probability below alpha; the counts for which this
     happens form an upper tail, whose probability is at most alpha. The upper limit is the mirror image. Exact: no
     smaller limits that are monotone in the count hold for all p.
+
+    Draws with probabilities p_i of their own (``identical=False``): limits for their mean p̄. Hoeffding (1956) showed
+    that P(sum >= k) is at most that of the binomial with p̄ when k >= n p̄ + 1. For k >= 2 this is so wherever the
+    binomial tail is below ¼, since P(Bin(n, p) >= k) > ¼ for p > (k - 1)/n >= 1/n (Greenberg and Mohri 2014). For k = 1
+    the tail is at most n p̄, and the lower limit becomes alpha/n, a little less than 1 - (1 - alpha)^(1/n). So these
+    limits hold in both cases; a side spends at most ¼.
 
     Parameters
     ----------
@@ -60,24 +68,28 @@ def clopper_pearson(count: ArrayLike, n: ArrayLike, alpha: float, side: str = "b
         Probability of failing, shared by the sides when there are two.
     side
         "both", "lower" or "upper".
+    identical
+        Whether all draws have the same probability.
 
     Examples
     --------
     >>> limits = clopper_pearson(10, 10, 0.05)
     >>> round(limits.lower, 6), limits.upper
     (0.691503, 1.0)
+    >>> [round(clopper_pearson(1, 2, 0.2, "lower", identical=each).lower, 4) for each in (True, False)]
+    [0.1056, 0.1]
     """
     counts, draws = np.broadcast_arrays(_whole(count, "count"), _whole(n, "n"))
     if np.any(draws < 1) or np.any(counts < 0) or np.any(counts > draws):
         raise InputError("count must be from 0 to n and n at least 1; pass successes and draws in this order")
-    level = _level(alpha, side)
+    level = _level(alpha, side) if identical else min(_level(alpha, side), 0.25)
     if level < _LEAST:
         raise InputError(f"alpha is {alpha:g}; below {_LEAST:g} binomial tails lose their digits: pass a larger one")
-    lower = _clopper_pearson_lower(counts, draws, level) if side != "upper" else np.zeros(counts.shape)
+    lower = _clopper_pearson_lower(counts, draws, level, identical) if side != "upper" else np.zeros(counts.shape)
     upper = np.ones(counts.shape)
     if side != "lower":
         # 1 - p is a limit for the failures. Near 0 it keeps its digits, which a limit near 1 would not.
-        upper = np.minimum(np.nextafter(1 - _clopper_pearson_lower(draws - counts, draws, level), 2), 1)
+        upper = np.minimum(np.nextafter(1 - _clopper_pearson_lower(draws - counts, draws, level, identical), 2), 1)
     return _limits(lower, upper)
 
 
@@ -215,7 +227,9 @@ def _log_capital(points: Floats, rows: Floats, m: Floats, thetas: Floats) -> Flo
         return safe + np.log(np.exp(logs - safe).mean(axis=0))
 
 
-def _clopper_pearson_lower(counts: NDArray[np.int64], n: NDArray[np.int64], level: float) -> Floats:
+def _clopper_pearson_lower(
+    counts: NDArray[np.int64], n: NDArray[np.int64], level: float, identical: bool = True
+) -> Floats:
     """Largest float p found with P(Bin(n, p) >= count) <= level, the probability being evaluated at p itself.
 
     The inverse of the incomplete beta function is only a first guess: its level is off by up to 1e-7, and it is NaN or
@@ -241,7 +255,7 @@ def _clopper_pearson_lower(counts: NDArray[np.int64], n: NDArray[np.int64], leve
         guess[unsafe] = np.nextafter(np.maximum(moved, 0), 0)
         step *= 4
     p[some] = guess
-    return p
+    return p if identical else np.where(counts == 1, np.minimum(p, level / n * (1 - _SUM)), p)
 
 
 def _bisected(a: Floats, b: Floats, level: float) -> Floats:

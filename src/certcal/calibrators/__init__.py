@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from certcal.calibrators._affine import MatrixScaling, VectorScaling
-from certcal.calibrators._base import Calibrator, ConfidenceMap, NotFittedError, OutcomeMap, ScoreMap, described
+from certcal.calibrators._base import Calibrator, ConfidenceMap, NotFittedError, OutcomeMap, described
 from certcal.calibrators._binned import EqualMassBinning, HistogramBinning
 from certcal.calibrators._certified import METHODS as CERTIFIED_METHODS
 from certcal.calibrators._certified import (
@@ -22,10 +22,18 @@ from certcal.calibrators._judged import FrontPoint, JudgedAt, JudgedMap, front_o
 from certcal.calibrators._logistic import BetaCalibration, PlattScaling
 from certcal.calibrators._multiclass import OneVsRest, TopLabel
 from certcal.calibrators._predictions import METHODS as PREDICTION_METHODS
-from certcal.calibrators._predictions import SCORE_METHODS, default_method, fit_predictions, mapped, recalibrated
+from certcal.calibrators._predictions import (
+    SCORE_METHODS,
+    default_method,
+    fit_predictions,
+    mapped,
+    named_calibrator,
+    recalibrated,
+)
 from certcal.calibrators._protocols import ConfidenceCalibrator, IntervalCalibrator, ScoreCalibrator
 from certcal.calibrators._samples import CertifiedSamples, split_positions
 from certcal.calibrators._temperature import TemperatureScaling, fit_temperature
+from certcal.calibrators.scores import ScoreMap
 
 __all__ = [
     "CERTIFIED_METHODS",
@@ -72,6 +80,7 @@ __all__ = [
     "judge",
     "load",
     "mapped",
+    "named_calibrator",
     "radius_shares",
     "recalibrated",
     "save",

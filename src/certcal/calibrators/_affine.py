@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Mapping
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from certcal._checks import InputError, positive
-from certcal.calibrators._base import LogitMap, numbers
+from certcal.calibrators._base import numbers
 from certcal.calibrators._temperature import best_inverse
-from certcal.calibrators.scores import Floats, check_labelled, read_scores, softmax
+from certcal.calibrators.scores import LEAST, Floats, ScoreMap, as_logits, softmax
 
 TOLERANCE = 1e-12  # of the mean loss, as Newton's decrement estimates it
 BLOCK = 2**16  # numbers worked on at once, so that they stay in the cache
@@ -20,7 +20,7 @@ LARGEST = 1e100  # of logits and of restored parameters: products of larger ones
 MOST_CLASSES = 1000  # of a matrix: a million parameters
 
 
-class AffineScaling(LogitMap):
+class AffineScaling(ScoreMap):
     """softmax(A x + b) with a linear part A, one factor per class or a matrix, and an intercept b.
 
     The loss is convex, and its ridge towards the identity gives it exactly one minimum, whatever the data are.
@@ -34,24 +34,22 @@ class AffineScaling(LogitMap):
     def _prior(self, classes: int) -> tuple[Floats, Floats]:
         """A of the map that changes nothing, and the ridge of each of its entries."""
 
-    def fit(self, scores: Any, labels: Any, sample_weight: Any = None) -> Self:
-        """Find the parameters; arguments are those of :meth:`ScoreMap.fit`."""
+    def _fit(self, x: NDArray[Any], y: NDArray[np.int64], w: Floats | None) -> None:
         penalty = positive(self.penalty, "penalty")
-        x = _finite_squares(read_scores(scores, self.inputs))
-        y, w = check_labelled(x, labels, sample_weight)
+        x = _finite_squares(as_logits(x, self.inputs))
         k: int = x.shape[1]
         identity, pull = self._prior(k)
         centre = np.concatenate([identity.reshape(-1), np.zeros(k)])
         loss = AffineLoss(x, y, w, np.concatenate([pull.reshape(-1), np.full(k, penalty)]), centre)
         found = minimise(loss, [centre, _best_factor(x, y, w) * centre])
         setattr(self, f"{self._linear}_", found[:-k].reshape(identity.shape))
-        self.intercept_, self.classes_ = found[-k:], np.arange(k, dtype=np.int64)
-        return self
+        self.intercept_ = found[-k:]
 
-    def predict_proba(self, scores: Any) -> Floats:
-        """softmax(A logits + b), one row per sample."""
-        x = _finite_squares(self._logits(scores))
-        return softmax(_affine(x, getattr(self, f"{self._linear}_"), self.intercept_))
+    def _probabilities(self, x: NDArray[Any]) -> Floats:
+        """Softmax of A logits + b."""
+        x = _finite_squares(as_logits(x, self.inputs))
+        p = softmax(_affine(x, getattr(self, f"{self._linear}_"), self.intercept_))
+        return np.maximum(p, LEAST, out=p)
 
     def _state(self) -> dict[str, Any] | None:
         if not hasattr(self, "intercept_"):
@@ -89,8 +87,6 @@ class VectorScaling(AffineScaling):
     ----------
     scale_, intercept_
         a and b, one number per class.
-    classes_
-        0, 1, … up to the last class.
 
     Examples
     --------
@@ -141,8 +137,6 @@ class MatrixScaling(AffineScaling):
     ----------
     matrix_, intercept_
         M, with M_kl what the logit of class l adds to that of class k, and b.
-    classes_
-        0, 1, … up to the last class.
 
     Examples
     --------

@@ -8,8 +8,10 @@ scikit-learn's own estimator checks are among the tests.
 from __future__ import annotations
 
 import inspect
+import sys
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
+from functools import cache
 from typing import Any, ClassVar, Self, cast
 
 import numpy as np
@@ -17,8 +19,10 @@ from numpy.typing import NDArray
 
 from certcal._checks import InputError, choice, confidences, positive, same_length, score_pair
 from certcal.binning import CLOSED
-from certcal.calibrators.scores import INPUTS, Floats, check_classes, read_scores
 
+Floats = NDArray[np.float64]
+
+INPUTS = ("logits", "probabilities")  # what scores of all classes may be
 MOST_BINS = 10_000_000
 _LONGEST = 300  # characters of a description; parameters that need more are cut off
 
@@ -34,6 +38,17 @@ class NotFittedError(InputError, AttributeError):
         ...
     certcal.calibrators._base.NotFittedError: this CertifiedIsotonic is not fitted; call fit first
     """
+
+
+@cache
+def _joined(other: type[Exception]) -> type[NotFittedError]:
+    return type("NotFittedError", (NotFittedError, other), {"__doc__": NotFittedError.__doc__})
+
+
+def _not_fitted() -> type[NotFittedError]:
+    """The error, which is also scikit-learn's where that is loaded: nobody else could ask for it."""
+    loaded = sys.modules.get("sklearn.exceptions")
+    return NotFittedError if loaded is None else _joined(loaded.NotFittedError)
 
 
 class Calibrator(ABC):
@@ -93,7 +108,7 @@ class Calibrator(ABC):
         """A map of confidences is a regression of outcomes on one column; a map of scores is a classifier."""
         from sklearn.utils import ClassifierTags, InputTags, RegressorTags, Tags, TargetTags, TransformerTags
 
-        scores = isinstance(self, ScoreMap)
+        scores = hasattr(self, "predict_proba")
         return Tags(
             estimator_type="classifier" if scores else "regressor",
             target_tags=TargetTags(required=True),
@@ -108,7 +123,7 @@ class Calibrator(ABC):
 
     def _require_fitted(self) -> None:
         if not self.__sklearn_is_fitted__():
-            raise NotFittedError(f"this {type(self).__name__} is not fitted; call fit first")
+            raise _not_fitted()(f"this {type(self).__name__} is not fitted; call fit first")
 
     def _chosen(self, name: str) -> str:
         """A parameter that is one of a few words."""
@@ -121,6 +136,9 @@ class Calibrator(ABC):
     @abstractmethod
     def _restore(self, state: Mapping[str, Any]) -> None:
         """Take over a state that may come from a file, so everything in it is checked; InputError says what is bad."""
+
+    def _take_over(self, state: Mapping[str, Any]) -> None:
+        self._restore(state)
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON: class, parameters, and what was fitted. Floats come back as they were, bit for bit."""
@@ -146,7 +164,7 @@ class Calibrator(ABC):
         if state is not None:
             if not isinstance(state, Mapping):
                 raise InputError(f"what was fitted of {name} is {state!r}; expected a mapping")
-            made._restore(cast("Mapping[str, Any]", state))
+            made._take_over(cast("Mapping[str, Any]", state))
         return made
 
     @staticmethod
@@ -194,6 +212,12 @@ class ConfidenceMap(Calibrator):
     def monotone(self) -> bool:
         """Whether a larger confidence is never mapped to a smaller one."""
         return True
+
+    @property
+    def n_features_in_(self) -> int:
+        """One, once it is fitted: the confidence."""
+        self._require_fitted()
+        return 1
 
     def transform(self, confidence: Any) -> Floats:
         """Confidences after the map.
@@ -246,79 +270,29 @@ class OutcomeMap(ConfidenceMap):
     Confidences are compared and mapped as float64 whatever their type, so that a number has one image.
     """
 
-    def fit(self, confidence: Any, correct: Any, sample_weight: Any = None) -> Self:
+    def fit(self, confidence: Any, y: Any, sample_weight: Any = None) -> Self:
         """Fit to samples.
 
         Parameters
         ----------
         confidence
             In [0, 1], one per sample.
-        correct
+        y
             Whether each prediction is correct (binary task: the outcome), 0 or 1.
         sample_weight
             Weights >= 0, or None. A weight of 2 counts like two samples.
         """
-        z, c, w = score_pair(confidence, correct, sample_weight)
+        z, c, w = score_pair(confidence, y, sample_weight)
         self._fit(z.astype(np.float64), c, w)
         return self
 
-    def fit_transform(self, confidence: Any, correct: Any, sample_weight: Any = None) -> Floats:
+    def fit_transform(self, confidence: Any, y: Any, sample_weight: Any = None) -> Floats:
         """Fit, and :meth:`transform` the same confidences."""
-        return self.fit(confidence, correct, sample_weight).transform(confidence)
+        return self.fit(confidence, y, sample_weight).transform(confidence)
 
     @abstractmethod
     def _fit(self, z: Floats, c: NDArray[np.uint8], w: Floats | None) -> None:
         """Fit to checked samples."""
-
-
-class ScoreMap(Calibrator):
-    """A map from logits (or probabilities) of all classes to probabilities of all classes."""
-
-    classes_: NDArray[np.int64]
-
-    @abstractmethod
-    def fit(self, scores: Any, labels: Any, sample_weight: Any = None) -> Self:
-        """Fit to samples.
-
-        Parameters
-        ----------
-        scores
-            One row per sample, one column per class.
-        labels
-            True class of each sample, from 0.
-        sample_weight
-            Weights >= 0, or None. A weight of 2 counts like two samples.
-        """
-
-    def fit_transform(self, scores: Any, labels: Any, sample_weight: Any = None) -> Floats:
-        """Fit, and :meth:`transform` the same scores."""
-        return self.fit(scores, labels, sample_weight).transform(scores)
-
-    @abstractmethod
-    def predict_proba(self, scores: Any) -> Floats:
-        """Probabilities after the map, one row per sample."""
-
-    def predict(self, scores: Any) -> NDArray[np.int64]:
-        """The most probable class after the map, the first of several."""
-        return self.predict_proba(scores).argmax(axis=1).astype(np.int64)
-
-    def transform(self, scores: Any) -> Floats:
-        """Logarithms of the probabilities after the map: logits for the next calibrator of a chain."""
-        with np.errstate(divide="ignore"):
-            return np.maximum(np.log(self.predict_proba(scores)), -745.0)  # exp of it is the smallest number above 0
-
-
-class LogitMap(ScoreMap):
-    """A map of logits; probabilities are taken by their logarithms."""
-
-    inputs: str
-
-    def _logits(self, scores: Any) -> NDArray[Any]:
-        """Logits of as many classes as were fitted."""
-        self._require_fitted()
-        x = read_scores(scores, self.inputs)
-        check_classes(x, self.classes_.size, type(self).__name__)
-        return x
 
 
 def described(calibrator: Any) -> str:

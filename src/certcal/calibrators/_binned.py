@@ -56,14 +56,6 @@ class BinnedMap(OutcomeMap):
     def _cells(self) -> BinCells:
         """Cells of a fitted map."""
 
-    @abstractmethod
-    def guarantee(self, delta: float = 0.05) -> Bound:
-        """Upper bound on the largest |E[c | bin] - value| in the population."""
-
-    @abstractmethod
-    def mean_guarantee(self, delta: float = 0.05) -> Bound:
-        """Upper bound on the mean of |E[c | bin] - value| in the population."""
-
     def _fit(self, z: Floats, c: NDArray[np.uint8], w: Floats | None) -> None:
         closed = self._chosen("closed")
         edges = self._edges(z, w, closed)

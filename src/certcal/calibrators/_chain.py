@@ -5,14 +5,14 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
-from typing import Any, Self, cast
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from certcal._checks import InputError
-from certcal.calibrators._base import Calibrator, OutcomeMap, ScoreMap
-from certcal.calibrators.scores import Floats
+from certcal.calibrators._base import Calibrator, OutcomeMap
+from certcal.calibrators.scores import Floats, ScoreMap
 
 
 class Steps(Calibrator):
@@ -70,8 +70,6 @@ class Chain(Steps, ScoreMap):
     ----------
     steps_
         The fitted maps.
-    classes_
-        0, 1, … up to the last class.
 
     Examples
     --------
@@ -92,24 +90,21 @@ class Chain(Steps, ScoreMap):
         """What the scores are: what the first step takes."""
         return self._checked()[0].inputs
 
-    def fit(self, scores: Any, labels: Any, sample_weight: Any = None) -> Self:
-        """Fit each step to what the one before makes of the scores; arguments are those of :meth:`ScoreMap.fit`."""
+    def _fit(self, x: NDArray[Any], y: NDArray[np.int64], w: Floats | None) -> None:
         fitted: list[Any] = []
         for step in self._checked():
-            scores = _through(fitted[-1:], scores, step)
-            fitted.append(step.unfitted().fit(scores, labels, sample_weight))
-        self.steps_, self.classes_ = fitted, fitted[-1].classes_
-        return self
+            x = _through(fitted[-1:], x, step)
+            fitted.append(step.unfitted().fit(x, y, w))
+        self.steps_ = fitted
 
-    def predict_proba(self, scores: Any) -> Floats:
-        """Probabilities after the last step, one row per sample."""
-        self._require_fitted()
-        return self.steps_[-1].predict_proba(_through(self.steps_[:-1], scores, self.steps_[-1]))
+    def _probabilities(self, x: NDArray[Any]) -> Floats:
+        return self.steps_[-1].predict_proba(_through(self.steps_[:-1], x, self.steps_[-1]))
 
-    def predict(self, scores: Any) -> NDArray[np.int64]:
+    def predict(self, scores: Any) -> NDArray[Any]:
         """What the last step predicts."""
-        self._require_fitted()
-        return self.steps_[-1].predict(_through(self.steps_[:-1], scores, self.steps_[-1]))
+        x = self._matrix(scores)
+        places = self.steps_[-1].predict(_through(self.steps_[:-1], x, self.steps_[-1]))
+        return self.classes_[places]
 
     def _restore(self, state: Mapping[str, Any]) -> None:
         super()._restore(state)

@@ -49,12 +49,14 @@ class FittedOn:
         What the columns of scores were called, in their order, where they have names; None otherwise.
     run
         Name of the run that they are the first samples of, which it keeps when it is extended; None for others.
+    task
+        What predictions were (:attr:`certcal.Predictions.task`); None for others, and where it is not known.
 
     Examples
     --------
     >>> about = FittedOn("run-1", "run", None, n=10, fraction=0.3, seed=1)
-    >>> about.positions().tolist(), about.held_out().size
-    ([3, 6, 7], 7)
+    >>> about.positions().tolist()
+    [3, 6, 7]
     """
 
     source: str
@@ -65,6 +67,7 @@ class FittedOn:
     seed: int = 0
     classes: tuple[str, ...] | None = None
     run: str | None = None
+    task: str | None = None
 
     def __post_init__(self) -> None:
         from certcal.calibrators._schema import FittedSamples, checked
@@ -106,10 +109,6 @@ class FittedOn:
     def positions(self) -> NDArray[np.int64]:
         """Positions of the samples that the calibrator was fitted to, ascending."""
         return np.arange(self.n) if self.fraction == 1 else split_positions(self.n, self.fraction, self.seed)[0]
-
-    def held_out(self) -> NDArray[np.int64]:
-        """Positions of the others, ascending."""
-        return np.empty(0, np.int64) if self.fraction == 1 else split_positions(self.n, self.fraction, self.seed)[1]
 
 
 @dataclass(frozen=True, eq=False)

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from certcal.calibrators._base import OutcomeMap, number
-from certcal.calibrators.scores import Floats
+from certcal.calibrators.scores import LEAST, Floats
 
 # The largest float32 below 1 is 1 - 2^-24. Confidences nearer to 0 or 1 are taken as this far away, so that the 1.0 of
 # a saturated softmax in single precision is a large log-odds (16.6), and not an infinite one.
@@ -36,7 +36,7 @@ class LogisticMap:
 
     def _apply(self, values: Floats) -> Floats:
         low, high = log_odds(values)
-        return sigmoid(self.slope_ * (low + high) + self.intercept_)
+        return inside(sigmoid(self.slope_ * (low + high) + self.intercept_))
 
     def _interval(self, lower: Floats, upper: Floats) -> tuple[Floats, Floats]:
         """Ends moved by what computing them may have rounded. A constant has one value, however it was rounded."""
@@ -60,7 +60,8 @@ class PlattScaling(LogisticMap, OutcomeMap):
     """g(z) = sigmoid(a·logit(z) + b) with a >= 0: the least log loss of two parameters (Platt 1999).
 
     The loss is convex and solved by Newton's method. a >= 0 keeps the order of the confidences: where they are worse
-    than nothing, g is constant. Confidences nearer to 0 or 1 than 2^-24 are taken as that far away. Where the loss has
+    than nothing, g is constant. Confidences nearer to 0 or 1 than 2^-24 are taken as that far away, and none becomes
+    0 or 1, so that the log loss is finite on all samples. Where the loss has
     no minimum (outcomes that are separated by a confidence, or all the same), a ridge of 1e-8 towards the identity
     makes one; elsewhere it changes nothing that matters.
 
@@ -158,7 +159,7 @@ class BetaCalibration(LogisticMap, OutcomeMap):
 
     def _apply(self, values: Floats) -> Floats:
         low, high = log_odds(values)
-        return sigmoid(self.a_ * low + self.b_ * high + self.c_)
+        return inside(sigmoid(self.a_ * low + self.b_ * high + self.c_))
 
     def _coefficients(self) -> tuple[float, ...]:
         return self.a_, self.b_, self.c_
@@ -175,6 +176,11 @@ def sigmoid(values: Floats) -> Floats:
     from scipy.special import expit
 
     return np.asarray(expit(values), np.float64)
+
+
+def inside(values: Floats) -> Floats:
+    """Confidences with 0 and 1 moved to the numbers next to them that are used, so that no log loss is infinite."""
+    return np.clip(values, LEAST, 1 - 2.0**-53)
 
 
 def rounding(*coefficients: float) -> float:

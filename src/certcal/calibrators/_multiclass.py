@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from abc import abstractmethod
 from collections.abc import Mapping
 from typing import Any, Self, cast
 
@@ -11,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from certcal._checks import InputError
-from certcal.calibrators._base import Calibrator, OutcomeMap, ScoreMap
-from certcal.calibrators.scores import Floats, check_classes, check_labelled, class_count, read_probabilities
+from certcal.calibrators._base import Calibrator, OutcomeMap
+from certcal.calibrators.scores import Floats, ScoreMap, as_probabilities, class_count
 
 Whole = NDArray[np.int64]
 
@@ -27,30 +26,15 @@ class MadeOfMaps(ScoreMap):
     """
 
     calibrator: Any
-    inputs: str
 
-    def fit(self, scores: Any, labels: Any, sample_weight: Any = None) -> Self:
+    def fit(self, scores: Any, y: Any, sample_weight: Any = None) -> Self:
         """Fit the maps; arguments are those of :meth:`ScoreMap.fit`."""
         if not isinstance(self.calibrator, OutcomeMap):
             raise InputError(
                 f"calibrator is {self.calibrator!r}; pass a map that is fitted to confidences and outcomes, such as "
                 "IsotonicCalibration()"
             )
-        p, top = read_probabilities(scores, self.inputs)
-        self._fit_maps(p, top, *check_labelled(p, labels, sample_weight))
-        self.classes_ = np.arange(p.shape[1])
-        return self
-
-    @abstractmethod
-    def _fit_maps(self, p: Floats, top: Whole, y: Whole, w: Floats | None) -> None:
-        """Fit copies of the calibrator to probabilities with predictions, labels and weights."""
-
-    def _read(self, scores: Any) -> tuple[Floats, Whole]:
-        """Probabilities of as many classes as were fitted, and predictions."""
-        self._require_fitted()
-        p, top = read_probabilities(scores, self.inputs)
-        check_classes(p, self.classes_.size, type(self).__name__)
-        return p, top
+        return super().fit(scores, y, sample_weight)
 
     @staticmethod
     def _map_in(document: Any, name: str) -> OutcomeMap:
@@ -78,8 +62,6 @@ class OneVsRest(MadeOfMaps):
     ----------
     maps_
         One map per class.
-    classes_
-        0, 1, … up to the last class.
 
     Examples
     --------
@@ -96,13 +78,12 @@ class OneVsRest(MadeOfMaps):
         self.calibrator = calibrator
         self.inputs = inputs
 
-    def _fit_maps(self, p: Floats, top: Whole, y: Whole, w: Floats | None) -> None:
-        columns = np.ascontiguousarray(p.T)
+    def _fit(self, x: NDArray[Any], y: Whole, w: Floats | None) -> None:
+        columns = np.ascontiguousarray(as_probabilities(x, self.inputs)[0].T)
         self.maps_ = [self.calibrator.unfitted().fit(column, y == k, w) for k, column in enumerate(columns)]
 
-    def predict_proba(self, scores: Any) -> Floats:
-        """Probabilities after the maps, one row per sample."""
-        p, _ = self._read(scores)
+    def _probabilities(self, x: NDArray[Any]) -> Floats:
+        p, _ = as_probabilities(x, self.inputs)
         columns = np.ascontiguousarray(p.T)
         mapped = np.stack([each.transform(column) for each, column in zip(self.maps_, columns, strict=True)], axis=1)
         nothing = mapped.sum(axis=1) == 0
@@ -145,8 +126,6 @@ class TopLabel(MadeOfMaps):
         The map that was fitted to all samples.
     maps_
         Maps by predicted class; empty without ``per_class``.
-    classes_
-        0, 1, … up to the last class.
 
     Examples
     --------
@@ -159,13 +138,15 @@ class TopLabel(MadeOfMaps):
 
     pooled_: OutcomeMap
     maps_: dict[int, OutcomeMap]
+    _keeps_predictions = True
 
     def __init__(self, calibrator: OutcomeMap, per_class: bool = False, inputs: str = "logits") -> None:
         self.calibrator = calibrator
         self.per_class = per_class
         self.inputs = inputs
 
-    def _fit_maps(self, p: Floats, top: Whole, y: Whole, w: Floats | None) -> None:
+    def _fit(self, x: NDArray[Any], y: Whole, w: Floats | None) -> None:
+        p, top = as_probabilities(x, self.inputs)
         confidence = p[np.arange(top.size), top]
         correct = (top == y).astype(np.uint8)
         self.pooled_, self.maps_ = self.calibrator.unfitted().fit(confidence, correct, w), {}
@@ -175,9 +156,8 @@ class TopLabel(MadeOfMaps):
             if part is None or part.any():
                 self.maps_[int(k)] = self.calibrator.unfitted().fit(confidence[rows], correct[rows], part)
 
-    def predict_proba(self, scores: Any) -> Floats:
-        """Probabilities after the map, one row per sample."""
-        p, top = self._read(scores)
+    def _probabilities(self, x: NDArray[Any]) -> Floats:
+        p, top = as_probabilities(x, self.inputs)
         rows = np.arange(top.size)
         confidence = p[rows, top]
         mapped, unknown = np.empty(confidence.size), ~np.isin(top, list(self.maps_))
@@ -192,10 +172,6 @@ class TopLabel(MadeOfMaps):
         p *= ((1 - mapped) / p.sum(axis=1))[:, None]
         p[rows, top] = mapped
         return p
-
-    def predict(self, scores: Any) -> Whole:
-        """The class with the largest of the given scores, the first of several: the map changes no prediction."""
-        return self._read(scores)[1]
 
     def _state(self) -> dict[str, Any] | None:
         if not hasattr(self, "pooled_"):

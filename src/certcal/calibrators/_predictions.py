@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import copy
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from certcal._checks import InputError, choice
 from certcal.calibrators._affine import MatrixScaling, VectorScaling
-from certcal.calibrators._base import ScoreMap
 from certcal.calibrators._binned import EqualMassBinning, HistogramBinning
 from certcal.calibrators._isotonic import IsotonicCalibration
 from certcal.calibrators._logistic import BetaCalibration, PlattScaling
 from certcal.calibrators._protocols import ConfidenceCalibrator, ScoreCalibrator, predicted
 from certcal.calibrators._temperature import TemperatureScaling
+from certcal.calibrators.scores import ScoreMap
 from certcal.predictions import Predictions
 
 _SCORES: dict[str, Any] = {"temperature": TemperatureScaling, "vector": VectorScaling, "matrix": MatrixScaling}
@@ -26,6 +26,8 @@ _CONFIDENCES: dict[str, Any] = {
     "histogram": HistogramBinning,
     "equal-mass": EqualMassBinning,
 }
+# Kinds of predictions with one number per sample, in words.
+_ONE_NUMBER = {"confidence": "confidences only", "score": "binary scores"}
 # Maps of the scores of all classes, and maps of one confidence.
 SCORE_METHODS, CONFIDENCE_METHODS = tuple(_SCORES), tuple(_CONFIDENCES)
 METHODS = (*SCORE_METHODS, *CONFIDENCE_METHODS)
@@ -35,13 +37,12 @@ BINNED = ("histogram", "equal-mass")
 def default_method(predictions: Any) -> str:
     """The calibrator that is used when none is asked for; of predictions, or of anything else that has their ``kind``.
 
-    Both have the least log loss in their family. Isotonic regression makes confidences 0 and 1, and one held-out sample
-    that says otherwise makes the log loss infinite: so it was in 53, 54, 65 and 79 % of simulated tables of 100, 400,
-    2,000 and 20,000 rows (three distributions of confidences, six curves); of at most 100 rows, some of them separable,
-    beta's was so in up to 7 %. Platt's never was. The Brier score was 0.001 below that of isotonic regression with 100
-    rows, and 0.004 above with 20,000.
+    Both have the least log loss in their family, and neither makes a confidence 0 or 1, so that no sample makes the log
+    loss infinite. Isotonic regression and binning do: with isotonic regression it was infinite on held-out samples in
+    53, 54, 65 and 79 % of simulated tables of 100, 400, 2,000 and 20,000 rows (three distributions of confidences, six
+    curves). Platt's Brier score was 0.001 below that of isotonic regression with 100 rows, and 0.004 above with 20,000.
     """
-    return "platt" if predictions.kind == "confidence" else "temperature"
+    return "platt" if predictions.kind in _ONE_NUMBER else "temperature"
 
 
 def fit_predictions(predictions: Predictions, method: Any = None, *, map_bins: int | None = None) -> Any:
@@ -73,11 +74,11 @@ def fit_predictions(predictions: Predictions, method: Any = None, *, map_bins: i
         raise InputError(reason, argument="map_bins", remedy="leave it out")
     if given in SCORE_METHODS and predictions.probabilities is None:
         raise InputError(
-            f"{given} needs logits or probabilities of all classes, and there are only confidences",
+            f"{given} needs logits or probabilities of all classes, and there is one number per sample",
             argument="method",
             remedy=f"choose one of {', '.join(CONFIDENCE_METHODS)}",
         )
-    made = _named(given, predictions.kind, map_bins) if isinstance(given, str) else copy.deepcopy(given)
+    made = named_calibrator(given, predictions.kind, map_bins) if isinstance(given, str) else copy.deepcopy(given)
     name = type(made).__name__
     weight = () if predictions.sample_weight is None else (predictions.sample_weight,)
     if hasattr(made, "fit_samples"):
@@ -93,7 +94,8 @@ def fit_predictions(predictions: Predictions, method: Any = None, *, map_bins: i
     return made
 
 
-def _named(name: str, kind: str, map_bins: int | None) -> Any:
+def named_calibrator(name: str, kind: str = "probabilities", map_bins: int | None = None) -> Any:
+    """The calibrator that goes by a name, not fitted; of all classes, for scores of a kind."""
     if choice(name, METHODS, "method") in SCORE_METHODS:
         return _SCORES[name](inputs=kind)
     return _CONFIDENCES[name](**({} if map_bins is None else {"bins": map_bins}))
@@ -118,24 +120,12 @@ def recalibrated(calibrator: Any, predictions: Predictions) -> Predictions:
     """
     after, weight = mapped(calibrator, predictions), predictions.sample_weight
     if after.ndim == 1:
-        return Predictions.from_confidence(after, predictions.correct, weight)
+        make = Predictions.from_scores if predictions.kind == "score" else Predictions.from_confidence
+        return make(after, predictions.correct, weight)
     return Predictions.from_probabilities(after, predictions.labels, weight)
 
 
-class Scored(Protocol):
-    """What a map needs of predictions: nothing about what was true."""
-
-    @property
-    def kind(self) -> str: ...
-    @property
-    def confidence(self) -> NDArray[Any]: ...
-    @property
-    def probabilities(self) -> NDArray[Any] | None: ...
-    @property
-    def logits(self) -> NDArray[Any] | None: ...
-
-
-def mapped(calibrator: Any, predictions: Scored) -> NDArray[Any]:
+def mapped(calibrator: Any, predictions: Any) -> NDArray[Any]:
     """Confidences after a map of them, or the probabilities of all classes, one row per sample, after a map of scores.
 
     Parameters
@@ -143,7 +133,8 @@ def mapped(calibrator: Any, predictions: Scored) -> NDArray[Any]:
     calibrator
         Fitted.
     predictions
-        As for :func:`recalibrated`.
+        As for :func:`recalibrated`, or whatever else has their ``kind``, ``confidence``, ``probabilities`` and
+        ``logits``: nothing about what was true is needed.
     """
     if not isinstance(calibrator, ScoreCalibrator):
         return predicted(calibrator, predictions.confidence)
@@ -154,18 +145,18 @@ def mapped(calibrator: Any, predictions: Scored) -> NDArray[Any]:
     return found
 
 
-def _check_inputs(calibrator: ScoreCalibrator, predictions: Scored) -> None:
+def _check_inputs(calibrator: ScoreCalibrator, predictions: Any) -> None:
     kind = predictions.kind
-    wanted = getattr(calibrator, "inputs", "scores of all classes" if kind == "confidence" else kind)
+    wanted = getattr(calibrator, "inputs", "scores of all classes" if kind in _ONE_NUMBER else kind)
     if kind != wanted:
-        words = "confidences only" if kind == "confidence" else kind
+        words = _ONE_NUMBER.get(kind, kind)
         raise InputError(
             f"the map, a {type(calibrator).__name__}, takes {wanted}, and these predictions are {words}; give it "
             f"{wanted}, or fit another map"
         )
 
 
-def _scores(predictions: Scored) -> NDArray[Any]:
+def _scores(predictions: Any) -> NDArray[Any]:
     scores = predictions.logits if predictions.kind == "logits" else predictions.probabilities
     assert scores is not None
     return scores

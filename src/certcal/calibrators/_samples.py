@@ -26,7 +26,7 @@ from certcal.calibrators.scores import Floats
 from certcal.worst_case import certify
 
 if TYPE_CHECKING:
-    from certcal.smoothing import Certificates, Counts, Run
+    from certcal.smoothing import Certificates, Counts
     from certcal.worst_case import CertifiedSummary
 
 # Keeps the split's random numbers apart from those that anybody makes of the same seed.
@@ -37,7 +37,7 @@ _SPLIT = 0x5EC7
 class CertifiedSamples:
     """Confidences of N samples without a perturbation, and the intervals that hold them at each of R radii.
 
-    Build one with :meth:`from_intervals`, :meth:`from_run` or :meth:`from_counts`.
+    Build one with :meth:`from_intervals` or :meth:`from_counts`.
 
     Attributes
     ----------
@@ -139,35 +139,6 @@ class CertifiedSamples:
         return cls(c.copy(), z, texts, low, high, kept, _levels(alpha, low.shape[1]), rows, source, fingerprint)
 
     @classmethod
-    def from_run(
-        cls,
-        run: Run,
-        radii: float | Sequence[float],
-        *,
-        alpha: float = 0.001,
-        confidence: str = "tight",
-        familywise: bool = False,
-    ) -> CertifiedSamples:
-        """All samples of a run, certified at radii.
-
-        Parameters
-        ----------
-        run
-            From :func:`certcal.smoothing.open_run` or :func:`certcal.smoothing.sample`.
-        radii
-            One or several, in the units of the input.
-        alpha, confidence, familywise
-            As for :func:`certcal.smoothing.certificates`.
-        """
-        from certcal.smoothing import Run
-
-        if not isinstance(run, Run):  # pyright: ignore[reportUnnecessaryIsInstance]
-            raise InputError(f"run is a {type(run).__name__}; pass what open_run of certcal.smoothing returns")
-        data = run.manifest.data
-        made = cls.from_counts(run.counts(), radii, alpha=alpha, confidence=confidence, familywise=familywise)
-        return replace(made, source=str(run.path), fingerprint=data.inputs)
-
-    @classmethod
     def from_counts(
         cls,
         counts: Counts,
@@ -177,7 +148,17 @@ class CertifiedSamples:
         confidence: str = "tight",
         familywise: bool = False,
     ) -> CertifiedSamples:
-        """The same from the counts of a run; parameters are those of :meth:`from_run`."""
+        """Samples of a run, certified at radii, from its counts (:meth:`certcal.smoothing.Run.counts`).
+
+        Parameters
+        ----------
+        counts
+            Of all samples, or of some.
+        radii
+            One or several, in the units of the input.
+        alpha, confidence, familywise
+            As for :func:`certcal.smoothing.certificates`.
+        """
         from certcal.smoothing import certificates
 
         distances = sorted(set(_distances(radii)))

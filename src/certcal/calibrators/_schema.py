@@ -42,6 +42,7 @@ class FittedSamples(Struct, forbid_unknown_fields=True):
         | None
     )
     run: Annotated[str, Meta(pattern=r"^[0-9a-f]{8,128}\Z")] | None = None
+    task: Literal["binary", "top-label", "multiclass"] | None = None
 
 
 class CalibratorFile(Struct, forbid_unknown_fields=True):

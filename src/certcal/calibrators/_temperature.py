@@ -4,15 +4,24 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from certcal._checks import read_only
 from certcal._threads import map_blocks
-from certcal.calibrators._base import LogitMap, number
-from certcal.calibrators.scores import Floats, check_labelled, class_count, read_scores, softmax
+from certcal.calibrators._base import number
+from certcal.calibrators.scores import (
+    LEAST,
+    Floats,
+    ScoreMap,
+    as_logits,
+    check_labelled,
+    class_count,
+    read_scores,
+    softmax,
+)
 
 # Beyond these the loss has no minimum (every label is the largest logit, or the logits point away from the labels).
 SMALLEST, LARGEST = 1e-3, 1e3
@@ -49,11 +58,13 @@ def fit_temperature(logits: Any, labels: Any, sample_weight: Any = None) -> floa
     1.820478
     """
     x = read_scores(logits, "logits", "logits")
-    return 1 / best_inverse(x, *check_labelled(x, labels, sample_weight, "logits"))
+    return 1 / best_inverse(x, *check_labelled(x, labels, sample_weight, "logits")[:2])
 
 
-class TemperatureScaling(LogitMap):
+class TemperatureScaling(ScoreMap):
     """Logits divided by one temperature, fitted by :func:`fit_temperature`. It changes no prediction.
+
+    No probability becomes 0 (the least is 1.2e-38), so that the log loss is finite on all samples.
 
     Parameters
     ----------
@@ -65,8 +76,6 @@ class TemperatureScaling(LogitMap):
     ----------
     temperature_
         T, from 0.001 to 1000.
-    classes_
-        0, 1, … up to the last class.
 
     Examples
     --------
@@ -76,26 +85,20 @@ class TemperatureScaling(LogitMap):
     """
 
     temperature_: float
+    _keeps_predictions = True
 
     def __init__(self, inputs: str = "logits") -> None:
         self.inputs = inputs
 
-    def fit(self, scores: Any, labels: Any, sample_weight: Any = None) -> Self:
-        """Find the temperature; arguments are those of :meth:`ScoreMap.fit`."""
-        x = read_scores(scores, self.inputs)
-        self.temperature_ = 1 / best_inverse(x, *check_labelled(x, labels, sample_weight))
-        self.classes_ = np.arange(x.shape[1], dtype=np.int64)
-        return self
+    def _fit(self, x: NDArray[Any], y: NDArray[np.int64], w: Floats | None) -> None:
+        self.temperature_ = 1 / best_inverse(as_logits(x, self.inputs), y, w)
 
-    def predict_proba(self, scores: Any) -> Floats:
-        """softmax(logits / T), one row per sample."""
-        x = self._logits(scores)
+    def _probabilities(self, x: NDArray[Any]) -> Floats:
+        """Softmax of logits / T."""
+        x = as_logits(x, self.inputs)
         with np.errstate(over="ignore"):  # logits of 1e308 and -1e308: a probability of 0
-            return softmax((x - x.max(axis=1, keepdims=True).astype(np.float64)) / self.temperature_)
-
-    def predict(self, scores: Any) -> NDArray[np.int64]:
-        """The class with the largest score, the first of several."""
-        return self._logits(scores).argmax(axis=1).astype(np.int64)
+            p = softmax((x - x.max(axis=1, keepdims=True).astype(np.float64)) / self.temperature_)
+        return np.maximum(p, LEAST, out=p)
 
     def _state(self) -> dict[str, Any] | None:
         if not hasattr(self, "temperature_"):

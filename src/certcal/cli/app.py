@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from difflib import get_close_matches
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 import click
+
+from certcal._text import did_you_mean
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
@@ -18,8 +19,8 @@ DEBUG = "--debug"
 
 def nearest(word: str, words: Iterable[str], otherwise: str = "") -> str:
     """The end of an error's sentence: the known word that was probably meant, or else something to say instead."""
-    near = get_close_matches(word, list(words), n=1)
-    return f"; did you mean {near[0]!r}?" if near else f"; {otherwise}" if otherwise else ""
+    hint = did_you_mean(word, words, otherwise)
+    return f"; {hint}" if hint else ""
 
 
 def _write_examples(formatter: click.HelpFormatter, examples: Examples) -> None:
@@ -69,15 +70,17 @@ class ExampleCommand(click.Command):
         return extra
 
     def invoke(self, ctx: click.Context) -> Any:
-        """Run the command; an error of the library that names an argument names the option instead."""
+        """Run the command; an error of the library names options instead of an argument and beside roles."""
         from certcal._checks import InputError
 
         try:
             return super().invoke(ctx)
         except InputError as error:
-            if error.argument is None:
+            options = [spelled for role in error.roles if (spelled := self._spelled(role)) != role]
+            if error.argument is None and not options:
                 raise
-            raise InputError(error.said(self._spelled(error.argument))) from error
+            argument = None if error.argument is None else self._spelled(error.argument)
+            raise InputError(error.said(argument, options)) from error
 
     def _spelled(self, argument: str) -> str:
         """The option that sets an argument of a verb or names the column of a role; the argument itself without one."""
@@ -101,7 +104,10 @@ class ExampleCommand(click.Command):
                 formatter.write_dl([(f"{name:<{column - 2}}", text) for name, text in rows], col_max=column)
 
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write the examples."""
+        """Write the exit codes and the examples."""
+        judged = any("--require" in each.opts for each in self.params)
+        one = ", 1 a requirement is not met" if judged else ""
+        formatter.write(f"\nExit codes:\n  0 done{one}, 2 bad input\n")
         _write_examples(formatter, self.examples)
 
 

@@ -72,7 +72,7 @@ _WORDS = Spec("", "word", many=True, choices=tuple(ATTACKS))
     help="Save predictions before and after each attack, as tables for certcal measure.",
 )
 @option(OUTPUT, "--save-inputs", is_flag=True, help="Save the perturbed inputs as well (.npz).")
-@output_options(DRAWN, limit=False)
+@output_options(DRAWN)
 def attack(
     model: str,
     data: str,
@@ -110,11 +110,9 @@ def attack(
     needing_torch("attacks")
     with Waiting(counted="inputs", wordy=True) as waiting:
         found = verb(model, data, weights=weights, outputs=outputs, progress=waiting, settings=settings, **options)
-    written = []
     try:
         if save is not None:
-            written = found.save_predictions(save, inputs=save_inputs, force=output.force)
+            for path in found.save_predictions(save, inputs=save_inputs, force=output.force):
+                tell(f"wrote {path}")
     finally:  # a full disk is no reason to lose numbers that took long to find
         output.emit(found)
-    for path in written:
-        tell(f"wrote {path}")

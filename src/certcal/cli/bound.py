@@ -10,7 +10,17 @@ from certcal._settings import Spec
 from certcal.cli.app import ExampleCommand
 from certcal.cli.emit import DRAWN, Output, output_options
 from certcal.cli.mlflow import is_mlflow_asked
-from certcal.cli.options import Typed, collected, option, score_column_options, settings_options, taken
+from certcal.cli.options import (
+    NamedChoice,
+    Typed,
+    bound_column_options,
+    checked,
+    collected,
+    option,
+    options,
+    settings_options,
+    taken,
+)
 from certcal.data import OPTIONS
 from certcal.verbs.bound import BoundSettings
 
@@ -20,17 +30,22 @@ _SCHEMA = "certcal/bandwidth/1"
 @click.command(
     cls=ExampleCommand,
     examples=(
-        ("certcal bound predictions.csv", "if accuracy rises with confidence"),
+        ("certcal bound predictions.csv", "if accuracy (or observed rate) rises with confidence"),
         ("certcal bound predictions.csv --delta 0.01", "to fail with probability 0.01 only"),
+        ("certcal bound predictions.csv --by hospital", "each group beside the whole"),
+        ("certcal bound predictions.csv --joint", "all bounds hold together"),
         ("certcal bound predictions.csv --lipschitz 2", "if accuracy changes by at most 2 per unit of confidence"),
         ("certcal bound predictions.csv --perturb 0.1", "without such an assumption, for perturbed scores"),
+        ("certcal bound predictions.csv --perturb 0.2 --scale logit", "with noise that spares rare outcomes"),
+        ("certcal bound --plan 0.02", "how many samples a bound of 0.02 takes, before there are any"),
+        ("certcal bound others.csv --plan 0.02 --plan-error 0.01", "for scores like these and a true error of 0.01"),
         ("certcal bound others.csv --choose-bandwidth 0.001", "how much noise costs little; from other samples"),
         ("certcal bound predictions.npz --classwise", "for each class's own probability, on average"),
         ("certcal bound predictions.csv -o bounds.html -o bounds.json", "write a page and files as well"),
         ("certcal bound predictions.csv --json | jq '.bounds[0].value'", "for scripts"),
     ),
 )
-@click.argument("table", type=click.Path())
+@click.argument("table", type=click.Path(), required=False)
 @settings_options(BoundSettings, "Bounding")
 @option(
     "Bounding",
@@ -40,9 +55,26 @@ _SCHEMA = "certcal/bandwidth/1"
     metavar="FALL",
     help="Only print the bandwidth that lowers AUROC by at most FALL; for use on other samples.",
 )
-@score_column_options
+@options(
+    checked(
+        "Planning", "--plan", Spec("Only print how many samples a bound of at most X takes.", "share", metavar="X")
+    ),
+    option(
+        "Planning",
+        "--plan-for",
+        type=NamedChoice(["binned", "ks", "kuiper", "bounded_variation"]),
+        default="binned",
+        metavar="BOUND",
+        help="Bound to plan for: binned, ks, kuiper or bounded_variation. Default: binned.",
+    ),
+    checked(
+        "Planning", "--plan-error", Spec("True error that is assumed. Default: 0.", "share", zero=True, metavar="X")
+    ),
+    checked("Planning", "--plan-power", Spec("Chance of reaching it. Default: 0.9.", "share")),
+)
+@bound_column_options
 @output_options(DRAWN)
-def bound(table: str, tolerance: float | None, output: Output, **options: Any) -> None:
+def bound(table: str | None, by: str | None, tolerance: float | None, output: Output, **given: Any) -> None:
     """Bound the true calibration error of the classifier behind the predictions in TABLE.
 
     A measured error is only an estimate. A bound holds with probability 1 - delta over the draw of the samples, at any
@@ -53,16 +85,65 @@ def bound(table: str, tolerance: float | None, output: Output, **options: Any) -
     from certcal.cli.sources import refuse_run
     from certcal.verbs.bound import bound as verb
 
-    columns = taken(options, OPTIONS)
-    settings = collected(BoundSettings, options)
+    columns = taken(given, OPTIONS)
+    settings = collected(BoundSettings, given)
+    if given["plan"] is not None:
+        _plan(table, by, columns, settings, output, **given)
+        return
+    if table is None:
+        raise click.MissingParameter(param_hint="'TABLE'", param_type="argument")
     refuse_run(table)
     output.check(table)
     if tolerance is not None:
         _choose(table, tolerance, columns, settings, output)
         return
     with Waiting() as waiting:
-        found = verb(table, columns=columns, progress=waiting, settings=settings)
+        found = verb(table, by=by, columns=columns, progress=waiting, settings=settings)
     output.emit(found)
+
+
+def _plan(
+    table: str | None,
+    by: str | None,
+    columns: dict[str, Any],
+    settings: BoundSettings,
+    output: Output,
+    *,
+    plan: float,
+    plan_for: str,
+    plan_error: float | None,
+    plan_power: float | None,
+) -> None:
+    from certcal import __version__
+    from certcal._checks import InputError
+    from certcal._json import as_text, for_json
+    from certcal.cli.progress import Waiting
+    from certcal.verbs.bound import plan as verb
+
+    if output.files or is_mlflow_asked():
+        raise InputError("--plan prints a number of samples and nothing else; leave -o and --mlflow out")
+    if by is not None or output.require or columns["weight"] is not None:
+        raise InputError("--plan is for all samples, of equal weight; leave --by, --weight and --require out")
+    chosen: dict[str, Any] = {"error": plan_error or 0.0, "power": 0.9 if plan_power is None else plan_power}
+    with Waiting() as waiting:
+        waiting.stage("simulating")
+        found = verb(
+            plan,
+            table,
+            columns=columns,
+            delta=settings.delta,
+            method=plan_for,
+            bins=settings.bins,
+            seed=settings.seed,
+            **chosen,
+        )
+    if output.as_json:
+        document = {"schema": "certcal/plan/1", "certcal": __version__, "source": table, **found.to_dict()}
+        click.echo(as_text(for_json(document)), nl=False)
+        return
+    lines = [f"{found.sentence[:1].upper()}{found.sentence[1:]}", "", f"{'samples':>10}  typical bound  chance"]
+    lines += [f"{each.n:>10,}  {each.bound:13.4f}  {each.chance:6.0%}" for each in found.curve]
+    click.echo("\n".join(lines))  # at once: a reader that goes away after two lines is no failure
 
 
 def _choose(table: str, tolerance: float, columns: dict[str, Any], settings: BoundSettings, output: Output) -> None:
@@ -75,10 +156,12 @@ def _choose(table: str, tolerance: float, columns: dict[str, Any], settings: Bou
         raise InputError("--choose-bandwidth prints a bandwidth and nothing else; leave --perturb and -o out")
     if is_mlflow_asked():
         raise InputError("--choose-bandwidth finds nothing to log; leave --mlflow out")
-    chosen = choose_bandwidth(table, tolerance, columns=columns)
+    chosen = choose_bandwidth(table, tolerance, columns=columns, scale=settings.scale)
     if output.as_json:
         document = {"schema": _SCHEMA, "certcal": __version__, "source": table, **chosen.to_dict()}
         click.echo(as_text(for_json(document)), nl=False)
         return
     click.echo(chosen.sentence[:1].upper() + chosen.sentence[1:])
-    click.echo(f"For samples that had no part in this choice: certcal bound TABLE --perturb {chosen.bandwidth:g}")
+    scale = "" if settings.scale == "probability" else f" --scale {settings.scale}"
+    asked = f"certcal bound TABLE --perturb {chosen.bandwidth:g}{scale}"
+    click.echo(f"For samples that had no part in this choice: {asked}")

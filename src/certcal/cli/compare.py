@@ -1,8 +1,9 @@
-"""``certcal compare``: robustness of several runs or published logs beside each other."""
+"""``certcal compare``: two tables of predictions, or the robustness of several runs or published logs."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
@@ -11,11 +12,13 @@ import click
 from certcal._checks import InputError
 from certcal._settings import Spec, check_setting, spec_of
 from certcal.cli.app import ExampleCommand
-from certcal.cli.emit import DRAWN, Output, output_options
-from certcal.cli.options import Typed, collected, option, settings_options
-from certcal.verbs.compare import CompareSettings
+from certcal.cli.emit import DRAWN, Output, is_given, output_options
+from certcal.cli.options import Typed, collected, option, prediction_column_options, settings_options, taken
+from certcal.data import OPTIONS
+from certcal.verbs.changes import ChangeSettings
+from certcal.verbs.compare import CompareSettings, are_tables
 
-_COMPARING = "Comparing"
+_COMPARING, _TABLES = "Runs and logs", "Tables of predictions"
 _DRAWS, _LEVEL = Spec("", "whole", least=1, most=2**53), Spec("", "failure")
 
 
@@ -41,6 +44,9 @@ def _budgets(ctx: click.Context, param: click.Parameter, values: Sequence[str]) 
     cls=ExampleCommand,
     old={"--setting": "--budget"},
     examples=(
+        ("certcal compare old.csv new.csv", "two tables of predictions, old and new"),
+        ("certcal compare old.csv new.csv --key id --by segment -o change.html", "row by row, per segment, as a page"),
+        ("certcal compare old.csv new.csv --require 'difference ece <= 0.01'", "pass or fail: exit code 1 when worse"),
         ("certcal compare small-noise large-noise", "two runs"),
         ("certcal compare a.tsv b.tsv --sigma 0.25 --sigma 0.5 -n 100000", "two published logs"),
         ("certcal compare mine theirs.tsv --sigma 0.5 -n 100000 --alpha 0.001", "a run and a log"),
@@ -51,7 +57,12 @@ def _budgets(ctx: click.Context, param: click.Parameter, values: Sequence[str]) 
         ("certcal compare small-noise large-noise --json | jq '.dominance[0].sentence'", "for scripts"),
     ),
 )
-@click.argument("run_or_log", nargs=-1, required=True, type=click.Path())
+@click.argument("sources", metavar="SOURCE...", nargs=-1, required=True, type=click.Path())
+@option(
+    _TABLES, "--key", metavar="COLUMN", help="Column that says which sample a row is. Default: id, if it is unique."
+)
+@settings_options(ChangeSettings, _TABLES)
+@prediction_column_options
 @settings_options(CompareSettings, _COMPARING, only=("radii", "alpha"))
 @option(
     _COMPARING,
@@ -63,30 +74,50 @@ def _budgets(ctx: click.Context, param: click.Parameter, values: Sequence[str]) 
     help=spec_of(CompareSettings, "budgets").help,
 )
 @settings_options(CompareSettings, _COMPARING, only=("sigma", "n"))
-@output_options(DRAWN, limit=False, mlflow=False)
-def compare(run_or_log: tuple[str, ...], output: Output, **options: Any) -> None:
-    """Compare the certified robustness of runs and published logs.
+@output_options(DRAWN, mlflow=False)
+def compare(sources: tuple[str, ...], key: str | None, by: str | None, output: Output, **options: Any) -> None:
+    """Compare two tables of predictions, or the certified robustness of runs and published logs.
 
-    RUN_OR_LOG is a folder that 'certcal sample' made, or a log with the columns idx, label, predict, radius and
+    Tables are the old and the new one, as 'certcal measure' takes them. Rows of the same key are the same sample.
+    Reports old, new and the difference of every metric with an interval, per group if asked.
+
+    A run is a folder that 'certcal sample' made, or a log with the columns idx, label, predict, radius and
     correct. Reports certified accuracy at each radius and the best over all runs, the average certified radius with
     its caveat, the distribution of p_A, and for each pair whether one dominates the other.
 
-    NAME=RUN_OR_LOG puts it into a family, the runs of one training method at different sigma. Families are compared at
-    each sigma and by their best over sigma: certified accuracy, the distribution of p_A, other sampling budgets, which
-    method dominates which, and what is certified of the confidences.
+    NAME=SOURCE puts a run or a log into a family, the runs of one training method at different sigma. Families are
+    compared at each sigma and by their best over sigma: certified accuracy, the distribution of p_A, other sampling
+    budgets, which method dominates which, and what is certified of the confidences.
     """
     from certcal.cli.progress import Waiting
     from certcal.verbs.compare import compare as verb
 
-    families = family_names(run_or_log)
-    output.check(*(run_or_log if families is None else [path for _, path in families]))
+    families = family_names(sources)
+    output.check(*(sources if families is None else [path for _, path in families]))
     named: dict[str, list[str]] = {}
     for name, path in families or ():
         named.setdefault(name, []).append(path)
-    settings = collected(CompareSettings, options)
+    of_tables = families is None and are_tables(sources)
+    _refuse_stray(of_tables)
+    columns = {role: name for role, name in taken(options, OPTIONS).items() if name is not None}
+    settings = collected(ChangeSettings if of_tables else CompareSettings, options)
     with Waiting() as waiting:
-        found = verb(*([named] if named else run_or_log), settings=settings, progress=waiting)
+        if of_tables:
+            found = verb(*sources, key=key, by=by, columns=columns, settings=settings, progress=waiting)
+        else:
+            found = verb(*([named] if named else sources), settings=settings, progress=waiting)
     output.emit(found)
+
+
+def _refuse_stray(of_tables: bool) -> None:
+    """Refuse options that are about the other kind of source."""
+    tables, runs = ({each.name for each in fields(kind)} for kind in (ChangeSettings, CompareSettings))
+    tables |= {"key", "by", *OPTIONS}
+    stray = sorted(name for name in (runs - tables if of_tables else tables - runs) if is_given(name))
+    if stray:
+        kinds = ("runs and logs", "tables of predictions")
+        what, these = kinds if of_tables else kinds[::-1]
+        raise InputError(f"it is for {what}, and these are {these}", argument=stray[0], remedy="leave it out")
 
 
 def family_names(arguments: Sequence[str]) -> tuple[tuple[str, str], ...] | None:

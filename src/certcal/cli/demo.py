@@ -46,7 +46,7 @@ _STORY = "Data"
 @settings_options(MeasureSettings, "Measuring", skip=("bounds", "delta"))
 @option(OUTPUT, "--no-page", is_flag=True, help="Write no page.")
 @option(OUTPUT, "--keep", metavar="RUN", type=click.Path(), help="Keep the run in this folder, for certcal certify.")
-@output_options(DRAWN, limit=False, mlflow=False)
+@output_options(DRAWN, judged=False, mlflow=False)
 def demo(data: str, folder: str | None, no_page: bool, keep: str | None, output: Output, **options: Any) -> None:
     """Run a demo on bundled data.
 

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import click
+from click.core import ParameterSource
 
 from certcal._checks import InputError
 from certcal._files import refuse_overwriting
@@ -21,11 +22,15 @@ from certcal.cli.mlflow import log_if_asked, mlflow_option
 from certcal.cli.options import OUTPUT, Typed, option, options
 from certcal.cli.progress import be_quiet, tell
 from certcal.result import NUMBERS, PAGE, PICTURES, TEXT, Result
+from certcal.verdict import HEADLINE as HEADLINE_NUMBER
+from certcal.verdict import Requirement, Verdict
 
 Decorated = TypeVar("Decorated", bound=Callable[..., Any])
 
 # Set where only the headline is printed, since the page has the rest: what the source was taken as.
 HEADLINE = "certcal.headline"
+# The exit code of a requirement that is not met.
+NOT_MET = 1
 DRAWN = (*PAGE, *TEXT, *PICTURES, *NUMBERS)
 WRITTEN = (*PAGE, *TEXT, *NUMBERS)
 _KINDS = {
@@ -53,6 +58,7 @@ class Output:
     force: bool
     full: bool = False
     diagrams: bool = True
+    require: tuple[Requirement, ...] = ()
     page: dict[str, Any] = field(default_factory=dict[str, Any])
     paths: list[Path] = field(default_factory=list[Path])
     _sources: list[Path] = field(default_factory=list[Path])
@@ -87,22 +93,42 @@ class Output:
         written: Iterable[str | Path] = (),
         **report: Any,
     ) -> None:
-        """Write the files, print the result, say what was written, and log to MLflow if that was asked."""
+        """Write the files, print the result, say what was written, and log to MLflow if that was asked.
+
+        Leaves with exit code 1 when a requirement is not met, after all of that.
+        """
         read = self._sources if sources is None else [Path(each) for each in sources]
+        verdict, refused = self._verdict(result)
+        judged = {"require": self.require} if verdict is not None else {}
         try:
             for path in self.paths:
-                page = path.suffix.lower() in (*PAGE, *TEXT)
-                told = {**self.page, **report, "provenance": provenance(result, read)} if page else {}
-                result.save(path, force=self.force, **told)
+                ending = path.suffix.lower()
+                told = {**self.page, **report, "provenance": provenance(result, read)}
+                result.save(path, force=self.force, **judged, **(told if ending in (*PAGE, *TEXT) else {}))
         finally:  # a full disk is no reason to lose numbers that took long to find
-            self._print(result, **report)
+            self._print(result, verdict, **judged, **report)
         for path in self.paths:
             tell(f"wrote {path}")
         log_if_asked(result, [*map(Path, written), *self.paths])
+        if refused is not None:
+            raise refused
+        if verdict is not None and not verdict.passed:
+            raise click.exceptions.Exit(NOT_MET)
 
-    def _print(self, result: Result, **report: Any) -> None:
+    def _verdict(self, result: Result) -> tuple[Verdict | None, InputError | None]:
+        """The verdict, or why there is none: that must not lose numbers that took long to find."""
+        if not self.require:
+            return None, None
+        try:
+            return result.verdict(*self.require), None
+        except InputError as error:
+            return None, error
+
+    def _print(self, result: Result, verdict: Verdict | None, **report: Any) -> None:
         if self.as_json:
-            click.echo(result.to_json(), nl=False)
+            click.echo(result.to_json(require=report.get("require", ())), nl=False)
+            for line in () if verdict is None else str(verdict).splitlines():
+                tell(line)
             return
         from certcal.report.terminal import make_console, render
 
@@ -111,6 +137,11 @@ class Output:
         if taken is not None:
             made = made.of(sections=(), appendix=(), description=f"{taken}: {made.description}")
         render(made, make_console(sys.stdout), full=self.full, diagrams=self.diagrams)
+
+
+def is_given(name: str) -> bool:
+    """Whether an option of the running command was written, and not left at its default."""
+    return click.get_current_context().get_parameter_source(name) is not ParameterSource.DEFAULT
 
 
 def provenance(result: Result, sources: Iterable[Path]) -> Any:
@@ -156,6 +187,14 @@ def _about(ctx: click.Context, param: click.Parameter, values: Iterable[str]) ->
     return found
 
 
+def _requirements(ctx: click.Context, param: click.Parameter, values: Iterable[str]) -> tuple[Requirement, ...]:
+    """Read requirements, before anything is computed."""
+    try:
+        return tuple(map(Requirement.parse, values))
+    except InputError as error:
+        raise click.BadParameter(error.said("").removeprefix(": "), ctx, param) from None
+
+
 explain_option = option(OUTPUT, "--explain", is_flag=True, help="Show all sections, with definitions.")
 json_option = option(OUTPUT, "--json", "as_json", is_flag=True, help="Print JSON, with all digits.")
 quiet_option = option(
@@ -173,7 +212,7 @@ def output_options(
     endings: Sequence[str] = WRITTEN,
     *,
     detail: bool = True,
-    limit: bool = True,
+    judged: bool = True,
     mlflow: bool = True,
     what: str = "Also write",
     files: Mapping[str, str] | None = None,
@@ -189,10 +228,25 @@ def output_options(
         decorators.append(explain_option)
         decorators.append(option(OUTPUT, "--no-diagram", is_flag=True, help="Leave out diagrams."))
     if PAGE[0] in endings:
-        text = "Limit that the headline number must not exceed; says whether it passes."
-        if limit:
-            kind = Typed(Spec("", "number"))
-            decorators.append(option(OUTPUT, "--at-most", "limit", type=kind, metavar="X", help=text))
+        if judged:
+            decorators += [
+                option(
+                    OUTPUT,
+                    "--require",
+                    multiple=True,
+                    callback=_requirements,
+                    metavar="TEXT",
+                    help="Requirement such as 'ece <= 0.05', judged on the bound or the interval's end; repeatable. "
+                    "Exit code 1 when one is not met.",
+                ),
+                option(
+                    OUTPUT,
+                    "--at-most",
+                    type=Typed(Spec("", "number")),
+                    metavar="X",
+                    help="Require that the headline number is at most X.",
+                ),
+            ]
         decorators += [
             option(OUTPUT, "--title", metavar="TEXT", help="Title of the page."),
             option(
@@ -227,8 +281,8 @@ def output_options(
         @functools.wraps(command)
         def call(**given: Any) -> Any:
             page = {name: given.pop(name) for name in ("title", "about") if name in given}
-            if limit:  # elsewhere it is a number of samples
-                page["limit"] = given.pop("limit", None)
+            at_most, require = given.pop("at_most", None), given.pop("require", ())
+            require += () if at_most is None else (Requirement.parse(f"{HEADLINE_NUMBER} <= {at_most!r}"),)
             named = given.pop("files")
             output = Output(
                 endings,
@@ -237,6 +291,7 @@ def output_options(
                 given.pop("force"),
                 full=given.pop("explain", False),
                 diagrams=not given.pop("no_diagram", False),
+                require=require,
                 page={name: value for name, value in page.items() if value not in (None, {})},
             )
             return command(output=output, **given)

@@ -17,11 +17,12 @@ from certcal.verbs.measure import MeasureSettings
     cls=ExampleCommand,
     examples=(
         ("certcal measure predictions.csv", "every metric, with a reliability diagram"),
-        ("certcal measure scores.parquet --confidence score --correct won", "say which columns to use"),
+        ("certcal measure scores.parquet --score pd --outcome status --positive default", "say which columns to use"),
         ("certcal measure predictions.npz --bins 5,10,15,20", "several numbers of bins"),
         ("certcal measure predictions.csv --by hospital", "each group beside the whole"),
-        ("certcal measure predictions.csv --bootstrap 1000 --method bca", "with intervals"),
-        ("certcal measure predictions.csv --bounds --at-most 0.05", "with guarantees, held against a limit"),
+        ("certcal measure predictions.csv --level 0.9", "with 90 % intervals"),
+        ("certcal measure predictions.csv --require 'ece <= 0.05'", "pass or fail: exit code 1 when it is not met"),
+        ("certcal measure predictions.csv --bounds --at-most 0.05", "with guarantees, of which the first must be met"),
         ("certcal measure predictions.csv -o report.html -o numbers.json", "write a page and files as well"),
         ("certcal measure predictions.csv --json | jq '.measurements[0].value'", "for scripts"),
     ),
@@ -35,8 +36,8 @@ def measure(table: str, by: str | None, memory: int | None, output: Output, **op
     """Measure the calibration of the predictions in TABLE.
 
     TABLE is Parquet, CSV, TSV, JSON lines, npz or Arrow, or - for standard input. Columns are found by their names:
-    a confidence with whether it was correct (or with a prediction and a label, or a 0/1 outcome), or probabilities
-    or logits per class with a label. Options name other columns.
+    a binary score with an outcome, a confidence with whether it was correct (or with a prediction and a label), or
+    probabilities or logits per class with a label. Options name other columns.
     """
     from certcal.cli.progress import Waiting
     from certcal.cli.sources import refuse_run

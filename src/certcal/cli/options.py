@@ -13,7 +13,7 @@ import click
 from certcal._checks import InputError
 from certcal._settings import Settings, Spec, check_setting
 from certcal.cli.app import SectionedOption, nearest
-from certcal.data import ROLES
+from certcal.data import OPTIONS, ROLES
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
@@ -74,9 +74,9 @@ def complete_metrics(ctx: click.Context, param: click.Parameter, incomplete: str
     >>> complete_metrics(click.Context(click.Command("measure")), click.Option(["--metric"]), "smooth")
     ['smooth_ece']
     """
-    from certcal.metrics import NAMES
+    from certcal.metrics import plain_metric, row_names
 
-    return [name for name in NAMES if name.startswith(incomplete)]
+    return [name for name in row_names() if name.startswith(plain_metric(incomplete))]
 
 
 def option(section: str, *names: str, **settings: Any) -> Callable[[Decorated], Decorated]:
@@ -259,7 +259,7 @@ def _float(text: str) -> float:
 
 OUTPUT = "Output"
 COLUMNS = "Columns (by default found by their names)"
-_PREDICTED = ("confidence", "correct", "prediction", "label", "probabilities", "logits")
+_PREDICTED = tuple(role for role in OPTIONS if role != "weight")
 
 
 def column_options(
@@ -274,9 +274,9 @@ def column_options(
             option(
                 COLUMNS,
                 f"--{role.replace('_', '-')}",
-                metavar="COLUMNS" if role in ("probabilities", "logits") else "COLUMN",
+                metavar={"probabilities": "COLUMNS", "logits": "COLUMNS", "positive": "VALUE"}.get(role, "COLUMN"),
                 help=text,
-                shell_complete=complete_columns,
+                shell_complete=None if role == "positive" else complete_columns,
             )
             for role, text in phrases.items()
         )
@@ -308,8 +308,8 @@ def model_options(section: str) -> Callable[[Decorated], Decorated]:
 
 
 DATA = "digits, fashion-mnist, a folder of images (idx, CIFAR, one folder per class), npz, or a table with labels."
-score_column_options = column_options(*_PREDICTED)
 prediction_column_options = column_options(*_PREDICTED, "weight", by="Measure")
+bound_column_options = column_options(*_PREDICTED, "weight", by="Bound")
 
 
 def taken(given: dict[str, Any], roles: Iterable[str]) -> dict[str, Any]:

@@ -11,13 +11,14 @@ from certcal._checks import InputError
 from certcal.cli.app import ExampleCommand, Examples, LazyGroup
 from certcal.cli.emit import DRAWN, Output, output_options
 from certcal.cli.options import collected, column_options, settings_options, taken
+from certcal.data import OPTIONS
 from certcal.result import PICTURES
 from certcal.verbs.apply_map import ENDINGS, ApplySettings
 from certcal.verbs.recalibrate import CertifyingSettings, FittingSettings, RecalibrateSettings
 
 FITTING, CERTIFYING = "Fitting and judging", "Certifying"
 _ROLES = (
-    *("confidence", "correct", "prediction", "label", "probabilities", "logits", "weight"),
+    *OPTIONS,
     *("lower", "upper", "certified", "radius_column", "sample"),
 )
 _columns = column_options(
@@ -48,7 +49,7 @@ _APPLY: Examples = (
     examples=(_FIT[0], _FIT[4], *_APPLY),
 )
 def recalibrate() -> None:
-    """Recalibrate confidences, also in the worst case."""
+    """Recalibrate scores or confidences, also in the worst case."""
 
 
 @click.command(cls=ExampleCommand, examples=_FIT)
@@ -94,8 +95,9 @@ def apply(map_file: str, source: str, output: Output, **options: Any) -> None:
     Writes a table of intervals for certcal certify, or a table of predictions for certcal measure. Samples that the
     map was fitted to are left out, if the fingerprint of the data tells them.
 
-    Predictions need no labels. Without them all rows are written, in their order, with the columns id or sample if
-    there are such, or else with row, from 0; which of them the map was fitted to is unknown.
+    A table of predictions keeps its other columns; where none is called id or sample, the number of the row is added.
+    Predictions need no labels: without them all rows are written, in their order, and which of them the map was fitted
+    to is unknown.
     """
     from certcal.cli.progress import Waiting
     from certcal.cli.sources import existing

@@ -15,18 +15,16 @@ from certcal.cli.compare import family_names
 from certcal.cli.emit import HEADLINE, OUTPUT
 from certcal.cli.options import option
 from certcal.data import existing, plain_name
-from certcal.verbs.measure import RESAMPLES
 
 # What a source can be, and the command that answers for it.
 _KINDS = {
     "measure": "a table of predictions",
     "certify": "a run or a table of intervals",
-    "compare": "runs or logs to compare",
+    "compare": "runs, logs or tables to compare",
     "review": "a table of a study",
 }
 # Where the default differs from that of the command.
 _HELP = {
-    "bootstrap": f"Number of bootstrap resamples for intervals. Default: {RESAMPLES}; 0 for more than a million rows.",
     "bounds": "Also bound the true calibration error. Default for a table of predictions.",
 }
 _CERTIFIED = {"lower", "upper", "certified"}
@@ -81,6 +79,7 @@ def _passed_on(other: SectionedOption) -> SectionedOption:
         ("certcal report intervals.parquet", "a table of certified intervals"),
         ("certcal report run --data test.npz", "a run of certcal sample, with its images"),
         ("certcal report run --radius .25,.5,1 --familywise", "at these radii, for all samples together"),
+        ("certcal report old.csv new.csv", "two tables of predictions: writes comparison.html"),
         ("certcal report small-noise large-noise", "runs beside each other: writes comparison.html"),
         ("certcal report gaussian=g25 gaussian=g50 acr=a25 acr=a50", "training methods, each at two noise levels"),
         ("certcal report predictions.csv --title 'Triage model, July' --open", "open it in a browser"),
@@ -92,10 +91,10 @@ def _passed_on(other: SectionedOption) -> SectionedOption:
 def report(ctx: click.Context, sources: tuple[str, ...], open_it: bool, **options: Any) -> None:
     """Write a page about SOURCE that a colleague can read and a reviewer can check.
 
-    SOURCE is a table of predictions or of certified intervals, the folder of a run, several runs and published logs
-    (NAME=SOURCE puts each into a family), or the table of a study. Its columns tell which. The page is what certcal
-    measure, certify, compare or study review write with -o; their options are taken here, too. Tables of predictions
-    get bounds, and intervals up to a million rows, unless told otherwise.
+    SOURCE is a table of predictions (or an old and a new one) or of certified intervals, the folder of a run, several
+    runs and published logs (NAME=SOURCE puts each into a family), or the table of a study. Its columns tell which. The
+    page is what certcal measure, certify, compare or study review write with -o; their options are taken here, too.
+    Tables of predictions get bounds unless told otherwise.
     """
     given = {name: value for name, value in options.items() if value}
     kind = _kind_of(sources, given)
@@ -107,13 +106,13 @@ def report(ctx: click.Context, sources: tuple[str, ...], open_it: bool, **option
         words += ["-o", page]
     ctx.meta[HEADLINE] = f"taken as {_taken_as(kind, sources)}"
     with command.make_context(ctx.info_name, words, parent=ctx.parent) as inner:
-        if kind == "measure":
-            for name in ("bootstrap", "bounds"):  # as many as can be had
-                if name not in given:
-                    inner.params[name] = None
-        command.invoke(inner)
-    if open_it:
-        _open(Path(page))
+        if kind == "measure" and "bounds" not in given:  # where they can be had
+            inner.params["bounds"] = None
+        try:
+            command.invoke(inner)
+        finally:  # a page that says what is not met is worth reading, too
+            if open_it and Path(page).exists():
+                _open(Path(page))
 
 
 def _kind_of(sources: Sequence[str], given: Iterable[str]) -> str:
@@ -124,7 +123,6 @@ def _kind_of(sources: Sequence[str], given: Iterable[str]) -> str:
     families = family_names(sources)
     paths = [existing(each, "table, run or log") for each in (sources if families is None else dict(families).values())]
     if families is not None or len(paths) > 1:
-        _refuse_tables(paths)
         return "compare"
     if paths[0].is_dir():
         open_run(paths[0])  # or else it is some other folder
@@ -137,7 +135,7 @@ def _kind_of(sources: Sequence[str], given: Iterable[str]) -> str:
         return "certify"
     if _is_study(names):
         return "review"
-    if options & {"confidence", "probabilities", "logits"}:
+    if options & {"score", "outcome", "positive", "confidence", "probabilities", "logits"}:
         return "measure"
     return "certify" if table_kind(names) == "intervals" else "measure"
 
@@ -154,20 +152,6 @@ def _is_study(names: Iterable[str]) -> bool:
 
     known = set(names)
     return known >= {*KEYS, *STATE} or ("model" in known and any(MeasuredColumn.parse(name) for name in known))
-
-
-def _refuse_tables(paths: Iterable[Path]) -> None:
-    """Tables where runs and logs are compared; what cannot be read as a table may be a log all the same."""
-    from certcal.data import open_table
-
-    for path in paths:
-        if path.is_file():
-            try:
-                names = {plain_name(name) for name in open_table(path).names}
-            except InputError:
-                continue
-            if not names & {"idx", "predict", "radius"}:
-                raise InputError(f"{path}: this is a table, and only runs and logs are compared; report on each alone")
 
 
 def _written(

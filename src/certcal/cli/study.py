@@ -125,7 +125,7 @@ def measure(
 @click.argument("table", type=click.Path())
 @settings_options(StudyReviewSettings, "Reviewing", skip=_GIVEN)
 @settings_options(StudyReviewSettings, "Columns that came with the models", only=_GIVEN)
-@output_options(WRITTEN, limit=False)
+@output_options(WRITTEN, judged=False)
 def review(table: str, output: Output, **options: Any) -> None:
     """Answer the benchmark study's seven questions for the models of a table.
 
@@ -158,7 +158,7 @@ def review(table: str, output: Output, **options: Any) -> None:
 @settings_options(StudySearchSettings, "Searching", skip=(*_SEARCHED, *_JUDGED))
 @option(_JUDGING, "--judge", metavar="TABLE", type=click.Path(), help="Table of the evaluation. Default: TABLE.")
 @settings_options(StudySearchSettings, _JUDGING, only=_JUDGED)
-@output_options(WRITTEN, limit=False)
+@output_options(WRITTEN, judged=False)
 def search(table: str, judge: str | None, output: Output, **options: Any) -> None:
     """Search TABLE for an architecture, treating each lookup as a training run.
 

@@ -30,9 +30,13 @@ from certcal.data.predictions import (
     PredictionStream,
     load_scores,
     load_table,
+    other_columns,
     read_predictions,
+    sample_keys,
+    split_by,
 )
 from certcal.data.roles import (
+    IDENTIFIER,
     LOG,
     LOWER,
     OPTIONS,
@@ -55,6 +59,7 @@ from certcal.data.writing import (
 )
 
 __all__ = [
+    "IDENTIFIER",
     "LOG",
     "LOWER",
     "METADATA",
@@ -105,6 +110,7 @@ __all__ = [
     "noisy_network",
     "open_inputs",
     "open_table",
+    "other_columns",
     "physical_memory",
     "plain_name",
     "read_idx",
@@ -114,5 +120,7 @@ __all__ = [
     "read_split",
     "resolve_columns",
     "resolve_interval_columns",
+    "sample_keys",
+    "split_by",
     "table_kind",
 ]

@@ -18,7 +18,7 @@ from tempfile import mkdtemp
 from types import MappingProxyType
 from typing import Any, BinaryIO, Literal, cast
 
-from certcal._checks import InputError, to_numpy
+from certcal._checks import InputError
 from certcal._files import nearest
 
 # Rows and numbers per piece when a table is read in pieces: large enough to be fast, small enough for any machine.
@@ -32,7 +32,7 @@ LEAST_MEMORY = 1 << 28
 MAX_COLUMNS = 100_000
 
 
-Kind = Literal["number", "boolean", "text", "list", "other", "unknown"]
+Kind = Literal["number", "boolean", "text", "list", "other", "unknown", "index"]
 
 
 @dataclass(frozen=True)
@@ -47,6 +47,11 @@ class TableColumn:
 
     name: str
     kind: Kind = "unknown"
+
+    @property
+    def speaks(self) -> bool:
+        """Whether its name may say what it holds: not where it is a list, or the index of a frame."""
+        return self.kind not in ("list", "index")
 
 
 @dataclass(frozen=True)
@@ -110,10 +115,26 @@ class OpenTable(ABC):
         return Chunks(lambda: self._batches(wanted, size, parsed))
 
     def read(self, columns: Sequence[str], *, numbers: Iterable[str] = ()) -> Any:
-        """The named columns as one pyarrow table."""
+        """The named columns as one pyarrow table; of a column without a type, numbers of two kinds become one."""
         from certcal.data.arrow import pa
 
-        return pa.Table.from_batches(list(self.chunks(columns, numbers=numbers)))
+        parts = [pa.Table.from_batches([batch]) for batch in self.chunks(columns, numbers=numbers)]
+        try:
+            return pa.concat_tables(parts, promote_options="permissive")
+        except pa.ArrowException:
+            raise InputError(self._changed(parts)) from None
+
+    def _changed(self, parts: list[Any]) -> str:
+        """The sentence for a column that does not hold one kind of values."""
+        row = 1
+        for part in parts:
+            for place, name in enumerate(part.column_names):
+                first, here = parts[0].schema.field(place).type, part.schema.field(place).type
+                if column_kind(first) != column_kind(here) and "other" not in (column_kind(first), column_kind(here)):
+                    what = f"holds {column_kind(first)} values first and {column_kind(here)} values from row {row} on"
+                    return f"{self.path}: column {name!r} {what}; write one kind, or null where there is none"
+            row += part.num_rows
+        return f"{self.path}: a column does not hold one kind of values; write one kind"
 
     @abstractmethod
     def _batches(self, columns: tuple[str, ...], size: int, numbers: frozenset[str]) -> Iterator[Any]:
@@ -210,59 +231,6 @@ def damaged(path: Path, what: str, error: Exception) -> str:
     return f"{path}: this {what} cannot be read ({detail}); it may be damaged or cut short, so copy or write it again"
 
 
-class MemoryTable(OpenTable):
-    """Columns in memory, read through Arrow without a copy where the library allows it.
-
-    Examples
-    --------
-    >>> MemoryTable({"confidence": [0.9, 0.6], "correct": [1, 0]}).names
-    ('confidence', 'correct')
-    """
-
-    def __init__(self, source: Any) -> None:
-        from certcal.data.arrow import pa
-
-        self.path = self.file = Path("table")
-        kind = type(source).__name__
-        try:
-            if isinstance(source, Mapping):
-                named = cast("Mapping[Any, Any]", source).items()
-                source = {name: _column(values, str(name)) for name, values in named}
-            self._table = pa.table(source)  # pyright: ignore
-        except InputError:
-            raise
-        except (TypeError, ValueError, pa.ArrowException) as error:
-            raise InputError(f"a table cannot be made of this {kind} ({error})") from None
-        self.columns = schema_columns(self.path, self._table.schema)
-        self.rows = self._table.num_rows
-
-    def _batches(self, columns: tuple[str, ...], size: int, numbers: frozenset[str]) -> Iterator[Any]:
-        yield from self._table.select(list(columns)).to_batches(max_chunksize=size)
-
-
-def _column(values: Any, name: str) -> Any:
-    """A column; a tensor as an array, and a matrix, such as one of logits, as a list per row."""
-    if not hasattr(values, "detach") and getattr(values, "ndim", 1) != 2:
-        return values
-    from certcal.data.arrow import pa
-
-    array = to_numpy(values, name)
-    if array.ndim != 2 or array.shape[1] == 1:
-        return array.ravel()
-    return pa.FixedSizeListArray.from_arrays(pa.array(array.ravel()), array.shape[1])
-
-
-def is_table(source: Any) -> bool:
-    """Whether something is a table in memory rather than a path.
-
-    Examples
-    --------
-    >>> is_table({"confidence": [0.9]}), is_table("scores.csv")
-    (True, False)
-    """
-    return isinstance(source, Mapping) or hasattr(source, "__arrow_c_stream__")
-
-
 _PACKED = ("", ".gz", ".zst", ".bz2")
 _TEXT = (".txt", *(f"{ending}{packed}" for ending in (".csv", ".tsv") for packed in _PACKED))
 _LINES = tuple(f"{ending}{packed}" for ending in (".jsonl", ".ndjson") for packed in _PACKED)
@@ -283,6 +251,8 @@ _BEGINNINGS = {
     b"BZh": ".csv.bz2",
     b"{": ".jsonl",
 }
+_COMPRESSIONS = {".gz": "gzip", ".zst": "zstd", ".bz2": "bz2"}
+_MOST_MARK = 64  # bytes by which a file is told; a mark may come after a byte order mark and line breaks
 
 
 def open_table(path: str | os.PathLike[str] | Any) -> OpenTable:
@@ -295,7 +265,8 @@ def open_table(path: str | os.PathLike[str] | Any) -> OpenTable:
     Parameters
     ----------
     path
-        The file, ``"-"`` for standard input, or a table in memory (pandas, polars, pyarrow, a mapping of columns).
+        The file, ``"-"`` for standard input, or a table in memory: pandas, polars, pyarrow, whatever offers Arrow's C
+        stream protocol, a mapping of columns. One that is open already is returned.
 
     Returns
     -------
@@ -316,12 +287,17 @@ def open_table(path: str | os.PathLike[str] | Any) -> OpenTable:
     [1, 1]
     >>> folder.cleanup()
     """
-    if is_table(path):
-        return MemoryTable(path)
+    if isinstance(path, OpenTable):
+        return path
     if not isinstance(path, str | os.PathLike):
+        from certcal.data.frames import MemoryTable, is_table
+
+        if is_table(path):
+            return MemoryTable(path)
+        lazy = callable(getattr(path, "collect", None))
         raise InputError(
             f"a table is a file or columns by name (pandas, polars, pyarrow, a mapping), not {type(path).__name__}; "
-            "name the columns, or make Predictions of arrays"
+            + ("collect() it first" if lazy else "name the columns, or make Predictions of arrays")
         )
     given = os.fspath(cast("str", path))
     file = local_file(given)
@@ -379,12 +355,24 @@ def local_file(path: str | os.PathLike[str]) -> Path:
 def _kept(stream: BinaryIO) -> Path:
     folder = Path(mkdtemp(prefix="certcal-"))
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
-    head = stream.read(4)
-    file = folder / f"input{next((ending for mark, ending in _BEGINNINGS.items() if head.startswith(mark)), '.csv')}"
+    file = folder / "input"
     with file.open("wb") as copy:
-        copy.write(head)
         shutil.copyfileobj(stream, copy, 1 << 20)
-    return file
+    with file.open("rb") as copy:
+        ending = _ending(copy.read(_MOST_MARK))
+    if ending.startswith(".csv."):  # compressed: what is inside says which text it is
+        from certcal.data.arrow import pa
+
+        packed = ending.removeprefix(".csv")
+        with reading(_SHOWN, "text table"), pa.input_stream(str(file), compression=_COMPRESSIONS[packed]) as inside:
+            ending = _ending(inside.read(_MOST_MARK)) + packed
+    return file.rename(file.with_name(f"input{ending}"))
+
+
+def _ending(head: bytes) -> str:
+    """The ending of a file that begins so."""
+    text = head.removeprefix(b"\xef\xbb\xbf").lstrip()
+    return next((ending for mark, ending in _BEGINNINGS.items() if text.startswith(mark)), ".csv")
 
 
 def file_ends(file: Path, shown: Path | None = None) -> tuple[bytes, bytes]:
@@ -393,7 +381,7 @@ def file_ends(file: Path, shown: Path | None = None) -> tuple[bytes, bytes]:
         if file.is_dir():
             raise InputError(f"{file}: this is a folder; give one file, {FORMATS}")
         if file.exists() and not file.is_file():
-            raise InputError(f"{file}: this is not a regular file; give {FORMATS}")
+            raise InputError(f"{file}: this is not a regular file; give - for standard input, or {FORMATS}")
         with file.open("rb") as stream:
             head = stream.read(4)
             stream.seek(-min(4, len(head)), os.SEEK_END)

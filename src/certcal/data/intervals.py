@@ -133,10 +133,9 @@ class _IntervalResolver(Resolver):
         correct = self.correctness()
         prediction, label = (None, None) if correct else (self.optional("prediction"), self.optional("label"))
         if correct is None and (prediction is None or label is None):
-            raise InputError(
-                "no column says which predictions are correct; name it as correct, or name both prediction and "
-                f"label{self.listing('correct')}"
-            )
+            remedy, roles = "name it as correct, or name both prediction and label", ("correct", "prediction", "label")
+            reason = "no column says which predictions are correct"
+            raise InputError(reason, remedy=remedy, roles=roles, more=self.listing("correct"))
         return IntervalLayout(
             lower,
             upper,

@@ -10,7 +10,17 @@ from typing import Any, Literal, TypedDict
 
 from certcal._checks import InputError
 from certcal.data.formats import TableColumn
-from certcal.data.roles import OPTIONS, ROLES, TOP_CONFIDENCE, Resolver, by_role, plain_name
+from certcal.data.roles import (
+    CORRECT,
+    OPTIONS,
+    OUTCOME,
+    ROLES,
+    SCORE,
+    TOP_CONFIDENCE,
+    Resolver,
+    by_role,
+    plain_name,
+)
 
 
 @dataclass(frozen=True)
@@ -77,7 +87,7 @@ def _by_pattern(table: Sequence[TableColumn], words: str, kind: str) -> Family |
         named_so = re.compile(pattern, re.IGNORECASE | re.DOTALL)
         for column in table:
             match = named_so.fullmatch(column.name.strip())
-            if match and column.kind != "list" and (pattern is numbered or not match["class"].isdecimal()):
+            if match and column.speaks and (pattern is numbered or not match["class"].isdecimal()):
                 by_word.setdefault(match["word"].lower(), []).append((match["class"], column.name))
         several = {word: members for word, members in by_word.items() if len(members) > 1}
         if len(several) > 1:
@@ -143,7 +153,7 @@ def given_family(
         if kinds[words[0]] not in ("list", "unknown"):
             raise InputError(
                 f"{role} {words[0]}: this column holds one number per sample, not one per class; "
-                "give all the columns separated by commas, or name a binary score as confidence"
+                "give all the columns separated by commas, or name a binary score as score"
             )
         return Family((words[0],), is_list=True, is_ordered=True)
     return Family(tuple(words), _without_common_prefix(words), is_ordered=True)
@@ -171,6 +181,9 @@ def _without_common_prefix(names: Sequence[str]) -> tuple[str, ...]:
 class Overrides(TypedDict, total=False):
     """Columns given by hand. In the command line the options have the same names."""
 
+    score: str | None
+    outcome: str | None
+    positive: str | None
     confidence: str | None
     correct: str | None
     probabilities: str | Sequence[str] | None
@@ -187,31 +200,36 @@ class Layout:
     Attributes
     ----------
     kind
-        "confidence" (one score per sample), "probabilities" or "logits" (one per class).
+        "score" (the probability that the outcome is 1), "confidence" (of the predicted class), "probabilities" or
+        "logits" (one per class).
     confidence
-        The column of scores, when kind is "confidence".
+        The column of binary scores or confidences.
     correct
-        The column of 0/1, or None when correctness is the equality of ``prediction`` and ``label``.
+        The column of outcomes, or of 0/1; None when correctness is the equality of ``prediction`` and ``label``.
     prediction, label
         Columns of classes. Without ``correct`` and ``label`` it is not known what was true.
     family
         The columns of probabilities or logits.
     weight
         The column of weights, or None.
+    positive
+        The outcome that counts as 1, or None where 1, true or yes does.
 
     Examples
     --------
-    >>> resolve_columns(["id", "score", "y"])
-    Layout(kind='confidence', confidence='score', correct='y', prediction=None, label=None, family=None, weight=None)
+    >>> layout = resolve_columns(["id", "score", "y"])
+    >>> layout.kind, layout.confidence, layout.correct
+    ('score', 'score', 'y')
     """
 
-    kind: Literal["confidence", "probabilities", "logits"]
+    kind: Literal["score", "confidence", "probabilities", "logits"]
     confidence: str | None = None
     correct: str | None = None
     prediction: str | None = None
     label: str | None = None
     family: Family | None = None
     weight: str | None = None
+    positive: Any = None
 
     @property
     def is_labelled(self) -> bool:
@@ -239,9 +257,10 @@ class Layout:
         >>> resolve_columns(["prob_0", "prob_1", "label"]).description
         "probabilities 'prob_0' … 'prob_1', label 'label'"
         """
-        parts = [f"{self.kind} {self.family.description}" if self.family else f"confidence {self.confidence!r}"]
+        parts = [f"{self.kind} {self.family.description if self.family else repr(self.confidence)}"]
         if self.correct is not None:
-            parts.append(f"correct {self.correct!r}")
+            positive = "" if self.positive is None else f" ({self.positive!r} counts as 1)"
+            parts.append(f"{'outcome' if self.kind == 'score' else 'correct'} {self.correct!r}{positive}")
         elif self.prediction is not None:
             parts.append(f"correct where {self.prediction!r} equals {self.label!r}")
         else:
@@ -257,8 +276,12 @@ class Layout:
         --------
         >>> resolve_columns(["conf", "correct"]).to_dict()
         {'kind': 'confidence', 'confidence': 'conf', 'correct': 'correct'}
+        >>> resolve_columns(["p", "outcome"], {"positive": "won"}).to_dict()
+        {'kind': 'score', 'score': 'p', 'outcome': 'outcome', 'positive': 'won'}
         """
-        roles = {name: getattr(self, name) for name in ("confidence", "correct", "prediction", "label", "weight")}
+        spelled = {"confidence": "score", "correct": "outcome"} if self.kind == "score" else {}
+        names = ("confidence", "correct", "positive", "prediction", "label", "weight")
+        roles = {spelled.get(name, name): getattr(self, name) for name in names}
         if self.family:
             roles[self.kind] = list(self.family.columns)
         return {"kind": self.kind} | {role: name for role, name in roles.items() if name is not None}
@@ -273,18 +296,19 @@ def resolve_columns(
     """Find the columns that hold the predictions.
 
     Recognised without help, in this order: class probabilities (``prob_0, prob_1, …`` or ``prob_cat, prob_dog, …`` or
-    one column of lists) with a label; logits (``logit_0, …``) with a label; a confidence or score with ``correct``,
-    with a prediction and a label to compare, or with a 0/1 label. Anything ambiguous is an error that says which
-    option to give.
+    one column of lists) with a label; logits (``logit_0, …``) with a label; a confidence with ``correct``, or with a
+    prediction and a label to compare; a binary score, or a confidence without a prediction, with an outcome or a label.
+    Anything ambiguous is an error that says which role to name.
 
     Parameters
     ----------
     columns
         The columns of the table, or only their names.
     overrides
-        Column names by role: confidence, correct, probabilities, logits, label, prediction, weight. ``probabilities``
-        and ``logits`` may be one column of lists, several names (a sequence, or separated by commas, in class order),
-        a pattern such as ``"p_*"`` or a prefix.
+        Column names by role: score and outcome for a binary score; confidence with correct, or with prediction and
+        label; probabilities or logits with label; weight. ``probabilities`` and ``logits`` may be one column of lists,
+        several names (a sequence, or separated by commas, in class order), a pattern such as ``"p_*"`` or a prefix.
+        ``positive`` is not a column but the outcome that counts as 1.
     labels
         Whether a column must say what was true. Where it is optional and there is none, the scores alone are found.
 
@@ -294,10 +318,17 @@ def resolve_columns(
     "confidence 'conf', correct where 'pred' equals 'label'"
     >>> resolve_columns(["a", "b"], {"confidence": "a", "correct": "b"}).description
     "confidence 'a', correct 'b'"
+    >>> resolve_columns(["score", "won"], {"outcome": "won"}).description
+    "score 'score', outcome 'won'"
     >>> resolve_columns(["id", "logit_0", "logit_1"], labels="optional").description
     "logits 'logit_0' … 'logit_1', no labels"
     """
     return _PredictionResolver(columns, by_role(overrides, OPTIONS), needs_labels=labels == "needed").layout()
+
+
+# What is found by name, by what the name says.
+_TOP, _SCORE, _CORRECT, _OUTCOME = (TOP_CONFIDENCE,), (SCORE,), (CORRECT,), (OUTCOME,)
+_BINARY = ("score", "outcome", "positive")
 
 
 class _PredictionResolver(Resolver):
@@ -306,15 +337,24 @@ class _PredictionResolver(Resolver):
         self.needs_labels = needs_labels
 
     def layout(self) -> Layout:
-        kinds = [role for role in ("probabilities", "logits", "confidence") if role in self.given]
+        kinds = [role for role in ("probabilities", "logits", "confidence", "score") if role in self.given]
         if len(kinds) > 1:
             raise InputError(f"{kinds[0]} and {kinds[1]} were both given; give one of them")
-        if kinds and kinds[0] != "confidence":
-            self.refuse_with(kinds[0], "correct", "prediction")
+        if kinds and kinds[0] in ("probabilities", "logits"):
+            self.refuse_with(kinds[0], "correct", "prediction", "outcome", "positive")
             return self._by_class(kinds[0], given_family(self.table, self.given[kinds[0]], kinds[0], self.missing))
-        if kinds or "correct" in self.given or "prediction" in self.given:
-            return self._by_confidence()
-        return self._by_names()
+        binary, top_label = (
+            [role for role in roles if role in self.given]
+            for roles in (_BINARY, ("confidence", "correct", "prediction"))
+        )
+        if binary and top_label:
+            raise InputError(
+                f"{binary[0]} and {top_label[0]} do not go together; give score and outcome for a binary score, or "
+                "confidence and correct for the predicted class"
+            )
+        if binary:
+            return self._by_score()
+        return self._by_confidence() if top_label else self._by_names()
 
     def _by_names(self) -> Layout:
         families = find_families(self.table)
@@ -322,8 +362,10 @@ class _PredictionResolver(Resolver):
         if len(families) == 2 and label:
             first, second = families.values()
             raise InputError(
-                f"there are both probabilities ({first.description}) and logits ({second.description}); "
-                f"name the columns as probabilities or logits{self.listing()}"
+                f"there are both probabilities ({first.description}) and logits ({second.description})",
+                remedy="name the columns as probabilities or logits",
+                roles=("probabilities", "logits"),
+                more=self.listing(),
             )
         if families and (label or not self.find("confidence")):
             (kind, family), *_ = families.items()
@@ -335,55 +377,105 @@ class _PredictionResolver(Resolver):
         if label is None and not self.needs_labels:
             self._refuse_several_scores()
         elif label is None:
-            raise InputError(
-                f"there are {kind} ({family.description}) but no column of true classes; "
-                f"name it as label{self.listing('label')}"
-            )
+            reason = f"there are {kind} ({family.description}) but no column of true classes"
+            raise InputError(reason, remedy="name it as label", roles=("label",), more=self.listing("label"))
         return Layout(kind, label=label, family=family, weight=self.optional("weight"))
 
     def _by_confidence(self) -> Layout:
-        lower, upper = self.find("lower"), self.find("upper")
-        if lower and upper and self.optional("confidence") is None:
+        """One number per sample: of the predicted class where a column says whether it is right, else of outcome 1."""
+        self._refuse_ends()
+        if "correct" in self.given or not {"prediction", "label"} & self.given.keys():
+            correct = self.correctness(_CORRECT)
+            if correct is not None:
+                return self._top_label(correct)
+        prediction = self.optional("prediction")
+        if "prediction" in self.given or ("confidence" in self.given and prediction):
+            return self._compared(prediction)
+        if prediction is None:
+            return self._by_score()
+        # A prediction may be what a score becomes at a threshold.
+        score, outcome, top = self.find("score", _SCORE), self.find("outcome", _OUTCOME), self.find("confidence", _TOP)
+        if score and outcome and not top:
+            return self._by_score()
+        truth = self.optional("label") or (outcome[0] if outcome else None)
+        if truth is not None and (score or (outcome and top)):
+            found = (top or score)[0]
+            also = f"or {score[0]!r} " if top and score else "or it is "
             raise InputError(
-                f"no column of confidences was found, only ends of intervals ({lower[0]!r}, {upper[0]!r}); "
-                "use certify for those, or name a column as confidence"
+                f"{found!r} may be the confidence of the class in {prediction!r}, {also}the probability that {truth!r} "
+                "is 1",
+                remedy=f"name {prediction} as prediction and {truth} as label, or {truth} as outcome",
+                roles=("prediction", "label", "outcome"),
             )
-        confidence = self.needed("confidence", "name it as confidence, or class probabilities as probabilities")
-        layout = Layout("confidence", confidence=confidence, weight=self.optional("weight"))
-        correct = self.correctness()
-        return self._compared(layout, confidence) if correct is None else replace(layout, correct=correct)
+        return self._compared(prediction)
 
-    def _compared(self, layout: Layout, confidence: str) -> Layout:
-        """Correctness from a label, with or without a prediction to compare it with."""
-        label = self.optional("label")
-        if label is None and not self.needs_labels and "prediction" not in self.given:
+    def _top_label(self, correct: str | None = None) -> Layout:
+        more = "name it as confidence, a binary score as score, or class probabilities as probabilities"
+        confidence = self.needed("confidence", more, ("confidence", "score", "probabilities"))
+        return Layout("confidence", confidence, correct, weight=self.optional("weight"))
+
+    def _compared(self, prediction: str | None) -> Layout:
+        """Correctness from a prediction and a label."""
+        label, layout = self.optional("label"), self._top_label()
+        if label is not None:
+            return replace(layout, prediction=prediction, label=label)
+        if not self.needs_labels and "prediction" not in self.given:
             self._refuse_several_scores()
             return layout
-        if label is None:
-            raise InputError(
-                f"confidences are in {confidence!r}, but no column says which predictions are correct; "
-                f"name it as correct, or name prediction and label{self.listing('correct', 'label')}"
+        raise self._without_truth(layout)
+
+    def _by_score(self) -> Layout:
+        """A binary score with an outcome; a label may be the outcome."""
+        self._refuse_ends()
+        if "outcome" in self.given:
+            self.refuse_with("outcome", "label")
+        if "confidence" not in self.given and not self.find("score") and "score" not in self.given:
+            self._top_label()  # says what there is
+        role = "confidence" if "confidence" in self.given else "score"
+        layout = Layout(
+            "score", self.optional(role), weight=self.optional("weight"), positive=self.given.get("positive")
+        )
+        outcome = None if "label" in self.given else self.optional("outcome")
+        outcome = outcome or self.optional("label")
+        if outcome is not None:
+            return replace(layout, correct=outcome)
+        # Without an outcome, the name alone tells a score from a confidence.
+        named = role == "confidence" or plain_name(str(layout.confidence)) in TOP_CONFIDENCE
+        layout = replace(layout, kind="confidence" if named and not self.given.keys() & set(_BINARY) else "score")
+        if self.needs_labels:
+            raise self._without_truth(layout)
+        self._refuse_several_scores()
+        return layout
+
+    def _without_truth(self, layout: Layout) -> InputError:
+        if layout.kind == "score":
+            reason = f"scores are in {layout.confidence!r}, but no column of outcomes was found"
+            return InputError(
+                reason, remedy="name it as outcome", roles=("outcome",), more=self.listing("outcome", "label")
             )
-        prediction = self.optional("prediction")
-        if prediction is None:
-            return replace(layout, correct=label)
-        if "prediction" not in self.given and plain_name(confidence) not in TOP_CONFIDENCE:
+        reason = f"confidences are in {layout.confidence!r}, but no column says which predictions are correct"
+        remedy = "name it as correct, or name prediction and label; for a binary score, name the outcome"
+        roles = ("correct", "prediction", "label", "outcome")
+        return InputError(reason, remedy=remedy, roles=roles, more=self.listing("correct", "label"))
+
+    def _refuse_ends(self) -> None:
+        lower, upper = self.find("lower"), self.find("upper")
+        if lower and upper and not {"confidence", "score"} & self.given.keys() and not self.find("confidence"):
             raise InputError(
-                f"{confidence!r} may be the confidence of the class in {prediction!r} "
-                f"or the probability that {label!r} is 1; "
-                f"name {prediction} as prediction, or {label} as correct"
+                f"no column of confidences was found, only ends of intervals ({lower[0]!r}, {upper[0]!r})",
+                remedy="use certify for those, or name a column as confidence or score",
+                roles=("confidence", "score"),
             )
-        return replace(layout, prediction=prediction, label=label)
 
     def _refuse_several_scores(self) -> None:
         """Without a label to tell which scores are meant, there must be one kind of them, or an option."""
-        if self.given.keys() & {"probabilities", "logits", "confidence"}:
+        if self.given.keys() & {"probabilities", "logits", "confidence", "score"}:
             return
         found = {kind: family.description for kind, family in find_families(self.table).items()}
-        confidences = self.find("confidence")
-        if confidences:
-            found["confidence"] = repr(confidences[0])
+        named = {role: self.find(role, names)[:1] for role, names in (("confidence", _TOP), ("score", _SCORE))}
+        found |= {role: repr(columns[0]) for role, columns in named.items() if columns}
         if len(found) > 1:
             there = " and ".join(f"{kind} ({columns})" for kind, columns in found.items())
-            options = f"{' or '.join(found)}{self.listing('label')}"
-            raise InputError(f"there are {there}, and no labels; choose with {options}")
+            remedy = f"choose with {' or '.join(found)}"
+            more = self.listing("label")
+            raise InputError(f"there are {there}, and no labels", remedy=remedy, roles=tuple(found), more=more)

@@ -29,9 +29,10 @@ class DoesNotFit(InputError):
 class CellError(InputError):
     """A value of a table that cannot be used: where it is, what is wrong, what to do."""
 
-    def __init__(self, column: str, row: int | None, reason: str, remedy: str) -> None:
+    def __init__(self, column: str, row: int | None, reason: str, remedy: str, roles: Sequence[str] = ()) -> None:
         self.column, self.row = column, row
-        super().__init__(f"column {column!r}{'' if row is None else f', row {row}'} {reason}", remedy=remedy)
+        place = f"column {column!r}{'' if row is None else f', row {row}'}"
+        super().__init__(f"{place} {reason}", remedy=remedy, roles=roles)
 
     def __reduce__(self) -> Any:
         return InputError, (str(self),)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Unpack
 
@@ -13,10 +14,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from certcal._checks import InputError
-from certcal.data.formats import OpenTable, check_memory, open_table, physical_memory
+from certcal._outcomes import TwoOutcomes
+from certcal.data.formats import CHUNK_ROWS, OpenTable, check_memory, open_table, physical_memory
 from certcal.data.layout import Layout, Overrides, resolve_columns
-from certcal.data.pieces import Arrays, Groups, gather, in_file, pieces
-from certcal.data.roles import IDENTIFIER, Resolver, plain_name
+from certcal.data.pieces import Arrays, CellError, Groups, gather, in_file, natural_order, pieces
+from certcal.data.roles import Resolver
 from certcal.predictions import Predictions
 
 if TYPE_CHECKING:
@@ -48,6 +50,25 @@ class LoadedTable:
         if self.group_codes is not None:
             for code, name in enumerate(self.group_names):
                 yield name, self.predictions.select(self.group_codes == code)
+
+
+def split_by(predictions: Predictions, by: Any) -> list[tuple[str, Predictions]]:
+    """Each group's name and predictions, from the group of each sample; names in natural order.
+
+    Examples
+    --------
+    >>> groups = split_by(Predictions.from_confidence([0.9, 0.6, 0.8], [1, 0, 1]), ["b", "a", "b"])
+    >>> [(name, len(part)) for name, part in groups]
+    [('a', 1), ('b', 2)]
+    """
+    if isinstance(by, str):
+        reason = "predictions have no columns"
+        raise InputError(reason, argument="by", remedy="give the group of each sample, or pass a table")
+    labels = np.asarray(list(by)).astype(str)
+    if labels.size != len(predictions):
+        raise InputError(f"it has {labels.size} entries for {len(predictions)} samples; give one each", argument="by")
+    names, codes = np.unique(labels, return_inverse=True)
+    return [(str(names[place]), predictions.select(codes == place)) for place in natural_order(names.tolist())]
 
 
 def read_predictions(path: str | os.PathLike[str], **overrides: Unpack[Overrides]) -> Predictions:
@@ -111,6 +132,8 @@ class PredictionStream:
     memory
         Bytes that a piece, or the whole when it is loaded, may take: a file that expands beyond is refused. By default
         all that this machine has; less than 256 MiB counts as that much for a piece.
+    labels
+        Whether a column must say what was true.
 
     Examples
     --------
@@ -127,13 +150,14 @@ class PredictionStream:
         size: int | None = None,
         by: str | None = None,
         memory: int | None = None,
+        labels: Literal["needed", "optional"] = "needed",
     ) -> None:
         self.table: OpenTable = open_table(path)
         self.table.memory = memory
         self.table.encode_text = True
         self.by = by
         with in_file(self.table.path):
-            self.layout = resolve_columns(self.table.columns, overrides)
+            self.layout = resolve_columns(self.table.columns, overrides, labels=labels)
             if by is not None:
                 Resolver(self.table.columns, {"by": by}).column("by")
         self.width = self._width()
@@ -202,16 +226,16 @@ class PredictionStream:
         """Arrays of each piece, not yet checked for range."""
         from certcal.data.values import Codes
 
-        layout, classes = self.layout, Codes(of_classes=True)
+        layout, classes, two = self.layout, Codes(of_classes=True), _two(self.layout)
 
         def convert(batch: Any, first_row: int) -> Arrays:
-            return _piece(batch, layout, first_row, classes)
+            return _piece(batch, layout, first_row, classes, two)
 
         how: dict[str, Any] = {"numbers": layout.scores, "width": self.width, "size": size, "groups": groups}
         return pieces(self.table, layout.columns, convert, **how)
 
 
-def _piece(batch: Any, layout: Layout, first_row: int, classes: Codes) -> Arrays:
+def _piece(batch: Any, layout: Layout, first_row: int, classes: Codes, two: TwoOutcomes | None) -> Arrays:
     """Arrays of one record batch, not yet checked for range; without what was true where no column says it."""
     from certcal.data import values
 
@@ -225,7 +249,7 @@ def _piece(batch: Any, layout: Layout, first_row: int, classes: Codes) -> Arrays
     else:
         piece["scores"] = values.matrix([batch.column(c) for c in family.columns], family.columns, first_row)
     if layout.correct is not None:
-        piece["correct"] = values.outcomes(batch.column(layout.correct), layout.correct, first_row)
+        piece["correct"] = values.outcomes(batch.column(layout.correct), layout.correct, first_row, two=two)
     elif layout.label is None:
         pass  # it is not known what was true
     elif family is None:
@@ -241,14 +265,20 @@ def _piece(batch: Any, layout: Layout, first_row: int, classes: Codes) -> Arrays
     return piece
 
 
+def _two(layout: Layout) -> TwoOutcomes | None:
+    """What tells two outcomes of a binary score apart."""
+    return TwoOutcomes(layout.positive) if layout.kind == "score" else None
+
+
 def _checked(arrays: Arrays, layout: Layout, first_row: int) -> Predictions:
     """Predictions; errors name the column and the row of the file. Where truth is not known, nobody gets to see it."""
     make = {
+        "score": Predictions.from_scores,
         "confidence": Predictions.from_confidence,
         "probabilities": Predictions.from_probabilities,
         "logits": Predictions.from_logits,
     }[layout.kind]
-    truth = arrays.get("correct" if layout.kind == "confidence" else "labels")
+    truth = arrays.get("correct" if layout.family is None else "labels")
     if truth is None:
         truth = np.zeros(arrays["scores"].shape[0], np.int64)
     try:
@@ -257,7 +287,7 @@ def _checked(arrays: Arrays, layout: Layout, first_row: int) -> Predictions:
         raise InputError(_in_the_file(str(error), layout, first_row)) from None
 
 
-_PLACE = re.compile(r"^(confidence|probabilities|logits|labels|sample_weight)\[(\d+)(?:, (\d+))?\]")
+_PLACE = re.compile(r"^(scores|confidence|probabilities|logits|labels|sample_weight)\[(\d+)(?:, (\d+))?\]")
 
 
 def _in_the_file(text: str, layout: Layout, first_row: int) -> str:
@@ -266,7 +296,12 @@ def _in_the_file(text: str, layout: Layout, first_row: int) -> str:
     if match is None:
         return text
     role, row, family = match[1], first_row + int(match[2]) + 1, layout.family
-    columns = {"confidence": layout.confidence, "labels": layout.label, "sample_weight": layout.weight}
+    columns = {
+        "scores": layout.confidence,
+        "confidence": layout.confidence,
+        "labels": layout.label,
+        "sample_weight": layout.weight,
+    }
     place = f"column {columns.get(role)!r}, row {row}"
     if role not in columns and family is not None:
         whole = match[3] is None or family.is_list
@@ -286,18 +321,15 @@ class LoadedScores:
         The file, and which columns were used.
     kind, confidence, probabilities, logits, sample_weight
         As those of :class:`certcal.Predictions`.
-    identifiers
-        Columns (pyarrow) that say which sample a row is, by name.
     """
 
     path: Path
     layout: Layout
-    kind: Literal["probabilities", "logits", "confidence"]
+    kind: Literal["score", "confidence", "probabilities", "logits"]
     confidence: NDArray[Any]
     probabilities: NDArray[Any] | None
     logits: NDArray[Any] | None
     sample_weight: NDArray[np.float64] | None
-    identifiers: Mapping[str, Any] = field(default_factory=dict[str, Any])
 
     def __len__(self) -> int:
         return self.confidence.size
@@ -317,49 +349,142 @@ def load_scores(path: str | os.PathLike[str], overrides: Mapping[str, Any] | Non
 
     Examples
     --------
-    >>> found = load_scores({"id": ["a", "b"], "prob_0": [0.9, 0.4], "prob_1": [0.1, 0.6]})
-    >>> found.confidence.tolist(), found.identifiers["id"].to_pylist()
-    ([0.9, 0.6], ['a', 'b'])
+    >>> load_scores({"id": ["a", "b"], "prob_0": [0.9, 0.4], "prob_1": [0.1, 0.6]}).confidence.tolist()
+    [0.9, 0.6]
+    """
+    stream = PredictionStream(path, overrides, labels="optional")
+    found = stream.load()
+    if found.layout.is_labelled:
+        return found
+    names = ("kind", "confidence", "probabilities", "logits", "sample_weight")
+    scores = {name: getattr(found.predictions, name) for name in names}
+    return LoadedScores(found.path, found.layout, **scores)
+
+
+def other_columns(
+    path: str | os.PathLike[str], used: Sequence[str], rows: NDArray[np.int64]
+) -> tuple[dict[str, Any], tuple[str, ...]]:
+    """Some rows of the columns (pyarrow) that a table has beside those in use, to be written again.
+
+    Parameters
+    ----------
+    path
+        The file, or anything else that :func:`open_table` takes.
+    used
+        Names of the columns that are not asked for.
+    rows
+        Positions of the rows.
+
+    Returns
+    -------
+    tuple
+        Columns by name, and the names of those that cannot be kept: lists, what Arrow cannot hold, and names that stand
+        there twice.
+
+    Examples
+    --------
+    >>> table = {"p": [0.5, 0.25], "site": ["a", "b"], "pixels": [[1], [2]]}
+    >>> kept, lost = other_columns(table, ["p"], np.array([1]))
+    >>> kept["site"].to_pylist(), lost
+    (['b'], ('pixels',))
     """
     table = open_table(path)
-    with in_file(table.path):
-        layout = resolve_columns(table.columns, overrides, labels="optional")
-        if layout.is_labelled:
-            return load_table(path, overrides)
-        arrays, identifiers = _read(table, layout)
-        checked = _checked(arrays, layout, 0)
-    scores = {name: getattr(checked, name) for name in ("kind", "confidence", "probabilities", "logits")}
-    return LoadedScores(table.path, layout, **scores, sample_weight=checked.sample_weight, identifiers=identifiers)
+    others = {each.name: each.kind for each in table.columns if each.name not in used}
+    plain = [name for name, kind in others.items() if kind != "list" and table.names.count(name) == 1]
+    try:
+        found = _whole(table, plain)
+    except InputError:  # one of them cannot be read; the others can
+        found: dict[str, Any] = {}
+        for name in plain:
+            with suppress(InputError):
+                found |= _whole(table, [name])
+    kept = {name: found[name].take(rows) for name in plain if name in found and len(found[name]) > rows.max()}
+    kept = {name: _as_numbers(column) if others[name] == "unknown" else column for name, column in kept.items()}
+    return kept, tuple(name for name in others if name not in kept)
 
 
-def _read(table: OpenTable, layout: Layout) -> tuple[Arrays, dict[str, Any]]:
+def _as_numbers(column: Any) -> Any:
+    """A column of a text file as numbers where these are written in the same way; else as it is: 007 stays a text."""
     from certcal.data.arrow import pa
+
+    for kind in (pa.int64(), pa.float64()):
+        try:
+            numbers = column.cast(kind)
+        except pa.ArrowInvalid:
+            continue
+        if numbers.cast(column.type).equals(column):
+            return numbers
+    return column
+
+
+def sample_keys(source: Any, column: str, *, required: bool = True) -> list[str] | None:
+    """What a column says for each row about which sample it is: each value once.
+
+    Parameters
+    ----------
+    source
+        The file, or anything else that :func:`open_table` takes.
+    column
+        Its name.
+    required
+        Refuse values that are missing or stand twice, instead of returning None.
+
+    Examples
+    --------
+    >>> sample_keys({"id": [7, 8.0, "9"], "score": [0.1, 0.2, 0.3]}, "id")
+    ['7', '8', '9']
+    """
     from certcal.data.values import Codes
 
-    kinds = ("number", "boolean", "text", "unknown")
-    kept = [
-        each.name
-        for each in table.columns
-        if plain_name(each.name) in IDENTIFIER and each.kind in kinds and each.name not in layout.columns
-    ]
-    if table.rows is not None:
-        check_memory(table.path, 8 * table.rows * len(layout.scores), "apply the map to a part of the table")
-    found: dict[str, list[Any]] = {name: [] for name in kept}
+    table = open_table(source)
+    with in_file(table.path):
+        name = str(Resolver(table.columns, {"key": column}).column("key"))
+        codes, seen = Codes(name, limit=2**62), 0
+        try:
+            for batch in table.chunks((name,), CHUNK_ROWS):
+                found = codes.add(batch.column(0), seen)
+                expected = np.arange(seen, seen + found.size)
+                if not np.array_equal(found, expected):
+                    row = int(np.flatnonzero(found != expected)[0])
+                    twice = codes.names[int(found[row])]
+                    raise CellError(name, seen + row + 1, f"has {twice!r} again", "a key says each value once")
+                seen += found.size
+        except CellError:
+            if required:
+                raise
+            return None
+    return codes.names
 
-    def convert(batch: Any, first_row: int) -> Arrays:
-        for name, parts in found.items():
-            column = batch.column(name)
-            parts.append(column.dictionary_decode() if pa.types.is_dictionary(column.type) else column)
-        return _piece(batch, layout, first_row, Codes())
 
-    columns, scores = (*layout.columns, *kept), layout.scores
-    arrays = gather(pieces(table, columns, convert, numbers=scores, width=len(scores)), table.rows)
-    return arrays, {name: _joined(parts) for name, parts in found.items()}
+def _whole(table: OpenTable, names: list[str]) -> dict[str, Any]:
+    """Columns that are no lists, each as one."""
+    parts: dict[str, list[Any]] = {name: [] for name in names}
+    for batch in table.chunks(names) if names else ():
+        for name, column in parts.items():
+            column.append(batch.column(name))
+    joined = {name: _joined(column) for name, column in parts.items() if column}
+    return {name: column for name, column in joined.items() if column is not None}
 
 
 def _joined(parts: list[Any]) -> Any:
-    """Parts of a column as one; as text where they are of several types."""
+    """Parts of a column as one, whose texts can be picked from; as text where they are of several types."""
     from certcal.data.arrow import pa
 
-    alike = len({part.type for part in parts}) == 1
-    return pa.chunked_array(parts if alike else [part.cast(pa.string()) for part in parts])
+    plain = [_decoded(part) if pa.types.is_dictionary(part.type) else _texts(part) for part in parts]
+    types = {part.type for part in plain}
+    if any(pa.types.is_nested(each) for each in types):
+        return None
+    return pa.chunked_array([part.cast(pa.large_string()) for part in plain] if len(types) > 1 else plain)
+
+
+def _decoded(part: Any) -> Any:
+    from certcal.data.arrow import pa
+
+    return pa.DictionaryArray.from_arrays(part.indices, _texts(part.dictionary)).dictionary_decode()
+
+
+def _texts(part: Any) -> Any:
+    """Views of texts as texts; pyarrow cannot pick from views."""
+    from certcal.data.arrow import pa
+
+    return part.cast(pa.large_string()) if pa.types.is_string_view(part.type) else part

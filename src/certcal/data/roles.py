@@ -42,23 +42,21 @@ class Role:
     stems: str = ""
 
 
+# Names that say more than "a number between 0 and 1" and "0 or 1"; see certcal.data.layout for what follows from them.
+TOP_CONFIDENCE = ("confidence", "confidences", "conf", "max_prob", "max_probability", "top_prob", "top_probability")
+SCORE = (
+    *("score", "scores", "prob", "probs", "proba", "probability", "probabilities", "p", "p_hat"),
+    *("y_prob", "y_proba", "y_score"),
+)
+CORRECT, OUTCOME = ("correct", "is_correct", "correctness", "hit"), ("outcome", "outcomes")
+
 ROLES = {
-    "confidence": Role(
-        "Confidences or binary scores.",
-        (
-            ("confidence", "confidences", "conf", "max_prob", "max_probability", "top_prob", "top_probability"),
-            (
-                *("score", "scores", "prob", "probs", "proba", "probability", "probabilities", "p", "p_hat"),
-                *("y_prob", "y_proba", "y_score"),
-            ),
-        ),
-        plural="confidences",
-    ),
-    "correct": Role(
-        "Whether the prediction is correct (0/1); for binary scores, the outcome.",
-        (("correct", "is_correct", "correctness", "hit"), ("outcome", "outcomes")),
-        "outcome",
-    ),
+    "confidence": Role("Confidences of the predicted class.", (TOP_CONFIDENCE, SCORE), plural="confidences"),
+    "correct": Role("Whether the prediction is correct (0/1).", (CORRECT, OUTCOME), "outcome"),
+    "score": Role("Binary scores: the probability that the outcome is 1.", (SCORE, TOP_CONFIDENCE), plural="scores"),
+    "outcome": Role("Outcomes of the binary scores: 0/1, or text.", (OUTCOME,), "outcome", plural="outcomes"),
+    # Not a column, but a value of one.
+    "positive": Role("Value of the outcome that counts as 1, where it is not 1, true or yes.", ((),), "text"),
     "prediction": Role(
         "Predicted classes, to be compared with the labels.",
         (
@@ -115,13 +113,15 @@ ROLES = {
         "Sample that each row of an interval table belongs to.", (("sample", "sample_id", "sample_index"),), "text"
     ),
 }
-TOP_CONFIDENCE = ROLES["confidence"].names[0]
 LOWER, UPPER = ROLES["lower"].names[0], ROLES["upper"].names[0]
 # Columns that say which sample a row is, kept where a table is written again.
 IDENTIFIER = ("id", *ROLES["sample"].names[0])
 
 # What each kind of table can hold; the roles that may be named for it.
-OPTIONS = ("confidence", "correct", "probabilities", "logits", "label", "prediction", "weight")
+OPTIONS = (
+    *("score", "outcome", "positive", "confidence", "correct", "probabilities", "logits", "label", "prediction"),
+    "weight",
+)
 INTERVAL_OPTIONS = ("lower", "upper", "correct", "prediction", "label", "certified", "radius", "by")
 # Further ones, where it matters which sample a row is of.
 SAMPLE_OPTIONS = (*INTERVAL_OPTIONS, "confidence", "sample")
@@ -193,20 +193,22 @@ class Resolver:
         self.names = [column.name for column in self.table]
         self.given = given
 
-    def needed(self, role: str, remedy: str | None = None) -> str:
+    def needed(self, role: str, remedy: str | None = None, roles: Sequence[str] = ()) -> str:
         """The column of a role, or an error with what there is instead."""
         found = self.optional(role)
         if found is None:
-            what = f"no column of {ROLES[role].plural} was found; {remedy or f'name it as {role}'}"
-            raise InputError(f"{what}{self.listing(role)}")
+            what = f"no column of {ROLES[role].plural} was found"
+            raise InputError(
+                what, remedy=remedy or f"name it as {role}", roles=roles or (role,), more=self.listing(role)
+            )
         return found
 
-    def correctness(self) -> str | None:
+    def correctness(self, ranks: Sequence[Sequence[str]] | None = None) -> str | None:
         """The column that says what was correct; None where prediction and label may say it."""
         if "correct" in self.given:
             self.refuse_with("correct", "prediction", "label")
             return self.column("correct")
-        return None if {"prediction", "label"} & self.given.keys() else self.pick("correct")
+        return None if {"prediction", "label"} & self.given.keys() else self.pick("correct", ranks)
 
     def optional(self, role: str, ranks: Sequence[Sequence[str]] | None = None) -> str | None:
         """The column given for a role, else the one whose name says it, else None."""
@@ -227,13 +229,13 @@ class Resolver:
         """Refuse roles that were given beside another one that they do not go with."""
         for other in others:
             if other in self.given:
-                remedy = "label" if role != "correct" else "only one of them"
-                raise InputError(f"{other} does not go with {role}; give {remedy}")
+                remedy = "label" if role in ("probabilities", "logits") else "only one of them"
+                raise InputError(f"{other} does not go with {role}", remedy=f"give {remedy}")
 
     def find(self, role: str, ranks: Sequence[Sequence[str]] | None = None) -> list[str]:
         """Columns of the first rank that has any."""
         for rank in ranks or ROLES[role].names:
-            found = [each.name for each in self.table if plain_name(each.name) in rank and each.kind != "list"]
+            found = [each.name for each in self.table if plain_name(each.name) in rank and each.speaks]
             if found:
                 return found
         return []
@@ -243,7 +245,7 @@ class Resolver:
         found = self.find(role, ranks)
         if len(found) > 1 and needed:
             names = " and ".join(map(repr, found))
-            raise InputError(f"{names} may each be the {role}; name one as {role}")
+            raise InputError(f"{names} may each be the {role}", remedy=f"name one as {role}", roles=(role,))
         return found[0] if len(found) == 1 else None
 
     def listing(self, *wanted: str) -> str:

@@ -18,6 +18,7 @@ from typing import Any, cast
 from certcal._checks import InputError
 from certcal.data.arrow import pa
 from certcal.data.formats import Kind, OpenTable, TableColumn, check_column_count, reading
+from certcal.data.frames import as_text
 
 arrow_csv: Any = import_module("pyarrow.csv")
 
@@ -282,8 +283,7 @@ def _array(values: list[Any]) -> Any:
     except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError):
         if any(isinstance(value, list | dict) for value in values):
             raise
-        plain = [str(value).lower() if isinstance(value, bool) else value for value in values]
-        return pa.array([None if value is None else str(value) for value in plain])
+        return as_text(values)
 
 
 def _lines(text: io.TextIOWrapper) -> Iterator[str]:

@@ -1,7 +1,8 @@
 """Columns of a record batch as NumPy arrays, cast by one rule for every format and command.
 
 - An outcome is 1 or 0: true/false, a number equal to 1 or 0, or a text that is such a number ("1", "1.0",
-  "1.000000000000000000e+00") or a word for it ("true", "yes"), in any case.
+  "1.000000000000000000e+00") or a word for it ("true", "yes"), in any case. Two other values are outcomes where it is
+  said which of them counts as 1.
 - A class is a whole number or a name. 3, 3.0, "3", "3.0" and "3.000000000000000000e+00" are one class; other texts are
   names as they stand, but for spaces around them. A number with a fraction is no class.
 - A number is a number, or a text that is one; floats keep their type.
@@ -12,7 +13,6 @@ people count the rows of a table below its header.
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Callable
 from typing import Any, NoReturn
@@ -21,6 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from certcal._checks import InputError, correctness
+from certcal._outcomes import WRITTEN, TwoOutcomes, class_name, outcome
 from certcal.data.arrow import compute, pa, to_numpy
 from certcal.data.formats import column_kind
 from certcal.data.pieces import CellError
@@ -28,60 +29,16 @@ from certcal.data.pieces import CellError
 # Distinct values of a column of classes; more than this is an identifier or a number, not a class.
 MAX_CLASSES = 1_000_000
 
-_TRUE = frozenset({"1", "true", "t", "yes", "y", "correct", "right"})
-_FALSE = frozenset({"0", "false", "f", "no", "n", "incorrect", "wrong"})
 # Spellings of two classes that no other classes have.
 _SPELLED = frozenset({"0", "1", "false", "true", "no", "yes"})
 _COMPARE = "if it is a class, name the column of the predicted class (prediction) to compare with"
 _ANOTHER = "repair or drop the row, or name another column"
 
-# Numbers as programs write them, numpy.savetxt among them. Without a point it may be a name: "007", "1e5".
-_WRITTEN = re.compile(r"[+-]?(?:[0-9]+\.[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]{1,4})?")
-
-
-def outcome(value: Any) -> int | None:
-    """What a value says of an outcome, by the rule; None where it says something else.
-
-    Examples
-    --------
-    >>> [outcome(value) for value in (True, 1.0, "1.000000000000000000e+00", " Yes", "0", 2, "cat")]
-    [1, 1, 1, 1, 0, None, None]
-    """
-    if isinstance(value, str):
-        word = value.strip().lower()
-        if word in _TRUE or word in _FALSE:
-            return int(word in _TRUE)
-        try:
-            value = math.nan if "_" in word else float(word)
-        except ValueError:
-            return None
-    return int(value) if value in (0, 1) else None
-
-
-def class_name(value: Any) -> str:
-    """A class as text, by the rule.
-
-    Examples
-    --------
-    >>> class_name(3), class_name(3.0), class_name("3.0"), class_name(" cat "), class_name(True)
-    ('3', '3', '3', 'cat', 'true')
-    >>> class_name("1.200000000000000000e+01"), class_name("1.5e+00"), class_name("1e5"), class_name("007")
-    ('12', '1.5e+00', '1e5', '007')
-    """
-    if isinstance(value, bool):
-        return str(value).lower()
-    text = str(value).strip()
-    if isinstance(value, float) or _WRITTEN.fullmatch(text):
-        number = float(text)
-        if number.is_integer() and abs(number) < 2**53:
-            return str(int(number))
-    return text
-
 
 def _is_fraction(value: Any) -> bool:
     """Whether a value is a number that is not whole, so no class."""
     if isinstance(value, str):
-        value = float(value) if _WRITTEN.fullmatch(value.strip()) else 0.0
+        value = float(value) if WRITTEN.fullmatch(value.strip()) else 0.0
     return isinstance(value, float) and not value.is_integer()
 
 
@@ -153,7 +110,9 @@ def distinct(array: Any) -> tuple[list[Any], NDArray[Any]]:
     """Distinct values (None for missing) and, per row, which of them."""
     if pa.types.is_dictionary(array.type):  # not decoded: a long text that is often repeated would take all memory
         encoded = compute.dictionary_encode(array.indices, null_encoding="encode")
-        values = array.dictionary.take(encoded.dictionary)
+        words = array.dictionary
+        words = words.cast(pa.large_string()) if pa.types.is_string_view(words.type) else words  # views: no take yet
+        values = words.take(encoded.dictionary)
     else:
         encoded = compute.dictionary_encode(array, null_encoding="encode")
         values = encoded.dictionary
@@ -239,7 +198,7 @@ def list_matrix(array: Any, column: str, first_row: int) -> NDArray[Any]:
     """A column of equally long lists as a matrix."""
     if column_kind(array.type) != "list":
         reason = "holds one value per row, not a list with one number per class"
-        remedy = "give all the columns separated by commas, or name a binary score as confidence"
+        remedy = "give all the columns separated by commas, or name a binary score as score"
         raise CellError(column, None, reason, remedy)
     refuse_missing(array, column, first_row)
     lengths = to_numpy(compute.list_value_length(array))
@@ -255,25 +214,33 @@ def list_matrix(array: Any, column: str, first_row: int) -> NDArray[Any]:
     return numbers(entries, column, first_row).reshape(len(array), int(lengths[0]))
 
 
-def outcomes(array: Any, column: str, first_row: int, remedy: str = _COMPARE) -> NDArray[np.uint8]:
-    """A column of outcomes as 1 and 0."""
-    if column_kind(array.type) != "text":
+def outcomes(
+    array: Any, column: str, first_row: int, remedy: str = _COMPARE, two: TwoOutcomes | None = None
+) -> NDArray[np.uint8]:
+    """A column of outcomes as 1 and 0; ``two`` knows the value that counts as 1, and what to do about others."""
+    if column_kind(array.type) != "text" and (two is None or two.positive is None):
         values = numbers(array, column, first_row)
         try:
             return correctness(values)
         except InputError:
             bad = (values != 0) & (values != 1)
             reason = f"is {values[np.argmax(bad)]:.9g}, neither 0 nor 1"
-            raise CellError(column, first_row + int(np.argmax(bad)) + 1, reason, remedy) from None
+            roles: tuple[str, ...] = ()
+            if two is not None:
+                said, remedy, roles = two.refusal(np.unique(values).tolist())
+                reason = f"is {values[np.argmax(bad)]:.9g}, {said}"
+            raise CellError(column, first_row + int(np.argmax(bad)) + 1, reason, remedy, roles) from None
     refuse_missing(array, column, first_row)
-    texts, positions = distinct(array)
-    table = np.zeros(len(texts), np.uint8)
-    for index, text in enumerate(texts):
-        found = outcome(text)
-        if found is None:
-            _refuse(positions == index, column, first_row, f"is {text[:80]!r}, neither 0/1 nor true/false", remedy)
-        table[index] = found
-    return table[positions]
+    values, positions = distinct(array)
+    codes = (two or TwoOutcomes()).codes(values)
+    if None in codes:
+        index = codes.index(None)
+        reason, roles = "neither 0/1 nor true/false", ()
+        if two is not None:
+            reason, remedy, roles = two.refusal(values)
+        row = first_row + int(np.argmax(positions == index)) + 1
+        raise CellError(column, row, f"is {str(values[index])[:80]!r}, {reason}", remedy, roles)
+    return np.array(codes, np.uint8)[positions]
 
 
 def class_numbers(

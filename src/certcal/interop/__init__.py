@@ -1,6 +1,6 @@
-"""Results where a team keeps its own: MLflow, Lightning, Hugging Face's evaluate, torchmetrics.
+"""Results where a team keeps its own, and its models: scikit-learn, MLflow, Lightning, evaluate, torchmetrics.
 
-One module for each, imported by name: ``certcal.interop.mlflow``, ``certcal.interop.lightning``,
-``certcal.interop.evaluate``, ``certcal.interop.torchmetrics``. Each needs the extra of its name, such as
-``certcal[mlflow]``; torchmetrics needs ``certcal[torch]``.
+One module for each, imported by name: ``certcal.interop.sklearn``, ``certcal.interop.mlflow``,
+``certcal.interop.lightning``, ``certcal.interop.evaluate``, ``certcal.interop.torchmetrics``. Each needs the extra of
+its name, such as ``certcal[mlflow]``; torchmetrics needs ``certcal[torch]``.
 """

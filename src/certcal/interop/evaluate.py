@@ -25,13 +25,13 @@ except ModuleNotFoundError as error:
         "certcal.interop.evaluate needs evaluate; install it with: pip install 'certcal[evaluate]'", name=error.name
     ) from error
 
-_CONFIGURATIONS = ("probabilities", "logits", "confidence")
+_CONFIGURATIONS = ("probabilities", "logits", "confidence", "score")
 _DESCRIPTION = """\
 Calibration of a classifier: how far its confidences are from the shares of predictions that are right.
 The values are estimates from the samples at hand, not guarantees."""
 _INPUTS = """\
-predictions: one row of probabilities or logits per sample, or one confidence per sample, as the configuration says.
-references: true classes from 0; with confidences, whether the prediction was right.
+predictions: per sample a row of probabilities or logits, or one confidence or binary score, as the configuration says.
+references: true classes from 0; with confidences, whether the prediction was right; with binary scores, the outcome.
 metrics: names of certcal.metrics; all that there are by default.
 bins: number of bins of the binned metrics.
 closed: "left" for bins [a, b), "right" for (a, b]."""
@@ -43,7 +43,7 @@ class Calibration(evaluate.Metric):
     Parameters
     ----------
     config_name
-        What the predictions are: "probabilities", "logits" or "confidence". Never guessed from the values.
+        What the predictions are: "probabilities", "logits", "confidence" or "score". Never guessed from the values.
     **options
         Of ``evaluate.Metric``, such as ``experiment_id``, ``cache_dir``, ``num_process`` and ``process_id``.
 
@@ -61,7 +61,7 @@ class Calibration(evaluate.Metric):
 
     def _info(self) -> evaluate.MetricInfo:
         number = datasets.Value("float64")
-        rows = number if self.config_name == "confidence" else datasets.Sequence(number)
+        rows = number if self.config_name in ("confidence", "score") else datasets.Sequence(number)
         return evaluate.MetricInfo(
             description=_DESCRIPTION,
             citation="",
@@ -78,7 +78,8 @@ class Calibration(evaluate.Metric):
         bins: int = 15,
         closed: str = "left",
     ) -> dict[str, float]:
-        given = getattr(Predictions, f"from_{self.config_name}")(predictions, references)
+        kind = "scores" if self.config_name == "score" else self.config_name
+        given = getattr(Predictions, f"from_{kind}")(predictions, references)
         return {
             row.name: row.value for row in measure(given, bins=bin_count(bins), closed=closed, metrics=metrics).rows
         }

@@ -48,7 +48,7 @@ class CalibrationCallback(Callback):
     Parameters
     ----------
     inputs
-        What the predictions are, "logits", "probabilities" or "confidence"; never guessed from the values.
+        What the predictions are, "logits", "probabilities", "confidence" or "score"; never guessed from the values.
     metrics
         Names of functions in :mod:`certcal.metrics`: "ece", "mce", "lp_ece", "debiased_ece", "classwise_ece",
         "smooth_ece", "kde_ece", "top_label_brier_score", "brier_score", "nll".
@@ -107,8 +107,9 @@ class CalibrationCallback(Callback):
             raise InputError(f"metrics is empty; choose from {', '.join(BY_NAME)}")
         if CLASSWISE in names and classes is None:
             raise InputError("classwise_ece needs the number of classes; pass classes=10, say")
-        if temperature and self.inputs == "confidence":
-            raise InputError("a temperature needs logits or probabilities of every class, not confidences")
+        if temperature and self.inputs in ("confidence", "score"):
+            words = "confidences" if self.inputs == "confidence" else "binary scores"
+            raise InputError(f"a temperature needs logits or probabilities of every class, not {words}")
         if every_n_epochs < 1:
             raise InputError(f"every_n_epochs is {every_n_epochs}; pass 1 or more")
         self.metrics, self.bins, self.closed, self.classes, self.temperature = names, bins, closed, classes, temperature

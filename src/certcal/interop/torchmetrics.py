@@ -54,10 +54,10 @@ __all__ = [
 
 Words = NDArray[np.int64]
 Accumulator = TypeVar("Accumulator", bound=BinSums | ClasswiseSums | MomentGrid | ExactSum)
-Inputs = Literal["probabilities", "logits", "confidence"]
+Inputs = Literal["probabilities", "logits", "confidence", "score"]
 MatrixInputs = Literal["probabilities", "logits"]
 
-INPUTS = ("probabilities", "logits", "confidence")
+INPUTS = ("probabilities", "logits", "confidence", "score")
 MATRIX_INPUTS = ("probabilities", "logits")
 # A value of a kernel metric whose error bound is above this comes with a warning.
 _TOLERATED = 1e-6
@@ -123,9 +123,10 @@ class CalibrationMetric(Metric, Generic[Accumulator]):
         Parameters
         ----------
         preds
-            What ``inputs`` declares: one row of probabilities or logits per sample, or one confidence per sample.
+            What ``inputs`` declares: one row of probabilities or logits per sample, or one confidence or binary score.
         target
-            True classes from 0; with ``inputs="confidence"`` whether the prediction was right (the binary outcome).
+            True classes from 0; with ``inputs="confidence"`` whether the prediction was right, and with "score" the
+            outcome.
         """
         predictions = self._read(preds, target)
         sums = self._load()
@@ -183,11 +184,11 @@ class CalibrationMetric(Metric, Generic[Accumulator]):
     def _read(self, preds: Tensor | Predictions, target: Tensor) -> Predictions:
         if isinstance(preds, Predictions):  # from forward, which has read it
             return preds
-        meaning = "correct" if self.inputs == "confidence" else "labels"
+        meaning = {"confidence": "correct", "score": "outcomes"}.get(self.inputs, "labels")
         try:
             if getattr(preds, "dtype", None) == torch.bfloat16:
                 preds = self._widened(preds)
-            return getattr(Predictions, f"from_{self.inputs}")(preds, target)
+            return getattr(Predictions, f"from_{'scores' if self.inputs == 'score' else self.inputs}")(preds, target)
         except InputError as error:
             read = f"inputs={self.inputs!r} reads preds as {self.inputs} and target as {meaning}"
             raise InputError(f"{error} ({read})") from None
@@ -257,7 +258,8 @@ class ECE(BinnedMetric):
         Number of bins.
     inputs
         What ``preds`` holds: "probabilities" or "logits" (one row per sample, ``target`` the true classes), or
-        "confidence" (one number per sample, ``target`` whether the prediction was right, or the binary outcome).
+        "confidence" (one number per sample, ``target`` whether the prediction was right) or "score" (the probability
+        of outcome 1, ``target`` the outcome).
     closed
         "left" for bins [a, b) with the last closed, "right" for (a, b] with the first closed.
     **options

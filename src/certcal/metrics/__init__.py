@@ -5,21 +5,43 @@ All take ``sample_weight``; all that bin share one edge rule (see :mod:`certcal.
 
 from __future__ import annotations
 
-from certcal.metrics._bootstrap import bootstrap
+from certcal.metrics._bootstrap import bootstrap, with_interval
+from certcal.metrics._intervals import Evidence, IntervalRule
 from certcal.metrics._measure import STUDY_BINS, Measurements, Metric, measure
 from certcal.metrics._mmce import mmce
 from certcal.metrics._passes import Survey, check_bins, measure_stream, reliability_stream, survey_stream
 from certcal.metrics._reliability import Reliability, reliability
 from certcal.metrics._streaming import StreamingCalibration
+from certcal.metrics.binary import (
+    calibration_intercept,
+    calibration_slope,
+    observed_expected_ratio,
+    spiegelhalter_p,
+    spiegelhalter_z,
+)
 from certcal.metrics.binned import debiased_ece, ece, equal_mass_ece, lp_ece, mce, sweep_ece
 from certcal.metrics.classwise import classwise_ece, classwise_equal_mass_ece
 from certcal.metrics.cumulative import ks_error, kuiper_error
+from certcal.metrics.decision import DecisionCurve, decision_curve, net_benefit
 from certcal.metrics.kde import kde_ece
-from certcal.metrics.registry import METRICS, NAMES, SECTIONS, MetricEntry, check_names
+from certcal.metrics.loess import e50, e90, ici
+from certcal.metrics.registry import (
+    METRICS,
+    NAMES,
+    SECTION_NAMES,
+    SECTIONS,
+    MetricEntry,
+    check_names,
+    entry_named,
+    plain_metric,
+    row_names,
+)
 from certcal.metrics.scores import (
     BrierDecomposition,
     accuracy,
+    accuracy_at_threshold,
     auroc,
+    base_rate,
     brier_decomposition,
     brier_score,
     harmonic_calibration_score,
@@ -34,8 +56,12 @@ __all__ = [
     "METRICS",
     "NAMES",
     "SECTIONS",
+    "SECTION_NAMES",
     "STUDY_BINS",
     "BrierDecomposition",
+    "DecisionCurve",
+    "Evidence",
+    "IntervalRule",
     "Measurements",
     "Metric",
     "MetricEntry",
@@ -43,19 +69,28 @@ __all__ = [
     "StreamingCalibration",
     "Survey",
     "accuracy",
+    "accuracy_at_threshold",
     "auroc",
+    "base_rate",
     "bootstrap",
     "brier_decomposition",
     "brier_score",
+    "calibration_intercept",
+    "calibration_slope",
     "check_bins",
     "check_names",
     "classwise_ece",
     "classwise_equal_mass_ece",
     "debiased_ece",
+    "decision_curve",
+    "e50",
+    "e90",
     "ece",
+    "entry_named",
     "equal_mass_ece",
     "harmonic_calibration_score",
     "harmonic_score",
+    "ici",
     "kde_ece",
     "ks_error",
     "kuiper_error",
@@ -64,12 +99,19 @@ __all__ = [
     "measure",
     "measure_stream",
     "mmce",
+    "net_benefit",
     "nll",
+    "observed_expected_ratio",
+    "plain_metric",
     "reliability",
     "reliability_stream",
+    "row_names",
     "smooth_ece",
+    "spiegelhalter_p",
+    "spiegelhalter_z",
     "survey_stream",
     "sweep_ece",
     "top_label_brier_score",
     "top_label_nll",
+    "with_interval",
 ]

@@ -31,6 +31,7 @@ from certcal._checks import (
 )
 from certcal.binning import CLOSED, BinTable, build_lookup, edges_for
 from certcal.claims import Estimate, Interval
+from certcal.metrics._intervals import Evidence
 from certcal.metrics.registry import MeanOf, OfBins, OfClasses, OfSamples, entry_of
 from certcal.metrics.scores import mean_confidence_of_atoms, top_label_brier_of_atoms
 
@@ -38,6 +39,8 @@ Floats = NDArray[np.float64]
 
 EXACT = 4096
 METHODS = ("percentile", "bca")
+# The interval of each metric's registry entry, which covers the population value.
+AUTO = "auto"
 # Acceleration needs one evaluation per group of neighbouring atoms.
 GROUPS = 512
 
@@ -232,7 +235,7 @@ def left_out(atoms: Atoms, evaluate: Callable[[Atoms, Sums], Any]) -> tuple[NDAr
 
 def check_request(level: float, method: str, replicates: int, seed: int) -> None:
     """Refuse an impossible level, an unknown method, too few replicates or a seed that is none."""
-    choice(method, METHODS, "method")
+    choice(method, (AUTO, *METHODS), "method")
     confidence_level(level)
     whole_number(replicates, 10, 1_000_000, "replicates", "pass a number from 10 to 1000000 (1000 is usual)")
     whole_number(seed, 0, 1 << 128, "seed", "pass a whole number >= 0")
@@ -252,8 +255,8 @@ def bootstrap(
 
     For averages over samples (accuracy, Brier score, log loss) its level is reached as the samples become many. For
     calibration errors (binned, absolute, largest) near zero it is not: they are biased upward and so are their
-    replicates, and the interval tends to lie above the population value, for any number of samples. To cover that
-    value, use :mod:`certcal.bounds`.
+    replicates, and the interval tends to lie above the population value, for any number of samples.
+    :func:`with_interval` covers that value.
 
     Parameters
     ----------
@@ -282,7 +285,7 @@ def bootstrap(
     >>> estimate.interval.lower <= estimate.interval.upper
     True
     """
-    check_request(level, method, replicates, seed)
+    check_request(level, choice(method, METHODS, "method"), replicates, seed)
     value = metric(*arrays, sample_weight=sample_weight, **options)
     name = getattr(metric, "__name__", "metric")
     entry = entry_of(metric)
@@ -307,6 +310,59 @@ def bootstrap(
             atoms, evaluate = make_atoms(z, c, w, None, "left"), point_metric(metric, options)
     interval = resample(atoms, evaluate, value, level, method, replicates, seed)
     return Estimate(name, value, int(atoms.count.sum()), options, interval)
+
+
+def with_interval(
+    metric: Callable[..., float],
+    *arrays: Any,
+    level: float = 0.95,
+    replicates: int = 200,
+    seed: int = 0,
+    sample_weight: Any = None,
+    **options: Any,
+) -> Estimate:
+    """A metric with a confidence interval for its value in the population that the samples are drawn from.
+
+    Each metric of this package has its own interval in closed form, near zero as well, which contains the estimate;
+    the page "Intervals" of the documentation says which and how often each covers. The population value is that at the
+    same settings: of the same bins, of the same bandwidth.
+
+    Parameters
+    ----------
+    metric
+        A function of :mod:`certcal.metrics`. For a metric of your own the interval is that of :func:`bootstrap`, from
+        percentiles, which covers the population value of averages only.
+    *arrays
+        The metric's arrays.
+    level
+        Confidence level of the interval.
+    replicates, seed
+        For a metric of your own.
+    sample_weight
+        Weights >= 0, or None. The population is then that of the weighted samples. Weights of outcomes that did not
+        occur are not known, and not allowed for.
+    **options
+        Passed to the metric, such as ``bins=10``.
+
+    Examples
+    --------
+    >>> from certcal.metrics import accuracy
+    >>> found = with_interval(accuracy, [1] * 9 + [0])
+    >>> print(f"{found.interval.lower:.4f} {found.value} {found.interval.upper:.4f} {found.interval.method}")
+    0.5550 0.9 0.9975 Clopper-Pearson
+    """
+    entry = entry_of(metric)
+    if entry is None or (entry.interval is None and not entry.test):
+        return bootstrap(
+            metric, *arrays, level=level, replicates=replicates, seed=seed, sample_weight=sample_weight, **options
+        )
+    value, level = metric(*arrays, sample_weight=sample_weight, **options), confidence_level(level)
+    checked = _checked(arrays, entry.reads, options)
+    n = int(checked[0].shape[0])
+    if entry.interval is None:
+        return Estimate(entry.name, value, n, options)
+    evidence = Evidence.of(checked, weights(sample_weight, n))
+    return Estimate(entry.name, value, n, options, entry.interval.interval(evidence, value, level, options))
 
 
 def _checked(arrays: tuple[Any, ...], reads: str, options: Mapping[str, Any]) -> tuple[NDArray[Any], ...]:

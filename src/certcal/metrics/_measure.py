@@ -18,7 +18,19 @@ from certcal._threads import map_blocks
 from certcal.binning import CLOSED, BinTable, equal_width_edges, mass_edges, sums
 from certcal.claims import Estimate
 from certcal.metrics import classwise, scores
-from certcal.metrics.registry import MeanOf, MetricEntry, OfBins, OfClasses, OfKernelSums, check_names, table_rows
+from certcal.metrics._intervals import Evidence
+from certcal.metrics.registry import (
+    MeanOf,
+    MetricEntry,
+    OfBins,
+    OfClasses,
+    OfKernelSums,
+    OfPart,
+    check_names,
+    plain_metric,
+    table_rows,
+)
+from certcal.predictions import task_of
 
 if TYPE_CHECKING:
     from certcal.metrics.cosine import KernelSums
@@ -29,7 +41,7 @@ Row = tuple[MetricEntry, int | None]
 
 
 class Metric(Protocol):
-    """A metric of one's own: a function of confidences and 0/1 outcomes that returns a float.
+    """A metric of one's own: a function of confidences (or scores) and 0/1 outcomes that returns a float.
 
     Its name in tables is its ``__name__``. With ``bootstrap`` it is called with the weights of each resample.
     """
@@ -47,7 +59,7 @@ STUDY_BINS = (5, 10, 15, 20, 25, 50, 100, 200, 500)
 class Measurements:
     """Estimates of one set of predictions, in a fixed order.
 
-    ``table["ece"]`` is the row of that name; when several bin counts were asked for, ``table["ece", 10]``.
+    ``table["ece"]`` is the row of that name, in any case; when several bin counts were asked for, ``table["ece", 10]``.
 
     Attributes
     ----------
@@ -56,7 +68,7 @@ class Measurements:
     n
         Number of samples.
     kind
-        What the predictions were: "probabilities", "logits" or "confidence".
+        What the predictions were: "score", "confidence", "probabilities" or "logits".
 
     Examples
     --------
@@ -76,8 +88,15 @@ class Measurements:
     def __len__(self) -> int:
         return len(self.rows)
 
+    @property
+    def task(self) -> str:
+        """What the predictions are about: "binary", "top-label" or "multiclass"."""
+        return task_of(self.kind)
+
     def __getitem__(self, key: str | tuple[str, int]) -> Estimate:
         name, bins = key if isinstance(key, tuple) else (key, None)
+        names = {row.name for row in self.rows}
+        name = name if name in names else plain_metric(str(name))
         found = [row for row in self.rows if row.name == name and bins in (None, row.settings.get("bins"))]
         if len(found) == 1:
             return found[0]
@@ -86,8 +105,7 @@ class Measurements:
             raise KeyError(
                 f"{name!r} was measured with bins {counts}; ask for one, as in table[{name!r}, {counts.split(',')[0]}]"
             )
-        names = ", ".join(dict.fromkeys(row.name for row in self.rows))
-        raise KeyError(f"no row {key!r}; there are {names}")
+        raise KeyError(f"no row {key!r}; there are {', '.join(dict.fromkeys(row.name for row in self.rows))}")
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON."""
@@ -105,7 +123,7 @@ class Measurements:
         spread = [row.interval for row in self.rows if row.interval is not None]
         header = ["metric", "bins", "value"]
         if spread:
-            header.append(f"{percent_text(spread[0].level)} {spread[0].method} bootstrap interval")
+            header.append(f"{percent_text(spread[0].level)} interval")
         rows = [
             (
                 row.name,
@@ -126,9 +144,10 @@ def measure(
     closed: str = "left",
     metrics: str | Metric | Iterable[str | Metric] | None = None,
     bootstrap: int = 0,
-    method: str = "percentile",
+    method: str = "auto",
     level: float = 0.95,
     seed: int = 0,
+    threshold: float | None = None,
 ) -> Measurements:
     """Every metric that the predictions allow.
 
@@ -143,9 +162,14 @@ def measure(
     metrics
         Names of the rows wanted, or metrics of your own; all built-in ones when None.
     bootstrap
-        Number of bootstrap replicates for an interval on every row; 0 for none.
-    method, level, seed
-        As for :func:`certcal.metrics.bootstrap`.
+        0 for no intervals. Otherwise every row has one, from so many resamples where it needs them.
+    method
+        "auto" for the intervals of :func:`certcal.metrics.with_interval`, "percentile" or "bca" for those of
+        :func:`certcal.metrics.bootstrap`.
+    level, seed
+        Confidence level, and random seed of the resamples.
+    threshold
+        From which binary score on outcome 1 is predicted, for the accuracy; 0.5 when None.
 
     Returns
     -------
@@ -160,45 +184,62 @@ def measure(
     0.35
     """
     if not hasattr(predictions, "confidence"):
-        raise InputError("predictions are not Predictions; make them with Predictions.from_confidence or its siblings")
+        raise InputError("predictions are not Predictions; make them with Predictions.from_scores or its siblings")
+    from certcal.metrics._bootstrap import AUTO, METHODS, check_request
+    from certcal.metrics._bootstrap import bootstrap as resampled
+
     counts, side = bin_counts(bins), choice(closed, CLOSED, "closed")
+    if bootstrap:
+        check_request(level, method, bootstrap, seed)
+    given = check_threshold(threshold, predictions.task)
     shared = _Shared(predictions, counts, side)
     found: list[Estimate] = []
     for entry, count in _chosen(metrics, predictions, counts):
-        settings, (arrays, options) = entry.settings(count, side), entry.arguments(predictions) or ((), {})
-        value = shared.value(entry, count, arrays, options)
+        settings, (arrays, options) = entry.settings(count, side, given), entry.arguments(predictions) or ((), {})
+        value = shared.value(entry, count, arrays, options, settings)
         interval = None
-        if bootstrap:
-            from certcal.metrics._bootstrap import bootstrap as resampled
-
+        if bootstrap and entry.test:
+            pass
+        elif bootstrap and method == AUTO and entry.interval is not None:
+            interval = entry.interval.interval(shared.evidence(entry, arrays, options), value, level, settings)
+        elif bootstrap:
             interval = resampled(
                 entry.function,
                 *arrays,
                 level=level,
-                method=method,
+                method=METHODS[0] if method == AUTO else method,
                 replicates=bootstrap,
                 seed=seed,
                 sample_weight=predictions.sample_weight,
                 **settings,
                 **options,
             ).interval
-        found.append(Estimate(entry.name, value, len(predictions), settings, interval))
+        found.append(Estimate(entry.text("name", predictions.task), value, len(predictions), settings, interval))
     return Measurements(tuple(found), len(predictions), predictions.kind)
+
+
+def check_threshold(threshold: float | None, task: str) -> dict[str, float]:
+    """A threshold that was given, as options of rows; only binary scores have one."""
+    if threshold is not None and task != "binary":
+        reason = "it is for binary scores, and these are predictions of classes"
+        raise InputError(reason, argument="threshold", remedy="leave it out, or name the columns as score and outcome")
+    return {} if threshold is None else {"threshold": float(threshold)}
 
 
 def _chosen(metrics: Any, predictions: Predictions, counts: tuple[int, ...]) -> list[Row]:
     """The rows of the names that are wanted, in the order of the table, and then metrics of one's own."""
-    rows = [(entry, count) for entry, count in table_rows(counts) if entry.arguments(predictions) is not None]
+    task = predictions.task
+    rows = [(entry, count) for entry, count in table_rows(counts, task) if entry.arguments(predictions) is not None]
     if metrics is None:
         return rows
-    wanted: list[Any] = [metrics] if isinstance(metrics, str) or callable(metrics) else list(metrics)
-    check_names(wanted)
-    known = list(dict.fromkeys(entry.name for entry, _ in rows))
+    wanted = check_names([metrics] if isinstance(metrics, str) or callable(metrics) else metrics)
+    known = list(dict.fromkeys(entry.text("name", task) for entry, _ in rows))
     for name in wanted:
         if not callable(name) and name not in known:
             reason = f"these predictions have no {name}"
             raise InputError(reason, argument="metrics", remedy=f"there are {', '.join(known)}")
-    return [*(row for row in rows if row[0].name in wanted), *((_own(each), None) for each in wanted if callable(each))]
+    named = [row for row in rows if row[0].text("name", task) in wanted]
+    return [*named, *((_own(each), None) for each in wanted if callable(each))]
 
 
 def _own(metric: Callable[..., Any]) -> MetricEntry:
@@ -229,9 +270,25 @@ class _Shared:
         self.tables = cache(lambda: score_tables(self.z, self.c, counts, closed))
         self.brier = cache(lambda: scores.weighted_mean(scores.top_label_brier(self.z, self.c), self.w))
         self.kernel_sums = cache(self._kernel_sums)
+        self.part = cache(self._part)
         self.errors: dict[int, tuple[float, float]] = {}
+        self._evidence: dict[str, Evidence] = {}
 
-    def value(self, entry: MetricEntry, count: int | None, arrays: tuple[Any, ...], options: dict[str, Any]) -> float:
+    def evidence(self, entry: MetricEntry, arrays: tuple[Any, ...], options: dict[str, Any]) -> Evidence:
+        """What the intervals of all metrics that read the same arrays are computed from."""
+        if entry.reads not in self._evidence:
+            shared = {"tables": self.table, "parts": self.part} if entry.reads == "pair" else {}
+            self._evidence[entry.reads] = Evidence.of(arrays, self.w, options=options, **shared)
+        return self._evidence[entry.reads]
+
+    def value(
+        self,
+        entry: MetricEntry,
+        count: int | None,
+        arrays: tuple[Any, ...],
+        options: dict[str, Any],
+        settings: dict[str, Any],
+    ) -> float:
         """The metric; arrays were checked when the predictions were made, and are not checked again where it counts."""
         match entry.form:
             case OfBins(of, scored, mass) if count is not None:
@@ -240,16 +297,21 @@ class _Shared:
                 return self._classwise(arrays[0], arrays[1], count, mass)
             case OfKernelSums(of):
                 return of(self.kernel_sums())
+            case OfPart(make, of):
+                return of(self.part(make))
             case MeanOf(losses):
-                return scores.weighted_mean(losses(*arrays, **options), self.w)
+                return scores.weighted_mean(losses(*arrays, **options, **settings), self.w)
             case _:
-                return entry.function(*arrays, sample_weight=self.w, **entry.settings(count, self.closed), **options)
+                return entry.function(*arrays, sample_weight=self.w, **settings, **options)
 
     def _table(self, count: int, mass: bool) -> BinTable:
         if self.sort:
             return self.tables()[count][mass]
         edges = mass_edges(self.z, self.w, count, self.closed) if mass else equal_width_edges(count)
         return sums(self.z, self.c, self.w, edges, self.closed)
+
+    def _part(self, make: Callable[..., Any]) -> Any:
+        return make(self.z, self.c, self.w)
 
     def _kernel_sums(self) -> KernelSums:
         from certcal.metrics.cosine import KernelSums

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from functools import cache
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -21,9 +22,11 @@ from numpy.typing import NDArray
 
 from certcal._checks import InputError, bin_count, bin_counts, choice
 from certcal._select import Quantiles
-from certcal.binning import CLOSED, BinSums, equal_width_edges
+from certcal.binning import CLOSED, BinSums, BinTable, equal_width_edges
 from certcal.claims import Interval
 from certcal.metrics._bootstrap import (
+    AUTO,
+    METHODS,
     Atoms,
     Sums,
     acceleration,
@@ -32,10 +35,10 @@ from certcal.metrics._bootstrap import (
     left_out,
     table_of,
 )
-from certcal.metrics._measure import Measurements
-from certcal.metrics._reliability import Reliability, with_band
+from certcal.metrics._intervals import Evidence
+from certcal.metrics._measure import Measurements, check_threshold
+from certcal.metrics._reliability import Reliability, check_band, with_band
 from certcal.metrics._streaming import Key, StreamingCalibration
-from certcal.metrics.binned import ece_of
 from certcal.metrics.cumulative import Extremes
 from certcal.metrics.registry import MeanOf, OfBins, OfExtremes, table_rows
 from certcal.metrics.scores import top_label_brier_of_atoms
@@ -64,15 +67,17 @@ BITS = 9
 
 @dataclass(frozen=True)
 class StreamRequest:
-    """What is asked of a table: bins, side, the bins of the diagram, and intervals."""
+    """What is asked of a table: bins, side, the bins and the band of the diagram, and intervals."""
 
     counts: tuple[int, ...]
     closed: str
     diagram: int
+    band: str
     replicates: int
     method: str
     level: float
     seed: int
+    threshold: float | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -100,7 +105,7 @@ def measure_stream(
     bins: int | Iterable[int] = 15,
     closed: str = "left",
     bootstrap: int = 0,
-    method: str = "percentile",
+    method: str = "auto",
     level: float = 0.95,
     seed: int = 0,
 ) -> Measurements:
@@ -118,9 +123,9 @@ def measure_stream(
     bins, closed
         As for :func:`certcal.measure`.
     bootstrap, method, level, seed
-        Intervals as for :func:`certcal.measure`, for the rows that are functions of bin sums: confidences are
-        counted in cells of width 1/2048 or less, and how often each cell occurs is drawn. Rows that depend on the
-        order of the samples or on whole rows of probabilities have no interval, and with weights no row has one.
+        Intervals as for :func:`certcal.metrics.measure`, from counts of the confidences in cells of width 1/2048 or
+        less. Rows that depend on whole rows of probabilities and the log loss have none, nor have bootstrap intervals
+        rows that depend on the order of the samples; with weights no row has one.
 
     Examples
     --------
@@ -135,7 +140,7 @@ def measure_stream(
 
 
 def reliability_stream(
-    chunks: Pieces, bins: int = 15, *, closed: str = "left", replicates: int = 0, level: float = 0.95, seed: int = 0
+    chunks: Pieces, bins: int = 15, *, closed: str = "left", band: str = "joint", level: float = 0.95
 ) -> Reliability:
     """Prepare the reliability diagram of a table that does not fit in memory, in one pass.
 
@@ -143,9 +148,8 @@ def reliability_stream(
     ----------
     chunks
         Gives an iterable of :class:`~certcal.Predictions`.
-    bins, closed, replicates, level, seed
-        As for :func:`reliability`. The band comes from counts in cells, as in :func:`measure_stream`; with weights
-        there is none.
+    bins, closed, band, level
+        As for :func:`reliability`. The isotonic band needs all samples at once and is refused.
 
     Examples
     --------
@@ -155,9 +159,8 @@ def reliability_stream(
     [0.0, 1.0]
     """
     count, side = bin_count(bins), choice(closed, CLOSED, "closed")
-    if replicates:
-        check_request(level, "percentile", replicates, seed)
-    drawn = StreamedDiagram(StreamRequest((count,), side, count, replicates, "percentile", level, seed))
+    _check_streamed(band, level)
+    drawn = StreamedDiagram(StreamRequest((count,), side, count, band, 0, "percentile", level, 0))
     for part in chunks():
         drawn.add(part)
     return drawn.result()
@@ -169,10 +172,12 @@ def survey_stream(
     bins: int | Iterable[int] = 15,
     closed: str = "left",
     diagram: int = 15,
+    band: str = "joint",
     bootstrap: int = 0,
-    method: str = "percentile",
+    method: str = "auto",
     level: float = 0.95,
     seed: int = 0,
+    threshold: float | None = None,
     memory: int | None = None,
 ) -> Survey:
     """:func:`measure_stream` and :func:`reliability_stream` of a table and of its groups, in the same passes.
@@ -184,8 +189,10 @@ def survey_stream(
         At most 100 groups: each has an accumulator of about two megabytes.
     bins, closed, bootstrap, method, level, seed
         As for :func:`measure_stream`.
-    diagram
-        Number of bins of the reliability diagram.
+    threshold
+        As for :func:`certcal.metrics.measure`.
+    diagram, band
+        Number of bins of the reliability diagram, and its band.
     memory
         Bytes that may be kept between pieces, or None for any number: what needs more is refused. Less than 256 MiB
         counts as that much.
@@ -203,11 +210,14 @@ def survey_stream(
         bin_counts(bins),
         choice(closed, CLOSED, "closed"),
         bin_count(diagram, "diagram"),
+        band,
         bootstrap,
         method,
         level,
         seed,
+        threshold,
     )
+    _check_streamed(band, level)
     if bootstrap:
         check_request(level, method, bootstrap, seed)
     whole, groups = StreamedPart(request), dict[int, StreamedPart]()
@@ -271,6 +281,13 @@ def _check_kept(parts: list[StreamedPart], memory: int) -> None:
         )
 
 
+def _check_streamed(band: str, level: float) -> None:
+    check_band(band, level)
+    if band == "isotonic":
+        reason = "the isotonic band needs all samples at once, and this table is read in pieces"
+        raise InputError(reason, argument="band", remedy="allow more memory, or choose another band")
+
+
 def _split(predictions: Predictions, codes: NDArray[np.int64] | None) -> Iterator[tuple[int, Predictions | None]]:
     """The samples of each group, None for those of no weight."""
     if codes is None:
@@ -283,7 +300,7 @@ def _split(predictions: Predictions, codes: NDArray[np.int64] | None) -> Iterato
 
 
 class StreamedDiagram:
-    """The bin sums of a reliability diagram and, for its band and other intervals, of small cells."""
+    """The bin sums of a reliability diagram and, for intervals, of small cells."""
 
     def __init__(self, request: StreamRequest) -> None:
         self.request = request
@@ -304,10 +321,7 @@ class StreamedDiagram:
         asked, table = self.request, self.bins.table()
         if not table.total > 0:
             raise InputError("the table has no rows; pass at least one sample")
-        if self.cells is None:
-            return Reliability(table, ece_of(table), None, None, asked.level)
-        atoms = in_bins(cell_atoms(self.cells), self.cells.edges, asked.diagram)
-        return with_band(table, atoms, asked.replicates, asked.level, asked.seed)
+        return with_band(table, asked.band, asked.level)
 
 
 class StreamedPart:
@@ -326,7 +340,13 @@ class StreamedPart:
     def first(self, part: Predictions) -> None:
         """Fill the accumulators, count for the others."""
         if self.stream is None:
-            self.stream = StreamingCalibration(self.request.counts, closed=self.request.closed, classes=part.classes)
+            self.stream = StreamingCalibration(
+                self.request.counts,
+                closed=self.request.closed,
+                classes=part.classes,
+                scores=part.task == "binary",
+                threshold=self.request.threshold,
+            )
         self.weighted |= part.sample_weight is not None
         self.stream.update_predictions(part)
         self.diagram.add(part)
@@ -361,7 +381,8 @@ class StreamedPart:
         assert self.stream is not None
         low, high = self.extremes.result()
         further: dict[Key, float] = {}
-        for entry, count in table_rows(self.request.counts):
+        task = self.stream.task
+        for entry, count in table_rows(self.request.counts, task):
             match entry.form:
                 case OfExtremes(of):
                     further[entry.name, None] = of(low, high)
@@ -374,10 +395,39 @@ class StreamedPart:
             bins = [row.settings.get("bins") for row in found]
             keys: list[Key] = [(row.name, count) for row, count in zip(found, bins, strict=True)]  # pyright: ignore
             values = {key: row.value for key, row in zip(keys, found, strict=True)}
-            intervals = cell_intervals(self.diagram.cells, self.request, values)
+            if self.request.method == AUTO:
+                intervals = self._closed_intervals(self.diagram.cells, values, task)
+                if any(entry.interval is None and not entry.test for entry, _ in table_rows(self.request.counts, task)):
+                    percentiles = replace(self.request, method=METHODS[0])
+                    intervals = cell_intervals(self.diagram.cells, percentiles, values, task) | intervals
+            else:
+                intervals = cell_intervals(self.diagram.cells, self.request, values, task)
             rows = [replace(row, interval=intervals.get(key)) for key, row in zip(keys, found, strict=True)]
             found = replace(found, rows=tuple(rows))
         return Survey(found, self.diagram.result())
+
+    def _closed_intervals(self, cells: BinSums, values: Mapping[Key, float], task: str) -> dict[Key, Interval]:
+        """Intervals in closed form of all rows that cells tell enough of."""
+        atoms, asked = cell_atoms(cells), self.request
+        sums = atoms.count, atoms.count, atoms.count
+
+        @cache
+        def table(count: int, mass: bool) -> BinTable:
+            if mass:
+                return self.masses[count].table()
+            return table_of(in_bins(atoms, cells.edges, count), sums, equal_width_edges(count), cells.closed)
+
+        z, c = atoms.confidence, atoms.correct
+        arrays = {"pair": (z, c), "confidence": (z,), "correct": (c,)}
+        evidence = {reads: Evidence(each, atoms.count, counts=True, tables=table) for reads, each in arrays.items()}
+        found: dict[Key, Interval] = {}
+        for entry, count in table_rows(asked.counts, task):
+            key = entry.text("name", task), count
+            told = entry.form.of_atoms is not None if isinstance(entry.form, MeanOf) else entry.reads == "pair"
+            if key in values and entry.interval is not None and told:
+                settings = entry.settings(count, asked.closed, check_threshold(asked.threshold, task))
+                found[key] = entry.interval.interval(evidence[entry.reads], values[key], asked.level, settings)
+        return found
 
 
 # ----------------------------------------------------------------------------------------------------------- the cells
@@ -414,14 +464,16 @@ def in_bins(atoms: Atoms, edges: Floats, bins: int) -> Atoms:
     return replace(atoms, bin=np.searchsorted(first, atoms.bin, side="right") - 1)
 
 
-def cell_intervals(state: BinSums, request: StreamRequest, values: Mapping[Key, float]) -> dict[Key, Interval]:
+def cell_intervals(
+    state: BinSums, request: StreamRequest, values: Mapping[Key, float], task: str
+) -> dict[Key, Interval]:
     """Intervals of all rows that are functions of counts per cell; all see the same replicates."""
-    atoms, counts = cell_atoms(state), request.counts
+    atoms, counts, given = cell_atoms(state), request.counts, check_threshold(request.threshold, task)
     binned = {count: in_bins(atoms, state.edges, count) for count in counts}
     edges = {count: equal_width_edges(count) for count in counts}
     rows = [
         (entry, count)
-        for entry, count in table_rows(counts)
+        for entry, count in table_rows(counts, task)
         if (isinstance(entry.form, OfBins) and not entry.form.mass)
         or (isinstance(entry.form, MeanOf) and entry.form.of_atoms is not None)
     ]
@@ -435,7 +487,7 @@ def cell_intervals(state: BinSums, request: StreamRequest, values: Mapping[Key, 
                 case OfBins(of, scored) if count is not None:
                     found.append(of(tables[count], *((score,) if scored else ()), **entry.options))
                 case MeanOf(_, _, of_atoms) if of_atoms is not None:
-                    found.append(of_atoms(atoms, sums[1]))
+                    found.append(of_atoms(atoms, sums[1], **entry.settings(None, state.closed, given)))
                 case _:  # pragma: no cover
                     raise AssertionError(entry.name)
         return found
@@ -447,7 +499,7 @@ def cell_intervals(state: BinSums, request: StreamRequest, values: Mapping[Key, 
         without, size = left_out(atoms, evaluate)
         if without.ndim == 2:
             skewed = np.array([acceleration(column, size) for column in without.T])
-    keys = [(entry.name, count) for entry, count in rows]
+    keys = [(entry.text("name", task), count) for entry, count in rows]
     return {
         key: interval_from(column, values[key], request.level, request.method, float(skew))
         for key, column, skew in zip(keys, drawn.T, skewed, strict=True)

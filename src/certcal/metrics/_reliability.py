@@ -2,25 +2,30 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from certcal._checks import choice, score_pair
+from certcal._checks import InputError, choice, confidence_level, score_pair
 from certcal._html import table as html_table
-from certcal._rounding import percent_text
+from certcal._rounding import percent_text, round_outward
 from certcal.binning import CLOSED, BinTable, edges_for, sums
-from certcal.metrics._bootstrap import Atoms, check_request, make_atoms, table_of
 from certcal.metrics.binned import ece_of
 
+if TYPE_CHECKING:
+    from certcal.bounds import CalibrationBand
+
 Floats = NDArray[np.float64]
+
+BANDS = ("joint", "per-bin", "isotonic", "none")
 
 
 @dataclass(frozen=True, eq=False)
 class Reliability:
-    """Per-bin confidence and accuracy, perhaps with bands.
+    """Per-bin confidence and accuracy, perhaps with a band.
 
     Attributes
     ----------
@@ -29,9 +34,14 @@ class Reliability:
     ece
         Expected calibration error of the same bins.
     lower, upper
-        Bootstrap percentile band of the accuracy per bin, NaN in empty bins; None when not asked for.
+        Ends of the band per bin, NaN in empty bins; None without a band. Of an isotonic band: its ends at the mean
+        confidence of the bin.
     level
         Level of the band.
+    band
+        "joint", "per-bin", "isotonic" or "none"; see :func:`reliability`.
+    isotonic
+        The whole isotonic band, if that was asked for.
 
     Examples
     --------
@@ -41,9 +51,24 @@ class Reliability:
 
     table: BinTable
     ece: float
-    lower: Floats | None
-    upper: Floats | None
-    level: float
+    lower: Floats | None = None
+    upper: Floats | None = None
+    level: float = 0.95
+    band: str = "none"
+    isotonic: CalibrationBand | None = None
+
+    @property
+    def beyond(self) -> NDArray[np.int8]:
+        """Per bin 1 where the band lies above the mean confidence, -1 where it lies below it, else 0.
+
+        A bin that is not 0 is miscalibrated beyond sampling error: a calibrated model has none, with the probability
+        of the band's level (in each single bin where the band is per bin).
+        """
+        if self.lower is None or self.upper is None:
+            return np.zeros(self.table.count.size, np.int8)
+        confidence = self.table.mean_confidence
+        room = 1e-12  # a mean of scores is rounded
+        return (self.lower > confidence + room).astype(np.int8) - (self.upper < confidence - room).astype(np.int8)
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON; None stands for the mean of an empty bin."""
@@ -57,27 +82,32 @@ class Reliability:
             "count": self.table.count.tolist(),
             "confidence": plain(self.table.mean_confidence),
             "accuracy": plain(self.table.accuracy),
+            "band": self.band,
             "lower": plain(self.lower),
             "upper": plain(self.upper),
+            "beyond": None if self.lower is None else self.beyond.tolist(),
             "level": self.level,
             "ece": self.ece,
+            **({} if self.isotonic is None else {"isotonic": self.isotonic.to_dict()}),
         }
 
     def _repr_html_(self) -> str:
         bins = self.table
         header = ["confidence", "samples", "mean confidence", "accuracy", "accuracy − confidence"]
         if self.lower is not None:
-            header.append(f"{percent_text(self.level)} bootstrap band")
+            header.append(f"{percent_text(self.level)} band ({self.band})")
         rows: list[list[str]] = []
         for m in np.flatnonzero(bins.count):
             confidence, accuracy = bins.mean_confidence[m], bins.accuracy[m]
             row = [f"{bins.edges[m]:.3g} to {bins.edges[m + 1]:.3g}", f"{bins.count[m]:,}"]
             row += [f"{confidence:.4f}", f"{accuracy:.4f}", f"{accuracy - confidence:+.4f}"]
             if self.lower is not None and self.upper is not None:
-                row.append(f"{self.lower[m]:.4f} to {self.upper[m]:.4f}")
+                ends = round_outward(self.lower[m], "lower"), round_outward(self.upper[m], "upper")
+                row.append(f"{ends[0]} to {ends[1]}{' *' if self.beyond[m] else ''}")
             rows.append(row)
         empty = bins.count.size - len(rows)
         caption = f"ECE {self.ece:.5f}: an estimate, {bins.count.size} bins, {empty} of them empty and not shown"
+        caption += "; * beyond sampling error" if self.beyond.any() else ""
         return html_table(header, rows, caption, numeric=range(1, len(header)))
 
 
@@ -89,46 +119,83 @@ def reliability(
     edges: Any = None,
     closed: str = "left",
     sample_weight: Any = None,
-    replicates: int = 0,
+    band: str = "joint",
     level: float = 0.95,
-    seed: int = 0,
 ) -> Reliability:
-    """Prepare a reliability diagram.
+    """Prepare a reliability diagram with a band that holds for any number of samples.
+
+    What is random: the outcomes, given the scores, independent of each other. What a bin's interval is for: the mean of
+    η(z_i) = P(c = 1 | z_i) over its samples, which for a calibrated model is their mean score. Given the scores the
+    successes in a bin are a sum of independent draws whose probabilities differ, so the limits are those of Clopper and
+    Pearson with the correction for such draws (``certcal.bounds.clopper_pearson`` with ``identical=False``). They are
+    as good for the population's rate P(c = 1 | z in the bin), with edges fixed beforehand and samples drawn
+    independently: then the successes are binomial given their number.
+
+    * "joint": all bins at once with probability ``level``. Given the scores the bins are independent of each other, so
+      each of the K that hold samples has the level ``level``^(1/K) (Šidák).
+    * "per-bin": each bin by itself. Of 15 bins of a calibrated model one is outside a 95 % band in every second sample.
+    * "isotonic": no bins; see :func:`certcal.bounds.isotonic_band`. It assumes that η does not fall.
+
+    With weights the interval is for the weighted mean of P(c = 1 | z_i, w_i), and given scores and weights it is that
+    of Hoeffding's inequality: ± √(½ ln(2/α) Σw²)/Σw.
 
     Parameters
     ----------
     confidence, correct, bins, edges, closed, sample_weight
         As for :func:`certcal.metrics.ece`.
-    replicates
-        Bootstrap replicates for a band around each bin's accuracy; 0 for no band.
-    level, seed
-        Level of the band, and the seed it is drawn with.
+    band
+        "joint", "per-bin", "isotonic" or "none".
+    level
+        Level of the band.
 
     Examples
     --------
-    >>> prepared = reliability([0.2, 0.3, 0.9, 0.8], [0, 1, 1, 1], bins=2, replicates=100)
-    >>> prepared.lower[1] <= prepared.table.accuracy[1] <= prepared.upper[1]
-    np.True_
+    >>> prepared = reliability([0.1] * 50 + [0.9] * 50, [0] * 45 + [1] * 35 + [0] * 20, bins=2)
+    >>> prepared.lower.round(3).tolist(), prepared.upper.round(3).tolist()
+    ([0.028, 0.433], [0.236, 0.752])
+    >>> prepared.beyond.tolist()
+    [0, -1]
     """
+    check_band(band, level)
     z, c, w = score_pair(confidence, correct, sample_weight)
-    all_edges, side = edges_for(bins, edges), choice(closed, CLOSED, "closed")
-    table = sums(z, c, w, all_edges, side)
-    if not replicates:
-        return Reliability(table, ece_of(table), None, None, level)
-    return with_band(table, make_atoms(z, c, w, all_edges, side), replicates, level, seed)
+    table = sums(z, c, w, edges_for(bins, edges), choice(closed, CLOSED, "closed"))
+    if band != "isotonic":
+        return with_band(table, band, level)
+    if w is not None:
+        reason = "the isotonic band needs samples of equal weight"
+        raise InputError(reason, argument="band", remedy="choose another one, or leave the weights out")
+    from certcal.bounds import isotonic_band
+
+    found = isotonic_band(z, c, 1 - level)
+    lower, upper = np.full((2, table.count.size), np.nan)
+    used = table.count > 0
+    lower[used], upper[used] = found.at(np.clip(table.mean_confidence[used], 0, 1))
+    return Reliability(table, ece_of(table), lower, upper, level, band, found)
 
 
-def with_band(table: BinTable, atoms: Atoms, replicates: int, level: float, seed: int) -> Reliability:
-    """A diagram whose band comes from replicates of the atoms behind it."""
-    check_request(level, "percentile", replicates, seed)
-    rng = np.random.default_rng(seed)
-    drawn = np.stack([table_of(atoms, atoms.draw(rng), table.edges, table.closed).accuracy for _ in range(replicates)])
-    lower, upper = np.full((2, table.edges.size - 1), np.nan)
-    for m in np.flatnonzero(table.weight > 0):
-        known = np.sort(drawn[~np.isnan(drawn[:, m]), m])
-        if known.size == 0:  # so few samples that no replicate has one
-            known = table.accuracy[m : m + 1]
-        tail = (1 - level) / 2
-        lower[m] = known[int(tail * known.size)]
-        upper[m] = known[min(known.size - 1, int((1 - tail) * known.size))]
-    return Reliability(table, ece_of(table), lower, upper, level)
+def check_band(band: str, level: float) -> None:
+    """Refuse an unknown band and a level that is none."""
+    choice(band, BANDS, "band")
+    confidence_level(level)
+    if band == "isotonic" and level <= 0.5:
+        raise InputError(f"level is {level:g}; an isotonic band needs one above 0.5")
+
+
+def with_band(table: BinTable, band: str, level: float) -> Reliability:
+    """A diagram whose band needs no more than the sums of its bins."""
+    if band == "none":
+        return Reliability(table, ece_of(table), level=level)
+    used = np.flatnonzero(table.weight > 0)
+    alpha = 1 - level if band == "per-bin" else -math.expm1(math.log(level) / max(used.size, 1))
+    alpha *= 1 - 1e-12
+    lower, upper = np.full((2, table.count.size), np.nan)
+    if np.array_equal(table.weight, table.count) and np.array_equal(table.squared_weight, table.count):
+        from certcal.bounds import clopper_pearson
+
+        hits = np.rint(table.correct_sum[used]).astype(np.int64)
+        lower[used], upper[used] = clopper_pearson(hits, table.count[used], alpha, identical=False)
+    else:
+        width = np.sqrt(math.log(2 / alpha) / 2 * table.squared_weight[used]) / table.weight[used] + 1e-12
+        lower[used] = np.maximum(table.accuracy[used] - width, 0)
+        upper[used] = np.minimum(table.accuracy[used] + width, 1)
+    return Reliability(table, ece_of(table), lower, upper, level, band)

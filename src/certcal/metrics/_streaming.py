@@ -11,9 +11,8 @@ from numpy.typing import NDArray
 from certcal._checks import InputError, bin_counts, choice, class_pair, score_pair, to_numpy, whole_number
 from certcal.binning import CLOSED, BinSums, BinTable, ExactSum, equal_width_edges
 from certcal.claims import Estimate
-from certcal.metrics._measure import Measurements
-from certcal.metrics._reliability import Reliability
-from certcal.metrics.binned import ece_of
+from certcal.metrics._measure import Measurements, check_threshold
+from certcal.metrics._reliability import Reliability, with_band
 from certcal.metrics.classwise import ClasswiseSums, classwise_of
 from certcal.metrics.cosine import MomentGrid
 from certcal.metrics.registry import METRICS, MeanOf, MetricEntry, OfBins, OfClasses, OfKernelSums, table_rows
@@ -42,6 +41,10 @@ class StreamingCalibration:
         Number of classes when probabilities will be given; None for confidences.
     kernels
         Whether to keep the state of ``smooth_ece`` and ``kde_ece``.
+    scores
+        Whether what comes are binary scores with outcomes, not confidences with correctness.
+    threshold
+        As for :func:`certcal.metrics.measure`.
 
     Examples
     --------
@@ -59,20 +62,24 @@ class StreamingCalibration:
         closed: str = "left",
         classes: int | None = None,
         kernels: bool = True,
+        scores: bool = False,
+        threshold: float | None = None,
     ) -> None:
         self.counts = bin_counts(bins)
         if classes is not None:
             classes = whole_number(classes, 2, 10_000_000, "classes", "pass a whole number of classes, at least 2")
         self.closed = choice(closed, CLOSED, "closed")
         self.classes = classes
-        self.kind = "confidence"
+        self.kind = "score" if scores else "confidence"
+        self.task = "multiclass" if classes is not None else "binary" if scores else "top-label"
+        self.given = check_threshold(threshold, self.task)
         self._weightless = False
         self._bins = {count: BinSums(equal_width_edges(count), self.closed) for count in self.counts}
         self._grid = MomentGrid() if kernels else None
         self._means = {
             name: ExactSum()
             for name, entry in METRICS.items()
-            if isinstance(entry.form, MeanOf) and entry.form.of_bins is None
+            if isinstance(entry.form, MeanOf) and entry.form.of_bins is None and self.task in entry.tasks
             if classes is not None or entry.reads not in ("classes", "logits")
         }
         self._classwise = {
@@ -112,6 +119,10 @@ class StreamingCalibration:
         """Add predictions that are already checked."""
         z, c, w = predictions.confidence, predictions.correct, predictions.sample_weight
         p, y = predictions.probabilities, predictions.labels
+        if predictions.task != self.task and p is None and self.classes is None:
+            raise InputError(
+                f"predictions are of kind {predictions.kind!r}; this accumulator was made for {self.kind!r} (scores=…)"
+            )
         if (p is None) != (self.classes is None) or (p is not None and p.shape[1] != self.classes):
             raise InputError(
                 f"predictions have {predictions.classes} classes; this accumulator was made for {self.classes}"
@@ -137,17 +148,15 @@ class StreamingCalibration:
         for name, total in self._means.items():
             entry = METRICS[name]
             if entry.reads in of:
-                _add_losses(entry, total, of[entry.reads], {}, w)
+                _add_losses(entry, total, of[entry.reads], entry.settings(None, self.closed, self.given), w)
 
     def merge(self, other: StreamingCalibration) -> None:
         """Add all that another accumulator with the same settings has seen."""
-        if (self.counts, self.closed, self.classes, self._grid is None) != (
-            other.counts,
-            other.closed,
-            other.classes,
-            other._grid is None,
-        ):
-            raise InputError("other was made with different bins, closed, classes or kernels; use the same settings")
+        if self._made() != other._made():
+            raise InputError(
+                "other was made with different bins, closed, classes, kernels, scores or threshold; use the same "
+                "settings"
+            )
         for count, state in self._bins.items():
             state.merge(other._bins[count])
         for count, state in self._classwise.items():
@@ -158,9 +167,20 @@ class StreamingCalibration:
             self._grid.merge(other._grid)
         self.kind = other.kind if self.kind == "confidence" else self.kind
 
+    def _made(self) -> dict[str, Any]:
+        """The settings it was made with."""
+        return {
+            "bins": self.counts,
+            "closed": self.closed,
+            "classes": self.classes,
+            "kernels": self._grid is not None,
+            "scores": self.task == "binary",
+            **self.given,
+        }
+
     def reset(self) -> None:
         """Forget everything."""
-        self.__init__(self.counts, closed=self.closed, classes=self.classes, kernels=self._grid is not None)
+        self.__init__(**self._made())
 
     def result(self) -> Measurements:
         """The metrics of everything seen so far."""
@@ -175,14 +195,15 @@ class StreamingCalibration:
             reason = "sample_weight was 0 in all that was added" if self._weightless else "nothing was added yet"
             raise InputError(f"{reason}; call update with at least one sample that counts")
         rows: list[Estimate] = []
-        for entry, count in table_rows(self.counts):
+        for entry, count in table_rows(self.counts, self.task):
             value, error = further.get((entry.name, count)), 0.0
             if value is None:
                 value, error = self._value(entry, count, tables) or (None, 0.0)
             if value is not None:
                 # The usual case is exact to 1e-9 like the functions of arrays; anything worse is said.
                 more = {} if error < 1e-9 else {"error_at_most": error}
-                rows.append(Estimate(entry.name, value, n, {**entry.settings(count, self.closed), **more}))
+                settings = {**entry.settings(count, self.closed, self.given), **more}
+                rows.append(Estimate(entry.text("name", self.task), value, n, settings))
         return Measurements(tuple(rows), n, self.kind)
 
     def _value(
@@ -222,7 +243,7 @@ class StreamingCalibration:
         table = self._bins[count].table()
         if not table.total > 0:
             raise InputError("nothing was added yet; call update with at least one sample that counts")
-        return Reliability(table, ece_of(table), None, None, 0.95)
+        return with_band(table, "joint", 0.95)
 
 
 def _weightless(sample_weight: Any) -> bool:

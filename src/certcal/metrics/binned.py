@@ -144,12 +144,15 @@ def sweep_ece(confidence: Any, correct: Any, *, sample_weight: Any = None) -> fl
     >>> round(sweep_ece([0.2, 0.4, 0.6, 0.8], [0, 1, 0, 1]), 12)
     0.2
     """
-    z, c, w = score_pair(confidence, correct, sample_weight)
+    return ece_of(sweep_table(*score_pair(confidence, correct, sample_weight)))
+
+
+def sweep_table(z: NDArray[Any], c: NDArray[np.uint8], w: NDArray[np.float64] | None) -> BinTable:
+    """Sums per bin of :func:`sweep_ece`."""
     count = sweep_bins(z, c, w)
     if count is None:
-        edges = np.concatenate(([0.0], np.unique(z)[1:].astype(np.float64), [1.0]))
-        return ece_of(sums(z, c, w, edges))
-    return ece_of(sums(z, c, w, mass_edges(z, w, count, "left")))
+        return sums(z, c, w, np.concatenate(([0.0], np.unique(z)[1:].astype(np.float64), [1.0])))
+    return sums(z, c, w, mass_edges(z, w, count, "left"))
 
 
 def sweep_bins(z: NDArray[Any], c: NDArray[np.uint8], w: NDArray[np.float64] | None) -> int | None:

@@ -17,7 +17,9 @@ from numpy.typing import NDArray
 
 from certcal._checks import InputError
 from certcal.binning import BinTable
-from certcal.metrics import binned, classwise, cumulative, kde, scores, smooth
+from certcal.metrics import _intervals as intervals
+from certcal.metrics import binary, binned, classwise, cumulative, kde, loess, scores, smooth
+from certcal.metrics._intervals import IntervalRule
 from certcal.metrics._mmce import mmce
 
 if TYPE_CHECKING:
@@ -28,8 +30,15 @@ Floats = NDArray[np.float64]
 
 # What predictions can be, for texts that differ between them.
 TASK_KINDS = ("binary", "top-label", "multiclass")
-# Headings of tables, in their order.
-SECTIONS = ("Accuracy", "Calibration error in bins", "Calibration error without bins", "Proper scores")
+# Headings of tables, in their order, and what the first is called where accuracy is one number of several.
+SECTIONS = (
+    "Accuracy",
+    "Calibration error in bins",
+    "Calibration error without bins",
+    "Calibration of risks",
+    "Proper scores",
+)
+SECTION_NAMES = {"binary": {"Accuracy": "Rates and discrimination"}}
 
 
 # --------------------------------------------------------------------------------------- what a metric is a function of
@@ -55,7 +64,7 @@ class MeanOf:
 
     losses: Callable[..., NDArray[Any]]
     of_bins: Callable[[BinTable], float] | None = None
-    of_atoms: Callable[[Any, Floats], float] | None = None
+    of_atoms: Callable[..., float] | None = None
 
 
 @dataclass(frozen=True)
@@ -80,7 +89,15 @@ class OfClasses:
     mass: bool = False
 
 
-Form = OfSamples | OfBins | MeanOf | OfExtremes | OfKernelSums | OfClasses
+@dataclass(frozen=True)
+class OfPart:
+    """Of something that several metrics share, made once from the samples; left out where tables are streamed."""
+
+    make: Callable[..., Any]
+    of: Callable[[Any], float]
+
+
+Form = OfSamples | OfBins | MeanOf | OfExtremes | OfKernelSums | OfClasses | OfPart
 
 
 # --------------------------------------------------------------------------------------------------------- the entries
@@ -113,8 +130,14 @@ class MetricEntry:
         Which values are better.
     headline
         Its place in tables with a line per group; 0 where it is not shown.
+    test
+        Whether it belongs to a test of calibration, and has no interval.
+    tasks
+        Kinds of tasks that it means something for; it is measured and shown for these.
+    interval
+        How it gets its interval; without one, from the percentiles of resamples.
     by_kind
-        Other texts for a kind of task, by kind and then by "label", "definition" or "short".
+        Other texts for a kind of task, by kind and then by "name" (of the row), "label", "definition" or "short".
     """
 
     name: str
@@ -130,9 +153,12 @@ class MetricEntry:
     better: Literal["lower", "higher", "neither"] = "lower"
     short: str = ""
     headline: int = 0
+    test: bool = False
+    tasks: tuple[str, ...] = TASK_KINDS
+    interval: IntervalRule | None = None
     by_kind: Mapping[str, Mapping[str, str]] = field(default_factory=dict[str, Mapping[str, str]])
 
-    def text(self, what: Literal["label", "definition", "short"], kind: str | None = None) -> str:
+    def text(self, what: Literal["name", "label", "definition", "short"], kind: str | None = None) -> str:
         """A text in the words of a kind of task; the short label is the label where there is none."""
         found = self.by_kind.get(kind or "", {}).get(what) or str(getattr(self, what))
         return found or self.text("label", kind)
@@ -148,12 +174,21 @@ class MetricEntry:
             return None
         return ((x, y), {"from_logits": True}) if self.reads == "logits" and x is not None else ((p, y), {})
 
-    def settings(self, count: int | None, closed: str) -> dict[str, Any]:
-        """The settings of the row with so many bins."""
-        return {**({} if count is None else {"bins": count, "closed": closed}), **self.options}
+    def settings(self, count: int | None, closed: str, given: Mapping[str, Any] | None = None) -> dict[str, Any]:
+        """The settings of the row with so many bins; what is given replaces options that it has."""
+        own = {key: (given or {}).get(key, value) for key, value in self.options.items()}
+        return {**({} if count is None else {"bins": count, "closed": closed}), **own}
 
 
-_RATES, _BINS, _WHOLE, _SCORES = SECTIONS
+_RATES, _BINS, _WHOLE, _RISKS, _SCORES = SECTIONS
+_OF_CLASSES = ("top-label", "multiclass")
+
+
+def _binary(definition: str = "", label: str = "", name: str = "", short: str = "") -> dict[str, dict[str, str]]:
+    """Texts for a binary score."""
+    texts = {"definition": definition, "label": label, "name": name, "short": short}
+    return {"binary": {what: text for what, text in texts.items() if text}}
+
 
 _ENTRIES = (
     MetricEntry(
@@ -163,10 +198,26 @@ _ENTRIES = (
         "The share of samples whose prediction is correct.",
         _RATES,
         1,
-        MeanOf(np.asarray, scores.accuracy_of, lambda atoms, w: float(np.dot(w, atoms.correct) / w.sum())),
+        MeanOf(np.asarray, scores.accuracy_of, scores.accuracy_of_atoms),
         "correct",
         better="higher",
         headline=1,
+        tasks=_OF_CLASSES,
+        interval=intervals.rate_of(np.asarray),
+    ),
+    MetricEntry(
+        "base_rate",
+        scores.base_rate,
+        "base rate",
+        "The share of samples whose outcome is 1.",
+        _RATES,
+        0,
+        MeanOf(np.asarray, scores.accuracy_of, scores.accuracy_of_atoms),
+        "correct",
+        better="neither",
+        headline=1,
+        tasks=("binary",),
+        interval=intervals.rate_of(np.asarray),
     ),
     MetricEntry(
         "mean_confidence",
@@ -180,6 +231,14 @@ _ENTRIES = (
         better="neither",
         short="mean conf.",
         headline=2,
+        by_kind=_binary(
+            "The mean of the scores. Above the base rate, the model over-predicts on the whole; below it, it "
+            "under-predicts.",
+            "mean score",
+            "mean_score",
+            "mean score",
+        ),
+        interval=intervals.mean_of(scores.as_float64, 1.0),
     ),
     MetricEntry(
         "ece",
@@ -192,6 +251,11 @@ _ENTRIES = (
         OfBins(binned.ece_of),
         bins=True,
         headline=3,
+        by_kind=_binary(
+            "Samples are put into bins of equal width by their score. The value is the mean over samples of the "
+            "distance between observed rate and mean score of their bin."
+        ),
+        interval=intervals.ECE,
     ),
     MetricEntry(
         "equal_mass_ece",
@@ -204,6 +268,8 @@ _ENTRIES = (
         bins=True,
         short="equal mass",
         headline=5,
+        by_kind=_binary("As ECE, with bins that hold equally many samples; equal scores share a bin."),
+        interval=intervals.MASS_ECE,
     ),
     MetricEntry(
         "mce",
@@ -216,6 +282,8 @@ _ENTRIES = (
         bins=True,
         short="MCE",
         headline=10,
+        by_kind=_binary("The largest gap between observed rate and mean score of any bin that holds samples."),
+        interval=intervals.LARGEST_GAP,
     ),
     MetricEntry(
         "lp_ece",
@@ -227,6 +295,7 @@ _ENTRIES = (
         OfBins(binned.lp_ece_of),
         bins=True,
         options={"p": 2.0},
+        interval=intervals.LP,
     ),
     MetricEntry(
         "debiased_ece",
@@ -237,6 +306,7 @@ _ENTRIES = (
         3,
         OfBins(binned.debiased_ece_of),
         bins=True,
+        interval=intervals.RMS,
     ),
     MetricEntry(
         "harmonic_calibration_score",
@@ -249,6 +319,8 @@ _ENTRIES = (
         bins=True,
         options={"beta": 1.0},
         better="higher",
+        tasks=_OF_CLASSES,
+        interval=intervals.HARMONIC,
     ),
     MetricEntry(
         "brier_reliability",
@@ -259,6 +331,7 @@ _ENTRIES = (
         3,
         OfBins(scores.reliability_of),
         bins=True,
+        interval=intervals.RELIABILITY,
     ),
     MetricEntry(
         "brier_resolution",
@@ -270,6 +343,8 @@ _ENTRIES = (
         OfBins(scores.resolution_of),
         bins=True,
         better="higher",
+        by_kind=_binary("How much the observed rates of the bins differ from the base rate: more is better."),
+        interval=intervals.RESOLUTION,
     ),
     MetricEntry(
         "brier_uncertainty",
@@ -281,6 +356,7 @@ _ENTRIES = (
         OfBins(scores.uncertainty_of),
         bins=True,
         better="neither",
+        interval=intervals.UNCERTAINTY,
     ),
     MetricEntry(
         "brier_within_bin",
@@ -292,6 +368,8 @@ _ENTRIES = (
         OfBins(scores.within_bin_of, scored=True),
         bins=True,
         better="neither",
+        by_kind=_binary("What is left because scores differ within their bin."),
+        interval=intervals.WITHIN,
     ),
     MetricEntry(
         "classwise_ece",
@@ -303,6 +381,8 @@ _ENTRIES = (
         OfClasses(),
         "classes",
         bins=True,
+        tasks=("multiclass",),
+        interval=intervals.CLASSWISE,
     ),
     MetricEntry(
         "classwise_equal_mass_ece",
@@ -314,6 +394,8 @@ _ENTRIES = (
         OfClasses(mass=True),
         "classes",
         bins=True,
+        tasks=("multiclass",),
+        interval=intervals.CLASSWISE_MASS,
     ),
     MetricEntry(
         "sweep_ece",
@@ -322,6 +404,8 @@ _ENTRIES = (
         "As ECE with equal-mass bins, with as many bins as keep the accuracies rising.",
         _BINS,
         5,
+        by_kind=_binary("As ECE with equal-mass bins, with as many bins as keep the observed rates rising."),
+        interval=intervals.SWEEP_ECE,
     ),
     MetricEntry(
         "ks_error",
@@ -334,6 +418,11 @@ _ENTRIES = (
         OfExtremes(lambda low, high: max(high, -low)),
         short="KS",
         headline=7,
+        by_kind=_binary(
+            "The largest distance from zero of the running sum of outcome minus score, taken in the order of the "
+            "scores, divided by the number of samples. No bins are chosen."
+        ),
+        interval=intervals.SUP,
     ),
     MetricEntry(
         "kuiper_error",
@@ -343,6 +432,8 @@ _ENTRIES = (
         _WHOLE,
         3,
         OfExtremes(lambda low, high: high - low),
+        by_kind=_binary("The range of the same running sum: the largest miscalibration of any interval of scores."),
+        interval=intervals.RANGE,
     ),
     MetricEntry(
         "smooth_ece",
@@ -354,6 +445,7 @@ _ENTRIES = (
         1,
         OfKernelSums(smooth.smoothed_error, smooth.smooth_ece_of),
         headline=4,
+        interval=intervals.SMOOTH,
     ),
     MetricEntry(
         "kde_ece",
@@ -364,6 +456,11 @@ _ENTRIES = (
         _WHOLE,
         4,
         OfKernelSums(kde.density_error, kde.kde_ece_of),
+        by_kind=_binary(
+            "The observed rate as a function of the score is estimated with kernels; the value is its mean distance "
+            "from the score."
+        ),
+        interval=intervals.DENSITY,
     ),
     MetricEntry(
         "mmce",
@@ -373,6 +470,11 @@ _ENTRIES = (
         "tells correct from expected.",
         _WHOLE,
         5,
+        by_kind=_binary(
+            "A kernel compares all pairs of samples; the value is zero only when no smooth function of the score "
+            "tells outcomes from what the scores expect."
+        ),
+        interval=intervals.HILBERT,
     ),
     MetricEntry(
         "top_label_brier_score",
@@ -384,6 +486,10 @@ _ENTRIES = (
         MeanOf(scores.top_label_brier, of_atoms=scores.top_label_brier_of_atoms),
         short="Brier",
         headline=6,
+        by_kind=_binary(
+            "The mean squared difference between score and outcome.", "Brier score", "brier_score", "Brier"
+        ),
+        interval=intervals.mean_of(scores.top_label_brier, 1.0),
     ),
     MetricEntry(
         "top_label_nll",
@@ -395,6 +501,13 @@ _ENTRIES = (
         MeanOf(scores.top_label_log_losses),
         short="log loss",
         headline=8,
+        by_kind=_binary(
+            "The mean of −log s over samples with outcome 1 and −log(1 − s) over the others, for scores s.",
+            "log loss",
+            "nll",
+            "log loss",
+        ),
+        interval=intervals.mean_of(scores.top_label_log_losses),
     ),
     MetricEntry(
         "auroc",
@@ -407,6 +520,27 @@ _ENTRIES = (
         better="higher",
         short="AUROC",
         headline=9,
+        by_kind=_binary(
+            "The probability that a random sample with outcome 1 has a higher score than a random one with outcome 0; "
+            "ties count half.",
+            "AUROC (score ranks outcomes)",
+        ),
+        interval=intervals.AUROC,
+    ),
+    MetricEntry(
+        "accuracy_at_threshold",
+        scores.accuracy_at_threshold,
+        "accuracy",
+        "The share of samples with outcome 1 and a score of at least the threshold, or with outcome 0 and one below.",
+        _RATES,
+        5,
+        MeanOf(scores.right_at, of_atoms=scores.right_of_atoms),
+        options={"threshold": 0.5},
+        better="higher",
+        headline=11,
+        tasks=("binary",),
+        by_kind=_binary(name="accuracy"),
+        interval=intervals.rate_of(scores.right_at),
     ),
     MetricEntry(
         "brier_score",
@@ -417,6 +551,8 @@ _ENTRIES = (
         1,
         MeanOf(scores.brier),
         "classes",
+        tasks=("multiclass",),
+        interval=intervals.mean_of(scores.brier, 2.0),
     ),
     MetricEntry(
         "nll",
@@ -427,6 +563,109 @@ _ENTRIES = (
         7,
         MeanOf(scores.log_losses),
         "logits",
+        tasks=("multiclass",),
+        interval=intervals.mean_of(scores.log_losses),
+    ),
+    MetricEntry(
+        "calibration_slope",
+        binary.calibration_slope,
+        "calibration slope",
+        "The slope of a logistic regression of the outcome on the log-odds of the score: 1 for a calibrated one; below "
+        "1, the scores are too extreme. Undefined for one outcome only, outcomes that a threshold separates, or a "
+        "score of exactly 0 or 1 that was wrong.",
+        _RISKS,
+        1,
+        OfPart(binary.OutcomeRegression, binary.slope_of),
+        better="neither",
+        tasks=("binary",),
+        interval=binary.SLOPE,
+    ),
+    MetricEntry(
+        "calibration_intercept",
+        binary.calibration_intercept,
+        "calibration intercept",
+        "The intercept of the same regression with the slope held at 1, also called calibration in the large: 0 for "
+        "a calibrated one; above 0, events are more frequent than the scores say. Undefined for one outcome only, or "
+        "a score of exactly 0 or 1 that was wrong.",
+        _RISKS,
+        2,
+        OfPart(binary.OutcomeRegression, binary.intercept_of),
+        better="neither",
+        tasks=("binary",),
+        interval=binary.INTERCEPT,
+    ),
+    MetricEntry(
+        "observed_expected_ratio",
+        binary.observed_expected_ratio,
+        "observed / expected",
+        "The number of events divided by the sum of the scores: 1 for calibrated ones; above 1, the scores are too low "
+        "on the whole.",
+        _RISKS,
+        3,
+        better="neither",
+        short="O/E",
+        headline=12,
+        tasks=("binary",),
+        interval=binary.RATIO,
+    ),
+    MetricEntry(
+        "ici",
+        loess.ici,
+        "ICI, smoothed curve",
+        "The outcomes are smoothed over the scores with a loess of span 0.75; the value is the mean distance between "
+        "this curve and the scores.",
+        _RISKS,
+        4,
+        OfPart(loess.CalibrationCurve, loess.mean_of),
+        short="ICI",
+        tasks=("binary",),
+        interval=loess.ICI,
+    ),
+    MetricEntry(
+        "e50",
+        loess.e50,
+        "E50, median distance",
+        "The median of the distances between the smoothed curve and the scores.",
+        _RISKS,
+        5,
+        OfPart(loess.CalibrationCurve, loess.median_of),
+        tasks=("binary",),
+        interval=loess.E50,
+    ),
+    MetricEntry(
+        "e90",
+        loess.e90,
+        "E90, 90th percentile",
+        "The 90th percentile of the distances between the smoothed curve and the scores.",
+        _RISKS,
+        6,
+        OfPart(loess.CalibrationCurve, loess.high_of),
+        tasks=("binary",),
+        interval=loess.E90,
+    ),
+    MetricEntry(
+        "spiegelhalter_z",
+        binary.spiegelhalter_z,
+        "Spiegelhalter’s z",
+        "How far the Brier score is from what calibrated scores would give, in standard deviations: above 0, the "
+        "scores are too extreme.",
+        _RISKS,
+        7,
+        better="neither",
+        test=True,
+        tasks=("binary",),
+    ),
+    MetricEntry(
+        "spiegelhalter_p",
+        binary.spiegelhalter_p,
+        "p-value of Spiegelhalter’s z",
+        "How often calibrated scores would have a z at least as far from 0, for many samples. Small values speak "
+        "against calibration; large ones do not show it.",
+        _RISKS,
+        8,
+        better="neither",
+        test=True,
+        tasks=("binary",),
     ),
 )
 
@@ -443,26 +682,65 @@ def entry_of(function: Callable[..., Any]) -> MetricEntry | None:
     return next((entry for entry in METRICS.values() if entry.function is function), None)
 
 
-def table_rows(counts: Iterable[int]) -> Iterator[tuple[MetricEntry, int | None]]:
+def entry_named(name: str, task: str | None = None) -> MetricEntry | None:
+    """The entry of a row's name, in a kind of task or, where that is not known, in the first that has such a row.
+
+    Examples
+    --------
+    >>> [entry_named("brier_score", task).name for task in TASK_KINDS if entry_named("brier_score", task)]
+    ['top_label_brier_score', 'brier_score']
+    """
+    if task is None:
+        return METRICS.get(name) or next(filter(None, (entry_named(name, kind) for kind in TASK_KINDS)), None)
+    return next((each for each in METRICS.values() if task in each.tasks and each.text("name", task) == name), None)
+
+
+def row_names(task: str | None = None) -> list[str]:
+    """Names of the rows of a kind of task, or of all."""
+    kinds = TASK_KINDS if task is None else (task,)
+    every = (each.text("name", kind) for each in METRICS.values() for kind in kinds if kind in each.tasks)
+    return list(dict.fromkeys(every))
+
+
+def plain_metric(name: str) -> str:
+    """A metric's name without what tells spellings apart.
+
+    Examples
+    --------
+    >>> plain_metric("Brier-Score"), plain_metric("ECE")
+    ('brier_score', 'ece')
+    """
+    return name.strip().lower().replace("-", "_").replace(" ", "_")
+
+
+def table_rows(counts: Iterable[int], task: str) -> Iterator[tuple[MetricEntry, int | None]]:
     """Entries and numbers of bins in the order of the table: a run of binned metrics is repeated for each number."""
-    for with_bins, entries in groupby(METRICS.values(), key=lambda entry: entry.bins):
+    shown = (entry for entry in METRICS.values() if task in entry.tasks)
+    for with_bins, entries in groupby(shown, key=lambda entry: entry.bins):
         members = list(entries)
         for count in counts if with_bins else (None,):
             yield from ((entry, count) for entry in members)
 
 
-def check_names(metrics: Iterable[Any]) -> None:
-    """Refuse names that no metric has, with the nearest that one has.
+def check_names(metrics: Iterable[Any]) -> tuple[Any, ...]:
+    """Names in their plain spelling, and metrics of one's own; what no metric is called is refused with the nearest.
 
     Examples
     --------
+    >>> check_names(["ECE", "Brier-Score"])
+    ('ece', 'brier_score')
     >>> check_names(["smoth_ece"])
     Traceback (most recent call last):
         ...
     certcal._checks.InputError: metrics: there is no 'smoth_ece'; did you mean 'smooth_ece'?
     """
+    found: list[Any] = []
+    known = row_names()
     for name in metrics:
-        if not callable(name) and not (isinstance(name, str) and name in METRICS):
-            near = get_close_matches(str(name), METRICS, n=1)
-            remedy = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(METRICS)}"
+        plain = plain_metric(name) if isinstance(name, str) else name
+        if not callable(name) and plain not in known:
+            near = get_close_matches(str(plain), known, n=1)
+            remedy = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(known)}"
             raise InputError(f"there is no {name!r}", argument="metrics", remedy=remedy)
+        found.append(plain)
+    return tuple(found)

@@ -65,9 +65,70 @@ def accuracy(correct: Any, *, sample_weight: Any = None) -> float:
     return weighted_mean(c, weights(sample_weight, c.size, partner="correct"))
 
 
+def base_rate(outcomes: Any, *, sample_weight: Any = None) -> float:
+    """Share of samples whose outcome is 1.
+
+    Parameters
+    ----------
+    outcomes
+        What happened, 0 or 1.
+    sample_weight
+        Weights >= 0, or None.
+
+    Examples
+    --------
+    >>> base_rate([1, 0, 0, 0])
+    0.25
+    """
+    y = correctness(outcomes, "outcomes", "pass outcomes as 0/1 or true/false")
+    return weighted_mean(y, weights(sample_weight, y.size, partner="outcomes"))
+
+
+def accuracy_at_threshold(scores: Any, outcomes: Any, *, threshold: float = 0.5, sample_weight: Any = None) -> float:
+    """Share of samples whose outcome is 1 exactly where the score is at least the threshold.
+
+    Parameters
+    ----------
+    scores
+        Probability given to outcome 1.
+    outcomes
+        What happened, 0 or 1.
+    threshold
+        From which score on outcome 1 is predicted.
+    sample_weight
+        Weights >= 0, or None.
+
+    Examples
+    --------
+    >>> accuracy_at_threshold([0.2, 0.4, 0.5, 0.9], [0, 1, 1, 0])
+    0.5
+    >>> accuracy_at_threshold([0.2, 0.4, 0.5, 0.9], [0, 1, 1, 0], threshold=0.3)
+    0.75
+    """
+    if not 0 <= threshold <= 1:
+        raise InputError(f"threshold is {threshold!r}; pass a number from 0 to 1")
+    z, y, w = score_pair(scores, outcomes, sample_weight)
+    return weighted_mean(right_at(z, y, threshold=threshold), w)
+
+
+def right_at(z: NDArray[Any], y: NDArray[np.uint8], *, threshold: float = 0.5) -> Floats:
+    """1 where the score is on the side of the threshold that its outcome says, else 0."""
+    return ((z >= threshold) == y).astype(np.float64)
+
+
+def right_of_atoms(atoms: Any, weight: Floats, *, threshold: float = 0.5) -> float:
+    """:func:`accuracy_at_threshold` of weighted points that stand for many samples each."""
+    return float(np.dot(weight, right_at(atoms.confidence, atoms.correct, threshold=threshold)) / weight.sum())
+
+
 def accuracy_of(table: BinTable) -> float:
     """:func:`accuracy` of per-bin sums."""
     return float(table.correct_sum.sum() / table.total)
+
+
+def accuracy_of_atoms(atoms: Any, weight: Floats) -> float:
+    """:func:`accuracy` of weighted points that stand for many samples each."""
+    return float(np.dot(weight, atoms.correct) / weight.sum())
 
 
 def mean_confidence(confidence: Any, *, sample_weight: Any = None) -> float:

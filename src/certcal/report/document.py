@@ -17,10 +17,11 @@ from typing import Any, Protocol, TypeAlias, cast, runtime_checkable
 
 from certcal._checks import InputError
 from certcal._rounding import round_outward, short_text
-from certcal.claims import Bound, Certificate, Estimate
+from certcal.claims import Bound, Certificate, Estimate, TwoSidedBound
 from certcal.report.charts import Chart
 from certcal.report.numbers import between, brief, minus, number
 from certcal.report.provenance import Provenance
+from certcal.verdict import Verdict
 
 # What worst cases assume besides intervals, and how assumptions speak of a level.
 _SAME, _EXCEPT = "no certified prediction changes", " except with probability"
@@ -284,7 +285,7 @@ def relation_of(claim: Any) -> str:
 
 def probability_of(claim: Any) -> str:
     """How often a claim may fail, and over what."""
-    if isinstance(claim, Bound):
+    if isinstance(claim, Bound | TwoSidedBound):
         drawn = f"{claim.n:,} sample{'' if claim.n == 1 else 's'}"
         return f"Fails with probability at most {short_text(claim.delta, 'upper')} over the draw of {drawn}."
     if isinstance(claim, Certificate):
@@ -329,64 +330,6 @@ def terms_table(bound: Bound) -> Table:
     return Table(
         (Column("term"), Column("value", "bound", bound.side)), list(bound.terms.items()), "Terms of the bound"
     )
-
-
-@dataclass(frozen=True)
-class Verdict:
-    """A claim held against a limit that was given beforehand."""
-
-    passed: bool
-    text: str
-
-
-def verdict(claim: Any, limit: float) -> Verdict:
-    """Whether a number is within a limit.
-
-    A guarantee passes when it shows so, and fails only when it shows the contrary. An estimate passes or fails on these
-    samples. What an attack reached can fail, never pass: others may reach more.
-
-    Examples
-    --------
-    >>> verdict(Bound("ece", 0.03125, "upper", 0.05, 1000, ()), 0.05)
-    Verdict(passed=True, text='Pass: at most 0.0313 is within the limit of 0.05.')
-    >>> verdict(Estimate("ece", 0.08, 1000), 0.05).text
-    'Fail on these samples: 0.0800 (an estimate) exceeds the limit of 0.05.'
-    """
-    if math.isnan(limit):
-        raise InputError("it is not a number", argument="limit", remedy="give what the headline must not exceed")
-    at = minus(repr(float(limit)).removesuffix(".0"))
-    proved = getattr(claim, "lower_end", None)
-    value = float(claim.value if proved is None else proved)
-    if math.isnan(value):
-        return Verdict(False, f"Undecided: the number is undefined, so it cannot be held against {at}.")
-    relation, within = relation_of(claim), value <= limit
-    if isinstance(claim, Estimate) and "attack" in claim.settings:
-        text = _against(value, limit, "lower", round_outward(value, "lower"))
-        if within:
-            return Verdict(
-                False, f"Not established: this attack reached {text}, and others may exceed the limit of {at}."
-            )
-        return Verdict(False, f"Fail: an attack reached {text} (an estimate), above the limit of {at}.")
-    if isinstance(claim, Estimate):
-        text = _against(value, limit, None, text_of(claim))
-        start, end = ("Pass", "is within") if within else ("Fail", "exceeds")
-        return Verdict(within, f"{start} on these samples: {text} (an estimate) {end} the limit of {at}.")
-    upper = relation == "at most"
-    text = _against(value, limit, "upper" if upper else "lower", text_of(claim))
-    if upper and within:
-        return Verdict(True, f"Pass: at most {text} is within the limit of {at}.")
-    if not upper and not within:
-        return Verdict(False, f"Fail: at least {text} exceeds the limit of {at}.")
-    return Verdict(False, f"Not established: {relation} {text} does not establish the limit of {at}.")
-
-
-def _against(value: float, limit: float, side: str | None, text: str) -> str:
-    """The number in as many digits as show on which side of the limit it is."""
-    for digits in range(5, 18):
-        if (float(text.replace("−", "-")) <= limit) == (value <= limit):
-            return text
-        text = minus(f"{value:.{digits}f}" if side is None else round_outward(value, side, digits))
-    return minus(repr(value))
 
 
 @dataclass(frozen=True)
@@ -468,7 +411,7 @@ class Report:
     about
         Who and what, optional: model, version, owner, data, period and whatever else a team needs.
     verdict
-        The claim held against a limit, if one was given.
+        Whether requirements are met, if there are any.
     provenance
         How to make the report again.
 

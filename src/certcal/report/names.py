@@ -6,10 +6,46 @@ The words of metrics are in their entries, :data:`certcal.metrics.METRICS`; thos
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import dataclass
 
 from certcal.claims import Estimate
-from certcal.metrics import METRICS, SECTIONS
+from certcal.metrics import METRICS, SECTION_NAMES, SECTIONS, entry_named
 from certcal.report.document import Column, Table
+
+
+@dataclass(frozen=True)
+class Wording:
+    """What the parts of a reliability diagram are called.
+
+    Attributes
+    ----------
+    number, mean, rate
+        The number of each sample, its mean in a bin, and the share that it is held against.
+    over, under
+        What a bin is whose mean number is above, or below, the rate; behind "bins that are".
+    """
+
+    number: str
+    mean: str
+    rate: str
+    over: str
+    under: str
+
+
+_CONFIDENCE = Wording("confidence", "mean confidence", "accuracy", "overconfident", "underconfident")
+_SCORE = Wording("score", "mean score", "observed rate", "over-predicted", "under-predicted")
+
+
+def wording(task: str | None) -> Wording:
+    """The words of a kind of task.
+
+    Examples
+    --------
+    >>> wording("binary").rate, wording("multiclass").rate
+    ('observed rate', 'accuracy')
+    """
+    return _SCORE if task == "binary" else _CONFIDENCE
+
 
 # What certified numbers are called.
 CERTIFIED_NAMES = {
@@ -31,6 +67,9 @@ CERTIFIED_NAMES = {
 CALIBRATION_ERROR = (
     "The calibration error is how far confidences and the share of right predictions lie apart, averaged over "
     "predictions; smaller is better."
+)
+_SCORE_ERROR = (
+    "The calibration error is how far scores and observed rates lie apart, averaged over samples; smaller is better."
 )
 
 CERTIFIED = {
@@ -64,28 +103,48 @@ CERTIFIED = {
 }
 
 
-def label(name: str) -> str:
-    """What a metric is called for people."""
-    return METRICS[name].text("label") if name in METRICS else name.replace("_", " ")
+def calibration_error(task: str | None = None) -> str:
+    """What a calibration error is, in a sentence."""
+    return _SCORE_ERROR if task == "binary" else CALIBRATION_ERROR
 
 
-def short_label(name: str) -> str:
+def label(name: str, task: str | None = None) -> str:
+    """What a metric is called for people, in the words of a kind of task."""
+    entry = entry_named(name, task)
+    return name.replace("_", " ") if entry is None else entry.text("label", task)
+
+
+def row_label(row: Estimate, task: str | None = None) -> str:
+    """The same for a row, with its threshold if there is one.
+
+    Examples
+    --------
+    >>> row_label(Estimate("accuracy", 0.8, 9, {"threshold": 0.5}), "binary")
+    'accuracy at threshold 0.5'
+    """
+    at = row.settings.get("threshold")
+    return label(row.name, task) + ("" if at is None else f" at threshold {at:g}")
+
+
+def short_label(name: str, task: str | None = None) -> str:
     """The same for a narrow column."""
-    return METRICS[name].text("short") if name in METRICS else label(name)
+    entry = entry_named(name, task)
+    return label(name) if entry is None else entry.text("short", task)
 
 
-def definition(name: str) -> str:
+def definition(name: str, task: str | None = None) -> str:
     """How a metric is computed; nothing for metrics of one's own."""
-    return METRICS[name].text("definition") if name in METRICS else ""
+    entry = entry_named(name, task)
+    return "" if entry is None else entry.text("definition", task)
 
 
-def headlines() -> list[str]:
+def headlines(task: str) -> list[str]:
     """Metrics for tables with a line per group, most telling first."""
-    shown = (entry for entry in METRICS.values() if entry.headline)
-    return [entry.name for entry in sorted(shown, key=lambda entry: entry.headline)]
+    shown = (entry for entry in METRICS.values() if entry.headline and task in entry.tasks)
+    return [entry.text("name", task) for entry in sorted(shown, key=lambda entry: entry.headline)]
 
 
-def in_sections(rows: Iterable[Estimate]) -> list[tuple[str, list[Estimate]]]:
+def in_sections(rows: Iterable[Estimate], task: str | None = None) -> list[tuple[str, list[Estimate]]]:
     """Rows under the headings they belong to, in their places there.
 
     Examples
@@ -96,13 +155,16 @@ def in_sections(rows: Iterable[Estimate]) -> list[tuple[str, list[Estimate]]]:
     """
     sections: dict[str, list[Estimate]] = {title: [] for title in SECTIONS}
     for row in rows:
-        sections.setdefault(METRICS[row.name].section if row.name in METRICS else "Other", []).append(row)
+        entry = entry_named(row.name, task)
+        sections.setdefault("Other" if entry is None else entry.section, []).append(row)
     for members in sections.values():
-        members.sort(key=lambda row: METRICS[row.name].place if row.name in METRICS else 0)
-    return [(title, members) for title, members in sections.items() if members]
+        members.sort(key=lambda row: getattr(entry_named(row.name, task), "place", 0))
+    spelled = SECTION_NAMES.get(task or "", {})
+    return [(spelled.get(title, title), members) for title, members in sections.items() if members]
 
 
-def definitions(rows: Iterable[Estimate]) -> Table:
+def definitions(rows: Iterable[Estimate], task: str | None = None) -> Table:
     """What each metric of some rows is, once."""
-    known = [name for name in dict.fromkeys(row.name for row in rows) if definition(name)]
-    return Table((Column("metric"), Column("definition")), [(label(name), definition(name)) for name in known])
+    known = [name for name in dict.fromkeys(row.name for row in rows) if definition(name, task)]
+    texts = [(label(name, task), definition(name, task)) for name in known]
+    return Table((Column("metric"), Column("definition")), texts)

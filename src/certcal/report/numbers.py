@@ -6,11 +6,15 @@ import math
 
 from certcal.claims import Estimate, round_outward
 
-# What bootstrap intervals say, and what they do not.
+# What intervals say, and what they do not: those of each metric, and those from resamples.
 INTERVALS = (
+    "They are for the values in the population that the samples are drawn from, at the same bins and bandwidths, near "
+    "zero as well. Their level holds to two points from 100 samples on in simulations; that of a bound is proven."
+)
+RESAMPLED = (
     "They show how the numbers vary under resampling. For averages (accuracy, Brier score, log loss) the level is "
     "reached as the number of samples grows. For calibration errors near zero it is not: their intervals tend to lie "
-    "above the population value; a bound covers it."
+    "above the population value, and above the estimate."
 )
 _DIGITS = 4
 # Differences of sums that are equal but for rounding are smaller than this: they are shown as zero.
@@ -40,9 +44,15 @@ def number(value: float) -> str:
 
 
 def interval(estimate: Estimate) -> str:
-    """A bootstrap interval as text, rounded outward; empty without one."""
+    """An interval as text, rounded outward, with a word where it excludes the estimate; empty without one."""
     spread = estimate.interval
-    return "" if spread is None else between(spread.lower, spread.upper, _DIGITS)
+    if spread is None or math.isnan(spread.lower) or math.isnan(spread.upper):
+        return ""
+    ends = [
+        "∞" if math.isinf(end) else minus(round_outward(end, side, _DIGITS))
+        for end, side in ((spread.lower, "lower"), (spread.upper, "upper"))
+    ]
+    return " – ".join(ends) + (" (excludes the estimate)" if spread.excludes(estimate.value) else "")
 
 
 def brief(value: float, digits: int = 3) -> str:

@@ -27,6 +27,8 @@ _LONGEST_BAR, _SHORTEST_BAR = 60, 10
 # Between two columns.
 _GAP = 2
 _BLANK = Text("")
+# Of a verdict's lines, by their first word.
+_COLOURS = {"PASS": "green", "FAIL": "red"}
 
 
 class _Signs(NamedTuple):
@@ -140,7 +142,9 @@ class _Page:
         parts += [self.line(report.source)] if report.source else []
         parts += self.dim(report.description)
         if report.verdict is not None:
-            parts.append(self.line(report.verdict.text, "bold green" if report.verdict.passed else "bold red"))
+            said = (report.verdict.summary, *report.verdict.lines)
+            parts += [self.line(line, f"bold {_COLOURS[line[:4]]}") for line in said if line]
+            parts += self.dim(report.verdict.note)
         known = [name for name in document.ABOUT if name in report.about]
         parts += self.dim("; ".join(f"{name}: {report.about[name]}" for name in dict.fromkeys([*known, *report.about])))
         sections = [document.Section("", report.headline)]

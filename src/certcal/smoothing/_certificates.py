@@ -252,7 +252,9 @@ class Certificates:
             settings |= {"alpha per sample": self.alpha, "failing certificates": failed.count}
         value = min(1.0, move_outward(worst.value + more, "upper", 1e-15))
         name = "calibration error of the smoothed classifier"
-        name += "" if self.recalibration is None else f", recalibrated by {self.recalibration}"
+        if self.recalibration is not None:
+            name = name.replace("the ", "the recalibrated ")
+            settings["recalibration"] = self.recalibration
         return Certificate(name, value, "upper", self.radius, ledger, worst.n, self.assumptions, settings)
 
 

@@ -97,7 +97,7 @@ class Decisions(Result):
         How they were reached.
     index, label, predicted
         Which sample, its true class, and the class chosen.
-    verdict
+    decision
         "above" (certified at r), "below" (this class cannot be certified at r), "undecided" (the budget ended).
     draws, votes, invalid
         Counting draws used, those for the class, and those without a valid output (which count against it).
@@ -111,7 +111,7 @@ class Decisions(Result):
     index: NDArray[np.int64]
     label: NDArray[np.int64]
     predicted: NDArray[np.int64]
-    verdict: NDArray[np.str_]
+    decision: NDArray[np.str_]
     draws: NDArray[np.int64]
     votes: NDArray[np.int64]
     invalid: NDArray[np.int64]
@@ -142,11 +142,11 @@ class Decisions(Result):
     @property
     def certified(self) -> NDArray[np.bool_]:
         """Whether the class chosen is certified at the radius."""
-        return self.verdict == ABOVE
+        return self.decision == ABOVE
 
     def count(self, verdict: str) -> int:
         """How many samples got a verdict."""
-        return int(np.count_nonzero(self.verdict == verdict))
+        return int(np.count_nonzero(self.decision == verdict))
 
     @property
     def assumptions(self) -> tuple[str, ...]:
@@ -188,13 +188,13 @@ class Decisions(Result):
             "sentence": self.sentence,
             "statement": self.statement,
             "assumptions": list(self.assumptions),
-            "verdict": self.verdict.tolist(),
+            "verdict": self.decision.tolist(),
             **{name: getattr(self, name).tolist() for name in COLUMNS},
         }
 
     def columns(self) -> Mapping[str, Sequence[Any]]:
         """One line per sample."""
-        return {"verdict": self.verdict.tolist(), **{name: getattr(self, name).tolist() for name in COLUMNS}}
+        return {"verdict": self.decision.tolist(), **{name: getattr(self, name).tolist() for name in COLUMNS}}
 
     def save(self, path: str | os.PathLike[str], *, force: bool = False, **options: Any) -> Path:
         """Write the decisions as :meth:`certcal.Result.save` does, and also as .parquet.
@@ -231,7 +231,7 @@ class Decisions(Result):
 
         about = {"format": FORMAT, "version": VERSION, "setting": msgspec.to_builtins(self.setting)}
         columns = {name: from_numpy(getattr(self, name)) for name in COLUMNS}
-        table = pa.table({**columns, "verdict": self.verdict.tolist()}, metadata={_KEY: json.dumps(about).encode()})
+        table = pa.table({**columns, "verdict": self.decision.tolist()}, metadata={_KEY: json.dumps(about).encode()})
         stream = io.BytesIO()
         parquet.write_table(table, stream)
         return stream.getvalue()
@@ -303,7 +303,7 @@ def decide(
     ...         right = (batch[:, 0] > 0).astype(np.float64)
     ...         return np.stack([1 - right, right], axis=1)
     >>> decisions = decide(Sign(), [[1.0], [0.2], [-1.0]], [1, 1, 1], sigma=0.5, radius=0.5)
-    >>> decisions.verdict.tolist(), decisions.draws.tolist(), decisions.correct.tolist()
+    >>> decisions.decision.tolist(), decisions.draws.tolist(), decisions.correct.tolist()
     (['above', 'below', 'above'], [200, 200, 100], [True, True, False])
     """
     points = to_numpy(inputs, "inputs")
@@ -414,7 +414,7 @@ def read_decisions(path: str | os.PathLike[str]) -> Decisions:
         (arrays["votes"] < 0) | (arrays["invalid"] < 0) | (arrays["votes"] + arrays["invalid"] > arrays["draws"])
     ):
         raise InputError(f"{file}: has more votes than draws; restore it or decide anew")
-    decisions = Decisions(found.setting, verdict=verdict, **arrays)
+    decisions = Decisions(found.setting, decision=verdict, **arrays)
     _follow(file, decisions)
     return decisions
 
@@ -449,10 +449,10 @@ def _follow(file: Path, decisions: Decisions) -> None:
         budget=s.budget,
     )
     early = (expected == UNDECIDED) & (decisions.draws < s.budget)
-    wrong = (expected != decisions.verdict) | early
+    wrong = (expected != decisions.decision) | early
     if wrong.any():
         place = int(np.argmax(wrong))
         raise InputError(
-            f"{file}: verdict[{place}] is {str(decisions.verdict[place])!r}, which does not follow from "
+            f"{file}: verdict[{place}] is {str(decisions.decision[place])!r}, which does not follow from "
             f"{decisions.votes[place]} votes in {decisions.draws[place]} draws; restore it or decide anew"
         )

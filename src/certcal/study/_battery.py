@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from certcal._checks import InputError
 from certcal._threads import map_blocks
 from certcal.calibrators import fit_temperature
-from certcal.calibrators.scores import read_scores
+from certcal.calibrators.scores import as_logits
 from certcal.claims import Estimate
 from certcal.metrics import STUDY_BINS, Measurements, auroc, measure
 from certcal.predictions import Predictions
@@ -145,4 +145,5 @@ def _logits(predictions: Predictions) -> NDArray[Any]:
     """The logits, or else the logarithms of the probabilities, in float64 so that none that differ become equal."""
     if predictions.logits is not None:
         return predictions.logits
-    return read_scores(predictions.probabilities, "probabilities")
+    assert predictions.probabilities is not None
+    return as_logits(predictions.probabilities, "probabilities")

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from certcal._checks import InputError
 from certcal._html import table as html_table
+from certcal._text import did_you_mean
 
 Stage = Literal["pre", "post"]
 
@@ -134,10 +135,7 @@ class StudyTable:
 
     def __getitem__(self, name: str) -> NDArray[Any]:
         if name not in self.columns:
-            from difflib import get_close_matches
-
-            near = get_close_matches(name, self.columns, 1)
-            hint = f"did you mean {near[0]!r}?" if near else f"it has {self._has}"
+            hint = did_you_mean(name, self.columns, f"it has {self._has}")
             raise InputError(f"the table has no column {name!r}; {hint}")
         return self.columns[name]
 

@@ -15,7 +15,7 @@ from torch import Tensor, nn
 
 from certcal._checks import InputError, whole_number
 from certcal._html import element, table
-from certcal._text import counted
+from certcal._text import capital, counted
 from certcal.attacks import Target
 from certcal.binning import assign, equal_width_edges
 from certcal.data import Inputs
@@ -215,28 +215,30 @@ class GradientNorms:
 
     @property
     def sentence(self) -> str:
-        """What was found."""
-        even = f", {self.even} neither" if self.even else ""
-        how = f"by {counted(self.draws, 'draw')} at sigma {self.sigma:g}" if self.sigma else "without noise"
-        text = (
-            f"Of {counted(len(self), 'sample')}, {self.easy.count:,} easy (p_A > 1/2) and {self.hard.count:,} hard "
-            f"(p_A < 1/2){even}, {how}: {self._compared()}"
-        )
-        if self.before is not None and self.before.ratio is not None:
-            text += f"; with the noise as drawn, before its attack, {number_text(self.before.ratio)} times"
-        return f"{text}. An estimate, not a guarantee."
-
-    def _compared(self) -> str:
+        """What was found, in short."""
         ratio, interval = self.ratio, self.ratio_interval
         if ratio is None:
             missing = [name for name in ("easy", "hard") if getattr(self, name).count == 0]
-            why = f"none is {missing[0]}" if missing else "the hard ones have gradients of 0"
-            return f"{why}, so that there is no ratio of gradient norms for {self.method}"
-        within = f" (95 % interval {number_text(interval[0])} to {number_text(interval[1])})" if interval else ""
+            why = f"no sample is {missing[0]}" if missing else "the hard samples have gradients of 0"
+            return f"There is no ratio of gradient norms for {self.method}: {why}."
+        within = f", 95 % interval {number_text(interval[0])} to {number_text(interval[1])}" if interval else ""
         return (
-            f"the mean gradient norm of {self.method}'s loss on the easy ones is {number_text(ratio)} times that on "
-            f"the hard ones{within}"
+            f"{capital(self.method)}'s mean gradient norm on easy samples is {number_text(ratio)} times that on hard "
+            f"ones{within}; an estimate, not a guarantee."
         )
+
+    @property
+    def statement(self) -> str:
+        """The sentence, and how many samples are easy and hard by which draws."""
+        even = f", {self.even} neither" if self.even else ""
+        how = f"by {counted(self.draws, 'draw')} at sigma {self.sigma:g}" if self.sigma else "without noise"
+        text = (
+            f"{self.sentence} Of {counted(len(self), 'sample')}, {self.easy.count:,} are easy (p_A > 1/2) and "
+            f"{self.hard.count:,} hard (p_A < 1/2){even}, {how}."
+        )
+        if self.before is not None and self.before.ratio is not None:
+            text += f" With the noise as drawn, before its attack, the ratio is {number_text(self.before.ratio)}."
+        return text
 
     @property
     def ways(self) -> dict[str, GradientNorms]:

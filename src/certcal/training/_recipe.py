@@ -7,12 +7,12 @@ import math
 import operator
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
-from difflib import get_close_matches
 from typing import Any, Literal, cast
 
 import numpy as np
 
 from certcal._checks import InputError, choice, whole_number
+from certcal._text import did_you_mean
 from certcal._training_methods import METHODS, Method, method_named
 from certcal.attacks import ADVERSARIES, Ball
 from certcal.attacks.ball import NORMS, Norm
@@ -243,8 +243,7 @@ def check_names(values: Mapping[str, Any], own: Sequence[str] = ()) -> None:
         if name not in known:
             if owners := [method for method in METHODS if name in constants_of(method)]:
                 raise InputError(f"{name!r} is a constant of {' and '.join(owners)} only; leave it out")
-            near = get_close_matches(str(name), known, n=1)
-            hint = f"did you mean {near[0]!r}?" if near else f"its parts are {', '.join(known)}"
+            hint = did_you_mean(name, known, f"its parts are {', '.join(known)}")
             raise InputError(f"{name!r} is no part of a recipe; {hint}")
 
 

@@ -28,6 +28,7 @@ from certcal.calibrators import (
     recalibrated,
 )
 from certcal.data import (
+    IDENTIFIER,
     METADATA,
     IntervalOrigin,
     Layout,
@@ -35,8 +36,10 @@ from certcal.data import (
     columns_as_bytes,
     columns_as_table,
     load_scores,
+    other_columns,
+    plain_name,
 )
-from certcal.predictions import Predictions
+from certcal.predictions import Predictions, task_of
 from certcal.result import Result
 from certcal.verbs.certified_samples import (
     ROLES,
@@ -80,7 +83,8 @@ class MappedTable(Result):
     notes
         What was done, one sentence each.
     reader
-        The verb that reads the table, "certify" or "measure"; None where nothing can be measured.
+        The verb that reads the table as it is, "certify" or "measure"; None where nothing can be measured, or where
+        columns must be named for it.
     after
         The samples: :class:`~certcal.Predictions` or :class:`~certcal.calibrators.CertifiedSamples`; None without
         labels.
@@ -157,9 +161,10 @@ def apply_map(
 ) -> MappedTable:
     """Apply a map to a run, to intervals or to predictions, without the samples of its fit if they are known.
 
-    Predictions need no labels. Without them all rows are kept, in their order, with the columns id or sample if there
-    are such, or else with row, from 0; which of them the map was fitted to is unknown. Keywords beside those below
-    are the fields of :class:`ApplySettings`: everything, radii, alpha, familywise, drawn_only, confidence.
+    A table of predictions keeps its other columns. Where none is called id or sample, one with the number of the row is
+    added, from 0. Predictions need no labels: without them all rows are kept, in their order, and which of them the map
+    was fitted to is unknown. Keywords beside those below are the fields of :class:`ApplySettings`: everything, radii,
+    alpha, familywise, drawn_only, confidence.
 
     Parameters
     ----------
@@ -260,6 +265,7 @@ def _predictions(
     loaded = None if isinstance(given.data, Predictions) else load_scores(given.data, columns)
     layout = None if loaded is None else loaded.layout
     _check_classes(name, saved, given.name, layout)
+    _check_task(name, saved, given.name, given.data.task if layout is None else task_of(layout.kind))
     progress.stage("applying")
     notes: tuple[str, ...] = ()
     if isinstance(loaded, LoadedScores):
@@ -267,9 +273,9 @@ def _predictions(
         kept = _Kept.of(name, saved, (None, n, None), given.name, everything=True)
         with _fitting(name, given.name):
             scores = mapped(saved.calibrator, loaded)
-        made: dict[str, Any] = dict(loaded.identifiers) or {"row": kept.positions}
-        made |= {"confidence": scores} if scores.ndim == 1 else _probability_columns(layout, scores)
-        weight, role = loaded.sample_weight, "correct" if loaded.kind == "confidence" else "label"
+        row, number = "row", _own_score(layout) or "confidence"
+        made = {number: scores} if scores.ndim == 1 else _probability_columns(layout, scores)
+        weight, role = loaded.sample_weight, {"score": "outcome", "confidence": "correct"}.get(loaded.kind, "label")
         notes = (
             f"No column says what was true, so nothing can be measured; if one does, name it as the column {role!r}.",
         )
@@ -280,12 +286,18 @@ def _predictions(
         kept = _Kept.of(name, saved, known, given.name, everything=everything)
         with _fitting(name, given.name):
             after = recalibrated(saved.calibrator, before.select(kept.positions))
-        made, weight = _prediction_columns(layout, after, kept.positions), after.sample_weight
+        row, made, weight = "sample", _prediction_columns(layout, after), after.sample_weight
     if weight is not None:
         made["sample_weight"] = weight
+    made, lost = _with_others(made, given.data, layout, row, kept.positions)
+    if lost:
+        notes += (f"Columns of lists, and those with a name that stands twice, are left out: {', '.join(lost)}.",)
     description = counted(n, "sample") + ("" if layout is None else f"; {layout.description}")
     metadata = {_RECALIBRATION: kept.recalibration}
-    return kept.table(given.name, description, made, metadata, notes, None if after is None else "measure", after)
+    # The table can be measured as it is, unless its own columns had to be named.
+    named = _own_score(layout) is not None and any((columns or {}).values())
+    reader = None if after is None or named else "measure"
+    return kept.table(given.name, description, made, metadata, notes, reader, after)
 
 
 @contextmanager
@@ -295,6 +307,17 @@ def _fitting(name: str, source: str) -> Generator[None, None, None]:
         yield
     except InputError as error:
         raise InputError(f"{name} does not fit {source}: {error}") from None
+
+
+def _check_task(name: str, saved: Saved, source: str, task: str) -> None:
+    """Refuse a map of binary scores for confidences of the predicted class, and the other way round."""
+    fitted = None if saved.fitted_on is None else saved.fitted_on.task
+    if fitted is None or (fitted == "binary") == (task == "binary"):
+        return
+    words = "binary scores", "confidences of the predicted class"
+    there = words if fitted == "binary" else words[::-1]
+    remedy = "name the column of the score and that of the outcome" if fitted == "binary" else "fit a map to scores"
+    raise InputError(f"{name} was fitted to {there[0]}, and {source} has {there[1]}", remedy=remedy)
 
 
 def _check_classes(name: str, saved: Saved, source: str, layout: Layout | None) -> None:
@@ -317,10 +340,37 @@ def _probability_columns(layout: Layout | None, probabilities: NDArray[Any]) -> 
     return {f"prob_{name}": column for name, column in zip(names, probabilities.T, strict=True)}
 
 
-def _prediction_columns(layout: Layout | None, after: Predictions, rows: NDArray[np.int64]) -> dict[str, Any]:
-    columns: dict[str, Any] = {"sample": rows}
+def _with_others(
+    made: dict[str, Any], data: Any, layout: Layout | None, row: str, rows: NDArray[np.int64]
+) -> tuple[dict[str, Any], tuple[str, ...]]:
+    """What says which row it is, or else its number; the new columns; then all others of the table."""
+    if layout is None:
+        return {row: rows, **made}, ()
+    # Outcomes of a binary score stay as they are, words included.
+    truth = layout.label if layout.family else None if layout.kind == "score" else layout.correct
+    others, lost = other_columns(data, [*layout.scores, *([] if truth is None else [truth])], rows)
+    first = [name for name in others if plain_name(name) in IDENTIFIER]
+    kept = {name: others.pop(name) for name in first} | made if first else {row: rows, **made}
+    for name, column in others.items():
+        free = name
+        while free in kept:
+            free += "_before"
+        kept[free] = column
+    return kept, lost
+
+
+def _own_score(layout: Layout | None) -> str | None:
+    """The column of a table's binary scores, which keeps its name."""
+    return layout.confidence if layout is not None and layout.kind == "score" else None
+
+
+def _prediction_columns(layout: Layout | None, after: Predictions) -> dict[str, Any]:
+    columns: dict[str, Any] = {}
     if after.probabilities is None or after.labels is None:
-        columns |= {"confidence": after.confidence, "correct": after.correct.astype(np.bool_)}
+        if own := _own_score(layout):
+            return {own: after.confidence}
+        number, truth = ("score", "outcome") if after.kind == "score" else ("confidence", "correct")
+        columns |= {number: after.confidence, truth: after.correct.astype(np.bool_)}
     else:
         names = None if layout is None else class_names(layout)
         columns["label"] = after.labels if names is None else [names[int(label)] for label in after.labels]

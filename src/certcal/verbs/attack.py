@@ -21,6 +21,7 @@ from certcal.claims import Estimate, round_outward
 from certcal.data import open_inputs, physical_memory
 from certcal.result import Result
 from certcal.verbs.measure import MeasuredGroup
+from certcal.verdict import Candidate
 
 if TYPE_CHECKING:
     from certcal.attacks import Attacked, AttackMethod
@@ -247,6 +248,14 @@ class Attack(Result):
             return measured
         under = {"attack": row.name, "norm": self.conventions["norm"], "epsilon": row.epsilon}
         return replace(measured, settings={**measured.settings, **under})
+
+    def candidates(self) -> Sequence[Candidate]:
+        """What the strongest attack reached, then what each did, and the numbers without an attack."""
+        found = [Candidate(self.claims()[0])]
+        named = ((f"{row.name} at ε = {distance_text(row.epsilon)}", row) for row in self.rows)
+        for group, row in ((None, self.strongest), *named):
+            found += [Candidate(self._claim(row, each), (), group) for each in row.measured.rows]
+        return [*found, *(Candidate(each, (f"clean_{each.name}",)) for each in self.clean.measured.rows)]
 
     def contents(self) -> dict[str, Any]:
         """Plain values for JSON."""
@@ -543,7 +552,7 @@ def _measured(name: str, predictions: Any, bins: int) -> MeasuredGroup:
 
     rows = measure(predictions, bins=bins, metrics=_METRICS).rows
     return MeasuredGroup(
-        name, len(predictions), rows, reliability(predictions.confidence, predictions.correct, bins=bins)
+        name, len(predictions), rows, reliability(predictions.confidence, predictions.correct, bins=bins, band="none")
     )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -12,15 +12,14 @@ from certcal._checks import MOST_CHANGE, InputError
 from certcal._progress import SILENT, Progress
 from certcal._settings import Settings, setting, takes
 from certcal._text import counted
-from certcal.claims import Bound, round_outward
-from certcal.data import OPTIONS, load_table
+from certcal.claims import Bound, TwoSidedBound, round_outward
+from certcal.data import OPTIONS, LoadedTable, load_table, split_by
 from certcal.predictions import Predictions
 from certcal.result import Result
+from certcal.verdict import Candidate
 
 if TYPE_CHECKING:
-    from certcal.bounds import BandwidthChoice
-
-_FROM_BELOW = "binned_lower"
+    from certcal.bounds import BandwidthChoice, Plan
 
 
 @dataclass(frozen=True)
@@ -28,23 +27,37 @@ class BoundSettings(Settings):
     """What is assumed, and how often a bound may fail."""
 
     delta: float = setting(0.05, "Failure probability of each bound.", "failure")
+    joint: bool = setting(False, "Share delta among all bounds, so that they hold together.", "flag")
     bins: int = setting(15, "Number of bins of the binned error.", "whole", least=1, most=10_000)
     closed: str = setting("left", "Closed end of each bin.", "word", choices=("left", "right"))
     variation: float = setting(
         1.0,
-        "Total variation of accuracy as a function of confidence; 1 suffices if accuracy rises with confidence.",
+        "Total variation of the accuracy (observed rate) as a function of confidence (score); 1 suffices if it rises.",
         "positive",
         most=MOST_CHANGE,
     )
     lipschitz: float | None = setting(
-        None, "Lipschitz constant of accuracy as a function of confidence.", "positive", most=MOST_CHANGE
+        None,
+        "Lipschitz constant of the accuracy (observed rate) as a function of confidence (score).",
+        "positive",
+        most=MOST_CHANGE,
     )
     perturb: float | None = setting(
         None,
         "Bandwidth of noise added to the scores first; the bound is about the perturbed scores.",
         "positive",
     )
+    scale: str = setting(
+        "probability",
+        "Scale of the noise, or of the Lipschitz constant; logit suits rare outcomes.",
+        "word",
+        choices=("probability", "logit"),
+    )
     classwise: bool = setting(False, "Also bound the classwise calibration error, averaged over classes.", "flag")
+    rms: bool = setting(False, "Also bound the root mean square of the binned error, from both sides.", "flag")
+    largest_weight: float | None = setting(
+        None, "Largest weight in the population. Default: the largest in the table, as an assumption.", "positive"
+    )
     seed: int = setting(0, "Random seed of the noise and the folds.", "whole", least=0, most=2**63 - 1)
 
     def __post_init__(self) -> None:
@@ -56,10 +69,53 @@ class BoundSettings(Settings):
     @property
     def conventions(self) -> dict[str, Any]:
         """How the numbers were computed, for machines."""
-        given = {"variation": self.variation, "lipschitz": self.lipschitz, "perturb": self.perturb}
-        found = {"delta": self.delta, "bins": self.bins, "closed": self.closed}
+        names = "variation", "lipschitz", "perturb", "largest_weight"
+        given = {name: getattr(self, name) for name in names}
+        found = {"delta": self.delta, "joint": self.joint, "bins": self.bins, "closed": self.closed}
         found |= {name: value for name, value in given.items() if value is not None}
+        if self.scale != "probability":
+            found["scale"] = self.scale
+        found |= {"rms": True} if self.rms else {}
         return found | {"seed": self.seed, "classwise": self.classwise}
+
+
+@dataclass(frozen=True, eq=False)
+class BoundedGroup:
+    """The bounds of all samples or of one group.
+
+    Attributes
+    ----------
+    name
+        Of the group; "all" for all samples.
+    n
+        Number of samples.
+    bounds
+        By method, the function of :mod:`certcal.bounds`; the mean over classes has "classwise_" before it.
+    interval
+        The binned error from both sides, which hold together; None for a single sample.
+    """
+
+    name: str
+    n: int
+    bounds: Mapping[str, Bound]
+    interval: TwoSidedBound | None = None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values for JSON."""
+        found: dict[str, Any] = {"bounds": [{"method": name, **each.to_dict()} for name, each in self.bounds.items()]}
+        return found | ({} if self.interval is None else {"interval": self.interval.to_dict()})
+
+    def lines(self) -> Iterator[tuple[Any, ...]]:
+        """Of a table: every bound followed by its terms, then both sides at once."""
+        for name, bound in self.bounds.items():
+            rest = bound.delta, bound.n
+            yield name, None, bound.side, bound.value, bound.text, *rest, bound.statement
+            for term, value in bound.terms.items():
+                yield name, term, bound.side, float(value), round_outward(value, bound.side), *rest, None
+        if self.interval is not None:
+            for end in (self.interval.lower, self.interval.upper):
+                rest = self.interval.delta, end.n, self.interval.statement
+                yield "binned_interval", None, end.side, end.value, end.text, *rest
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -70,14 +126,16 @@ class Bounds(Result):
     ----------
     source
         Name of the file, or what was bounded.
-    n
-        Number of samples.
     about
         Further facts for machines: columns, kind, classes.
     description
         The same in a line for people.
-    bounds
-        By method, the function of :mod:`certcal.bounds`; the mean over classes has "classwise_" before it.
+    whole
+        The bounds of all samples.
+    by
+        The column of the groups, or None.
+    groups
+        The bounds of each group. Those of one method hold together: each has its share of delta.
     conventions
         Delta and what else was asked for.
 
@@ -85,18 +143,34 @@ class Bounds(Result):
     --------
     >>> import certcal
     >>> b = certcal.bound({"confidence": [0.75] * 400, "correct": [1, 1, 1, 0] * 100})
-    >>> b["binned"].text
-    '0.0643'
+    >>> b["binned"].text, b.interval.text
+    ('0.0643', '0.0000 to 0.0706')
     """
 
     view: ClassVar[str] = "certcal.report.views.bounds"
 
     source: str
-    n: int
     about: Mapping[str, Any]
     description: str
-    bounds: Mapping[str, Bound]
+    whole: BoundedGroup
+    by: str | None
+    groups: Sequence[BoundedGroup]
     conventions: Mapping[str, Any]
+
+    @property
+    def n(self) -> int:
+        """Number of samples."""
+        return self.whole.n
+
+    @property
+    def bounds(self) -> Mapping[str, Bound]:
+        """The bounds of all samples, by method."""
+        return self.whole.bounds
+
+    @property
+    def interval(self) -> TwoSidedBound | None:
+        """The binned error of all samples from both sides at one delta."""
+        return self.whole.interval
 
     def __getitem__(self, method: str) -> Bound:
         return self.bounds[method]
@@ -115,31 +189,42 @@ class Bounds(Result):
         """The file."""
         return (self.source,)
 
-    def claims(self) -> Sequence[Bound]:
-        """Every bound."""
-        return tuple(self.bounds.values())
+    def claims(self) -> Sequence[Bound | TwoSidedBound]:
+        """Every bound, and both sides at once."""
+        parts = (self.whole, *self.groups)
+        return [each for part in parts for each in (*part.bounds.values(), part.interval) if each is not None]
+
+    def candidates(self) -> Sequence[Candidate]:
+        """Every bound, also by its method."""
+        whole = [Candidate(bound, (method,)) for method, bound in self.bounds.items()]
+        return whole + [
+            Candidate(bound, (method,), group.name, {str(self.by): group.name})
+            for group in self.groups
+            for method, bound in group.bounds.items()
+        ]
 
     def contents(self) -> dict[str, Any]:
         """Plain values for JSON."""
-        return {
+        document: dict[str, Any] = {
             "certcal": certcal.__version__,
             "source": self.source,
             "n": self.n,
             **self.about,
             "conventions": dict(self.conventions),
-            "bounds": [{"method": name, **bound.to_dict()} for name, bound in self.bounds.items()],
+            **self.whole.to_dict(),
         }
+        if self.by is not None:
+            document["by"] = self.by
+            document["groups"] = [{"group": each.name, "n": each.n, **each.to_dict()} for each in self.groups]
+        return document
 
     def columns(self) -> Mapping[str, Sequence[Any]]:
         """One line per bound with all digits, followed by its terms."""
-        lines: list[tuple[Any, ...]] = []
-        for name, bound in self.bounds.items():
-            rest = bound.delta, bound.n
-            lines.append((name, None, bound.side, bound.value, bound.text, *rest, bound.statement))
-            for term, value in bound.terms.items():
-                text = round_outward(value, bound.side)
-                lines.append((name, term, bound.side, float(value), text, *rest, None))
         names = ("method", "term", "side", "value", "text", "delta", "n", "sentence")
+        lines = list(self.whole.lines())
+        if self.by is not None:
+            names = (self.by, *names)
+            lines = [(part.name, *line) for part in (self.whole, *self.groups) for line in part.lines()]
         return dict(zip(names, zip(*lines, strict=True), strict=True))
 
 
@@ -147,6 +232,7 @@ class Bounds(Result):
 def bound(
     data: Predictions | str | os.PathLike[str] | Any,
     *,
+    by: str | Iterable[Any] | None = None,
     columns: Mapping[str, Any] | None = None,
     source: str | None = None,
     progress: Progress = SILENT,
@@ -157,11 +243,16 @@ def bound(
     A measured error is an estimate that can be wrong by any amount. A bound holds with probability 1 - delta over the
     draw of the samples, for any number of them, under the assumptions that it lists. The samples must not have been
     used to train, choose or recalibrate the classifier. Keywords beside those below are the fields of
-    :class:`BoundSettings`: delta, bins, closed, variation, lipschitz, perturb, classwise, seed.
+    :class:`BoundSettings`: delta, joint, bins, closed, variation, lipschitz, perturb, scale, classwise,
+    rms, largest_weight, seed.
+
+    The bounds of k groups fail with probability at most delta/k each, so those of one method hold together with
+    probability 1 - delta, given how many samples each group has. Samples with weights are bounded by the binned error
+    of the weighted population; the other bounds are for samples of equal weight.
 
     Parameters
     ----------
-    data, columns, source, progress
+    data, by, columns, source, progress
         As for :func:`certcal.measure`.
     settings
         All settings at once.
@@ -169,36 +260,90 @@ def bound(
     Examples
     --------
     >>> import certcal
-    >>> certcal.bound({"confidence": [0.75] * 400, "correct": [1, 1, 1, 0] * 100}, delta=0.01)["binned"].delta
-    0.01
+    >>> table = {"confidence": [0.75] * 400, "correct": [1, 1, 1, 0] * 100, "site": ["a", "b"] * 200}
+    >>> b = certcal.bound(table, by="site")
+    >>> [(each.name, each.bounds["binned"].delta, each.bounds["binned"].text) for each in b.groups]
+    [('a', 0.025, '0.2689'), ('b', 0.025, '0.3588')]
     """
     progress.stage("reading")
     if isinstance(data, Predictions):
-        predictions, name, about, more = data, "predictions", {"kind": data.kind, "classes": data.classes}, ""
+        predictions, name, more = data, "predictions", ""
+        about = {"task": data.task, "kind": data.kind, "classes": data.classes}
+        groups = [] if by is None else split_by(data, by)
+        by = None if by is None else "group"
     else:
-        loaded = load_table(data, columns)
-        predictions, name = loaded.predictions, str(loaded.path)
-        about = {"kind": loaded.layout.kind, "classes": predictions.classes, "columns": loaded.layout.to_dict()}
+        if by is not None and not isinstance(by, str):
+            raise InputError("groups of a table are a column; give its name", argument="by")
+        loaded = load_table(data, columns, by=by)
+        predictions, name, groups = loaded.predictions, str(loaded.path), list(loaded.groups())
+        about = {
+            "task": predictions.task,
+            "kind": loaded.layout.kind,
+            "classes": predictions.classes,
+            "columns": loaded.layout.to_dict(),
+        }
         more = f"; {loaded.layout.description}"
-    if predictions.sample_weight is not None:
-        raise InputError(f"{name}: bounds are for samples of equal weight; leave the weights out")
-    if settings.classwise and predictions.probabilities is None:
-        reason = f"it needs a probability for each class, and {name} has {about['kind']} only"
-        raise InputError(reason, argument="classwise")
-    progress.stage("bounding")
+    _check(predictions, settings, name, str(about["kind"]))
+    progress.stage("bounding", 1 + len(groups))
     classes = "" if predictions.classes is None else f", {predictions.classes} classes"
     return Bounds(
         name if source is None else source,
-        len(predictions),
         about,
         f"{counted(len(predictions), 'sample')}{classes}{more}",
-        _bounds(predictions, settings),
+        *_bounded(predictions, groups, by, settings, progress),
         settings.conventions,
     )
 
 
+def _check(predictions: Predictions, settings: BoundSettings, name: str, kind: str) -> None:
+    """Refuse what cannot be asked of these predictions."""
+    if settings.scale != "probability" and settings.perturb is None and settings.lipschitz is None:
+        raise InputError("it is of perturb or lipschitz", argument="scale", remedy="pass one of them, or leave it out")
+    if settings.classwise and predictions.probabilities is None:
+        reason = f"it needs a probability for each class, and {name} has {kind} only"
+        raise InputError(reason, argument="classwise")
+    if predictions.sample_weight is None:
+        if settings.largest_weight is not None:
+            raise InputError("the samples have no weights", argument="largest_weight", remedy="leave it out")
+        return
+    for asked in ("lipschitz", "perturb", "classwise", "rms"):
+        if getattr(settings, asked):
+            reason = f"only the binned error has a bound for weighted samples, and {name} has weights"
+            raise InputError(reason, argument=asked, remedy="leave it out, or the weights")
+
+
+def _bounded(
+    predictions: Predictions,
+    groups: Sequence[tuple[str, Predictions]],
+    by: str | None,
+    settings: BoundSettings,
+    progress: Progress,
+) -> tuple[BoundedGroup, str | None, Sequence[BoundedGroup]]:
+    """The bounds of the whole and of its groups, each at its level."""
+    from certcal.bounds import equal_share
+
+    asked = [(name, part, _functions(part, settings)) for name, part in (("all", predictions), *groups)]
+    several = sum(len(functions) for _, _, functions in asked)
+    found: list[BoundedGroup] = []
+    for name, part, functions in asked:
+        level = settings.delta if not found else equal_share(settings.delta, len(groups))
+        each = equal_share(settings.delta, several) if settings.joint else level
+        bounds = {method: function(each) for method, function in functions.items()}
+        interval = None
+        if "binned_lower" in functions:
+            ends = (functions[method](level / 2) for method in ("binned_lower", "binned"))
+            interval = TwoSidedBound(*((bounds["binned_lower"], bounds["binned"]) if settings.joint else ends))
+        found.append(BoundedGroup(name, len(part), bounds, interval))
+        progress.advance(1)
+    return found[0], by, found[1:]
+
+
 def choose_bandwidth(
-    data: Predictions | str | os.PathLike[str] | Any, tolerance: float, *, columns: Mapping[str, Any] | None = None
+    data: Predictions | str | os.PathLike[str] | Any,
+    tolerance: float,
+    *,
+    columns: Mapping[str, Any] | None = None,
+    scale: str = "probability",
 ) -> BandwidthChoice:
     """The largest bandwidth of noise that lowers AUROC by at most the tolerance.
 
@@ -208,32 +353,71 @@ def choose_bandwidth(
         As for :func:`certcal.measure`. Bound other samples with the bandwidth than those it was chosen with.
     tolerance
         The fall that is allowed.
+    scale
+        Scale of the noise: "probability" or "logit".
     """
     from certcal.bounds import choose_bandwidth as choose
 
     predictions = data if isinstance(data, Predictions) else load_table(data, columns).predictions
-    return choose(predictions.confidence, predictions.correct, tolerance)
+    if predictions.sample_weight is not None:
+        raise InputError("a bandwidth is chosen with samples of equal weight; leave the weights out")
+    return choose(predictions.confidence, predictions.correct, tolerance, scale=scale)
+
+
+def plan(
+    target: float,
+    data: str | os.PathLike[str] | Any = None,
+    *,
+    columns: Mapping[str, Any] | None = None,
+    **options: Any,
+) -> Plan:
+    """How many samples are likely to be enough for a bound of at most the target; see :func:`certcal.bounds.plan`.
+
+    Parameters
+    ----------
+    target
+        What the bound is to be at most.
+    data, columns
+        A table with scores like those that are to come, and its columns; outcomes are not needed. Without it scores
+        are spread evenly from 0 to 1.
+    options
+        Those of :func:`certcal.bounds.plan`.
+    """
+    from certcal.bounds import plan as simulated
+    from certcal.data import load_scores
+
+    if isinstance(data, Predictions):
+        scores = data.confidence
+    elif data is None:
+        scores = None
+    else:
+        loaded = load_scores(data, columns)
+        scores = loaded.predictions.confidence if isinstance(loaded, LoadedTable) else loaded.confidence
+    return simulated(target, scores=scores, **options)
 
 
 def plain_bounds(predictions: Predictions, delta: float, bins: int, closed: str) -> tuple[Bound, ...]:
-    """The upper bounds that need no further question; the first is the one on the true calibration error."""
-    found = _bounds(predictions, BoundSettings(delta=delta, bins=bins, closed=closed))
-    return tuple(bound for name, bound in found.items() if name != _FROM_BELOW)
+    """The upper bounds that need no further question; the first is on the true calibration error, if there is one."""
+    functions = _functions(predictions, BoundSettings(delta=delta, bins=bins, closed=closed))
+    return tuple(functions[name](delta) for name in ("bounded_variation", "binned") if name in functions)
 
 
-def _bounds(predictions: Predictions, asked: BoundSettings) -> dict[str, Bound]:
-    from certcal.bounds import every_bound
+def _functions(predictions: Predictions, asked: BoundSettings) -> dict[str, Callable[[float], Bound]]:
+    from certcal.bounds import bound_functions
 
     classes = {"probabilities": predictions.probabilities, "labels": predictions.labels} if asked.classwise else {}
-    return every_bound(
+    return bound_functions(
         predictions.confidence,
         predictions.correct,
-        asked.delta,
         bins=asked.bins,
         closed=asked.closed,
         variation=asked.variation,
         constant=asked.lipschitz,
         bandwidth=asked.perturb,
+        scale=asked.scale,
+        rms=asked.rms,
         seed=asked.seed,
+        sample_weight=predictions.sample_weight,
+        largest_weight=asked.largest_weight,
         **classes,
     )

@@ -28,6 +28,7 @@ from certcal.smoothing import (
 )
 from certcal.verbs.certified_samples import samples_of
 from certcal.verbs.measure import BRACKETS
+from certcal.verdict import Candidate
 
 if TYPE_CHECKING:
     from certcal.metrics import Reliability
@@ -95,7 +96,7 @@ class CertifiedAt:
 
         if self.worst is None or self.worst.bins is None:
             return None
-        return Reliability(self.worst.bins, self.worst.value, None, None, 0.95)
+        return Reliability(self.worst.bins, self.worst.value)
 
     @property
     def kind(self) -> str | None:
@@ -239,6 +240,18 @@ class Certification(Result):
         first = (one.headline, one.population)
         rest = [claim for line in (one, *self.lines) for _, _, claim in line.claims()]
         return tuple({id(claim): claim for claim in (*first, *rest)}.values())
+
+    def candidates(self) -> Sequence[Candidate]:
+        """The claims of the headline's radius, then of the others; also of each group, or kind of certificate."""
+        found: list[Candidate] = []
+        for line in dict.fromkeys((self.at(), *self.lines)):
+            group = None if self.by is None else line.group
+            told = {"radius": line.radius, "kind": line.kind, str(self.by): group}
+            where = {name: value for name, value in told.items() if value is not None}
+            for key, samples, claim in sorted(line.claims(), key=lambda claim: claim[2] is not line.headline):
+                names = (key, key.removeprefix("claimed_"))
+                found.append(Candidate(claim, names, group, {**where, "samples": samples}))
+        return found
 
     def contents(self) -> dict[str, Any]:
         """Plain values for JSON."""

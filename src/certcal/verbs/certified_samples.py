@@ -175,7 +175,7 @@ def source_of(data: Any, columns: Mapping[str, Any] | None, settings: Settings) 
         source = SampleSource("run", str(path), path)
     else:
         table = open_table(cast("Any", data))
-        source = SampleSource(_kind(table, given), str(table.path), data)
+        source = SampleSource(_kind(table, given), str(table.path), table)
     for role in given:
         if role not in _COLUMNS[source.kind]:
             whose = [KINDS[kind] for kind, roles in _COLUMNS.items() if role in roles]

@@ -1,8 +1,7 @@
-"""Which is better? Runs and published logs, training methods at several noise levels, or two measurements."""
+"""Which is better? Runs and published logs, training methods at several noise levels, or two tables."""
 
 from __future__ import annotations
 
-import math
 import os
 import string
 import warnings
@@ -15,16 +14,18 @@ from certcal._checks import InputError
 from certcal._progress import SILENT, Progress
 from certcal._settings import Settings, check_arguments, setting
 from certcal._text import counted
-from certcal.claims import Bound, Estimate
-from certcal.data import existing, open_table, resolve_columns
-from certcal.result import Result
+from certcal.data import existing, log_columns, open_table
+from certcal.predictions import Predictions
 from certcal.verbs.bound import Bounds
+from certcal.verbs.changes import ChangeComparison, ChangeSettings, compare_results, compare_tables
 from certcal.verbs.measure import Measurement
 
 if TYPE_CHECKING:
     from certcal.smoothing.robustness import Comparison, FamilyComparison
 
 _ALPHA = 0.001
+_TABLE = "a table of predictions"
+_LOG = {"idx", "predict", "radius"}
 
 
 @dataclass(frozen=True)
@@ -83,146 +84,38 @@ class CompareSettings(Settings):
     sections: ClassVar[dict[str, tuple[str, ...]]] = {"Published logs (a run knows these itself)": ("sigma", "n")}
 
 
-@dataclass(frozen=True)
-class Change:
-    """One number in two results.
-
-    Attributes
-    ----------
-    name
-        Of the metric or the bound's method.
-    old, new
-        The claims.
-    """
-
-    name: str
-    old: Estimate | Bound
-    new: Estimate | Bound
-
-    @property
-    def difference(self) -> float:
-        """The new value minus the old."""
-        return float(self.new.value) - float(self.old.value)
-
-    @property
-    def overlap(self) -> bool | None:
-        """Whether the two intervals overlap; None unless both numbers have one."""
-        one, other = (getattr(claim, "interval", None) for claim in (self.old, self.new))
-        if one is None or other is None or math.isnan(one.lower + one.upper + other.lower + other.upper):
-            return None
-        return one.lower <= other.upper and other.lower <= one.upper
-
-
-@dataclass(frozen=True, eq=False, repr=False)
-class ChangeComparison(Result):
-    """Two measurements, or two results of bounds, side by side.
-
-    Attributes
-    ----------
-    kind
-        "estimates" or "bounds".
-    old, new
-        What they are of.
-    rows
-        Every number that both have.
-    unmatched
-        Names of those that only one has.
-
-    Examples
-    --------
-    >>> import certcal
-    >>> old = certcal.measure({"confidence": [0.9, 0.8], "correct": [1, 0]}, source="old")
-    >>> new = certcal.measure({"confidence": [0.9, 0.6], "correct": [1, 0]}, source="new")
-    >>> round(certcal.compare(old, new)["ece"].difference, 3)
-    -0.1
-    """
-
-    view: ClassVar[str] = "certcal.report.views.changes"
-
-    kind: str
-    old: str
-    new: str
-    rows: tuple[Change, ...]
-    unmatched: tuple[str, ...] = ()
-
-    def __getitem__(self, name: str) -> Change:
-        found = next((row for row in self.rows if row.name == name), None)
-        if found is None:
-            raise InputError(f"{name!r} is not among what both have: {', '.join(row.name for row in self.rows)}")
-        return found
-
-    def __repr__(self) -> str:
-        return f"<ChangeComparison of {counted(len(self.rows), self.kind[:-1])}: {self.old} → {self.new}>"
-
-    @property
-    def sources(self) -> Sequence[str]:
-        """What was compared."""
-        return (self.old, self.new)
-
-    @property
-    def headline(self) -> Change | None:
-        """The calibration error, or whatever both have first; None when they have nothing in common."""
-        return next((row for row in self.rows if row.name == "ece"), next(iter(self.rows), None))
-
-    def claims(self) -> Sequence[Estimate | Bound]:
-        """The new numbers, that of the headline first, then the old ones."""
-        rows = sorted(self.rows, key=lambda row: row is not self.headline)
-        return (*(row.new for row in rows), *(row.old for row in rows))
-
-    def contents(self) -> dict[str, Any]:
-        """Plain values for JSON."""
-        return {
-            "type": f"comparison of {self.kind}",
-            "old": self.old,
-            "new": self.new,
-            "rows": [
-                {
-                    "name": row.name,
-                    "old": row.old.to_dict(),
-                    "new": row.new.to_dict(),
-                    "difference": row.difference,
-                    "intervals_overlap": row.overlap,
-                }
-                for row in self.rows
-            ],
-            "unmatched": list(self.unmatched),
-        }
-
-    def columns(self) -> Mapping[str, Sequence[Any]]:
-        """One line per number."""
-        return {
-            "name": [row.name for row in self.rows],
-            "bins": [row.old.settings.get("bins") for row in self.rows],
-            "old": [float(row.old.value) for row in self.rows],
-            "new": [float(row.new.value) for row in self.rows],
-            "difference": [row.difference for row in self.rows],
-            "intervals_overlap": [row.overlap for row in self.rows],
-        }
-
-
 @overload
 def compare(old: Measurement, new: Measurement, /) -> ChangeComparison: ...
 @overload
 def compare(old: Bounds, new: Bounds, /) -> ChangeComparison: ...
 @overload
-def compare(*sources: Any, **families: Any) -> Comparison | FamilyComparison: ...
+def compare(old: Predictions, new: Predictions, /, **options: Any) -> ChangeComparison: ...
+@overload
+def compare(*sources: Any, **families: Any) -> Comparison | FamilyComparison | ChangeComparison: ...
 def compare(
-    *sources: Any, settings: CompareSettings | None = None, progress: Progress = SILENT, **families: Any
+    *sources: Any,
+    settings: CompareSettings | ChangeSettings | None = None,
+    progress: Progress = SILENT,
+    **families: Any,
 ) -> Comparison | FamilyComparison | ChangeComparison:
-    """Compare the certified robustness of runs, published logs or training methods; or two measurements.
+    """Compare two tables of predictions, or the certified robustness of runs, published logs and training methods.
 
-    Keywords that are fields of :class:`CompareSettings` are settings: radii, alpha, budgets, sigma, n. Every other
-    keyword is a family: the runs of one training method, each at another noise level.
+    Of tables: old, new and the difference of every metric with an interval, row by row where rows are the same samples.
+    Keywords are ``key`` (a column that says which sample a row is), ``by`` (a column of groups), ``columns`` and the
+    fields of :class:`~certcal.verbs.changes.ChangeSettings`.
+
+    Of runs: keywords that are fields of :class:`CompareSettings` are settings: radii, alpha, budgets, sigma, n. Every
+    other keyword is a family: the runs of one training method, each at another noise level.
 
     Parameters
     ----------
     sources
         Folders of runs, files of logs, or what was read from them (:class:`~certcal.smoothing.Run`, its counts, a
         :class:`~certcal.smoothing.CertificationLog`, a :class:`~certcal.smoothing.robustness.VoteRecord`). Or one
-        mapping from names of families to such sources. Or two results of :func:`certcal.measure` or
-        :func:`certcal.bound`.
+        mapping from names of families to such sources. Or two tables, as for :func:`certcal.measure`. Or two results of
+        :func:`certcal.measure` or of :func:`certcal.bound`.
     settings
-        All settings at once.
+        All settings at once: those of runs, or :class:`~certcal.verbs.changes.ChangeSettings` of tables.
     progress
         Where to report how far the work is.
     families
@@ -238,15 +131,24 @@ def compare(
     (('A',), ('B',))
     >>> certcal.compare(gaussian=plain, acr=sharp, radii=[0, 1])
     <FamilyComparison of gaussian, acr at sigma 1>
+    >>> old = {"id": [1, 2, 3], "score": [0.9, 0.8, 0.1], "outcome": [1, 0, 0]}
+    >>> new = {"id": [3, 2, 1], "score": [0.2, 0.3, 0.9], "outcome": [0, 0, 1]}
+    >>> found = certcal.compare(old, new)
+    >>> found.pairing.why, round(found["ece"].difference, 3)
+    ("rows are paired by 'id'", -0.133)
     """
+    if _are_results(sources):
+        if families or settings is not None:
+            raise InputError("two measurements or bounds are compared without settings; leave them out")
+        return compare_results(*sources)
+    if are_tables(sources, settings):
+        if len(sources) != 2:
+            raise InputError(f"{counted(len(sources), 'table')} cannot be compared; tables are compared two at a time")
+        return compare_tables(*sources, settings=cast("Any", settings), progress=progress, **families)
     given = {each.name: families.pop(each.name) for each in fields(CompareSettings) if each.name in families}
     if settings is not None and given:
         raise InputError(f"settings and {next(iter(given))} are both given; choose one")
-    if any(isinstance(source, Measurement | Bounds) for source in sources):
-        if given or families or settings is not None:
-            raise InputError("two measurements or bounds are compared without settings; leave them out")
-        return _changes(*sources)
-    asked = CompareSettings(**given) if settings is None else settings
+    asked = CompareSettings(**given) if settings is None else cast("CompareSettings", settings)
     if len(sources) == 1 and isinstance(sources[0], Mapping):
         families, sources = {**cast("Mapping[str, Any]", sources[0]), **families}, ()
     numbers = [
@@ -259,26 +161,52 @@ def compare(
     return _families(families, asked) if families else _runs(sources, asked)
 
 
-def _changes(*results: Any) -> ChangeComparison:
-    if len(results) != 2 or type(results[0]) is not type(results[1]):
-        raise InputError("measurements and bounds are compared in pairs of one kind; pass two of the same kind")
-    old, new = results
-    if isinstance(old, Bounds):
-        kind, before, after = "bounds", dict(old.bounds), dict(cast("Bounds", new).bounds)
-    else:
-        kind, before, after = "estimates", *(_by_setting(each) for each in results)
-    both = [key for key in before if key in after]
-    rows = tuple(Change(_name(key), before[key], after[key]) for key in both)
-    rest = dict.fromkeys(_name(key) for key in (*before, *after) if not (key in before and key in after))
-    return ChangeComparison(kind, old.source, new.source, rows, tuple(rest))
+def _are_results(sources: Sequence[Any]) -> bool:
+    """Whether measurements or bounds are compared; beside anything else they are refused."""
+    results = [isinstance(source, Measurement | Bounds) for source in sources]
+    if any(results) and not all(results):
+        place = results.index(False)
+        raise InputError(
+            f"source {place + 1} is {_kind(sources[place])}, and source {results.index(True) + 1} a result; compare "
+            "two of one kind"
+        )
+    return any(results)
 
 
-def _by_setting(found: Measurement) -> dict[Any, Estimate]:
-    return {(row.name, repr(sorted(row.settings.items()))): row for row in found.rows}
+def are_tables(sources: Sequence[Any], settings: Any = None) -> bool:
+    """Whether tables of predictions are compared; a table beside a run or a log is refused."""
+    if isinstance(settings, ChangeSettings):
+        return True
+    if len(sources) < 2:
+        return False
+    kinds = [_kind(source) for source in sources]
+    if len(set(kinds)) > 1 and _TABLE in kinds:
+        other = next(place for place, kind in enumerate(kinds) if kind != _TABLE)
+        names = [str(source) if _is_path(source) else f"source {place + 1}" for place, source in enumerate(sources)]
+        for source in sources:
+            if _is_path(source) and str(source) != "-":
+                existing(Path(source), "run, log or table")
+        table = kinds.index(_TABLE)
+        raise InputError(f"{names[table]} is {_TABLE} and {names[other]} is {kinds[other]}; compare two of one kind")
+    return kinds[0] == _TABLE
 
 
-def _name(key: Any) -> str:
-    return key if isinstance(key, str) else key[0]
+def _kind(source: Any) -> str:
+    """What a source is, as far as it says so without being read."""
+    from certcal.smoothing import Run
+
+    if isinstance(source, Run) or (_is_path(source) and Path(source).is_dir()):
+        return "a run"
+    if not _is_path(source):
+        named = any(hasattr(source, name) for name in ("columns", "__arrow_c_stream__"))
+        return _TABLE if named or isinstance(source, Predictions | Mapping) else "a log"
+    if not Path(source).exists() and str(source) != "-":
+        return "a log"  # which will say that it is not there
+    try:
+        names = open_table(source).names
+    except InputError:
+        return "a log"  # which has its own reader
+    return "a log" if log_columns(names).keys() >= _LOG else _TABLE
 
 
 def _runs(sources: Sequence[Any], asked: CompareSettings) -> Comparison:
@@ -374,15 +302,6 @@ def _spread(values: Sequence[Any], logs: int, argument: str) -> list[Any]:
     return list(values) * (logs if len(values) == 1 else 1)
 
 
-def _refuse_predictions(path: Path) -> None:
-    """Say what compares tables of predictions, before anybody looks for their noise level."""
-    try:
-        resolve_columns(open_table(path).columns)
-    except InputError:
-        return
-    raise InputError(f"{path}: this is a table of predictions; in Python compare what measure returns for each")
-
-
 def _log(path: Path, said: Iterator[tuple[float | None, int | None]], alpha: float | None) -> Any:
     from certcal.smoothing import LogWarning, read_log
 
@@ -390,7 +309,9 @@ def _log(path: Path, said: Iterator[tuple[float | None, int | None]], alpha: flo
     existing(path, "run or log")
     for argument, value in (("sigma", sigma), ("n", n)):
         if value is None:
-            _refuse_predictions(path)
+            if _kind(path) == _TABLE:
+                remedy = "compare it with one other table, without names"
+                raise InputError(f"{path}: this is {_TABLE}, and runs and logs are compared here", remedy=remedy)
             reason = f"{path}: a log does not say how it was certified"
             raise InputError(reason, argument=argument, remedy="give its noise level and noise samples per input")
     with warnings.catch_warnings():

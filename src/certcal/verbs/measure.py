@@ -14,13 +14,14 @@ from certcal._progress import SILENT, Progress
 from certcal._settings import Settings, setting, takes
 from certcal._text import counted
 from certcal.claims import Bound, Estimate
-from certcal.data import OPTIONS, DoesNotFit, PredictionStream, natural_order, physical_memory
-from certcal.metrics import check_names
-from certcal.predictions import Predictions
+from certcal.data import OPTIONS, DoesNotFit, PredictionStream, natural_order, physical_memory, split_by
+from certcal.metrics import check_names, plain_metric
+from certcal.predictions import Predictions, task_of
 from certcal.result import Result
+from certcal.verdict import Candidate
 
 if TYPE_CHECKING:
-    from certcal.metrics import Measurements, Reliability, Survey
+    from certcal.metrics import DecisionCurve, Measurements, Reliability, Survey
 
 BRACKETS = {"left": "[a, b), the last one closed", "right": "(a, b], the first one closed"}
 # A diagram with more lines than this is not read.
@@ -47,17 +48,37 @@ class MeasureSettings(Settings):
         (), "Metric to report; repeatable. Default: all.", "text", many=True, flag="--metric", metavar="NAME"
     )
     bootstrap: int | None = setting(
-        0, "Number of bootstrap resamples for intervals.", "whole", least=10, most=1_000_000, zero=True, optional=True
+        None,
+        "Number of resamples where an interval needs them; 0 for no intervals.",
+        "whole",
+        least=10,
+        most=1_000_000,
+        zero=True,
+        optional=True,
     )
-    method: str = setting("percentile", "Kind of bootstrap interval.", "word", choices=("percentile", "bca"))
-    level: float = setting(0.95, "Confidence level of the bootstrap intervals.", "level")
+    method: str = setting(
+        "auto",
+        "Kind of interval: the metric's own, or bootstrap percentiles or BCa. Default: auto.",
+        "word",
+        choices=("auto", "percentile", "bca"),
+    )
+    level: float = setting(0.95, "Confidence level of intervals and of the band.", "level")
     seed: int = setting(0, "Random seed of the bootstrap.", "whole", least=0, most=2**63 - 1)
+    band: str = setting(
+        "joint",
+        "Band of the reliability diagram: all bins at once, each bin, or without bins (isotonic).",
+        "word",
+        choices=("joint", "per-bin", "isotonic", "none"),
+    )
     bounds: bool | None = setting(False, "Also bound the true calibration error.", "flag", optional=True)
     delta: float = setting(0.05, "Failure probability of each bound.", "failure")
+    threshold: float | None = setting(
+        None, "Score from which outcome 1 is predicted, for the accuracy of binary scores. Default: 0.5.", "share"
+    )
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        check_names(self.metrics)
+        object.__setattr__(self, "metrics", check_names(self.metrics))
 
     @property
     def diagram_bins(self) -> int:
@@ -70,19 +91,25 @@ class MeasureSettings(Settings):
 
         Examples
         --------
-        >>> [MeasureSettings(bootstrap=None).resampled(n).bootstrap for n in (5000, 10**8, None)]
+        >>> [MeasureSettings(method="bca").resampled(n).bootstrap for n in (5000, 10**8, None)]
         [200, 0, 0]
         """
         if self.bootstrap is not None:
             return self
-        return replace(self, bootstrap=RESAMPLES if n is not None and n <= MOST_RESAMPLED else 0)
+        few = self.method == "auto" or (n is not None and n <= MOST_RESAMPLED)
+        return replace(self, bootstrap=RESAMPLES if few else 0)
 
-    @property
-    def conventions(self) -> dict[str, Any]:
+    def conventions(self, task: str) -> dict[str, Any]:
         """How the numbers were computed, for machines."""
         described: dict[str, Any] = {"bins": list(self.bins), "closed": self.closed, "bins_are": BRACKETS[self.closed]}
+        described["band"] = self.band
+        if task == "binary":
+            given = self.threshold is not None
+            described |= {"threshold": self.threshold if given else 0.5}
+            described |= {"threshold_is": "given" if given else "by convention"}
         if self.bootstrap:
-            names = ("bootstrap", "method", "level", "seed")
+            resampled = self.method != "auto" or any(map(callable, self.metrics))
+            names = ("method", "level", *(("bootstrap", "seed") if resampled else ()))
             described |= {name: getattr(self, name) for name in names}
         return described
 
@@ -118,14 +145,14 @@ class MeasuredGroup:
 class Measurement(Result):
     """What was measured in a table of predictions.
 
-    ``m["ece"]`` is the row of that name; when several bin counts were asked for, ``m["ece", 10]``.
+    ``m["ece"]`` is the row of that name, in any case; when several bin counts were asked for, ``m["ece", 10]``.
 
     Attributes
     ----------
     source
         Name of the file, or what was measured.
     about
-        Further facts for machines: columns, kind, classes.
+        Further facts for machines: task, kind, classes, columns.
     description
         The same in a line for people.
     whole
@@ -138,6 +165,8 @@ class Measurement(Result):
         How the numbers were computed.
     bounds
         Bounds on the true calibration error, each with a failure probability of its own.
+    decision_curve
+        Net benefit over thresholds, where all metrics of a binary score that fits in memory were asked for.
 
     Examples
     --------
@@ -159,6 +188,7 @@ class Measurement(Result):
     groups: Sequence[MeasuredGroup] = ()
     conventions: Mapping[str, Any] = field(default_factory=dict[str, Any])
     bounds: Sequence[Bound] = ()
+    decision_curve: DecisionCurve | None = None
 
     @property
     def rows(self) -> Sequence[Estimate]:
@@ -169,6 +199,11 @@ class Measurement(Result):
     def n(self) -> int:
         """Number of samples."""
         return self.whole.n
+
+    @property
+    def task(self) -> str:
+        """What the predictions are about: "binary", "top-label" or "multiclass"."""
+        return self.about["task"]
 
     def __iter__(self) -> Iterator[Estimate]:
         return iter(self.whole.rows)
@@ -194,7 +229,7 @@ class Measurement(Result):
     def row_of(self, name: str, group: MeasuredGroup | None = None) -> Estimate | None:
         """The row of that name, with the bins of the diagram if there are several; None when it was not measured."""
         part = self.whole if group is None else group
-        rows = [row for row in part.rows if row.name == name]
+        rows = [row for row in part.rows if row.name in (name, plain_metric(name))]
         bins = len(part.reliability.table.count)
         return next((row for row in rows if row.settings.get("bins") == bins), next(iter(rows), None))
 
@@ -214,6 +249,12 @@ class Measurement(Result):
         rest = [row for row in self.whole.rows if row is not first]
         return (*self.bounds, *([first] if first is not None else []), *rest)
 
+    def candidates(self) -> Sequence[Candidate]:
+        """The claims of all samples, then those of each group."""
+        of_groups = [(group, row) for group in self.groups for row in group.rows]
+        named = [Candidate(row, (), group.name, {str(self.by): group.name}) for group, row in of_groups]
+        return [*super().candidates(), *named]
+
     def contents(self) -> dict[str, Any]:
         """Plain values for JSON."""
         document: dict[str, Any] = {
@@ -223,6 +264,8 @@ class Measurement(Result):
             "conventions": dict(self.conventions),
             **self.whole.to_dict(),
         }
+        if self.decision_curve is not None:
+            document["decision_curve"] = self.decision_curve.to_dict()
         if self.bounds:
             document["bounds"] = [bound.to_dict() for bound in self.bounds]
         if self.by is not None:
@@ -260,7 +303,7 @@ def measure(
     """Measure the calibration of predictions: every metric that they allow, groups beside the whole, and a diagram.
 
     Keywords beside those below are the fields of :class:`MeasureSettings`: bins, closed, metrics, bootstrap, method,
-    level, seed, bounds, delta.
+    level, seed, band, bounds, delta.
 
     Parameters
     ----------
@@ -270,8 +313,8 @@ def measure(
     by
         Measure each value of this column beside the whole; for Predictions, the group of each sample.
     columns
-        Columns by role where their names do not say it: confidence, correct, prediction, label, probabilities, logits,
-        weight.
+        Columns by role where their names do not say it: score and outcome of a binary score (and positive, the value
+        that counts as 1), confidence, correct, prediction, label, probabilities, logits, weight.
     memory
         Bytes that a table may take; larger ones are read in pieces, without the metrics that need all samples at once.
         By default half of this machine's memory.
@@ -299,7 +342,7 @@ def measure(
     if limit is not None:
         from certcal.metrics import check_bins
 
-        classes = None if stream.layout.kind == "confidence" else stream.width
+        classes = None if stream.layout.family is None else stream.width
         check_bins(settings.bins, classes, limit, weighted=stream.layout.weight is not None)
     # The table and one copy of it.
     if limit is None or 2 * stream.bytes_in_memory() <= limit:
@@ -313,20 +356,8 @@ def measure(
 def _of_predictions(
     data: Predictions, by: Any, settings: MeasureSettings, source: str, progress: Progress
 ) -> Measurement:
-    import numpy as np
-
-    about = {"kind": data.kind, "classes": data.classes}
-    groups: list[tuple[str, Predictions]] = []
-    if by is not None:
-        if isinstance(by, str):
-            reason = "predictions have no columns"
-            raise InputError(reason, argument="by", remedy="give the group of each sample, or measure a table")
-        labels = np.asarray(list(by)).astype(str)
-        if labels.size != len(data):
-            raise InputError(f"it has {labels.size} entries for {len(data)} samples; give one each", argument="by")
-        names, codes = np.unique(labels, return_inverse=True)
-        order = natural_order(names.tolist())
-        groups = [(str(names[place]), data.select(codes == place)) for place in order]
+    about = {"task": data.task, "kind": data.kind, "classes": data.classes}
+    groups = [] if by is None else split_by(data, by)
     described = f"{counted(len(data), 'sample')}{_classes(data.classes)}"
     return _measured(data, groups, settings, progress, source, about, described, "group" if groups else None)
 
@@ -336,7 +367,12 @@ def _at_once(
 ) -> Measurement:
     progress.stage("reading", stream.rows)
     loaded = stream.load(advance=progress.advance)
-    about = {"kind": stream.layout.kind, "classes": loaded.predictions.classes, "columns": stream.layout.to_dict()}
+    about = {
+        "task": loaded.predictions.task,
+        "kind": stream.layout.kind,
+        "classes": loaded.predictions.classes,
+        "columns": stream.layout.to_dict(),
+    }
     described = f"{counted(len(loaded.predictions), 'sample')}{_classes(loaded.predictions.classes)}"
     described += f"; {stream.layout.description}"
     groups = list(loaded.groups())
@@ -355,21 +391,18 @@ def _measured(
     by: str | None,
 ) -> Measurement:
     """Measure what is in memory."""
-    for_groups = settings.bootstrap is not None  # unasked, the metrics of groups are not resampled: it takes its time
-    missing = _missing(settings, len(predictions), weighted=predictions.sample_weight is not None)
+    missing = _missing(settings, len(predictions))
     settings = settings.resampled(len(predictions))
-    weighted = predictions.sample_weight is not None
-    if settings.bounds and weighted:
-        raise InputError("bounds need samples of equal weight", argument="bounds", remedy="leave the weights out")
     progress.stage("measuring", 1 + len(groups))
     parts: list[MeasuredGroup] = []
     for name, part in (("all", predictions), *groups):
-        parts.append(_group(name, part, settings, intervals=for_groups or not parts))
+        parts.append(_group(name, part, settings))
         progress.advance(1)
-    found = Measurement(
-        source, about, description, parts[0], by, parts[1:], {**settings.conventions, "streamed": False, **missing}
-    )
-    if settings.bounds is False or weighted:
+    conventions = {**settings.conventions(predictions.task), "streamed": False, **missing}
+    found = Measurement(source, about, description, parts[0], by, parts[1:], conventions)
+    if predictions.task == "binary" and not settings.metrics:
+        found = replace(found, decision_curve=_decision_curve(predictions, settings.level))
+    if settings.bounds is False:
         return found
     from certcal.verbs.bound import plain_bounds
 
@@ -378,18 +411,27 @@ def _measured(
     return replace(found, bounds=bounds, conventions={**found.conventions, "delta": settings.delta})
 
 
-def _group(name: str, predictions: Predictions, settings: MeasureSettings, *, intervals: bool) -> MeasuredGroup:
-    """Measure predictions and prepare their diagram; without intervals only the diagram is resampled."""
+def _decision_curve(predictions: Predictions, level: float) -> DecisionCurve:
+    from certcal.metrics import decision_curve
+
+    weight = predictions.sample_weight
+    return decision_curve(predictions.confidence, predictions.correct, level=level, sample_weight=weight)
+
+
+def _group(name: str, predictions: Predictions, settings: MeasureSettings) -> MeasuredGroup:
+    """Measure predictions and prepare their diagram."""
     from certcal.metrics import measure as measurements
     from certcal.metrics import reliability
 
-    shared: Any = {"closed": settings.closed, "level": settings.level, "seed": settings.seed}
+    shared: Any = {"closed": settings.closed, "level": settings.level}
     found: Measurements = measurements(
         predictions,
         bins=settings.bins,
         metrics=settings.metrics or None,
-        bootstrap=(settings.bootstrap or 0) if intervals else 0,
+        bootstrap=settings.bootstrap or 0,
         method=settings.method,
+        seed=settings.seed,
+        threshold=settings.threshold,
         **shared,
     )
     prepared = reliability(
@@ -397,7 +439,7 @@ def _group(name: str, predictions: Predictions, settings: MeasureSettings, *, in
         predictions.correct,
         bins=settings.diagram_bins,
         sample_weight=predictions.sample_weight,
-        replicates=settings.bootstrap or 0,
+        band=settings.band,
         **shared,
     )
     return MeasuredGroup(name, len(predictions), found.rows, prepared)
@@ -434,10 +476,12 @@ def _in_pieces(
         bins=settings.bins,
         closed=settings.closed,
         diagram=settings.diagram_bins,
+        band=settings.band,
         bootstrap=settings.bootstrap or 0,
         method=settings.method,
         level=settings.level,
         seed=settings.seed,
+        threshold=settings.threshold,
         memory=memory,
     )
     there = {row.name for row in found.measurements.rows}
@@ -459,12 +503,17 @@ def _in_pieces(
     whole = part("all", found)
     groups = [part(names[code], found.groups[code]) for code in natural_order(names)]
     several = classes.pop()
-    conventions = settings.conventions | {"streamed": True} | missing
+    conventions = settings.conventions(found.measurements.task) | {"streamed": True} | missing
     if settings.bootstrap:
         conventions["without_interval"] = list(dict.fromkeys(row.name for row in whole.rows if row.interval is None))
     return Measurement(
         source=str(stream.table.path) if source is None else source,
-        about={"kind": stream.layout.kind, "classes": several, "columns": stream.layout.to_dict()},
+        about={
+            "task": task_of(stream.layout.kind),
+            "kind": stream.layout.kind,
+            "classes": several,
+            "columns": stream.layout.to_dict(),
+        },
         description=f"{counted(whole.n, 'sample')}{_classes(several)}; {stream.layout.description}; read in pieces, "
         "without the metrics that need all samples at once",
         whole=whole,
@@ -474,17 +523,15 @@ def _in_pieces(
     )
 
 
-def _missing(
-    asked: MeasureSettings, n: int | None, *, weighted: bool = False, streamed: bool = False
-) -> dict[str, str]:
+def _missing(asked: MeasureSettings, n: int | None, *, streamed: bool = False) -> dict[str, str]:
     """What was wanted where it can be had and cannot, with the reason."""
     found: dict[str, str] = {}
     if asked.bootstrap is None and not asked.resampled(n).bootstrap:
         found["without_intervals"] = (
             "the table is read in pieces" if n is None else f"there are more than {MOST_RESAMPLED:,} rows"
         )
-    if asked.bounds is None and (weighted or streamed):
-        found["without_bounds"] = "the table is read in pieces" if streamed else "the samples are weighted"
+    if asked.bounds is None and streamed:
+        found["without_bounds"] = "the table is read in pieces"
     return found
 
 

@@ -31,7 +31,7 @@ from certcal.calibrators import (
 )
 from certcal.claims import Frozen, in_full
 from certcal.data import fingerprint_of, load_table, open_table, resolve_columns
-from certcal.metrics import Measurements, measure
+from certcal.metrics import Measurements
 from certcal.predictions import Predictions
 from certcal.result import Result
 from certcal.verbs.certified_samples import (
@@ -40,7 +40,9 @@ from certcal.verbs.certified_samples import (
     SampleSource,
     source_of,
 )
+from certcal.verbs.changes import ChangeComparison, ChangeSettings, answers
 from certcal.verbs.measure import BRACKETS
+from certcal.verdict import Candidate
 
 if TYPE_CHECKING:
     from certcal.data import Layout
@@ -246,8 +248,8 @@ class PredictionRecalibration(Recalibration):
 
     Attributes
     ----------
-    before, after
-        Measurements of the held-out samples, as they are and after the map.
+    change
+        The held-out samples as they are and after the map, compared row by row.
 
     Examples
     --------
@@ -259,8 +261,25 @@ class PredictionRecalibration(Recalibration):
     ('platt', 2000, True)
     """
 
-    before: Measurements
-    after: Measurements
+    change: ChangeComparison
+
+    @property
+    def before(self) -> Measurements:
+        """Measurements of the held-out samples as they are."""
+        return self._measurements(self.change.old)
+
+    @property
+    def after(self) -> Measurements:
+        """Measurements of the held-out samples after the map."""
+        return self._measurements(self.change.new)
+
+    def _measurements(self, found: Any) -> Measurements:
+        return Measurements(tuple(found.rows), found.n, found.about["kind"])
+
+    def candidates(self) -> Sequence[Candidate]:
+        """The numbers after the map by their names, those before as "old", and "difference"s."""
+        first = next((row.new for row in self.change.rows if row.name == "ece"), self.change.rows[0].new)
+        return [Candidate(first), *self.change.candidates()]
 
     def claims(self) -> Sequence[Any]:
         """The ECE after the map, then the other estimates after it, then those before."""
@@ -364,7 +383,14 @@ def _of_predictions(
         "about": {"kind": predictions.kind} if loaded is None else {"columns": loaded.layout.to_dict()},
         "description": counted(len(predictions), "sample") + (f"; {loaded.layout.description}" if loaded else ""),
         "method": method if isinstance(method, str) else type(method).__name__,
-        "fitted_on": samples_of_fit(given, prediction_fingerprint(predictions), len(predictions), settings, classes),
+        "fitted_on": samples_of_fit(
+            given,
+            prediction_fingerprint(predictions),
+            len(predictions),
+            settings,
+            classes,
+            task=predictions.task,
+        ),
         "conventions": {each: getattr(settings, each) for each in ("bins", "closed", "fraction", "seed")},
     }
     progress.stage("fitting")
@@ -374,14 +400,21 @@ def _of_predictions(
     fitted = fit_predictions(fit, method, map_bins=settings.map_bins)
     progress.stage("measuring")
     both = (rest, recalibrated(fitted, rest))
-    proper = ("nll", "brier_score") if both[1].probabilities is not None else ()
-    metrics = (*proper, "top_label_nll", "top_label_brier_score", "ece", "accuracy", "auroc")
-    before, after = (measure(each, bins=settings.bins, closed=settings.closed, metrics=metrics) for each in both)
+    proper = ("nll", "brier_score") if both[1].probabilities is not None or both[1].task == "binary" else ()
+    top = () if both[1].task == "binary" else ("top_label_nll", "top_label_brier_score")
+    metrics = (*proper, *top, "ece", "accuracy", "auroc")
+    asked = ChangeSettings(bins=(settings.bins,), closed=settings.closed, metrics=metrics, seed=settings.seed)
+    change = answers(*both, ("before recalibration", common["method"]), asked)
     notes = split_notes(fit, rest)
-    if not all(math.isfinite(row.value) for row in after.rows if row.name in ("nll", "top_label_nll")):
-        notes.append("The log loss is infinite where a map makes a confidence 0 or 1 and the sample says otherwise.")
+    made = both[1].confidence if both[1].probabilities is None else both[1].probabilities
+    certain, what = int(np.count_nonzero((made == 0) | (made == 1))), "score" if rest.task == "binary" else "confidence"
+    if not all(math.isfinite(row.new.value) for row in change.rows if row.name in ("nll", "top_label_nll")):
+        notes.append(f"The log loss is infinite where a map makes a {what} 0 or 1 and the sample says otherwise.")
+    elif certain:
+        some = counted(certain, what)
+        notes.append(f"The map makes {some} exactly 0 or 1: a sample that says otherwise makes the log loss infinite.")
     return PredictionRecalibration(
-        **common, map=fitted, n_fit=len(fit), n_held_out=len(rest), notes=tuple(notes), before=before, after=after
+        **common, map=fitted, n_fit=len(fit), n_held_out=len(rest), notes=tuple(notes), change=change
     )
 
 
@@ -403,13 +436,14 @@ def samples_of_fit(
     settings: RecalibrateSettings,
     classes: tuple[str, ...] | None = None,
     run: str | None = None,
+    task: str | None = None,
 ) -> FittedOn:
     """Which samples a map is fitted to, for its file."""
     known = fingerprint is not None and re.fullmatch("[0-9a-f]{64}", fingerprint) is not None
     kind = "intervals" if given.kind == "samples" else given.kind
     name = re.sub(r"[/\\\x00-\x1f]", "_", Path(given.name).resolve().name)[:_LONGEST_NAME] or kind
     split = (1.0, 0) if settings.fit_on_all else (settings.fraction, settings.seed)
-    return FittedOn(name, kind, fingerprint if known else None, n, *split, classes, run)
+    return FittedOn(name, kind, fingerprint if known else None, n, *split, classes, run, task)
 
 
 def class_names(layout: Layout) -> tuple[str, ...] | None:
@@ -441,5 +475,8 @@ def split_notes(fit: Any, rest: Any) -> list[str]:
         few = "1 sample is" if n == 1 else f"{n} samples are"
         notes.append(f"{few} very few to fit a map to: expect it to be far from the best one.")
     if right in (0, n):
-        notes.append(f"All samples of the fit are {'correct' if right else 'wrong'}: little can be learned from them.")
+        alike = f"samples of the fit are {'correct' if right else 'wrong'}"
+        if getattr(fit, "task", None) == "binary":
+            alike = f"outcomes of the fit are {int(right > 0)}"
+        notes.append(f"All {alike}: little can be learned from them.")
     return notes

@@ -261,7 +261,7 @@ def decide(
     --------
     >>> import certcal
     >>> model = certcal.models.wrap(lambda batch: [[x, -x] for x in batch[:, 0]], outputs="logits")
-    >>> certcal.decide(model, ([[1.0], [0.1]], [0, 0]), sigma=0.5, radius=0.5).verdict.tolist()
+    >>> certcal.decide(model, ([[1.0], [0.1]], [0, 0]), sigma=0.5, radius=0.5).decision.tolist()
     ['above', 'below']
     """
     from certcal.smoothing import decide as draw

@@ -23,7 +23,7 @@ def found():
 
 
 def test_a_measurement_without_further_questions_has_a_number_a_diagram_and_an_appendix():
-    made = certcal.measure(TABLE, bins=5).report()
+    made = certcal.measure(TABLE, bins=5, bootstrap=0).report()
     (claim,) = made.headline
     assert (claim.kind, claim.sentence, claim.value) == (
         "Estimate",
@@ -77,15 +77,16 @@ def test_every_number_of_the_result_is_in_the_table_of_metrics_and_every_claim_i
     assert list(full.items) == [in_full(claim) for claim in found.claims()]
 
 
-def test_a_limit_gives_a_verdict_and_a_page_says_who_and_what():
+def test_a_requirement_gives_a_verdict_and_a_page_says_who_and_what():
     found = certcal.measure(TABLE, bins=5)
-    made = found.report(limit=0.1, about={"model": "a", "owner": "b"})
+    made = found.report(require="estimate ece <= 0.1", about={"model": "a", "owner": "b"})
     assert made.verdict is not None
-    assert made.verdict.text == "Fail on these samples: 0.2150 (an estimate) exceeds the limit of 0.1."
+    assert made.verdict.lines == ("FAIL ece: the estimate is 0.2150, 0.1150 above the required 0.1.",)
     root = assert_sound(made.to_html())
-    assert root.of_class("verdict")[0].text.endswith(made.verdict.text)
+    assert root.of_class("verdict")[0].text.endswith(made.verdict.lines[0])
     assert [each.text for each in root.of_class("about")[0].all("dt")][:2] == ["Model", "Owner"]
     assert data_of(root)["measurements"]
+    assert data_of(root)["verdict"] == found.verdict("estimate ece <= 0.1").to_dict()
 
 
 def test_the_figure_is_the_diagram_or_one_per_group(found):

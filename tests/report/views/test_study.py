@@ -122,9 +122,9 @@ def test_hostile_names_stay_text():
     assert "\x1b" not in str(found)
 
 
-def test_a_limit_is_refused_where_no_number_is_the_answer():
-    with pytest.raises(InputError, match="no number that a limit can be held against"):
-        review().report(limit=0.1)
+def test_a_requirement_is_refused_where_no_number_is_the_answer():
+    with pytest.raises(InputError, match="claims no number that a requirement could be about"):
+        review().report(require="headline <= 0.1")
 
 
 def test_the_figure_has_the_first_chart_of_every_answer():

@@ -16,14 +16,16 @@ import certcal
 from certcal._html import Child, Raw, definition_list, element, join, table, visible
 from certcal._json import for_json
 from certcal._text import capital
-from certcal.report.document import ABOUT, Report, Section, Verdict
+from certcal.report.document import ABOUT, Report, Section
 from certcal.report.html.blocks import Writer
 from certcal.report.html.markup import SENTENCE, clipped, details, note, scrolling, shown, unbroken
 from certcal.report.provenance import Provenance
+from certcal.verdict import Verdict
 
 # Pages stay below 6 MB; what is drawn takes less than a third of it.
 _MOST_DATA = 4_000_000
 _LONGEST_COMMAND = 4000
+_MOST_JUDGED = 12
 _MONTHS = (
     *("January", "February", "March", "April", "May", "June"),
     *("July", "August", "September", "October", "November", "December"),
@@ -163,8 +165,19 @@ def _addresses(sections: Sequence[Section]) -> list[str]:
 
 
 def _verdict(verdict: Verdict) -> Raw:
-    sign = element("span", "✓" if verdict.passed else "✗", aria_hidden="true")
-    return element("p", sign, shown(verdict.text, SENTENCE), class_=f"verdict {'pass' if verdict.passed else 'fail'}")
+    """Every requirement with its sign, those that are not met first; of very many the first ones."""
+    lines = [_judged(line) for line in verdict.lines[:_MOST_JUDGED]]
+    left = len(verdict.lines) - len(lines)
+    more = note(f"{left} more are in the JSON of this page.") if left else None
+    summary = element("p", shown(verdict.summary, SENTENCE)) if verdict.summary else None
+    beside = note(shown(verdict.note, SENTENCE)) if verdict.note else None
+    return element("div", summary, lines, more, beside, class_=f"verdict {'pass' if verdict.passed else 'fail'}")
+
+
+def _judged(line: str) -> Raw:
+    passed = line.startswith("PASS")
+    sign = element("span", "✓" if passed else "✗", aria_hidden="true")
+    return element("p", sign, shown(line, SENTENCE), class_="pass" if passed else "fail")
 
 
 def _about(report: Report) -> Raw | None:
@@ -247,7 +260,8 @@ def _reproducibility(provenance: Provenance | None, missing: str) -> Raw:
 
 def _kept(report: Report) -> tuple[str, str]:
     """The text of the numbers that stays in the page, and a sentence about what was left out."""
-    more = {} if report.provenance is None else {"provenance": report.provenance.to_dict()}
+    more: dict[str, Any] = {} if report.provenance is None else {"provenance": report.provenance.to_dict()}
+    more |= {} if report.verdict is None else {"verdict": report.verdict.to_dict()}
     for smaller in (lambda: ("", report.data), *report.smaller):
         missing, data = smaller()
         text = _embedded({**data, **more})

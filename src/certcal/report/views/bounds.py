@@ -7,42 +7,79 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from certcal._text import capital
-from certcal.claims import Bound, in_full, short_text
+from certcal.claims import Bound, TwoSidedBound, in_full, short_text
 from certcal.report.charts import MOST_SERIES, Chart, Stack, covering
-from certcal.report.document import Block, Claim, Column, Figures, Listing, Report, Section, Table
-from certcal.report.names import CALIBRATION_ERROR
+from certcal.report.document import (
+    Block,
+    Cell,
+    Claim,
+    Column,
+    Figures,
+    Listing,
+    Report,
+    Section,
+    Table,
+    probability_of,
+    settings_of,
+)
+from certcal.report.names import CALIBRATION_ERROR, calibration_error
 
 if TYPE_CHECKING:
     from certcal.verbs.bound import Bounds
 
 _CLASSWISE = "classwise_"
-_NAMES = {"lipschitz": "Lipschitz", "binned_lower": "binned, from below"}
+_NAMES = {
+    "lipschitz": "Lipschitz",
+    "binned_lower": "binned, from below",
+    "ks": "KS",
+    "kuiper": "Kuiper",
+    "binned_rms": "binned, root mean square",
+    "binned_rms_lower": "root mean square, from below",
+}
 _PERTURBED = "These are bounds for the classifier that answers with perturbed scores: perturb those that are used, too."
 
 
 def view(found: Bounds) -> Report:
     """The report of bounds."""
-    level = short_text(found.conventions["delta"], "upper")
-    several = len(found.bounds)
-    notes = [
-        "Numbers are rounded in the safe direction. The true error can be above the binned one, never below it.",
-        f"Each bound fails with probability at most {level} on its own: choose one before looking, since the best of "
-        f"these {several} fails with up to {several} times that probability.",
-    ]
-    if "perturb" in found.conventions:
-        notes.append(_PERTURBED)
     first = next(iter(found.bounds.values()))
     named = {bound_name(method): bound for method, bound in found.bounds.items()}
-    table = [_table(found.bounds)] if several > 1 else []
+    both = [_both_sides(found.interval)] if found.interval is not None else []
+    table = [_table(found)] if len(found.bounds) + len(both) > 1 else []
+    sections = [Section("Bounds for the population", [*table, *bound_blocks(named), *both], brief=True)]
+    if found.groups:
+        sections.append(Section("Groups", [_group_table(found)], brief=True))
     return Report(
         "How large can the true calibration error be?",
-        [bound_claim(first)],
-        [Section("Bounds for the population", [*table, *bound_blocks(named)], brief=True)],
-        [Section("Claims in full", [Listing([in_full(claim) for claim in found.claims()])])],
+        [bound_claim(first, calibration_error(found.about.get("task")))],
+        sections,
+        [Section("Claims in full", [Listing([in_full(claim) for claim in found.claims()], 1000)])],
         found.source,
         found.description,
-        notes,
+        _notes(found),
     )
+
+
+def _notes(found: Bounds) -> list[str]:
+    """How numbers are rounded, and which of them hold together."""
+    level, groups = short_text(found.conventions["delta"], "upper"), len(found.groups)
+    notes = ["Numbers are rounded in the safe direction. The true error can be above the binned one, never below it."]
+    if found.conventions["joint"]:
+        notes.append(f"All bounds here hold together, except with probability at most {level}: each has a share of it.")
+    else:
+        several = len(found.bounds) + (found.interval is not None)
+        notes.append(
+            f"Each bound fails with probability at most {level} on its own: choose one before looking, since the best "
+            f"of these {several} fails with up to {several} times that probability."
+        )
+        if groups:
+            share = short_text(next(iter(found.groups[0].bounds.values())).delta, "upper")
+            notes.append(
+                f"Bounds of one kind hold together for all {groups:,} groups, except with probability at most {level}: "
+                f"each group's fails with probability at most {share}."
+            )
+    if "largest weight" in next(iter(found.bounds.values())).settings:
+        notes.append("Samples have weights: only the binned error of the weighted population has a bound.")
+    return notes + ([_PERTURBED] if "perturb" in found.conventions else [])
 
 
 def charts(found: Bounds) -> Sequence[Chart]:
@@ -65,12 +102,37 @@ def bound_claim(bound: Bound, meaning: str = CALIBRATION_ERROR) -> Claim:
     return Claim.of(bound, capital(bound.name), over=over, meaning=meaning)
 
 
-def _table(bounds: Mapping[str, Bound]) -> Table:
-    rows = [
-        (bound_name(method), bound.name, f"{'≤' if bound.side == 'upper' else '≥'} {bound.text}")
-        for method, bound in bounds.items()
-    ]
+def _table(found: Bounds) -> Table:
+    rows = [(bound_name(method), bound.name, _relation(bound)) for method, bound in found.bounds.items()]
+    if found.interval is not None:
+        rows.append(("binned, both sides", found.interval.name, found.interval.text))
     return Table((Column("method"), Column("quantity"), Column("bound")), rows)
+
+
+def _relation(bound: Bound) -> str:
+    return f"{'≤' if bound.side == 'upper' else '≥'} {bound.text}"
+
+
+def _both_sides(found: TwoSidedBound) -> Claim:
+    """Both sides at once as a claim of their own."""
+    value = f"between {found.lower.text} and {found.upper.text}"
+    sentence = f"{capital(found.name)} is {value} with {found.settings['bins']:,} bins."
+    settings = settings_of(found)
+    return Claim("Bound", sentence, value, probability_of(found), found.assumptions, settings)
+
+
+def _group_table(found: Bounds) -> Table:
+    """A line per group with all its bounds."""
+    parts = (found.whole, *found.groups)
+    methods = list(dict.fromkeys(method for part in parts for method in part.bounds))
+    columns = [Column(found.by or "group"), Column("samples", "count", priority=1)]
+    columns += [Column(bound_name(method), priority=place) for place, method in enumerate(methods)]
+    columns.append(Column("binned, both sides", priority=len(methods)))
+    rows: list[list[Cell]] = []
+    for part in parts:
+        texts = [_relation(part.bounds[method]) if method in part.bounds else "–" for method in methods]
+        rows.append([part.name, part.n, *texts, "–" if part.interval is None else part.interval.text])
+    return Table(columns, rows, "Bounds per group", fit="split")
 
 
 def bound_blocks(bounds: Mapping[str, Bound]) -> list[Block]:

@@ -1,17 +1,22 @@
-"""Two measurements, or two results of bounds, side by side: the words and the layout of a ChangeComparison."""
+"""Two tables, two measurements or two results of bounds side by side: words and layout of a ChangeComparison."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from certcal._text import capital
-from certcal.claims import Estimate, short_text
+from certcal._text import capital, counted
+from certcal.claims import Estimate, percent_text, short_text
 from certcal.report.charts import Chart, Panel, Points, covering, named
 from certcal.report.document import (
+    Block,
     Cell,
     Claim,
     Column,
+    Figures,
+    Heading,
     Report,
     Section,
     Strong,
@@ -19,54 +24,127 @@ from certcal.report.document import (
     assumptions_of,
     kind_of,
     relation_of,
+    settings_of,
     text_of,
 )
-from certcal.report.names import label
-from certcal.report.numbers import interval, number
+from certcal.report.names import definitions, headlines, in_sections, label, row_label, short_label
+from certcal.report.numbers import between, interval, minus, number
+from certcal.report.reliability import reliability_chart, shared_counts
 from certcal.report.views.bounds import bound_name
 
 if TYPE_CHECKING:
-    from certcal.verbs.compare import Change, ChangeComparison
+    from certcal.verbs.changes import Change, ChangeComparison
 
-_LIMITS = {
-    "estimates": "Differences of estimates, without a test of significance.",
-    "bounds": "Differences of bounds, which are no bounds on the difference.",
-}
-_INTERVALS = (
-    "In bold: the bootstrap intervals do not overlap. For averages (accuracy, Brier score, log loss) of independent "
-    "samples that is a cautious sign of a difference, one number at a time. For calibration errors it is none: they "
-    "are biased upward, more so with fewer samples."
-)
+_LIMITS = "Differences of bounds, which are no bounds on the difference."
 _SIGNS = {"upper": "≤", "lower": "≥"}
-_OVERLAP = {True: " The intervals overlap.", False: " The intervals do not overlap.", None: ""}
+_DIGITS = 4
+_MEANS = (
+    "Differences of means (accuracy, Brier score, log loss) and of AUROC: {how}, at a level that is reached as samples "
+    "become many. All others, calibration errors above all:"
+)
+_JOINT = "between the differences of the ends of two intervals that hold together, which is cautious."
+_HOW = {True: "from the differences of the paired rows", False: "as of two independent sets of samples"}
 
 
 def view(found: ChangeComparison) -> Report:
     """The report of two results side by side."""
-    tested = any(row.overlap is not None for row in found.rows)
-    spread = [Column("interval", "interval", priority=1)] if tested else []
-    columns = [Column("metric" if found.kind == "estimates" else "method"), Column("bins", "count", priority=2)]
-    columns += [
-        Column("old", "estimate"),
-        *spread,
-        Column("new", "estimate"),
-        *spread,
-        Column("difference", "estimate"),
-    ]
-    notes = [_INTERVALS] if tested else []
-    if found.unmatched:
-        notes.append(f"Only in one of them: {', '.join(_label(found, name) for name in found.unmatched)}.")
+    groups = [Section("Groups", [groups_table(found)], brief=True)] if found.groups else []
     return Report(
         "What changed?",
         [_headline(found)],
         [
-            Section("All numbers", [Table(columns, [_row(found, row, tested) for row in found.rows])], brief=True),
-            *([Section("Old and new", [_chart(found)], folded=True)] if found.rows else []),
+            Section("All numbers", [changes_table(found)], brief=True),
+            *groups,
+            *([Section("Bounds on the difference", _bounds(found), brief=True)] if found.bounds is not None else []),
+            *([Section("Reliability diagrams", [diagrams(found)])] if found.kind == "estimates" else []),
+            *([Section("Differences", [_chart(found)], folded=True)] if found.rows else []),
         ],
-        [],
-        f"{found.old} → {found.new}",
-        notes=notes,
+        [
+            Section(
+                "Definitions",
+                [definitions([row.new for row in found.rows if isinstance(row.new, Estimate)], _task(found))],
+            )
+        ]
+        if found.kind == "estimates"
+        else [],
+        f"{found.old.source} → {found.new.source}",
+        _description(found),
+        notes=_notes(found),
     )
+
+
+def charts(found: ChangeComparison) -> Sequence[Chart]:
+    """Both diagrams, or the numbers where there are none."""
+    return diagrams(found).charts if found.kind == "estimates" else [_chart(found)]
+
+
+def _level(levels: set[float]) -> str:
+    return f"{percent_text(levels.pop())} interval" if len(levels) == 1 else "interval"
+
+
+def changes_table(found: ChangeComparison, names: tuple[str, str] = ("old", "new")) -> Table:
+    """Every number before and after, and the difference; those that differ for sure stand out."""
+    spread = any(isinstance(row.new, Estimate) and row.new.interval for row in found.rows)
+    tested = any(row.interval is not None for row in found.rows)
+    columns = [Column("metric" if found.kind == "estimates" else "method"), Column("bins", "count", priority=3)]
+    own = {row.new.interval.level for row in found.rows if isinstance(row.new, Estimate) and row.new.interval}
+    apart = {row.interval.level for row in found.rows if row.interval is not None}
+    for name in names:
+        columns += [Column(name, "estimate"), *([Column(_level(own), "interval", priority=2)] if spread else [])]
+    columns += [Column("difference", "estimate")]
+    columns += [Column(_level(apart), "interval", priority=1)] if tested else []
+    rows: list[Sequence[Cell] | Heading] = []
+    if found.kind == "bounds":
+        rows += [_row(row, bound_name(row.name), spread, tested) for row in found.rows]
+    else:
+        mine = {id(row.new): row for row in found.rows}
+        for heading, members in in_sections(
+            [row.new for row in found.rows if isinstance(row.new, Estimate)], _task(found)
+        ):
+            rows.append(Heading(heading))
+            rows += [_row(mine[id(each)], row_label(each, _task(found)), spread, tested) for each in members]
+    return Table(columns, rows, most=10_000)
+
+
+def _row(row: Change, name: str, spread: bool, tested: bool) -> list[Cell]:
+    made: list[Cell] = [name, str(row.old.settings.get("bins", ""))]
+    for each in (row.old, row.new):
+        made.append(text_of(each) if isinstance(each, Estimate) else f"{_SIGNS[each.side]} {each.text}")
+        made += [interval(each) if isinstance(each, Estimate) else ""] if spread else []
+    made.append(Strong(_signed(row)) if row.changed else _signed(row))
+    return [*made, _spread(row)] if tested else made
+
+
+def groups_table(found: ChangeComparison) -> Table:
+    """A line per group: the differences of the metrics that tell most, each with its interval."""
+    first = {row.name: row for row in reversed(found.rows)}
+    telling = [name for name in headlines(_task(found)) if name in first][:4] or list(first)[:4]
+    columns = [Column(getattr(found.new, "by", None) or "group"), Column("samples", "count", priority=1)]
+    for place, name in enumerate(telling):
+        columns += [
+            Column(short_label(name, _task(found)), "estimate", priority=place + 2 if place > 2 else 0),
+            Column("interval", "interval", priority=place + 2),
+        ]
+    rows: list[list[Cell]] = []
+    for group, members in (("all", found.rows), *found.groups.items()):
+        by_name = {row.name: row for row in reversed(members)}
+        cells: list[Cell] = [group, members[0].new.n if members else 0]
+        for name in telling:
+            row = by_name.get(name)
+            text = "" if row is None else Strong(_signed(row)) if row.changed else _signed(row)
+            cells += [text, "" if row is None else _spread(row)]
+        rows.append(cells)
+    return Table(columns, rows, "Differences per group: new minus old")
+
+
+def diagrams(found: ChangeComparison, names: tuple[str, str] = ("Old", "New")) -> Figures:
+    """Both reliability diagrams beside each other."""
+    parts = [getattr(each, "whole").reliability for each in (found.old, found.new)]  # noqa: B009
+    axis = shared_counts([part.table for part in parts])
+    drawn = [
+        reliability_chart(part, name, axis=axis, task=_task(found)) for part, name in zip(parts, names, strict=True)
+    ]
+    return Figures([replace(each, numbers=None, bars=None) for each in drawn])
 
 
 def _chart(found: ChangeComparison) -> Chart:
@@ -80,34 +158,80 @@ def _chart(found: ChangeComparison) -> Chart:
     return Chart("Old and new", said, [Panel(named(names), up, marks)], size="wide" if len(names) > 14 else "normal")
 
 
+def _task(found: ChangeComparison) -> str:
+    return str(found.new.about["task"])
+
+
 def _label(found: ChangeComparison, name: str) -> str:
-    return label(name) if found.kind == "estimates" else bound_name(name)
+    return label(name, _task(found)) if found.kind == "estimates" else bound_name(name)
+
+
+def _bounds(found: ChangeComparison) -> list[Block]:
+    assert found.bounds is not None
+    made: list[Block] = []
+    for both in (found.bounds.binned, found.bounds.brier):
+        low, high = (minus(each.text) for each in (both.lower, both.upper))
+        fails = f"Fails with probability at most {short_text(both.delta, 'upper')} over the draw of {both.n:,} samples."
+        sentence = f"{capital(both.name)} is between {low} and {high}."
+        made.append(Claim("Bound", sentence, f"{low} to {high}", fails, both.assumptions, settings_of(both)))
+    return made
 
 
 def _headline(found: ChangeComparison) -> Claim:
     row = found.headline
     if row is None:
         return Claim("Estimate", "The two have no number in common.")
-    name = label(row.name).split(" (")[0] if found.kind == "estimates" else row.new.name
+    name = label(row.name, _task(found)).split(" (")[0] if found.kind == "estimates" else row.new.name
     old, new = (f"{relation_of(each)} {text_of(each)}".strip() for each in (row.old, row.new))
     sentence = f"{capital(name)} was {old} and is {new}: a difference of {_signed(row)}."
-    limits = f"{_LIMITS[found.kind]}{_OVERLAP[row.overlap]}"
     if isinstance(row.old, Estimate) or isinstance(row.new, Estimate):
-        return Claim(kind_of(row.new), sentence, _signed(row), limits)
+        return Claim(kind_of(row.new), sentence, _signed(row), difference_said(row))
     level = short_text(max(row.old.delta, row.new.delta), "upper")
     fails = f"Each of the two fails with probability at most {level} over the draw of its samples."
     rests = tuple(dict.fromkeys((*assumptions_of(row.old), *assumptions_of(row.new))))
-    return Claim(kind_of(row.new), sentence, _signed(row), f"{fails} {limits}", rests)
+    return Claim(kind_of(row.new), sentence, _signed(row), f"{fails} {_LIMITS}", rests)
+
+
+def difference_said(row: Change) -> str:
+    """What the interval of a difference shows."""
+    if row.interval is None or row.changed is None:
+        return "A difference of estimates, without an interval."
+    shows = "It excludes 0." if row.changed else "It contains 0: the samples do not show a change."
+    return f"{percent_text(row.interval.level)} interval {_spread(row)}. {shows}"
+
+
+def _spread(row: Change) -> str:
+    return "" if row.interval is None else between(row.interval.lower, row.interval.upper, _DIGITS)
 
 
 def _signed(row: Change) -> str:
     text = number(row.difference)
-    return f"+{text}" if row.difference > 0 else text
+    return f"+{text}" if row.difference > 0 and text != number(0.0) else text
 
 
-def _row(found: ChangeComparison, row: Change, tested: bool) -> list[Cell]:
-    made: list[Cell] = [_label(found, row.name), str(row.old.settings.get("bins", ""))]
-    for each in (row.old, row.new):
-        made.append(text_of(each) if isinstance(each, Estimate) else f"{_SIGNS[each.side]} {each.text}")
-        made += [interval(each) if isinstance(each, Estimate) else ""] if tested else []
-    return [*made, Strong(_signed(row)) if row.overlap is False else _signed(row)]
+def _description(found: ChangeComparison) -> str:
+    if found.pairing is None:
+        return ""
+    given = found.pairing
+    sizes = f"{counted(found.new.n, 'sample')}"
+    if given.by is None:
+        sizes = f"{counted(found.old.n, 'sample')} and {found.new.n:,}"
+    alone = [
+        f"{counted(count, 'row')} only in {name}"
+        for count, name in ((given.only_old, "the old"), (given.only_new, "the new"))
+        if count
+    ]
+    return "; ".join((f"{sizes}, {given.why}", *([f"left out: {' and '.join(alone)}"] if alone else [])))
+
+
+def _notes(found: ChangeComparison) -> list[str]:
+    notes: list[str] = []
+    if found.kind == "estimates" and any(row.interval is not None for row in found.rows):
+        paired = found.pairing is not None and found.pairing.by is not None
+        levels = {row.interval.level for row in found.rows if row.interval is not None}
+        said = " and ".join(percent_text(level) for level in sorted(levels, reverse=True))
+        notes.append(f"In bold: the {said} interval of the difference excludes 0, one number at a time.")
+        notes.append(f"All: {_JOINT}" if found.pairing is None else f"{_MEANS.format(how=_HOW[paired])} {_JOINT}")
+    if found.unmatched:
+        notes.append(f"Only in one of them: {', '.join(_label(found, name) for name in found.unmatched)}.")
+    return notes

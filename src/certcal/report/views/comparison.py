@@ -77,7 +77,7 @@ _DOMINANCE = (
     "accuracy is ahead at every radius, for one number of noise samples and alpha. Without a path between two "
     "methods, the better one depends on the setting."
 )
-_AVERAGE = f"{capital(WARNING)}. It is shown because published tables report it."
+_AVERAGE = f"Do not rank models by it. {WARNING}. It is shown because published tables report it."
 _RANKED = (
     "Dominates: by the verdicts above. No number of noise samples certifies more than the share with "
     "p_A ≥ 0.5. Where the average is larger and this share smaller, easy samples became easier and hard ones were "

@@ -54,7 +54,7 @@ def _verdicts(found: Decisions) -> Table:
     texts = {side: short_text(found.setting.radius, end) for side, end in (("low", "lower"), ("high", "upper"))}
     rows: list[list[Cell]] = []
     for verdict, text in _ROWS:
-        chosen = found.verdict == verdict
+        chosen = found.decision == verdict
         draws = found.draws[chosen]
         median = int(np.median(draws)) if draws.size else None
         right = int(np.count_nonzero(found.correct & chosen))

@@ -7,9 +7,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from certcal._rounding import percent_text
 from certcal._text import capital
 from certcal.claims import Estimate, in_full, short_text
 from certcal.report.charts import Chart
+from certcal.report.decision import decision_chart
 from certcal.report.document import (
     Block,
     Cell,
@@ -26,15 +28,17 @@ from certcal.report.document import (
     text_of,
 )
 from certcal.report.names import (
-    CALIBRATION_ERROR,
+    calibration_error,
     definition,
     definitions,
     headlines,
     in_sections,
     label,
+    row_label,
     short_label,
+    wording,
 )
-from certcal.report.numbers import INTERVALS, bins_text, interval
+from certcal.report.numbers import INTERVALS, RESAMPLED, bins_text, interval
 from certcal.report.reliability import reliability_chart, shared_counts
 from certcal.report.views.bounds import bound_blocks, bound_claim
 
@@ -45,30 +49,43 @@ _MOST_DRAWN, _MOST_PANELS = 24, 24
 # A bin takes a hundred characters of JSON.
 _MOST_BINS_KEPT = 30_000
 _KEY = ("accuracy", "mean_confidence", "ece", "smooth_ece", "top_label_brier_score", "auroc")
-_DIAGRAM = "A calibrated model has no gaps beyond sampling error: its accuracy equals its mean confidence in every bin."
+_KEYS = {"binary": ("base_rate", "mean_score", "ece", "brier_score", "auroc", "accuracy")}
+# Why a model with two classes has other numbers when it is given as one score.
+_TWO_CLASSES = (
+    "These numbers are about the predicted class: its confidence, max(p, 1 − p), against whether it is right. For the "
+    "probability of one class against how often it occurs, name {columns}."
+)
 
 
 def view(found: Measurement) -> Report:
     """The report of what was measured."""
     whole = found.whole
-    diagram = reliability_chart(whole.reliability, caption=_DIAGRAM)
+    task, words = found.task, wording(found.task)
+    caption = (
+        f"A calibrated model has no gaps beyond sampling error: its {words.rate} equals its {words.mean} in every bin."
+    )
+    diagram = reliability_chart(whole.reliability, caption=caption, task=task)
     sections = [
         Section("Key numbers", [_key_numbers(found)]),
         Section("Reliability diagram", [_beside(diagram)], brief=True),
     ]
+    if found.decision_curve is not None:
+        sections.append(Section("Decision curve", [_beside(decision_chart(found.decision_curve))]))
     if found.bounds:
-        blocks = bound_blocks(dict(zip(("bounded variation", "binned"), found.bounds, strict=True)))
+        blocks = bound_blocks(
+            {"binned" if "bins" in each.settings else "bounded variation": each for each in found.bounds}
+        )
         sections.append(Section("Bounds for the population", blocks, brief=True))
     if found.groups:
         sections.append(Section("Groups", _groups(found), brief=True))
     return Report(
-        "How calibrated are the confidences?",
+        f"How calibrated are the {words.number}s?",
         [_headline(found)],
         sections,
         [
-            Section("Metrics", [metrics_table(whole)], brief=True),
+            Section("Metrics", [metrics_table(whole, task)], brief=True),
             *([Section("Metrics per group", _group_intervals(found))] if _group_intervals(found) else []),
-            Section("Definitions", [definitions(whole.rows)]),
+            Section("Definitions", [definitions(whole.rows, task)]),
             Section("Claims in full", [Listing([in_full(claim) for claim in found.claims()], 1000)]),
         ],
         found.source,
@@ -83,38 +100,41 @@ def charts(found: Measurement) -> Sequence[Chart]:
     """The diagram, or one per group."""
     parts = (found.whole, *found.groups)[:_MOST_PANELS]
     titles = [f"{part.name} ({part.n:,})" for part in parts] if found.groups else [found.source.rpartition("/")[2]]
-    return [reliability_chart(part.reliability, title) for part, title in zip(parts, titles, strict=True)]
+    pairs = zip(parts, titles, strict=True)
+    return [reliability_chart(part.reliability, title, task=found.task) for part, title in pairs]
 
 
 def _headline(found: Measurement) -> Claim:
     if found.bounds:
-        return bound_claim(found.bounds[0])
+        return bound_claim(found.bounds[0], calibration_error(found.task))
     claim = found.headline
     if claim is None:
         return Claim("Estimate", "Nothing was measured.")
     bins = bins_text(claim)
     over = f"{f'with {bins} bins ' if bins else ''}on {found.n:,} sample{'' if found.n == 1 else 's'}"
-    name = label(claim.name).split(" (")[0]
+    name = label(claim.name, found.task).split(" (")[0]
     made = Claim.of(claim, capital(name), over=over, settings=False)
-    meaning = CALIBRATION_ERROR if claim.name == "ece" else definition(claim.name)
+    meaning = calibration_error(found.task) if claim.name == "ece" else definition(claim.name, found.task)
     spread = interval(claim)
     if spread and claim.interval is not None:
-        level = short_text(claim.interval.level, "lower")
-        made = replace(
-            made, probability=f"{level} bootstrap interval {spread} (resampling variability). {made.probability}"
-        )
+        level = percent_text(claim.interval.level)
+        kind = "bootstrap interval" if claim.interval.resampled else "interval"
+        remark = " (resampling variability)" if claim.interval.resampled else ""
+        made = replace(made, probability=f"{level} {kind} {spread}{remark}. {made.probability}")
     return replace(made, meaning=meaning)
 
 
 def _key_numbers(found: Measurement) -> KeyNumbers:
     numbers = [KeyNumber("samples", f"{found.n:,}")]
-    for name in _KEY:
+    for name in _KEYS.get(found.task, _KEY):
         row = found.row_of(name)
         if row is not None:
             bins = bins_text(row)
             undefined = math.isnan(row.value)  # as AUROC is where all are right; the word is too long for large type
-            remarks = ("undefined",) if undefined else tuple(filter(None, (interval(row), bins and f"{bins} bins")))
-            numbers.append(KeyNumber(label(name).split(" (")[0], "–" if undefined else text_of(row), remarks))
+            at = f"threshold {row.settings['threshold']:g}" if "threshold" in row.settings else ""
+            facts = tuple(filter(None, (interval(row), bins and f"{bins} bins", at)))
+            name = label(name, found.task).split(" (")[0]
+            numbers.append(KeyNumber(name, "–" if undefined else text_of(row), ("undefined",) if undefined else facts))
     return KeyNumbers(numbers)
 
 
@@ -125,24 +145,26 @@ def _beside(diagram: Chart) -> Block:
     return Figures([replace(diagram, numbers=None)], beside=[diagram.numbers])
 
 
-def metrics_table(group: MeasuredGroup) -> Table:
+def metrics_table(group: MeasuredGroup, task: str | None = None) -> Table:
     """Metrics under their headings, with intervals where there are some."""
     levels = [row.interval.level for row in group.rows if row.interval is not None]
     columns = [Column("metric"), Column("bins", "count"), Column("value", "estimate")]
     if levels:
-        columns.append(Column(f"{short_text(levels[0], 'lower')} bootstrap interval", "interval"))
+        columns.append(Column(f"{percent_text(levels[0])} interval", "interval"))
     rows: list[Sequence[Cell] | Heading] = []
-    for heading, members in in_sections(group.rows):
+    for heading, members in in_sections(group.rows, task):
         rows.append(Heading(heading))
         for row in members:
-            rows.append([label(row.name), bins_text(row), float(row.value), *([interval(row)] if levels else [])])
+            name = row_label(row, task)
+            rows.append([name, bins_text(row), float(row.value), *([interval(row)] if levels else [])])
     return Table(columns, rows, f"Estimates on {group.n:,} sample{'' if group.n == 1 else 's'}", most=10_000)
 
 
 def _groups(found: Measurement) -> list[Block]:
     drawn = found.groups[:_MOST_DRAWN]
     axis = shared_counts([group.reliability.table for group in drawn])
-    figures = [reliability_chart(each.reliability, each.name, size="small", axis=axis) for each in drawn]
+    looks: dict[str, Any] = {"size": "small", "axis": axis, "task": found.task}
+    figures = [reliability_chart(each.reliability, each.name, **looks) for each in drawn]
     undrawn = len(found.groups) - len(drawn)
     note = f"Diagrams of the first {len(drawn)} of {len(found.groups):,} groups." if undrawn else ""
     quiet = [replace(each, bars=None) for each in figures]
@@ -150,7 +172,7 @@ def _groups(found: Measurement) -> list[Block]:
 
 
 def _telling(found: Measurement) -> list[Estimate]:
-    rows = [found.row_of(name) for name in headlines()]
+    rows = [found.row_of(name) for name in headlines(found.task)]
     return [row for row in rows if row is not None][:8] or list(found.whole.rows[:8])
 
 
@@ -159,12 +181,20 @@ def _comparison(found: Measurement) -> Table:
     telling = _telling(found)
     columns = [Column(found.by or "group"), Column("samples", "count", priority=1)]
     for place, row in enumerate(telling):
-        name = f"{short_label(row.name)} {bins_text(row)}".strip()
+        name = f"{short_label(row.name, found.task)} {bins_text(row)}".strip()
         columns.append(Column(name, "estimate", priority=place + 2 if place > 2 else 0))
+        if row is found.headline and row.interval is not None:
+            columns.append(Column(f"{percent_text(row.interval.level)} interval", "interval"))
     rows: list[list[Cell]] = []
     for group in (found.whole, *found.groups):
-        values = {_key(row): float(row.value) for row in group.rows}
-        rows.append([group.name, group.n, *(values.get(_key(row), "") for row in telling)])
+        values = {_key(row): row for row in group.rows}
+        cells: list[Cell] = [group.name, group.n]
+        for row in telling:
+            mine = values.get(_key(row))
+            cells.append("" if mine is None else float(mine.value))
+            if row is found.headline and row.interval is not None:
+                cells.append("" if mine is None else interval(mine))
+        rows.append(cells)
     return Table(columns, rows, "Estimates per group")
 
 
@@ -178,9 +208,10 @@ def _group_intervals(found: Measurement) -> list[Block]:
     rows: list[list[Cell]] = []
     for row in found.whole.rows:
         mine = [values.get(_key(row)) for values in by_key]
-        rows.append([label(row.name), bins_text(row), *("" if each is None else float(each.value) for each in mine)])
+        name = row_label(row, found.task)
+        rows.append([name, bins_text(row), *("" if each is None else float(each.value) for each in mine)])
         rows.append(["", "", *("" if each is None else interval(each) for each in mine)])
-    return [Table(columns, rows, "Every metric per group, with bootstrap intervals", fit="split", most=10_000)]
+    return [Table(columns, rows, "Every metric per group, with intervals", fit="split", most=10_000)]
 
 
 def _key(row: Estimate) -> tuple[str, str]:
@@ -191,23 +222,46 @@ def _conventions(found: Measurement) -> list[str]:
     """How all numbers were computed."""
     given = found.conventions
     what = "Metrics are estimates" if found.bounds else "Estimates"
-    said = [f"Bins are {given['bins_are']}. {what} from these samples, not guarantees."]
+    said = [_two_classes(found)] if found.about.get("classes") == 2 else []
+    said.append(f"Bins are {given['bins_are']}. {what} from these samples, not guarantees.")
+    if found.row_of("accuracy") is not None and "threshold" in given:
+        said.append(f"Outcome 1 is predicted from a score of {given['threshold']:g} on ({given['threshold_is']}).")
     if len(found.bounds) > 1:
         level = short_text(given["delta"], "upper")
         said.append(f"Each bound fails with probability at most {level} on its own: choose one before looking.")
     if any(row.interval is not None for row in found.whole.rows):
-        facts = f"{short_text(given['level'], 'lower')} {given['method']} bootstrap"
-        said.append(f"Intervals: {facts}, {given['bootstrap']:,} resamples, seed {given['seed']}. {INTERVALS}")
-    said += [f"No bootstrap intervals: {given['without_intervals']}."] if "without_intervals" in given else []
+        said.append(_intervals(given))
+    said += [f"No intervals: {given['without_intervals']}."] if "without_intervals" in given else []
     said += (
         [f"No bounds on the true calibration error: {given['without_bounds']}."] if "without_bounds" in given else []
     )
     without = given.get("without_interval")
     if without:
-        said.append(f"Without an interval, for which all rows must fit in memory: {', '.join(map(label, without))}.")
+        named = ", ".join(label(name, found.task) for name in without)
+        said.append(f"Without an interval, for which all rows must fit in memory: {named}.")
     if given.get("streamed"):
         said.append("The table was read in pieces, without the metrics that need all samples at once.")
     return said
+
+
+def _intervals(given: Mapping[str, Any]) -> str:
+    """How the intervals were made."""
+    level, drawn = percent_text(given["level"]), ""
+    if "bootstrap" in given:
+        drawn = f"{given['bootstrap']:,} resamples, seed {given['seed']}"
+    if given["method"] != "auto":
+        return f"Intervals: {level} {given['method']} bootstrap, {drawn}. {RESAMPLED}"
+    own = f" Metrics of your own have percentiles of {drawn}, which cover averages only." if drawn else ""
+    return f"Intervals: {level}. {INTERVALS}{own}"
+
+
+def _two_classes(found: Measurement) -> str:
+    """Why the numbers of a model with two classes differ from those of its score, and how to ask for these."""
+    columns: Mapping[str, Any] = found.about.get("columns", {})
+    names: Sequence[str] = columns.get("probabilities", ())
+    if len(names) != 2:
+        return _TWO_CLASSES.format(columns="the probabilities of that class as score, with an outcome")
+    return _TWO_CLASSES.format(columns=f"{names[1]!r} as score and {columns['label']!r} as outcome")
 
 
 def _kept(found: Measurement) -> Mapping[str, Any]:

@@ -3,22 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from certcal._text import counted
+from certcal._text import capital, counted
 from certcal.calibrators import ScoreCalibrator, described
+from certcal.predictions import task_of
 from certcal.report.charts import Bars, Chart, Line, Mark, Panel, Points, Segments, counts, unit
-from certcal.report.document import Cell, Claim, Column, Facts, Heading, Report, Section, Table, Text
-from certcal.report.names import CALIBRATION_ERROR, definitions, in_sections, label
-from certcal.report.numbers import bins_text, number
+from certcal.report.document import Claim, Column, Facts, Report, Section, Table, Text
+from certcal.report.names import calibration_error, definitions, wording
+from certcal.report.numbers import number
+from certcal.report.views.changes import changes_table, diagrams, difference_said
 
 if TYPE_CHECKING:
     from certcal.binning import BinTable
-    from certcal.claims import Estimate
     from certcal.verbs.recalibrate import PredictionRecalibration, Recalibration
 
 Floats = NDArray[np.float64]
@@ -30,7 +31,7 @@ _NARROWEST = 0.004  # parts of a map narrower than this would not be seen
 
 def view(found: Any) -> Report:
     """The report of a map of predictions, or of a map that was fitted to all samples."""
-    title = "Does the map repair the confidences?"
+    title = f"Does the map repair the {_number(found)}s?"
     if not found.n_held_out:
         return Report(title, [Text(found.notes[0])], source=found.source, description=found.description)
     maps = charts(found)
@@ -39,12 +40,13 @@ def view(found: Any) -> Report:
         title,
         [_headline(found)],
         [
-            Section("Before and after", [_both(found)], brief=True),
+            Section("Before and after", [changes_table(found.change, ("before", found.method))], brief=True),
+            Section("Reliability diagrams", [diagrams(found.change, ("Before", capital(found.method)))]),
             *([Section("Map", list(maps))] if maps else []),
         ],
         [
             Section("Samples and settings", [Facts([*split_facts(found), ("Map", described(found.map))])]),
-            Section("Definitions", [definitions(found.after.rows)]),
+            Section("Definitions", [definitions(found.after.rows, found.after.task)]),
         ],
         found.source,
         found.description,
@@ -58,32 +60,22 @@ def view(found: Any) -> Report:
 
 def charts(found: Recalibration) -> Sequence[Chart]:
     """The map, where it is one of confidences."""
-    return [] if isinstance(found.map, ScoreCalibrator) else [map_chart({found.method: found.map}, None)]
+    if isinstance(found.map, ScoreCalibrator):
+        return []
+    return [map_chart({found.method: found.map}, None, _number(found))]
+
+
+def _number(found: Recalibration) -> str:
+    """What the numbers are that are mapped: confidences or scores."""
+    about = found.about
+    return wording(task_of(about.get("kind") or about.get("columns", {}).get("kind", "confidence"))).number
 
 
 def _headline(found: PredictionRecalibration) -> Claim:
     before, after = (next(row for row in each.rows if row.name == "ece") for each in (found.before, found.after))
     over = f"on {counted(found.n_held_out, 'held-out sample')}; before, {number(before.value)}"
-    return Claim.of(after, "After the map, ECE", over=over, meaning=CALIBRATION_ERROR, settings=False)
-
-
-def _both(found: PredictionRecalibration) -> Table:
-    after = {(row.name, bins_text(row)): row for row in found.after.rows}
-    rows: list[Sequence[Cell] | Heading] = []
-    for heading, members in in_sections(found.before.rows):
-        rows.append(Heading(heading))
-        rows += [_row(row, after[row.name, bins_text(row)]) for row in members]
-    columns = (
-        Column("metric"),
-        Column("bins", "count"),
-        Column("before", "estimate"),
-        Column(found.method, "estimate"),
-    )
-    return Table(columns, rows, f"Estimates on {counted(found.n_held_out, 'held-out sample')}")
-
-
-def _row(before: Estimate, after: Estimate) -> list[Cell]:
-    return [label(before.name), bins_text(before), float(before.value), float(after.value)]
+    made = Claim.of(after, "After the map, ECE", over=over, meaning=calibration_error(found.after.task), settings=False)
+    return replace(made, probability=f"The difference: {difference_said(found.change['ece'])} {made.probability}")
 
 
 def split_facts(found: Recalibration) -> list[tuple[str, str]]:
@@ -127,45 +119,45 @@ def map_points(calibrator: Any) -> MapPoints:
     return MapPoints(x, np.asarray(calibrator.predict(x)), rows[rows[:, 1] - rows[:, 0] >= _NARROWEST])
 
 
-def map_chart(maps: Mapping[str, Any], held_out: BinTable | None) -> Chart:
-    """Maps against the diagonal, the first of them in words, and where held-out confidences lie."""
+def map_chart(maps: Mapping[str, Any], held_out: BinTable | None, what: str = "confidence") -> Chart:
+    """Maps against the diagonal, the first of them in words, and where held-out confidences (or scores) lie."""
     lines = {name: map_points(each) for name, each in maps.items()}
     first = next(iter(lines.values()))
-    across = unit("confidence before the map")
+    across = unit(f"{what} before the map")
     marks: list[Mark] = [Segments([(0.0, 0.0, 1.0, 1.0)], "ideal", "no change")]
     for place, (name, each) in enumerate(lines.items()):
         marks.append(Line(each.x.tolist(), each.y.tolist(), place, name, markers=False))
     if 0 < len(first.flat) <= _MOST_FLAT:
         values = first.flat[:, 2].repeat(2).tolist()
         marks.append(Points(first.flat[:, :2].ravel().tolist(), values, 0, "ends of a flat part"))
-    panels = [Panel(across, unit("confidence after the map"), marks, 275)]
+    panels = [Panel(across, unit(f"{what} after the map"), marks, 275)]
     if held_out is not None:
         own = counts(held_out.count.tolist())
         left, right, count = (each.tolist() for each in (held_out.edges[:-1], held_out.edges[1:], held_out.count))
-        bars = Bars(left, right, [own.low] * len(count), count, "count", "held-out confidences")
+        bars = Bars(left, right, [own.low] * len(count), count, "count", f"held-out {what}s")
         panels.append(Panel(across, own, [bars], 52))
-    said = _map_in_words(first)
-    caption = f"Below the diagonal the map lowers a confidence, above it raises one. {said}"
-    return Chart(f"Map: {next(iter(maps))}", said, panels, caption, _map_table(first))
+    said = _map_in_words(first, what)
+    caption = f"Below the diagonal the map lowers a {what}, above it raises one. {said}"
+    return Chart(f"Map: {next(iter(maps))}", said, panels, caption, _map_table(first, what))
 
 
-def _map_in_words(points: MapPoints) -> str:
+def _map_in_words(points: MapPoints, what: str) -> str:
     low, high = number(float(points.y[0])), number(float(points.y[-1]))
     if low == high and len(points.flat) == 1:
-        return f"Every confidence becomes {low}."
+        return f"Every {what} becomes {low}."
     said = f"It takes 0 to {low} and 1 to {high}."
     if not len(points.flat):
         return f"{said} No part of it is flat."
     width = number(float((points.flat[:, 1] - points.flat[:, 0]).max()))
     parts = f"{counted(len(points.flat), 'flat part')}, the widest {width} wide"
-    return f"{said} It has {parts}: all confidences on a flat part become the same."
+    return f"{said} It has {parts}: all {what}s on a flat part become the same."
 
 
-def _map_table(points: MapPoints) -> Table:
+def _map_table(points: MapPoints, what: str) -> Table:
     if len(points.flat):
         heads, rows, caption = ("flat from", "to", "becomes"), points.flat.tolist(), "Flat parts of the map"
     else:
         wanted = [place / 20 for place in range(21)]
         pairs = zip(points.x.tolist(), points.y.tolist(), strict=True)
-        heads, rows, caption = ("confidence", "becomes"), [p for p in pairs if p[0] in wanted], "Values of the map"
+        heads, rows, caption = (what, "becomes"), [p for p in pairs if p[0] in wanted], "Values of the map"
     return Table([Column(head, "estimate") for head in heads], rows, caption, most=_MOST_ROWS)

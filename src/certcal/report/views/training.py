@@ -149,7 +149,7 @@ def _bias(bias: GradientNorms) -> list[Block]:
     """Mean gradient norms of easy and hard samples and their ratio, as in Table 2 of Sun et al. (2025), and boxes."""
     heads = ("", f"easy ({bias.easy.count:,})", f"hard ({bias.hard.count:,})", "easy / hard")
     rows = [[name, each.easy, each.hard, each.ratio_text] for name, each in bias.ways.items()]
-    made: list[Block] = [Table([Column(head) for head in heads], rows), Text(bias.sentence, "note")]
+    made: list[Block] = [Table([Column(head) for head in heads], rows), Text(bias.statement, "note")]
     if any(value > 0 for each in bias.ways.values() for box in each.bins for value in box.quantiles or ()):
         made.append(Figures(norm_charts(bias)))
     return made
@@ -212,4 +212,4 @@ def _boxes(found: GradientNorms, title: str, axis: Axis, note: str) -> Chart:
     name = f"{found.method}, σ = {found.sigma:g}{title}"
     caption = f"Boxes: middle half and median of the norms of single samples; lines: 5 to 95 %.{note}"
     numbers = Table(columns, rows, f"Gradient norms: {name}")
-    return Chart(name, found.sentence, [Panel(across, axis, marks)], caption, numbers, "medium")
+    return Chart(name, found.statement, [Panel(across, axis, marks)], caption, numbers, "medium")

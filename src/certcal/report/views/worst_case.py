@@ -90,7 +90,7 @@ def extreme_chart(worst: WorstCase, title: str, axis: Axis | None, caption: str 
 
     assert worst.bins is not None
     claimed = worst.value if worst.lower_end is None else worst.lower_end
-    witness = Reliability(worst.bins, claimed, None, None, 0.95)
+    witness = Reliability(worst.bins, claimed)
     relation = "at most" if worst.extreme == "highest" else "at least"
     return reliability_chart(witness, title, caption=caption, signs=worst.signs, axis=axis, relation=relation)
 

@@ -23,8 +23,8 @@ from certcal.smoothing.robustness._votes import vote_radii
 
 # What stands beside every average certified radius.
 WARNING = (
-    "do not rank models by it: it rewards making easy samples easier and giving up hard ones, and the order of two "
-    "models can change with the number of draws"
+    "It rewards making easy samples easier and giving up hard ones, and the order of two models can change with the "
+    "number of draws"
 )
 
 
@@ -140,9 +140,7 @@ class AverageCertifiedRadius:
     --------
     >>> average = average_certified_radius([0.2, 1.0, float("nan"), 0.6], [1, 1, 1, 0])
     >>> print(average.sentence)
-    average certified radius is 0.3000 on these 4 samples; do not rank models by it: it rewards making easy samples
-    easier and giving up hard ones, and the order of two models can change with the number of draws (here the tenth with
-    the largest radii makes up 83.3 % of it).
+    average certified radius is 0.3000 on these 4 samples; do not rank models by it.
     """
 
     name: str
@@ -154,15 +152,20 @@ class AverageCertifiedRadius:
 
     @property
     def sentence(self) -> str:
-        """The number and its warning."""
-        facts: list[str] = []
-        if self.top_tenth == self.top_tenth:
-            facts.append(f"here the tenth with the largest radii makes up {100 * self.top_tenth:.1f} % of it")
-        if self.trivial is not None:
-            facts.append(f"always answering the most frequent class would score {self.trivial:.4f}")
-        aside = f" ({'; '.join(facts)})" if facts else ""
+        """The number and its warning, in short."""
         printed = " as printed" if self.as_printed else ""
-        return f"average certified radius{printed} is {self.value:.4f} on these {self.n} samples; {WARNING}{aside}."
+        number = f"average certified radius{printed} is {self.value:.4f} on these {self.n} samples"
+        return f"{number}; do not rank models by it."
+
+    @property
+    def statement(self) -> str:
+        """The sentence, why not to rank by it, and what hides in the mean."""
+        facts = [self.sentence, f"{WARNING}."]
+        if self.top_tenth == self.top_tenth:
+            facts.append(f"Here the tenth with the largest radii makes up {100 * self.top_tenth:.1f} % of it.")
+        if self.trivial is not None:
+            facts.append(f"Always answering the most frequent class would score {self.trivial:.4f}.")
+        return " ".join(facts)
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON."""

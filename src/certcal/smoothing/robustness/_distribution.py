@@ -9,6 +9,7 @@ accuracy at (R, N, α) is the share of samples with p_A >= k*/N: one look at the
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -58,15 +59,23 @@ class ConvertedAccuracy:
 
     @property
     def sentence(self) -> str:
-        """What is said, and what is assumed."""
-        shares = ", ".join(
-            f"{low:.4f} at {radius:g}" if low == high else f"{low:.4f} to {high:.4f} at {radius:g}"
-            for radius, low, high in zip(self.at, self.lower, self.upper, strict=True)
-        )
-        return (
-            f"with {self.draws} draws at alpha = {short_text(self.alpha, 'upper')}, certified accuracy would be "
-            f"{shares}; an estimate, which takes the distribution of p_A seen here for the true one."
-        )
+        """What is said of the smallest and the largest radius."""
+        return f"{self._would_be(sorted({0, len(self.at) - 1}))}; an estimate."
+
+    @property
+    def statement(self) -> str:
+        """What is said of every radius, and what is assumed."""
+        assumed = "an estimate, which takes the distribution of p_A seen here for the true one"
+        return f"{self._would_be(range(len(self.at)))}; {assumed}."
+
+    def _would_be(self, places: Iterable[int]) -> str:
+        shares = [
+            f"{low:.4f} at {self.at[place]:g}" if low == high else f"{low:.4f} to {high:.4f} at {self.at[place]:g}"
+            for place in places
+            for low, high in [(self.lower[place], self.upper[place])]
+        ]
+        level = short_text(self.alpha, "upper")
+        return f"with {self.draws} draws at alpha = {level}, certified accuracy would be {', '.join(shares)}"
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON."""

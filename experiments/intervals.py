@@ -1,0 +1,196 @@
+"""How often do the intervals of the metrics contain the population value?
+
+Every population is a finite set of scores with the probability of outcome 1 at each, so that the value of every metric
+in the population is known: it is the metric of the weighted set. Samples are drawn from it, and each metric's interval
+either contains that value or lies below or above it. The table has the share of samples that are missed on each side.
+
+    python experiments/intervals.py [--samples 100 500 2000] [--repeats 400] [--weighted]
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from certcal.binning import assign, equal_mass_edges
+from certcal.claims import Interval
+from certcal.metrics import METRICS, Evidence, MetricEntry, classwise_ece, ece, lp_ece
+from certcal.metrics.binned import sweep_table
+
+Floats = NDArray[np.float64]
+LEVEL, SLACK = 0.95, 0.02
+POINTS = 1000
+
+
+@dataclass(frozen=True, eq=False)
+class Population:
+    """Equally likely scores, how often each has outcome 1, and weights of the two outcomes."""
+
+    scores: Floats
+    rates: Floats
+    weights: tuple[Floats, Floats] | None = None
+
+    def draw(self, n: int, rng: np.random.Generator) -> tuple[Floats, NDArray[np.uint8], Floats | None]:
+        """Scores, outcomes and weights of n samples."""
+        at = rng.integers(0, self.scores.size, n)
+        outcome = (rng.random(n) < self.rates[at]).astype(np.uint8)
+        weight = None if self.weights is None else np.where(outcome, self.weights[1][at], self.weights[0][at])
+        return self.scores[at], outcome, weight
+
+    @property
+    def whole(self) -> tuple[Floats, NDArray[np.uint8], Floats]:
+        """The population as weighted samples."""
+        zeros, ones = self.weights or (np.ones_like(self.scores), np.ones_like(self.scores))
+        outcome = np.repeat(np.array([0, 1], np.uint8), self.scores.size)
+        weight = np.concatenate(((1 - self.rates) * zeros, self.rates * ones))
+        return np.tile(self.scores, 2), outcome, weight
+
+
+def _spread(power: float) -> Floats:
+    """Points from 0 to 1, crowded at 0 for powers above 1."""
+    return ((np.arange(POINTS) + 0.5) / POINTS) ** power
+
+
+def _moved(scores: Floats, slope: float, shift: float) -> Floats:
+    return 1 / (1 + np.exp(-(slope * np.log(scores / (1 - scores)) + shift)))
+
+
+_U, _RARE, _SURE = _spread(1), 0.1 * _spread(3), 1 - 0.02 * _spread(2)
+_TOP = 0.5 + 0.5 * _spread(0.5)
+POPULATIONS = {
+    "calibrated": Population(_U, _U),
+    "calibrated, one score": Population(np.full(POINTS, 0.4), np.full(POINTS, 0.4)),
+    "calibrated, top label": Population(_TOP, _TOP),
+    "slightly miscalibrated": Population(_U, _moved(_U, 0.85, 0.1)),
+    "slightly overconfident, top label": Population(_TOP, _TOP - 0.03),
+    "badly miscalibrated": Population(_U, _moved(_U, 0.4, -0.5)),
+    "badly overconfident, top label": Population(_TOP, _TOP**3),
+    "gaps of both signs": Population(_U, np.clip(_U + 0.15 * np.sign(np.sin(15 * np.pi * _U)), 0, 1)),
+    "outcomes at random": Population(_U, np.full(POINTS, 0.5)),
+    "rare, calibrated": Population(_RARE, _RARE),
+    "rare, under-predicted": Population(_RARE, np.minimum(2.5 * _RARE, 1)),
+    "rare, over-predicted": Population(_RARE, 0.3 * _RARE),
+    "scores near 1, calibrated": Population(_SURE, _SURE),
+    "scores near 1, overconfident": Population(_SURE, _SURE - 0.03),
+    "scores near 0, never so rare": Population(0.001 * _U, np.full(POINTS, 0.02)),
+}
+# Metrics of scores and outcomes but those of medicine, whose intervals are their own; with the settings of a row of
+# fifteen bins and a fixed width for the densities.
+SCORED = {
+    name: entry
+    for name, entry in METRICS.items()
+    if entry.reads in ("pair", "confidence", "correct") and entry.tasks != ("binary",)
+}
+
+
+def settings_of(entry: MetricEntry) -> dict[str, Any]:
+    """The settings that the intervals are tried with."""
+    return entry.settings(15 if entry.bins else None, "left") | ({"bandwidth": 0.05} if entry.name == "kde_ece" else {})
+
+
+def truth(entry: MetricEntry, population: Population, known: float, sample: Any) -> float:
+    """The population value that an interval is about; for some metrics it is that of the bins found in the sample."""
+    z, c, w = population.whole
+    if entry.name == "equal_mass_ece":
+        return ece(z, c, edges=equal_mass_edges(sample[0], 15, sample_weight=sample[2]), sample_weight=w)
+    if entry.name == "sweep_ece":
+        return ece(z, c, edges=sweep_table(*sample).edges, sample_weight=w)
+    if entry.name == "mce":
+        edges = np.arange(16) / 15
+        held = np.isin(assign(z, edges), assign(sample[0], edges)) & (w > 0)
+        return lp_ece(z[held], c[held], p=math.inf, sample_weight=w[held])
+    return known
+
+
+def intervals(
+    population: Population, n: int, repeats: int, names: Iterable[str] = SCORED, seed: int = 0, level: float = LEVEL
+) -> Iterator[tuple[str, float, float, Interval]]:
+    """Name, population value, estimate and interval, for every sample and metric that is defined on it."""
+    rng = np.random.default_rng(seed)
+    z, c, w = population.whole
+    arrays = {"pair": (z, c), "confidence": (z,), "correct": (c,)}
+    known: dict[str, float] = {}
+    for name in names:
+        entry = SCORED["lp_ece" if name == "debiased_ece" else name]  # noise is not subtracted from a population
+        known[name] = entry.function(*arrays[entry.reads], sample_weight=w, **settings_of(entry))
+    for _ in range(repeats):
+        sample = population.draw(n, rng)
+        given = {"pair": sample[:2], "confidence": sample[:1], "correct": sample[1:2]}
+        evidence = {reads: Evidence.of(each, sample[2]) for reads, each in given.items()}
+        for name in names:
+            entry, settings = SCORED[name], settings_of(SCORED[name])
+            value = entry.function(*given[entry.reads], sample_weight=sample[2], **settings)
+            if math.isfinite(value):
+                assert entry.interval is not None
+                found = entry.interval.interval(evidence[entry.reads], value, level, settings)
+                yield name, truth(entry, population, known[name], sample), value, found
+
+
+def missed(found: Iterable[tuple[str, float, float, Interval]], shrink: float = 0.0) -> Mapping[str, Floats]:
+    """Shares of samples whose interval lies above, and below, the population value, and the mean width.
+
+    ``shrink`` moves both ends towards the estimate by this share of their distance.
+    """
+    counted: dict[str, list[tuple[bool, bool, float]]] = {}
+    for name, value, estimate, each in found:
+        lower, upper = (end + shrink * (estimate - end) for end in (each.lower, each.upper))
+        close = 1e-9 * max(1.0, abs(value))  # exact sums and sums of floats differ by rounding
+        counted.setdefault(name, []).append((value < lower - close, value > upper + close, upper - lower))
+    return {name: np.mean(rows, axis=0) for name, rows in counted.items()}
+
+
+# ------------------------------------------------------------------------------------------------------- class by class
+
+
+def classwise_missed(n: int, repeats: int, temperature: float, seed: int = 0) -> tuple[float, float]:
+    """The same for the classwise error of three classes whose probabilities are those of another temperature."""
+    rng = np.random.default_rng(seed)
+    p = rng.dirichlet(np.ones(3), POINTS)
+    rates = p**temperature / (p**temperature).sum(axis=1, keepdims=True)
+    known = classwise_ece(np.tile(p, (3, 1)), np.repeat(np.arange(3), POINTS), sample_weight=rates.T.ravel())
+    rule = METRICS["classwise_ece"].interval
+    assert rule is not None
+    low = high = 0
+    for _ in range(repeats):
+        at = rng.integers(0, POINTS, n)
+        labels = (rng.random(n)[:, None] > rates[at].cumsum(axis=1)[:, :2]).sum(axis=1)
+        found = rule.interval(Evidence.of((p[at], labels), None), classwise_ece(p[at], labels), LEVEL, {"bins": 15})
+        low, high = low + (known < found.lower), high + (known > found.upper)
+    return low / repeats, high / repeats
+
+
+def main() -> None:
+    """Print the table; an error if an interval covers less than its level less two points, beyond chance."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--samples", type=int, nargs="+", default=[100, 500, 2000])
+    parser.add_argument("--repeats", type=int, default=400)
+    parser.add_argument("--weighted", action="store_true", help="outcomes 1 weigh 0.5, outcomes 0 between 1 and 2")
+    parser.add_argument("--metric", nargs="+", default=list(SCORED))
+    options = parser.parse_args()
+    allowed = 1 - LEVEL + SLACK
+    allowed += 3 * math.sqrt(allowed * (1 - allowed) / options.repeats)
+    worst: dict[tuple[str, int], tuple[float, str]] = {}
+    for n in options.samples:
+        for title, population in POPULATIONS.items():
+            if options.weighted:
+                population = replace(population, weights=(1 + population.scores, np.full(POINTS, 0.5)))
+            for name, (low, high, width) in missed(intervals(population, n, options.repeats, options.metric)).items():
+                print(f"{title:36} n={n:<6} {name:28} above {low:.3f}  below {high:.3f}  width {width:.4f}", flush=True)
+                worst[name, n] = max(worst.get((name, n), (0.0, "")), (low + high, title))
+    print("\n| metric | " + " | ".join(f"n = {n}" for n in options.samples) + " |")
+    print("|---" * (1 + len(options.samples)) + "|")
+    for name in options.metric:
+        cells = [f"{100 * (1 - worst[name, n][0]):.1f} % ({worst[name, n][1]})" for n in options.samples]
+        print(f"| `{name}` | {' | '.join(cells)} |")
+    bad = {key: share for key, (share, _) in worst.items() if share > allowed}
+    assert not bad, f"below {LEVEL - SLACK:.0%}: {bad}"
+
+
+if __name__ == "__main__":
+    main()

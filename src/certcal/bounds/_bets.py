@@ -1,0 +1,137 @@
+"""Bets against a mean whose signs are not known: what bounds on binned errors and on their differences share."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from certcal.binning import assign
+from certcal.bounds._shared import Floats
+
+# Standard deviations for which a bet is placed, and the largest bet.
+DEVIATIONS: Floats = 0.5 ** (np.arange(7.0) / 2)
+LARGEST_BET = 0.9
+
+# The same for values that may vary by much less: of small weights, or of differences between similar classifiers.
+SMALL_DEVIATIONS: Floats = 0.5 ** np.arange(10.0)
+
+# Samples that are taken one by one; of more, each is replaced by the corners of its cell.
+_FEW = 1 << 13
+
+# Cells that the bins are cut into by confidence, altogether, and samples that are looked at together.
+_CELLS = 256
+_BLOCK = 1 << 20
+
+
+class Wagers(NamedTuple):
+    """Samples, or what stands for them: rows of how often, stake u, part x with a sign, part y without; and the bins.
+
+    A bin has one sign for all its points, which stand together.
+    """
+
+    rows: Floats
+    owner: NDArray[np.int64]
+
+    def with_signs(self, signs: NDArray[np.int8]) -> Wagers:
+        """The same with known signs."""
+        rows = self.rows.copy()
+        rows[:, 3] += signs[self.owner] * rows[:, 2]
+        rows[:, 2] = 0.0
+        return Wagers(rows, self.owner)
+
+
+def place_bets(delta: float, n: int, deviations: Floats = DEVIATIONS) -> Floats:
+    """Bets that depend on nothing but how many draws there are and the level."""
+    return np.minimum(np.sqrt(2 * math.log(1 / delta) / n) / deviations, LARGEST_BET)
+
+
+def upper_limit(points: Wagers, delta: float, n: int, deviations: Floats = DEVIATIONS) -> float:
+    """Upper limit, rounded up, for the m with E[u (σx + y - m)] = 0, whatever the signs σ of the bins are.
+
+    What is random are n independent draws of (u, x, y) and a bin, with u in [0, 1] and |σx + y| <= 1. With u = 1 the m
+    is the mean of σx + y; else it is the mean weighted by u.
+
+    Why: let σ be any fixed signs, one for each bin. For a bet θ in [0, 1) chosen in advance the gain
+    1 + θu (m - σx - y)/(1 - m) is not negative, has expectation 1 at that m, and grows with m. So has the product over
+    the draws, and so has the average K(m) of such products over several bets: it reaches 1/δ with probability at most δ
+    (Markov). For each bet and m the product is smallest for signs that can be found bin by bin, so the average of the
+    smallest products reaches 1/δ even more rarely, whatever σ is: no union over the patterns of signs. The limit is
+    where it reaches 1/δ. Bets are the same for every draw, so there is no order in which they are placed.
+
+    The logarithm of a gain is concave in x, in y and in u, each for itself, so a draw that is replaced by points around
+    it with the same mean in each of them makes the capital smaller, hence the limit larger: see :func:`spread`.
+    """
+    from certcal._kernels.capital import largest_mean
+
+    # The logarithms of the n gains are below 2.4 in size where it matters and are added over the points: each addition
+    # loses a 2^-53rd, and each logarithm a few.
+    log = math.log(1 / delta)
+    rounding = 1e-9 + n * (len(points.owner) + 10) * 2.0**-51
+    return float(largest_mean(*points, place_bets(delta, n, deviations), log + rounding))
+
+
+class Corners(NamedTuple):
+    """Samples, or the corners of the cells around them: how often, bin, correctness minus confidence, and the other."""
+
+    number: Floats
+    bin: NDArray[np.int64]
+    gap: Floats
+    other: Floats
+
+
+def spread(z: NDArray[Any], c: NDArray[np.uint8], edges: Floats, closed: str, other: Floats, nodes: Floats) -> Corners:
+    """Samples in the order of their bins; many of them as the corners of a grid, each sample shared by those around it.
+
+    The shares add up to 1 and have the sample's own confidence and ``other`` as their means, and every function that is
+    concave in each of the two is at most as large on average over the corners as at the sample. ``nodes`` are the lines
+    of the grid for ``other``, rising, from its least to its largest value or beyond.
+    """
+    if z.size <= _FEW:
+        bin = assign(z, edges, closed)
+        order = np.argsort(bin, kind="stable")
+        gap = c.astype(np.float64) - z
+        return Corners(np.ones(z.size), bin[order], gap[order], other[order])
+    bins = edges.size - 1
+    parts = max(1, _CELLS // bins)
+    ends = edges.astype(z.dtype).astype(np.float64)
+    shape = (bins, parts + 1, 2, nodes.size)
+    count = np.zeros(shape)
+    for start in range(0, z.size, _BLOCK):
+        block = slice(start, start + _BLOCK)
+        values, bin, hit = z[block].astype(np.float64), assign(z[block], edges, closed), c[block].astype(np.int64)
+        low, width = ends[bin], (ends[1:] - ends[:-1])[bin]
+        place = parts * np.divide(values - low, width, out=np.zeros(values.size), where=width > 0)
+        cell = np.minimum(place.astype(np.int64), parts - 1)
+        across = np.clip(place - cell, 0, 1)
+        node, along = _between(other[block], nodes)
+        first = np.ravel_multi_index((bin, cell, hit, node), shape)
+        for up, share in ((0, 1 - across), (2 * nodes.size, across)):  # this line of confidences, and the next
+            for right, part in ((0, 1 - along), (1, along)):
+                if nodes.size > right:
+                    count += np.bincount(first + up + right, share * part, count.size).reshape(shape)
+    bin, cell, hit, node = np.nonzero(count)
+    at = ends[bin] + (ends[bin + 1] - ends[bin]) * (cell / parts)
+    return Corners(count[bin, cell, hit, node], bin, hit - at, nodes[node])
+
+
+def mean_limit(values: Floats, delta: float, deviations: Floats = DEVIATIONS) -> float:
+    """Upper limit for the expectation of values in [-1, 1]; of many, the nodes of a fine grid stand for them."""
+    number, at = np.ones(values.size), values
+    if values.size > _FEW:
+        at = np.linspace(-1, 1, 4097)
+        node, along = _between(values, at)
+        number = np.bincount(node, 1 - along, at.size) + np.bincount(node + 1, along, at.size)
+    rows = np.zeros((at.size, 4))
+    rows[:, 0], rows[:, 1], rows[:, 3] = number, 1.0, at
+    return upper_limit(Wagers(rows, np.zeros(at.size, np.int64)), delta, values.size, deviations)
+
+
+def _between(values: Floats, nodes: Floats) -> tuple[NDArray[np.int64], Floats]:
+    """The node at or below each value, and how far it is to the next, from 0 to 1."""
+    below = np.clip(np.searchsorted(nodes, values, "right") - 1, 0, max(0, nodes.size - 2))
+    if nodes.size == 1:
+        return below, np.zeros(values.size)
+    return below, np.clip((values - nodes[below]) / (nodes[below + 1] - nodes[below]), 0, 1)

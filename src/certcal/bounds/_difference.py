@@ -1,0 +1,153 @@
+"""How two classifiers differ on the same samples: binned calibration error and Brier score of the population."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from certcal._assumptions import INDEPENDENT, NOT_USED_BEFORE
+from certcal._checks import InputError, choice, failure_probability, same_length, score_pair
+from certcal.binning import CLOSED, assign, edges_for, sums
+from certcal.bounds._bets import SMALL_DEVIATIONS, Wagers, mean_limit, spread, upper_limit
+from certcal.bounds._shared import Floats, check_seed, fold_of_each
+from certcal.claims import ORDER, Bound, TwoSidedBound, move_outward
+
+_PAIRED = "both classifiers answered for the same samples, in the same order"
+_FIXED = "the edges were not chosen from them"
+
+# Lines of the grid for the part of a difference whose sign is known: see spread.
+_NODES = 257
+
+
+@dataclass(frozen=True)
+class DifferenceBounds:
+    """How much two classifiers differ in the population, the first minus the second.
+
+    Attributes
+    ----------
+    binned
+        Bounds on the difference of the binned calibration errors.
+    brier
+        Bounds on the difference of the Brier scores, the means of (confidence - correctness)².
+    """
+
+    binned: TwoSidedBound
+    brier: TwoSidedBound
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values for JSON."""
+        return {"binned": self.binned.to_dict(), "brier": self.brier.to_dict()}
+
+
+def difference(
+    confidence_a: Any,
+    correct_a: Any,
+    confidence_b: Any,
+    correct_b: Any,
+    bins: int = 15,
+    delta: float = 0.05,
+    *,
+    edges: Any = None,
+    closed: str = "left",
+    seed: int = 0,
+    names: tuple[str, str] = ("a", "b"),
+) -> DifferenceBounds:
+    """Bounds from below and above on the calibration error of a minus that of b, and on the same for the Brier score.
+
+    What is random: n independent draws of (z_a, c_a, z_b, c_b), the answers of both classifiers for one sample; they
+    may depend on each other in any way. What is claimed: with probability at least 1 - delta over the draws, T_a - T_b
+    is between the two ends of ``binned``, where T = Σ_m |E[(c - z) 1(z in bin m)]|. The same holds for ``brier`` by
+    itself: choose one of the two before looking, or ask for half of delta.
+
+    Why. Let X = c - z. T_a = E[σ_a(z_a) X_a] for signs σ_a of the bins that are fixed, though unknown, and no signs σ_b
+    bring E[σ_b(z_b) X_b] above T_b. So T_a - T_b is at most E[σ_a(z_a) X_a - σ_b(z_b) X_b] for σ_b that are chosen on
+    one half of the samples, independent of the other half. There the bets are on that difference, halved into [-1, 1],
+    with the worst signs σ_a bin by bin, as in :func:`binned`; it varies less than either part where the classifiers
+    agree. The lower end is the same with a and b exchanged. Each end spends delta/2. The Brier score needs no signs, so
+    its bets are on all samples.
+
+    Parameters
+    ----------
+    confidence_a, correct_a, confidence_b, correct_b
+        Confidences in [0, 1] and correctness 0 or 1 of either classifier (binary: score, and twice the same outcome).
+    bins, delta, edges, closed
+        As for :func:`binned`; one binning for both.
+    seed
+        Of the split into two halves.
+    names
+        Of the two classifiers, for the sentences.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> rng = np.random.default_rng(0)
+    >>> z = rng.random(20_000)
+    >>> y = rng.random(z.size) < z
+    >>> found = difference(z**2, y, z, y)  # the population's differences are 1/6 and 1/30
+    >>> found.binned.text, found.brier.text
+    ('0.1376 to 0.1830', '0.0301 to 0.0383')
+    """
+    level = failure_probability(delta, "delta") / 2
+    first, second = _pair(confidence_a, correct_a, "a"), _pair(confidence_b, correct_b, "b")
+    n = first[0].size
+    same_length(confidence_a=n, confidence_b=second[0].size)
+    given = edges_for(bins, edges)
+    settings: dict[str, Any] = {"bins": given.size - 1, "closed": choice(closed, CLOSED, "closed")}
+    settings |= {"seed": check_seed(seed)} if edges is None else {"edges": "given", "seed": check_seed(seed)}
+    if n < 2:
+        raise InputError(
+            "confidence_a has 1 entry; pass at least 2 samples, some to choose signs and some to test them"
+        )
+    tested = fold_of_each(n, 2, seed) == 1
+    ends = [_excess(*pair, tested, given, closed, level) for pair in ((first, second), (second, first))]
+    assumed = INDEPENDENT, NOT_USED_BEFORE, _PAIRED
+    name = f"binned calibration error of {names[0]} minus that of {names[1]}"
+    binned = _both(name, ends, level, n, (*assumed, _FIXED, ORDER), settings)
+    losses = _loss(*first) - _loss(*second)
+    ends = [mean_limit(sign * losses, level, SMALL_DEVIATIONS) for sign in (1.0, -1.0)]
+    brier = _both(f"Brier score of {names[0]} minus that of {names[1]}", ends, level, n, assumed, {})
+    return DifferenceBounds(binned, brier)
+
+
+def _pair(confidence: Any, correct: Any, which: str) -> tuple[NDArray[Any], NDArray[np.uint8]]:
+    """Checked samples of one classifier, with its name in every error."""
+    try:
+        z, c, _ = score_pair(confidence, correct)
+    except InputError as error:
+        raise InputError(f"classifier {which}: {error}") from None
+    return z, c
+
+
+def _excess(
+    first: tuple[NDArray[Any], NDArray[np.uint8]],
+    second: tuple[NDArray[Any], NDArray[np.uint8]],
+    tested: NDArray[np.bool_],
+    edges: Floats,
+    closed: str,
+    delta: float,
+) -> float:
+    """Upper limit for the binned error of the first minus that of the second."""
+    z, c = second
+    signs = np.where(sums(z[~tested], c[~tested], None, edges, closed).gap_sum > 0, 1.0, -1.0)
+    z, c = z[tested], c[tested]
+    known = -0.5 * signs[assign(z, edges, closed)] * (c - z.astype(np.float64))
+    z, c = first[0][tested], first[1][tested]
+    parts = spread(z, c, edges, closed, known, np.linspace(-0.5, 0.5, _NODES))
+    rows = np.column_stack((parts.number, np.ones(parts.number.size), 0.5 * parts.gap, parts.other))
+    return 2 * upper_limit(Wagers(rows, parts.bin), delta, z.size, SMALL_DEVIATIONS)
+
+
+def _loss(z: NDArray[Any], c: NDArray[np.uint8]) -> Floats:
+    return (z.astype(np.float64) - c) ** 2
+
+
+def _both(
+    name: str, ends: list[float], level: float, n: int, assumptions: tuple[str, ...], settings: dict[str, Any]
+) -> TwoSidedBound:
+    """Two ends as one claim: upper limits for the difference and for its negative."""
+    high, low = min(1.0, move_outward(ends[0], "upper")), max(-1.0, move_outward(-ends[1], "lower"))
+    shared: Any = {"delta": level, "n": n, "assumptions": assumptions, "settings": settings}
+    return TwoSidedBound(Bound(name, low, "lower", **shared), Bound(name, high, "upper", **shared))

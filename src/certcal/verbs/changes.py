@@ -1,0 +1,559 @@
+"""What changed? Two tables of predictions, measurements or bounds: old, new and the difference, with intervals."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+
+from certcal._checks import InputError
+from certcal._progress import SILENT, Progress
+from certcal._settings import Settings, setting, takes
+from certcal._text import counted
+from certcal.claims import Bound, Estimate, Interval
+from certcal.data import IDENTIFIER, OPTIONS, load_table, open_table, plain_name, sample_keys
+from certcal.metrics import check_names
+from certcal.metrics.differences import difference_interval, joint_interval, joint_level
+from certcal.predictions import Predictions
+from certcal.result import Result
+from certcal.verbs.bound import Bounds
+from certcal.verbs.measure import MeasuredGroup, Measurement, MeasureSettings, measure
+from certcal.verdict import Candidate
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from certcal.bounds import DifferenceBounds
+
+# Rows are paired by their order unasked where independent rows would agree on what was true less often than this.
+_BY_CHANCE = 1e-6
+_TASKS = {"binary": "binary scores", "top-label": "confidences of the predicted class", "multiclass": "class scores"}
+
+
+@dataclass(frozen=True)
+class ChangeSettings(Settings):
+    """How two tables of predictions are compared.
+
+    Examples
+    --------
+    >>> ChangeSettings(bins=10).bins
+    (10,)
+    """
+
+    pair: str = setting(
+        "key",
+        "How rows are paired: by their order, not at all, or by the key, else by their order where what was true "
+        "agrees row by row.",
+        "word",
+        choices=("key", "order", "none"),
+    )
+    bins: tuple[int, ...] = setting(
+        (15,), "Number of bins; give several to compare them.", "whole", many=True, least=1, most=1_000_000
+    )
+    closed: str = setting("left", "Closed end of each bin.", "word", choices=("left", "right"))
+    metrics: tuple[Any, ...] = setting(
+        (), "Metric to report; repeatable. Default: all.", "text", many=True, flag="--metric", metavar="NAME"
+    )
+    level: float = setting(0.95, "Confidence level of the intervals of differences.", "level")
+    seed: int = setting(0, "Random seed of resampling and of the bounds' split.", "whole", least=0, most=2**63 - 1)
+    bounds: bool = setting(False, "Also bound the difference of the binned errors and of the Brier scores.", "flag")
+    delta: float = setting(0.05, "Failure probability of each bound.", "failure")
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_names(self.metrics)
+
+    @property
+    def measuring(self) -> MeasureSettings:
+        """How either table is measured: with intervals that hold together at the level."""
+        return MeasureSettings(
+            bins=self.bins,
+            closed=self.closed,
+            metrics=self.metrics,
+            level=joint_level(self.level),
+            seed=self.seed,
+        )
+
+
+@dataclass(frozen=True)
+class Pairing:
+    """Which rows of two tables are the same sample.
+
+    Attributes
+    ----------
+    by
+        "key", "order", or None when rows are not paired.
+    why
+        How it was decided, for people.
+    key
+        The column of the key.
+    only_old, only_new
+        Number of rows that only one table has; they are left out of everything.
+    """
+
+    by: str | None
+    why: str
+    key: str | None = None
+    only_old: int = 0
+    only_new: int = 0
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values for JSON."""
+        return dict(self.__dict__)
+
+
+@dataclass(frozen=True)
+class Change:
+    """One number in two results.
+
+    Attributes
+    ----------
+    name
+        Of the metric or the bound's method.
+    old, new
+        The claims.
+    interval
+        Of the difference; None without one.
+    """
+
+    name: str
+    old: Estimate | Bound
+    new: Estimate | Bound
+    interval: Interval | None = None
+
+    @property
+    def difference(self) -> float:
+        """The new value minus the old."""
+        return float(self.new.value) - float(self.old.value)
+
+    @property
+    def changed(self) -> bool | None:
+        """Whether the interval of the difference excludes 0; None without an interval."""
+        spread = self.interval
+        if spread is None or math.isnan(spread.lower + spread.upper):
+            return None
+        return spread.lower > 0 or spread.upper < 0
+
+    @property
+    def claim(self) -> Estimate:
+        """The difference as an estimate."""
+        n = min(self.old.n, self.new.n)
+        return Estimate(f"difference_{self.name}", self.difference, n, self.new.settings, self.interval)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values for JSON."""
+        return {
+            "name": self.name,
+            "old": self.old.to_dict(),
+            "new": self.new.to_dict(),
+            "difference": self.difference,
+            "interval": None if self.interval is None else self.interval.to_dict(),
+        }
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class ChangeComparison(Result):
+    """Two tables, two measurements, or two results of bounds, side by side.
+
+    Attributes
+    ----------
+    old, new
+        What was measured, or bounded.
+    rows
+        Every number that both have.
+    unmatched
+        Names of those that only one has.
+    groups
+        The numbers of each group that both have.
+    pairing
+        Which rows are the same sample; None where there are no tables.
+    bounds
+        Bounds on the differences, where they were asked for.
+    conventions
+        How it was computed.
+
+    Examples
+    --------
+    >>> import certcal
+    >>> old = certcal.measure({"confidence": [0.9, 0.8], "correct": [1, 0]}, source="old")
+    >>> new = certcal.measure({"confidence": [0.9, 0.6], "correct": [1, 0]}, source="new")
+    >>> round(certcal.compare(old, new)["ece"].difference, 3)
+    -0.1
+    """
+
+    view: ClassVar[str] = "certcal.report.views.changes"
+    schema_version: ClassVar[int] = 2
+
+    old: Measurement | Bounds
+    new: Measurement | Bounds
+    rows: tuple[Change, ...]
+    unmatched: tuple[str, ...] = ()
+    groups: Mapping[str, tuple[Change, ...]] = field(default_factory=dict[str, "tuple[Change, ...]"])
+    pairing: Pairing | None = None
+    bounds: DifferenceBounds | None = None
+    conventions: Mapping[str, Any] = field(default_factory=dict[str, Any])
+
+    @property
+    def kind(self) -> str:
+        """What is compared: "estimates" or "bounds"."""
+        return "bounds" if isinstance(self.new, Bounds) else "estimates"
+
+    def __getitem__(self, name: str) -> Change:
+        found = next((row for row in self.rows if row.name == name.lower()), None)
+        if found is None:
+            raise InputError(f"{name!r} is not among what both have: {', '.join(row.name for row in self.rows)}")
+        return found
+
+    def __repr__(self) -> str:
+        return f"<ChangeComparison of {counted(len(self.rows), self.kind[:-1])}: {self.old.source} → {self.new.source}>"
+
+    @property
+    def sources(self) -> Sequence[str]:
+        """What was compared."""
+        return (self.old.source, self.new.source)
+
+    @property
+    def seeds(self) -> Mapping[str, int]:
+        """Of resampling and of the bounds' split."""
+        return {"resampling and split": self.conventions["seed"]} if "seed" in self.conventions else {}
+
+    @property
+    def headline(self) -> Change | None:
+        """The calibration error, or whatever both have first; None when they have nothing in common."""
+        return next((row for row in self.rows if row.name == "ece"), next(iter(self.rows), None))
+
+    def claims(self) -> Sequence[Any]:
+        """Bounds on differences, differences of estimates (that of the headline first), the new numbers, the old."""
+        rows = sorted(self.rows, key=lambda row: row is not self.headline)
+        bounds = () if self.bounds is None else (self.bounds.binned, self.bounds.brier)
+        differences = [row.claim for row in rows] if self.kind == "estimates" else []
+        return (*bounds, *differences, *(row.new for row in rows), *(row.old for row in rows))
+
+    def candidates(self) -> Sequence[Candidate]:
+        """Differences by "difference NAME", the new numbers by their names, the old ones by "old NAME"."""
+        found: list[Candidate] = []
+        if self.bounds is not None:
+            brier = "brier_score" if self.conventions.get("task") == "binary" else "top_label_brier_score"
+            for name, both in (("ece", self.bounds.binned), (brier, self.bounds.brier)):
+                found += [Candidate(each, (f"difference_{name}",)) for each in (both.upper, both.lower)]
+        rows = sorted(self.rows, key=lambda row: row is not self.headline)
+        for group, members in ((None, rows), *self.groups.items()):
+            if self.kind == "estimates":
+                found += [Candidate(row.claim, (), group) for row in members]
+            found += [Candidate(row.new, (row.name, f"new_{row.name}"), group) for row in members]
+            found += [Candidate(_named(row.old, f"old {row.name}"), (), group) for row in members]
+        return found
+
+    def contents(self) -> dict[str, Any]:
+        """Plain values for JSON."""
+        document: dict[str, Any] = {
+            "type": f"comparison of {self.kind}",
+            "old": self.old.source,
+            "new": self.new.source,
+            **({} if self.pairing is None else {"pairing": self.pairing.to_dict(), "n": self.new.n}),
+            **({"conventions": dict(self.conventions)} if self.conventions else {}),
+            "rows": [row.to_dict() for row in self.rows],
+            "unmatched": list(self.unmatched),
+        }
+        if self.bounds is not None:
+            document["bounds"] = self.bounds.to_dict()
+        if self.groups:
+            document["groups"] = [
+                {"group": name, "rows": [row.to_dict() for row in rows]} for name, rows in self.groups.items()
+            ]
+        return document
+
+    def columns(self) -> Mapping[str, Sequence[Any]]:
+        """One line per group and number."""
+        lines = [(name, row) for name, rows in (("all", self.rows), *self.groups.items()) for row in rows]
+        spreads = [row.interval.to_dict() if row.interval else {} for _, row in lines]
+        return {
+            **({"group": [name for name, _ in lines]} if self.groups else {}),
+            "name": [row.name for _, row in lines],
+            "bins": [row.old.settings.get("bins") for _, row in lines],
+            "old": [float(row.old.value) for _, row in lines],
+            "new": [float(row.new.value) for _, row in lines],
+            "difference": [row.difference for _, row in lines],
+            **{key: [spread.get(key) for spread in spreads] for key in ("lower", "upper", "level", "method")},
+        }
+
+
+def _named(claim: Any, name: str) -> Any:
+    return replace(claim, name=name)
+
+
+def compare_results(*results: Any) -> ChangeComparison:
+    """Two measurements, or two results of bounds; differences lie between those of the ends of their intervals."""
+    if len(results) != 2 or type(results[0]) is not type(results[1]):
+        raise InputError("measurements and bounds are compared in pairs of one kind; pass two of the same kind")
+    old, new = results
+    if isinstance(old, Bounds):
+        before, after = dict(old.bounds), dict(new.bounds)
+        rows = tuple(Change(name, before[name], after[name]) for name in before if name in after)
+        rest = (name for name in (*before, *after) if not (name in before and name in after))
+        return ChangeComparison(old, new, rows, tuple(dict.fromkeys(rest)))
+    rows, rest = _changes(old.whole, new.whole)
+    theirs = {group.name: group for group in old.groups}
+    groups = {group.name: _changes(theirs[group.name], group)[0] for group in new.groups if group.name in theirs}
+    return ChangeComparison(old, new, rows, rest, groups)
+
+
+def _changes(
+    old: MeasuredGroup,
+    new: MeasuredGroup,
+    before: Predictions | None = None,
+    after: Predictions | None = None,
+    level: float = 0.95,
+    *,
+    paired: bool = False,
+) -> tuple[tuple[Change, ...], tuple[str, ...]]:
+    """Every number that both have, and the names of the others."""
+    one, other = ({(row.name, repr(sorted(row.settings.items()))): row for row in each.rows} for each in (old, new))
+    rows: list[Change] = []
+    for key in one:
+        if key in other:
+            if before is None or after is None:
+                spread = joint_interval(one[key], other[key])
+            else:
+                spread = difference_interval(one[key], other[key], before, after, level, paired=paired)
+            rows.append(Change(key[0], one[key], other[key], spread))
+    rest = dict.fromkeys(key[0] for key in (*one, *other) if not (key in one and key in other))
+    return tuple(rows), tuple(rest)
+
+
+# --- tables --------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class _Side:
+    """One of the two tables, read."""
+
+    data: Any
+    name: str
+    predictions: Predictions
+    groups: NDArray[Any] | None
+    about: Mapping[str, Any]
+    description: str
+
+    @property
+    def truth(self) -> NDArray[Any] | None:
+        """What was true of each row, where it is known: answers of one sample share it."""
+        task = self.predictions.task
+        return None if task == "top-label" else self.predictions.labels if task == "multiclass" else self.correct
+
+    @property
+    def correct(self) -> NDArray[Any]:
+        return self.predictions.correct
+
+    def columns(self) -> list[str]:
+        """Names of the columns; predictions have none."""
+        return [] if isinstance(self.data, Predictions) else list(open_table(self.data).names)
+
+    def select(self, rows: NDArray[np.int64]) -> _Side:
+        """Some rows, in an order."""
+        groups = None if self.groups is None else self.groups[rows]
+        return replace(self, predictions=self.predictions.select(rows), groups=groups)
+
+
+@takes(ChangeSettings, OPTIONS)
+def compare_tables(
+    old: Any,
+    new: Any,
+    *,
+    key: str | None = None,
+    by: str | Iterable[Any] | None = None,
+    columns: Mapping[str, Any] | None = None,
+    names: tuple[str, str] | None = None,
+    progress: Progress = SILENT,
+    settings: ChangeSettings,
+) -> ChangeComparison:
+    """Compare two tables of predictions, row by row where they are about the same samples.
+
+    Parameters
+    ----------
+    old, new
+        As for :func:`certcal.measure`.
+    key
+        A column of both that says which sample a row is. By default one called id or sample, where its values are
+        different from row to row.
+    by
+        Compare each value of this column beside the whole; for Predictions, the group of each sample.
+    columns
+        Columns by role where their names do not say it, of both tables.
+    names
+        What the two are called; by default the files' names.
+    progress
+        Where to report how far the work is.
+    settings
+        All settings at once.
+    """
+    progress.stage("reading")
+    given = names or (None, None)
+    sides = [
+        _read(data, columns, by, name or called)
+        for data, name, called in zip((old, new), given, ("old", "new"), strict=True)
+    ]
+    tasks = [side.predictions.task for side in sides]
+    if tasks[0] != tasks[1]:
+        said = [f"{side.name} has {_TASKS[task]}" for side, task in zip(sides, tasks, strict=True)]
+        raise InputError(f"{said[0]} and {said[1]}; compare two tables of one kind")
+    sides, pairing = _paired(sides, key, settings.pair)
+    progress.stage("comparing")
+    return compare_predictions(*sides, pairing=pairing, by=by, settings=settings)
+
+
+def compare_predictions(
+    old: _Side, new: _Side, *, pairing: Pairing, by: Any = None, settings: ChangeSettings
+) -> ChangeComparison:
+    """Compare what was read and paired."""
+    sides, paired = (old, new), pairing.by is not None
+    measured = [_measured(side, by, settings) for side in sides]
+    level = settings.level
+    before, after = old.predictions, new.predictions
+    rows, rest = _changes(measured[0].whole, measured[1].whole, before, after, level, paired=paired)
+    theirs = {group.name: group for group in measured[0].groups}
+    groups: dict[str, tuple[Change, ...]] = {}
+    for group in measured[1].groups:
+        if group.name in theirs:
+            chosen = [np.flatnonzero(side.groups == group.name) for side in sides]
+            one, two = (side.predictions.select(rows) for side, rows in zip(sides, chosen, strict=True))
+            together = paired and np.array_equal(chosen[0], chosen[1])  # a sample may have moved to another group
+            groups[group.name] = _changes(theirs[group.name], group, one, two, level, paired=together)[0]
+    conventions = {
+        "task": after.task,
+        "level": level,
+        **{key: value for key, value in measured[1].conventions.items() if key not in ("level", "streamed")},
+        "seed": settings.seed,
+    }
+    bounds = _bounds(before, after, pairing, settings) if settings.bounds else None
+    if bounds is not None:
+        conventions["delta"] = settings.delta
+    return ChangeComparison(measured[0], measured[1], rows, rest, groups, pairing, bounds, conventions)
+
+
+def answers(old: Predictions, new: Predictions, names: tuple[str, str], settings: ChangeSettings) -> ChangeComparison:
+    """Compare two answers for the same samples, such as before and after a map."""
+    sides = [
+        _Side(data, name, data, None, {"task": data.task, "kind": data.kind}, counted(len(data), "sample"))
+        for data, name in zip((old, new), names, strict=True)
+    ]
+    return compare_predictions(
+        *sides, pairing=Pairing("order", "both are answers for the same samples"), settings=settings
+    )
+
+
+def _measured(side: _Side, by: Any, settings: ChangeSettings) -> Measurement:
+    groups = None if side.groups is None else side.groups
+    found = measure(side.predictions, by=groups, source=side.name, settings=settings.measuring)
+    named = by if isinstance(by, str) else found.by
+    return replace(found, about=side.about, description=side.description, by=named)
+
+
+def _bounds(old: Predictions, new: Predictions, pairing: Pairing, settings: ChangeSettings) -> DifferenceBounds:
+    from certcal.bounds import difference
+
+    if pairing.by is None:
+        remedy = "pair the rows by a key, or bound each table alone"
+        raise InputError("bounds on a difference need paired rows", argument="bounds", remedy=remedy)
+    if old.sample_weight is not None or new.sample_weight is not None:
+        raise InputError("bounds need samples of equal weight", argument="bounds", remedy="leave the weights out")
+    return difference(
+        new.confidence,
+        new.correct,
+        old.confidence,
+        old.correct,
+        settings.bins[0],
+        settings.delta,
+        closed=settings.closed,
+        seed=settings.seed,
+        names=("new", "old"),
+    )
+
+
+def _read(data: Any, columns: Mapping[str, Any] | None, by: Any, name: str) -> _Side:
+    if isinstance(data, Predictions):
+        if isinstance(by, str):
+            reason = "predictions have no columns"
+            raise InputError(reason, argument="by", remedy="give the group of each sample, or compare tables")
+        groups = None if by is None else np.asarray(list(by)).astype(str)
+        if groups is not None and groups.size != len(data):
+            raise InputError(f"it has {groups.size} entries for {len(data)} samples; give one each", argument="by")
+        about = {"task": data.task, "kind": data.kind, "classes": data.classes}
+        return _Side(data, name, data, groups, about, counted(len(data), "sample"))
+    if by is not None and not isinstance(by, str):
+        raise InputError("groups of tables are a column; give its name", argument="by")
+    loaded = load_table(data, columns, by=by)
+    groups = None if loaded.group_codes is None else np.array(loaded.group_names)[loaded.group_codes]
+    predictions = loaded.predictions
+    about = {"task": predictions.task, "kind": loaded.layout.kind, "columns": loaded.layout.to_dict()}
+    shown = name if name not in ("old", "new") or str(loaded.path) == "table" else str(loaded.path)
+    said = f"{counted(len(predictions), 'sample')}; {loaded.layout.description}"
+    return _Side(data, shown, predictions, groups, about, said)
+
+
+def _paired(sides: list[_Side], key: str | None, pair: str) -> tuple[list[_Side], Pairing]:
+    """The rows that count, in one order where they are paired."""
+    if key is not None and pair != "key":
+        raise InputError("a key pairs the rows already", argument="pair", remedy="leave one of the two out")
+    if pair == "none":
+        return sides, Pairing(None, "rows are not paired, as asked")
+    if pair == "order":
+        _same_truth(sides, None)
+        return sides, Pairing("order", "rows are paired by their order, as asked")
+    column: str | None = None
+    if any(isinstance(side.data, Predictions) for side in sides):
+        if key is not None:
+            raise InputError("predictions have no columns", argument="key", remedy="compare tables, or pair by order")
+    elif (column := key or _identifier(sides)) is not None:
+        keys = [sample_keys(side.data, column, required=key is not None) for side in sides]
+        if keys[0] is not None and keys[1] is not None:
+            return _by_key(sides, column, keys[0], keys[1])
+    old, new = (side.truth for side in sides)
+    if old is not None and new is not None and old.size == new.size and np.array_equal(old, new):
+        shares = np.unique(old, return_counts=True)[1] / old.size
+        if -old.size * math.log(float(np.dot(shares, shares))) > -math.log(_BY_CHANCE):
+            why = "rows are paired by their order, since what was true agrees in every row"
+            return sides, Pairing("order", why)
+    why = "the tables share no key" if column is None else f"{column!r} is not unique in both tables"
+    return sides, Pairing(None, f"rows are not paired: {why}")
+
+
+def _identifier(sides: list[_Side]) -> str | None:
+    """A column that both have and that is called as identifiers are."""
+    theirs = set(sides[1].columns())
+    shared = [name for name in sides[0].columns() if name in theirs]
+    return next((name for word in IDENTIFIER for name in shared if plain_name(name) == word), None)
+
+
+def _by_key(sides: list[_Side], column: str, old: list[str], new: list[str]) -> tuple[list[_Side], Pairing]:
+    place = {value: row for row, value in enumerate(old)}
+    rows = np.array([(place[value], row) for row, value in enumerate(new) if value in place], np.int64).reshape(-1, 2)
+    if not rows.size:
+        reason = f"{sides[0].name} and {sides[1].name} have no value of {column!r} in common"
+        raise InputError(reason, argument="key", remedy="name another column, or do not pair the rows")
+    both = [side.select(rows[:, place]) for place, side in enumerate(sides)]
+    _same_truth(both, (column, rows, new))
+    why = f"rows are paired by {column!r}"
+    return both, Pairing("key", why, column, len(old) - len(rows), len(new) - len(rows))
+
+
+def _same_truth(sides: list[_Side], key: tuple[str, NDArray[np.int64], list[str]] | None) -> None:
+    """Refuse pairs of rows of which different things were true."""
+    sizes = [len(side.predictions) for side in sides]
+    if sizes[0] != sizes[1]:
+        reason = f"{sides[0].name} has {counted(sizes[0], 'row')} and {sides[1].name} {sizes[1]:,}"
+        raise InputError(reason, argument="pair", remedy="pair by a key, or not at all")
+    old, new = (side.truth for side in sides)
+    if old is None or new is None or np.array_equal(old, new):
+        return
+    first = int(np.flatnonzero(old != new)[0])
+    rows, sample = (first, first), "the same row"
+    if key is not None:
+        rows, sample = key[1][first], f"{key[0]} {key[2][int(key[1][first][1])]!r}"
+    raise InputError(
+        f"{sides[1].name} has outcome {new[first]} in row {rows[1] + 1} where {sides[0].name} has {old[first]} in row "
+        f"{rows[0] + 1}, for {sample}; correct one of them, or do not pair the rows"
+    )

@@ -1,0 +1,478 @@
+"""Pass or fail: requirements such as "ece <= 0.05", held against what a result claims.
+
+A requirement is ``[every] [estimate] NAME[(SETTING=VALUE, …)] RELATION NUMBER``; relations are <=, <, >= and >.
+
+* It is judged on the claim: an upper requirement on an upper bound, certificate or worst case, else on the upper end of
+  the estimate's interval; a lower one on the lower. With ``estimate`` it is judged on the estimate alone.
+* ``every`` asks it of each group instead of the whole; settings choose one of several numbers of a name.
+* ``headline`` is the name of the number that stands on top of a report.
+"""
+
+from __future__ import annotations
+
+import math
+import operator
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from decimal import Decimal, InvalidOperation
+from typing import Any
+
+from certcal._checks import InputError
+from certcal._rounding import percent_text, round_outward, short_text
+from certcal._text import did_you_mean
+from certcal.claims import Bound, Certificate, Estimate, listed
+
+HEADLINE = "headline"
+_RELATIONS: dict[str, Callable[[float, float], bool]] = {
+    "<=": operator.le,
+    "<": operator.lt,
+    ">=": operator.ge,
+    ">": operator.gt,
+}
+_SIGNS = {"≤": "<=", "≥": ">=", "=<": "<=", "=>": ">="}
+_FORM = re.compile(r"\s*([^()<>=≤≥]*?)\s*(?:\(([^()]*)\))?\s*([<>=≤≥!]+)\s*(\S+)\s*")
+_EXAMPLE = "write NAME, a relation and a number, as in 'ece <= 0.05'"
+# Claims that a metric's name means as well, nearest first. The binned error is below the true one, so an upper bound of
+# that also bounds it.
+_BINNED = "binned_calibration_error_of_the_population"
+_ALSO = {
+    "ece": (_BINNED, _BINNED.replace("the_", "the_weighted_"), "calibration_error"),
+    "classwise_ece": (f"mean_over_classes_of_the_{_BINNED}", "mean_over_classes_of_the_calibration_error"),
+    "mce": ("maximum_calibration_error",),
+}
+
+
+@dataclass(frozen=True)
+class Requirement:
+    """What a number must be.
+
+    Examples
+    --------
+    >>> asked = Requirement.parse("every ECE(bins=10) <= 0.05")
+    >>> asked.name, dict(asked.settings), asked.relation, asked.limit, asked.every
+    ('ece', {'bins': '10'}, '<=', 0.05, True)
+    """
+
+    text: str
+    words: str
+    relation: str
+    number: str
+    settings: Mapping[str, str] = field(default_factory=dict[str, str])
+    estimate: bool = False
+    every: bool = False
+
+    @classmethod
+    def parse(cls, text: str | Requirement) -> Requirement:
+        """Read a requirement, or say how it is written."""
+        if isinstance(text, Requirement):
+            return text
+        found = _FORM.fullmatch(text) if isinstance(text, str) else None  # pyright: ignore[reportUnnecessaryIsInstance]
+        if found is None:
+            raise InputError(f"{text!r} is no requirement", argument="require", remedy=_EXAMPLE)
+        words, inside, relation, number = found.groups()
+        relation = _SIGNS.get(relation, relation)
+        if relation not in _RELATIONS:
+            reason = f"{text!r} has {relation!r}, and the relations are {', '.join(_RELATIONS)}"
+            raise InputError(reason, argument="require", remedy=_EXAMPLE)
+        try:
+            finite = math.isfinite(float(number)) and Decimal(number).is_finite()
+        except (ValueError, InvalidOperation):
+            finite = False
+        if not finite:
+            raise InputError(f"{text!r} ends with {number!r}, no finite number", argument="require", remedy=_EXAMPLE)
+        names = words.split()
+        modes = {"estimate": False, "every": False}
+        while len(names) > 1 and names[0].casefold() in modes:
+            modes[names.pop(0).casefold()] = True
+        if not names:
+            raise InputError(f"{text!r} names no number", argument="require", remedy=_EXAMPLE)
+        return cls(text.strip(), " ".join(names), relation, number, _settings(text, inside or ""), **modes)
+
+    @property
+    def name(self) -> str:
+        """In small letters, with underscores."""
+        return plain(self.words)
+
+    @property
+    def limit(self) -> float:
+        """What the number is compared with."""
+        return float(self.number)
+
+    @property
+    def side(self) -> str:
+        """Which end of a claim decides."""
+        return "upper" if self.relation[0] == "<" else "lower"
+
+    def met_by(self, value: float) -> bool:
+        """Whether a number is as required; never so when it is undefined."""
+        return _RELATIONS[self.relation](value, self.limit)
+
+
+def plain(name: str) -> str:
+    """A name in small letters, with underscores.
+
+    Examples
+    --------
+    >>> plain("KS error"), plain("Worst-case ECE")
+    ('ks_error', 'worst_case_ece')
+    """
+    return re.sub(r"[^a-z0-9]+", "_", name.casefold()).strip("_")
+
+
+def _settings(text: str, inside: str) -> dict[str, str]:
+    found: dict[str, str] = {}
+    for part in filter(None, map(str.strip, inside.split(","))):
+        name, equals, value = part.partition("=")
+        if not (equals and name.strip() and value.strip()):
+            reason = f"{text!r} has {part!r} between its brackets"
+            raise InputError(reason, argument="require", remedy="write SETTING=VALUE, as in 'ece(bins=10) <= 0.05'")
+        found[plain(name)] = value.strip()
+    return found
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A claim that requirements can name.
+
+    Attributes
+    ----------
+    claim
+        An estimate, a bound, a certificate or a worst case.
+    names
+        What it may be called beside its own name.
+    group
+        The group it is about; None for the whole.
+    settings
+        What tells it from others of its name, beside its own settings.
+    """
+
+    claim: Any
+    names: tuple[str, ...] = ()
+    group: str | None = None
+    settings: Mapping[str, Any] = field(default_factory=dict[str, Any])
+
+    @property
+    def known(self) -> dict[str, Any]:
+        """All settings, and the group."""
+        own = {**getattr(self.claim, "settings", {}), **self.settings}
+        if isinstance(self.claim, Certificate):
+            own.setdefault("radius", self.claim.radius)
+        own |= {} if self.group is None else {"group": self.group}
+        return {plain(str(name)): value for name, value in own.items()}
+
+    def rank(self, name: str) -> int | None:
+        """How near the claim's names are to the one that was asked for; None when it is another's."""
+        own = {plain(each) for each in (self.claim.name, *self.names)}
+        return next((place for place, each in enumerate((name, *_ALSO.get(name, ()))) if each in own), None)
+
+    def fits(self, settings: Mapping[str, str]) -> bool:
+        """Whether it has these settings."""
+        known = self.known
+        return all(name in known and _same(known[name], value) for name, value in settings.items())
+
+
+def _same(value: Any, text: str) -> bool:
+    try:
+        return float(value) == float(text)
+    except (TypeError, ValueError):
+        return str(value).casefold() == text.casefold()
+
+
+@dataclass(frozen=True)
+class Judgement:
+    """One requirement held against one claim.
+
+    Attributes
+    ----------
+    requirement
+        As it was written.
+    passed
+        Whether it is met.
+    sentence
+        The number that decided, and by how much.
+    name, group, settings
+        What was judged.
+    judged_on
+        "bound", "certificate", "worst case", "certified value", "interval" or "estimate".
+    value, text
+        The number that decided, with all digits and as it is printed.
+    limit
+        What it was compared with.
+    failure
+        Probability with which the number may be wrong; 0 where nothing is random, and for estimates.
+    """
+
+    requirement: str
+    passed: bool
+    sentence: str
+    name: str
+    group: str | None
+    settings: Mapping[str, Any]
+    judged_on: str
+    value: float
+    text: str
+    limit: float
+    failure: float
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values for JSON."""
+        return {**self.__dict__, "settings": dict(self.settings)}
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """Whether all requirements are met; true or false where a condition is asked for.
+
+    Examples
+    --------
+    >>> import certcal
+    >>> found = certcal.bound({"confidence": [0.75] * 400, "correct": [1, 1, 1, 0] * 100})
+    >>> print(found.verdict("ece <= 0.1"))
+    PASS ece: the upper bound (delta 0.05) is 0.0643, 0.0357 below the required 0.1.
+    >>> bool(found.verdict("ece <= 0.1", "ece < 0.05"))
+    False
+    """
+
+    judgements: tuple[Judgement, ...]
+
+    @property
+    def passed(self) -> bool:
+        """Whether every requirement is met."""
+        return all(each.passed for each in self.judgements)
+
+    def __bool__(self) -> bool:
+        return self.passed
+
+    @property
+    def lines(self) -> tuple[str, ...]:
+        """One sentence each, those that are not met first."""
+        ordered = sorted(self.judgements, key=lambda each: each.passed)
+        return tuple(each.sentence for each in ordered)
+
+    @property
+    def summary(self) -> str:
+        """How many are met, where there are several."""
+        met, every = sum(each.passed for each in self.judgements), len(self.judgements)
+        if every < 2:
+            return ""
+        return f"PASS: all {every} requirements are met." if met == every else f"FAIL: {met} of {every} are met."
+
+    @property
+    def note(self) -> str:
+        """What chance can do to several requirements at once.
+
+        Why: if one of them is not met in truth, all pass only where the number behind that one is wrong, which has its
+        failure probability. That all numbers hold together, the union bound says.
+        """
+        chances = [each.failure for each in self.judgements if each.failure]
+        if len(chances) < 2:
+            return ""
+        nominal = any(each.judged_on == "interval" for each in self.judgements)
+        said = "If one that is judged on a bound or an interval is not met in truth, all pass with probability at most "
+        said += f"{short_text(max(chances), 'upper')}{' (as far as intervals reach their level)' if nominal else ''}."
+        together = Decimal(1) - sum(Decimal(repr(each)) for each in chances)
+        if together > 0:
+            said += f" All numbers hold together with probability at least {short_text(float(together), 'lower')}."
+        return said
+
+    def __str__(self) -> str:
+        return "\n".join(filter(None, (self.summary, *self.lines, self.note)))
+
+    __repr__ = __str__
+
+    def to_dict(self) -> list[dict[str, Any]]:
+        """Plain values for JSON, one entry per requirement and group."""
+        return [each.to_dict() for each in self.judgements]
+
+
+def asked(require: str | Requirement | Iterable[str | Requirement]) -> tuple[Requirement, ...]:
+    """One requirement or several, read."""
+    several = (require,) if isinstance(require, str | Requirement) else tuple(require)
+    return tuple(map(Requirement.parse, several))
+
+
+def judge(candidates: Iterable[Candidate], require: str | Requirement | Iterable[str | Requirement]) -> Verdict:
+    """Hold requirements against claims.
+
+    Parameters
+    ----------
+    candidates
+        The claims of a result, the headline's first.
+    require
+        One requirement or several.
+
+    Examples
+    --------
+    >>> print(judge([Candidate(Estimate("accuracy", 0.91, 1000))], "estimate accuracy >= 0.9"))
+    PASS accuracy: the estimate is 0.9100, 0.0100 above the required 0.9.
+    """
+    known, requirements = tuple(candidates), asked(require)
+    if not requirements:
+        raise InputError("no requirement is given", argument="require", remedy=_EXAMPLE)
+    if not known:
+        raise InputError("this result claims no number that a requirement could be about", argument="require")
+    return Verdict(tuple(made for each in requirements for made in _judgements(known, each)))
+
+
+def _judgements(known: Sequence[Candidate], asked: Requirement) -> Iterable[Judgement]:
+    found = known[:1] if asked.name == HEADLINE else [each for each in known if each.rank(asked.name) is not None]
+    if not found:
+        names = list(dict.fromkeys(name for each in known for name in map(plain, (*each.names, each.claim.name))))
+        hint = did_you_mean(asked.name, names, f"there is {', '.join(names)}")
+        raise InputError(f"there is no {asked.words!r} here", argument="require", remedy=hint)
+    fitting = [each for each in found if each.fits(asked.settings)]
+    if not fitting:
+        told = [{key: each.known[key] for key in asked.settings if key in each.known} for each in found]
+        there = list(dict.fromkeys(listed(each) for each in told if each)) or list(found[0].known)
+        what = f"{asked.words} has no {listed(asked.settings)}"
+        raise InputError(what, argument="require", remedy=f"there is {' or '.join(there[:8]) or 'no setting'}")
+    if asked.every:
+        groups = dict.fromkeys(each.group for each in fitting if each.group is not None)
+        if not groups:
+            raise InputError(
+                f"{asked.text!r} asks every group, and there are none",
+                argument="require",
+                remedy="give the groups, or leave 'every' out",
+            )
+        return [_judged([each for each in fitting if each.group == group], asked) for group in groups]
+    whole = [each for each in fitting if each.group is None]
+    return [_judged(whole or fitting, asked)]
+
+
+def _judged(found: Sequence[Candidate], asked: Requirement) -> Judgement:
+    """Hold a requirement against the strongest of its claims."""
+    shown = [(each, _shown(each.claim, asked)) for each in found]
+    usable = [(each, number) for each, number in shown if number is not None]
+    if not usable:
+        raise _unusable(found, asked)
+    best = min(usable, key=lambda pair: (pair[1].order, pair[0].rank(asked.name) or 0))
+    same = [each for each, number in usable if number.order == best[1].order]
+    candidate, number = best
+    defined = math.isfinite(number.value)
+    passed = asked.met_by(number.value) or (number.exact and defined and asked.met_by(float(number.text)))
+    text = _consistent(number, asked, passed)
+    label = _label(candidate, same, asked)
+    estimate = candidate.claim.value if isinstance(candidate.claim, Estimate) and number.kind == "interval" else None
+    beside = "" if estimate is None or math.isnan(estimate) else f" (estimate {_signed(f'{estimate:.4f}')})"
+    sentence = f"{'PASS' if passed else 'FAIL'} {label}: {number.said} is {_margin(text, asked, passed)}{beside}."
+    return Judgement(
+        asked.text,
+        passed,
+        sentence,
+        asked.name if asked.name != HEADLINE else plain(candidate.claim.name),
+        candidate.group,
+        {key: value for key, value in candidate.known.items() if key != "group"},
+        number.kind,
+        number.value,
+        text,
+        asked.limit,
+        number.failure,
+    )
+
+
+@dataclass(frozen=True)
+class _Shown:
+    """The number of a claim that decides: how strong it is, its words and its rounding."""
+
+    order: int
+    kind: str
+    value: float
+    text: str
+    side: str | None
+    said: str
+    failure: float = 0.0
+    exact: bool = False  # the text is itself claimed
+
+
+def _shown(claim: Any, asked: Requirement) -> _Shown | None:
+    """What a claim says on the side that is asked; None where it says nothing there."""
+    side = asked.side
+    if isinstance(claim, Estimate):
+        if asked.estimate:
+            return _Shown(0, "estimate", float(claim.value), f"{claim.value:.4f}", None, "the estimate")
+        spread = claim.interval
+        if spread is None:
+            return None
+        end = float(spread.upper if side == "upper" else spread.lower)
+        said = f"the {side} end of the {percent_text(spread.level)} interval"
+        return _Shown(1, "interval", end, round_outward(end, side), side, said, _complement(spread.level))
+    own = getattr(claim, "side", None) or {"highest": "upper", "lowest": "lower"}[claim.extreme]
+    if asked.estimate or own != side:
+        return None
+    proved = getattr(claim, "lower_end", None) if side == "lower" else None
+    value = float(claim.value if proved is None else proved)
+    if isinstance(claim, Bound):
+        said = f"the {side} bound (delta {short_text(claim.delta, 'upper')})"
+        return _Shown(0, "bound", value, claim.text, side, said, claim.delta, exact=True)
+    if isinstance(claim, Certificate):
+        said = f"the certified {side} bound at radius {short_text(claim.radius, 'lower')}"
+        return _Shown(0, "certificate", value, claim.text, side, said, claim.ledger.spent, exact=True)
+    if hasattr(claim, "extreme"):
+        said = f"the {'worst' if side == 'upper' else 'best'} case inside the intervals"
+        return _Shown(0, "worst case", value, claim.text, side, said, exact=True)
+    return _Shown(0, "certified value", value, claim.text, side, f"the certified {side} value", exact=True)
+
+
+def _unusable(found: Sequence[Candidate], asked: Requirement) -> InputError:
+    """Why none of the claims can decide, and what to do."""
+    claims = [each.claim for each in found]
+    estimates = any(isinstance(claim, Estimate) for claim in claims)
+    if asked.estimate:
+        reason, remedy = f"{asked.words} is no estimate here", f"leave 'estimate' out of {asked.text!r}"
+    elif estimates:
+        attacked = any("attack" in getattr(claim, "settings", {}) for claim in claims)
+        reason = f"{asked.words} is an estimate " + (
+            "of what these attacks reach, and others may reach more" if attacked else "without an interval or a bound"
+        )
+        ask = "" if attacked else "ask for intervals or bounds, or "
+        remedy = f"{ask}judge the estimate with 'estimate {asked.text}'"
+    else:
+        below = "below" if asked.side == "lower" else "above"
+        reason = f"nothing bounds {asked.words} from {below} here"
+        remedy = f"ask for {'<=' if below == 'below' else '>='}"
+    return InputError(reason, argument="require", remedy=remedy)
+
+
+def _label(candidate: Candidate, same: Sequence[Candidate], asked: Requirement) -> str:
+    """The name as it was asked for, with the settings that tell it from others, and its group."""
+    name = candidate.claim.name if asked.name == HEADLINE else asked.words
+    known = candidate.known
+    told = {key: known[key] for key in asked.settings if key in known and known[key] != candidate.group}
+    for key, value in known.items():
+        if value != candidate.group and any(key in each.known and each.known[key] != value for each in same):
+            told[key] = value
+    where = "" if candidate.group is None else f" for {candidate.group}"
+    return f"{name}{f' ({listed(told)})' if told else ''}{where}"
+
+
+def _consistent(number: _Shown, asked: Requirement, passed: bool) -> str:
+    """The number in as many digits as show on which side of the limit it is."""
+    text = number.text
+    for digits in range(5, 18):
+        if not math.isfinite(number.value) or asked.met_by(float(text)) == passed:
+            return text
+        side = number.side
+        text = f"{number.value:.{digits}f}" if side is None else round_outward(number.value, side, digits)
+    return text if asked.met_by(float(text)) == passed else repr(number.value)
+
+
+def _margin(text: str, asked: Requirement, passed: bool) -> str:
+    """The number that decided, and how far it is from what is required."""
+    limit = _signed(f"{Decimal(asked.number).normalize():f}")
+    if text in ("nan", "undefined"):
+        return f"undefined, so it does not meet {limit}"
+    margin = Decimal(text) - Decimal(asked.number)
+    if not margin.is_finite():
+        return f"{_signed(text)}, against {limit}"
+    if margin == 0:
+        return f"{_signed(text)}, exactly the required {limit}{'' if passed else ', which must not be reached'}"
+    return f"{_signed(text)}, {abs(margin):f} {'above' if margin > 0 else 'below'} the required {limit}"
+
+
+def _complement(level: float) -> float:
+    return float(Decimal(1) - Decimal(repr(float(level))))
+
+
+def _signed(text: str) -> str:
+    return f"−{text[1:]}" if text.startswith("-") else text

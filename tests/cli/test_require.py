@@ -1,0 +1,79 @@
+"""``--require``: pass or fail in a shell, by the exit code and a line that says by how much."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+
+@pytest.fixture
+def here(tmp_path, monkeypatch):
+    folder = tmp_path / "here"
+    folder.mkdir()
+    monkeypatch.chdir(folder)
+    return folder
+
+
+def test_a_requirement_is_judged_on_the_interval_which_is_made_for_it(certcal_command, scores):
+    ran = certcal_command("measure", scores, "--metric", "ece", "--require", "ECE <= 0.9", "--json")
+    document = json.loads(ran.out)
+    (one,) = document["verdict"]
+    assert ran.code == 0
+    assert (one["passed"], one["judged_on"], one["limit"]) == (True, "interval", 0.9)
+    assert one["value"] == document["measurements"][0]["interval"]["upper"]
+    assert ran.err == f"{one['sentence']}\n"
+    assert document["measurements"][0]["value"] < one["value"]
+
+
+def test_one_that_is_not_met_is_exit_code_1_and_all_files_are_written(certcal_command, scores, here):
+    asked = ("--require", "ece <= 0.0001", "--require", "estimate accuracy >= 0.1")
+    ran = certcal_command("measure", scores, *asked, "-o", "a.html", "-o", "a.json", "-o", "a.txt")
+    assert ran.code == 1
+    assert "FAIL: 1 of 2 are met.\nFAIL ece: the upper end of the 95% interval is" in ran.out
+    assert "above the required 0.0001" in " ".join(ran.out.split())
+    assert ran.err.splitlines() == ["wrote a.html", "wrote a.json", "wrote a.txt"]
+    sentences = [each["sentence"] for each in json.loads((here / "a.json").read_text())["verdict"]]
+    assert [each[:4] for each in sentences] == ["FAIL", "PASS"]
+    page = (here / "a.html").read_text()
+    assert sentences[0] in page.replace("\u00a0", " ")
+    assert sentences[0] in " ".join((here / "a.txt").read_text().split())
+
+
+@pytest.mark.parametrize(("limit", "code"), [("0.9", 0), ("0.001", 1)])
+def test_a_bound_decides_where_there_is_one(certcal_command, scores, limit, code):
+    ran = certcal_command("bound", scores, "--require", f"ece <= {limit}", "--json")
+    assert ran.code == code
+    assert json.loads(ran.out)["verdict"][0]["judged_on"] == "bound"
+    assert certcal_command("bound", scores, "--at-most", limit).code == code
+
+
+def test_a_page_of_what_fails_is_written_and_each_group_can_be_asked(certcal_command, scores, here):
+    ran = certcal_command("report", scores, "--by", "site", "--bootstrap", 20, "--require", "every ece <= 0.001")
+    assert ran.code == 1
+    assert "FAIL ece for north" in ran.out
+    assert "FAIL ece for south" in ran.out
+    assert (here / "scores.html").exists()
+
+
+def test_a_requirement_that_cannot_be_judged_loses_no_numbers(certcal_command, scores, here):
+    ran = certcal_command("measure", scores, "--require", "eec <= 1", "-o", "a.json")
+    assert ran.code == 2
+    assert ran.err == "wrote a.json\ncertcal: error: --require: there is no 'eec' here; did you mean 'ece'?\n"
+    assert "ECE" in ran.out
+    assert "verdict" not in json.loads((here / "a.json").read_text())
+
+
+def test_an_estimate_decides_only_when_it_is_asked_to(certcal_command, scores):
+    ran = certcal_command("measure", scores, "--bootstrap", 0, "--require", "ece <= 1")
+    assert ran.code == 2
+    assert ran.err.endswith(
+        "--require: ece is an estimate without an interval or a bound; ask for intervals or bounds, or judge the "
+        "estimate with 'estimate ece <= 1'\n"
+    )
+    assert certcal_command("measure", scores, "--require", "estimate ece <= 1").code == 0
+
+
+def test_the_help_says_what_exit_codes_mean(certcal_command):
+    assert "0 done, 1 a requirement is not met, 2 bad input" in certcal_command("measure", "--help").out
+    assert "0 done, 2 bad input" in certcal_command("demo", "--help").out

@@ -1,0 +1,53 @@
+"""The examples of docs/ci.md: the workflow is valid and its commands run; its tests pass, or fail as they should."""
+
+from __future__ import annotations
+
+import shlex
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+import yaml
+
+from certcal.cli import cli
+from certcal.cli.errors import run
+from tests.test_docs import ROOT, blocks
+
+PAGE = blocks((ROOT / "docs" / "ci.md").read_text("utf-8"))
+
+
+def predictions(path, power):
+    rng = np.random.default_rng(3)
+    score = rng.beta(2, 4, 6_000)
+    outcome, segment = rng.random(6_000) < score**power, rng.choice(["new", "returning"], 6_000)
+    rows = [f"{s},{int(y)},{g}" for s, y, g in zip(score, outcome, segment, strict=True)]
+    path.write_text("\n".join(["score,outcome,segment", *rows]) + "\n")
+
+
+@pytest.mark.parametrize(("power", "code"), [(1.0, 0), (2.0, 1)])
+def test_the_workflow_passes_for_calibrated_predictions_only(tmp_path, monkeypatch, capsys, power, code):
+    (workflow,) = [yaml.safe_load(block.text) for block in PAGE if block.kind == "yaml"]
+    steps = workflow["jobs"]["calibration"]["steps"]
+    monkeypatch.chdir(tmp_path)
+    predictions(tmp_path / "predictions.csv", power)
+    lines = [step["run"] for step in steps if step.get("run", "").startswith("certcal ")]
+    assert [run(cli, shlex.split(line)[1:]) for line in lines] == [code]
+    assert ("FAIL ece" in capsys.readouterr().out) == bool(code)
+    (kept,) = [step["with"]["path"] for step in steps if "upload-artifact" in step.get("uses", "")]
+    assert (tmp_path / kept).exists()
+
+
+@pytest.mark.parametrize(("power", "code"), [(1.0, 0), (2.0, 1)])
+def test_the_tests_pass_for_calibrated_predictions_only(tmp_path, power, code):
+    (tests,) = [block.text for block in PAGE if "def test_" in block.text]
+    (tmp_path / "test_model.py").write_text(tests)
+    predictions(tmp_path / "predictions.csv", power)
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-c", "/dev/null", "--rootdir", "."],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == code, done.stdout
+    assert ("FAIL ece: the upper bound" in done.stdout) == bool(code)

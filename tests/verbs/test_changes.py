@@ -1,0 +1,193 @@
+"""Two tables side by side: which rows are the same sample, what differs, per group, and what is refused."""
+
+from __future__ import annotations
+
+import json
+import re
+
+import numpy as np
+import pytest
+
+import certcal
+from certcal import InputError, Predictions
+
+RNG = np.random.default_rng(11)
+N = 600
+Z = RNG.uniform(0.05, 0.95, N).round(4)
+Y = (RNG.random(N) < Z).astype(int)
+SITE = RNG.choice(["east", "west"], N)
+OLD = {"id": np.arange(N), "score": (Z**2).round(6), "outcome": Y, "site": SITE}
+NEW = {"id": np.arange(N), "score": Z, "outcome": Y, "site": SITE}
+SOME = ("ece", "auroc", "accuracy", "brier_score")
+
+
+def shuffled(table, rng, keep=None):
+    order = rng.permutation(N)[:keep]
+    return {name: np.asarray(values)[order] for name, values in table.items()}
+
+
+def without(table, *names):
+    return {name: values for name, values in table.items() if name not in names}
+
+
+def numbers(found):
+    return [(row.name, row.old.value, row.new.value, row.interval.lower, row.interval.upper) for row in found.rows]
+
+
+def test_rows_of_one_key_are_one_sample_in_any_order():
+    straight = certcal.compare(OLD, NEW, metrics=SOME)
+    mixed = certcal.compare(OLD, shuffled(NEW, RNG), metrics=SOME)
+    assert straight.pairing.by == mixed.pairing.by == "key"
+    assert mixed.pairing.why == "rows are paired by 'id'"
+    for one, other in zip(straight.rows, mixed.rows, strict=True):
+        assert one.difference == pytest.approx(other.difference, abs=1e-12)
+    assert straight["auroc"].interval.upper == pytest.approx(mixed["auroc"].interval.upper, abs=1e-12)
+    renamed = [{"number" if k == "id" else k: v for k, v in each.items()} for each in (OLD, NEW)]
+    assert certcal.compare(*renamed, key="number", metrics="ece").pairing.key == "number"
+
+
+def test_keys_are_the_same_however_they_are_written():
+    texts = {**shuffled(NEW, RNG)}
+    texts["id"] = [f"{each}" for each in texts["id"]]
+    floats = {**OLD, "id": OLD["id"].astype(float)}
+    found = certcal.compare(floats, texts, metrics="ece")
+    assert (found.pairing.by, found.pairing.only_old, found.new.n) == ("key", 0, N)
+
+
+def test_rows_of_one_table_only_are_counted_and_left_out():
+    found = certcal.compare(shuffled(OLD, np.random.default_rng(1), 500), shuffled(NEW, np.random.default_rng(2), 400))
+    kept = found.new.n
+    assert (found.pairing.only_old, found.pairing.only_new) == (500 - kept, 400 - kept)
+    assert found.old.n == kept < 400
+    assert f"left out: {500 - kept} rows only in the old and {400 - kept} rows only in the new" in str(found).replace(
+        "\n", " "
+    )
+    assert json.loads(found.to_json())["pairing"]["only_old"] == 500 - kept
+
+
+def test_without_a_key_rows_are_paired_by_order_where_what_was_true_agrees():
+    old, new = without(OLD, "id"), without(NEW, "id")
+    found = certcal.compare(old, new, metrics=SOME)
+    assert found.pairing.why == "rows are paired by their order, since what was true agrees in every row"
+    assert numbers(found) == numbers(certcal.compare(OLD, NEW, metrics=SOME))
+    apart = certcal.compare(old, without(shuffled(NEW, RNG), "id"), metrics=SOME)
+    assert (apart.pairing.by, apart.pairing.why) == (None, "rows are not paired: the tables share no key")
+    assert certcal.compare(old, new, metrics="ece", pair="none").pairing.by is None
+    few = {"score": [0.5, 0.4], "outcome": [1, 0]}
+    assert certcal.compare(few, few, metrics="ece").pairing.by is None  # they may agree by chance
+    assert certcal.compare(few, few, metrics="ece", pair="order").pairing.by == "order"
+    twice = {**OLD, "id": np.arange(N) // 2}
+    assert certcal.compare(twice, twice, metrics="ece").pairing.by == "order"  # its id tells no rows apart
+
+
+def test_pairing_narrows_the_interval_of_a_mean():
+    paired, apart = (certcal.compare(OLD, NEW, metrics="auroc", pair=each) for each in ("key", "none"))
+    widths = [each["auroc"].interval.upper - each["auroc"].interval.lower for each in (paired, apart)]
+    assert widths[0] < widths[1] / 2
+    assert paired["auroc"].changed is False
+
+
+def test_groups_are_compared_beside_the_whole():
+    found = certcal.compare(OLD, NEW, by="site", metrics=SOME)
+    assert list(found.groups) == ["east", "west"]
+    alone = certcal.compare(
+        *({k: np.asarray(v)[SITE == "west"] for k, v in each.items()} for each in (OLD, NEW)), metrics=SOME
+    )
+    assert numbers(alone) == [
+        (row.name, row.old.value, row.new.value, row.interval.lower, row.interval.upper) for row in found.groups["west"]
+    ]
+    assert found.to_pandas()["group"].tolist() == ["all"] * 4 + ["east"] * 4 + ["west"] * 4
+    assert [each["group"] for each in json.loads(found.to_json())["groups"]] == ["east", "west"]
+    assert [each.group for each in found.verdict("every difference ece <= 1").judgements] == ["east", "west"]
+    assert "Differences per group" in str(found)
+
+
+def test_requirements_are_about_the_difference_the_new_and_the_old():
+    found = certcal.compare(OLD, NEW, metrics=SOME)
+    assert found.verdict("difference ece < 0", "ece <= 0.15", "old ece >= 0.05", "difference auroc >= -0.01")
+    (one,) = found.verdict("difference ece < 0").judgements
+    assert (one.judged_on, one.value) == ("interval", found["ece"].interval.upper)
+    assert found.verdict("headline < 0").judgements[0].value == one.value
+    bounded = certcal.compare(OLD, NEW, metrics=SOME, bounds=True, delta=0.1)
+    (sure,) = bounded.verdict("difference ece <= 0.5").judgements
+    assert (sure.judged_on, sure.value) == ("bound", bounded.bounds.binned.upper.value)
+    assert bounded.verdict("difference ece >= -0.9").judgements[0].value == bounded.bounds.binned.lower.value
+    assert "Binned calibration error of new minus that of old is between" in bounded.report().to_html()
+
+
+def test_the_page_has_both_diagrams_and_every_number():
+    report = certcal.compare(OLD, NEW, by="site", metrics=SOME).report()
+    assert [chart.title for chart in report.charts()][:2] == ["Old", "New"]
+    found = certcal.compare(Predictions.from_scores(Z**2, Y), Predictions.from_scores(Z, Y), metrics=SOME)
+    assert "It excludes 0." in str(found)
+    assert found.pairing.by == "order"
+    assert len(found.plot().axes) >= 2
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "options", "text"),
+    [
+        (
+            OLD,
+            {**NEW, "outcome": np.where(np.arange(N) == 7, 1 - Y, Y)},
+            {},
+            f"new has outcome {1 - Y[7]} in row 8 where old has {Y[7]} in row 8, for id '7'; correct one of them",
+        ),
+        (OLD, {**NEW, "id": np.arange(N) // 2}, {"key": "id"}, "column 'id', row 2 has '0' again; a key says each"),
+        (OLD, NEW, {"key": "ids"}, "key: there is no column 'ids'"),
+        (OLD, {**NEW, "id": np.arange(N) + N}, {}, "old and new have no value of 'id' in common"),
+        (OLD, NEW, {"key": "id", "pair": "order"}, "pair: a key pairs the rows already"),
+        (OLD, {k: v[:9] for k, v in NEW.items()}, {"pair": "order"}, "old has 600 rows and new 9"),
+        (OLD, {"confidence": Z, "correct": Y}, {}, "old has binary scores and new has confidences of the predicted"),
+        (OLD, NEW, {"bounds": True, "pair": "none"}, "bounds: bounds on a difference need paired rows"),
+        (OLD, NEW, {"sigma": 0.5}, "unexpected argument 'sigma'"),
+        (OLD, NEW, {"by": ["a"] * N}, "by: groups of tables are a column"),
+        (Predictions.from_scores(Z, Y), Predictions.from_scores(Z, Y), {"key": "id"}, "key: predictions have no"),
+    ],
+)
+def test_what_cannot_be_compared_is_refused_with_what_to_do(old, new, options, text):
+    with pytest.raises(InputError, match=text):
+        certcal.compare(old, new, **options)
+
+
+def test_weights_are_respected_and_bounds_refuse_them():
+    weight = RNG.random(N)
+    old, new = ({**each, "sample_weight": weight} for each in (OLD, NEW))
+    found = certcal.compare(old, new)
+    expected = float(np.average((Z - Y) ** 2, weights=weight))
+    assert any(float(row.new.value) == pytest.approx(expected) for row in found.rows)
+    with pytest.raises(InputError, match="equal weight"):
+        certcal.compare(old, new, bounds=True)
+
+
+def test_a_shell_compares_two_files(tmp_path, monkeypatch, capsys):
+    from certcal.cli import cli
+    from certcal.cli.errors import run
+
+    monkeypatch.chdir(tmp_path)
+    for name, table in (("old.csv", OLD), ("new.csv", NEW)):
+        rows = zip(*(np.asarray(values).tolist() for values in table.values()), strict=True)
+        lines = [",".join(map(str, row)) for row in rows]
+        (tmp_path / name).write_text("\n".join([",".join(table), *lines]) + "\n")
+    asked = ["compare", "old.csv", "new.csv", "--metric", "ece", "--metric", "auroc", "--by", "site"]
+    assert run(cli, [*asked, "--require", "difference ece <= 0", "--json"]) == 0
+    document = json.loads(capsys.readouterr().out)
+    assert document["pairing"]["key"] == "id"
+    assert [row["name"] for row in document["rows"]] == ["ece", "auroc"]
+    assert run(cli, [*asked, "--require", "difference ece >= 0", "-o", "page.html"]) == 1
+    assert "FAIL difference ece" in capsys.readouterr().out
+    assert run(cli, [*asked, "--sigma", "0.5"]) == 2
+    assert "--sigma: it is for runs and logs, and these are tables of predictions" in capsys.readouterr().err
+    assert run(cli, ["compare", "new.csv", "old.csv", "--pair", "none", "--metric", "ece"]) == 0
+    assert re.search(r"600 samples and 600, rows are not\s+paired, as asked", capsys.readouterr().out)
+
+
+def test_samples_that_moved_to_another_group_are_not_paired_within_it():
+    moved = np.where(np.arange(N) % 7 == 0, np.where(SITE == "east", "west", "east"), SITE)
+    found = certcal.compare(OLD, NEW | {"site": moved}, by="site", metrics=["brier_score"])
+    assert found["brier_score"].interval.method == "paired mean"
+    for group in ("east", "west"):
+        (row,) = found.groups[group]
+        sides = [np.square(z - Y)[where == group] for z, where in ((OLD["score"], SITE), (NEW["score"], moved))]
+        assert (row.old.value, row.new.value) == pytest.approx([side.mean() for side in sides])
+        assert row.interval.method == "unpaired mean"
