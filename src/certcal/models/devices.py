@@ -46,7 +46,7 @@ def resolve(device: str | None = "auto") -> str:
     >>> resolve("cpu")
     'cpu'
     """
-    word = "auto" if device is None else device
+    word = "auto" if device is None else str(device)
     if word == "cpu":
         return word
     try:
@@ -81,7 +81,10 @@ def shares(device: str) -> tuple[str, ...]:
     """
     if device == "cpu" or ":" in device:
         return (device,)
-    count = _count(import_module("torch"), device)
+    try:
+        count = _count(import_module("torch"), device)
+    except ModuleNotFoundError:  # as for onnxruntime alone
+        count = 1
     return tuple(f"{device}:{number}" for number in range(count)) if count > 1 else (device,)
 
 
@@ -146,7 +149,7 @@ class Fitting:
     def __init__(self, description: str, device: str) -> None:
         self._description, self._device = description, device
         self._refused: int | None = None
-        self._said = False
+        self.said = False
         self.rows: int | None = None  # the most that fit, once that is known
 
     def __call__(self, run: Callable[[NDArray[Any]], NDArray[Any]], batch: NDArray[Any]) -> NDArray[Any]:
@@ -171,8 +174,8 @@ class Fitting:
                 start = stop
                 continue
             self._halve(stop - start, short)  # not in the handler, whose traceback keeps what was allocated
-        if self.rows is not None and not self._said:
-            self._said = True
+        if self.rows is not None and not self.said:
+            self.said = True
             text = f"{self._description}: {self._refused} inputs do not fit into the memory of {self._device} at once"
             remedy = "ask for batches of that size to spare the attempts"
             warnings.warn(f"{text}, so it gets {self.rows} at a time; {remedy}", DeviceMemoryWarning, stacklevel=2)
