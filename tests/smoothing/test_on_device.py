@@ -17,7 +17,7 @@ from certcal.models.devices import DeviceMemoryWarning
 from certcal.smoothing import Run
 from tests.accelerator import NAME, accelerator
 from tests.smoothing.drawing import X, Y, assert_same_counts
-from tests.smoothing.networks_for_tests import SEEN
+from tests.smoothing.networks_for_tests import Noted
 
 NETWORK = "tests.smoothing.networks_for_tests:NETWORK"
 
@@ -97,10 +97,10 @@ def test_workers_take_the_accelerators_in_turn(tmp_path: Path) -> None:
     expected = draw(tmp_path / "cpu", device="cpu")
     for device, seen in (("auto", {f"{NAME}:0", f"{NAME}:1"}), (f"{NAME}:1", {f"{NAME}:1"}), ("cpu", {"cpu"})):
         with accelerator():
-            SEEN.clear()
+            Noted.seen.clear()
             found = draw(tmp_path / f"run-{device[-1]}", device=device, engine=TwoWorkers())
         assert_same_counts(found, expected)
-        assert seen == SEEN
+        assert seen == Noted.seen
 
 
 def test_a_cluster_is_not_asked_for_one_machines_device_nor_for_gpus_that_no_worker_has(tmp_path: Path) -> None:
