@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import warnings
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,7 @@ from torch import nn
 from certcal import InputError
 from certcal.models import differentiable, load, wrap
 from certcal.models.devices import DeviceMemoryWarning, Fitting
-from certcal.models.networks import MLP, LeNet, save_weights
+from certcal.models.networks import MLP, LeNet, by_name, save_weights
 from tests.accelerator import NAME, accelerator
 from tests.models.test_differentiable import identity_onnx
 
@@ -178,3 +179,25 @@ def test_what_onnxruntime_says_when_memory_is_short_is_understood() -> None:
 def test_another_failure_is_not_taken_for_a_lack_of_memory() -> None:
     with pytest.raises(ValueError, match="no such thing"):
         Fitting("net", "cpu").pieces(lambda a, b: (_ for _ in ()).throw(ValueError("no such thing")), 0, 3)
+
+
+def rounded_elsewhere(batch: np.ndarray) -> np.ndarray:
+    """Answers that differ with the machine, as last bits do."""
+    return batch * np.float32(os.environ.get("CERTCAL_TEST_FACTOR", "1"))
+
+
+def test_a_function_is_known_again_where_its_answers_are_rounded_otherwise(monkeypatch: pytest.MonkeyPatch) -> None:
+    model: Any = wrap(rounded_elsewhere, outputs="logits")
+    probe = np.array([[0.25, 1.0], [2.0, 0.75]], np.float32)  # at the edge of a rounding to one decimal
+    digits = model.fingerprint(probe)
+    monkeypatch.setenv("CERTCAL_TEST_FACTOR", "1.000001")
+    assert model.fingerprint(probe) != digits
+    assert model.known_as(digits, probe)
+    monkeypatch.setenv("CERTCAL_TEST_FACTOR", "1.1")
+    assert not model.known_as(digits, probe)
+
+
+def test_a_factory_that_makes_a_network_on_an_accelerator_is_tried_there() -> None:
+    with accelerator():
+        made = by_name(f"{MAKERS}:elsewhere", (4,), 3)
+        assert next(made.parameters()).device == torch.device(NAME, 0)

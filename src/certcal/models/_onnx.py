@@ -67,7 +67,10 @@ class OnnxModel(Adapter):
 
     def fingerprint(self, probe: Any) -> str:
         """Digits of the file and its data files, or of what a session was opened from and its answers."""
-        return self._digest or self._behaviour(probe, self._given)
+        return next(self._fingerprints(probe))
+
+    def _fingerprints(self, probe: Any) -> Iterator[str]:
+        return iter((self._digest,)) if self._digest else self._behaviours(probe, self._given)
 
 
 def _session_digest(session: Any) -> str:

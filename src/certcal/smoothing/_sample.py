@@ -285,8 +285,9 @@ def resume(folder: Path, manifest: Manifest, wanted: RunRequest) -> tuple[Manife
     probe = wanted.probe(manifest.sizes[0].samples)
     if wanted.model.outputs != manifest.model.outputs:
         raise _differs(folder, "outputs", manifest.model.outputs, wanted.model.outputs)
-    fingerprint = wanted.model.fingerprint(wanted.tried(manifest.sizes[0].samples))
-    if fingerprint != manifest.model.fingerprint:
+    tried = wanted.tried(manifest.sizes[0].samples)
+    if not _is_known_as(wanted.model, manifest.model.fingerprint, tried):
+        fingerprint = wanted.model.fingerprint(tried)
         raise InputError(
             f"{folder}: the run was drawn from another model: {manifest.model.description}, fingerprint "
             f"{manifest.model.fingerprint[:12]}, and this is {wanted.model.description}, {fingerprint[:12]}; "
@@ -303,6 +304,12 @@ def resume(folder: Path, manifest: Manifest, wanted: RunRequest) -> tuple[Manife
     sizes = (*manifest.sizes, size)
     _check_units(sizes, manifest.n0, manifest.pilot, manifest.unit)
     return msgspec.structs.replace(manifest, sizes=sizes, data=wanted.record(samples)), batch
+
+
+def _is_known_as(model: Model, digits: str, probe: NDArray[np.float32]) -> bool:
+    """Whether a fingerprint is of this model; answers may be rounded otherwise on another device."""
+    known: Any = getattr(model, "known_as", None)
+    return model.fingerprint(probe) == digits if known is None else known(digits, probe)
 
 
 def _same_data(folder: Path, manifest: Manifest, wanted: RunRequest) -> None:
@@ -404,7 +411,7 @@ class Drawing:
             self.model = self.source.load()
             if isinstance(fitting := getattr(self.model, "fitting", None), Fitting):
                 fitting.said = True  # by the process that tried the same batches first
-            if self.model.fingerprint(self.probe) != self.fingerprint:
+            if not _is_known_as(self.model, self.fingerprint, self.probe):
                 raise SamplingError(
                     f"{self.source.name} is another model in a worker process than here; "
                     "check that both load the same file and packages"
