@@ -11,7 +11,7 @@ from torch import nn
 
 from certcal import InputError
 from certcal.models import export_onnx, load
-from certcal.models.networks import MLP, LeNet, PreActResNet, ResNet, by_name
+from certcal.models.networks import MLP, LeNet, PreActResNet, PublishedResNet, ResNet, by_name
 
 HERE = "tests.models.makers_for_tests"
 
@@ -29,6 +29,8 @@ def state(network: nn.Module) -> list[torch.Tensor]:
         ("resnet20", (1, 8, 8), ResNet),
         ("resnet20", (3, 20, 12), ResNet),
         ("preact18", (3, 8, 8), PreActResNet),
+        ("resnet20-cifar", (1, 8, 8), PublishedResNet),
+        ("resnet18-imagenet", (3, 16, 16), PublishedResNet),
         ("mlp", (1, 8, 8), MLP),
         ("mlp", (13,), MLP),
     ],
@@ -106,7 +108,7 @@ def test_a_network_for_images_can_be_exported_for_them(tmp_path: Path) -> None:
         ("vgg", (1, 28, 28), 10, {}, r"'vgg' is no network; give lenet, .*, or a name, 'package\.module:name'"),
         (f"{HERE}:Nothing", (4,), 3, {}, "has no 'Nothing'; check the spelling"),
         (f"{HERE}:NUMBER", (4,), 3, {}, "NUMBER is a int; name a class or function that makes a torch module"),
-        (f"{HERE}:failing", (4,), 3, {}, "calling .*failing failed: RuntimeError: no such file; it must make a torch"),
+        (f"{HERE}:failing", (4,), 3, {}, "calling .*failing failed: RuntimeError: no such file; it must make a model"),
         (f"{HERE}:no_module", (4,), 3, {}, "no_module makes a int; it must make a torch module"),
         (f"{HERE}:probable", (1, 4, 4), 3, {}, "probable returns probabilities; training needs logits"),
         (f"{HERE}:Plain", (1, 5, 5), 3, {}, r"Plain failed on inputs of shape \(1, 5, 5\): RuntimeError: mat1"),

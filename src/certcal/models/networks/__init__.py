@@ -9,6 +9,7 @@ from __future__ import annotations
 try:
     from certcal.models.networks._cell import CellNetwork
     from certcal.models.networks._network import MLP, LeNet, Network, Normalize
+    from certcal.models.networks._published import PublishedResNet
     from certcal.models.networks._resnet import PreActResNet, ResNet
     from certcal.models.networks.named import by_name
     from certcal.models.networks.weights import load_weights, save_weights
@@ -26,6 +27,7 @@ __all__ = [
     "Network",
     "Normalize",
     "PreActResNet",
+    "PublishedResNet",
     "ResNet",
     "by_name",
     "load_weights",
