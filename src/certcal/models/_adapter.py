@@ -210,14 +210,13 @@ def with_names(rows: NDArray[Any], columns: Any) -> Any:
 
 def matrix_in(answer: Any, outputs: Outputs | None = None, description: str = "") -> Any:
     """The matrix in an answer of several parts: its ``logits``, as Hugging Face has it, or the first of several."""
-    logits = answer.get("logits") if isinstance(answer, Mapping) else getattr(answer, "logits", None)
+    parts, mapping, several = answer, isinstance(answer, Mapping), isinstance(answer, tuple | list)
+    logits = parts.get("logits") if mapping else getattr(parts, "logits", None)
     if logits is not None:
         if outputs == "probabilities":
             raise InputError(f"{description} returns what it calls logits", argument="outputs", remedy="give 'logits'")
         return logits
-    if isinstance(answer, tuple | list) and answer and getattr(answer[0], "ndim", 0) == 2:
-        return answer[0]
-    return answer
+    return parts[0] if several and len(parts) and getattr(parts[0], "ndim", 0) == 2 else parts
 
 
 def _as_batch(batch: Any) -> Batch:

@@ -33,10 +33,12 @@ def checkpoint_tensors(data: bytes, path: Path) -> dict[str, Tensor]:
     content = _content(data, path)
     found = _weights(content)
     if found is None:
-        inside = ", ".join(map(repr, list(cast("dict[Any, Any]", content))[:8])) if isinstance(content, dict) else ""
+        inside = f"a {type(content).__name__}"
+        if isinstance(content, dict) and content:
+            inside = ", ".join(repr(key)[:40] for key in list(cast("dict[Any, Any]", content))[:8])
         raise InputError(
-            f"{path}: there are no weights in it ({inside or f'a {type(content).__name__}'}); save the network's "
-            "state_dict(), alone or under 'state_dict'"
+            f"{path}: there are no weights in it ({inside}); save the network's state_dict(), alone or under "
+            "'state_dict'"
         )
     for key, tensor in found.items():
         if tensor.layout != torch.strided or tensor.device.type != "cpu" or tensor.is_quantized or tensor.is_nested:

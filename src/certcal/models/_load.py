@@ -13,7 +13,7 @@ from functools import partial
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, Literal, cast
 
 from certcal._checks import InputError
 from certcal._text import reason
@@ -27,8 +27,9 @@ if TYPE_CHECKING:
 NAME = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*:[^\W\d]\w*(\.[^\W\d]\w*)*")
 
 # Networks with the names of published weights: depth, and the images that they are for.
-PUBLISHED = {f"resnet{depth}-cifar": (depth, "cifar") for depth in (20, 32, 44, 56, 110)} | {
-    f"resnet{depth}-imagenet": (depth, "imagenet") for depth in (18, 34, 50, 101, 152)
+PUBLISHED: dict[str, tuple[int, Literal["cifar", "imagenet"]]] = {
+    **{f"resnet{depth}-cifar": (depth, "cifar") for depth in (20, 32, 44, 56, 110)},
+    **{f"resnet{depth}-imagenet": (depth, "imagenet") for depth in (18, 34, 50, 101, 152)},
 }
 
 _FORMATS = "ONNX (.onnx), or weights of a reference network (.safetensors)"
@@ -308,9 +309,7 @@ def made(name: str, given: Mapping[str, Any]) -> tuple[object, dict[str, Any] | 
     """
     found: Any = find_named(name)
     parameters = _parameters(found)
-    if not isinstance(found, type) and not (
-        (inspect.isroutine(found) or isinstance(found, partial)) and parameters is not None and _known(parameters)
-    ):
+    if not _makes(found, parameters):
         return found, None
     named = {each.name for each in parameters or () if each.kind in (each.POSITIONAL_OR_KEYWORD, each.KEYWORD_ONLY)}
     taken = {key: value for key, value in given.items() if key in named and value is not None}
@@ -333,8 +332,12 @@ def _parameters(make: Any) -> list[inspect.Parameter] | None:
         return None
 
 
-def _known(parameters: list[inspect.Parameter]) -> bool:
-    """Whether a call needs nothing but what may be given."""
+def _makes(found: object, parameters: list[inspect.Parameter] | None) -> bool:
+    """Whether it is a class, or a function that needs nothing but what may be given."""
+    if isinstance(found, type):
+        return True
+    if parameters is None or not (inspect.isroutine(found) or isinstance(found, partial)):
+        return False  # an object that can be called is a model itself
     return all(
         each.kind is not each.VAR_POSITIONAL
         and (each.name in _GIVEN or each.default is not each.empty or each.kind is each.VAR_KEYWORD)

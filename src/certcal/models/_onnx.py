@@ -55,8 +55,8 @@ class OnnxModel(Adapter):
         return in_batches(self._run, batch, self._least, self._most)
 
     def _run(self, batch: Batch) -> NDArray[Any]:
-        answer = self.session.run(self._fetch, {self._feed: batch.astype(self._dtype, copy=False)})[0]
-        return _unmapped(answer, self.description) if isinstance(answer, list) else answer
+        answer: Any = self.session.run(self._fetch, {self._feed: batch.astype(self._dtype, copy=False)})[0]
+        return _unmapped(answer, self.description) if type(answer) is list else answer
 
     def fingerprint(self, probe: Any) -> str:
         """Digits of the file and its data files, or of what a session was opened from and its answers."""
@@ -86,7 +86,7 @@ def _matrix_output(session: Any, name: str) -> str:
     raise InputError(f"{name} returns {shown}; export it with one output, a float matrix with a column per class")
 
 
-def _unmapped(rows: list[Any], name: str) -> NDArray[Any]:
+def _unmapped(rows: Any, name: str) -> NDArray[Any]:
     """The matrix in what skl2onnx's ZipMap makes of it: for each sample a map from class to probability."""
     classes = sorted(rows[0]) if all(type(key) is int for key in rows[0]) else []
     if classes != list(range(len(rows[0]))):

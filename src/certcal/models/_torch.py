@@ -6,7 +6,7 @@ import copy
 import hashlib
 import os
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import torch
 from torch import Tensor, nn
@@ -85,17 +85,20 @@ def precision(module: nn.Module) -> torch.dtype:
 
 def configured_shape(module: Any) -> tuple[int, ...] | None:
     """The shape of one input, as timm (``pretrained_cfg``), Hugging Face (``config``) or ``sample_shape`` says it."""
-    for name in ("pretrained_cfg", "default_cfg"):
-        found: Any = getattr(module, name, None)
-        sizes: Any = found.get("input_size") if isinstance(found, dict) else getattr(found, "input_size", None)
-        if isinstance(sizes, tuple | list) and len(sizes) == 3:
-            return tuple(int(size) for size in sizes)
-    config: Any = getattr(module, "config", None)
-    channels, side = getattr(config, "num_channels", None), getattr(config, "image_size", None)
-    if isinstance(channels, int) and isinstance(side, int | tuple | list):
-        return (channels, *((side, side) if isinstance(side, int) else side))
     own: Any = getattr(module, "sample_shape", None)
-    return own if isinstance(own, tuple) else None
+    if own is not None:
+        return tuple(own)
+    config: Any = getattr(module, "config", None)
+    side: Any = getattr(config, "image_size", None)
+    found: list[Any] = [[getattr(config, "num_channels", None), *([side, side] if type(side) is int else side or ())]]
+    for name in ("pretrained_cfg", "default_cfg"):
+        said: Any = getattr(module, name, None)
+        found.append(getattr(said, "input_size", said))
+        found.append(cast("dict[str, Any]", said).get("input_size") if isinstance(said, dict) else None)
+    for sizes in found:
+        if type(sizes) in (tuple, list) and len(sizes) == 3 and all(type(size) is int for size in sizes):
+            return tuple(sizes)
+    return None
 
 
 def load_named_network(name: str, path: Path, outputs: Outputs | None) -> TorchModel:
