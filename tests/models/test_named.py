@@ -12,6 +12,7 @@ from torch import nn
 from certcal import InputError
 from certcal.models import export_onnx, load
 from certcal.models.networks import MLP, LeNet, PreActResNet, PublishedResNet, ResNet, by_name
+from tests.accelerator import accelerator
 
 HERE = "tests.models.makers_for_tests"
 
@@ -121,3 +122,15 @@ def test_a_network_that_does_not_fit_is_one_sentence(
     with pytest.raises(InputError, match=sentence) as caught:
         by_name(name, shape, classes, **options)
     assert "\n" not in str(caught.value)
+
+
+def on_pretend() -> nn.Module:
+    """A network that lives on an accelerator, as a function of a user may make it."""
+    return nn.Sequential(nn.Flatten(), nn.Linear(16, 3)).to("pretend:0")
+
+
+def test_a_network_that_was_made_on_another_device_is_tried_there() -> None:
+    with accelerator() as state:
+        network = by_name(f"{__name__}:on_pretend", (1, 4, 4), 3)
+        assert all(parameter.device.type == "pretend" for parameter in network.parameters())
+        assert state.operations > 0

@@ -23,7 +23,7 @@ from sklearn.tree import DecisionTreeClassifier
 from torch import nn
 
 from certcal import InputError
-from certcal.models import Model, differentiable, wrap
+from certcal.models import Model, differentiable, load, wrap
 from certcal.models.networks import MLP, LeNet
 from tests.models.plain_for_tests import BATCH, fitted, two_columns
 
@@ -612,3 +612,22 @@ def test_whatever_torchscript_keeps_tells_it_from_others(made: Any, change: Any)
 def test_torchscript_in_training_mode_is_refused() -> None:
     with pytest.raises(InputError, match="Scaled is in training mode"):
         wrap(torch.jit.script(Scaled()), "logits")
+
+
+@making_scripts
+def test_torchscript_is_neither_trained_nor_exported(tmp_path: Path) -> None:
+    import certcal
+    from certcal.models import export_onnx
+
+    module = torch.jit.script(nn.Linear(4, 3).eval())
+    with pytest.raises(
+        InputError, match=r"network is TorchScript .*, which is not trained; pass the module it was made"
+    ):
+        certcal.train(module, (BATCH, [0, 1, 2, 0, 1, 2]), "standard", out=tmp_path / "out", outputs="logits")
+    with pytest.raises(
+        InputError, match=r"module is TorchScript .*, which is not exported; pass the module it was made"
+    ):
+        export_onnx(module, tmp_path / "x.onnx", outputs="logits", sample_shape=(4,))
+    torch.jit.save(module, tmp_path / "script.pt")
+    with pytest.raises(InputError, match=r"script\.pt: this is TorchScript, a program, which is not loaded from files"):
+        load("tests.models.makers_for_tests:Plain", weights=tmp_path / "script.pt")

@@ -1,4 +1,4 @@
-"""Reference networks for small images, each with its normalisation inside; all return logits.
+"""Reference networks, and those that published weights fit, each with its normalisation inside; all return logits.
 
 The same seed gives the same initial weights and leaves torch's global generator alone. Importing this module needs the
 extra ``certcal[torch]``.
