@@ -34,6 +34,7 @@ _RADIUS = Spec(
         ("certcal sample --model net.onnx --data test.npz --sigma 0.5 -n 200000 -o run", "add noise samples to it"),
         ("certcal sample --model mine:f --outputs logits --data t.npz --sigma 1 -o run", "a Python function"),
         ("certcal sample --model n.onnx --data t.npz --sigma 1 --workers 8 -o run", "on eight processes"),
+        ("certcal sample --model n.onnx --data t.npz --sigma 1 --device cuda -o run", "on a GPU"),
         ("certcal sample --model n.onnx --data t.npz --sigma 1 --engine ray -o run", "on Ray; see --address"),
         ("certcal sample --model n.onnx --data t.npz --sigma 1 --decide-radius 0.5", "only: is R > 0.5?"),
     ),
@@ -43,7 +44,7 @@ _RADIUS = Spec(
 @checked(_DRAWING, "--sigma", Spec("Standard deviation of the noise.", "positive", metavar="S"), required=True)
 @settings_options(SampleSettings, _DRAWING, only=("n", "n0", "seed", "noise"))
 @engine_options(_RUNNING)
-@settings_options(SampleSettings, _RUNNING, only=("batch",))
+@settings_options(SampleSettings, _RUNNING, only=("batch", "device"))
 @checked(_DECIDING, "--decide-radius", _RADIUS, "radius")
 @checked(_DECIDING, "--alpha", Spec("Failure probability of each decision. Default: 0.001.", "failure"))
 @json_option
@@ -87,8 +88,8 @@ def sample(
     from certcal.verbs.sample import decide, summarize
     from certcal.verbs.sample import sample as verb
 
-    place = chosen_engine(engine, address, workers, gpus)
     settings = collected(SampleSettings, options)
+    place = chosen_engine(engine, address, workers, gpus, settings.device)
     subject: dict[str, Any] = {"sigma": sigma, "outputs": outputs, "weights": weights, "limit": limit}
     output = Output(_ENDINGS, as_json, () if radius is None or out is None else (out,), force)
     if radius is not None:
