@@ -7,6 +7,7 @@ import io
 import os
 import zipfile
 from collections import OrderedDict
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -20,10 +21,12 @@ import certcal
 from certcal import InputError
 from certcal.models import Source, differentiable, load
 from certcal.models.networks import PublishedResNet, by_name, load_weights, save_weights
+from certcal.models.torch_threads import torch_threads
 
 CIFAR = ((0.4914, 0.4822, 0.4465), (0.2023, 0.1994, 0.2010))
 IMAGENET = ((0.485, 0.456, 0.406), (0.229, 0.224, 0.225))
-IMAGES = np.random.default_rng(0).random((2, 3, 32, 32), np.float32)
+LARGE = np.random.default_rng(0).random((2, 3, 32, 32), np.float32)
+IMAGES = LARGE[:, :, :16, :16].copy()
 MAKERS = "tests.models.makers_for_tests"
 State = dict[str, Tensor]
 
@@ -116,6 +119,12 @@ def script(state: State, before: str = "1.", arch: str = "cifar_resnet20") -> di
     return {"epoch": 90, "arch": arch, "state_dict": renamed(state, before), "optimizer": optimizer.state_dict()}
 
 
+@pytest.fixture(autouse=True)
+def one_thread() -> Iterator[None]:
+    with torch_threads(1):
+        yield
+
+
 @pytest.fixture(scope="module")
 def small() -> State:
     return made_up("resnet20-cifar")
@@ -151,9 +160,9 @@ def test_a_published_file_loads_by_name_and_answers_as_its_keys_say(
     torch.save(script(state, before), tmp_path / "checkpoint.pth.tar")
     model = load(name, weights=tmp_path / "checkpoint.pth.tar")
     assert (model.outputs, model.description) == ("logits", f"{name} with checkpoint.pth.tar (torch module)")
-    expected = answer(state, IMAGES, normalisation)
+    expected = answer(state, LARGE, normalisation)
     assert np.ptp(expected) > 0.1
-    np.testing.assert_allclose(model(IMAGES), expected, rtol=1e-3, atol=1e-4)
+    np.testing.assert_allclose(model(LARGE), expected, rtol=1e-3, atol=1e-4)
     assert model.source == Source(name, "logits", str(tmp_path / "checkpoint.pth.tar"))
 
 
@@ -265,6 +274,14 @@ BAD: dict[str, tuple[Any, str]] = {
     "a sparse tensor": (
         lambda state: without(state, fc_bias=torch.ones(10).to_sparse()),
         "'fc.bias' is no plain tensor",
+    ),
+    "more than its file": (
+        lambda state: without(state, fc_bias=torch.zeros(1).expand(10**12)),
+        r"'fc\.bias' is \(1000000000000,\) there and \(10,\) in the network;",
+    ),
+    "no matrices": (
+        lambda state: without(state, fc_bias=torch.tensor(1.0), conv1_weight=torch.ones(5)),
+        r"'conv1\.weight' is \(5,\) there and \(16, 3, 3, 3\) in the network, 'fc\.bias' is \(\) there and \(10,\)",
     ),
     "NaN": (
         lambda state: without(state, fc_bias=torch.full((10,), torch.nan)),

@@ -117,10 +117,10 @@ def _published(name: str, tensors: Mapping[str, Tensor]) -> nn.Module:
     """A network with as many classes and channels as the weights are for, where that can be seen."""
     by_depth = sorted(tensors, key=lambda key: -key.count("."))  # the stem's convolution is called like those in blocks
     shapes = {".".join(key.split(".")[-2:]): tuple(tensors[key].shape) for key in by_depth}
-    classes, (_, channels, *_) = shapes.get("fc.bias", ()), shapes.get("conv1.weight", (0, 0))
-    sizes = {"classes": classes[0] if classes else 0, "channels": channels}
-    limits = {"classes": range(2, 65_537), "channels": range(1, 17)}
-    return PublishedResNet(*PUBLISHED[name], **{key: each for key, each in sizes.items() if each in limits[key]})
+    seen = {"classes": shapes.get("fc.bias", ())[:1], "channels": shapes.get("conv1.weight", ())[1:2]}
+    limits = {"classes": (2, 65_536), "channels": (1, 16)}
+    sizes = {key: each for key, some in seen.items() for each in some if limits[key][0] <= each <= limits[key][1]}
+    return PublishedResNet(*PUBLISHED[name], **sizes)
 
 
 def made_with(sample_shape: Sequence[int], classes: int, seed: int, outputs: str) -> dict[str, str]:
