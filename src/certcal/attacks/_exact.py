@@ -12,7 +12,7 @@ from torch import Tensor
 
 from certcal.attacks._protocol import Found, Keep, Target
 from certcal.attacks.ascent import step_length
-from certcal.attacks.ball import Ball
+from certcal.attacks.ball import Ball, placed
 from certcal.attacks.confidence import CalibrationAdversary, Watched
 from certcal.binning import edges_for
 from certcal.worst_case.steering import Course, Steering
@@ -243,7 +243,7 @@ class Reach:
         return step if known else step.nan_to_num(0.0, 0.0, 0.0)
 
     def _on_device(self, values: Tensor) -> Tensor:
-        return values.to(self.up.gradient.device, non_blocking=True)
+        return placed(values, self.up.gradient.device)
 
 
 def _ways(

@@ -150,7 +150,8 @@ class Ball:
         far = lengths > self.epsilon + _ROUNDING * (self.epsilon + size)
         out = beyond > _ROUNDING * max(abs(low), abs(high))
         slightly = (lengths > self.epsilon) | (beyond > 0)
-        seen: list[bool] = torch.stack([each.any() for each in (odd, far, out, slightly)]).tolist()  # the one wait
+        together: Any = torch.stack([each.any() for each in (odd, far, out, slightly)])
+        seen: list[bool] = together.tolist()  # the one wait for the device
         remedy = "end it with ball.seal(inputs, moved)"
         if seen[0]:
             raise InputError(f"{name} returned inputs[{first + _first(odd)}] with values that are not finite; {remedy}")
@@ -189,6 +190,11 @@ class Ball:
 def wide(values: Tensor) -> Tensor:
     """The same numbers in double precision, on the host where their device has none."""
     return values.double() if has_doubles(values.device) else values.cpu().double()
+
+
+def placed(values: Tensor, device: torch.device) -> Tensor:
+    """A few numbers on a device; CUDA takes them without waiting for what is computed there."""
+    return values.to(device, non_blocking=device.type == "cuda")
 
 
 def _first(wrong: Tensor) -> int:

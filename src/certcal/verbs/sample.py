@@ -317,7 +317,7 @@ def _opened(
     opened = open_inputs(data, part=part, limit=limit)
     progress.stage("loading the model")
     if isinstance(model, str | os.PathLike):
-        return load(os.fspath(cast("Any", model)), outputs, weights=weights, device=device), opened
+        return load(cast("str", model), outputs, weights=weights, device=device), opened
     return wrap(model, outputs, device=device), opened
 
 
