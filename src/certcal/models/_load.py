@@ -165,8 +165,10 @@ def wrap(model: object, outputs: Outputs | None = None, *, device: str | None = 
     Parameters
     ----------
     model
-        The object. A torch module (TorchScript is one) must be in evaluation mode and is copied. A scikit-learn
-        classifier must have ``predict_proba`` and classes 0, 1, 2, …; inputs are flattened for it. A callable gets a
+        The object. A torch module (TorchScript is one, so are those of timm and Hugging Face) must be in evaluation
+        mode and is copied; of an answer of several parts its ``logits`` or the first matrix is taken. A scikit-learn
+        classifier must have ``predict_proba`` and classes 0, 1, 2, …, as XGBoost's and LightGBM's have; inputs are
+        flattened for it, and for a ``Booster`` of these two. A callable gets a
         float32 array with the samples along the first axis, which it must not keep, and returns a row per sample and a
         column per class.
     outputs
