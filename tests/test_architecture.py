@@ -90,7 +90,7 @@ LIBRARIES = {
     "matplotlib": {"report"},
     "plotly": set[str](),
     "sklearn": {"calibrators", "interop", "models", "data"},
-    "pandas": {"result"},
+    "pandas": {"models", "result"},
     "polars": set[str](),
     "pickle": set[str](),
     "joblib": set[str](),
@@ -240,6 +240,55 @@ def sentences_with_flags(root: Path) -> list[str]:
         if isinstance(node, ast.Constant) and isinstance(node.value, str)
         if (found := FLAG.search(node.value)) and found[0] != node.value
     ]
+
+
+# The one place that reads files of torch.save, in the one mode that runs nothing of theirs.
+CHECKPOINTS = "models/_checkpoint.py"
+UNPICKLES = {"Unpickler", "read_pickle", "add_safe_globals", "safe_globals"}
+
+
+def unpickling(root: Path) -> list[str]:
+    """Places that could unpickle something: any call of torch.load but the one, and what loosens or replaces it."""
+    found: list[str] = []
+    for path in sorted(root.rglob("*.py")):
+        place = path.relative_to(root).as_posix()
+        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+            if not isinstance(node, ast.Call):
+                continue
+            name = ast.unparse(node.func)
+            given = {word.arg: ast.unparse(word.value) for word in node.keywords}
+            if name == "torch.load" and (place, given.get("weights_only")) != (CHECKPOINTS, "True"):
+                found.append(f"{place}:{node.lineno} calls torch.load")
+            if called(node) in UNPICKLES or name == "torch.jit.load" or given.get("allow_pickle") == "True":
+                found.append(f"{place}:{node.lineno} calls {name}")
+    return found
+
+
+def test_nothing_is_unpickled_but_the_weights_in_checkpoints() -> None:
+    assert unpickling(SOURCE) == []
+    assert (SOURCE / CHECKPOINTS).read_text("utf-8").count("torch.load(io") == 1
+
+
+@pytest.mark.parametrize(
+    ("file", "text", "complaint"),
+    [
+        ("data/read.py", "torch.load(x, weights_only=True)", ["data/read.py:1 calls torch.load"]),
+        (CHECKPOINTS, "torch.load(x, weights_only=True)", []),
+        (CHECKPOINTS, "torch.load(x)", [f"{CHECKPOINTS}:1 calls torch.load"]),
+        (CHECKPOINTS, "torch.load(x, weights_only=safe)", [f"{CHECKPOINTS}:1 calls torch.load"]),
+        ("models/x.py", "torch.jit.load(x)", ["models/x.py:1 calls torch.jit.load"]),
+        ("models/x.py", "np.load(x, allow_pickle=True)", ["models/x.py:1 calls np.load"]),
+        (
+            CHECKPOINTS,
+            "torch.serialization.add_safe_globals([x])",
+            [f"{CHECKPOINTS}:1 calls torch.serialization.add_safe_globals"],
+        ),
+    ],
+)
+def test_unpickling_is_found(tmp_path: Path, file: str, text: str, complaint: list[str]) -> None:
+    (tmp_path / file).parent.mkdir()
+    (tmp_path / file).write_text(text)
+    assert unpickling(tmp_path) == complaint
 
 
 def test_only_the_command_line_names_flags() -> None:

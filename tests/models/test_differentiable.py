@@ -8,8 +8,12 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from sklearn.linear_model import LogisticRegression
+from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
+from sklearn.linear_model import LogisticRegression, SGDClassifier
 from sklearn.neural_network import MLPClassifier
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import MinMaxScaler, PolynomialFeatures, StandardScaler
+from sklearn.tree import DecisionTreeClassifier
 from torch import Tensor, nn
 
 from certcal import InputError
@@ -86,6 +90,44 @@ def test_a_perceptron_of_scikit_learn_becomes_a_module_with_its_probabilities(hi
     assert gradient(found).abs().max() > 1e-3
 
 
+LINEAR = {
+    "logistic": lambda: LogisticRegression(C=50),
+    "SGD": lambda: SGDClassifier(loss="log_loss", random_state=0),
+    "discriminant": LinearDiscriminantAnalysis,
+    "scaled": lambda: make_pipeline(MinMaxScaler(), StandardScaler(), LogisticRegression(C=50)),
+    "scaled perceptron": lambda: make_pipeline(
+        StandardScaler(), MLPClassifier((5,), max_iter=200, tol=1e-2, n_iter_no_change=3, random_state=0)
+    ),
+}
+
+
+@pytest.mark.parametrize("make", LINEAR.values(), ids=LINEAR)
+@pytest.mark.parametrize("classes", [2, 3])
+@pytest.mark.parametrize("framed", [False, True], ids=["array", "frame"])
+def test_a_linear_classifier_becomes_a_module_with_its_probabilities(make: Any, classes: int, framed: bool) -> None:
+    import pandas as pd
+
+    features = np.random.default_rng(0).random((90, 4)) * [1, 2, 3, 4]
+    labels = np.digitize(features.sum(1), [4.5, 5.5][: classes - 1])
+    fitted = make().fit(pd.DataFrame(features, columns=list("abcd")) if framed else features, labels)
+    found = differentiable(fitted)
+    with torch.no_grad():
+        ours = torch.softmax(found.module(torch.from_numpy(ROWS)), 1).numpy()
+    assert found.outputs == "logits"
+    np.testing.assert_allclose(ours, wrap(fitted)(ROWS), atol=1e-5)
+    assert np.ptp(ours) > 0.1
+    assert gradient(found).abs().max() > 1e-3
+
+
+def test_probabilities_that_are_not_of_the_weights_give_no_gradients() -> None:
+    class Odd(LogisticRegression):
+        def predict_proba(self, X: Any) -> Any:
+            return super().predict_proba(X) ** 2
+
+    with pytest.raises(InputError, match=r"Odd .* gives no gradients: its probabilities are not those of its weights"):
+        differentiable(Odd().fit(ROWS, [0, 1, 2, 0, 1, 2, 0]))
+
+
 @pytest.mark.parametrize("activation", ["tanh", "logistic", "identity"])
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 def test_other_activations_of_scikit_learn_are_refused(activation: str) -> None:
@@ -95,8 +137,13 @@ def test_other_activations_of_scikit_learn_are_refused(activation: str) -> None:
 
 
 def test_what_gives_no_gradients_is_refused_with_what_to_do(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=r"gives no gradients; of scikit-learn's classifiers an MLPClassifier does"):
-        differentiable(LogisticRegression().fit(ROWS, [0, 1, 2, 0, 1, 2, 0]))
+    for tree in (DecisionTreeClassifier(), make_pipeline(StandardScaler(), DecisionTreeClassifier())):
+        with pytest.raises(
+            InputError, match=r"no gradients; of scikit-learn's classifiers linear ones and MLPClassifier"
+        ):
+            differentiable(tree.fit(ROWS, [0, 1, 2, 0, 1, 2, 0]))
+    with pytest.raises(InputError, match=r"no gradients; of scikit-learn's classifiers linear ones and MLPClassifier"):
+        differentiable(make_pipeline(PolynomialFeatures(), LogisticRegression()).fit(ROWS, [0, 1, 2, 0, 1, 2, 0]))
     with pytest.raises(
         InputError, match=r"gives no gradients; pass the torch module .* load that by its name, .* with its weights"
     ):

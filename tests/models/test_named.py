@@ -11,7 +11,8 @@ from torch import nn
 
 from certcal import InputError
 from certcal.models import export_onnx, load
-from certcal.models.networks import MLP, LeNet, PreActResNet, ResNet, by_name
+from certcal.models.networks import MLP, LeNet, PreActResNet, PublishedResNet, ResNet, by_name
+from tests.accelerator import accelerator
 
 HERE = "tests.models.makers_for_tests"
 
@@ -29,6 +30,8 @@ def state(network: nn.Module) -> list[torch.Tensor]:
         ("resnet20", (1, 8, 8), ResNet),
         ("resnet20", (3, 20, 12), ResNet),
         ("preact18", (3, 8, 8), PreActResNet),
+        ("resnet20-cifar", (1, 8, 8), PublishedResNet),
+        ("resnet18-imagenet", (3, 16, 16), PublishedResNet),
         ("mlp", (1, 8, 8), MLP),
         ("mlp", (13,), MLP),
     ],
@@ -106,7 +109,7 @@ def test_a_network_for_images_can_be_exported_for_them(tmp_path: Path) -> None:
         ("vgg", (1, 28, 28), 10, {}, r"'vgg' is no network; give lenet, .*, or a name, 'package\.module:name'"),
         (f"{HERE}:Nothing", (4,), 3, {}, "has no 'Nothing'; check the spelling"),
         (f"{HERE}:NUMBER", (4,), 3, {}, "NUMBER is a int; name a class or function that makes a torch module"),
-        (f"{HERE}:failing", (4,), 3, {}, "calling .*failing failed: RuntimeError: no such file; it must make a torch"),
+        (f"{HERE}:failing", (4,), 3, {}, "calling .*failing failed: RuntimeError: no such file; it must make a model"),
         (f"{HERE}:no_module", (4,), 3, {}, "no_module makes a int; it must make a torch module"),
         (f"{HERE}:probable", (1, 4, 4), 3, {}, "probable returns probabilities; training needs logits"),
         (f"{HERE}:Plain", (1, 5, 5), 3, {}, r"Plain failed on inputs of shape \(1, 5, 5\): RuntimeError: mat1"),
@@ -119,3 +122,15 @@ def test_a_network_that_does_not_fit_is_one_sentence(
     with pytest.raises(InputError, match=sentence) as caught:
         by_name(name, shape, classes, **options)
     assert "\n" not in str(caught.value)
+
+
+def on_pretend() -> nn.Module:
+    """A network that lives on an accelerator, as a function of a user may make it."""
+    return nn.Sequential(nn.Flatten(), nn.Linear(16, 3)).to("pretend:0")
+
+
+def test_a_network_that_was_made_on_another_device_is_tried_there() -> None:
+    with accelerator() as state:
+        network = by_name(f"{__name__}:on_pretend", (1, 4, 4), 3)
+        assert all(parameter.device.type == "pretend" for parameter in network.parameters())
+        assert state.operations > 0

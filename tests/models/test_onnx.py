@@ -125,11 +125,40 @@ def test_two_matrices_are_refused(tmp_path: Path) -> None:
         load(saved(model, tmp_path), "logits")
 
 
-def test_other_inputs_than_one_float32_tensor_are_refused(tmp_path: Path) -> None:
+def zipped(**classes: Any) -> Any:
+    """As skl2onnx converts a classifier: each sample's probabilities as a map from its classes."""
+    zipmap = helper.make_node("ZipMap", ["output"], ["maps"], domain="ai.onnx.ml", **classes)
+    key = TensorProto.STRING if "classlabels_strings" in classes else TensorProto.INT64
+    value = helper.make_map_type_proto(key, helper.make_tensor_type_proto(FLOAT, []))
+    maps = helper.make_value_info("maps", helper.make_sequence_type_proto(value))
+    label = helper.make_node("ArgMax", ["output"], ["label"], axis=1, keepdims=0)
+    labels = helper.make_tensor_value_info("label", TensorProto.INT64, ["batch"])
+    model = linear(extra_nodes=[label, zipmap], outputs=[labels, maps])
+    model.opset_import.add(domain="ai.onnx.ml", version=1)
+    return model
+
+
+def test_maps_from_classes_to_probabilities_become_columns(tmp_path: Path) -> None:
+    model = load(saved(zipped(classlabels_int64s=[0, 1]), tmp_path), "logits")
+    np.testing.assert_allclose(model(BATCH), BATCH @ WEIGHT, rtol=1e-6)
+    swapped = load(saved(zipped(classlabels_int64s=[1, 0]), tmp_path), "logits")
+    np.testing.assert_allclose(swapped(BATCH), (BATCH @ WEIGHT)[:, ::-1], rtol=1e-6)
+    for classes, shown in (({"classlabels_int64s": [1, 2]}, "1, 2"), ({"classlabels_strings": ["a", "b"]}, "'a', 'b'")):
+        with pytest.raises(InputError, match=f"returns maps from the classes {shown}; .*options=.'zipmap': False."):
+            load(saved(zipped(**classes), tmp_path), "logits")(BATCH)
+
+
+def test_a_double_precision_input_is_cast_and_others_are_refused(tmp_path: Path) -> None:
     double = linear(kind=TensorProto.DOUBLE, weight=numpy_helper.from_array(WEIGHT.astype(float), "weight"))
     double.graph.output[0].type.tensor_type.elem_type = TensorProto.DOUBLE
-    with pytest.raises(InputError, match=r"takes the inputs input \(tensor\(double\)\); a model takes one float32"):
-        load(saved(double, tmp_path), "logits")
+    answers = load(saved(double, tmp_path), "logits")(BATCH)
+    assert answers.dtype == np.float64
+    np.testing.assert_allclose(answers, BATCH.astype(float) @ WEIGHT)
+    whole = linear(kind=TensorProto.INT64, weight=numpy_helper.from_array(WEIGHT.astype(np.int64), "weight"))
+    whole.graph.node[0].output[0] = "product"
+    whole.graph.node.append(helper.make_node("Cast", ["product"], ["output"], to=FLOAT))
+    with pytest.raises(InputError, match=r"inputs input \(tensor\(int64\)\); .*: export it with a Cast from float32"):
+        load(saved(whole, tmp_path), "logits")
     two = linear()
     two.graph.initializer.pop()
     two.graph.input.add().CopyFrom(helper.make_tensor_value_info("weight", FLOAT, [3, 2]))

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import os
 import subprocess
 import sys
 from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -21,7 +23,7 @@ from sklearn.tree import DecisionTreeClassifier
 from torch import nn
 
 from certcal import InputError
-from certcal.models import Model, differentiable, wrap
+from certcal.models import Model, differentiable, load, wrap
 from certcal.models.networks import MLP, LeNet
 from tests.models.plain_for_tests import BATCH, fitted, two_columns
 
@@ -183,12 +185,8 @@ def test_a_torch_module_may_compute_in_half_precision_and_from_read_only_memory(
 
 
 def test_a_torch_module_that_fails_or_returns_no_tensor_is_one_sentence() -> None:
-    class Pair(nn.Module):
-        def forward(self, inputs: torch.Tensor) -> Any:
-            return inputs, inputs
-
-    with pytest.raises(InputError, match=r"Pair .*returns tuple"):
-        wrap(Pair().eval(), "logits")(BATCH)
+    with pytest.raises(InputError, match=r"Parts .*returns str; it must return one tensor"):
+        wrap(Parts(lambda logits: "logits").eval(), "logits")(BATCH)
     with pytest.raises(InputError, match=r"Linear \(torch module\) failed on a batch of shape \(6, 4\): RuntimeError"):
         wrap(nn.Linear(5, 2).eval(), "logits")(BATCH)
 
@@ -207,6 +205,186 @@ def test_an_estimator_gets_flat_samples_and_gives_its_probabilities() -> None:
     assert np.array_equal(answers, estimator.predict_proba(BATCH))
     with pytest.raises(InputError, match=r"Pipeline \(scikit-learn\) takes samples of shape \(4,\), not \(5,\)"):
         wrap(estimator)(np.zeros((2, 5), np.float32))
+
+
+class Parts(nn.Module):
+    """Answers as modules of Hugging Face, timm and many training scripts do."""
+
+    def __init__(self, answer: Any, **attributes: Any) -> None:
+        super().__init__()
+        self.layer, self.answer = nn.Linear(4, 3), answer
+        vars(self).update(attributes)
+
+    def forward(self, inputs: torch.Tensor) -> Any:
+        return self.answer(self.layer(inputs))
+
+
+ANSWERS: dict[str, Any] = {
+    "attribute": lambda logits: SimpleNamespace(loss=None, logits=logits),
+    "mapping": lambda logits: {"logits": logits, "features": logits[:, :1]},
+    "tuple": lambda logits: (logits, logits * 2),
+    "list": lambda logits: [logits, None],
+}
+
+
+@pytest.mark.parametrize("answer", ANSWERS.values(), ids=ANSWERS)
+def test_the_logits_in_an_answer_of_several_parts_are_found(answer: Any) -> None:
+    module = Parts(answer).eval()
+    expected = module.layer(torch.from_numpy(BATCH)).detach()
+    np.testing.assert_allclose(wrap(module, "logits")(BATCH), expected.numpy(), rtol=1e-6)
+    function = wrap(lambda batch: answer(batch[:, :3]), "logits")
+    assert np.array_equal(function(BATCH), BATCH[:, :3])
+    inputs = torch.from_numpy(BATCH).clone().requires_grad_()
+    (slope,) = torch.autograd.grad(differentiable(module, "logits").module(inputs)[:, 1].sum(), inputs)
+    np.testing.assert_allclose(slope.numpy(), module.layer.weight[1].detach().expand(6, 4).numpy())
+
+
+def test_what_is_called_logits_is_not_declared_as_probabilities() -> None:
+    for model in (Parts(ANSWERS["attribute"]).eval(), lambda batch: {"logits": batch}):
+        with pytest.raises(InputError, match="returns what it calls logits; give 'logits'"):
+            wrap(model, "probabilities")(BATCH)
+
+
+@pytest.mark.parametrize(
+    "configuration",
+    [
+        {"config": SimpleNamespace(num_channels=3, image_size=32)},
+        {"config": SimpleNamespace(num_channels=3, image_size=(32, 32))},
+        {"default_cfg": {"input_size": (3, 32, 32)}},
+        {"pretrained_cfg": SimpleNamespace(input_size=(3, 32, 32))},
+    ],
+    ids=["Hugging Face", "two sides", "old timm", "timm"],
+)
+def test_a_failure_names_the_inputs_that_the_configuration_asks_for(configuration: Any) -> None:
+    model = wrap(Parts(ANSWERS["attribute"], **configuration).eval(), "logits")
+    with pytest.raises(
+        InputError, match=r"RuntimeError: .*; it is for samples of shape \(3, 32, 32\): resize or reshape"
+    ):
+        model(np.zeros((2, 3, 28, 28), np.float32))
+    assert model(BATCH).shape == (6, 3), "what it can take is taken"
+
+
+def test_a_torch_module_in_double_precision_gets_doubles() -> None:
+    module = nn.Linear(4, 3).double().eval()
+    answers = wrap(module, "logits")(BATCH)
+    assert answers.dtype == np.float64
+    assert np.array_equal(answers, module(torch.from_numpy(BATCH).double()).detach().numpy())
+    inputs = torch.from_numpy(BATCH).clone().requires_grad_()
+    (slope,) = torch.autograd.grad(differentiable(module, "logits").module(inputs).sum(), inputs)
+    assert slope.dtype == torch.float32
+
+
+@pytest.mark.parametrize("kind", [bool, float])
+def test_classes_that_count_as_numbers_from_zero_are_taken(kind: type) -> None:
+    estimator = fitted(lambda x: (x[:, 0] > 0).astype(kind))
+    assert np.array_equal(wrap(estimator)(BATCH), estimator.predict_proba(BATCH))
+    with pytest.raises(InputError, match=r"fitted on the classes 0\.5, 1\.5; fit it on whole numbers"):
+        wrap(SimpleNamespace(classes_=np.array([0.5, 1.5]), predict_proba=None))
+
+
+def test_what_was_fitted_on_a_table_gets_its_column_names() -> None:
+    import pandas as pd
+    from sklearn.compose import make_column_transformer
+
+    frame = pd.DataFrame(np.random.default_rng(1).standard_normal((60, 4)), columns=list("abcd"))
+    estimator = make_pipeline(
+        make_column_transformer((StandardScaler(), ["c", "a"]), remainder="passthrough"), LogisticRegression()
+    ).fit(frame, frame["a"] > frame["d"])
+    rows = pd.DataFrame(BATCH, columns=list("abcd"))
+    assert np.array_equal(wrap(estimator)(BATCH.reshape(6, 2, 2)), estimator.predict_proba(rows))
+
+
+def test_without_pandas_the_rows_go_in_as_they_are(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[Any] = []
+    estimator = SimpleNamespace(
+        classes_=np.arange(2),
+        feature_names_in_=np.array(list("abcd")),
+        predict_proba=lambda rows: seen.append(rows) or rows,
+    )
+    monkeypatch.setitem(sys.modules, "pandas", None)
+    wrap(estimator)(BATCH)
+    assert type(seen[0]) is np.ndarray
+
+
+class Booster:
+    """What LightGBM's and XGBoost's show of themselves; the real ones are too large to install for tests."""
+
+    def __init__(self, objective: str, columns: int = 1) -> None:
+        self.objective, self.columns, self.feature_names = objective, columns, list("abcd")
+
+    def answer(self, rows: Any) -> Any:
+        right = 1 / (1 + np.exp(-np.asarray(rows)[:, 0]))
+        return right if self.columns == 1 else np.stack([right / 2, right / 2, 1 - right], 1)
+
+
+class LightGBMBooster(Booster):
+    def dump_model(self, num_iteration: int) -> Any:
+        return {"objective": f"{self.objective} sigmoid:1"[: None if num_iteration == 1 else 0]}
+
+    def num_feature(self) -> int:
+        return 4
+
+    def predict(self, rows: Any) -> Any:
+        return self.answer(rows)
+
+    def model_to_string(self) -> str:
+        return f"tree {self.objective}"
+
+
+class XGBoostBooster(Booster):
+    def save_config(self) -> str:
+        return json.dumps({"learner": {"objective": {"name": self.objective}}})
+
+    def num_features(self) -> int:
+        return 4
+
+    def predict(self, rows: Any) -> Any:
+        raise TypeError("only a DMatrix")
+
+    def inplace_predict(self, rows: Any) -> Any:
+        assert list(rows.columns) == self.feature_names
+        return self.answer(rows)
+
+    def save_raw(self, raw_format: str) -> bytearray:
+        return bytearray(f"{raw_format} {self.objective}".encode())
+
+
+for each, library in ((LightGBMBooster, "lightgbm.basic"), (XGBoostBooster, "xgboost.core")):
+    each.__name__, each.__module__ = "Booster", library
+
+
+@pytest.mark.parametrize(
+    ("binary", "several", "other", "sentence"),
+    [
+        (
+            LightGBMBooster("binary"),
+            LightGBMBooster("multiclass", 3),
+            LightGBMBooster("regression"),
+            r"the Booster \(lightgbm\) has the objective 'regression'; train it with binary, multiclass, cross_entropy",
+        ),
+        (
+            XGBoostBooster("binary:logistic"),
+            XGBoostBooster("multi:softprob", 3),
+            XGBoostBooster("multi:softmax"),
+            r"the Booster \(xgboost\) has the objective 'multi:softmax'; train it with binary:logistic, multi:softprob",
+        ),
+    ],
+    ids=["LightGBM", "XGBoost"],
+)
+def test_boosters_give_probabilities_in_a_column_per_class(
+    binary: Any, several: Any, other: Any, sentence: str
+) -> None:
+    model = wrap(binary)
+    answers = model(BATCH.reshape(6, 2, 2))
+    assert (model.outputs, answers.shape) == ("probabilities", (6, 2))
+    assert np.array_equal(answers[:, 1], binary.answer(BATCH))
+    np.testing.assert_allclose(answers.sum(1), 1)
+    assert np.array_equal(wrap(several)(BATCH), several.answer(BATCH))
+    assert model.fingerprint(BATCH) == wrap(binary).fingerprint(BATCH) != wrap(several).fingerprint(BATCH)
+    with pytest.raises(InputError, match=sentence):
+        wrap(other)
+    with pytest.raises(InputError, match=r"takes samples of shape \(4,\), not \(5,\)"):
+        model(np.zeros((2, 5), np.float32))
 
 
 def digits(model: Any, outputs: Any = "logits", batch: Any = BATCH) -> str:
@@ -434,3 +612,22 @@ def test_whatever_torchscript_keeps_tells_it_from_others(made: Any, change: Any)
 def test_torchscript_in_training_mode_is_refused() -> None:
     with pytest.raises(InputError, match="Scaled is in training mode"):
         wrap(torch.jit.script(Scaled()), "logits")
+
+
+@making_scripts
+def test_torchscript_is_neither_trained_nor_exported(tmp_path: Path) -> None:
+    import certcal
+    from certcal.models import export_onnx
+
+    module = torch.jit.script(nn.Linear(4, 3).eval())
+    with pytest.raises(
+        InputError, match=r"network is TorchScript .*, which is not trained; pass the module it was made"
+    ):
+        certcal.train(module, (BATCH, [0, 1, 2, 0, 1, 2]), "standard", out=tmp_path / "out", outputs="logits")
+    with pytest.raises(
+        InputError, match=r"module is TorchScript .*, which is not exported; pass the module it was made"
+    ):
+        export_onnx(module, tmp_path / "x.onnx", outputs="logits", sample_shape=(4,))
+    torch.jit.save(module, tmp_path / "script.pt")
+    with pytest.raises(InputError, match=r"script\.pt: this is TorchScript, a program, which is not loaded from files"):
+        load("tests.models.makers_for_tests:Plain", weights=tmp_path / "script.pt")

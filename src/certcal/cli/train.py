@@ -107,7 +107,7 @@ def _plain(text: str) -> int | float | str:
     "--model",
     required=True,
     metavar="MODEL",
-    help="lenet, resnet20, resnet110, preact18, mlp, or module:name of what makes a torch module.",
+    help="lenet, resnet20, resnet110, preact18, mlp, resnet110-cifar, resnet50-imagenet …, or module:name.",
 )
 @option(
     _WHAT,
@@ -115,7 +115,7 @@ def _plain(text: str) -> int | float | str:
     "start",
     metavar="WEIGHTS",
     type=click.Path(),
-    help="Weights to fine-tune (.safetensors), on the fine-tuning schedule.",
+    help="Weights to fine-tune (.safetensors .pth …), on the fine-tuning schedule.",
 )
 @option(
     _WHAT,

@@ -64,7 +64,7 @@ class LocalProcesses:
         leaving: list[Worker] = []
         try:
             for number, piece in islice(coming, self.workers):
-                crew.append(Worker(task, len(crew), number, piece))
+                crew.append(Worker(task, number, piece, len(crew)))
             while crew:
                 for connection in wait([worker.connection for worker in crew]):
                     worker = next(each for each in crew if each.connection is connection)
@@ -76,7 +76,7 @@ class LocalProcesses:
                         lost[number] += 1
                         if not worker.ready or lost[number] == _ATTEMPTS:
                             raise EngineError(_death(worker, code))
-                        crew.append(Worker(task, worker.place, number, piece))
+                        crew.append(Worker(task, number, piece, worker.place))
                         continue
                     kind, value = answer
                     if kind == READY:
@@ -104,7 +104,7 @@ class LocalProcesses:
 class Worker:
     """A process, its place among the workers, the connection to it, and the piece it has."""
 
-    def __init__(self, task: Any, place: int, number: int, piece: Any) -> None:
+    def __init__(self, task: Any, number: int, piece: Any, place: int = 0) -> None:
         import multiprocessing
 
         context = multiprocessing.get_context("spawn")

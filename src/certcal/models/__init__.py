@@ -1,6 +1,7 @@
 """Classifiers behind one small protocol: float32 inputs in, a row of probabilities or logits per sample out.
 
-Which of the two comes out is declared, never guessed. Files are treated as hostile: nothing is ever unpickled.
+Which of the two comes out is declared, never guessed. Files are treated as hostile: checkpoints are read by
+``torch.load(weights_only=True)``, and nothing else is ever unpickled.
 Importing this room loads NumPy only; ``certcal.models.networks`` needs the extra ``certcal[torch]``.
 """
 

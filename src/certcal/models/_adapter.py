@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import hashlib
+import json
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Generator, Iterator, Mapping
 from contextlib import contextmanager
+from importlib import import_module
 from itertools import product
 from typing import Any
 
@@ -32,6 +34,7 @@ class Adapter(ABC):
         self.outputs: Outputs = outputs
         self.description = description
         self.source = source
+        self.sample_shape: tuple[int, ...] | None = None  # where the model says it
 
     def __repr__(self) -> str:
         return f"<{self.description}: {self.outputs}>"
@@ -44,9 +47,12 @@ class Adapter(ABC):
         except InputError:
             raise
         except Exception as error:
+            shape, known = inputs.shape, self.sample_shape
+            remedy = "it must accept float32 batches of that shape"
+            if known is not None and known != shape[1:]:
+                remedy = f"it is for samples of shape {known}: resize or reshape the inputs"
             raise InputError(
-                f"{self.description} failed on a batch of shape {inputs.shape}: {reason(error)}; it must accept "
-                "float32 batches of that shape"
+                f"{self.description} failed on a batch of shape {shape}: {reason(error)}; {remedy}"
             ) from error
         return self._matrix(result, inputs.shape)
 
@@ -143,13 +149,14 @@ class CallableModel(_PythonModel):
         super().__init__(function, home, outputs, f"{name} (Python callable)", source)
 
     def _forward(self, batch: Batch) -> Any:
-        return self._inner(batch)
+        return matrix_in(self._inner(batch), self.outputs, self.description)
 
 
 class EstimatorModel(_PythonModel):
     """The probabilities of ``predict_proba``. Inputs of more than two dimensions are flattened, one row per sample.
 
-    Nothing here imports scikit-learn: any object with its conventions will do.
+    Nothing here imports scikit-learn: any object with its conventions will do, XGBoost's and LightGBM's as well. What
+    was fitted on a table with column names gets one with the same names, where pandas is installed.
     """
 
     def __init__(self, estimator: Any, outputs: str | None = None, name: str | None = None) -> None:
@@ -165,7 +172,7 @@ class EstimatorModel(_PythonModel):
         if isinstance(classes, list):
             raise InputError(f"{kind} predicts several outputs at once; wrap one classifier for each")
         values = np.asarray(classes)
-        if values.dtype.kind not in "iu" or not np.array_equal(values, np.arange(values.size)):
+        if values.dtype.kind not in "biuf" or not np.array_equal(values, np.arange(values.size)):
             shown = ", ".join(repr(value) for value in values[:5].tolist()) + (", …" if values.size > 5 else "")
             raise InputError(
                 f"{kind} was fitted on the classes {shown}; fit it on whole numbers from 0 to {values.size - 1}, "
@@ -173,11 +180,68 @@ class EstimatorModel(_PythonModel):
             )
         features: Any = getattr(estimator, "n_features_in_", None)
         self._features = None if features is None else (int(features),)
+        self._columns: Any = getattr(estimator, "feature_names_in_", None)
 
     def _forward(self, batch: Batch) -> Any:
         rows = batch.reshape(batch.shape[0], -1)
         check_shape(rows.shape[1:], self._features, self.description)
-        return self.estimator.predict_proba(rows)
+        return self.estimator.predict_proba(with_names(rows, self._columns))
+
+
+class BoosterModel(_PythonModel):
+    """The probabilities of a ``Booster`` of XGBoost or LightGBM, for an objective that gives them."""
+
+    def __init__(self, booster: Any, outputs: str | None = None, name: str | None = None) -> None:
+        library = type(booster).__module__.partition(".")[0]
+        about = f"Booster ({library})"
+        returns = declared(outputs, "probabilities", f"a {about}")
+        super().__init__(booster, "", returns, about, None if name is None else Source(name, returns))
+        self._columns: Any = None
+        if library == "xgboost":
+            objective = json.loads(booster.save_config())["learner"]["objective"]["name"]
+            good = ("binary:logistic", "multi:softprob")
+            self._features, self._columns = (int(booster.num_features()),), booster.feature_names
+        else:
+            objective = str(booster.dump_model(num_iteration=1).get("objective", "")).partition(" ")[0]
+            good = ("binary", "multiclass", "cross_entropy")
+            self._features = (int(booster.num_feature()),)
+        if objective not in good:
+            raise InputError(f"the {about} has the objective {objective!r}; train it with {', '.join(good)}")
+
+    def _forward(self, batch: Batch) -> Any:
+        rows = batch.reshape(batch.shape[0], -1)
+        check_shape(rows.shape[1:], self._features, self.description)
+        predict = getattr(self._inner, "inplace_predict", self._inner.predict)
+        right = np.asarray(predict(with_names(rows, self._columns)))
+        return np.stack([1 - right, right], axis=1) if right.ndim == 1 else right
+
+    def _look(self, *, values: bool) -> Inside:
+        inside = Inside(self._home, values)
+        save = getattr(self._inner, "model_to_string", None)
+        inside.add(save() if save else bytes(self._inner.save_raw("json")))
+        return inside
+
+
+def with_names(rows: NDArray[Any], columns: Any) -> Any:
+    """The rows as a table with these column names, if there are any, and pandas."""
+    if columns is None or len(columns) != rows.shape[1]:
+        return rows
+    try:
+        pandas: Any = import_module("pandas")
+    except ModuleNotFoundError:
+        return rows
+    return pandas.DataFrame(rows, columns=list(columns))
+
+
+def matrix_in(answer: Any, outputs: Outputs | None = None, description: str = "") -> Any:
+    """The matrix in an answer of several parts: its ``logits``, as Hugging Face has it, or the first of several."""
+    parts, mapping, several = answer, isinstance(answer, Mapping), isinstance(answer, tuple | list)
+    logits = parts.get("logits") if mapping else getattr(parts, "logits", None)
+    if logits is not None:
+        if outputs == "probabilities":
+            raise InputError(f"{description} returns what it calls logits", argument="outputs", remedy="give 'logits'")
+        return logits
+    return parts[0] if several and len(parts) and getattr(parts[0], "ndim", 0) == 2 else parts
 
 
 def _as_batch(batch: Any) -> Batch:

@@ -42,7 +42,8 @@ def export_onnx(
         What the module returns; written into the file, so that ``load`` need not be told. Needed unless the module
         has an attribute ``outputs``, as the networks in ``certcal.models.networks`` have.
     sample_shape
-        Shape of one input, without the batch. Needed unless the module has an attribute ``sample_shape``.
+        Shape of one input, without the batch. Needed unless the module says it: by an attribute ``sample_shape``, or
+        in the configuration that timm and Hugging Face give it.
     force
         Whether to write over an existing file.
 
@@ -88,16 +89,19 @@ def _checked(
 ) -> tuple[Path, Outputs, tuple[int, ...]]:
     with extra("torch", ("torch",), "exporting"):
         torch: Any = import_module("torch")
+        from certcal.models._torch import configured_shape
     if not isinstance(module, torch.nn.Module):
         raise InputError(f"module is a {type(module).__name__}; pass a torch module")
     name = type(module).__name__
+    if isinstance(module, torch.jit.ScriptModule):
+        raise InputError(f"module is TorchScript ({name}), which is not exported; pass the module it was made from")
     if any(part.training for part in module.modules()):
         raise InputError(f"{name} is in training mode; call .eval() on it first")
     file = Path(path)
     if file.suffix != ".onnx":
         raise InputError(f"{file}: the file must end in .onnx; change the name")
     refuse_overwriting(file, force=force)
-    shape: Any = getattr(module, "sample_shape", None) if sample_shape is None else sample_shape
+    shape: Any = configured_shape(module) if sample_shape is None else sample_shape
     if shape is None:
         raise InputError(f"sample_shape is needed for {name}: pass the shape of one input, for example (3, 32, 32)")
     sizes = tuple(whole_number(size, 1, 2**24, "sample_shape", "pass sizes from 1 on") for size in shape)

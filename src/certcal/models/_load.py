@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import inspect
 import os
 import re
 import sys
+from collections.abc import Mapping
+from contextlib import nullcontext
 from dataclasses import dataclass
+from functools import partial
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, Literal, cast
 
 from certcal._checks import InputError
 from certcal._text import reason
-from certcal.models._adapter import CallableModel, EstimatorModel, extra
+from certcal.models._adapter import BoosterModel, CallableModel, EstimatorModel, extra
 from certcal.models.fingerprint import is_instance
 from certcal.models.protocol import Model, Outputs, Source, declared
 
@@ -22,8 +26,18 @@ if TYPE_CHECKING:
 
 NAME = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*:[^\W\d]\w*(\.[^\W\d]\w*)*")
 
+# Networks with the names of published weights: depth, and the images that they are for.
+PUBLISHED: dict[str, tuple[int, Literal["cifar", "imagenet"]]] = {
+    **{f"resnet{depth}-cifar": (depth, "cifar") for depth in (20, 32, 44, 56, 110)},
+    **{f"resnet{depth}-imagenet": (depth, "imagenet") for depth in (18, 34, 50, 101, 152)},
+}
+
 _FORMATS = "ONNX (.onnx), or weights of a reference network (.safetensors)"
-_PICKLES = (".pt", ".pth", ".pkl", ".pickle", ".joblib", ".ckpt", ".bin")
+_CHECKPOINTS = (".pth", ".pth.tar", ".pt", ".ckpt", ".bin")
+_PICKLES = (".pkl", ".pickle", ".joblib")
+_NETWORK = "'package.module:name', resnet110-cifar or resnet50-imagenet"
+# What a class or function that makes a model may be called with.
+_GIVEN = ("sample_shape", "classes", "mean", "std", "seed")
 
 
 def load(
@@ -36,23 +50,27 @@ def load(
 ) -> Model:
     """Load a model from a file, or by the name of a Python object.
 
-    Files are treated as hostile: nothing is unpickled, no code in them is run beyond the operators of the network,
-    and whatever is wrong with one is reported as an :class:`certcal.InputError` of one sentence.
+    Files are treated as hostile: no code in them is run beyond the operators of the network, checkpoints are read by
+    ``torch.load(weights_only=True)`` only, and whatever is wrong with a file is an :class:`certcal.InputError` of one
+    sentence.
 
     Parameters
     ----------
     path_or_name
         An ONNX file (``.onnx``, run by onnxruntime), weights of a reference network (``.safetensors``, written by
         ``certcal.models.networks.save_weights``), or ``"package.module:name"`` for anything that
-        :func:`certcal.models.wrap` takes. Naming a module runs it.
+        :func:`certcal.models.wrap` takes, and for a class or function that makes it: one whose parameters without a
+        default are among ``sample_shape``, ``classes`` and ``seed``. Naming a module runs it. With ``weights`` also a
+        network by name, such as ``"resnet110-cifar"`` (see :func:`certcal.models.networks.by_name`).
     outputs
         What the model returns: ``"probabilities"`` or ``"logits"``. Needed unless the file or object says so, as those
         written by certcal do.
     weights
-        For a network of your own: a ``.safetensors`` file with exactly the tensors of its ``state_dict()``, such as
-        ``weights.safetensors`` of a training. Then ``path_or_name`` names a torch module, or a class or function that
-        makes one; it is called with those of ``sample_shape``, ``classes`` and ``seed`` for which it has a parameter,
-        as the file of a training says them.
+        Weights of a network: ``.safetensors``, or a checkpoint (``.pth``, ``.pth.tar``, ``.pt``, ``.ckpt``, ``.bin``)
+        with a ``state_dict()`` at its top or where training scripts put one. Names that wrappers add (``module.``,
+        ``_orig_mod.``, ``1.``) are taken off; a normalisation before the network is read. Then ``path_or_name`` names
+        the network: a torch module, or a class or function that makes one; it is called with those of
+        ``sample_shape``, ``classes`` and ``seed`` for which it has a parameter, as the file of a training says them.
     threads
         Number of threads of onnxruntime.
     device
@@ -64,28 +82,31 @@ def load(
     --------
     >>> load("operator:neg", outputs="logits")([[0.5, 2.0]])
     array([[-0.5, -2. ]], dtype=float32)
-    >>> load("weights.pth", outputs="logits")
+    >>> load("cohen.pth.tar")
     Traceback (most recent call last):
         ...
-    certcal._checks.InputError: weights.pth: .pth files are pickles, which can run code and are never loaded;
-    export the model with certcal.models.export_onnx, or load it yourself and pass it to certcal.models.wrap
+    certcal._checks.InputError: cohen.pth.tar: a checkpoint holds weights without their network; name the network
+    ('package.module:name', resnet110-cifar or resnet50-imagenet) and give the file as its weights
     """
     text = os.fspath(path_or_name)
     path = Path(text)
     suffix = path.suffix.lower()
     if text and ":" not in text and path.is_dir():
         raise InputError(f"{text}: this is a folder", argument="model", remedy=f"give {_inside(path)}")
+    named = isinstance(path_or_name, str) and NAME.fullmatch(text) is not None
     if weights is not None:
-        if not (isinstance(path_or_name, str) and NAME.fullmatch(path_or_name)):
+        if not named and text not in PUBLISHED:
             raise InputError(
-                f"weights is for a network by name, 'package.module:name', and {text!r} is none; leave it out, or name "
-                "the network"
+                f"weights is for a network by name ({_NETWORK}), and {text!r} is none; leave it out, or name the "
+                "network"
             )
         _refuse_pickle(Path(weights), "save its state_dict() with safetensors.torch.save_file")
         with extra("torch", ("torch", "safetensors"), "a network with weights"):
             from certcal.models._torch import load_named_network
 
-            return load_named_network(path_or_name, Path(weights), outputs, device)
+            return load_named_network(text, Path(weights), outputs, device)
+    if text in PUBLISHED:
+        raise InputError(f"it is needed for {text}", argument="weights", remedy="give a checkpoint or .safetensors")
     if suffix == ".onnx":
         from certcal.models._onnx import load_onnx
 
@@ -101,13 +122,26 @@ def load(
             from certcal.models._torch import load_network
 
             return load_network(path, outputs, device)
-    if isinstance(path_or_name, str) and NAME.fullmatch(path_or_name):
-        return _adapted(find_named(path_or_name), outputs, path_or_name, device)
+    if named:
+        found, taken = made(text, {})
+        if taken is not None and is_instance(found, "torch.nn", "Module"):
+            cast("nn.Module", found).eval()
+        return _adapted(found, outputs, text, device)
+    if is_checkpoint(path):
+        raise InputError(
+            f"{path}: a checkpoint holds weights without their network; name the network ({_NETWORK}) and give the "
+            "file as its weights"
+        )
     _refuse_pickle(
         path,
         "export the model with certcal.models.export_onnx, or load it yourself and pass it to certcal.models.wrap",
     )
     raise InputError(f"{text!r} is no model; give a file, {_FORMATS}, or a name, 'package.module:name'")
+
+
+def is_checkpoint(path: Path) -> bool:
+    """Whether a file's ending is one of torch.save's."""
+    return path.name.lower().endswith(_CHECKPOINTS)
 
 
 def _inside(folder: Path) -> str:
@@ -131,8 +165,10 @@ def wrap(model: object, outputs: Outputs | None = None, *, device: str | None = 
     Parameters
     ----------
     model
-        The object. A torch module (TorchScript is one) must be in evaluation mode and is copied. A scikit-learn
-        classifier must have ``predict_proba`` and classes 0, 1, 2, …; inputs are flattened for it. A callable gets a
+        The object. A torch module (TorchScript is one, so are those of timm and Hugging Face) must be in evaluation
+        mode and is copied; of an answer of several parts its ``logits`` or the first matrix is taken. A scikit-learn
+        classifier must have ``predict_proba`` and classes 0, 1, 2, …, as XGBoost's and LightGBM's have; inputs are
+        flattened for it, and for a ``Booster`` of these two. A callable gets a
         float32 array with the samples along the first axis, which it must not keep, and returns a row per sample and a
         column per class.
     outputs
@@ -169,8 +205,7 @@ def wrap(model: object, outputs: Outputs | None = None, *, device: str | None = 
 def _adapted(model: object, outputs: Outputs | None, name: str | None = None, device: str | None = None) -> Model:
     """As :func:`wrap`, for an object that was found under a name and can be found there again."""
     if isinstance(model, type):
-        weights = "" if name is None else ", or weights for the network that it makes"
-        raise InputError(f"{name or model.__name__} is a class; pass an object or function made from it{weights}")
+        raise InputError(f"{name or model.__name__} is a class; pass an object made from it")
     asked = device or "auto"
     if isinstance(model, Model):
         declared(outputs, model.outputs, "the model")
@@ -191,6 +226,8 @@ def _adapted(model: object, outputs: Outputs | None, name: str | None = None, de
         return _where_it_is(session, session.description, asked)
     if hasattr(model, "predict_proba"):
         return _where_it_is(EstimatorModel(model, outputs, name), "a scikit-learn classifier", asked)
+    if type(model).__name__ == "Booster" and type(model).__module__.partition(".")[0] in ("xgboost", "lightgbm"):
+        return _where_it_is(BoosterModel(model, outputs, name), "a Booster", asked)
     if callable(model):
         returns = declared(outputs, known, "a callable")
         made = CallableModel(model, returns, name, None if name is None else Source(name, returns))
@@ -251,9 +288,10 @@ def differentiable(model: object, outputs: Outputs | None = None, *, device: str
         A torch module in evaluation mode, or what :func:`certcal.models.load` takes: weights of a reference network
         (``.safetensors``), the name of a torch module (``"package.module:name"``); or what ``load`` and
         :func:`certcal.models.wrap` have made of one, such as a network of your own by its name with its weights. A
-        multi-layer perceptron of scikit-learn with rectifiers (``MLPClassifier``) is rebuilt as a torch module that
-        returns the logits of its probabilities. ONNX files, other estimators and plain callables give no gradients and
-        are refused.
+        linear classifier of scikit-learn (``LogisticRegression``, ``SGDClassifier`` with log loss,
+        ``LinearDiscriminantAnalysis``) or a multi-layer perceptron with rectifiers (``MLPClassifier``), alone or behind
+        scalers in a pipeline, is rebuilt as a torch module that returns the logits of its probabilities. ONNX files,
+        other estimators and plain callables give no gradients and are refused.
     outputs
         What the model returns, as for ``load`` and ``wrap``; needed unless it says so itself.
     device
@@ -281,16 +319,72 @@ def differentiable(model: object, outputs: Outputs | None = None, *, device: str
         found = wrap(model, outputs, device=device)
     about = found.description
     with extra("torch", ("torch", "safetensors"), "an attack or training"):
-        from certcal.models._torch import TorchModel, perceptron, watched
+        from certcal.models._torch import TorchModel, watched
 
         if isinstance(found, TorchModel):
             return Differentiable(watched(found.module, about), found.outputs, about, found.device)
         if isinstance(found, EstimatorModel):
-            return Differentiable(watched(perceptron(found.estimator, about), about), "logits", about)
+            from certcal.models._rebuilt import rebuilt
+
+            return Differentiable(watched(rebuilt(found), about), "logits", about)
     raise InputError(
         f"{about} gives no gradients; pass the torch module it was made from, or load that by its name, "
         "'package.module:name', with its weights"
     )
+
+
+def made(name: str, given: Mapping[str, Any]) -> tuple[object, dict[str, Any] | None]:
+    """What ``"package.module:name"`` names, or makes; and, if it was made, what from.
+
+    A class makes a model, and so does a function without a parameter for inputs: all of its parameters without a
+    default are among the given ones. It is called with those of them for which it has a parameter. The seed of torch is
+    the given one, or 0.
+    """
+    found: Any = find_named(name)
+    parameters = _parameters(found)
+    if not _makes(found, parameters):
+        return found, None
+    named = {each.name for each in parameters or () if each.kind in (each.POSITIONAL_OR_KEYWORD, each.KEYWORD_ONLY)}
+    taken = {key: value for key, value in given.items() if key in named and value is not None}
+    with _torch_seeded(given.get("seed") or 0):
+        try:
+            return found(**taken), taken
+        except InputError:
+            raise
+        except Exception as error:
+            raise InputError(
+                f"calling {name} failed: {reason(error)}; it must make a model from no more than sample_shape, classes "
+                "and seed"
+            ) from error
+
+
+def _parameters(make: Any) -> list[inspect.Parameter] | None:
+    try:
+        return list(inspect.signature(make).parameters.values())
+    except (TypeError, ValueError):
+        return None
+
+
+def _makes(found: object, parameters: list[inspect.Parameter] | None) -> bool:
+    """Whether it is a class, or a function that needs nothing but what may be given."""
+    if isinstance(found, type):
+        return True
+    if parameters is None or not (inspect.isroutine(found) or isinstance(found, partial)):
+        return False  # an object that can be called is a model itself
+    return all(
+        each.kind is not each.VAR_POSITIONAL
+        and (each.name in _GIVEN or each.default is not each.empty or each.kind is each.VAR_KEYWORD)
+        for each in parameters
+    )
+
+
+def _torch_seeded(seed: int) -> Any:
+    """Nothing where torch is not in use."""
+    if "torch" not in sys.modules:
+        return nullcontext()
+    from certcal.models.networks._network import seeded
+
+    return seeded(seed)
 
 
 def find_named(name: str) -> object:

@@ -10,6 +10,7 @@ from importlib import import_module
 from pathlib import Path, PurePosixPath, PureWindowsPath
 from typing import Any
 
+import numpy as np
 from numpy.typing import NDArray
 
 from certcal._checks import InputError, whole_number
@@ -21,6 +22,7 @@ from certcal.models.devices import Fitting
 from certcal.models.protocol import DECLARATION, Outputs, Source, declared
 
 _LARGEST = 2**31 - 1  # of a protobuf message
+_FLOATS: dict[str, Any] = {"tensor(float)": np.float32, "tensor(double)": np.float64, "tensor(float16)": np.float16}
 _EXTERNAL = 1  # TensorProto.EXTERNAL
 _CPU = "CPUExecutionProvider"
 # What onnxruntime calls the devices that torch has other words for; "cuda" is also torch's word for ROCm.
@@ -32,7 +34,7 @@ _PROVIDERS = {
 
 
 class OnnxModel(Adapter):
-    """A session with one float32 input, and one output that can be a matrix of floats."""
+    """A session with one input of floats, and one output that can be a matrix of floats or skl2onnx's list of maps."""
 
     def __init__(
         self, session: Any, outputs: Outputs, name: str, source: Source | None = None, digest: str | None = None
@@ -42,10 +44,12 @@ class OnnxModel(Adapter):
         self._digest = digest
         self._given = "" if digest else _session_digest(session)
         inputs: list[Any] = session.get_inputs()
-        if len(inputs) != 1 or inputs[0].type != "tensor(float)":
+        if len(inputs) != 1 or inputs[0].type not in _FLOATS:
             shown = ", ".join(f"{each.name} ({each.type})" for each in inputs)
-            raise InputError(f"{name} takes the inputs {shown}; a model takes one float32 tensor: export it so")
-        self._feed = inputs[0].name
+            whole = len(inputs) == 1 and "int" in inputs[0].type
+            remedy = "export it with a Cast from float32 inside" if whole else "export it so"
+            raise InputError(f"{name} takes the inputs {shown}; a model takes one float32 tensor: {remedy}")
+        self._feed, self._dtype = inputs[0].name, _FLOATS[inputs[0].type]
         shape: list[Any] = list(inputs[0].shape)
         rows = shape[0] if shape and isinstance(shape[0], int) else None
         if rows is not None and rows < 1:
@@ -63,7 +67,8 @@ class OnnxModel(Adapter):
         return self.fitting(self._run, batch)
 
     def _run(self, batch: Batch) -> NDArray[Any]:
-        return self.session.run(self._fetch, {self._feed: batch})[0]
+        answer: Any = self.session.run(self._fetch, {self._feed: batch.astype(self._dtype, copy=False)})[0]
+        return _unmapped(answer, self.description) if type(answer) is list else answer
 
     def fingerprint(self, probe: Any) -> str:
         """Digits of the file and its data files, or of what a session was opened from and its answers."""
@@ -87,13 +92,25 @@ def _session_digest(session: Any) -> str:
 
 def _matrix_output(session: Any, name: str) -> str:
     """The one output that may be a matrix of floats. Classifiers often have a second one, the predicted labels."""
-    kinds = ("tensor(float)", "tensor(double)", "tensor(float16)")
     every: list[Any] = session.get_outputs()
-    found = [each.name for each in every if each.type in kinds and len(each.shape) in (0, 2)]
+    found = [each.name for each in every if each.type in _FLOATS and len(each.shape) in (0, 2)]
+    found = found or [each.name for each in every if each.type.startswith("seq(map(")]
     if len(found) == 1:
         return str(found[0])
     shown = ", ".join(f"{each.name} ({each.type} of shape {each.shape})" for each in every)
     raise InputError(f"{name} returns {shown}; export it with one output, a float matrix with a column per class")
+
+
+def _unmapped(rows: Any, name: str) -> NDArray[Any]:
+    """The matrix in what skl2onnx's ZipMap makes of it: for each sample a map from class to probability."""
+    classes = sorted(rows[0]) if all(type(key) is int for key in rows[0]) else []
+    if classes != list(range(len(rows[0]))):
+        shown = ", ".join(repr(key) for key in list(rows[0])[:5])
+        raise InputError(
+            f"{name} returns maps from the classes {shown}; fit it on whole numbers from 0, or convert it with "
+            "options={'zipmap': False}, so that column k is class k"
+        )
+    return np.array([[row[each] for each in classes] for row in rows], np.float32)
 
 
 def providers(device: str, offered: Sequence[str]) -> list[Any]:
@@ -155,9 +172,10 @@ def load_onnx(path: Path, outputs: Outputs | None, threads: int, device: str = "
         # Without data files the very bytes that were checked are used, whatever happens to the file meanwhile.
         session: Any = runtime.InferenceSession(os.fspath(path) if files else data, options, providers=wanted)
     except Exception as error:
-        raise InputError(
-            f"{path}: onnxruntime cannot open this model ({reason(error)}); export it again for its version"
-        ) from error
+        remedy = (
+            "convert it with options={'zipmap': False}" if "ZipMap" in str(error) else "export it again for its version"
+        )
+        raise InputError(f"{path}: onnxruntime cannot open this model ({reason(error)}); {remedy}") from error
     found = OnnxModel(
         session,
         returns,

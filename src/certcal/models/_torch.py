@@ -8,18 +8,17 @@ import os
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
-import numpy as np
 import torch
 from torch import Tensor, nn
 
 from certcal._checks import InputError
 from certcal._files import read_bytes
 from certcal._text import reason
-from certcal.models._adapter import Adapter, Batch
+from certcal.models._adapter import Adapter, Batch, matrix_in
 from certcal.models.devices import Fitting, is_out_of_memory, resolve
-from certcal.models.fingerprint import is_instance, weights_digest
+from certcal.models.fingerprint import weights_digest
 from certcal.models.protocol import LARGEST_FILE, Outputs, Source, declared
 
 
@@ -52,6 +51,8 @@ class TorchModel(Adapter):
         self.device = own if device is None or (device == "auto" and own != "cpu") else resolve(device)
         self.module = _frozen(module, name, None if self.device == own else self.device)
         self._digest = digest
+        self._dtype = precision(self.module)
+        self.sample_shape = configured_shape(module)
         self.fitting = Fitting(self.description, self.device)
 
     def on(self, device: str | None) -> TorchModel:
@@ -68,7 +69,7 @@ class TorchModel(Adapter):
         with torch.inference_mode():
             # torch warns about memory that it must not write to; it is then copied.
             given: Any = torch.from_numpy(batch if batch.flags.writeable else batch.copy())  # pyright: ignore[reportUnknownMemberType]
-            answer: Any = self.module(given.to(self.device))
+            answer: Any = matrix_in(self.module(given.to(self.device, self._dtype)), self.outputs, self.description)
             if not isinstance(answer, torch.Tensor):
                 raise InputError(f"{self.description} returns {type(answer).__name__}; it must return one tensor")
             answer = answer.float() if answer.dtype in (torch.bfloat16, torch.float16) else answer
@@ -106,11 +107,35 @@ def _frozen(module: nn.Module, name: str, device: str | None) -> nn.Module:
     return copied
 
 
+def precision(module: nn.Module) -> torch.dtype:
+    """What a module computes in: the type of its first weights that are not whole numbers."""
+    return next((each.dtype for each in module.parameters() if each.is_floating_point()), torch.float32)
+
+
+def configured_shape(module: Any) -> tuple[int, ...] | None:
+    """The shape of one input, as timm (``pretrained_cfg``), Hugging Face (``config``) or ``sample_shape`` says it."""
+    own: Any = getattr(module, "sample_shape", None)
+    if own is not None:
+        return tuple(own)
+    config: Any = getattr(module, "config", None)
+    side: Any = getattr(config, "image_size", None)
+    sides: Any = [side, side] if type(side) is int else side if type(side) in (tuple, list) else []
+    found: list[Any] = [[getattr(config, "num_channels", None), *sides]]
+    for name in ("pretrained_cfg", "default_cfg"):
+        said: Any = getattr(module, name, None)
+        found.append(getattr(said, "input_size", said))
+        found.append(cast("dict[str, Any]", said).get("input_size") if isinstance(said, dict) else None)
+    for sizes in found:
+        if type(sizes) in (tuple, list) and len(sizes) == 3 and all(type(size) is int for size in sizes):
+            return tuple(sizes)
+    return None
+
+
 def load_named_network(name: str, path: Path, outputs: Outputs | None, device: str = "auto") -> TorchModel:
     """The network that a Python name makes, with weights from a file."""
     from certcal.models.networks.named import with_weights
 
-    data = read_bytes(path, LARGEST_FILE, "a safetensors file")
+    data = read_bytes(path, LARGEST_FILE, "a file of weights")
     network, known = with_weights(name, data, path)
     returns = declared(outputs, known, name)
     source = Source(name, returns, os.path.abspath(path), device)
@@ -134,47 +159,17 @@ def watched(module: nn.Module, description: str) -> nn.Module:
     return _Watched(module, description).eval()
 
 
-def perceptron(estimator: Any, description: str) -> nn.Module:
-    """scikit-learn's multi-layer perceptron as a module that returns logits: its weights, rounded to float32."""
-    from certcal.models.networks import MLP
-
-    if not is_instance(estimator, "sklearn.neural_network", "MLPClassifier"):
-        raise InputError(
-            f"{description} gives no gradients; of scikit-learn's classifiers an MLPClassifier does, or pass a torch "
-            "module"
-        )
-    weights: list[Any] = [np.asarray(each).T for each in estimator.coefs_]
-    biases: list[Any] = [np.asarray(each) for each in estimator.intercepts_]
-    if len(weights) > 1 and estimator.activation != "relu":
-        raise InputError(
-            f"{description} has the activation {estimator.activation!r}; train one with activation='relu', or pass a "
-            "torch module"
-        )
-    if estimator.out_activation_ == "logistic" and len(biases[-1]) == 1:
-        # Of two classes scikit-learn keeps the logit of the second against the first, whose own is zero.
-        weights[-1] = np.concatenate([np.zeros_like(weights[-1]), weights[-1]])
-        biases[-1] = np.concatenate([[0.0], biases[-1]])
-    elif estimator.out_activation_ != "softmax":
-        raise InputError(f"{description} predicts several labels at once; train one for one class per sample")
-    sizes = [weights[0].shape[1], *(len(bias) for bias in biases)]
-    network = MLP(sizes[0], hidden=sizes[1:-1], classes=sizes[-1])
-    layers = [layer for layer in network.layers if isinstance(layer, nn.Linear)]
-    for layer, weight, bias in zip(layers, weights, biases, strict=True):
-        layer.weight.data = torch.tensor(weight, dtype=torch.float32)
-        layer.bias.data = torch.tensor(bias, dtype=torch.float32)
-    return network.requires_grad_(False).eval()
-
-
 class _Watched(nn.Module):
     def __init__(self, inner: nn.Module, description: str) -> None:
         super().__init__()
         self.inner = inner
+        self.dtype = precision(inner)
         self.description = description
 
     def forward(self, inputs: Tensor) -> Tensor:
         given = tuple(inputs.shape)
         try:
-            answer: Any = self.inner(inputs)
+            answer: Any = matrix_in(self.inner(inputs.to(self.dtype)))
         except InputError:
             raise
         except Exception as error:

@@ -14,6 +14,8 @@ from numpy.typing import NDArray
 
 from certcal._checks import InputError
 
+__all__ = ["DeviceMemoryWarning", "resolve"]
+
 Part = TypeVar("Part")
 
 _WORD = re.compile(r"([a-z_][a-z0-9_]*)(?::([0-9]{1,4}))?")

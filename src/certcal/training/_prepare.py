@@ -16,7 +16,7 @@ from certcal._files import read_bytes
 from certcal._text import counted, reason
 from certcal.attacks.subject import check_box, single_precision
 from certcal.data import Inputs
-from certcal.models.networks.weights import check_fit
+from certcal.models.networks.weights import fitting, tensors_and_marks
 from certcal.models.protocol import Outputs, declared
 from certcal.training._recipe import Recipe
 from certcal.training._step import Workshop
@@ -40,6 +40,8 @@ def fitted(
     if not isinstance(recipe, Recipe):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise InputError(f"recipe is a {type(recipe).__name__}; make one with certcal.training.recipe")
     name = type(network).__name__
+    if isinstance(network, torch.jit.ScriptModule):
+        raise InputError(f"network is TorchScript ({name}), which is not trained; pass the module it was made from")
     own = getattr(network, "outputs", None)
     returns = declared(outputs, own if isinstance(own, str) else None, name)
     try:
@@ -140,32 +142,12 @@ def _check_training(network: nn.Module, data: Inputs, smallest: int) -> None:
         )
 
 
-# How files of torch.save begin: zip archives, and older ones.
-_PICKLES = (b"PK", *(bytes([0x80, protocol]) for protocol in range(2, 6)))
-
-
 def _weights_of(start: Start, network: nn.Module, name: str) -> Mapping[str, Tensor]:
     """The weights to begin with, if they fit."""
     if isinstance(start, nn.Module):
         found: Mapping[str, Tensor] = start.state_dict()
         what = f"start ({type(start).__name__})"
     else:
-        from safetensors import SafetensorError
-        from safetensors.torch import load
-
         what = str(start)
-        data = read_bytes(Path(start), _LARGEST, "a safetensors file")
-        try:
-            found = load(data)
-        except (SafetensorError, ValueError, KeyError, RecursionError) as error:
-            if data[:2] in _PICKLES:
-                name = f"{Path(start).stem}.safetensors"
-                raise InputError(
-                    f"{what}: this is a pickle, which can run code and is never loaded; convert it with "
-                    f"safetensors.torch.save_file(torch.load({what!r}, weights_only=True), {name!r})"
-                ) from error
-            raise InputError(
-                f"{what}: this is not a safetensors file, or it is damaged ({error}); pass weights written by training"
-            ) from error
-    check_fit(found, network, what, name, "begin with")
-    return found
+        found, _ = tensors_and_marks(read_bytes(Path(start), _LARGEST, "a file of weights"), Path(start))
+    return fitting(found, network, what, name, "begin with")

@@ -404,7 +404,8 @@ def attack(
     Parameters
     ----------
     model
-        A classifier that gives gradients: a torch module in evaluation mode, a .safetensors file, "module:name".
+        A classifier that gives gradients: a torch module in evaluation mode, a .safetensors file, "module:name", a
+        network such as "resnet110-cifar" with weights.
     data
         Inputs with labels: :class:`certcal.data.Inputs`, a pair of arrays, "digits", "fashion-mnist", a file or folder.
     epsilon
@@ -415,7 +416,7 @@ def attack(
     outputs
         What the model returns, "logits" or "probabilities", unless it says so itself.
     weights
-        Weights (.safetensors) of a network that is given as "module:name".
+        Weights of a network that is given by name; see :func:`certcal.models.load`.
     part
         Of data in two parts "train" or "test"; by default the latter.
     limit

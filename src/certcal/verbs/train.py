@@ -230,8 +230,8 @@ def train(
     Parameters
     ----------
     model
-        A torch module with its first weights, or a name: "lenet", "resnet20", "resnet110", "preact18", "mlp", or
-        "module:name" of what makes one.
+        A torch module with its first weights, or a name for :func:`certcal.models.networks.by_name`: "lenet",
+        "resnet20", "preact18", "mlp", "resnet110-cifar", …, or "module:name" of what makes one.
     data
         Training data: :class:`certcal.data.Inputs`, a pair of arrays, :class:`certcal.data.Parts`, "digits",
         "fashion-mnist", a file or folder.
@@ -244,7 +244,7 @@ def train(
     test
         Data to look at after every epoch; by default the test part of the data, if there is one.
     start
-        Weights to begin with, for fine-tuning: a .safetensors file, or a network.
+        Weights to begin with, for fine-tuning: a .safetensors file, a checkpoint (.pth, .pt, …), or a network.
     preset
         Hyperparameters that were published for a data set, such as "cifar-10", at this sigma.
     limit

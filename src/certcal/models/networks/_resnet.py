@@ -60,7 +60,7 @@ class ResNet(Network):
         depth, channels = size(depth, "depth", 8, 1202), size(channels, "channels")
         if (depth - 2) % 6:
             raise InputError(f"depth is {depth}; pass 6n + 2, for example 20 or 110")
-        mean, std = cifar_normalisation(channels, mean, std)
+        mean, std = normalisation(channels, mean, std)
         settings = {"depth": depth, "classes": size(classes, "classes", least=2), "channels": channels}
         super().__init__((channels, 32, 32), {**settings, "mean": mean, "std": std})
         self.normalize = Normalize(mean, std)
@@ -139,7 +139,7 @@ class PreActResNet(Network):
         seed: int = 0,
     ) -> None:
         channels, width = size(channels, "channels"), size(width, "width", most=4096)
-        mean, std = cifar_normalisation(channels, mean, std)
+        mean, std = normalisation(channels, mean, std)
         settings = {"classes": size(classes, "classes", least=2), "channels": channels, "width": width}
         super().__init__((channels, 32, 32), {**settings, "mean": mean, "std": std})
         self.normalize = Normalize(mean, std)
@@ -191,11 +191,14 @@ def initialise(network: nn.Module) -> None:
             nn.init.kaiming_normal_(module.weight, mode="fan_out", nonlinearity="relu")
 
 
-def cifar_normalisation(
-    channels: int, mean: float | Sequence[float] | None, std: float | Sequence[float] | None
+def normalisation(
+    channels: int,
+    mean: float | Sequence[float] | None,
+    std: float | Sequence[float] | None,
+    usual: tuple[Sequence[float], Sequence[float]] = (CIFAR10_MEAN, CIFAR10_STD),
 ) -> tuple[list[float], list[float]]:
-    """As given; else that of CIFAR-10 for colour images, and none for others."""
-    default_mean, default_std = (CIFAR10_MEAN, CIFAR10_STD) if channels == 3 else ((0.0,), (1.0,))
+    """As given; else the usual one of the data set for colour images, and none for others."""
+    default_mean, default_std = usual if channels == 3 else ((0.0,), (1.0,))
     found = listed(default_mean if mean is None else mean), listed(default_std if std is None else std)
     check_channels(channels, mean=found[0], std=found[1])
     return found

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import copy
-import inspect
 import json
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,16 +15,17 @@ from torch.nn.parameter import is_lazy
 
 from certcal._checks import InputError
 from certcal._text import reason
-from certcal.models._load import NAME, find_named
+from certcal.models._load import NAME, PUBLISHED, made
 from certcal.models.networks._network import MLP, LeNet, listed, seeded, size
+from certcal.models.networks._published import PublishedResNet
 from certcal.models.networks._resnet import PreActResNet, ResNet
-from certcal.models.networks.weights import check_fit, tensors_and_marks
+from certcal.models.networks.weights import fitting, tensors_and_marks
 from certcal.models.protocol import DECLARATION
 
 Numbers = float | Sequence[float] | None
 
 _MADE_WITH = "certcal.made_with"
-_NAMES = ("lenet", "resnet20", "resnet110", "preact18", "mlp")
+_NAMES = ("lenet", "resnet20", "resnet110", "preact18", "mlp", *PUBLISHED)
 
 
 def by_name(
@@ -42,10 +42,12 @@ def by_name(
     ----------
     name
         ``"lenet"`` (square images of at least 12 pixels a side, divisible by 4), ``"resnet20"``, ``"resnet110"``,
-        ``"preact18"`` (images from 8 by 8), ``"mlp"`` (inputs of any shape), or ``"package.module:name"`` of a class or
-        function that makes a torch module returning logits. It is called with those of ``sample_shape``, ``classes``,
-        ``mean``, ``std`` and ``seed`` for which it has a parameter of that name. A name may also be that of a module,
-        which is copied with the weights it has. Naming a Python module runs it.
+        ``"preact18"`` (images from 8 by 8), ``"mlp"`` (inputs of any shape); with the names of published weights
+        ``"resnet110-cifar"`` (20, 32, 44, 56 as well) and ``"resnet50-imagenet"`` (18, 34, 101, 152 as well); or
+        ``"package.module:name"`` of a class or function that makes a torch module returning logits. It is called with
+        those of ``sample_shape``, ``classes``, ``mean``, ``std`` and ``seed`` for which it has a parameter of that
+        name. A name may also be that of a module, which is copied with the weights it has. Naming a Python module runs
+        it.
     sample_shape
         Shape of one input, as (channels, height, width).
     classes
@@ -94,11 +96,11 @@ def by_name(
 
 
 def with_weights(name: str, data: bytes, path: Path) -> tuple[nn.Module, str | None]:
-    """The network that a name makes, in evaluation mode, with the weights in the bytes of a safetensors file."""
+    """The network that a name makes, in evaluation mode, with the weights in the bytes of a file."""
     tensors, marks = tensors_and_marks(data, path)
     given = _made_with(marks, path)
     with seeded(given["seed"] or 0):
-        network = _made(name, given)
+        network = _published(name, tensors) if name in PUBLISHED else _made(name, given)
         if any(is_lazy(each) for each in (*network.parameters(), *network.buffers())):
             if given["sample_shape"] is None:
                 raise InputError(
@@ -106,10 +108,19 @@ def with_weights(name: str, data: bytes, path: Path) -> tuple[nn.Module, str | N
                     "layers know their sizes"
                 )
             _try(name, network, given["sample_shape"], given["classes"])
-    check_fit(tensors, network, str(path), name, "give")
-    network.load_state_dict(tensors)
+    network.load_state_dict(fitting(tensors, network, str(path), name, "give"))
     own = getattr(network, "outputs", None)
     return network.eval(), own if isinstance(own, str) else marks.get(DECLARATION)
+
+
+def _published(name: str, tensors: Mapping[str, Tensor]) -> nn.Module:
+    """A network with as many classes and channels as the weights are for, where that can be seen."""
+    by_depth = sorted(tensors, key=lambda key: -key.count("."))  # the stem's convolution is called like those in blocks
+    shapes = {".".join(key.split(".")[-2:]): tuple(tensors[key].shape) for key in by_depth}
+    seen = {"classes": shapes.get("fc.bias", ())[:1], "channels": shapes.get("conv1.weight", ())[1:2]}
+    limits = {"classes": (2, 65_536), "channels": (1, 16)}
+    sizes = {key: each for key, some in seen.items() for each in some if limits[key][0] <= each <= limits[key][1]}
+    return PublishedResNet(*PUBLISHED[name], **sizes)
 
 
 def made_with(sample_shape: Sequence[int], classes: int, seed: int, outputs: str) -> dict[str, str]:
@@ -152,47 +163,29 @@ def _reference(name: str, shape: tuple[int, ...], classes: int, mean: Numbers, s
         return LeNet(shape[0], shape[1], classes, seed=seed, **normalisation)
     if min(shape[1:]) < 8:
         raise InputError(f"{name} takes images from 8 by 8 pixels, not {shape}; use mlp, or make the images larger")
+    if name in PUBLISHED:
+        return PublishedResNet(*PUBLISHED[name], classes, shape[0], seed=seed, **normalisation)
     if name == "preact18":
         return PreActResNet(classes, shape[0], seed=seed, **normalisation)
     return ResNet(int(name.removeprefix("resnet")), classes, shape[0], seed=seed, **normalisation)
 
 
 def _made(name: str, given: dict[str, Any]) -> nn.Module:
-    found: Any = find_named(name)
-    if isinstance(found, nn.Module):
-        taken = dict[str, Any]()
-        network: Any = copy.deepcopy(found)
-    elif callable(found):
-        taken = _taken(found, given)
-        try:
-            network = found(**taken)
-        except InputError:
-            raise
-        except Exception as error:
-            raise InputError(f"calling {name} failed: {reason(error)}; it must make a torch module") from error
-    else:
-        raise InputError(f"{name} is a {type(found).__name__}; name a class or function that makes a torch module")
+    network, taken = made(name, given)
     if not isinstance(network, nn.Module):
+        if taken is None:
+            raise InputError(
+                f"{name} is a {type(network).__name__}; name a class or function that makes a torch module"
+            )
         raise InputError(f"{name} makes a {type(network).__name__}; it must make a torch module")
     for key in ("mean", "std"):
-        if given[key] is not None and key not in taken:
+        if given[key] is not None and key not in (taken or ()):
             raise InputError(f"{key} is given, but {name} takes none; leave it out, or normalise inside the network")
-    return network
-
-
-def _taken(make: Callable[..., Any], given: dict[str, Any]) -> dict[str, Any]:
-    """Those arguments for which the callable has a parameter; a normalisation that is not given is its own affair."""
-    try:
-        parameters = inspect.signature(make).parameters
-    except (TypeError, ValueError):
-        return {}
-    kinds = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
-    named = {key for key, parameter in parameters.items() if parameter.kind in kinds}
-    return {key: value for key, value in given.items() if key in named and value is not None}
+    return copy.deepcopy(network) if taken is None else network
 
 
 def _try(name: str, network: nn.Module, shape: tuple[int, ...], classes: int) -> None:
-    """One forward pass, after which the network is as before."""
+    """One forward pass where the network is, after which it is as before."""
     modes = [(part, part.training) for part in network.modules()]
     device = next((each.device for each in (*network.parameters(), *network.buffers())), None)
     try:

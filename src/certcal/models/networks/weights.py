@@ -1,11 +1,11 @@
-"""Weights of reference networks as safetensors files, with the settings that build the network again."""
+"""Weights in files: those of reference networks with the settings that build them again, and any others."""
 
 from __future__ import annotations
 
 import inspect
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -18,14 +18,26 @@ from torch import Tensor, nn
 from certcal._checks import InputError
 from certcal._durable import write_durably
 from certcal._files import read_bytes, refuse_overwriting
+from certcal.models._checkpoint import checkpoint_tensors
+from certcal.models._load import is_checkpoint
 from certcal.models.networks._cell import CellNetwork
 from certcal.models.networks._network import MLP, LeNet, Network
+from certcal.models.networks._published import PublishedResNet
 from certcal.models.networks._resnet import PreActResNet, ResNet
 from certcal.models.protocol import LARGEST_FILE
 
-_NETWORKS: dict[str, type[Network]] = {kind.__name__: kind for kind in (MLP, LeNet, ResNet, PreActResNet, CellNetwork)}
+_NETWORKS: dict[str, type[Network]] = {
+    kind.__name__: kind for kind in (MLP, LeNet, ResNet, PreActResNet, PublishedResNet, CellNetwork)
+}
 _KEY = "certcal.network"
 _HEADER = 100_000_000  # bytes; what safetensors itself allows
+_WRAPPERS = {"module", "_orig_mod"}  # names that DataParallel and torch.compile put in between
+_NORMALISATIONS = {
+    "normalize.mean": {"mean", "means", "mu", "_mean"},
+    "normalize.std": {"std", "stds", "sd", "sds", "sigma", "_std"},
+}
+_SHOWN = 6  # differences that a sentence names
+_DEEPEST = 8  # names before those of the network
 
 
 def save_weights(network: Network, path: str | os.PathLike[str], *, force: bool = False) -> None:
@@ -85,7 +97,9 @@ def load_weights(path: str | os.PathLike[str]) -> Network:
 
 
 def tensors_and_marks(data: bytes, path: Path) -> tuple[dict[str, Tensor], dict[str, str]]:
-    """The tensors in the bytes of a safetensors file, and the texts that stand beside them."""
+    """The tensors in the bytes of a file of weights, and the texts that stand beside them in a safetensors file."""
+    if is_checkpoint(path):
+        return checkpoint_tensors(data, path), {}
     try:
         tensors = read_tensors(data)
         length = int.from_bytes(data[:8], "little")
@@ -97,23 +111,72 @@ def tensors_and_marks(data: bytes, path: Path) -> tuple[dict[str, Tensor], dict[
         ) from error
 
 
-def check_fit(found: Mapping[str, Tensor], network: nn.Module, what: str, name: str, remedy: str) -> None:
-    """Raise unless there is a finite tensor of the right shape for each of a network's, and no other."""
-    wanted = network.state_dict()
-    for key in sorted(wanted.keys() | found.keys()):
-        if key not in found or key not in wanted or found[key].shape != wanted[key].shape:
-            shapes = [tuple(each[key].shape) if key in each else "missing" for each in (found, wanted)]
-            raise InputError(
-                f"{what}: its weights do not fit {name}: {key!r} is {shapes[0]} there and {shapes[1]} in the network; "
-                f"{remedy} weights of the same network"
-            )
-        if found[key].is_floating_point() != wanted[key].is_floating_point():
-            kinds = [str(each[key].dtype).removeprefix("torch.") for each in (found, wanted)]
+def fitting(found: Mapping[str, Tensor], network: nn.Module, what: str, name: str, remedy: str) -> dict[str, Tensor]:
+    """A finite tensor of the right shape for each of a network's, and no other; or one sentence about all that differ.
+
+    What wrappers put into the names is taken out. A file may lack the whole normalisation, which is then the network's
+    own, and counts of batches, as old files do.
+    """
+    wanted: dict[str, Tensor] = network.state_dict()
+    readings = list(_readings(found, wanted))
+    tensors = max(readings, key=lambda each: len(each.keys() & wanted.keys()) - len(each.keys() - wanted.keys()))
+    free = {key for key in wanted if key.endswith(".num_batches_tracked")}
+    if not tensors.keys() & _NORMALISATIONS.keys():
+        free |= _NORMALISATIONS.keys() & wanted.keys()
+    full = {key: wanted[key] for key in free} | tensors
+    wrong = [
+        f"{key!r} is {_shape(full, key)} there and {_shape(wanted, key)} in the network"
+        for key in sorted(wanted.keys() | full.keys())
+        if key not in full or key not in wanted or full[key].shape != wanted[key].shape
+    ]
+    if wrong:
+        more = f" and {len(wrong) - _SHOWN} more differ" if len(wrong) > _SHOWN else ""
+        raise InputError(
+            f"{what}: its weights do not fit {name}: {', '.join(wrong[:_SHOWN])}{more}; {remedy} weights of the same "
+            "network"
+        )
+    for key, tensor in tensors.items():
+        if tensor.is_floating_point() != wanted[key].is_floating_point():
+            kinds = [str(each[key].dtype).removeprefix("torch.") for each in (tensors, wanted)]
             raise InputError(
                 f"{what}: {key!r} is {kinds[0]} there and {kinds[1]} in {name}; {remedy} weights of that type"
             )
-        if not bool(torch.isfinite(found[key]).all()):
+        if not bool(torch.isfinite(tensor).all()):
             raise InputError(f"{what}: {key!r} has entries that are not finite; {remedy} other weights")
+        if key == "normalize.std" and not bool((tensor > 0).all()):
+            raise InputError(f"{what}: {key!r} has entries that are not positive; {remedy} other weights")
+    return full
+
+
+def _shape(tensors: Mapping[str, Tensor], key: str) -> object:
+    return tuple(tensors[key].shape) if key in tensors else "missing"
+
+
+def _readings(found: Mapping[str, Tensor], wanted: Mapping[str, Tensor]) -> Iterator[dict[str, Tensor]]:
+    """The tensors as they are called, without the names of wrappers, and without what then stands before all of them.
+
+    A network behind a normalisation, as ``Sequential(NormalizeLayer, network)`` has it, is called ``1.…`` throughout;
+    means and deviations are found by their names.
+    """
+    yield dict(found)
+    plain = {".".join(part for part in key.split(".") if part not in _WRAPPERS): each for key, each in found.items()}
+    if len(plain) < len(found):
+        return  # two tensors would have one name
+    yield plain
+    outside: dict[str, Tensor] = {}
+    body: dict[str, Tensor] = {}
+    for key, tensor in plain.items():
+        called = key.rpartition(".")[2]
+        own = next((own for own, names in _NORMALISATIONS.items() if own in wanted and called in names), "")
+        if own and tensor.numel() == wanted[own].numel():
+            outside[own] = tensor.reshape(wanted[own].shape)
+        else:
+            body[key] = tensor
+    for _ in range(_DEEPEST):
+        yield body | outside
+        if len({key.partition(".")[0] for key in body}) != 1 or not all("." in key for key in body):
+            return
+        body = {key.partition(".")[2]: each for key, each in body.items()}
 
 
 def network_from_bytes(data: bytes, path: Path) -> Network:
