@@ -41,10 +41,6 @@ _RADIUS = Spec(
         ("certcal sample --model n.onnx --data t.npz --sigma 1 --workers 8 -o run", "on eight processes"),
         ("certcal sample --model n.onnx --data t.npz --sigma 1 --engine ray -o run", "on Ray; see --address"),
         ("certcal sample --model n.onnx --data t.npz --sigma 1 --decide-radius 0.5", "only: is R > 0.5?"),
-        (
-            "certcal sample --model n.onnx --data t.npz --sigma 1 --until-certified 'ece <= 0.2' --radius 0.5",
-            "only until it holds",
-        ),
     ),
 )
 @model_options(_WHAT)

@@ -75,7 +75,7 @@ ROUNDING = 1e-9
 # Stakes are planned for so much more variation than was seen.
 CAUTION = 2.0
 # A round of drawing: so many draws, or a sixteenth of those so far.
-ROUND, SHARE = 4096, 16
+ROUND, SHARE = 1024, 16
 # Whether the claim can hold at all is asked whenever draws have grown by a quarter.
 PATIENCE = 1.25
 
@@ -218,9 +218,10 @@ class Climb:
         if n is not None:
             histogram, votes, draws = scaled(histogram, n), votes * n // draws, np.full(rows.size, n)
             pilot = np.diff(np.cumsum(histogram, axis=1) * max(1, n // 10) // n, axis=1, prepend=0)
-        about = {"index": rows, "label": self.data.labels[rows], "predicted": self.predicted[rows]}
-        seen = {"draws": draws, "votes": votes, "invalid": self.invalid[rows], "histogram": histogram, "pilot": pilot}
-        return Counts(self.sampler.thresholds, self.asked.sigma, **about, **seen, noise=self.asked.noise)
+        about = rows, self.data.labels[rows], self.predicted[rows], draws, votes, self.invalid[rows]
+        return Counts(
+            self.sampler.thresholds, self.asked.sigma, *about, histogram, pilot.astype(np.int64), self.asked.noise
+        )
 
     def look(self, rows: Rows) -> None:
         """What the draws of these samples show at their rungs."""
@@ -251,7 +252,8 @@ class Climb:
         alone = worst.certified + less / int(certified.sum())
         whole = worst.everyone + less / int(shown.sum())
         value = whole if asked.samples == "all" else max(alone, whole)
-        return Standing(*(min(1.0, move_outward(each, "upper", 1e-15)) for each in (value, alone)), worst.signs)
+        value, alone = (min(1.0, move_outward(each, "upper", 1e-15)) for each in (value, alone))
+        return Standing(value, alone, worst.signs)
 
     def certificates(self) -> Certificates:
         """What is certified of each sample; of those that are not, nothing."""
