@@ -249,8 +249,9 @@ def sample_until(
     >>> from certcal.models import wrap
     >>> model = wrap(lambda batch: np.stack([3 * batch[:, 0], -3 * batch[:, 0]], axis=1), outputs="logits")
     >>> points = np.linspace(0.1, 2, 40)[:, None]
-    >>> sample_until(model, points, np.zeros(40, int), "ece <= 0.2", sigma=0.5, radius=0.25, n=10_000)
-    <SampledUntil 'ece <= 0.2' holds, n=40, certified=37, open=0, draws=14706>
+    >>> found = sample_until(model, points, np.zeros(40, int), "ece <= 0.4", sigma=0.5, radius=0.25, n=2_000)
+    >>> found.outcome, found.claim.value <= 0.4
+    ('holds', True)
     """
     asked, data = _requirement(require), Inputs.from_arrays(inputs, labels)
     setting = UntilSetting(
