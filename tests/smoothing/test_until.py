@@ -184,7 +184,7 @@ def _alone(climb: Climb, rows: Any) -> Any:
 @pytest.mark.parametrize("samples", ["certified", "all"])
 def test_claims_are_not_below_the_worst_case_of_the_true_confidences_wherever_drawing_stops(samples):
     failed = stopped = 0
-    for seed in range(12):
+    for seed in range(8):
         rng = np.random.default_rng(seed)
         x, labels = rng.uniform(0.05, 2.0, 60), (rng.random(60) < 0.15).astype(int)
         climb = climbing(x, labels, seed, samples=samples, n=1200)
@@ -200,7 +200,7 @@ def test_claims_are_not_below_the_worst_case_of_the_true_confidences_wherever_dr
         if outcome == "holds":
             assert max(found.value, found.certified if samples == "certified" else 0) <= limit
     assert failed == 0  # alpha is 0.2, and what is claimed is seldom that near
-    assert stopped >= 6
+    assert stopped >= 4
 
 
 def test_open_samples_count_as_anything_and_refuted_ones_leave():

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
 NAMES = ("ece", "calibration_error")
 SAMPLES = ("certified", "all")
+_PART = 1000
 _COLUMNS = ("index", "label", "predicted", "draws", "votes", "invalid", "refuted")
 _INTERVALS = ("certified", "lower", "upper", "radii")
 
@@ -273,7 +274,9 @@ def sample_until(
     index = np.arange(len(data))
     tried = data.inputs[spread(len(data))]
     check_rows(model, noisy_inputs(tried, sigma=setting.sigma, seed=setting.seed, noise=noise), sampler.batch)
-    predicted = sampler.select(data.inputs, index, setting.n0).votes.argmax(axis=1).astype(np.int64)
+    parts = [index[start : start + _PART] for start in range(0, len(data), _PART)]  # inputs may be read from disk
+    votes = [sampler.select(data.inputs[part], part, setting.n0).votes for part in parts]
+    predicted = np.concatenate(votes).argmax(axis=1).astype(np.int64)
     climb, most = Climb(setting, sampler, data, predicted), setting.n * len(data)
     outcome, now = draw(climb, asked.met_by, asked.limit, lambda spent: progress and progress(spent, most))
     return SampledUntil(

@@ -36,7 +36,8 @@ without them.
 threshold, bound L_i from above and so the interval from inside, at the same levels. For signs s whatsoever the worst
 case is at least Σ g_i(s), and the least g_i(s) over all intervals that these limits allow is attained where the two
 limits are, or, where they leave the order open, at a point between them. A sample that is not certified yet may join
-or not, whichever helps. If that sum is still above the limit, no draws will do, except with the share of intervals.
+or not, whichever helps (of all samples: it may become certified). If that sum is still above the limit, no draws will
+do, except with the share of intervals.
 """
 
 from __future__ import annotations
@@ -349,7 +350,7 @@ class Climb:
 
     def within_reach(self, signs: Any) -> float:
         """A proved lower bound of the calibration error that can be certified with any number of draws."""
-        asked, rows = self.asked, np.flatnonzero(~self.refuted)
+        asked, rows = self.asked, np.flatnonzero(~self.refuted | (self.asked.samples == "all"))
         counts, inner = self.counts(rows), np.empty((2, rows.size))
         for flip in (False, True):
             side = Side.of(counts.thresholds, flip)
@@ -362,10 +363,7 @@ class Climb:
         inside, between = (gains(*ends, sign * np.asarray(signs), edges, asked.closed) for sign in (1, -1))
         worth = np.where(low <= high, inside, -between)
         may_leave = ~self.certified[rows] & (asked.samples == "certified")
-        anything = np.zeros(2), np.ones(2), np.array([True, False])
-        refuted = int(np.count_nonzero(self.refuted)) if asked.samples == "all" else 0
-        total = worth[~may_leave].sum() + refuted * gains(*anything, signs, edges, asked.closed).max()
-        n = int(np.count_nonzero(~may_leave)) + refuted
+        total, n = worth[~may_leave].sum(), int(np.count_nonzero(~may_leave))
         bottom, top = 0.0, 1.0
         for _ in range(40):  # what is left above a value falls in it
             value = (bottom + top) / 2
