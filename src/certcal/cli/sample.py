@@ -100,8 +100,8 @@ def sample(
 
     This is the expensive part, and it is done once: every certificate comes from the run. The same command continues
     a run that was interrupted; a larger -n or --limit adds to it; another model, other data or another sigma is
-    refused. With --decide-radius or --until-certified there is no run: one question is answered, with as few noise
-    samples as that takes.
+    refused. With --decide-radius or --until-certified there is no run: sampling ends when one question is
+    answered.
     """
     from certcal.cli.progress import Waiting
     from certcal.cli.sources import existing_files, refuse_inside
