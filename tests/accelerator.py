@@ -22,7 +22,9 @@ from torch.utils.backend_registration import (  # pyright: ignore[reportPrivateU
 
 NAME = "pretend"
 _COPIES = {torch.ops.aten.copy_.default, torch.ops.aten._to_copy.default}
+_COPIES |= {getattr(torch.ops.aten.to, each) for each in torch.ops.aten.to.overloads()}  # as in inference mode
 _WAITS = {torch.ops.aten._local_scalar_dense.default, torch.ops.aten.equal.default, torch.ops.aten.nonzero.default}
+_INDEXING = {torch.ops.aten.index.Tensor, torch.ops.aten.index_put.default, torch.ops.aten.index_put_.default}
 _ALIASES = {torch.ops.aten.detach.default, torch.ops.aten.alias.default}
 
 
@@ -86,7 +88,8 @@ def _run(func: Any, args: Any, kwargs: Any) -> Any:
         state.to_host += target.type == "cpu" and source.type == NAME
         state.to_device += target.type == NAME and source.type == "cpu"
     else:
-        state.waits += func in _WAITS
+        masks = func in _INDEXING and any(each.dtype == torch.bool for each in _tensors(args[1]))
+        state.waits += func in _WAITS or masks  # a mask is counted before it is used
         if len(ours) > 1 or (ours and any(not isinstance(each, PretendTensor) and each.dim() for each in given)):
             where = ", ".join(sorted({str(each.device) for each in given}))
             raise RuntimeError(f"Expected all tensors to be on the same device, but {func} got {where}")
@@ -140,23 +143,37 @@ class _Hook(_DummyPrivateUse1Hook):
         return state.present
 
 
-_library: Any = None
+# Once per process, and before its first gradient: torch's autograd asks which devices there are only then. (It asks for
+# one of ours, so there are gradients on pretend:0 only.) Not present until a test says so.
+_setup_privateuseone_for_python_backend(NAME, _Module(), _Hook())
+_library: Any = torch.library.Library("_", "IMPL")
+_library.fallback(lambda op, *args, **kwargs: _run(op, args, kwargs), "PrivateUse1")
+_library.fallback(torch.library.fallthrough_kernel, "AutocastPrivateUse1")  # nothing is cast: that is torch's
 
 
-def _register() -> None:
-    """Once per process; the accelerator is there, but not present until a test says so."""
-    global _library
-    if _library is None:
-        _setup_privateuseone_for_python_backend(NAME, _Module(), _Hook())
-        _library = torch.library.Library("_", "IMPL")
-        _library.fallback(lambda op, *args, **kwargs: _run(op, args, kwargs), "PrivateUse1")
-        _library.fallback(torch.library.fallthrough_kernel, "AutocastPrivateUse1")  # nothing is cast: that is torch's
+def _made(op: Any) -> Any:
+    return lambda *args, **kwargs: _run(op, args, kwargs)
+
+
+# What torch itself would make by resizing an empty tensor, which a wrapper does not notice.
+_makers: Any = torch.library.Library("aten", "IMPL")
+for _name in (
+    "arange",
+    "arange.start",
+    "arange.start_step",
+    "linspace",
+    "eye",
+    "eye.m",
+    "randperm",
+    "randperm.generator",
+):
+    _packet, _, _overload = _name.partition(".")
+    _makers.impl(_name, _made(getattr(getattr(torch.ops.aten, _packet), _overload or "default")), "PrivateUse1")
 
 
 @contextmanager
 def accelerator(*, doubles: bool = True, memory: int | None = None) -> Generator[State, None, None]:
     """The accelerator is present inside the block."""
-    _register()
     state.__dict__.update(State(present=True, doubles=doubles, memory=memory).__dict__)
     try:
         yield state

@@ -38,6 +38,7 @@ SIDEWAYS = {
     ("calibrators", "smoothing"),
     ("worst_case", "bounds"),
     ("worst_case", "metrics"),
+    ("worst_case", "models"),  # its baselines compute on the same devices
     ("result", "verdict"),
     ("verdict", "claims"),
     ("metrics", "bounds"),

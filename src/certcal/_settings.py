@@ -67,6 +67,10 @@ def setting(default: Any, help: str, kind: str, **spec: Any) -> Any:
     return field(default=default, metadata={"spec": Spec(help, kind, **spec)})
 
 
+# The field ``device`` of every verb that calls a model.
+DEVICE = "Where the model computes: auto (an accelerator if there is one), cpu, cuda, cuda:1, mps, … Default: auto."
+
+
 def spec_of(cls: type[Settings], name: str) -> Spec:
     """What is known about one setting."""
     return next(each.metadata["spec"] for each in fields(cls) if each.name == name)

@@ -25,6 +25,22 @@ class Squares:
 
 
 @dataclass
+class Shared:
+    """Says which of several things the worker took."""
+
+    number: int | None = None
+
+    def placed(self, number: int) -> Shared:
+        return Shared(number)
+
+    def prepare(self) -> None:
+        pass
+
+    def __call__(self, piece: int) -> int | None:
+        return self.number
+
+
+@dataclass
 class Environment:
     """What a worker sees of its surroundings."""
 

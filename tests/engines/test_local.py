@@ -14,7 +14,7 @@ import pytest
 
 from certcal import InputError
 from certcal.engines import EngineError, InProcess, LocalProcesses
-from tests.engines.tasks_for_tests import SENTENCE, Dies, Environment, Refuses, Squares, Stubborn
+from tests.engines.tasks_for_tests import SENTENCE, Dies, Environment, Refuses, Shared, Squares, Stubborn
 
 ROOT = Path(__file__).parent.parent.parent
 
@@ -49,6 +49,11 @@ def test_each_worker_computes_on_one_thread_and_the_driver_is_left_alone(monkeyp
     before = dict(os.environ)
     assert dict(LocalProcesses(1).run(Environment(), names)) == dict.fromkeys(names, "1")
     assert dict(os.environ) == before
+
+
+def test_each_worker_is_sent_the_task_of_its_own_place():
+    assert dict(LocalProcesses(2).run(Shared(), range(2))) == {0: 0, 1: 1}
+    assert dict(InProcess().run(Shared(), range(2))) == {0: None, 1: None}
 
 
 def test_pieces_are_taken_as_workers_become_free():

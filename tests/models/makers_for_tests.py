@@ -53,3 +53,8 @@ def failing() -> nn.Module:
 
 def no_module() -> int:
     return 3
+
+
+def elsewhere() -> nn.Module:
+    """On an accelerator from the beginning."""
+    return unfitted().to("pretend")

@@ -32,6 +32,7 @@ from certcal.worst_case.baselines import (
 )
 from certcal.worst_case.baselines._problem import check_problem
 from certcal.worst_case.baselines.admm_steps import Placement, build_program
+from tests.accelerator import accelerator
 from tests.worst_case import naive_admm
 
 # Appendix E.2: two samples, three bins.
@@ -372,7 +373,7 @@ def test_ascent_improves_on_its_start_and_tracks_its_curves() -> None:
         (([0.5], [0.6], [1]), {"confidence": [1.5]}, r"confidence\[0\] is 1.5"),
         (([0.5], [0.6], [1]), {"steps": 0}, "steps is 0; pass a whole number of at least 1"),
         (([0.5], [0.6], [1]), {"steps": 2.5}, "steps is 2.5"),
-        (([0.5], [0.6], [1]), {"device": "nowhere"}, "device 'nowhere' cannot be used"),
+        (([0.5], [0.6], [1]), {"device": "nowhere"}, "device: there is no 'nowhere' here, only cpu; give one of these"),
         (([0.5], [0.6], [1]), {"precision": "half"}, "precision is 'half'"),
         (([0.5], [0.6], [1]), {"closed": "both"}, "closed is 'both'"),
         (([0.5], [0.6], [1]), {"bins": 0}, "bins is 0"),
@@ -433,3 +434,25 @@ def test_a_result_can_be_copied_and_sent_to_another_process_but_not_changed(meth
             np.testing.assert_array_equal(other.history[name], curve)
         with pytest.raises(TypeError):
             other.settings["bins"] = 3  # pyright: ignore[reportIndexIssue]
+
+
+@pytest.mark.parametrize("method", [admm, admm_grid, dece_ascent])
+def test_a_baseline_finds_on_an_accelerator_what_it_finds_on_the_cpu_without_waiting_in_its_steps(method: Any) -> None:
+    rng = np.random.default_rng(5)
+    lower = rng.random(30) * 0.6
+    given = {"lower": lower, "upper": lower + 0.3, "correct": rng.integers(0, 2, 30), "bins": 5, "steps": 20}
+    expected = method(**given, device="cpu", track=True)
+    with accelerator() as state:
+        found = method(**given, track=True)
+        assert state.operations > 100
+        assert state.waits == 0
+    np.testing.assert_array_equal(found.confidence, expected.confidence)
+    assert found.runs == expected.runs
+    for name, curve in expected.history.items():
+        np.testing.assert_array_equal(found.history[name], curve)
+    single = method(**given, device="cpu", precision="float32")
+    with accelerator(doubles=False) as state:
+        assert method(**given, device="pretend", precision="float32").value == single.value
+        assert method(**given).value == expected.value  # on the CPU, which has float64
+        with pytest.raises(InputError, match="'pretend' does not compute in float64; pass precision='float32'"):
+            method(**given, device="pretend")

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from certcal.attacks._protocol import Found, Keep, Target
 from certcal.attacks.ascent import BatchAdversary, Score
-from certcal.attacks.ball import Ball
+from certcal.attacks.ball import Ball, placed
 from certcal.binning import edges_for
 
 
@@ -55,7 +55,7 @@ class Watched:
 
 def bin_edges(bins: int, like: Tensor) -> Tensor:
     """Edges of equal-width bins in the type of the confidences."""
-    return torch.as_tensor(edges_for(bins, None), dtype=like.dtype, device=like.device)
+    return placed(torch.as_tensor(edges_for(bins, None), dtype=like.dtype), like.device)
 
 
 def locate(confidence: Tensor, edges: Tensor) -> Tensor:

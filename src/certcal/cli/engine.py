@@ -21,7 +21,7 @@ def engine_options(section: str) -> Callable[[Decorated], Decorated]:
     workers = "Number of processes. Default: 1; with --engine ray all that fit."
     engine = "Where to run: here, or ray for a Ray cluster. Default: here."
     address = "Address of the Ray cluster, host:port or auto. Default: a new one on this machine."
-    gpus = "GPUs of each Ray worker, such as 1 or 0.5. Default: 0."
+    gpus = "GPUs of each Ray worker, such as 1 or 0.5. Default: 0, or 1 where the device is cuda."
     return options(
         checked(section, "--workers", Spec(workers, "whole", least=1, most=MOST_WORKERS)),
         option(section, "--engine", type=NamedChoice(["here", "ray"]), default="here", metavar="E", help=engine),
@@ -30,12 +30,15 @@ def engine_options(section: str) -> Callable[[Decorated], Decorated]:
     )
 
 
-def chosen_engine(engine: str, address: str | None, workers: int | None, gpus: float | None) -> Engine | None:
+def chosen_engine(
+    engine: str, address: str | None, workers: int | None, gpus: float | None, device: str = "auto"
+) -> Engine | None:
     """The engine that was asked for; None for this process alone."""
     from certcal.engines import LocalProcesses, RayCluster
 
     if engine == "ray":
-        return RayCluster(address, workers=workers, gpus=gpus or 0.0)
+        usual = 1.0 if device == "cuda" else 0.0
+        return RayCluster(address, workers=workers, gpus=usual if gpus is None else gpus)
     for name, value in (("--address", address), ("--gpus", gpus)):
         if value is not None:
             raise click.UsageError(f"{name} is for --engine ray; add that, or leave it out")

@@ -39,6 +39,7 @@ _RADIUS = Spec(
         ("certcal sample --model net.onnx --data test.npz --sigma 0.5 -n 200000 -o run", "add noise samples to it"),
         ("certcal sample --model mine:f --outputs logits --data t.npz --sigma 1 -o run", "a Python function"),
         ("certcal sample --model n.onnx --data t.npz --sigma 1 --workers 8 -o run", "on eight processes"),
+        ("certcal sample --model n.onnx --data t.npz --sigma 1 --device cuda -o run", "on a GPU"),
         ("certcal sample --model n.onnx --data t.npz --sigma 1 --engine ray -o run", "on Ray; see --address"),
         ("certcal sample --model n.onnx --data t.npz --sigma 1 --decide-radius 0.5", "only: is R > 0.5?"),
     ),
@@ -48,7 +49,7 @@ _RADIUS = Spec(
 @checked(_DRAWING, "--sigma", Spec("Standard deviation of the noise.", "positive", metavar="S"), required=True)
 @settings_options(SampleSettings, _DRAWING, only=("n", "n0", "seed", "noise"))
 @engine_options(_RUNNING)
-@settings_options(SampleSettings, _RUNNING, only=("batch",))
+@settings_options(SampleSettings, _RUNNING, only=("batch", "device"))
 @checked(_DECIDING, "--decide-radius", _RADIUS, "radius")
 @checked(
     _DECIDING, "--alpha", Spec("Failure probability of each decision, or of the claim. Default: 0.001.", "failure")
@@ -108,9 +109,9 @@ def sample(
     from certcal.verbs.sample import decide, sample_until, summarize
     from certcal.verbs.sample import sample as verb
 
-    place = chosen_engine(engine, address, workers, gpus)
     asked = collected(UntilSettings, options)
     settings = SampleSettings(**{each.name: getattr(asked, each.name) for each in fields(SampleSettings)})
+    place = chosen_engine(engine, address, workers, gpus, settings.device)
     subject: dict[str, Any] = {"sigma": sigma, "outputs": outputs, "weights": weights, "limit": limit}
     output = Output(_ENDINGS, as_json, () if radius is None or out is None else (out,), force)
     alone = "--decide-radius" if radius is not None else "--until-certified" if require is not None else None

@@ -23,6 +23,9 @@ class Task(Protocol[PieceIn, ResultOut]):
 
     For an engine whose ``remote`` is true, the task, its pieces and its results are sent between processes; arrays in
     them may arrive read-only.
+
+    A task may have a method ``placed(number)``: the task for the worker of that number, 0, 1, …, on this machine, so
+    that workers share what there are several of.
     """
 
     def prepare(self) -> None:

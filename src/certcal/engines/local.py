@@ -64,7 +64,7 @@ class LocalProcesses:
         leaving: list[Worker] = []
         try:
             for number, piece in islice(coming, self.workers):
-                crew.append(Worker(task, number, piece))
+                crew.append(Worker(task, len(crew), number, piece))
             while crew:
                 for connection in wait([worker.connection for worker in crew]):
                     worker = next(each for each in crew if each.connection is connection)
@@ -76,7 +76,7 @@ class LocalProcesses:
                         lost[number] += 1
                         if not worker.ready or lost[number] == _ATTEMPTS:
                             raise EngineError(_death(worker, code))
-                        crew.append(Worker(task, number, piece))
+                        crew.append(Worker(task, worker.place, number, piece))
                         continue
                     kind, value = answer
                     if kind == READY:
@@ -102,19 +102,19 @@ class LocalProcesses:
 
 
 class Worker:
-    """A process, the connection to it, and the piece it has."""
+    """A process, its place among the workers, the connection to it, and the piece it has."""
 
-    def __init__(self, task: Any, number: int, piece: Any) -> None:
+    def __init__(self, task: Any, place: int, number: int, piece: Any) -> None:
         import multiprocessing
 
         context = multiprocessing.get_context("spawn")
         self.connection, theirs = context.Pipe()
         self.process: SpawnProcess = context.Process(target=work, args=(theirs,), daemon=True)
-        self.number, self.piece, self.ready = number, piece, False
+        self.place, self.number, self.piece, self.ready = place, number, piece, False
         with _one_thread():
             self.process.start()
         theirs.close()
-        self.send(task)
+        self.send(task.placed(place) if hasattr(task, "placed") else task)
 
     def send(self, message: Any) -> None:
         """Hand something over. If the worker is dead, its next answer says so."""

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import hashlib
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -19,10 +20,13 @@ from certcal.models.protocol import Outputs, Source, declared
 Batch = NDArray[np.float32]
 
 _LEAST = 1e-30  # below this, probabilities are alike
+_MOST_OPEN = 12  # answers at the edge of a rounding that are taken both ways
 
 
 class Adapter(ABC):
     """A model of some library as a :class:`certcal.models.Model`."""
+
+    device = "cpu"  # where it computes
 
     def __init__(self, outputs: Outputs, description: str, source: Source | None = None) -> None:
         self.outputs: Outputs = outputs
@@ -57,6 +61,14 @@ class Adapter(ABC):
         They do not depend on the machine, the number of threads or the last bits of an answer.
         """
 
+    def known_as(self, digits: str, probe: Any) -> bool:
+        """Whether a fingerprint is of this model, also where another device has rounded its answers otherwise."""
+        return digits in self._fingerprints(probe)
+
+    def _fingerprints(self, probe: Any) -> Iterator[str]:
+        """Every fingerprint that rounding might give; the first is its own."""
+        yield self.fingerprint(probe)
+
     def _matrix(self, result: Any, given: tuple[int, ...]) -> NDArray[Any]:
         array = _array(result, f"the output of {self.description}")
         if array.ndim != 2 or array.shape[0] != given[0] or array.shape[1] < 2:
@@ -70,19 +82,29 @@ class Adapter(ABC):
             raise InputError(f"{self.description} returns {array.dtype}; it must return numbers, as float32 or float64")
         return array.astype(np.float32 if array.dtype == np.float16 else np.float64)
 
-    def _behaviour(self, probe: Any, inside: str, *, complete: bool = False) -> str:
+    def _behaviours(self, probe: Any, inside: str, *, complete: bool = False) -> Iterator[str]:
         """Digits of the model's name, what could be seen of its inside, and its answers on the scale of logits.
 
-        Libraries and processors differ in the last bits of a float32, so the answers are rounded first: to three
-        decimals, and to one where the inside was seen and only what it reads from elsewhere could change them.
+        Libraries and devices differ in the last bits of a float32, so the answers are rounded first: to three decimals,
+        and to one where the inside was seen and only what it reads from elsewhere could change them. Those that a
+        fiftieth of the last decimal would round the other way are then taken both ways, as long as they are few.
         """
-        answers = self(probe).astype(np.float64)
+        exact = self(probe).astype(np.float64)
         if self.outputs == "probabilities":
-            answers = np.log(np.where(answers < _LEAST, _LEAST, answers))  # NaN stays
-        answers = np.round(answers, 1 if complete else 3) + 0.0  # adding zero turns -0.0 into 0.0
-        digest = hashlib.sha256(f"{self.description}\n{self.outputs}\n{inside}\n{answers.shape}\n".encode())
-        digest.update(np.where(np.isnan(answers), np.nan, answers).astype("<f8").tobytes())
-        return digest.hexdigest()
+            exact = np.log(np.where(exact < _LEAST, _LEAST, exact))  # NaN stays
+        decimals = 1 if complete else 3
+        begun = hashlib.sha256(f"{self.description}\n{self.outputs}\n{inside}\n{exact.shape}\n".encode())
+        doubt = 0.02 * 0.1**decimals
+        low, high = (np.round(exact + change, decimals) + 0.0 for change in (-doubt, doubt))  # zero turns -0.0 into 0.0
+        open_to_both = np.flatnonzero(low < high)  # NaN is not
+        choices = [(), *product((False, True), repeat=open_to_both.size if open_to_both.size <= _MOST_OPEN else 0)]
+        for rounded_up in choices:
+            answers = np.round(exact, decimals) + 0.0
+            if rounded_up:
+                answers.flat[open_to_both] = np.where(rounded_up, high.flat[open_to_both], low.flat[open_to_both])
+            digest = begun.copy()
+            digest.update(np.where(np.isnan(answers), np.nan, answers).astype("<f8").tobytes())
+            yield digest.hexdigest()
 
 
 class _PythonModel(Adapter):
@@ -94,12 +116,15 @@ class _PythonModel(Adapter):
 
     def fingerprint(self, probe: Any) -> str:
         """Digits of the name, the code and the values it uses, and the answers to the probe."""
+        return next(self._fingerprints(probe))
+
+    def _fingerprints(self, probe: Any) -> Iterator[str]:
         self(probe)  # what is made at the first call is there from now on
         inside = self._look(values=True)
         self(probe)
         if self._look(values=True).digits == inside.digits:
-            return self._behaviour(probe, inside.digits, complete=inside.complete)
-        return self._behaviour(probe, self._look(values=False).digits)  # without what calls change, such as a count
+            return self._behaviours(probe, inside.digits, complete=inside.complete)
+        return self._behaviours(probe, self._look(values=False).digits)  # without what calls change, such as a count
 
     def _look(self, *, values: bool) -> Inside:
         inside = Inside(self._home, values)

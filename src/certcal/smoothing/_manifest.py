@@ -131,7 +131,7 @@ class Manifest(msgspec.Struct, frozen=True, forbid_unknown_fields=True, dict=Tru
     model, data
         Which model and data.
     versions
-        Of the software that created it.
+        Of the software that created it, and the device that it began on.
     """
 
     run: Digits

@@ -24,6 +24,7 @@ from certcal._durable import make_folder, only_writer, remove_leftovers
 from certcal.data import Inputs
 from certcal.engines import Engine, InProcess, LocalProcesses, held
 from certcal.models import Model, Source
+from certcal.models.devices import Fitting, described, shares
 from certcal.models.protocol import PackedSource
 from certcal.smoothing._counts import default_thresholds
 from certcal.smoothing._manifest import (
@@ -263,7 +264,7 @@ def create(wanted: RunRequest) -> tuple[Manifest, int]:
             weights=None if wanted.model.source is None else wanted.model.source.weights,
         ),
         data=wanted.record(samples),
-        versions=_versions(),
+        versions=_versions(wanted.model),
     )
     return manifest, wanted.batch
 
@@ -284,8 +285,9 @@ def resume(folder: Path, manifest: Manifest, wanted: RunRequest) -> tuple[Manife
     probe = wanted.probe(manifest.sizes[0].samples)
     if wanted.model.outputs != manifest.model.outputs:
         raise _differs(folder, "outputs", manifest.model.outputs, wanted.model.outputs)
-    fingerprint = wanted.model.fingerprint(wanted.tried(manifest.sizes[0].samples))
-    if fingerprint != manifest.model.fingerprint:
+    tried = wanted.tried(manifest.sizes[0].samples)
+    if not _is_known_as(wanted.model, manifest.model.fingerprint, tried):
+        fingerprint = wanted.model.fingerprint(tried)
         raise InputError(
             f"{folder}: the run was drawn from another model: {manifest.model.description}, fingerprint "
             f"{manifest.model.fingerprint[:12]}, and this is {wanted.model.description}, {fingerprint[:12]}; "
@@ -302,6 +304,12 @@ def resume(folder: Path, manifest: Manifest, wanted: RunRequest) -> tuple[Manife
     sizes = (*manifest.sizes, size)
     _check_units(sizes, manifest.n0, manifest.pilot, manifest.unit)
     return msgspec.structs.replace(manifest, sizes=sizes, data=wanted.record(samples)), batch
+
+
+def _is_known_as(model: Model, digits: str, probe: NDArray[np.float32]) -> bool:
+    """Whether a fingerprint is of this model; answers may be rounded otherwise on another device."""
+    known: Any = getattr(model, "known_as", None)
+    return model.fingerprint(probe) == digits if known is None else known(digits, probe)
 
 
 def _same_data(folder: Path, manifest: Manifest, wanted: RunRequest) -> None:
@@ -345,8 +353,11 @@ def _check_units(sizes: tuple[Size, ...], n0: int, pilot: int, unit: int) -> Non
         raise InputError(f"unit is {unit}, which cuts the run into more than {MOST_UNITS} shards; make it larger")
 
 
-def _versions() -> dict[str, str]:
+def _versions(model: Model) -> dict[str, str]:
+    """What the run began with, for the record: software, and the device."""
     found = {"python": platform.python_version(), "platform": platform.platform()}
+    if isinstance(device := getattr(model, "device", None), str):
+        found["device"] = described(device)
     for name in ("certcal", "numpy", "onnxruntime", "torch", "sklearn"):
         if name in sys.modules:
             try:
@@ -384,13 +395,23 @@ class Drawing:
     def __getstate__(self) -> dict[str, Any]:
         return vars(replace(self, model=None))  # what travels: the model itself does not
 
+    def placed(self, number: int) -> Drawing:
+        """The task of one worker of several on this machine: each takes the next device of the model's kind."""
+        device = getattr(self.model, "device", None)
+        if self.source is None or not isinstance(device, str):
+            return self
+        several = shares(device)
+        return replace(self, source=replace(self.source, device=several[number % len(several)]))
+
     def prepare(self) -> None:
         """Load the model and make the sampler."""
         if self.model is None:
             if self.source is None:
                 raise SamplingError("the model lives in the process that made it; load it by name or path instead")
             self.model = self.source.load()
-            if self.model.fingerprint(self.probe) != self.fingerprint:
+            if isinstance(fitting := getattr(self.model, "fitting", None), Fitting):
+                fitting.said = True  # by the process that tried the same batches first
+            if not _is_known_as(self.model, self.fingerprint, self.probe):
                 raise SamplingError(
                     f"{self.source.name} is another model in a worker process than here; "
                     "check that both load the same file and packages"

@@ -15,7 +15,7 @@ from certcal._attack_methods import ATTACKS, USUAL
 from certcal._checks import InputError
 from certcal._files import refuse_overwriting, write_bytes
 from certcal._progress import SILENT, Progress
-from certcal._settings import Settings, counted_from_one, setting, takes
+from certcal._settings import DEVICE, Settings, counted_from_one, setting, takes
 from certcal._text import counted, distance_text
 from certcal.claims import Estimate, round_outward
 from certcal.data import open_inputs, physical_memory
@@ -55,6 +55,7 @@ class AttackSettings(Settings):
     threads: int = setting(
         1, "Number of torch threads; more than one may change the last digits.", "whole", least=1, most=4096
     )
+    device: str = setting("auto", DEVICE, "text", metavar="D")
     bins: int = setting(15, "Number of bins of the calibration error.", "whole", least=1, most=10_000)
     sigma: float | None = setting(
         None, "Attack the smoothed classifier with Gaussian noise of this standard deviation.", "positive"
@@ -397,8 +398,8 @@ def attack(
 ) -> Attack:
     """Move the confidences of a model as far as attacks can while every predicted label stays, and measure them.
 
-    Keywords beside those below are the fields of :class:`AttackSettings`: norm, steps, box, seed, batch, threads, bins,
-    sigma, draws.
+    Keywords beside those below are the fields of :class:`AttackSettings`: norm, steps, box, seed, batch, threads,
+    device, bins, sigma, draws.
 
     Parameters
     ----------
@@ -452,7 +453,8 @@ def attack(
     inputs = opened.inputs
     progress.stage("loading the model")
     named = isinstance(model, str | os.PathLike)
-    network = load(os.fspath(model), outputs, weights=weights) if named else wrap(model, outputs)  # pyright: ignore
+    there: Any = {"device": settings.device}
+    network = load(os.fspath(model), outputs, weights=weights, **there) if named else wrap(model, outputs, **there)  # pyright: ignore
     _check_memory(inputs, len(methods) * len(distances))
     box: Any = inputs.box if settings.box == "auto" else settings.box
     subject = Subject.of(

@@ -6,10 +6,11 @@ import os
 import shlex
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, cast
 
+from certcal._checks import InputError
 from certcal._progress import SILENT, Progress
-from certcal._settings import Settings, setting, takes
+from certcal._settings import DEVICE, Settings, setting, takes
 from certcal.data import open_inputs
 from certcal.result import Result
 from certcal.smoothing import CONFIDENCES
@@ -43,6 +44,7 @@ class SampleSettings(Settings):
         choices=("gaussian", "exact"),
     )
     batch: int = setting(500, "Inputs per call of the model.", "whole", least=1, most=1 << 24)
+    device: str = setting("auto", DEVICE, "text", metavar="D")
 
 
 @dataclass(frozen=True)
@@ -192,8 +194,9 @@ def sample(
 
     This is the expensive part and is done once. Called again with the same arguments, it draws what is missing; with a
     larger ``n`` or more samples it adds to the run; another model, other data or other noise is refused. Keywords
-    beside those below are the fields of :class:`SampleSettings`: n, n0, seed, noise, batch. See
-    :func:`certcal.smoothing.sample` for what does and does not change the result.
+    beside those below are the fields of :class:`SampleSettings`: n, n0, seed, noise, batch, device. See
+    :func:`certcal.smoothing.sample` for what does and does not change the result. The noise is the same on every
+    device; a run may be continued on another one.
 
     Parameters
     ----------
@@ -210,7 +213,8 @@ def sample(
     part, limit
         "train" or "test" of data in two parts, and how many samples, from the first.
     workers, engine
-        Processes on this machine, or where the work runs instead; see :mod:`certcal.engines`.
+        Processes on this machine, which take its accelerators in turn, or where the work runs instead; see
+        :mod:`certcal.engines`.
     progress
         Where to report how far the work is.
     settings
@@ -228,7 +232,10 @@ def sample(
     """
     from certcal.smoothing import sample as draw
 
-    network, opened = _opened(model, data, outputs, weights, part, limit, progress)
+    here, elsewhere = _here_and_there(settings.device, getattr(engine, "gpus", None))
+    network, opened = _opened(model, data, outputs, weights, part, limit, progress, here)
+    if network.source is not None and elsewhere is not None:
+        cast("Any", network).source = replace(network.source, device=elsewhere)
     progress.stage("trying the model")
     return draw(
         network,
@@ -288,7 +295,7 @@ def decide(
     """
     from certcal.smoothing import decide as draw
 
-    network, opened = _opened(model, data, outputs, weights, part, limit, progress)
+    network, opened = _opened(model, data, outputs, weights, part, limit, progress, settings.device)
     progress.stage("deciding", len(opened.inputs))
     found = draw(
         network,
@@ -352,17 +359,32 @@ def sample_until(
     """
     from certcal.smoothing import sample_until as draw
 
-    network, opened = _opened(model, data, outputs, weights, part, limit, progress)
+    network, opened = _opened(model, data, outputs, weights, part, limit, progress, settings.device)
     progress.stage("trying the model")
-    given = {each.name: getattr(settings, each.name) for each in fields(settings)}
+    given = {each.name: getattr(settings, each.name) for each in fields(settings) if each.name != "device"}
     arrays = opened.inputs.inputs, opened.inputs.labels
     told = _told(progress, "drawing")
     found = draw(network, *arrays, require, sigma=sigma, radius=radius, alpha=alpha, progress=told, **given)
     return replace(found, source=opened.name)
 
 
+def _here_and_there(device: str, gpus: float | None) -> tuple[str, str | None]:
+    """The device of this process, and that of the workers on a cluster, which give their GPUs by number."""
+    if gpus is None:
+        return device, None
+    kind, _, number = device.partition(":")
+    if number:
+        remedy = f"give {kind!r}: a worker takes what it was promised"
+        raise InputError(
+            f"{device!r} is of one machine, and the work is for a cluster", argument="device", remedy=remedy
+        )
+    if kind == "cuda" and not gpus:
+        raise InputError("a worker was promised none, and 'cuda' is the device", argument="gpus", remedy="give 1")
+    return device if device == "cpu" else "auto", device
+
+
 def _opened(
-    model: object, data: Any, outputs: Any, weights: Any, part: Any, limit: int | None, progress: Progress
+    model: object, data: Any, outputs: Any, weights: Any, part: Any, limit: int | None, progress: Progress, device: str
 ) -> tuple[Model, OpenedInputs]:
     """The model, and the inputs and labels."""
     from certcal.models import load, wrap
@@ -370,8 +392,9 @@ def _opened(
     progress.stage("reading")
     opened = open_inputs(data, part=part, limit=limit)
     progress.stage("loading the model")
-    named = isinstance(model, str | os.PathLike)
-    return load(os.fspath(model), outputs, weights=weights) if named else wrap(model, outputs), opened  # pyright: ignore
+    if isinstance(model, str | os.PathLike):
+        return load(cast("str", model), outputs, weights=weights, device=device), opened
+    return wrap(model, outputs, device=device), opened
 
 
 def _told(progress: Progress, stage: str | None = None) -> Callable[[int, int], None]:

@@ -194,9 +194,10 @@ def _taken(make: Callable[..., Any], given: dict[str, Any]) -> dict[str, Any]:
 def _try(name: str, network: nn.Module, shape: tuple[int, ...], classes: int) -> None:
     """One forward pass, after which the network is as before."""
     modes = [(part, part.training) for part in network.modules()]
+    device = next((each.device for each in (*network.parameters(), *network.buffers())), None)
     try:
         with torch.no_grad():
-            answer: Any = network.eval()(torch.zeros((2, *shape)))
+            answer: Any = network.eval()(torch.zeros((2, *shape), device=device))
     except Exception as error:
         raise InputError(f"{name} failed on inputs of shape {shape}: {reason(error)}; it must take them") from error
     finally:

@@ -80,7 +80,7 @@ def admm(
     steps: int = 3000,
     seed: int = 0,
     track: bool = False,
-    device: str = "cpu",
+    device: str = "auto",
     precision: str = "float64",
 ) -> Baseline:
     """Approximate the worst-case calibration error by ADMM (Emde et al. 2024, §3.4 and appendices E and G).
@@ -111,7 +111,8 @@ def admm(
         "…_distance_sum" and "…_distance_max" (from each constraint), and "assignment", the assignments of the first ten
         samples (runs, snapshots, samples, bins) after the steps "assignment_step".
     device, precision
-        Where torch computes, and in "float64" or "float32". The reported value is always that of float64 confidences.
+        Where torch computes (as for :func:`certcal.models.load`), and in "float64" or "float32"; "auto" is a device
+        that has the precision. The reported value is always that of float64 confidences.
 
     Returns
     -------

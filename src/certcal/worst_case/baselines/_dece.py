@@ -40,7 +40,7 @@ def dece_ascent(
     temperature: tuple[float, float] = (1e-2, 1e-6),
     seed: int = 0,
     track: bool = False,
-    device: str = "cpu",
+    device: str = "auto",
     precision: str = "float64",
 ) -> Baseline:
     """Approximate the worst-case calibration error by ascent on the dECE (Emde et al. 2024, appendix M).
@@ -74,7 +74,8 @@ def dece_ascent(
         Whether to keep the curves "relaxed" (dECE before each step) and "projected" (calibration error after it), of
         shape (runs, steps), in ``history``.
     device, precision
-        Where torch computes, and in "float64" or "float32". The reported value is always that of float64 confidences.
+        Where torch computes (as for :func:`certcal.models.load`), and in "float64" or "float32"; "auto" is a device
+        that has the precision. The reported value is always that of float64 confidences.
 
     Returns
     -------
@@ -156,4 +157,4 @@ def _ascend(
             curves["relaxed"][:, step] = relaxed.detach() / z.shape[1]
             curves["projected"][:, step] = value
     history: dict[str, NDArray[Any]] = {name: curve.cpu().numpy() for name, curve in curves.items()} if track else {}
-    return kept.detach().double().cpu().numpy(), history
+    return kept.detach().cpu().double().numpy(), history

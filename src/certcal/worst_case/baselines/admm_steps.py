@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from certcal._checks import InputError, choice
+from certcal.models.devices import has_doubles, resolve
 from certcal.worst_case.baselines._problem import Problem
 
 if TYPE_CHECKING:
@@ -42,16 +43,16 @@ class Placement:
 
     def __init__(self, device: str, precision: str) -> None:
         self.dtype = PRECISIONS[choice(precision, tuple(PRECISIONS), "precision")]
-        try:
-            self.device = torch.device(device)
-            torch.zeros(1, dtype=self.dtype, device=self.device)
-        except (AssertionError, RuntimeError, TypeError) as error:
-            first = str(error).splitlines()[0]
-            raise InputError(f"device {device!r} cannot be used in {precision}: {first}") from error
+        self.device = resolve(device)
+        if self.dtype == torch.float64 and not has_doubles(self.device):
+            if device != "auto":
+                remedy = "pass precision='float32', or the device 'cpu'"
+                raise InputError(f"{device!r} does not compute in float64", argument="device", remedy=remedy)
+            self.device = "cpu"
 
     def __call__(self, values: Any) -> Tensor:
         """A tensor of these numbers."""
-        return torch.as_tensor(np.asarray(values), dtype=self.dtype, device=self.device)
+        return torch.as_tensor(np.asarray(values), dtype=self.dtype).to(self.device)
 
 
 @dataclass(eq=False)
@@ -276,4 +277,4 @@ def solve(
             if recorder is not None:
                 recorder.record(program, state, step, value)
     history = {} if recorder is None else recorder.arrays()
-    return confidence.double().cpu().numpy(), bin_of.cpu().numpy(), history
+    return confidence.cpu().double().numpy(), bin_of.cpu().numpy(), history
