@@ -19,6 +19,7 @@ from certcal.smoothing._logs import CertificationLog, LogWarning, read_log
 from certcal.smoothing._manifest import Manifest
 from certcal.smoothing._run import Run, RunState, check_inputs, open_run, usable_counts
 from certcal.smoothing._sample import sample
+from certcal.smoothing._sampled_until import SampledUntil, sample_until
 from certcal.smoothing._sampler import Sampler, SamplingError, Selection, Tally
 
 __all__ = [
@@ -37,6 +38,7 @@ __all__ = [
     "Overview",
     "Run",
     "RunState",
+    "SampledUntil",
     "Sampler",
     "SamplingError",
     "Selection",
@@ -56,5 +58,6 @@ __all__ = [
     "read_log",
     "robustness",
     "sample",
+    "sample_until",
     "usable_counts",
 ]

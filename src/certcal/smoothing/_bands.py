@@ -121,6 +121,17 @@ def tight(rows: HistogramRows) -> Floats:
     return _weighed(rows, limits.shifted(rows.r))
 
 
+def tight_above(rows: HistogramRows) -> Floats:
+    """L of the Clopper-Pearson *upper* limits at level / G: below L(S) with probability at most ``level``.
+
+    That is no certificate, but what no certificate can exceed, however many draws it is made from.
+    """
+    limits = lower_limits(rows.n, math.nextafter(rows.level / rows.side.widths.size, 0.0))
+    limits.fill(rows.n - survival_counts(rows.histogram, rows.side))
+    above = np.minimum(np.nextafter(1 - limits.values[::-1], 2), 1.0)
+    return np.minimum(_weighed(rows, shift(above, rows.r)) + 2 * SLACK, 1.0)
+
+
 def survival_counts(histogram: Integers, side: Side) -> Integers:
     """Draws at or above each threshold, per row, from the top threshold down."""
     cells = histogram[:, :-1] if side.flip else histogram[:, :0:-1]

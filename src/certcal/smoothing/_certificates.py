@@ -30,7 +30,8 @@ SHARES = {"prediction": 2, "lower": 3, "upper": 3}
 
 _PER_SAMPLE = ("lower", "upper", "correct", "certified", "abstained", "radii")
 
-_CONFIDENCE = "mean probability of the predicted class under the noise"
+NAME = "calibration error of the smoothed classifier"
+CONFIDENCE = "mean probability of the predicted class under the noise"
 
 
 @dataclass(frozen=True)
@@ -83,6 +84,8 @@ class Certificates:
         Sizes (samples, draws per sample) that the run had before it was extended, if it was.
     recalibration
         The map that the confidences went through, in words; None for those of the model itself.
+    anytime
+        Whether they hold together for all numbers of draws that were looked at (:func:`certcal.sample_until`).
     """
 
     lower: Floats
@@ -99,6 +102,7 @@ class Certificates:
     noise: str
     earlier: tuple[tuple[int, int], ...] = ()
     recalibration: str | None = None
+    anytime: bool = False
 
     def __len__(self) -> int:
         return self.lower.size
@@ -132,7 +136,7 @@ class Certificates:
     @property
     def assumptions(self) -> tuple[str, ...]:
         """What every certificate here rests on."""
-        chosen = fixed("the seed and the number of draws")
+        chosen = fixed(f"the seed and the {'requirement' if self.anytime else 'number of draws'}")
         own = () if self.confidence in KINDS else (own_kind(self.confidence),)
         return (NOISE[self.noise], BATCH, chosen, *own, *_extended(self.earlier, self.n))
 
@@ -241,7 +245,7 @@ class Certificates:
             worst: WorstCase = found if samples == "certified" else found.all_samples or found
         else:
             worst = calibration_error(self.lower, self.upper, np.ones(self.n, np.uint8), bins=bins, closed=closed)
-        of = _CONFIDENCE if self.recalibration is None else f"a map of the {_CONFIDENCE}"
+        of = CONFIDENCE if self.recalibration is None else f"a map of the {CONFIDENCE}"
         settings: dict[str, Any] = {"confidence": of, "intervals": self.confidence}
         settings |= {"bins": bins, "closed": closed, "samples": samples}
         if self.familywise:
@@ -251,7 +255,7 @@ class Certificates:
             ledger, more = Ledger(delta).spend(f"more than {failed.count} certificates fail", delta), failed.term
             settings |= {"alpha per sample": self.alpha, "failing certificates": failed.count}
         value = min(1.0, move_outward(worst.value + more, "upper", 1e-15))
-        name = "calibration error of the smoothed classifier"
+        name = NAME
         if self.recalibration is not None:
             name = name.replace("the ", "the recalibrated ")
             settings["recalibration"] = self.recalibration
@@ -314,7 +318,7 @@ def certificates(
     kind = kind_of(confidence)
     failure_probability(alpha, "alpha")
     distance = check_radius(radius)
-    ledger = Ledger(_part(alpha, len(counts)) if familywise else float(alpha)).split(**SHARES)
+    ledger = Ledger(equal_part(alpha, len(counts)) if familywise else float(alpha)).split(**SHARES)
     spent = dict(ledger.entries)
     radii = certified_radii(counts, spent["prediction"])
     abstained = np.isnan(radii)
@@ -396,7 +400,7 @@ def check_radius(radius: Any) -> float:
     return value
 
 
-def _part(alpha: float, n: int) -> float:
+def equal_part(alpha: float, n: int) -> float:
     """One of n equal parts of alpha, rounded down."""
     value = alpha / n
     return value if Fraction(value) * n <= Fraction(alpha) else math.nextafter(value, 0.0)

@@ -266,19 +266,24 @@ class Program:
             self._cells, self._waiting = merged([self._cells, *self._waiting]), []
         return self._cells
 
-    def solve(self, free: int = 0, free_correct: int = 0, sense: int = 1) -> tuple[float, NDArray[np.int8]]:
+    def solve(
+        self, free: int = 0, free_correct: int = 0, sense: int = 1, relief: tuple[Floats, Floats] | None = None
+    ) -> tuple[float, NDArray[np.int8]]:
         """Largest Σ_m |S_m| and the signs of kept bins; ``free`` more samples, all correct or all not, lie anywhere.
 
         With ``sense=-1`` the smallest Σ_n g_n(s) over sign patterns s, where g_n(s) is the best that sample n can do.
+        With ``relief``, Σ_n g_n(s) less its first part in bins of sign + and its second in bins of sign -.
         """
         from certcal._kernels.signs import best_runs
 
         wrong, right = self._columns()
         if free:
-            lows, highs, sums = right if free_correct else wrong
-            added = [[float(free), 0.0, float(free)]]
-            more = np.append(lows, 0), np.append(highs, self.bins.count - 1), np.concatenate((sums, added))
-            right, wrong = (more, wrong) if free_correct else (right, more)
+            whole = np.zeros(1, np.int64), np.array([self.bins.count - 1]), np.array([[free, 0.0, free]])
+            right, wrong = (_joined(right, whole), wrong) if free_correct else (right, _joined(wrong, whole))
+        if relief is not None:  # cells without samples, whose sums are only read where a bin's own samples stay
+            bins, none = np.arange(self.bins.count), np.zeros(self.bins.count)
+            right = _joined(right, (bins, bins, np.stack([none, relief[0], none], axis=1)))
+            wrong = _joined(wrong, (bins, bins, np.stack([none, none, -relief[1]], axis=1)))
         small = np.uint16 if self.bins.count < 1 << 16 else np.int64  # NumPy sorts 16-bit numbers by radix
         by_high, by_low = (np.argsort(ends.astype(small), kind="stable") for ends in (right[1], wrong[0]))
         value, signs = best_runs(self.bins.edges, *right, by_high, *wrong, by_low, float(sense))
@@ -291,6 +296,10 @@ class Program:
         ends, sums = cells.keys % bins**2, as_floats(cells)
         lows, highs = ends // bins, ends % bins
         return (lows[:cut], highs[:cut], sums[:cut]), (lows[cut:], highs[cut:], sums[cut:])
+
+
+def _joined(one: Columns, other: Columns) -> Columns:
+    return np.append(one[0], other[0]), np.append(one[1], other[1]), np.concatenate((one[2], other[2]))
 
 
 def witness(
