@@ -234,7 +234,7 @@ def sample(
 
     here, elsewhere = _here_and_there(settings.device, getattr(engine, "gpus", None))
     network, opened = _opened(model, data, outputs, weights, part, limit, progress, here)
-    if network.source is not None and elsewhere is not None:
+    if elsewhere is not None and network.source is not None and network.source.device != elsewhere:
         cast("Any", network).source = replace(network.source, device=elsewhere)
     progress.stage("trying the model")
     return draw(
