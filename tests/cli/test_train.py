@@ -286,7 +286,7 @@ def test_a_distance_is_written_so_that_the_same_is_read(distance):
         (("--method", "macer", "--set", "weight=-3"), "weight is -3"),
         (("--method", "macer", "--set", "own=3"), "give the method's own constants by their names, such as weight=…"),
         (("--method", "gaussian", "--set", "own=3"), "by their names, of which gaussian has none"),
-        (("--method", "gaussian", "--preset", "mnist"), "preset is 'mnist', which is unknown: gaussian has none"),
+        (("--method", "standard", "--preset", "mnist"), "preset is 'mnist', which is unknown: standard has none"),
         (("--method", "macer", "--preset", "mars"), "macer has 'mnist', 'cifar-10'"),
         (("--method", "macer", "--preset", "mnist", "--sigma", "0.3"), "has constants for 0.25, 0.5, 1"),
         (("--method", "macer", "--set", "preset=mnist"), "--set preset=… has an option of its own; give --preset once"),

@@ -20,10 +20,10 @@ SELECTING = {"sigma": 0.4, "learning_rate": 0.05, "discard_below": 0.4, "discard
 @pytest.mark.parametrize(
     ("make", "method", "changes"),
     [
-        (Modern, "smoothadv", {"pieces": 3, "adversary": OneSign()}),
+        (Modern, "smoothadv", {"pieces": 3, "adversary": OneSign(), "augment": "crop+flip"}),
         (network, "acr", {"pieces": 2, "loss": Label(), **SELECTING}),
     ],
-    ids=["batch normalisation and an adversary of one's own", "selection and a loss of one's own"],
+    ids=["batch normalisation, augmentation and an adversary of one's own", "selection and a loss of one's own"],
 )
 def test_two_processes_give_the_bits_of_one(make, method, changes, learned):
     start = learned if method == "acr" else None

@@ -312,8 +312,8 @@ def gradient_norms(
     adversary and whatever else the method does are those of a step of training, with the numbers of its last epoch.
 
     What is left out: the network is in evaluation mode, so that batch normalisation does not mix samples and nothing
-    is dropped out; weight decay, which no sample causes; and how often a method that weighs its samples draws each.
-    All samples of the data can be chosen, also those that the method would discard.
+    is dropped out; augmentation; weight decay, which no sample causes; and how often a method that weighs its samples
+    draws each. All samples of the data can be chosen, also those that the method would discard.
 
     What is random: which samples are taken (all, where there are no more), the draws for p_A, and the noise of the
     loss, which is drawn once per sample. A sample near p_A = ½ may be taken for easy or hard by chance.
@@ -399,7 +399,7 @@ def _norms(
     for place, sample in enumerate(index):
         for way, parts in enumerate(every):
             generator = generator_of("gradient norms: noise", seed, int(sample))
-            piece = workshop.judge(parts, now, sample[None], generator, dropout=None)
+            piece = workshop.judge(parts, now, *workshop.samples(sample[None], None), generator, dropout=None)
             norms[way, place] = math.sqrt(sum(float(each.double().square().sum()) for each in piece.gradients))
         if not np.isfinite(norms[:, place]).all():
             raise InputError(

@@ -54,6 +54,10 @@ def fitted(
     _check_data(mine.eval(), name, inputs, "inputs")
     if test is not None:
         _check_data(mine, name, test, "test")
+    if recipe.augment != "none" and inputs.inputs.ndim < 4:
+        shape = tuple(inputs.inputs.shape[1:])
+        why = f"it is {recipe.augment!r}, but inputs have shape {shape}, not (channels, height, width)"
+        raise InputError(why, argument="augment", remedy="give images, or train without augmentation")
     box = single_precision(recipe.box)
     if recipe.epsilon and box is not None:
         check_box(inputs.inputs, box)

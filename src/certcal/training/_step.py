@@ -14,6 +14,7 @@ from torch import Tensor, nn
 from certcal._checks import InputError
 from certcal.attacks import Adversary, Ball, Found, Target
 from certcal.models.protocol import Outputs
+from certcal.training._augment import augmented
 from certcal.training._parts import Judged, TrainingParts, View, parts_of
 from certcal.training._recipe import Recipe
 from certcal.training._schedules import Moment, generator_of, moment, seed_of
@@ -72,17 +73,32 @@ class Workshop:
         found: list[StepResult] = []
         for piece, index in cut:
             generator = generator_of("piece", seed, step, piece)
-            done = self.judge(parts, now, index, generator, seed_of("network", seed, step, piece))
+            done = self.judge(parts, now, *self.samples(index, step), generator, seed_of("network", seed, step, piece))
             found.append(replace(done, buffers=[buffer.clone() for buffer in done.buffers]))
             restore(self.buffers, start)
         return found
 
-    def judge(
-        self, parts: TrainingParts, now: Moment, index: Tensor, generator: torch.Generator, dropout: int | None
-    ) -> StepResult:
-        """Loss and gradients of some samples; without a seed for dropout the network is in evaluation mode."""
+    def samples(self, index: Tensor, step: int | None) -> tuple[Tensor, Tensor]:
+        """Some samples with their labels, where the network is; augmented as in a step of training, if one is given."""
         device = self.trained[0].device
         inputs, labels = self.inputs[index].to(device), self.labels[index].to(device)
+        if step is None:
+            return inputs, labels
+        box, recipe = self.recipe.box, self.recipe
+        black = 0.0 if box is None else min(max(0.0, box[0]), box[1])
+        return augmented(inputs, index, recipe.augment, recipe.seed, step, black), labels
+
+    def judge(
+        self,
+        parts: TrainingParts,
+        now: Moment,
+        inputs: Tensor,
+        labels: Tensor,
+        generator: torch.Generator,
+        dropout: int | None,
+    ) -> StepResult:
+        """Loss and gradients of some samples; without a seed for dropout the network is in evaluation mode."""
+        device = inputs.device
         target, found, scouted = self._attacked(parts, now, inputs, labels, generator)
         if dropout is not None:
             self.network.train()

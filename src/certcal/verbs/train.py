@@ -76,6 +76,12 @@ class TrainSettings(Settings):
     precision: str | None = setting(
         None, "Precision of the forward and backward pass. Default: float32.", "word", choices=("float32", "bfloat16")
     )
+    augment: str | None = setting(
+        None,
+        "Random changes of images: crop shifts by up to 4 pixels, flip mirrors. Default: none, or as the preset.",
+        "word",
+        choices=("none", "flip", "crop", "crop+flip"),
+    )
     seed: int = setting(0, "Random seed.", "whole", least=0, most=2**63 - 1)
 
     sections: ClassVar[dict[str, tuple[str, ...]]] = {
