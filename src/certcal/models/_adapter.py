@@ -24,6 +24,8 @@ _LEAST = 1e-30  # below this, probabilities are alike
 class Adapter(ABC):
     """A model of some library as a :class:`certcal.models.Model`."""
 
+    device = "cpu"  # where it computes
+
     def __init__(self, outputs: Outputs, description: str, source: Source | None = None) -> None:
         self.outputs: Outputs = outputs
         self.description = description

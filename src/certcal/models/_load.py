@@ -32,6 +32,7 @@ def load(
     *,
     weights: str | os.PathLike[str] | None = None,
     threads: int = 1,
+    device: str = "auto",
 ) -> Model:
     """Load a model from a file, or by the name of a Python object.
 
@@ -54,6 +55,10 @@ def load(
         as the file of a training says them.
     threads
         Number of threads of onnxruntime.
+    device
+        Where the model computes: ``"auto"`` (an accelerator if there is one), ``"cpu"``, ``"cuda"``, ``"cuda:1"``,
+        ``"mps"`` or any accelerator that torch knows; see :mod:`certcal.models.devices`. Estimators and callables
+        compute where they like.
 
     Examples
     --------
@@ -80,11 +85,11 @@ def load(
         with extra("torch", ("torch", "safetensors"), "a network with weights"):
             from certcal.models._torch import load_named_network
 
-            return load_named_network(path_or_name, Path(weights), outputs)
+            return load_named_network(path_or_name, Path(weights), outputs, device)
     if suffix == ".onnx":
         from certcal.models._onnx import load_onnx
 
-        return load_onnx(path, outputs, threads)
+        return load_onnx(path, outputs, threads, device)
     if suffix == ".pt2":
         raise InputError(
             f"{path}: .pt2 files are not loaded, for they run torch's native operators on whatever they say; export "
@@ -95,9 +100,9 @@ def load(
         with extra("torch", ("torch", "safetensors"), "a safetensors file"):
             from certcal.models._torch import load_network
 
-            return load_network(path, outputs)
+            return load_network(path, outputs, device)
     if isinstance(path_or_name, str) and NAME.fullmatch(path_or_name):
-        return _adapted(find_named(path_or_name), outputs, path_or_name)
+        return _adapted(find_named(path_or_name), outputs, path_or_name, device)
     _refuse_pickle(
         path,
         "export the model with certcal.models.export_onnx, or load it yourself and pass it to certcal.models.wrap",
@@ -120,7 +125,7 @@ def _refuse_pickle(path: Path, remedy: str) -> None:
         raise InputError(f"{path}: {suffix} files are pickles, which can run code and are never loaded; {remedy}")
 
 
-def wrap(model: object, outputs: Outputs | None = None) -> Model:
+def wrap(model: object, outputs: Outputs | None = None, *, device: str | None = None) -> Model:
     """Make a model from an object: torch module, onnxruntime session, scikit-learn classifier or callable.
 
     Parameters
@@ -133,6 +138,9 @@ def wrap(model: object, outputs: Outputs | None = None) -> Model:
     outputs
         What it returns: ``"probabilities"`` or ``"logits"``. Needed unless the object itself says so: by an attribute
         ``outputs`` (the networks in ``certcal.models.networks`` have one) or by being a scikit-learn classifier.
+    device
+        Where a torch module computes, as for :func:`certcal.models.load`; by default where its parameters are. With
+        ``"auto"`` a module on the CPU goes to an accelerator if there is one, and any other stays where it is.
 
     Returns
     -------
@@ -155,17 +163,18 @@ def wrap(model: object, outputs: Outputs | None = None) -> Model:
     certcal._checks.InputError: outputs: it is needed for a callable, and never guessed; give 'probabilities' or
     'logits'
     """
-    return _adapted(model, outputs)
+    return _adapted(model, outputs, device=device)
 
 
-def _adapted(model: object, outputs: Outputs | None, name: str | None = None) -> Model:
+def _adapted(model: object, outputs: Outputs | None, name: str | None = None, device: str | None = None) -> Model:
     """As :func:`wrap`, for an object that was found under a name and can be found there again."""
     if isinstance(model, type):
         weights = "" if name is None else ", or weights for the network that it makes"
         raise InputError(f"{name or model.__name__} is a class; pass an object or function made from it{weights}")
+    asked = device or "auto"
     if isinstance(model, Model):
         declared(outputs, model.outputs, "the model")
-        return model
+        return cast("Any", model).on(device) if hasattr(model, "on") else _where_it_is(model, model.description, asked)
     own = getattr(model, "outputs", None)
     known = own if isinstance(own, str) else None
     if is_instance(model, "torch.nn", "Module"):
@@ -173,16 +182,19 @@ def _adapted(model: object, outputs: Outputs | None, name: str | None = None) ->
 
         returns = declared(outputs, known, "a torch module")
         about = None if name is None else f"{name} (torch module)"
-        return TorchModel(cast("Any", model), returns, about, None if name is None else Source(name, returns))
+        source = None if name is None else Source(name, returns, device=asked)
+        return TorchModel(cast("Any", model), returns, about, source, device=device)
     if is_instance(model, "onnxruntime", "InferenceSession"):
         from certcal.models._onnx import OnnxModel
 
-        return OnnxModel(model, declared(outputs, known, "an onnxruntime session"), "an onnxruntime session")
+        session = OnnxModel(model, declared(outputs, known, "an onnxruntime session"), "an onnxruntime session")
+        return _where_it_is(session, session.description, asked)
     if hasattr(model, "predict_proba"):
-        return EstimatorModel(model, outputs, name)
+        return _where_it_is(EstimatorModel(model, outputs, name), "a scikit-learn classifier", asked)
     if callable(model):
         returns = declared(outputs, known, "a callable")
-        return CallableModel(model, returns, name, None if name is None else Source(name, returns))
+        made = CallableModel(model, returns, name, None if name is None else Source(name, returns))
+        return _where_it_is(made, "a Python callable", asked)
     kind = type(model).__name__
     what = f"model ({kind})" if name is None else f"{name} ({kind})"
     if hasattr(model, "predict"):
@@ -194,6 +206,17 @@ def _adapted(model: object, outputs: Outputs | None, name: str | None = None) ->
     raise InputError(
         f"{what} is no model; pass a torch module, an onnxruntime session, a scikit-learn classifier or a callable"
     )
+
+
+def _where_it_is(model: Model, what: str, device: str) -> Model:
+    """A model that nobody can move, unless it should be moved."""
+    if device not in ("auto", getattr(model, "device", "cpu")):
+        raise InputError(
+            f"{what} computes where it was made to, and is not moved to {device!r}",
+            argument="device",
+            remedy="leave it out, or give a torch module or a file",
+        )
+    return model
 
 
 @dataclass(frozen=True, eq=False)
@@ -209,14 +232,17 @@ class Differentiable:
         ``"probabilities"`` or ``"logits"``: what the module returns.
     description
         A few words for people.
+    device
+        Where the module is, and where its inputs must be.
     """
 
     module: nn.Module
     outputs: Outputs
     description: str
+    device: str = "cpu"
 
 
-def differentiable(model: object, outputs: Outputs | None = None) -> Differentiable:
+def differentiable(model: object, outputs: Outputs | None = None, *, device: str | None = None) -> Differentiable:
     """Make a torch module that gives gradients with respect to its inputs, from a model.
 
     Parameters
@@ -230,6 +256,8 @@ def differentiable(model: object, outputs: Outputs | None = None) -> Differentia
         are refused.
     outputs
         What the model returns, as for ``load`` and ``wrap``; needed unless it says so itself.
+    device
+        Where it computes, as for ``load`` and ``wrap``.
 
     Raises
     ------
@@ -247,13 +275,16 @@ def differentiable(model: object, outputs: Outputs | None = None) -> Differentia
     ('logits', torch.Size([2, 4]))
     """
     is_name = isinstance(model, str | os.PathLike)
-    found = load(cast("str", model), outputs) if is_name else wrap(model, outputs)
+    if is_name:
+        found = load(cast("str", model), outputs, device=device or "auto")
+    else:
+        found = wrap(model, outputs, device=device)
     about = found.description
     with extra("torch", ("torch", "safetensors"), "an attack or training"):
         from certcal.models._torch import TorchModel, perceptron, watched
 
         if isinstance(found, TorchModel):
-            return Differentiable(watched(found.module, about), found.outputs, about)
+            return Differentiable(watched(found.module, about), found.outputs, about, found.device)
         if isinstance(found, EstimatorModel):
             return Differentiable(watched(perceptron(found.estimator, about), about), "logits", about)
     raise InputError(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 import stat
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from importlib import import_module
 from pathlib import Path, PurePosixPath, PureWindowsPath
 from typing import Any
@@ -17,10 +17,18 @@ from certcal._durable import open_regular
 from certcal._files import read_bytes
 from certcal._text import reason
 from certcal.models._adapter import Adapter, Batch, check_shape, extra, in_batches
+from certcal.models.devices import Fitting
 from certcal.models.protocol import DECLARATION, Outputs, Source, declared
 
 _LARGEST = 2**31 - 1  # of a protobuf message
 _EXTERNAL = 1  # TensorProto.EXTERNAL
+_CPU = "CPUExecutionProvider"
+# What onnxruntime calls the devices that torch has other words for; "cuda" is also torch's word for ROCm.
+_PROVIDERS = {
+    "cuda": ("CUDAExecutionProvider", "MIGraphXExecutionProvider", "ROCMExecutionProvider"),
+    "mps": ("CoreMLExecutionProvider",),
+    "xpu": ("OpenVINOExecutionProvider",),
+}
 
 
 class OnnxModel(Adapter):
@@ -45,10 +53,14 @@ class OnnxModel(Adapter):
         self._least, self._most = rows or 1, rows
         self._sample = tuple(size if isinstance(size, int) else None for size in shape[1:]) if shape else None
         self._fetch = [_matrix_output(session, name)]
+        self.device = _device_of(session)
+        self._fitting = Fitting(name, self.device)
 
     def _forward(self, batch: Batch) -> NDArray[Any]:
         check_shape(batch.shape[1:], self._sample, self.description)
-        return in_batches(self._run, batch, self._least, self._most)
+        if self._most is not None:  # its batches have one size
+            return in_batches(self._run, batch, self._least, self._most)
+        return self._fitting(self._run, batch)
 
     def _run(self, batch: Batch) -> NDArray[Any]:
         return self.session.run(self._fetch, {self._feed: batch})[0]
@@ -81,13 +93,49 @@ def _matrix_output(session: Any, name: str) -> str:
     raise InputError(f"{name} returns {shown}; export it with one output, a float matrix with a column per class")
 
 
-def load_onnx(path: Path, outputs: Outputs | None, threads: int) -> OnnxModel:
+def providers(device: str, offered: Sequence[str]) -> list[Any]:
+    """What onnxruntime is asked for, in its words; what has no other place there is computed on the CPU.
+
+    Examples
+    --------
+    >>> offered = ["CUDAExecutionProvider", "CPUExecutionProvider"]
+    >>> providers("cuda:1", offered)[0]
+    ('CUDAExecutionProvider', {'device_id': 1, 'use_tf32': 0})
+    >>> providers("auto", offered[1:])
+    ['CPUExecutionProvider']
+    """
+    kind, _, number = ("cuda" if device == "auto" else device).partition(":")
+    found = next((each for each in _PROVIDERS.get(kind, ()) if each in offered), None)
+    if device == "cpu" or (device == "auto" and found is None):
+        return [_CPU]
+    if found is None or not (number or "0").isdigit():
+        raise InputError(
+            f"onnxruntime has nothing for {device!r} here, only {', '.join(sorted(offered))}",
+            argument="device",
+            remedy="give 'cpu' or 'auto', or install the onnxruntime for your accelerator, such as onnxruntime-gpu",
+        )
+    options: dict[str, Any] = {"device_id": int(number or 0)} if kind == "cuda" else {}
+    if found == "CUDAExecutionProvider":
+        options["use_tf32"] = 0  # answers with all digits, as on the CPU
+    return [(found, options) if options else found, _CPU]
+
+
+def _device_of(session: Any) -> str:
+    """Where a session computes, in torch's words."""
+    first = next(iter(session.get_providers()), _CPU)
+    kind = next((kind for kind, names in _PROVIDERS.items() if first in names), "cpu")
+    number = session.get_provider_options().get(first, {}).get("device_id", "0")
+    return kind if str(number) == "0" else f"{kind}:{number}"
+
+
+def load_onnx(path: Path, outputs: Outputs | None, threads: int, device: str = "auto") -> OnnxModel:
     """Check an ONNX file and what it refers to, and open it."""
     threads = whole_number(threads, 1, 1024, "threads", "pass a number of threads from 1 to 1024")
     data = read_bytes(path, _LARGEST, "an ONNX file")
     with extra("onnx", ("onnx", "onnxruntime", "google"), "an ONNX file"):
         runtime: Any = import_module("onnxruntime")
         model = parse(data, path)
+    wanted = providers(device, runtime.get_available_providers())
     files = external_files(model, path)
     known = next((entry.value for entry in model.metadata_props if entry.key == DECLARATION), None)
     returns = declared(outputs, known, str(path))
@@ -102,15 +150,25 @@ def load_onnx(path: Path, outputs: Outputs | None, threads: int) -> OnnxModel:
     options.log_severity_level = 4
     try:
         # Without data files the very bytes that were checked are used, whatever happens to the file meanwhile.
-        session: Any = runtime.InferenceSession(
-            os.fspath(path) if files else data, options, providers=["CPUExecutionProvider"]
-        )
+        session: Any = runtime.InferenceSession(os.fspath(path) if files else data, options, providers=wanted)
     except Exception as error:
         raise InputError(
             f"{path}: onnxruntime cannot open this model ({reason(error)}); export it again for its version"
         ) from error
-    source = Source(os.path.abspath(path), returns)
-    return OnnxModel(session, returns, f"{path.name} (ONNX)", source, digest.hexdigest())
+    found = OnnxModel(
+        session,
+        returns,
+        f"{path.name} (ONNX)",
+        Source(os.path.abspath(path), returns, device=device),
+        digest.hexdigest(),
+    )
+    if device != "auto" and found.device.partition(":")[0] != device.partition(":")[0]:
+        raise InputError(
+            f"onnxruntime could not use {device!r} and fell back to {found.device}",
+            argument="device",
+            remedy="give 'cpu' or 'auto', or check the driver and the libraries that it needs",
+        )
+    return found
 
 
 def parse(data: bytes, path: Path) -> Any:

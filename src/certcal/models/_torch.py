@@ -5,6 +5,8 @@ from __future__ import annotations
 import copy
 import hashlib
 import os
+from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,15 +18,17 @@ from certcal._checks import InputError
 from certcal._files import read_bytes
 from certcal._text import reason
 from certcal.models._adapter import Adapter, Batch
+from certcal.models.devices import Fitting, is_out_of_memory, resolve
 from certcal.models.fingerprint import is_instance, weights_digest
 from certcal.models.protocol import LARGEST_FILE, Outputs, Source, declared
 
 
 class TorchModel(Adapter):
-    """A module in evaluation mode, on the device where its weights are.
+    """A module in evaluation mode, on a device: by default where its weights are.
 
     The module is copied, so training the original further does not change this model; the copy keeps its convolutions'
-    weights in channels-last order, which is faster. The number of torch's threads is not touched.
+    weights in channels-last order, which is faster. The number of torch's threads is not touched. A batch that does not
+    fit into the memory of the device is computed in pieces that do.
     """
 
     def __init__(
@@ -34,6 +38,7 @@ class TorchModel(Adapter):
         description: str | None = None,
         source: Source | None = None,
         digest: str | None = None,
+        device: str | None = None,
     ) -> None:
         name = getattr(module, "original_name", type(module).__name__)  # TorchScript has a class of its own
         super().__init__(outputs, description or f"{name} (torch module)", source)
@@ -42,15 +47,28 @@ class TorchModel(Adapter):
             for part in module.modules()
         ):
             raise InputError(f"{name} is in training mode; call .eval() on it first")
-        self.module = _frozen(module, name)
+        own = next((str(tensor.device) for tensor in _tensors(module)), "cpu")
+        # What is on an accelerator already stays there unless it is told to go elsewhere.
+        self.device = own if device is None or (device == "auto" and own != "cpu") else resolve(device)
+        self.module = _frozen(module, name, None if self.device == own else self.device)
         self._digest = digest
-        self._device = next((tensor.device for tensor in self.module.state_dict().values()), torch.device("cpu"))
+        self._fitting = Fitting(self.description, self.device)
+
+    def on(self, device: str | None) -> TorchModel:
+        """The same model, or a copy of it where that is another device."""
+        if device is None or device == "auto" or resolve(device) == self.device:
+            return self
+        source = None if self.source is None else replace(self.source, device=device)
+        return TorchModel(self.module, self.outputs, self.description, source, self._digest, device)
 
     def _forward(self, batch: Batch) -> Any:
+        return self._fitting(self._rows, batch)
+
+    def _rows(self, batch: Batch) -> Any:
         with torch.inference_mode():
             # torch warns about memory that it must not write to; it is then copied.
             given: Any = torch.from_numpy(batch if batch.flags.writeable else batch.copy())  # pyright: ignore[reportUnknownMemberType]
-            answer: Any = self.module(given.to(self._device))
+            answer: Any = self.module(given.to(self.device))
             if not isinstance(answer, torch.Tensor):
                 raise InputError(f"{self.description} returns {type(answer).__name__}; it must return one tensor")
             answer = answer.float() if answer.dtype in (torch.bfloat16, torch.float16) else answer
@@ -62,11 +80,22 @@ class TorchModel(Adapter):
         return self._digest or weights_digest(self.module)
 
 
-def _frozen(module: nn.Module, name: str) -> nn.Module:
+def _tensors(module: nn.Module) -> Iterator[Tensor]:
+    yield from module.parameters()
+    yield from module.buffers()
+
+
+def _frozen(module: nn.Module, name: str, device: str | None) -> nn.Module:
     try:
         with torch.no_grad():  # the weights of a copy of TorchScript would else be computed from the original's
             copied = copy.deepcopy(module)
+            if device is not None:
+                copied.to(device)
     except Exception as error:
+        if is_out_of_memory(error):
+            raise InputError(
+                f"{name} does not fit into the memory of {device or 'its device'}; choose another device"
+            ) from error
         raise InputError(
             f"{name} cannot be copied ({reason(error)}); export it with export_onnx, or wrap a function that calls it"
         ) from error
@@ -77,18 +106,18 @@ def _frozen(module: nn.Module, name: str) -> nn.Module:
     return copied
 
 
-def load_named_network(name: str, path: Path, outputs: Outputs | None) -> TorchModel:
+def load_named_network(name: str, path: Path, outputs: Outputs | None, device: str = "auto") -> TorchModel:
     """The network that a Python name makes, with weights from a file."""
     from certcal.models.networks.named import with_weights
 
     data = read_bytes(path, LARGEST_FILE, "a safetensors file")
     network, known = with_weights(name, data, path)
     returns = declared(outputs, known, name)
-    source = Source(name, returns, os.path.abspath(path))
-    return TorchModel(network, returns, f"{name} with {path.name} (torch module)", source)
+    source = Source(name, returns, os.path.abspath(path), device)
+    return TorchModel(network, returns, f"{name} with {path.name} (torch module)", source, device=device)
 
 
-def load_network(path: Path, outputs: Outputs | None) -> TorchModel:
+def load_network(path: Path, outputs: Outputs | None, device: str = "auto") -> TorchModel:
     """The model whose settings and weights a file holds."""
     from certcal.models.networks.weights import network_from_bytes
 
@@ -96,7 +125,8 @@ def load_network(path: Path, outputs: Outputs | None) -> TorchModel:
     network = network_from_bytes(data, path)
     returns = declared(outputs, network.outputs, str(path))
     about = f"{path.name} ({network.description})"
-    return TorchModel(network, returns, about, Source(os.path.abspath(path), returns), hashlib.sha256(data).hexdigest())
+    source = Source(os.path.abspath(path), returns, device=device)
+    return TorchModel(network, returns, about, source, hashlib.sha256(data).hexdigest(), device)
 
 
 def watched(module: nn.Module, description: str) -> nn.Module:
@@ -148,6 +178,8 @@ class _Watched(nn.Module):
         except InputError:
             raise
         except Exception as error:
+            if is_out_of_memory(error):  # for those who can ask for less
+                raise
             raise InputError(
                 f"{self.description} failed on a batch of shape {given}: {reason(error)}; it must accept float32 "
                 "batches of that shape"

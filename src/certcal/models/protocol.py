@@ -32,6 +32,8 @@ class Source:
         What was declared.
     weights
         Absolute path of the weights of a network by name, or None.
+    device
+        Where it computes, as it was asked for: a process elsewhere finds out what "auto" is there.
 
     Examples
     --------
@@ -42,12 +44,13 @@ class Source:
     name: str
     outputs: Outputs
     weights: str | None = None
+    device: str = "auto"
 
     def load(self) -> Model:
         """The model, read again."""
         from certcal.models._load import load
 
-        return load(self.name, self.outputs, weights=self.weights)
+        return load(self.name, self.outputs, weights=self.weights, device=self.device)
 
     def packed(self) -> Source | PackedSource:
         """What a process on another machine needs: the same, and the bytes of the files if there are any."""
@@ -61,7 +64,7 @@ class Source:
 
             for file in external_files(parse(data, path), path):
                 files[str(file.relative_to(path.parent))] = np.fromfile(file, np.uint8)
-        return PackedSource(self.name, self.outputs, files, named=self.weights is not None)
+        return PackedSource(self.name, self.outputs, files, named=self.weights is not None, device=self.device)
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,6 +75,7 @@ class PackedSource:
     outputs: Outputs
     files: dict[str, NDArray[np.uint8]]
     named: bool = False
+    device: str = "auto"
 
     def load(self) -> Model:
         """The model, from a folder that is removed as soon as it is read."""
@@ -84,8 +88,8 @@ class PackedSource:
                 data.tofile(path)
             first = Path(folder) / next(iter(self.files))
             if self.named:
-                return load(self.name, self.outputs, weights=first)
-            return load(first, self.outputs)
+                return load(self.name, self.outputs, weights=first, device=self.device)
+            return load(first, self.outputs, device=self.device)
 
 
 @runtime_checkable
