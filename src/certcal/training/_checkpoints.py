@@ -21,7 +21,6 @@ from safetensors import SafetensorError
 from safetensors.torch import load as read_tensors
 from safetensors.torch import save as write_tensors
 from torch import Tensor
-from torch.optim import SGD, Adam, Optimizer
 
 from certcal._checks import InputError
 from certcal._durable import LOCK, is_leftover, make_folder, only_writer, remove_leftovers, write_durably
@@ -32,6 +31,7 @@ from certcal.models.fingerprint import weights_digest
 from certcal.models.networks import Network, save_weights
 from certcal.models.networks.named import made_with
 from certcal.training._log import LOG, append, rewrite
+from certcal.training._optimiser import Optimiser
 from certcal.training._recipe import Recipe
 from certcal.training._step import StepResult, Workshop, restore
 
@@ -69,7 +69,7 @@ class TrainingState:
     """
 
     workshop: Workshop
-    optimiser: Optimizer
+    optimiser: Optimiser
     selection: Tensor  # weights of the samples, (n,)
     step: int = 0  # since the beginning
     epoch: int = 0
@@ -82,16 +82,12 @@ class TrainingState:
     @classmethod
     def begin(cls, workshop: Workshop) -> TrainingState:
         """Before the first step."""
-        return cls(workshop, _optimiser(workshop), torch.ones(workshop.labels.numel(), dtype=torch.float64))
+        optimiser = Optimiser(workshop.recipe, workshop.trained)
+        return cls(workshop, optimiser, torch.ones(workshop.labels.numel(), dtype=torch.float64))
 
     def apply(self, step: StepResult, learning_rate: float, samples: int) -> None:
         """Move the weights, and count."""
-        for group in self.optimiser.param_groups:
-            group["lr"] = learning_rate
-        for weight, gradient in zip(self.workshop.trained, step.gradients, strict=True):
-            weight.grad = gradient
-        self.optimiser.step()
-        self.optimiser.zero_grad(set_to_none=True)
+        self.optimiser.step(step.gradients, learning_rate)
         restore(self.workshop.buffers, step.buffers)
         self.step += 1
         self.batches += 1
@@ -122,11 +118,7 @@ class TrainingState:
         network = self.workshop.network
         named = {f"weight/{name}": tensor.detach() for name, tensor in network.named_parameters()}
         named |= {f"buffer/{name}": tensor.detach() for name, tensor in network.named_buffers()}
-        moments: Mapping[int, Mapping[str, Any]] = self.optimiser.state_dict()["state"]
-        for number, several in moments.items():
-            for name, value in several.items():
-                if isinstance(value, Tensor):
-                    named[f"optimiser/{number}/{name}"] = value
+        named |= {f"optimiser/{name}": tensor for name, tensor in self.optimiser.tensors().items()}
         return named | {"selection": self.selection}
 
     def load(self, record: CheckpointRecord, tensors: Mapping[str, Tensor]) -> None:
@@ -139,23 +131,9 @@ class TrainingState:
             for kind, several in (("weight", network.named_parameters()), ("buffer", network.named_buffers())):
                 for name, tensor in several:
                     tensor.copy_(tensors[f"{kind}/{name}"])
-        moments: dict[int, dict[str, Tensor]] = {}
-        for key, value in tensors.items():
-            if key.startswith("optimiser/"):
-                _, number, name = key.split("/", 2)
-                weight = self.workshop.trained[int(number)]
-                # In the memory order of the weight, in which the optimiser made it.
-                ordered = torch.empty_like(weight).copy_(value) if value.shape == weight.shape else value.clone()
-                moments.setdefault(int(number), {})[name] = ordered.detach()
-        self.optimiser.load_state_dict({**self.optimiser.state_dict(), "state": moments})
+        mine = {name: tensor for name, tensor in tensors.items() if name.startswith("optimiser/")}
+        self.optimiser.load({name.removeprefix("optimiser/"): tensor for name, tensor in mine.items()})
         self.selection = tensors["selection"].clone()
-
-
-def _optimiser(workshop: Workshop) -> Optimizer:
-    recipe = workshop.recipe
-    if recipe.optimiser == "adam":
-        return Adam(workshop.trained, recipe.learning_rate, weight_decay=recipe.weight_decay)
-    return SGD(workshop.trained, recipe.learning_rate, recipe.momentum, weight_decay=recipe.weight_decay)
 
 
 class RunFolder:
