@@ -135,7 +135,14 @@ def _plain(text: str) -> int | float | str:
     help="Any other hyperparameter of the recipe or of the method, such as momentum=0.8, milestones=4,8 or "
     "weight=6; repeatable.",
 )
-@option(_RUNNING, "--workers", type=_COUNT, default=1, metavar="N", help="Number of processes. Default: 1.")
+@option(
+    _RUNNING,
+    "--device",
+    default="auto",
+    metavar="DEVICE",
+    help="Where to train: auto, cpu, cuda, cuda:1, mps, … Default: auto, an accelerator if there is one.",
+)
+@option(_RUNNING, "--workers", type=_COUNT, default=1, metavar="N", help="Number of processes, on the CPU. Default: 1.")
 @option(
     OUTPUT,
     "--bias",

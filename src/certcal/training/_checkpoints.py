@@ -27,22 +27,25 @@ from certcal._durable import LOCK, is_leftover, make_folder, only_writer, remove
 from certcal._files import read_bytes
 from certcal._text import reason
 from certcal.data import Inputs
+from certcal.models.devices import described
 from certcal.models.fingerprint import weights_digest
 from certcal.models.networks import Network, save_weights
 from certcal.models.networks.named import made_with
 from certcal.training._log import LOG, append, rewrite
 from certcal.training._optimiser import Optimiser
 from certcal.training._recipe import Recipe
-from certcal.training._step import StepResult, Workshop, restore
+from certcal.training._step import Place, StepResult, Workshop, all_finite, restore
 
 RECIPE, STATE = "recipe.json", "state.json"
 MODEL, WEIGHTS = "model.safetensors", "weights.safetensors"
 FORMAT = 1
-COUNTERS = ("step", "epoch", "batches", "loss_sum", "correct", "samples")
+COUNTERS = ("step", "epoch", "batches", "loss_sum", "correct", "samples", "scale", "steady")
 _CHECKPOINT = re.compile(r"checkpoint-\d{6,}\.safetensors")  # other names are the user's
 _MOST_JSON = 2**28
 _MOST_TENSORS = 2**40
-
+# What the loss is multiplied by in float16, so that small gradients do not vanish, as in torch's GradScaler: halved
+# when gradients overflow, doubled after many steps in which they do not.
+FIRST_SCALE, LARGEST_SCALE, SMALLEST_SCALE, STEADY = 2.0**16, 2.0**24, 2.0**-14, 2000
 
 Count = Annotated[int, msgspec.Meta(ge=0)]
 
@@ -59,6 +62,8 @@ class CheckpointRecord(msgspec.Struct, frozen=True):
     history: list[dict[str, Any]]
     file: Annotated[str, msgspec.Meta(pattern=r"\Acheckpoint-\d{6,}\.safetensors\Z")]
     sha256: str
+    scale: Annotated[float, msgspec.Meta(gt=0, le=LARGEST_SCALE)] = FIRST_SCALE
+    steady: Count = 0
 
 
 @dataclass(eq=False)
@@ -77,6 +82,8 @@ class TrainingState:
     loss_sum: float = 0.0  # over the samples of this epoch so far
     correct: int = 0
     samples: int = 0
+    scale: float = FIRST_SCALE  # of the loss, in float16
+    steady: int = 0  # steps since it changed
     history: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])
 
     @classmethod
@@ -85,10 +92,27 @@ class TrainingState:
         optimiser = Optimiser(workshop.recipe, workshop.trained)
         return cls(workshop, optimiser, torch.ones(workshop.labels.numel(), dtype=torch.float64))
 
+    @property
+    def scaled(self) -> bool:
+        """Whether the loss is scaled, so that gradients may overflow now and then."""
+        return self.workshop.recipe.precision == "float16" and self.scale > SMALLEST_SCALE
+
+    @property
+    def place(self) -> Place:
+        """Where training is."""
+        return Place(self.epoch, self.step, self.scale if self.workshop.recipe.precision == "float16" else 1.0)
+
     def apply(self, step: StepResult, learning_rate: float, samples: int) -> None:
-        """Move the weights, and count."""
-        self.optimiser.step(step.gradients, learning_rate)
-        restore(self.workshop.buffers, step.buffers)
+        """Move the weights, unless gradients overflowed, and count."""
+        if step.finite:
+            self.optimiser.step(step.gradients, learning_rate)
+            restore(self.workshop.buffers, step.buffers)
+        if self.scaled:
+            self.steady += 1
+            if not step.finite:
+                self.scale, self.steady = self.scale / 2, 0
+            elif self.steady == STEADY:
+                self.scale, self.steady = min(2 * self.scale, LARGEST_SCALE), 0
         self.step += 1
         self.batches += 1
         self.loss_sum += step.loss * samples
@@ -103,8 +127,7 @@ class TrainingState:
 
     def finite(self) -> bool:
         """Whether all weights and buffers are."""
-        tensors = [*self.workshop.network.parameters(), *self.workshop.buffers]
-        return all(bool(torch.isfinite(tensor).all()) for tensor in tensors)
+        return bool(all_finite([*self.workshop.network.parameters(), *self.workshop.buffers]))
 
     def counters(self) -> dict[str, Any]:
         """All that is not a tensor."""
@@ -202,7 +225,7 @@ def opened(path: Path, workshop: Workshop, inputs: Inputs, test: Inputs | None) 
         elif other is not None and not _nothing_learnt(path):
             raise InputError(f"{path}: holds a training run with {other}; choose another folder, or pass what it had")
         if other is not None:
-            write_durably(path / RECIPE, _text({**what, "versions": _versions()}))
+            write_durably(path / RECIPE, _text({**what, "versions": _versions(described(str(workshop.device)))}))
         yield RunFolder(path)
 
 
@@ -228,9 +251,9 @@ def _description(workshop: Workshop, inputs: Inputs, test: Inputs | None) -> dic
     }
 
 
-def _versions() -> dict[str, str]:
+def _versions(device: str) -> dict[str, str]:
     named = {"certcal": version("certcal"), "torch": str(torch.__version__), "numpy": np.__version__}
-    return {**named, "python": platform.python_version()}
+    return {**named, "python": platform.python_version(), "device": device}
 
 
 def _check_free(path: Path) -> None:
@@ -267,6 +290,8 @@ def _difference(before: Mapping[str, Any], what: Mapping[str, Any]) -> str | Non
 
 def _filled(recipe: Any) -> Any:
     """A recipe that an older version wrote, with the defaults of what there was not yet."""
+    if isinstance(recipe, dict) and "augment" not in recipe and recipe.get("precision", "float32") != "float32":
+        return {**recipe, "precision": f"{recipe['precision']} for the weights only"}
     try:
         return Recipe.from_dict(recipe).to_dict()
     except (InputError, TypeError):  # then it is another one, whatever it is

@@ -33,8 +33,9 @@ def fitted(
     test: Inputs | None = None,
     start: Start | None = None,
     outputs: Outputs | None,
+    device: str,
 ) -> Workshop:
-    """A copy of the network with the weights it begins with, and data that fit it."""
+    """A copy of the network on a device, with the weights it begins with, and data that fit it."""
     if not isinstance(network, nn.Module):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise InputError(f"network is a {type(network).__name__}; pass a torch module")
     if not isinstance(recipe, Recipe):  # pyright: ignore[reportUnnecessaryIsInstance]
@@ -50,7 +51,7 @@ def fitted(
     if start is not None:
         mine.load_state_dict(_weights_of(start, mine, name))
     # Convolutions are faster in this order of memory; .contiguous would leave those of one channel as they are.
-    mine.to(memory_format=torch.channels_last)  # pyright: ignore[reportCallIssue]
+    mine.to(device=device, memory_format=torch.channels_last)  # pyright: ignore[reportCallIssue, reportArgumentType]
     _check_data(mine.eval(), name, inputs, "inputs")
     if test is not None:
         _check_data(mine, name, test, "test")
@@ -79,6 +80,9 @@ def check_trainable(workshop: Workshop, inputs: Inputs, started: bool, workers: 
         why = f"it is {workers}, but a batch is in {counted(recipe.pieces, 'piece')}"
         remedy = f"give {workers} pieces as well, which counts as another recipe, or fewer workers"
         raise InputError(why, argument="workers", remedy=remedy)
+    if workers > 1 and workshop.device.type != "cpu":
+        why = f"it is {workers}, but workers share the CPU, and the network is on {workshop.device}"
+        raise InputError(why, argument="workers", remedy="start one process per device with torchrun instead")
     least = smallest // recipe.pieces * (recipe.draws if recipe.sigma else 1)
     _check_training(workshop.network, inputs, least)
 
@@ -90,8 +94,9 @@ def _check_weights(network: nn.Module, name: str, recipe: Recipe, outputs: Outpu
     wrong = next((weight.dtype for weight in network.parameters() if weight.dtype != torch.float32), None)
     if wrong is not None:
         raise InputError(f"{name} has weights of type {wrong}; call .float() on it, and pass precision='bfloat16'")
-    if recipe.precision == "bfloat16" and outputs == "probabilities":
-        raise InputError(f"{name} returns probabilities, too fine for bfloat16; let it return logits, or take float32")
+    if recipe.precision != "float32" and outputs == "probabilities":
+        kind = recipe.precision
+        raise InputError(f"{name} returns probabilities, too fine for {kind}; let it return logits, or take float32")
 
 
 def _check_data(network: nn.Module, name: str, data: Any, argument: str) -> None:

@@ -21,7 +21,7 @@ from certcal.training._parts import LOSSES, Constants
 
 Loss = Literal["smoothed", "draws"]
 Optimiser = Literal["sgd", "adam"]
-Precision = Literal["float32", "bfloat16"]
+Precision = Literal["float32", "bfloat16", "float16"]
 Augment = Literal["none", "flip", "crop", "crop+flip"]
 
 MOST_EPOCHS = 100_000
@@ -70,7 +70,8 @@ class Recipe:
         Epochs over which σ rises, during which ε is 0, and over which it then rises; see
         :mod:`certcal.training`'s schedules.
     precision
-        Of the forward and backward pass for the weights; adversaries are always sought in float32.
+        Of the forward and backward passes, those of the adversaries included; logarithms and weights are float32. In
+        ``"float16"`` the loss is scaled, and a step whose gradients overflow is left out.
     augment
         What happens to the images of a batch before noise and adversary: ``"crop"`` shifts each by up to 4 pixels in
         each direction, ``"flip"`` mirrors half of them left to right, ``"crop+flip"`` does both.
@@ -275,7 +276,7 @@ def _own(method: str, given: Any) -> Any:
 _WORDS: dict[str, tuple[str, ...]] = {
     "norm": NORMS,
     "optimiser": ("sgd", "adam"),
-    "precision": ("float32", "bfloat16"),
+    "precision": ("float32", "bfloat16", "float16"),
     "augment": AUGMENTATIONS,
 }
 _WHOLE = {

@@ -25,9 +25,9 @@ from certcal.engines import EngineError
 from certcal.engines.local import READY, RESULT, Worker, with_origin
 from certcal.models.protocol import Outputs
 from certcal.training._recipe import Recipe
-from certcal.training._step import StepResult, Workshop, restore
+from certcal.training._step import PieceResult, Place, StepResult, Workshop, restore
 
-Errand = tuple[int, int, list[tuple[int, Any]]]
+Errand = tuple[Place, list[tuple[int, Any]]]
 
 _ALIGNED = 64
 _SHARED_MEMORY = Path("/dev/shm")
@@ -64,19 +64,21 @@ class WorkerPool:
         for other in self.others:
             other.stop()
 
-    def step(self, epoch: int, step: int, batch: Tensor) -> StepResult:
+    def step(self, place: Place, batch: Tensor) -> StepResult:
         """What a batch gives."""
         cut, count = self.workshop.cut(batch), 1 + len(self.others)
         restore(self.bench.network, _state_of(self.workshop.network))
         for number, other in enumerate(self.others, 1):
-            other.send((epoch, step, [(piece, index.numpy()) for piece, index in cut[number::count]]))
-        pieces: dict[int, StepResult] = {}
-        for (piece, _), done in zip(cut[::count], self.workshop.work(epoch, step, cut[::count]), strict=True):
+            other.send((place, [(piece, index.numpy()) for piece, index in cut[number::count]]))
+        pieces: dict[int, PieceResult] = {}
+        for (piece, _), done in zip(cut[::count], self.workshop.work(place, cut[::count]), strict=True):
             pieces[piece] = done
         for number, other in enumerate(self.others, 1):
-            for (piece, _), (loss, correct) in zip(cut[number::count], self._answer(other, RESULT), strict=True):
-                pieces[piece] = StepResult(loss, correct, self.bench.gradients[piece], self.bench.buffers[piece])
-        return self.workshop.combined([pieces[piece] for piece, _ in cut], [index.numel() for _, index in cut])
+            for (piece, _), found in zip(cut[number::count], self._answer(other, RESULT), strict=True):
+                gradients, buffers = self.bench.gradients[piece], self.bench.buffers[piece]
+                pieces[piece] = PieceResult(torch.tensor(found), gradients, buffers)
+        sizes = [index.numel() for _, index in cut]
+        return self.workshop.combined([pieces[piece] for piece, _ in cut], sizes, place.scale)
 
     def _answer(self, other: Worker, wanted: str) -> Sequence[Any]:
         answer = other.answer()
@@ -109,16 +111,16 @@ class _Errands:
         self.bench = SharedBench(self.path, self.layout, self.network, self.recipe.pieces)
         self.workshop = Workshop(self.network, self.outputs, self.recipe, self.bench.inputs, self.bench.labels)
 
-    def __call__(self, errand: Errand, /) -> list[tuple[float, int]]:
+    def __call__(self, errand: Errand, /) -> list[list[float]]:
         """Work on some pieces of a step with the shared weights; what they give is in the shared memory then."""
-        epoch, step, cut = errand
+        place, cut = errand
         restore(_state_of(self.network), self.bench.network)
         numbered = [(piece, torch.as_tensor(index)) for piece, index in cut]
-        done = self.workshop.work(epoch, step, numbered)
+        done = self.workshop.work(place, numbered)
         for (piece, _), result in zip(numbered, done, strict=True):
             restore(self.bench.gradients[piece], result.gradients)
             restore(self.bench.buffers[piece], result.buffers)
-        return [(result.loss, result.correct) for result in done]
+        return [result.numbers.tolist() for result in done]
 
 
 def _check_travels(errands: _Errands) -> None:

@@ -74,7 +74,10 @@ class TrainSettings(Settings):
     )
     learning_rate: float | None = setting(None, "Learning rate. Default: 0.1, or 0.01 to fine-tune.", "positive")
     precision: str | None = setting(
-        None, "Precision of the forward and backward pass. Default: float32.", "word", choices=("float32", "bfloat16")
+        None,
+        "Precision of the forward and backward pass. Default: float32.",
+        "word",
+        choices=("float32", "bfloat16", "float16"),
     )
     augment: str | None = setting(
         None,
@@ -223,6 +226,7 @@ def train(
     preset: str | None = None,
     limit: int | None = None,
     bias: int | None = None,
+    device: str = "auto",
     workers: int = 1,
     outputs: Any = None,
     progress: Progress = SILENT,
@@ -230,8 +234,8 @@ def train(
 ) -> Training:
     """Train a network by one of the published methods, or against an adversary or by a loss of your own.
 
-    The result depends on the arguments and the versions of the libraries alone: not on the number of workers, nor on
-    how often training was interrupted.
+    On the CPU the result depends on the arguments and the versions of the libraries alone: not on the number of
+    workers, nor on how often training was interrupted.
 
     Parameters
     ----------
@@ -257,8 +261,11 @@ def train(
         Only the first so many samples.
     bias
         Also compare gradient norms of this many easy and hard training samples.
+    device
+        Where to train: "auto" for an accelerator if there is one, "cpu", "cuda", "cuda:1", "mps", … A run may go on on
+        another device.
     workers
-        Processes that share the pieces of a batch.
+        Processes that share the pieces of a batch, on the CPU.
     outputs
         What the network returns, "logits" or "probabilities", unless it says so itself.
     progress
@@ -271,10 +278,12 @@ def train(
     --------
     See :class:`Training`.
     """
+    from certcal.models.devices import resolve
     from certcal.models.networks import by_name
     from certcal.training import Recipe, gradient_norms
     from certcal.training import train as run
 
+    device = resolve(device)
     limit, bias = counted_from_one("limit", limit), counted_from_one("bias", bias, _MOST)
     progress.stage("reading")
     _check_start(start)
@@ -301,6 +310,7 @@ def train(
         test=parts.test,
         start=start,
         outputs=outputs,
+        device=device,
         workers=workers,
         progress=tell,
     )
@@ -314,6 +324,7 @@ def train(
             samples=bias,
             seed=chosen.seed,
             outputs=outputs,
+            device=device,
             progress=lambda done, total: progress.advance(1),
         )
     called = model if isinstance(model, str) else type(network).__name__
