@@ -22,7 +22,9 @@ from torch.utils.backend_registration import (  # pyright: ignore[reportPrivateU
 
 NAME = "pretend"
 _COPIES = {torch.ops.aten.copy_.default, torch.ops.aten._to_copy.default}
+_COPIES |= {getattr(torch.ops.aten.to, each) for each in torch.ops.aten.to.overloads()}  # as in inference mode
 _WAITS = {torch.ops.aten._local_scalar_dense.default, torch.ops.aten.equal.default, torch.ops.aten.nonzero.default}
+_INDEXING = {torch.ops.aten.index.Tensor, torch.ops.aten.index_put.default, torch.ops.aten.index_put_.default}
 _ALIASES = {torch.ops.aten.detach.default, torch.ops.aten.alias.default}
 
 
@@ -86,7 +88,8 @@ def _run(func: Any, args: Any, kwargs: Any) -> Any:
         state.to_host += target.type == "cpu" and source.type == NAME
         state.to_device += target.type == NAME and source.type == "cpu"
     else:
-        state.waits += func in _WAITS
+        masks = func in _INDEXING and any(each.dtype == torch.bool for each in _tensors(args[1]))
+        state.waits += func in _WAITS or masks  # a mask is counted before it is used
         if len(ours) > 1 or (ours and any(not isinstance(each, PretendTensor) and each.dim() for each in given)):
             where = ", ".join(sorted({str(each.device) for each in given}))
             raise RuntimeError(f"Expected all tensors to be on the same device, but {func} got {where}")

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from certcal._checks import positive
 from certcal.attacks._protocol import Found, Keep, Target
-from certcal.attacks.ball import Ball
+from certcal.attacks.ball import Ball, wide
 from certcal.attacks.confidence import CalibrationAdversary, Watched, bin_edges, locate
 from certcal.worst_case.baselines.admm_steps import (
     AdmmProgram,
@@ -170,6 +170,6 @@ def reachable(confidence: Tensor, shift: float) -> tuple[Tensor, Tensor]:
     and without abstaining: it steers an attack and certifies nothing. Estimates of exactly 0 or 1, which no smoothed
     classifier has, count as 2⁻²⁴ less extreme.
     """
-    at = math.sqrt(2) * torch.erfinv(2 * confidence.detach().double().clamp(2.0**-24, 1 - 2.0**-24) - 1)
+    at = math.sqrt(2) * torch.erfinv(2 * wide(confidence.detach()).clamp(2.0**-24, 1 - 2.0**-24) - 1)
     low, high = (0.5 * torch.erfc((way * shift - at) / math.sqrt(2)) for way in (1, -1))
     return low, high

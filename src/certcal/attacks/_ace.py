@@ -166,8 +166,8 @@ def shortened(
         for _ in range(attempts):
             ahead = ball.seal(clean[left], clean[left] + length * direction[left])
             fits = lead(target.rows(left).log_probabilities(ahead), kept[left]) > MARGIN
-            found[left[fits]] = ahead[fits]
-            left = left[~fits]
+            found[left] = _of(fits, ahead, clean[left])
+            left = left[(~fits).nonzero().squeeze(1)]
             if not left.numel():
                 break
             length *= decay
@@ -254,10 +254,11 @@ def climb(
             break
         proposed = ball.seal(clean[left], state.place + ball.step(state.gradient, state.length))
         going = (state.length >= schedule.shortest) & (proposed != state.place).flatten(1).any(1)
-        if not going.all():
-            left, proposed, state = left[going], proposed[going], state.rows(going)
-            if not left.numel():
-                break
+        rows = going.nonzero().squeeze(1)  # one wait for the device
+        if not rows.numel():
+            break
+        if rows.numel() < left.numel():
+            left, proposed, state = left[rows], proposed[rows], state.rows(rows)
     return best
 
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 
 from certcal._checks import InputError
@@ -17,6 +18,7 @@ from certcal.attacks.ball import Ball
 from certcal.attacks.subject import Floats, Progress, Subject
 from certcal.claims import Frozen
 from certcal.metrics import ece
+from certcal.models.devices import Fitting
 from certcal.models.torch_threads import torch_threads
 from certcal.predictions import Predictions
 
@@ -227,6 +229,7 @@ def perturb_each(
     balls = [subject.ball(epsilon) for epsilon in epsilons]
     n = len(subject.labels)
     found: list[Attacked] = []
+    fitting = Fitting(subject.model.description, subject.network.device)
     with torch_threads(threads):
         clean = subject.predict(subject.inputs)
 
@@ -236,19 +239,23 @@ def perturb_each(
 
         for ball in balls:
             for method in methods:
-                inputs = np.array(subject.inputs)
+                inputs, kept = np.array(subject.inputs), predicted(clean)
+                move = partial(_move, method, subject, ball, kept, inputs)
                 for part in subject.parts():
-                    inputs[part] = _moved(method, subject, ball, part, predicted(clean)[part])
+                    fitting.pieces(move, part.start, part.stop)
                     tell(part.stop)
                 found.append(verified(method, subject, ball, clean, inputs))
     return found
 
 
-def _moved(method: AttackMethod, subject: Subject, ball: Ball, part: slice, kept: NDArray[np.int64]) -> Floats:
-    """Perturbed inputs of a batch, within ball and box."""
-    start, truth, labels = (subject.tensor(each) for each in (subject.inputs[part], subject.labels[part], kept))
+def _move(
+    method: AttackMethod, subject: Subject, ball: Ball, kept: NDArray[np.int64], inputs: Floats, first: int, last: int
+) -> None:
+    """Put perturbed inputs, within ball and box, in the places of a batch of clean ones."""
+    part = slice(first, last)
+    start, truth, labels = (subject.tensor(each[part]) for each in (subject.inputs, subject.labels, kept))
     moved = method.run(subject.attacked(part, labels), start, truth, ball.epsilon)
-    return ball.checked(method.name, start, moved, part.start).cpu().numpy()
+    inputs[part] = ball.checked(method.name, torch.tensor(subject.inputs[part]), moved, first).numpy()
 
 
 def verified(method: AttackMethod, subject: Subject, ball: Ball, clean: Predictions, found: Floats) -> Attacked:

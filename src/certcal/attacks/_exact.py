@@ -91,8 +91,8 @@ class ExactAdversary(CalibrationAdversary):
         def move(gradient: Tensor, moved: Tensor, step: int) -> Tensor:
             nonlocal slope
             slope = gradient
-            reach = Reach.of(ball, inputs, moved, now, gradient, (self.steps - step) * longest)
-            return reach.towards(pilot(*reach.interval(), reach.confidence(), watched.correct), longest)
+            reach = Reach.of(ball, inputs, moved, now, gradient, (self.steps - step) * longest, watched.correct)
+            return reach.towards(pilot(*reach.interval(), reach.confidence(), reach.correct), longest)
 
         error = self.error(watched)
         found = self.climb(target, inputs, ball, log_odds, error, keep, move)
@@ -102,7 +102,7 @@ class ExactAdversary(CalibrationAdversary):
             together = ball.seal(inputs, inputs + ball.step(way * slope, longest))
             with torch.no_grad():
                 gains = error(target.log_probabilities(together)) > error(target.log_probabilities(found))
-            found = together if bool(gains) else found
+            found = torch.where(gains, together, found)
         signs = pilot.signs.to(inputs)
         return Found(found, lambda at: (signs * (watched.correct - watched(at))).mean())
 
@@ -117,14 +117,13 @@ class Pilot:
 
     def __call__(self, low: Tensor, high: Tensor, now: Tensor, correct: Tensor) -> Tensor:
         """Confidences to go to, inside the intervals."""
-        # One copy each way: a step waits for the device once.
-        least, most, here, c = _to_numpy(low, high, now, correct)
+        least, most, here, c = (each.double().numpy() for each in (low, high, now, correct))
         course = self._steering(least, most, c.astype(np.uint8))
         value, signs, aims = self._all_at(np.where(c > 0, least, most), c)
         if value < ENOUGH * course.value:
             signs, aims = course.signs[course.bins], self._inside(course, here).clip(least, most)
         self.signs = torch.as_tensor(signs)
-        return torch.as_tensor(aims, device=low.device)
+        return torch.as_tensor(aims)
 
     def _all_at(self, ends: Floats, correct: Floats) -> tuple[float, NDArray[np.int8], Floats]:
         """Calibration error, signs of the samples' bins, and the confidences, all of them at the given ends."""
@@ -139,9 +138,10 @@ class Pilot:
         return course.confidence.clip(start + margin, stop - margin)
 
 
-def _to_numpy(*columns: Tensor) -> list[Floats]:
-    together: Floats = torch.stack([each.double() for each in columns]).cpu().numpy()
-    return list(together)
+def _to_host(*columns: Tensor) -> list[Tensor]:
+    """Columns in double precision on the host, in one copy: a step waits for the device once."""
+    kind = reduce(torch.promote_types, [each.dtype for each in columns])
+    return list(torch.stack([each.to(kind) for each in columns]).cpu().double())
 
 
 @dataclass(frozen=True, eq=False)
@@ -186,19 +186,32 @@ class Reach:
 
     Log odds are where straight lines served best: those of a network are close to piecewise linear, and an average
     over the few draws of an attack is still more like them than like Φ⁻¹(z).
+
+    Numbers per sample are on the host in double precision, gradients on the device.
     """
 
     ball: Ball
     at: Tensor
+    correct: Tensor
     up: Way
     down: Way
     left: float
 
     @classmethod
-    def of(cls, ball: Ball, clean: Tensor, moved: Tensor, log_odds: Tensor, gradient: Tensor, left: float) -> Reach:
+    def of(
+        cls,
+        ball: Ball,
+        clean: Tensor,
+        moved: Tensor,
+        log_odds: Tensor,
+        gradient: Tensor,
+        left: float,
+        correct: Tensor | None = None,
+    ) -> Reach:
         """Reach from ``moved``; ``gradient`` is that of the sum of the log odds."""
-        up, down = _ways(ball, clean, moved, gradient)
-        return cls(ball, log_odds.detach().double(), up, down, left)
+        right = torch.zeros_like(log_odds) if correct is None else correct
+        up, down, at, c = _ways(ball, clean, moved, gradient, log_odds.detach(), right.detach())
+        return cls(ball, at, c, up, down, left)
 
     def confidence(self) -> Tensor:
         """The confidences at hand."""
@@ -213,26 +226,33 @@ class Reach:
 
     def towards(self, wanted: Tensor, longest: float) -> Tensor:
         """The step that brings each confidence to the wanted one, or the longest allowed where that takes more."""
-        need = torch.logit(wanted.double()) - self.at
+        need = torch.logit(wanted.to(self.at)) - self.at
         rises = need > 0
         up, down = self.up.length(self.ball, self.left, need), self.down.length(self.ball, self.left, -need)
         length = torch.where(rises, up, down)
         length = torch.where(need == 0, 0.0, length).nan_to_num(0.0, posinf=longest).clamp(0, longest)
         length = length.copysign(need).to(self.up.gradient.dtype)
+        rising, falling = length * rises, length * ~rises
         if self.ball.norm == "linf":
-            step = self.ball.step(self.up.gradient, length * rises)
-            step += self.ball.step(self.down.gradient, length * ~rises)
+            step = self.ball.step(self.up.gradient, self._on_device(rising))
+            step += self.ball.step(self.down.gradient, self._on_device(falling))
         else:  # as Ball.step, whose norms are already known
-            step = self.up.gradient * self.up.share(length * rises)
-            step.addcmul_(self.down.gradient, self.down.share(length * ~rises))
+            step = self.up.gradient * self._on_device(self.up.share(rising))
+            step.addcmul_(self.down.gradient, self._on_device(self.down.share(falling)))
         known = bool((self.up.slope + self.down.slope).isfinite().all())
         return step if known else step.nan_to_num(0.0, 0.0, 0.0)
 
+    def _on_device(self, values: Tensor) -> Tensor:
+        return values.to(self.up.gradient.device, non_blocking=True)
 
-def _ways(ball: Ball, clean: Tensor, moved: Tensor, gradient: Tensor) -> tuple[Way, Way]:
+
+def _ways(
+    ball: Ball, clean: Tensor, moved: Tensor, gradient: Tensor, *others: Tensor
+) -> tuple[Way, Way, Tensor, Tensor]:
     """The ways up and down a gradient; few passes over the inputs, because this is what a step costs.
 
-    On a processor a few samples at a time, so that what is computed on the way stays in its cache.
+    On a processor a few samples at a time, so that what is computed on the way stays in its cache. Two other columns go
+    to the host in the same copy.
     """
     limited = ball.box is not None or ball.norm == "linf"
     upwards, downwards = (torch.empty_like(gradient) if limited else gradient for _ in range(2))
@@ -245,9 +265,9 @@ def _ways(ball: Ball, clean: Tensor, moved: Tensor, gradient: Tensor) -> tuple[W
             _follow(ball, moved[rows], change, gradient[rows], up, down)
         gone = change.flatten(1)
         each = [_norm(way.flatten(1), ball) for way in (up, down)]
-        dots = [(way.flatten(1) * gone).sum(1).double() for way in (up, down)]
+        dots = [(way.flatten(1) * gone).sum(1) for way in (up, down)]
         sizes.append(torch.stack((*each, *dots, _norm(gone, ball))))
-    rise, fall, with_rise, with_fall, size = torch.cat(sizes, 1)
+    rise, fall, with_rise, with_fall, size, *rest = _to_host(*torch.cat(sizes, 1), *others)
     ways: list[Way] = []
     for g, slope, dot in ((upwards, rise, with_rise), (downwards, fall, -with_fall)):
         along = dot / slope.clamp_min(_tiny(slope))
@@ -255,7 +275,7 @@ def _ways(ball: Ball, clean: Tensor, moved: Tensor, gradient: Tensor) -> tuple[W
             torch.zeros_like(along) if ball.norm == "linf" else (size.square() - along.square()).clamp_min(0).sqrt()
         )
         ways.append(Way(g, slope, along, across))
-    return ways[0], ways[1]
+    return ways[0], ways[1], rest[0], rest[1]
 
 
 def _follow(ball: Ball, moved: Tensor, change: Tensor, gradient: Tensor, up: Tensor, down: Tensor) -> None:
@@ -275,7 +295,7 @@ def _follow(ball: Ball, moved: Tensor, change: Tensor, gradient: Tensor, up: Ten
 
 def _norm(values: Tensor, ball: Ball) -> Tensor:
     """The dual norm of every row; for the ℓ2 norm its own."""
-    return (values.abs().sum(1) if ball.norm == "linf" else values.square().sum(1).sqrt()).double()
+    return values.abs().sum(1) if ball.norm == "linf" else values.square().sum(1).sqrt()
 
 
 def _tiny(like: Tensor) -> float:

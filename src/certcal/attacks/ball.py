@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -10,6 +11,7 @@ import torch
 from torch import Tensor
 
 from certcal._checks import InputError, choice
+from certcal.models.devices import has_doubles
 
 Norm = Literal["l2", "linf"]
 NORMS: tuple[Norm, ...] = ("l2", "linf")
@@ -59,7 +61,7 @@ class Ball:
 
     def lengths(self, clean: Tensor, moved: Tensor) -> Tensor:
         """Distance of each moved input from its clean one, measured in double precision."""
-        change = (moved.double() - clean.double()).flatten(1)
+        change = (wide(moved) - wide(clean)).flatten(1)
         return change.abs().amax(1) if self.norm == "linf" else change.square().sum(1).sqrt()
 
     def step(self, gradient: Tensor, length: float | Tensor) -> Tensor:
@@ -94,13 +96,15 @@ class Ball:
         inside the box. Where rounding would leave the ball, the perturbation is made shorter; where no shorter one is
         representable, or where it is not finite, it is dropped.
         """
+        if not has_doubles(clean.device):
+            return self.seal(clean.cpu(), moved.cpu()).to(clean.device)
         start = clean.double()
         change = (moved.double() if self.box is None else moved.double().clamp(*self.box)) - start
         if self.norm == "linf":
             change = change.clamp(-self.epsilon, self.epsilon).nan_to_num_(0.0)
             return self._sealed_box(clean, (start + change).to(clean.dtype))
         size = change.flatten(1).square().sum(1).sqrt()
-        if not bool(size.isfinite().all()):
+        if clean.device.type != "cpu" or not bool(size.isfinite().all()):  # elsewhere looking costs more than doing
             change = change.nan_to_num(0.0, 0.0, 0.0)
             size = change.flatten(1).square().sum(1).sqrt()
         # Adding d squares in double precision and taking the root is off by less than (d + 4) 2⁻⁵²; of one, not at all.
@@ -110,9 +114,9 @@ class Ball:
         found = self._rounded(clean, start + _per_sample(scale, change) * change)
         over = self.lengths(clean, found) > limit
         for attempt in range(_TRIES):
-            if not over.any():
-                return found
             rows = over.nonzero().squeeze(1)
+            if not rows.numel():
+                return found
             scale[rows] *= 1 - 2.0 ** (attempt - 22) if attempt < 21 else 0.5
             found[rows] = self._rounded(clean[rows], start[rows] + _per_sample(scale[rows], change) * change[rows])
             over[rows] = self.lengths(clean[rows], found[rows]) > limit[rows]
@@ -137,27 +141,35 @@ class Ball:
                 f"{name} returned inputs of shape {tuple(moved.shape)} for {tuple(clean.shape)}; return one per input"
             )
         moved = moved.detach().to(clean)
+        if not has_doubles(clean.device):
+            return self.checked(name, clean.cpu(), moved.cpu(), first).to(clean.device)
+        low, high = (-math.inf, math.inf) if self.box is None else self.box
+        lengths, size = self.lengths(clean, moved), clean.flatten(1).abs().amax(1).double()
+        beyond = torch.maximum(low - moved, moved - high).flatten(1).amax(1)
+        odd = ~moved.flatten(1).isfinite().all(1)
+        far = lengths > self.epsilon + _ROUNDING * (self.epsilon + size)
+        out = beyond > _ROUNDING * max(abs(low), abs(high))
+        slightly = (lengths > self.epsilon) | (beyond > 0)
+        seen: list[bool] = torch.stack([each.any() for each in (odd, far, out, slightly)]).tolist()  # the one wait
         remedy = "end it with ball.seal(inputs, moved)"
-        if (place := _first(~moved.flatten(1).isfinite().all(1))) is not None:
-            raise InputError(f"{name} returned inputs[{first + place}] with values that are not finite; {remedy}")
-        lengths = self.lengths(clean, moved)
-        size = clean.flatten(1).abs().amax(1).double()
-        if (place := _first(lengths > self.epsilon + _ROUNDING * (self.epsilon + size))) is not None:
+        if seen[0]:
+            raise InputError(f"{name} returned inputs[{first + _first(odd)}] with values that are not finite; {remedy}")
+        if seen[1]:
+            place = _first(far)
             raise InputError(
                 f"{name} moved inputs[{first + place}] by {float(lengths[place]):.6g} ({self.norm}), further than "
                 f"epsilon, {self.epsilon:g}; {remedy}"
             )
-        outside = lengths > self.epsilon
-        if self.box is not None:
-            low, high = self.box
-            beyond = torch.maximum(low - moved, moved - high).flatten(1).amax(1)
-            if (place := _first(beyond > _ROUNDING * max(abs(low), abs(high)))) is not None:
-                raise InputError(
-                    f"{name} took inputs[{first + place}] {float(beyond[place]):.6g} outside the box from {low:g} to "
-                    f"{high:g}; {remedy}"
-                )
-            outside |= beyond > 0
-        return moved.index_put((outside,), self.seal(clean[outside], moved[outside])) if outside.any() else moved
+        if seen[2]:
+            place = _first(out)
+            raise InputError(
+                f"{name} took inputs[{first + place}] {float(beyond[place]):.6g} outside the box from {low:g} to "
+                f"{high:g}; {remedy}"
+            )
+        if not seen[3]:
+            return moved
+        rows = slightly.nonzero().squeeze(1)
+        return moved.index_put((rows,), self.seal(clean[rows], moved[rows]))
 
     def _rounded(self, clean: Tensor, moved: Tensor) -> Tensor:
         rounded = moved.to(clean.dtype)
@@ -174,8 +186,13 @@ class Ball:
         return torch.where((wide < low) | (wide > high), torch.nextafter(moved, clean), moved)
 
 
-def _first(wrong: Tensor) -> int | None:
-    return int(wrong.nonzero()[0]) if bool(wrong.any()) else None
+def wide(values: Tensor) -> Tensor:
+    """The same numbers in double precision, on the host where their device has none."""
+    return values.double() if has_doubles(values.device) else values.cpu().double()
+
+
+def _first(wrong: Tensor) -> int:
+    return int(wrong.nonzero()[0])
 
 
 def _per_sample(values: Tensor, like: Tensor) -> Tensor:

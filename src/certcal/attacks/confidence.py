@@ -55,7 +55,7 @@ class Watched:
 
 def bin_edges(bins: int, like: Tensor) -> Tensor:
     """Edges of equal-width bins in the type of the confidences."""
-    return torch.as_tensor(edges_for(bins, None), dtype=like.dtype, device=like.device)
+    return torch.as_tensor(edges_for(bins, None), dtype=like.dtype).to(like.device, non_blocking=True)
 
 
 def locate(confidence: Tensor, edges: Tensor) -> Tensor:

@@ -11,7 +11,8 @@ from certcal._checks import InputError, choice, whole_number
 from certcal._text import reason
 from certcal.attacks._protocol import Target
 from certcal.attacks.ascent import odds_against
-from certcal.attacks.ball import LONGEST, NORMS, Ball, Norm
+from certcal.attacks.ball import LONGEST, NORMS, Ball, Norm, wide
+from certcal.models.devices import has_doubles
 
 # Rows that the network gets at a time. From 125 to 1000 made little difference to LeNet; 2000 took clearly longer.
 _ROWS = 250
@@ -101,11 +102,11 @@ def _turn(target: Target, inputs: Tensor, labels: Tensor, noise: Tensor, steps: 
             log_probabilities = target.log_probabilities(noisy)
             # The direction of the cross entropy's gradient, which vanishes in float32 where the network is sure.
             (gradient,) = torch.autograd.grad(odds_against(log_probabilities, labels).sum(), noisy)
-        right = log_probabilities.detach().argmax(1) == labels
-        if not bool(right.all()):
+        right = (log_probabilities.detach().argmax(1) == labels).nonzero().squeeze(1)  # one wait for the device
+        if right.numel() < rows.numel():
             if step:
                 noise[rows] = at
-            rows, at, sizes = rows[right], at[right], sizes[right]
+            rows, at, sizes = rows[right], at[right], sizes[right.to(sizes.device)]
             inputs, labels, gradient = inputs[right], labels[right], gradient[right]
             if not rows.numel():
                 return
@@ -115,6 +116,8 @@ def _turn(target: Target, inputs: Tensor, labels: Tensor, noise: Tensor, steps: 
 
 def _back(at: Tensor, moved: Tensor, sizes: Tensor) -> Tensor:
     """Draws of these lengths in the direction of the moved ones; where they were if that has none."""
+    if not has_doubles(at.device):
+        return _back(at.cpu(), moved.cpu(), sizes).to(at.device)
     reached = _lengths(moved)
     usable = (reached > 0) & reached.isfinite()
     scale = torch.where(usable, sizes / reached, 0.0).reshape(-1, *(1,) * (at.ndim - 1))
@@ -123,7 +126,7 @@ def _back(at: Tensor, moved: Tensor, sizes: Tensor) -> Tensor:
 
 def _lengths(noise: Tensor) -> Tensor:
     """In double precision: sums of hundreds of squares lose digits in single."""
-    return noise.flatten(1).double().square().sum(1).sqrt()
+    return wide(noise).flatten(1).square().sum(1).sqrt()
 
 
 def _check(target: Target, inputs: Any, labels: Any, noise: Any) -> None:

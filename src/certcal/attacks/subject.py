@@ -68,6 +68,7 @@ class Subject:
         seed: int = 0,
         outputs: Outputs | None = None,
         batch: int = 500,
+        device: str = "auto",
     ) -> Subject:
         """Everything that attacks are told about what they attack, checked.
 
@@ -89,14 +90,17 @@ class Subject:
         outputs
             What the model returns, ``"logits"`` or ``"probabilities"``; needed unless it says so itself.
         batch
-            How many inputs (times draws) the network gets at a time.
+            How many inputs (times draws) the network gets at a time; less where that is too much for its memory.
+        device
+            Where it computes, as for :func:`certcal.models.load`.
         """
         box = single_precision(box)
         Ball(0.0, norm, box)
         data = Inputs.from_arrays(inputs, labels)
         if box is not None:
             check_box(data.inputs, box)
-        adapted = load(cast("str", model), outputs) if isinstance(model, str | os.PathLike) else wrap(model, outputs)
+        named = isinstance(model, str | os.PathLike)
+        adapted = (load if named else wrap)(cast("Any", model), outputs, device=device)
         remedies = {
             "draws": "pass how many draws of noise, at least 1",
             "seed": "pass a whole number, at least 0",
@@ -154,8 +158,7 @@ class Subject:
 
     def tensor(self, array: NDArray[Any]) -> Tensor:
         """An array as a tensor where the network is."""
-        weight = next(self.network.module.parameters(), None)
-        return torch.tensor(array, device=None if weight is None else weight.device)
+        return torch.tensor(array).to(self.network.device)
 
     def _from_outputs(self, rows: Any, labels: NDArray[np.int64]) -> Predictions:
         made = Predictions.from_logits if self.model.outputs == "logits" else Predictions.from_probabilities
