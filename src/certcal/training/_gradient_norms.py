@@ -405,7 +405,7 @@ def _norms(
             generator = generator_of("gradient norms: noise", seed, int(sample), device=workshop.device)
             judged = workshop.judge(parts, now, *workshop.samples(sample[None], None), generator, dropout=None)
             squares = [each.to(kind).square().sum() for each in workshop.gradients(judged)]
-            norms[way, place] = math.sqrt(sum(torch.stack(squares).tolist()))
+            norms[way, place] = math.sqrt(sum(torch.stack(squares).cpu().tolist()))
         if not np.isfinite(norms[:, place]).all():
             raise InputError(
                 f"the gradient of inputs[{int(sample)}] is not finite; pass a network with finite weights and outputs"

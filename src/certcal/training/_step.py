@@ -191,7 +191,7 @@ class Workshop:
                 for piece, share in zip(pieces[1:], shares[1:], strict=True):
                     whole.add_(piece.gradients[place] * share)
             gradients.append(whole if scale == 1 else whole.div_(scale))
-        *numbers, finite = torch.cat([*(piece.numbers for piece in pieces), all_finite(gradients)[None]]).tolist()
+        *numbers, finite = torch.cat([*(piece.numbers for piece in pieces), all_finite(gradients)[None]]).cpu().tolist()
         loss = sum(each * share for each, share in zip(numbers[::2], shares, strict=True))
         correct = round(sum(numbers[1::2]))
         return StepResult(loss, correct, bool(finite), gradients, self._mean_buffers(pieces, shares))
