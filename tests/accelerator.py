@@ -143,23 +143,37 @@ class _Hook(_DummyPrivateUse1Hook):
         return state.present
 
 
-_library: Any = None
+# Once per process, and before its first gradient: torch's autograd asks which devices there are only then. (It asks for
+# one of ours, so there are gradients on pretend:0 only.) Not present until a test says so.
+_setup_privateuseone_for_python_backend(NAME, _Module(), _Hook())
+_library: Any = torch.library.Library("_", "IMPL")
+_library.fallback(lambda op, *args, **kwargs: _run(op, args, kwargs), "PrivateUse1")
+_library.fallback(torch.library.fallthrough_kernel, "AutocastPrivateUse1")  # nothing is cast: that is torch's
 
 
-def _register() -> None:
-    """Once per process; the accelerator is there, but not present until a test says so."""
-    global _library
-    if _library is None:
-        _setup_privateuseone_for_python_backend(NAME, _Module(), _Hook())
-        _library = torch.library.Library("_", "IMPL")
-        _library.fallback(lambda op, *args, **kwargs: _run(op, args, kwargs), "PrivateUse1")
-        _library.fallback(torch.library.fallthrough_kernel, "AutocastPrivateUse1")  # nothing is cast: that is torch's
+def _made(op: Any) -> Any:
+    return lambda *args, **kwargs: _run(op, args, kwargs)
+
+
+# What torch itself would make by resizing an empty tensor, which a wrapper does not notice.
+_makers: Any = torch.library.Library("aten", "IMPL")
+for _name in (
+    "arange",
+    "arange.start",
+    "arange.start_step",
+    "linspace",
+    "eye",
+    "eye.m",
+    "randperm",
+    "randperm.generator",
+):
+    _packet, _, _overload = _name.partition(".")
+    _makers.impl(_name, _made(getattr(getattr(torch.ops.aten, _packet), _overload or "default")), "PrivateUse1")
 
 
 @contextmanager
 def accelerator(*, doubles: bool = True, memory: int | None = None) -> Generator[State, None, None]:
     """The accelerator is present inside the block."""
-    _register()
     state.__dict__.update(State(present=True, doubles=doubles, memory=memory).__dict__)
     try:
         yield state

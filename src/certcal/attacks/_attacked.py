@@ -229,7 +229,8 @@ def perturb_each(
     balls = [subject.ball(epsilon) for epsilon in epsilons]
     n = len(subject.labels)
     found: list[Attacked] = []
-    fitting = Fitting(subject.model.description, subject.network.device)
+    own: Fitting | None = getattr(subject.model, "fitting", None)  # what it has learned, and what it has said
+    fitting = own or Fitting(subject.model.description, subject.network.device)
     with torch_threads(threads):
         clean = subject.predict(subject.inputs)
 

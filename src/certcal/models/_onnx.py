@@ -54,13 +54,13 @@ class OnnxModel(Adapter):
         self._sample = tuple(size if isinstance(size, int) else None for size in shape[1:]) if shape else None
         self._fetch = [_matrix_output(session, name)]
         self.device = _device_of(session)
-        self._fitting = Fitting(name, self.device)
+        self.fitting = Fitting(name, self.device)
 
     def _forward(self, batch: Batch) -> NDArray[Any]:
         check_shape(batch.shape[1:], self._sample, self.description)
         if self._most is not None:  # its batches have one size
             return in_batches(self._run, batch, self._least, self._most)
-        return self._fitting(self._run, batch)
+        return self.fitting(self._run, batch)
 
     def _run(self, batch: Batch) -> NDArray[Any]:
         return self.session.run(self._fetch, {self._feed: batch})[0]

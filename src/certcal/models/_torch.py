@@ -52,7 +52,7 @@ class TorchModel(Adapter):
         self.device = own if device is None or (device == "auto" and own != "cpu") else resolve(device)
         self.module = _frozen(module, name, None if self.device == own else self.device)
         self._digest = digest
-        self._fitting = Fitting(self.description, self.device)
+        self.fitting = Fitting(self.description, self.device)
 
     def on(self, device: str | None) -> TorchModel:
         """The same model, or a copy of it where that is another device."""
@@ -62,7 +62,7 @@ class TorchModel(Adapter):
         return TorchModel(self.module, self.outputs, self.description, source, self._digest, device)
 
     def _forward(self, batch: Batch) -> Any:
-        return self._fitting(self._rows, batch)
+        return self.fitting(self._rows, batch)
 
     def _rows(self, batch: Batch) -> Any:
         with torch.inference_mode():
