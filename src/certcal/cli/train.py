@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shlex
 import warnings
 from collections.abc import Generator, Mapping, Sequence
@@ -191,6 +192,11 @@ def train(
     needing_torch("training and attacks")
     changes = collected(TrainSettings, options).changes
     changes |= _others(method, others, changes)
+    if os.environ.get("RANK", "0") != "0":  # one of several processes, of which the first does the talking
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            verb(model, data, method, out=out, **options, **changes)
+        return
     if events is not None:
         _check_events(Path(events))
     with _told_afterwards(), Waiting(counted="images", wordy=True) as waiting:

@@ -144,11 +144,10 @@ class TrainingState:
         named |= {f"optimiser/{name}": tensor for name, tensor in self.optimiser.tensors().items()}
         return named | {"selection": self.selection}
 
-    def load(self, record: CheckpointRecord, tensors: Mapping[str, Tensor]) -> None:
+    def load(self, counters: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> None:
         """Go on from what :meth:`counters` and :meth:`tensors` gave; they are known to fit."""
-        for name in COUNTERS:
-            setattr(self, name, getattr(record, name))
-        self.history = record.history
+        for name in (*COUNTERS, "history"):
+            setattr(self, name, counters[name])
         network = self.workshop.network
         with torch.no_grad():
             for kind, several in (("weight", network.named_parameters()), ("buffer", network.named_buffers())):
@@ -171,7 +170,7 @@ class RunFolder:
         """Bring a state to where the last checkpoint was, if there is one, and cut the log back to it."""
         if (self.path / STATE).exists():
             record, tensors = _checkpoint(self.path, state)
-            state.load(record, tensors)
+            state.load(msgspec.structs.asdict(record), tensors)
             self._file = record.file
         rewrite(self.path, state.history)
         self._logged = len(state.history)

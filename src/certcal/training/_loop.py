@@ -32,6 +32,7 @@ from certcal.models.torch_threads import torch_threads
 from certcal.training._checkpoints import RunFolder, TrainingState, opened, save_model
 from certcal.training._parts import Look, SelectionWarning, lost_classes, parts_of, selected
 from certcal.training._prepare import Start, check_trainable, fitted
+from certcal.training._processes import ProcessCrew, joined
 from certcal.training._recipe import Recipe
 from certcal.training._schedules import Moment, batches_of, drawn, generator_of, moment, order_of
 from certcal.training._step import StepResult, Workshop
@@ -194,15 +195,27 @@ def train(
     1.0
     """
     began = time.perf_counter()
-    workshop = fitted(network, inputs, recipe, test=test, start=start, outputs=outputs, device=resolve(device))
-    check_trainable(workshop, inputs, start is not None, workers)
-    with torch_threads(), nullcontext() if out is None else opened(Path(out), workshop, inputs, test) as folder:
+    named = resolve(device)
+    with torch_threads(), joined() as processes, contextlib.ExitStack() as open_things:
+        if processes is not None:
+            named = processes.device(named)
+            processes.check(recipe, workers)
+        workshop = fitted(network, inputs, recipe, test=test, start=start, outputs=outputs, device=named)
+        check_trainable(workshop, inputs, start is not None, workers)
+        folder = None
+        if out is not None and (processes is None or processes.first):
+            folder = open_things.enter_context(opened(Path(out), workshop, inputs, test))
         state = TrainingState.begin(workshop)
         if folder is not None:
             folder.resume(state)
+        if processes is not None:
+            processes.share(state)
         resumed = state.step
         if state.epoch < recipe.epochs:
-            crew = nullcontext(workshop) if workers == 1 else WorkerPool(workshop, workers)
+            if processes is not None:
+                crew = ProcessCrew(workshop, processes)
+            else:
+                crew = nullcontext(workshop) if workers == 1 else WorkerPool(workshop, workers)
             with crew as crew, _interrupt_between_steps() as interrupted:
                 loop = _Loop(state, crew, test, folder, progress, checkpoint_seconds, interrupted, began)
                 while state.epoch < recipe.epochs:
@@ -218,7 +231,7 @@ class _Loop:
     """Epochs of one call."""
 
     state: TrainingState
-    crew: Workshop | WorkerPool
+    crew: Workshop | WorkerPool | ProcessCrew
     test: Inputs | None
     folder: RunFolder | None
     progress: Callable[[TrainingProgress], object] | None
@@ -277,6 +290,8 @@ class _Loop:
         assert self.parts.selection is not None
         with torch.no_grad():
             weights = self.parts.selection(before, look)
+        if isinstance(self.crew, ProcessCrew):
+            weights = self.crew.processes.agree(weights)
         if not bool((weights > 0).any()):
             raise InputError(f"no sample is left for epoch {now.epoch}; select less strictly")
         self.state.selection = weights

@@ -1,0 +1,142 @@
+"""One training in several processes, each on a device of its own, as torchrun starts them.
+
+Every process has the data and the whole state, and works on every n-th piece of a batch; gradients are averaged by
+torch's DistributedDataParallel while they are computed. The first process alone reads and writes the folder.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Generator
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor, distributed, nn
+
+from certcal._checks import InputError
+from certcal._text import counted
+from certcal.models.devices import resolve
+from certcal.training._checkpoints import TrainingState
+from certcal.training._recipe import Recipe
+from certcal.training._step import Numbered, Place, StepResult, Workshop, all_finite, restore
+
+
+@dataclass(frozen=True)
+class Processes:
+    """One process among those that train together."""
+
+    rank: int
+    count: int
+
+    @property
+    def first(self) -> bool:
+        """Whether this is the one that reads and writes."""
+        return self.rank == 0
+
+    def device(self, device: str) -> str:
+        """The device of this process: each on its machine has its own, unless the word has a number."""
+        return device if device == "cpu" or ":" in device else resolve(f"{device}:{os.environ.get('LOCAL_RANK', 0)}")
+
+    def check(self, recipe: Recipe, workers: int) -> None:
+        """Raise unless there is a piece of a batch for each process."""
+        if workers > 1:
+            why = f"it is {workers}, but there are {counted(self.count, 'process')} already"
+            raise InputError(why, argument="workers", remedy="leave it out")
+        if recipe.pieces < self.count:
+            why = f"it is {recipe.pieces}, but there are {counted(self.count, 'process')}"
+            raise InputError(why, argument="pieces", remedy=f"give {self.count}, one for each")
+
+    def agree(self, value: Any) -> Any:
+        """The first process's value, for all."""
+        several = [value]
+        distributed.broadcast_object_list(several, 0)
+        return several[0]
+
+    def share(self, state: TrainingState) -> None:
+        """Bring all processes to the state of the first one."""
+        own = {name: tensor.detach().cpu() for name, tensor in state.tensors().items()} if self.first else {}
+        counters, tensors = self.agree((state.counters(), own))
+        if not self.first:
+            state.load(counters, tensors)
+
+
+@contextlib.contextmanager
+def joined() -> Generator[Processes | None, None, None]:
+    """The processes that train together, None if there is only this one. A group that was not there ends with it."""
+    begun = distributed.is_available() and distributed.is_initialized()
+    several = {"RANK", "MASTER_ADDR"} <= os.environ.keys() and int(os.environ.get("WORLD_SIZE", "1")) > 1
+    if not (begun or several):
+        yield None
+        return
+    if not begun:
+        distributed.init_process_group()
+    try:
+        count = distributed.get_world_size()
+        yield None if count == 1 else Processes(distributed.get_rank(), count)
+    finally:
+        if not begun:
+            distributed.destroy_process_group()
+
+
+class _PieceLoss(nn.Module):
+    """From a piece to its loss, as a module whose weights are those that are trained."""
+
+    def __init__(self, workshop: Workshop) -> None:
+        super().__init__()
+        self.weights = nn.ParameterList(workshop.trained)
+        self._work = workshop.piece
+
+    def forward(self, place: Place, numbered: Numbered) -> tuple[Tensor, Tensor]:
+        judged, numbers = self._work(place, numbered)
+        return judged.loss, numbers
+
+
+class ProcessCrew:
+    """One batch in several processes, each with every n-th piece."""
+
+    def __init__(self, workshop: Workshop, processes: Processes) -> None:
+        self.workshop, self.processes = workshop, processes
+        self.loss = nn.parallel.DistributedDataParallel(_PieceLoss(workshop))
+
+    def __enter__(self) -> ProcessCrew:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        pass
+
+    def step(self, place: Place, batch: Tensor) -> StepResult:
+        """What a batch gives, to all processes alike."""
+        workshop, count = self.workshop, self.processes.count
+        mine = workshop.cut(batch)[self.processes.rank :: count]
+        start = [buffer.clone() for buffer in workshop.buffers]
+        ends = start
+        floating = [number for number, buffer in enumerate(start) if buffer.is_floating_point()]
+        parts = [torch.zeros(2, device=workshop.device), *(torch.zeros_like(start[number]) for number in floating)]
+        for number, numbered in enumerate(mine):
+            share = numbered[1].numel() / batch.numel()
+            with contextlib.nullcontext() if number == len(mine) - 1 else self.loss.no_sync():
+                loss, numbers = self.loss(place, numbered)
+                (loss * (share * count * place.scale)).backward()  # of which the mean over the processes is taken
+            parts[0] += torch.stack([numbers[0] * share, numbers[1]])
+            for part, place_of in zip(parts[1:], floating, strict=True):
+                part += (workshop.buffers[place_of] - start[place_of]) * share
+            if number == 0:
+                ends = [buffer.clone() for buffer in workshop.buffers]
+            restore(workshop.buffers, start)
+        gradients = [weight.grad for weight in workshop.trained]
+        workshop.network.zero_grad(set_to_none=True)
+        used = [each.div_(place.scale) for each in gradients if each is not None]
+        if len(used) < len(gradients):
+            raise InputError(
+                f"{type(workshop.network).__name__} has weights that its answer does not depend on, which several "
+                "processes cannot train; call .requires_grad_(False) on them, or train in one process"
+            )
+        whole = torch.cat([part.flatten().float() for part in parts])
+        distributed.all_reduce(whole)
+        sums = whole.split([part.numel() for part in parts])
+        for place_of, change in zip(floating, sums[1:], strict=True):
+            ends[place_of] = start[place_of] + change.reshape(start[place_of].shape).to(start[place_of].dtype)
+        loss, correct, finite = torch.cat([sums[0], all_finite(used)[None]]).cpu().tolist()
+        return StepResult(loss, round(correct), bool(finite), used, ends)
