@@ -16,7 +16,6 @@ import torch
 from torch import Tensor, distributed, nn
 
 from certcal._checks import InputError
-from certcal._text import counted
 from certcal.models.devices import resolve
 from certcal.training._checkpoints import TrainingState
 from certcal.training._recipe import Recipe
@@ -42,10 +41,10 @@ class Processes:
     def check(self, recipe: Recipe, workers: int) -> None:
         """Raise unless there is a piece of a batch for each process."""
         if workers > 1:
-            why = f"it is {workers}, but there are {counted(self.count, 'process')} already"
+            why = f"it is {workers}, but there are {self.count} processes already"
             raise InputError(why, argument="workers", remedy="leave it out")
         if recipe.pieces < self.count:
-            why = f"it is {recipe.pieces}, but there are {counted(self.count, 'process')}"
+            why = f"it is {recipe.pieces}, but there are {self.count} processes"
             raise InputError(why, argument="pieces", remedy=f"give {self.count}, one for each")
 
     def agree(self, value: Any) -> Any:
