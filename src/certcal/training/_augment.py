@@ -28,14 +28,14 @@ def augmented(images: Tensor, index: Tensor, augment: str, seed: int, step: int,
         return images
     down, right, mirrored = moves(index.numpy(), seed, step)
     if "crop" in augment:
-        rows, columns = (torch.from_numpy(each).to(images.device) for each in (down, right))
+        rows, columns = (torch.as_tensor(each).to(images.device) for each in (down, right))
         height, width = images.shape[-2:]
         windows = functional.pad(images, (PADDING,) * 4, value=fill).unfold(-2, height, 1).unfold(-2, width, 1)
         # The image axes behind the sample's, then those that are left: any number of channel axes.
         places = windows.movedim((-4, -3), (1, 2))
         images = places[torch.arange(len(images), device=images.device), rows, columns]
     if "flip" in augment:
-        chosen = torch.from_numpy(mirrored).to(images.device).reshape(-1, *(1,) * (images.ndim - 1))
+        chosen = torch.as_tensor(mirrored).to(images.device).reshape(-1, *(1,) * (images.ndim - 1))
         images = torch.where(chosen, images.flip(-1), images)
     return images
 

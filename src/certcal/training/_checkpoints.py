@@ -289,12 +289,15 @@ def _difference(before: Mapping[str, Any], what: Mapping[str, Any]) -> str | Non
 
 def _filled(recipe: Any) -> Any:
     """A recipe that an older version wrote, with the defaults of what there was not yet."""
-    if isinstance(recipe, dict) and "augment" not in recipe and recipe.get("precision", "float32") != "float32":
-        return {**recipe, "precision": f"{recipe['precision']} for the weights only"}
-    try:
-        return Recipe.from_dict(recipe).to_dict()
-    except (InputError, TypeError):  # then it is another one, whatever it is
+    if not isinstance(recipe, dict):
         return recipe
+    known = cast("dict[str, Any]", recipe)
+    if "augment" not in known and known.get("precision", "float32") != "float32":
+        return {**known, "precision": f"{known['precision']} for the weights only"}
+    try:
+        return Recipe.from_dict(known).to_dict()
+    except (InputError, TypeError):  # then it is another one, whatever it is
+        return known
 
 
 def _change(found: Any, value: dict[str, Any]) -> str:

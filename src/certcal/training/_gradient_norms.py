@@ -27,7 +27,7 @@ from certcal.training._parts import TrainingParts, parts_of
 from certcal.training._prepare import fitted
 from certcal.training._recipe import Recipe
 from certcal.training._schedules import finest, generator_of, moment
-from certcal.training._step import Workshop
+from certcal.training._step import Workshop, read
 
 Floats = NDArray[np.float64]
 
@@ -405,7 +405,7 @@ def _norms(
             generator = generator_of("gradient norms: noise", seed, int(sample), device=workshop.device)
             judged = workshop.judge(parts, now, *workshop.samples(sample[None], None), generator, dropout=None)
             squares = [each.to(kind).square().sum() for each in workshop.gradients(judged)]
-            norms[way, place] = math.sqrt(sum(torch.stack(squares).cpu().tolist()))
+            norms[way, place] = math.sqrt(sum(read(torch.stack(squares))))
         if not np.isfinite(norms[:, place]).all():
             raise InputError(
                 f"the gradient of inputs[{int(sample)}] is not finite; pass a network with finite weights and outputs"

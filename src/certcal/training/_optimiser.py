@@ -49,9 +49,10 @@ class Optimiser:
             if not several:
                 several["step"] = torch.tensor(0.0)
                 several["exp_avg"], several["exp_avg_sq"] = torch.zeros_like(weight), torch.zeros_like(weight)
+        none: list[Tensor] = []
         first, second, steps = ([each[name] for each in self.moments] for name in ("exp_avg", "exp_avg_sq", "step"))
         adam(
-            *(self.weights, gradients, first, second, [], steps),
+            *(self.weights, gradients, first, second, none, steps),
             amsgrad=False,
             beta1=0.9,
             beta2=0.999,

@@ -1,3 +1,5 @@
+# pyright: reportUnknownMemberType=false
+# The annotations of torch.distributed are incomplete.
 """One training in several processes, each on a device of its own, as torchrun starts them.
 
 Every process has the data and the whole state, and works on every n-th piece of a batch; gradients are averaged by
@@ -19,7 +21,7 @@ from certcal._checks import InputError
 from certcal.models.devices import resolve
 from certcal.training._checkpoints import TrainingState
 from certcal.training._recipe import Recipe
-from certcal.training._step import Numbered, Place, StepResult, Workshop, all_finite, restore
+from certcal.training._step import Numbered, Place, StepResult, Workshop, all_finite, read, restore
 
 
 @dataclass(frozen=True)
@@ -134,8 +136,8 @@ class ProcessCrew:
             )
         whole = torch.cat([part.flatten().float() for part in parts])
         distributed.all_reduce(whole)
-        sums = whole.split([part.numel() for part in parts])
+        sums = torch.split(whole, [part.numel() for part in parts])
         for place_of, change in zip(floating, sums[1:], strict=True):
             ends[place_of] = start[place_of] + change.reshape(start[place_of].shape).to(start[place_of].dtype)
-        loss, correct, finite = torch.cat([sums[0], all_finite(used)[None]]).cpu().tolist()
+        loss, correct, finite = read(torch.cat([sums[0], all_finite(used)[None]]))
         return StepResult(loss, round(correct), bool(finite), used, ends)

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, cast
 
 import torch
 from torch import Tensor, nn
@@ -191,7 +191,7 @@ class Workshop:
                 for piece, share in zip(pieces[1:], shares[1:], strict=True):
                     whole.add_(piece.gradients[place] * share)
             gradients.append(whole if scale == 1 else whole.div_(scale))
-        *numbers, finite = torch.cat([*(piece.numbers for piece in pieces), all_finite(gradients)[None]]).cpu().tolist()
+        *numbers, finite = read(torch.cat([*(piece.numbers for piece in pieces), all_finite(gradients)[None]]))
         loss = sum(each * share for each, share in zip(numbers[::2], shares, strict=True))
         correct = round(sum(numbers[1::2]))
         return StepResult(loss, correct, bool(finite), gradients, self._mean_buffers(pieces, shares))
@@ -226,6 +226,11 @@ def _check_judged(loss: Any, judged: Any, labels: Tensor) -> None:
     if judged.log_probabilities.ndim != 2 or len(judged.log_probabilities) != len(labels):
         shape = tuple(judged.log_probabilities.shape)
         raise InputError(f"{name} returned log probabilities of shape {shape}; return a row per sample")
+
+
+def read(values: Tensor) -> list[float]:
+    """Numbers as Python's, for which a device is waited for."""
+    return cast("list[float]", values.cpu().tolist())
 
 
 def all_finite(tensors: Sequence[Tensor]) -> Tensor:

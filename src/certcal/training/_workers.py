@@ -25,7 +25,7 @@ from certcal.engines import EngineError
 from certcal.engines.local import READY, RESULT, Worker, with_origin
 from certcal.models.protocol import Outputs
 from certcal.training._recipe import Recipe
-from certcal.training._step import PieceResult, Place, StepResult, Workshop, restore
+from certcal.training._step import PieceResult, Place, StepResult, Workshop, read, restore
 
 Errand = tuple[Place, list[tuple[int, Any]]]
 
@@ -120,7 +120,7 @@ class _Errands:
         for (piece, _), result in zip(numbered, done, strict=True):
             restore(self.bench.gradients[piece], result.gradients)
             restore(self.bench.buffers[piece], result.buffers)
-        return [result.numbers.tolist() for result in done]
+        return [read(result.numbers) for result in done]
 
 
 def _check_travels(errands: _Errands) -> None:
