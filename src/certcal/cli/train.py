@@ -92,6 +92,11 @@ def _plain(text: str) -> int | float | str:
         ),
         ("certcal train --method at --data cifar --model mine:Net --workers 2 --pieces 2 -o at", "a network of yours"),
         ("certcal train --method at --data cifar --model resnet20 --set weight_decay=0.0005 -o at", "other settings"),
+        (
+            "torchrun --nproc-per-node 2 -m certcal train --method gaussian --data cifar --model resnet110 "
+            "--preset cifar-10 --sigma 0.25 --pieces 2 --device cuda -o gaussian",
+            "Cohen et al.'s recipe on two GPUs",
+        ),
     ),
 )
 @option(
