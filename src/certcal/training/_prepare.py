@@ -54,6 +54,7 @@ def fitted(
     _check_data(mine.eval(), name, inputs, "inputs")
     if test is not None:
         _check_data(mine, name, test, "test")
+    inputs = inputs.in_memory()
     box = single_precision(recipe.box)
     if recipe.epsilon and box is not None:
         check_box(inputs.inputs, box)
