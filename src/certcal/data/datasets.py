@@ -26,8 +26,12 @@ def is_named(source: str) -> bool:
 
 def is_dataset(source: Any) -> bool:
     """Whether it is a data set, or a loader or iterable that looks like one of torch."""
-    indexed = hasattr(source, "__len__") and hasattr(source, "__getitem__")
-    return (indexed and not isinstance(source, str | dict | np.ndarray)) or hasattr(source, "dataset")
+    return _is_indexed(source) or hasattr(source, "batch_sampler")
+
+
+def _is_indexed(source: Any) -> bool:
+    apart = isinstance(source, str | dict | np.ndarray)
+    return not apart and hasattr(source, "__len__") and hasattr(source, "__getitem__")
 
 
 def dataset_inputs(source: Any) -> Inputs:
@@ -41,20 +45,16 @@ def named_dataset(name: str) -> Inputs:
 
 
 def _inputs(items: _Items) -> Inputs:
-    rows = Rows(items)
-    labels = items.labels()
-    return Inputs.from_arrays(rows, labels)
+    return Inputs.from_arrays(Rows(items), items.labels())
 
 
 def _dataset_of(source: Any) -> Any:
     """The data set itself; of a loader its data set, if the loader gives all of it as it is."""
     if not hasattr(source, "batch_sampler"):
-        if not (hasattr(source, "__len__") and hasattr(source, "__getitem__")):
-            raise InputError(f"data is a {type(source).__name__}, which has no numbered samples; {_MAP_STYLE}")
         return source
     sampler, collate = getattr(source, "sampler", None), getattr(source, "collate_fn", None)
     batches = type(source.batch_sampler).__name__
-    if not hasattr(source.dataset, "__getitem__") or not hasattr(source.dataset, "__len__"):
+    if not _is_indexed(source.dataset):
         raise InputError(f"the data set of this loader has no numbered samples; {_MAP_STYLE}")
     whole = type(sampler).__name__ in _WHOLE and not getattr(sampler, "replacement", False)
     number = getattr(sampler, "num_samples", None) or len(source.dataset)
@@ -75,6 +75,7 @@ class _Items:
     """A data set as a source of rows."""
 
     name, portable = "", False
+    _known: NDArray[np.int64] | None = None
 
     def __init__(self, dataset: Any) -> None:
         self.dataset = dataset
@@ -88,7 +89,6 @@ class _Items:
     def labels(self) -> NDArray[np.int64]:
         """The true classes: as the data set lists them, else from its items, which are then read once more."""
         listed = getattr(self.dataset, "targets", None)
-        self._known: NDArray[np.int64] | None = None
         if listed is not None and getattr(self.dataset, "target_transform", None) is None:
             found = to_numpy(listed, "targets")
             if found.shape == self.shape[:1] and found.dtype.kind in "iu":
@@ -114,8 +114,6 @@ class _Items:
         if not items:
             return np.empty((0, *self.shape[1:]), np.float32)
         return np.stack([value for value, _ in items])
-
-    _known: NDArray[np.int64] | None = None
 
     def _item(self, number: int) -> tuple[NDArray[Any], int]:
         try:
@@ -156,7 +154,12 @@ class _NamedItems(_Items):
         from certcal.models import find_named
 
         found: Any = find_named(self.name)
-        made = found() if callable(found) and not hasattr(found, "__getitem__") else found
-        if isinstance(made, type) or not is_dataset(made):
+        makes = isinstance(found, type) or (callable(found) and not is_dataset(found))
+        try:
+            made = found() if makes else found
+        except Exception as error:
+            text = f"{type(error).__name__}: {error}".partition("\n")[0]
+            raise InputError(f"{self.name} failed ({text}); it is called without arguments") from error
+        if not is_dataset(made):
             raise InputError(f"{self.name} is no data set; {_MAP_STYLE}")
         return _dataset_of(made)

@@ -314,9 +314,8 @@ def read_svhn(file: Path) -> Inputs:
     digits = digits.reshape(-1)
     bad = ~np.isin(digits, np.arange(1, 11))
     if bad.any() or digits.size != pixels.shape[3]:
-        said = (
-            f"image {np.argmax(bad) + 1} has class {digits[np.argmax(bad)]}" if bad.any() else f"{digits.size} digits"
-        )
+        place = int(np.argmax(bad))
+        said = f"image {place + 1} has class {digits[place]}" if bad.any() else f"there are {digits.size} digits"
         raise InputError(f"{file}: {said}, and SVHN has a class from 1 to 10 for each image; copy the file again")
     check_memory(file, 6 * pixels.size, "use a machine with more")
     return Inputs.from_arrays(pixels.transpose(3, 2, 0, 1), digits.astype(np.int64) % 10, tuple("0123456789"))

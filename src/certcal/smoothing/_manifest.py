@@ -106,6 +106,9 @@ class DataRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     crop: Pixels | None = None
 
 
+_UNUSED = (("every", 1), ("resize", None), ("crop", None))
+
+
 class Manifest(msgspec.Struct, frozen=True, forbid_unknown_fields=True, dict=True):
     """All that a run was drawn with.
 
@@ -181,8 +184,10 @@ class Manifest(msgspec.Struct, frozen=True, forbid_unknown_fields=True, dict=Tru
         return plan(self.sizes, self.n0, self.pilot, self.unit)
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain values, as in the file."""
-        return {"format": FORMAT, "version": VERSION} | msgspec.to_builtins(self)
+        """Plain values, as in the file: without what was added to version 2 later and is not used."""
+        fields = {"format": FORMAT, "version": VERSION} | msgspec.to_builtins(self)
+        fields["data"] = {name: value for name, value in fields["data"].items() if (name, value) not in _UNUSED}
+        return fields
 
     @cached_property
     def drawing(self) -> str:
