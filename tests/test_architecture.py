@@ -41,6 +41,7 @@ SIDEWAYS = {
     ("result", "verdict"),
     ("verdict", "claims"),
     ("metrics", "bounds"),
+    ("data", "models"),
     ("predictions", "binning"),
 }
 

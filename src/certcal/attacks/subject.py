@@ -96,7 +96,7 @@ class Subject:
         """
         box = single_precision(box)
         Ball(0.0, norm, box)
-        data = Inputs.from_arrays(inputs, labels)
+        data = Inputs.from_arrays(inputs, labels).in_memory()
         if box is not None:
             check_box(data.inputs, box)
         named = isinstance(model, str | os.PathLike)
@@ -109,7 +109,7 @@ class Subject:
         return cls(
             adapted,
             differentiable(adapted),
-            data.inputs,
+            np.asarray(data.inputs),
             data.labels,
             norm,
             box,

@@ -21,6 +21,7 @@ from certcal.cli.app import ExampleCommand
 from certcal.cli.emit import OUTPUT, Output, explain_option, json_option, quiet_option
 from certcal.cli.options import DATA, NamedChoice, Typed, collected, option, settings_options
 from certcal.cli.progress import Waiting, tell
+from certcal.data import DataSettings
 from certcal.verbs.train import TrainSettings
 
 if TYPE_CHECKING:
@@ -130,6 +131,7 @@ def _plain(text: str) -> int | float | str:
     help="Published hyperparameters for a data set, such as cifar-10, at this sigma.",
 )
 @option(_WHAT, "--limit", type=_COUNT, metavar="N", help="Train on the first N samples. Default: all.")
+@settings_options(DataSettings, _WHAT, only=("resize", "crop"))
 @settings_options(TrainSettings, _LEARNING)
 @option(
     _LEARNING,

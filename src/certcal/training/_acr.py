@@ -19,6 +19,7 @@ from certcal.bounds.concentration import clopper_pearson
 from certcal.training._parts import Constants, GaussianNoise, Look, Noise, TrainingParts, objective_of
 from certcal.training._recipe import MOST_EPOCHS, Recipe, float_or_nan
 from certcal.training._schedules import Moment, drawn
+from certcal.training._step import ReadInputs, some_of
 
 # Rows that the network gets at a time.
 _ROWS = 500
@@ -164,7 +165,8 @@ class EasySamples:
 
     def _votes(self, look: Look, index: Tensor, draws: int, purpose: str) -> Tensor:
         generator = look.generator(purpose)
-        return label_votes(look.target, look.inputs[index], look.labels[index], self.sigma, draws, generator)
+        inputs, labels = some_of(look.inputs, index), look.labels[index]
+        return label_votes(look.target, inputs, labels, self.sigma, draws, generator)
 
 
 def radius_weights(votes: NDArray[Any], draws: int, alpha: float, floor: float) -> NDArray[np.float64]:
@@ -184,7 +186,12 @@ def radius_weights(votes: NDArray[Any], draws: int, alpha: float, floor: float) 
 
 
 def label_votes(
-    target: Target, inputs: Tensor, labels: Tensor, sigma: float, draws: int, generator: torch.Generator
+    target: Target,
+    inputs: Tensor | ReadInputs,
+    labels: Tensor,
+    sigma: float,
+    draws: int,
+    generator: torch.Generator,
 ) -> Tensor:
     """Among some noisy copies of every sample, how many are classified as its label.
 
@@ -192,7 +199,7 @@ def label_votes(
     right.
     """
     weight = next(target.network.parameters(), None) if isinstance(target.network, nn.Module) else None
-    device = inputs.device if weight is None else weight.device
+    device = labels.device if weight is None else weight.device
     votes = torch.zeros(labels.numel(), dtype=torch.int64, device=device)
     several = max(1, _ROWS // draws)
     with torch.no_grad():

@@ -380,7 +380,7 @@ def save_model(folder: Path, workshop: Workshop) -> Path:
     if not path.exists():
         tensors = {name: tensor.clone() for name, tensor in network.state_dict().items()}
         with torch.no_grad():
-            classes = int(network(workshop.inputs[:1].cpu()).shape[1])
+            classes = int(network(workshop.inputs[:1]).shape[1])
         marks = made_with(workshop.inputs.shape[1:], classes, workshop.recipe.seed, workshop.outputs)
         write_durably(path, write_tensors(tensors, marks))
     return path

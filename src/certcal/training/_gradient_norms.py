@@ -27,7 +27,7 @@ from certcal.training._parts import TrainingParts, parts_of
 from certcal.training._prepare import fitted
 from certcal.training._recipe import Recipe
 from certcal.training._schedules import finest, generator_of, moment
-from certcal.training._step import Workshop, read
+from certcal.training._step import Workshop, read, some_of
 
 Floats = NDArray[np.float64]
 
@@ -384,7 +384,7 @@ def _chosen(count: int, samples: int, seed: int) -> Tensor:
 def _p_a(workshop: Workshop, index: Tensor, draws: int, seed: int) -> Floats:
     target = Target(workshop.network.eval(), workshop.outputs)
     generator = generator_of("gradient norms: votes", seed, device=workshop.device)
-    inputs, labels = workshop.inputs[index], workshop.labels[index]
+    inputs, labels = some_of(workshop.inputs, index), workshop.labels[index]
     with torch.no_grad():
         votes = label_votes(target, inputs, labels, workshop.recipe.sigma, draws, generator)
     return votes.numpy().astype(np.float64) / draws

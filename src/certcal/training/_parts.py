@@ -68,7 +68,7 @@ class Look:
     """What a selection may look at."""
 
     target: Target
-    inputs: Tensor
+    inputs: Any  # a tensor, or what is read when it is indexed
     labels: Tensor
     moment: Moment
     seed: int

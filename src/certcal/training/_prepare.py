@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
@@ -19,7 +20,7 @@ from certcal.data import Inputs
 from certcal.models.networks.weights import check_fit
 from certcal.models.protocol import Outputs, declared
 from certcal.training._recipe import Recipe
-from certcal.training._step import Workshop
+from certcal.training._step import ReadInputs, Workshop
 
 Start = str | os.PathLike[str] | nn.Module
 _LARGEST = 2**40
@@ -62,7 +63,9 @@ def fitted(
     box = single_precision(recipe.box)
     if recipe.epsilon and box is not None:
         check_box(inputs.inputs, box)
-    return Workshop(mine, returns, recipe, torch.tensor(inputs.inputs), torch.tensor(inputs.labels))
+    rows = inputs.inputs
+    held = torch.tensor(rows) if isinstance(rows, np.ndarray) else ReadInputs(rows)
+    return Workshop(mine, returns, recipe, held, torch.tensor(inputs.labels))
 
 
 def check_trainable(workshop: Workshop, inputs: Inputs, started: bool, workers: int) -> None:

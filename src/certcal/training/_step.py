@@ -13,6 +13,7 @@ from torch import Tensor, nn
 
 from certcal._checks import InputError
 from certcal.attacks import Adversary, Ball, Found, Target
+from certcal.data.rows import Rows
 from certcal.models.protocol import Outputs
 from certcal.training._augment import augmented
 from certcal.training._parts import Judged, TrainingParts, View, parts_of
@@ -54,6 +55,28 @@ class StepResult:
 
 
 @dataclass(frozen=True, eq=False)
+class ReadInputs:
+    """Inputs that are read when they are indexed, as a tensor is; all of them, or those of some numbers."""
+
+    rows: Rows
+    chosen: Tensor | None = None
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Of all inputs of the data."""
+        return self.rows.shape
+
+    def __getitem__(self, index: Tensor | slice) -> Tensor:
+        wanted = index if self.chosen is None else self.chosen[index]
+        return torch.tensor(self.rows[wanted if isinstance(wanted, slice) else wanted.numpy()])
+
+
+def some_of(inputs: Tensor | ReadInputs, index: Tensor) -> Tensor | ReadInputs:
+    """Inputs by their numbers, which are read later where all of them are."""
+    return inputs[index] if isinstance(inputs, Tensor) else ReadInputs(inputs.rows, index)
+
+
+@dataclass(frozen=True, eq=False)
 class Workshop:
     """A network with its data and parts, which can work on any piece of any step.
 
@@ -64,7 +87,7 @@ class Workshop:
     network: nn.Module
     outputs: Outputs
     recipe: Recipe
-    inputs: Tensor
+    inputs: Tensor | ReadInputs
     labels: Tensor
 
     @property

@@ -25,7 +25,7 @@ from certcal.engines import EngineError
 from certcal.engines.local import READY, RESULT, Worker, with_origin
 from certcal.models.protocol import Outputs
 from certcal.training._recipe import Recipe
-from certcal.training._step import PieceResult, Place, StepResult, Workshop, read, restore
+from certcal.training._step import PieceResult, Place, ReadInputs, StepResult, Workshop, read, restore
 
 Errand = tuple[Place, list[tuple[int, Any]]]
 
@@ -43,8 +43,11 @@ class WorkerPool:
         self.others: list[Worker] = []
         try:
             self.bench = SharedBench(path, layout, workshop.network, workshop.recipe.pieces)
-            restore([self.bench.inputs, self.bench.labels], [workshop.inputs, workshop.labels])
-            errands = _Errands(workshop.network, workshop.outputs, workshop.recipe, path, layout)
+            restore([self.bench.labels], [workshop.labels])
+            if isinstance(workshop.inputs, Tensor):
+                restore([self.bench.inputs], [workshop.inputs])
+            own = None if isinstance(workshop.inputs, Tensor) else workshop.inputs
+            errands = _Errands(workshop.network, workshop.outputs, workshop.recipe, path, layout, own)
             _check_travels(errands)
             for number in range(1, workers):
                 self.others.append(Worker(errands, number, None))
@@ -100,8 +103,17 @@ class WorkerPool:
 class _Errands:
     """What another process does: pieces of batches."""
 
-    def __init__(self, network: nn.Module, outputs: Outputs, recipe: Recipe, path: str, layout: TensorLayout) -> None:
+    def __init__(
+        self,
+        network: nn.Module,
+        outputs: Outputs,
+        recipe: Recipe,
+        path: str,
+        layout: TensorLayout,
+        inputs: ReadInputs | None,
+    ) -> None:
         self.network, self.recipe, self.path, self.layout = network, recipe, path, layout
+        self.inputs = inputs  # if every process reads them for itself
         self.outputs: Outputs = outputs
 
     def prepare(self) -> None:
@@ -109,7 +121,8 @@ class _Errands:
         torch.set_num_threads(1)
         self.network = copy.deepcopy(self.network)  # tensors that were sent still share their memory with the sender
         self.bench = SharedBench(self.path, self.layout, self.network, self.recipe.pieces)
-        self.workshop = Workshop(self.network, self.outputs, self.recipe, self.bench.inputs, self.bench.labels)
+        inputs = self.bench.inputs if self.inputs is None else self.inputs
+        self.workshop = Workshop(self.network, self.outputs, self.recipe, inputs, self.bench.labels)
 
     def __call__(self, errand: Errand, /) -> list[list[float]]:
         """Work on some pieces of a step with the shared weights; what they give is in the shared memory then."""
@@ -157,8 +170,9 @@ class SharedBench:
     def layout(workshop: Workshop) -> TensorLayout:
         """Where everything lies."""
         per_piece = [*workshop.trained, *workshop.buffers]
+        shared = workshop.inputs if isinstance(workshop.inputs, Tensor) else torch.empty(0)
         return TensorLayout.of(
-            [workshop.inputs, workshop.labels, *_state_of(workshop.network), *per_piece * workshop.recipe.pieces]
+            [shared, workshop.labels, *_state_of(workshop.network), *per_piece * workshop.recipe.pieces]
         )
 
 

@@ -9,8 +9,8 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from certcal._progress import SILENT, Progress
-from certcal._settings import Settings, setting, takes
-from certcal.data import open_inputs
+from certcal._settings import setting, takes
+from certcal.data import DataSettings, open_inputs
 from certcal.result import Result
 
 if TYPE_CHECKING:
@@ -23,8 +23,8 @@ _MOST = 2**31 - 1
 
 
 @dataclass(frozen=True)
-class SampleSettings(Settings):
-    """How noise is sampled.
+class SampleSettings(DataSettings):
+    """How noise is sampled, and around which samples of the data.
 
     Examples
     --------
@@ -90,6 +90,9 @@ class RunSummary(Result):
         words = ["certcal", "sample", f"--model={m.model.source}", *weights]
         words += ["--outputs", m.model.outputs, f"--data={m.data.source}"]
         words += ["--sigma", repr(m.sigma), "-n", str(m.n), "--n0", str(m.n0), "--seed", str(m.seed)]
+        words += ["--every", str(m.data.every)] if m.data.every > 1 else []
+        prepared = {"--resize": m.data.resize, "--crop": m.data.crop}
+        words += [word for name, side in prepared.items() if side is not None for word in (name, str(side))]
         words += ["--limit", str(m.samples)] + (["--noise", "exact"] if m.noise == "exact" else [])
         return shlex.join([*words, "-o", str(self.run.path)])
 
@@ -170,15 +173,22 @@ def sample(
 
     This is the expensive part and is done once. Called again with the same arguments, it draws what is missing; with a
     larger ``n`` or more samples it adds to the run; another model, other data or other noise is refused. Keywords
-    beside those below are the fields of :class:`SampleSettings`: n, n0, seed, noise, batch. See
-    :func:`certcal.smoothing.sample` for what does and does not change the result.
+    beside those below are the fields of :class:`SampleSettings`: n, n0, seed, noise, batch; every (20: samples 0, 20,
+    40, …), resize and crop (of images in folders). See :func:`certcal.smoothing.sample` for what does and does not
+    change the result.
+
+    Large data is read when it is needed, by the workers themselves where they see the files; one pass over it comes
+    first, for its fingerprint. Noise is numbered 0, 1, … along the samples that are drawn; in the counts of the run,
+    ``index`` is the number in the data, i·every, as in published logs.
 
     Parameters
     ----------
     model
         A certcal model, a function or torch module, a file (.onnx .safetensors) or "module:name".
     data
-        :class:`~certcal.data.Inputs`, a pair of inputs and labels, a file, a folder, "digits" or "fashion-mnist".
+        :class:`~certcal.data.Inputs`, a pair of inputs and labels, a file, a folder, "digits" or "fashion-mnist", a
+        torch ``Dataset`` or ``DataLoader``, whatever else gives inputs and labels by number, or "module:name" of one;
+        see :func:`certcal.data.open_inputs`.
     sigma
         Standard deviation of the noise.
     out
@@ -206,12 +216,11 @@ def sample(
     """
     from certcal.smoothing import sample as draw
 
-    network, opened = _opened(model, data, outputs, weights, part, limit, progress)
+    network, opened = _opened(model, data, outputs, weights, part, limit, settings, progress)
     progress.stage("trying the model")
     return draw(
         network,
-        opened.inputs.inputs,
-        opened.inputs.labels,
+        opened.inputs,
         sigma=sigma,
         n=settings.n,
         n0=settings.n0,
@@ -223,6 +232,7 @@ def sample(
         engine=engine,
         progress=_told(progress, "drawing"),
         data_source=opened.name if isinstance(data, str | os.PathLike) else None,
+        data_settings=opened.settings,
     )
 
 
@@ -266,12 +276,11 @@ def decide(
     """
     from certcal.smoothing import decide as draw
 
-    network, opened = _opened(model, data, outputs, weights, part, limit, progress)
+    network, opened = _opened(model, data, outputs, weights, part, limit, settings, progress)
     progress.stage("deciding", len(opened.inputs))
     found = draw(
         network,
-        opened.inputs.inputs,
-        opened.inputs.labels,
+        opened.inputs,
         sigma=sigma,
         radius=radius,
         budget=settings.n,
@@ -282,17 +291,24 @@ def decide(
         batch=settings.batch,
         progress=_told(progress),
     )
-    return replace(found, source=opened.name)
+    return replace(found, source=opened.name, index=opened.settings.every * found.index)
 
 
 def _opened(
-    model: object, data: Any, outputs: Any, weights: Any, part: Any, limit: int | None, progress: Progress
+    model: object,
+    data: Any,
+    outputs: Any,
+    weights: Any,
+    part: Any,
+    limit: int | None,
+    how: DataSettings,
+    progress: Progress,
 ) -> tuple[Model, OpenedInputs]:
     """The model, and the inputs and labels."""
     from certcal.models import load, wrap
 
     progress.stage("reading")
-    opened = open_inputs(data, part=part, limit=limit)
+    opened = open_inputs(data, part=part, limit=limit, every=how.every, resize=how.resize, crop=how.crop)
     progress.stage("loading the model")
     named = isinstance(model, str | os.PathLike)
     return load(os.fspath(model), outputs, weights=weights) if named else wrap(model, outputs), opened  # pyright: ignore

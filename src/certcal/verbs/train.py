@@ -15,7 +15,7 @@ from certcal._settings import Settings, counted_from_one, setting
 from certcal._text import counted
 from certcal._training_methods import method_named
 from certcal.claims import Estimate
-from certcal.data import Inputs, Parts, first_of, open_inputs, read_split
+from certcal.data import Inputs, Parts, open_inputs, read_split
 from certcal.result import Result
 
 if TYPE_CHECKING:
@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
 _WEIGHTS = ("model.safetensors", "weights.safetensors")
 _MOST = 10_000_000
+# Bytes of the largest data that are kept in memory: six times CIFAR-10's training images.
+_HELD = 2**32
 
 
 @dataclass(frozen=True)
@@ -225,6 +227,8 @@ def train(
     start: Any = None,
     preset: str | None = None,
     limit: int | None = None,
+    resize: int | None = None,
+    crop: int | None = None,
     bias: int | None = None,
     device: str = "auto",
     workers: int = 1,
@@ -244,7 +248,8 @@ def train(
         "module:name" of what makes one.
     data
         Training data: :class:`certcal.data.Inputs`, a pair of arrays, :class:`certcal.data.Parts`, "digits",
-        "fashion-mnist", a file or folder.
+        "fashion-mnist", a file or folder, a torch ``Dataset`` or ``DataLoader`` whose inputs are always the same; all
+        of :func:`certcal.data.open_inputs`.
     method
         One of :data:`certcal.training.METHODS`, with its published hyperparameters, or a
         :class:`certcal.training.Recipe`.
@@ -259,6 +264,8 @@ def train(
         Hyperparameters that were published for a data set, such as "cifar-10", at this sigma.
     limit
         Only the first so many samples.
+    resize, crop
+        Of images in folders: pixels of the shorter side, and of the centre that is kept.
     bias
         Also compare gradient norms of this many easy and hard training samples.
     device
@@ -287,7 +294,7 @@ def train(
     limit, bias = counted_from_one("limit", limit), counted_from_one("bias", bias, _MOST)
     progress.stage("reading")
     _check_start(start)
-    parts, name = _parts(data, test, limit)
+    parts, name = _parts(data, test, limit, {"resize": resize, "crop": crop})
     inputs = parts.train
     if isinstance(method, Recipe):
         if changes or preset is not None:
@@ -331,20 +338,26 @@ def train(
     return Training(trained, called, name, len(inputs), None if parts.test is None else len(parts.test), norms)
 
 
-def _parts(data: Any, test: Any, limit: int | None) -> tuple[Parts, str]:
+def _parts(data: Any, test: Any, limit: int | None, how: dict[str, int | None]) -> tuple[Parts, str]:
     if isinstance(data, str | os.PathLike):
-        parts, name = read_split(data), str(data)  # pyright: ignore[reportUnknownArgumentType]
+        parts, name = read_split(data, **how), str(data)  # pyright: ignore[reportUnknownArgumentType]
     elif isinstance(data, Parts):
         parts, name = data, data.name
     else:
         name = "data"
-        parts = Parts(name, name, open_inputs(data).inputs, None)
+        parts = Parts(name, name, open_inputs(data, **how).inputs, None)
     if limit is not None and limit > len(parts.train):
         reason = f"it is {limit}, but {name} holds {len(parts.train)} samples to train on"
         raise InputError(reason, argument="limit", remedy="give at most that")
-    train = parts.train if limit is None else first_of(parts.train, limit)
-    held: Inputs | None = parts.test if test is None else open_inputs(test).inputs
-    return Parts(parts.name, parts.title, train, held), name
+    train = _held(parts.train.subset(limit=limit))
+    named = how if isinstance(test, str | os.PathLike) else {}
+    held: Inputs | None = parts.test if test is None else open_inputs(test, **named).inputs
+    return Parts(parts.name, parts.title, train, None if held is None else _held(held)), name
+
+
+def _held(inputs: Inputs) -> Inputs:
+    """In memory if that is small, otherwise read batch by batch, again in every epoch."""
+    return inputs.in_memory() if inputs.inputs.nbytes <= _HELD else inputs
 
 
 def _recipe(method: str, start: Any, preset: str | None, inputs: Inputs, changes: dict[str, Any]) -> Recipe:
