@@ -17,6 +17,7 @@ from certcal._checks import labels as class_labels
 from certcal.attacks._protocol import AttackedModel
 from certcal.attacks.ball import Ball, Norm
 from certcal.data import Inputs
+from certcal.data.rows import Rows, blocks
 from certcal.models import Differentiable, Model, differentiable, load, wrap
 from certcal.models.protocol import Outputs
 from certcal.predictions import Predictions
@@ -198,13 +199,15 @@ def single_precision(box: Box) -> Box:
     return low, high
 
 
-def check_box(inputs: Floats, box: tuple[float, float]) -> None:
+def check_box(inputs: Floats | Rows, box: tuple[float, float]) -> None:
     """Raise if an input is outside the box."""
-    outside = (inputs < box[0]) | (inputs > box[1])
-    if outside.any():
-        place = tuple(map(int, np.argwhere(outside)[0]))
-        raise InputError(
-            f"inputs[{', '.join(map(str, place))}] is {inputs[place]:.9g}, outside of {box[0]:g} to {box[1]:g}",
-            argument="box",
-            remedy="give the smallest and the largest value of valid inputs, or none",
-        )
+    for first, block in blocks(inputs):
+        outside = (block < box[0]) | (block > box[1])
+        if outside.any():
+            place = tuple(map(int, np.argwhere(outside)[0]))
+            named = ", ".join(map(str, (first + place[0], *place[1:])))
+            raise InputError(
+                f"inputs[{named}] is {block[place]:.9g}, outside of {box[0]:g} to {box[1]:g}",
+                argument="box",
+                remedy="give the smallest and the largest value of valid inputs, or none",
+            )

@@ -125,7 +125,7 @@ class View:
     moment
         The numbers of the epoch.
     generator
-        For this piece, for objectives that are random themselves.
+        For this piece, for objectives that are random themselves; of the network's device, where that has generators.
     scouted
         What the method's scout found out with the network fixed; None without one.
     """

@@ -338,7 +338,7 @@ def train(
     return Training(trained, called, name, len(inputs), None if parts.test is None else len(parts.test), norms)
 
 
-def _parts(data: Any, test: Any, limit: int | None, how: dict[str, int | None]) -> tuple[Parts, str]:
+def _parts(data: Any, test: Any, limit: int | None, how: dict[str, Any]) -> tuple[Parts, str]:
     if isinstance(data, str | os.PathLike):
         parts, name = read_split(data, **how), str(data)  # pyright: ignore[reportUnknownArgumentType]
     elif isinstance(data, Parts):
