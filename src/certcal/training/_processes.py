@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Generator
+from collections.abc import Generator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -112,32 +112,41 @@ class ProcessCrew:
         workshop, count = self.workshop, self.processes.count
         mine = workshop.cut(batch)[self.processes.rank :: count]
         start = [buffer.clone() for buffer in workshop.buffers]
-        ends = start
-        floating = [number for number, buffer in enumerate(start) if buffer.is_floating_point()]
-        parts = [torch.zeros(2, device=workshop.device), *(torch.zeros_like(start[number]) for number in floating)]
-        for number, numbered in enumerate(mine):
+        found: list[tuple[float, Tensor, list[Tensor]]] = []  # of each piece its share, numbers and buffers
+        for numbered in mine:
             share = numbered[1].numel() / batch.numel()
-            with contextlib.nullcontext() if number == len(mine) - 1 else self.loss.no_sync():
+            with contextlib.nullcontext() if numbered is mine[-1] else self.loss.no_sync():
                 loss, numbers = self.loss(place, numbered)
                 (loss * (share * count * place.scale)).backward()  # of which the mean over the processes is taken
-            parts[0] += torch.stack([numbers[0] * share, numbers[1]])
-            for part, place_of in zip(parts[1:], floating, strict=True):
-                part += (workshop.buffers[place_of] - start[place_of]) * share
-            if number == 0:
-                ends = [buffer.clone() for buffer in workshop.buffers]
+            found.append((share, numbers, [buffer.clone() for buffer in workshop.buffers]))
             restore(workshop.buffers, start)
-        gradients = [weight.grad for weight in workshop.trained]
-        workshop.network.zero_grad(set_to_none=True)
-        used = [each.div_(place.scale) for each in gradients if each is not None]
-        if len(used) < len(gradients):
+        gradients = self._gradients(place.scale)
+        floating = [k for k, buffer in enumerate(start) if buffer.is_floating_point()]
+        changes = [torch.stack([(each[k] - start[k]) * share for share, _, each in found]).sum(0) for k in floating]
+        told = torch.stack([torch.stack([numbers[0] * share, numbers[1]]) for share, numbers, _ in found]).sum(0)
+        told, *changes = _summed([told, *changes])
+        buffers = found[0][2]
+        for k, change in zip(floating, changes, strict=True):
+            buffers[k] = start[k] + change
+        mean, correct, finite = read(torch.cat([told, all_finite(gradients)[None]]))
+        return StepResult(mean, round(correct), bool(finite), gradients, buffers)
+
+    def _gradients(self, scale: float) -> list[Tensor]:
+        """What the processes agreed on, without the scale."""
+        found = [weight.grad for weight in self.workshop.trained]
+        self.workshop.network.zero_grad(set_to_none=True)
+        gradients = [each.div_(scale) for each in found if each is not None]
+        if len(gradients) < len(found):
             raise InputError(
-                f"{type(workshop.network).__name__} has weights that its answer does not depend on, which several "
+                f"{type(self.workshop.network).__name__} has weights that its answer does not depend on, which several "
                 "processes cannot train; call .requires_grad_(False) on them, or train in one process"
             )
-        whole = torch.cat([part.flatten().float() for part in parts])
-        distributed.all_reduce(whole)
-        sums = torch.split(whole, [part.numel() for part in parts])
-        for place_of, change in zip(floating, sums[1:], strict=True):
-            ends[place_of] = start[place_of] + change.reshape(start[place_of].shape).to(start[place_of].dtype)
-        loss, correct, finite = read(torch.cat([sums[0], all_finite(used)[None]]))
-        return StepResult(loss, round(correct), bool(finite), used, ends)
+        return gradients
+
+
+def _summed(tensors: Sequence[Tensor]) -> list[Tensor]:
+    """Sums over the processes, in one message."""
+    whole = torch.cat([each.flatten().float() for each in tensors])
+    distributed.all_reduce(whole)
+    parts = torch.split(whole, [each.numel() for each in tensors])
+    return [part.reshape(each.shape).to(each.dtype) for part, each in zip(parts, tensors, strict=True)]
