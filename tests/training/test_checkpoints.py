@@ -184,7 +184,7 @@ def test_the_folder_holds_the_model_and_says_what_it_is(tmp_path):
     assert about["recipe"] == trained.recipe.to_dict()
     assert about["data"] == {"samples": 300, "sha256": data(300).fingerprint}
     assert about["network"]["class"] == "MLP"
-    assert set(about["versions"]) == {"certcal", "torch", "numpy", "python"}
+    assert set(about["versions"]) == {"certcal", "torch", "numpy", "python", "device"}
     state = json.loads((folder / "state.json").read_text())
     assert state["random"] == {"seed": 0, "step": 6}
 

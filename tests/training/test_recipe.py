@@ -65,7 +65,7 @@ def test_every_number_of_epochs_has_schedules_that_fit(method, fine_tune):
         ({"sigma_warmup": 11}, "sigma_warmup is 11 of 10 epochs"),
         ({"epsilon_delay": 5, "epsilon_warmup": 6}, "leave no epoch with the whole epsilon out of 10; shorten"),
         ({"mix": 1.5}, "mix is 1.5; pass a finite number from 0 to 1"),
-        ({"precision": "float16"}, "precision is 'float16'; pass one of 'float32', 'bfloat16'"),
+        ({"precision": "float8"}, "precision is 'float8'; pass one of 'float32', 'bfloat16', 'float16'"),
         ({"rho": -1.0}, "rho is -1.0; pass a finite number of at least 0"),
         ({"method": "standard"}, "standard training has no noise and no adversary"),
         ({"method": "gaussian"}, "gaussian training has no use for epsilon; leave it at 0"),
