@@ -93,9 +93,10 @@ class Subject:
         """
         box = single_precision(box)
         Ball(0.0, norm, box)
-        data = Inputs.from_arrays(inputs, labels).in_memory()
+        data = Inputs.from_arrays(inputs, labels)
+        whole = np.asarray(data.inputs)
         if box is not None:
-            check_box(data.inputs, box)
+            check_box(whole, box)
         adapted = load(cast("str", model), outputs) if isinstance(model, str | os.PathLike) else wrap(model, outputs)
         remedies = {
             "draws": "pass how many draws of noise, at least 1",
@@ -105,7 +106,7 @@ class Subject:
         return cls(
             adapted,
             differentiable(adapted),
-            np.asarray(data.inputs),
+            whole,
             data.labels,
             norm,
             box,

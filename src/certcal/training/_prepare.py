@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
@@ -57,7 +58,7 @@ def fitted(
     inputs = inputs.in_memory()
     box = single_precision(recipe.box)
     if recipe.epsilon and box is not None:
-        check_box(inputs.inputs, box)
+        check_box(np.asarray(inputs.inputs), box)
     return Workshop(mine, returns, recipe, torch.tensor(inputs.inputs), torch.tensor(inputs.labels))
 
 
