@@ -390,6 +390,6 @@ def _given(source: Any) -> Inputs:
         return dataset_inputs(source)
     what = type(cast("object", source)).__name__
     raise InputError(
-        f"data is a {what}; pass inputs and labels as a pair of arrays, a file, a name, or a data set that has a length "
-        "and gives an input and its label by number"
+        f"data is a {what}; pass inputs and labels as a pair of arrays, a file, a name, or a data set that has a "
+        "length and gives an input and its label by number"
     )

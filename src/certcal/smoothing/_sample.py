@@ -497,9 +497,8 @@ def _draw(
 
 def _joined(parts: list[Any]) -> Any:
     """What was counted in the pieces of a unit, as one."""
-    kind: Any = type(parts[0])
-    names = [each.name for each in fields(kind)]
-    return kind(**{name: np.concatenate([getattr(part, name) for part in parts]) for name in names})
+    names = [each.name for each in fields(parts[0])]
+    return replace(parts[0], **{name: np.concatenate([getattr(part, name) for part in parts]) for name in names})
 
 
 def _columns(unit: Unit, result: Any, data: Inputs, predicted: NDArray[np.int64]) -> Columns:
