@@ -3,6 +3,7 @@
     python experiments/lazy_inputs.py                                  # 500 and 2,000 of 10^6 images, some two minutes
     python experiments/lazy_inputs.py --images 1000000 --workers 64    # all of them
     python experiments/lazy_inputs.py --kind dataset                   # made by number instead of read from a file
+    SIDE=12 python experiments/lazy_inputs.py --images 100000 1000000  # 10^6 samples of tiny images: all but the inputs
 
 The file declares 10^6 images of 3 x 224 x 224 bytes (150 GB, as float32 602 GB). It is sparse: it takes no disk, and
 what is read from it are zeros. Every size runs in a process of its own, whose largest resident memory is the operating
@@ -24,9 +25,14 @@ from typing import Any
 
 import numpy as np
 
-SHAPE = (3, 224, 224)
 DECLARED = 10**6
 LIMIT = 2e9
+
+
+def shape() -> tuple[int, int, int]:
+    """Of an image."""
+    side = int(os.environ.get("SIDE", "224"))
+    return 3, side, side
 
 
 class Synthetic:
@@ -38,7 +44,7 @@ class Synthetic:
         return DECLARED
 
     def __getitem__(self, number: int) -> tuple[np.ndarray, int]:
-        return np.random.default_rng(number).integers(0, 256, SHAPE, np.uint8), number % 10
+        return np.random.default_rng(number).integers(0, 256, shape(), np.uint8), number % 10
 
 
 def corner(batch: np.ndarray) -> np.ndarray:
@@ -51,9 +57,9 @@ def declare(folder: Path) -> None:
     folder.mkdir(exist_ok=True)
     with (folder / "inputs.npy").open("wb") as stream:
         np.lib.format.write_array_header_2_0(
-            stream, {"descr": "|u1", "fortran_order": False, "shape": (DECLARED, *SHAPE)}
+            stream, {"descr": "|u1", "fortran_order": False, "shape": (DECLARED, *shape())}
         )
-        stream.truncate(stream.tell() + DECLARED * int(np.prod(SHAPE)))
+        stream.truncate(stream.tell() + DECLARED * int(np.prod(shape())))
     np.save(folder / "labels.npy", np.arange(DECLARED) % 10)
 
 
@@ -111,7 +117,7 @@ def main() -> None:
             )
             row = json.loads(done.stdout)
             found.append(row)
-            size = images * int(np.prod(SHAPE)) * 4
+            size = images * int(np.prod(shape())) * 4
             print(
                 f"{images:>9,} of {DECLARED:,} images ({size / 1e9:.1f} GB as float32): driver at most "
                 f"{row['driver_bytes'] / 1e6:.0f} MB; trial and fingerprint {row['fingerprint_seconds']:.1f} s "

@@ -120,7 +120,7 @@ def test_the_driver_never_holds_more_than_a_few_pieces(tmp_path, monkeypatch):
     np.save(tmp_path / "data" / "labels.npy", np.zeros(shape[0], int))
     for place in ("certcal.smoothing._sample.PIECE_BYTES", "certcal.data.rows.CHUNK_NUMBERS"):
         monkeypatch.setattr(place, piece if "PIECE" in place else piece // 4)
-    first = load("tests.smoothing.test_lazy_inputs:first_two", outputs="logits")
+    first = load("tests.smoothing.models_for_tests:first_two", outputs="logits")
     sample(first, saved(tmp_path / "few", X[:4], Y[:4] % 2), sigma=0.5, n=2, n0=2, batch=8, out=tmp_path / "compiled")
     tracemalloc.start()
     try:
@@ -130,10 +130,6 @@ def test_the_driver_never_holds_more_than_a_few_pieces(tmp_path, monkeypatch):
         tracemalloc.stop()
     whole = 4 * int(np.prod(shape))
     assert peak < whole / 3
-
-
-def first_two(batch: np.ndarray) -> np.ndarray:
-    return batch.reshape(len(batch), -1)[:, :2]
 
 
 def test_every_is_in_the_manifest_in_the_counts_and_in_the_command_that_resumes(tmp_path):

@@ -97,9 +97,10 @@ class Subject:
         """
         box = single_precision(box)
         Ball(0.0, norm, box)
-        data = Inputs.from_arrays(inputs, labels).in_memory()
+        data = Inputs.from_arrays(inputs, labels)
+        whole = np.asarray(data.inputs)
         if box is not None:
-            check_box(data.inputs, box)
+            check_box(whole, box)
         named = isinstance(model, str | os.PathLike)
         adapted = (load if named else wrap)(cast("Any", model), outputs, device=device)
         remedies = {
@@ -110,7 +111,7 @@ class Subject:
         return cls(
             adapted,
             differentiable(adapted),
-            np.asarray(data.inputs),
+            whole,
             data.labels,
             norm,
             box,

@@ -80,9 +80,13 @@ class _Items:
     def __init__(self, dataset: Any) -> None:
         self.dataset = dataset
 
-    @cached_property
+    @property
     def shape(self) -> tuple[int, ...]:
         """Number of samples, and the shape of the first."""
+        return self._shape
+
+    @cached_property
+    def _shape(self) -> tuple[int, ...]:
         count = len(self.dataset)
         return (count, *self._item(0)[0].shape) if count else (0, 0)
 
@@ -124,7 +128,8 @@ class _Items:
             text = str(error).strip().partition("\n")[0]
             raise InputError(f"data[{number}] failed ({type(error).__name__}: {text}); mend the data set") from error
         if not isinstance(item, tuple | list) or len(cast("tuple[Any, ...]", item)) != 2:
-            raise InputError(f"data[{number}] is a {type(item).__name__}, not a pair of an input and its label")
+            what = type(cast("object", item)).__name__
+            raise InputError(f"data[{number}] is a {what}, not a pair of an input and its label")
         value, label = cast("tuple[Any, Any]", item)
         if hasattr(value, "getbands"):  # an image of Pillow's
             from certcal.data.image_folder import pixels_of

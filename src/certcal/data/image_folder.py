@@ -184,7 +184,8 @@ class ImageFiles:
         scaled = size
         if self.resize is not None:
             short = min(size)
-            scaled = tuple(self.resize if side == short else int(self.resize * side / short) for side in size)
+            width, height = (self.resize if side == short else int(self.resize * side / short) for side in size)
+            scaled = (width, height)
             if scaled[0] * scaled[1] > _MOST_PIXELS:
                 raise InputError(f"{self.folder / name}: this image of {_by(size)} becomes {_by(scaled)}; take it away")
         if self.crop is None:

@@ -150,7 +150,7 @@ class Inputs:
         certcal._checks.InputError: inputs[0, 1] is nan; drop the sample or repair it
         """
         if isinstance(inputs, np.memmap):
-            inputs = Rows(mapped_source(inputs))
+            inputs = Rows(mapped_source(inputs))  # pyright: ignore[reportUnknownArgumentType]
         if not isinstance(inputs, Rows):
             array = to_numpy(inputs, "inputs")
             check_shape(array.shape)

@@ -6,7 +6,7 @@ import os
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, cast
 
 import numpy as np
 
@@ -383,12 +383,13 @@ def _given(source: Any) -> Inputs:
     """Inputs, a pair of arrays, or a data set."""
     if isinstance(source, Inputs):
         return source
-    if isinstance(source, tuple | list) and len(source) == 2:  # pyright: ignore[reportUnknownArgumentType]
-        inputs, labels = source  # pyright: ignore[reportUnknownVariableType]
+    if isinstance(source, tuple | list) and len(cast("tuple[Any, ...]", source)) == 2:
+        inputs, labels = cast("tuple[Any, Any]", source)
         return Inputs.from_arrays(inputs, labels)
     if is_dataset(source):
         return dataset_inputs(source)
+    what = type(cast("object", source)).__name__
     raise InputError(
-        f"data is a {type(source).__name__}; pass inputs and labels as a pair of arrays, a file, a name, or a data set "
-        "that has a length and gives an input and its label by number"
+        f"data is a {what}; pass inputs and labels as a pair of arrays, a file, a name, or a data set that has a "
+        "length and gives an input and its label by number"
     )

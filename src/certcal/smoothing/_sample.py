@@ -9,7 +9,7 @@ import secrets
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, closing
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -497,9 +497,8 @@ def _draw(
 
 def _joined(parts: list[Any]) -> Any:
     """What was counted in the pieces of a unit, as one."""
-    if len(parts) == 1:
-        return parts[0]
-    return type(parts[0])(**{name: np.concatenate([vars(part)[name] for part in parts]) for name in vars(parts[0])})
+    names = [each.name for each in fields(parts[0])]
+    return replace(parts[0], **{name: np.concatenate([getattr(part, name) for part in parts]) for name in names})
 
 
 def _columns(unit: Unit, result: Any, data: Inputs, predicted: NDArray[np.int64]) -> Columns:

@@ -15,7 +15,7 @@ from certcal._settings import Settings, counted_from_one, setting
 from certcal._text import counted
 from certcal._training_methods import method_named
 from certcal.claims import Estimate
-from certcal.data import Inputs, Parts, open_inputs, read_split
+from certcal.data import DataSettings, Inputs, Parts, open_inputs, read_split
 from certcal.result import Result
 
 if TYPE_CHECKING:
@@ -294,7 +294,7 @@ def train(
     limit, bias = counted_from_one("limit", limit), counted_from_one("bias", bias, _MOST)
     progress.stage("reading")
     _check_start(start)
-    parts, name = _parts(data, test, limit, {"resize": resize, "crop": crop})
+    parts, name = _parts(data, test, limit, DataSettings(resize=resize, crop=crop))
     inputs = parts.train
     if isinstance(method, Recipe):
         if changes or preset is not None:
@@ -338,20 +338,20 @@ def train(
     return Training(trained, called, name, len(inputs), None if parts.test is None else len(parts.test), norms)
 
 
-def _parts(data: Any, test: Any, limit: int | None, how: dict[str, Any]) -> tuple[Parts, str]:
+def _parts(data: Any, test: Any, limit: int | None, how: DataSettings) -> tuple[Parts, str]:
     if isinstance(data, str | os.PathLike):
-        parts, name = read_split(data, **how), str(data)  # pyright: ignore[reportUnknownArgumentType]
+        parts, name = read_split(data, resize=how.resize, crop=how.crop), str(data)  # pyright: ignore[reportUnknownArgumentType]
     elif isinstance(data, Parts):
         parts, name = data, data.name
     else:
         name = "data"
-        parts = Parts(name, name, open_inputs(data, **how).inputs, None)
+        parts = Parts(name, name, open_inputs(data, resize=how.resize, crop=how.crop).inputs, None)
     if limit is not None and limit > len(parts.train):
         reason = f"it is {limit}, but {name} holds {len(parts.train)} samples to train on"
         raise InputError(reason, argument="limit", remedy="give at most that")
     train = _held(parts.train.subset(limit=limit))
-    named = how if isinstance(test, str | os.PathLike) else {}
-    held: Inputs | None = parts.test if test is None else open_inputs(test, **named).inputs
+    how = how if isinstance(test, str | os.PathLike) else DataSettings()
+    held: Inputs | None = parts.test if test is None else open_inputs(test, resize=how.resize, crop=how.crop).inputs
     return Parts(parts.name, parts.title, train, None if held is None else _held(held)), name
 
 
