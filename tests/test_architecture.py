@@ -19,7 +19,7 @@ SOURCE = Path(__file__).parent.parent / "src" / "certcal"
 GROUPS = (
     ("cli", "report", "verbs", "study"),
     ("training", "attacks", "torchmetrics", "interop", "calibrators", "smoothing"),
-    ("worst_case", "metrics", "bounds", "models", "data", "engines"),
+    ("worst_case", "metrics", "bounds", "data", "models", "engines"),
     ("result", "verdict", "claims", "predictions", "binning"),
 )
 # The one way up: a result finds its view and its renderer by name, when it is shown.
@@ -42,6 +42,7 @@ SIDEWAYS = {
     ("result", "verdict"),
     ("verdict", "claims"),
     ("metrics", "bounds"),
+    ("data", "models"),
     ("predictions", "binning"),
 }
 

@@ -68,7 +68,9 @@ def _noisy(name: str, help: str, unused: tuple[str, ...] = ("epsilon", "norm", "
 
 def _adversarial(name: str, help: str, adversary: str, batch: int = 256, **facts: Any) -> Method:
     """A method that trains on what an adversary makes of a batch, which is large where it attacks all of it at once."""
-    return Method(name, help, adversary=adversary, usual={"epsilon": 1.0, "draws": 2, "batch": batch}, **facts)
+    usual = {"epsilon": 1.0, "draws": 2, "batch": batch}
+    published = {"cifar-10": dict.fromkeys(_COHEN_SIGMAS, _CIFAR if facts.get("fine_tunes") else _SALMAN)}
+    return Method(name, help, adversary=adversary, usual=usual, published=published, **facts)
 
 
 def _by_sigma(rows: Mapping[str, tuple[Any, ...]], **same: Any) -> dict[float, Numbers]:
@@ -76,17 +78,29 @@ def _by_sigma(rows: Mapping[str, tuple[Any, ...]], **same: Any) -> dict[float, N
     return {level: {**same, **{name: row[k] for name, row in rows.items()}} for k, level in enumerate(_SIGMAS)}
 
 
+# Everybody trains on CIFAR's images like this: the code of Cohen et al., and of those below, who took it over.
+_CIFAR: Numbers = {"augment": "crop+flip"}
+
+# Cohen et al.'s code and the commands in its experiments.MD, for ResNet-110 and, without the resizing, ResNet-50.
+_COHEN: Numbers = {"epochs": 90, "batch": 400, "learning_rate": 0.1, "milestones": (30, 60), "sigma_warmup": 0}
+_COHEN_CIFAR: Numbers = {**_COHEN, **_CIFAR}
+
+# Salman et al.'s commands: only ε rises. Their draws, steps and ε vary. Emde et al. fine-tune what these train.
+_SALMAN: Numbers = {**_CIFAR, "epochs": 150, "sigma_warmup": 0, "epsilon_delay": 0, "epsilon_warmup": 10}
+_COHEN_SIGMAS = (0.12, *_SIGMAS)
+
 # Zhai et al.'s code, whose defaults are those of CIFAR-10 at σ = 0.25; for MNIST, Jeong and Shin's.
 _MACER: Numbers = {"margin": 8.0, "sharpness": 16.0, "draws": 16, "learning_rate": 0.01, "sigma_warmup": 0}
-_MACER_CIFAR: Numbers = {"epochs": 440, "batch": 64, "milestones": (200, 400), "weight_decay": 5e-4}
+_MACER_CIFAR: Numbers = {**_CIFAR, "epochs": 440, "batch": 64, "milestones": (200, 400), "weight_decay": 5e-4}
 
 # A batch of 256 is cut into as many steps as there are draws, so that each sees 256 noisy inputs.
 _CONSISTENCY: Numbers = {"draws": 2, "loss": "draws", "batch": 128, "sigma_warmup": 0, "entropy": 0.5}
+_CONSISTENCY_CIFAR: Numbers = {**_CONSISTENCY, **_CIFAR, "epochs": 150, "learning_rate": 0.1}
 _CONSISTENCY_IMAGENET: Numbers = {**_CONSISTENCY, "batch": 100, "epochs": 90, "learning_rate": 0.1, "weight": 5.0}
 
 # Batches of 256 forward passes per step, as in the authors' code: so many samples, times the draws. No warm-up of σ.
 _SMOOTHMIX_MNIST: Numbers = {"draws": 4, "batch": 64, "epochs": 90, "learning_rate": 0.01, "sigma_warmup": 0}
-_SMOOTHMIX_CIFAR: Numbers = {"draws": 2, "batch": 128, "epochs": 150, "learning_rate": 0.1, "sigma_warmup": 0}
+_SMOOTHMIX_CIFAR: Numbers = {**_CIFAR, "draws": 2, "batch": 128, "epochs": 150, "learning_rate": 0.1, "sigma_warmup": 0}
 
 # Nothing rises in the authors' code. Batches of 256 forward passes per step: so many samples, times the draws.
 _CATRS: Numbers = {
@@ -94,11 +108,18 @@ _CATRS: Numbers = {
     **{"draws": 4, "attack_steps": 4, "batch": 64, "epochs": 150, "learning_rate": 0.1},
 }
 _CATRS_IMAGENET: Numbers = {"draws": 2, "attack_steps": 1, "batch": 128, "epochs": 90, "milestones": (30, 60, 85)}
-_CATRS_CIFAR = _by_sigma({"high_weight": (0.5, 1.0, 2.0)}, **_CATRS)
+_CATRS_CIFAR = _by_sigma({"high_weight": (0.5, 1.0, 2.0)}, **_CATRS, **_CIFAR)
 
 _ENTRIES = (
     Method("standard", "clean inputs", unused=("sigma", "epsilon", "norm", "draws", "attack_steps")),
-    _noisy("gaussian", "Gaussian noise"),
+    _noisy(
+        "gaussian",
+        "Gaussian noise",
+        published={
+            "cifar-10": dict.fromkeys(_COHEN_SIGMAS, _COHEN_CIFAR),
+            "imagenet": dict.fromkeys(_SIGMAS, _COHEN),
+        },
+    ),
     _adversarial(
         "smoothadv",
         "adversaries of the smoothed classifier's labels (AT; also called at)",
@@ -151,7 +172,7 @@ _ENTRIES = (
         counts_epochs=("deferred",),
         published={
             "mnist": _by_sigma({"weight": (16.0, 16.0, 6.0)}, **_MACER, deferred=30, epochs=90, batch=256),
-            "cifar-10": _by_sigma({"weight": (12.0, 4.0, 12.0), "deferred": (0, 0, 200)}, **_MACER, **_MACER_CIFAR),
+            "cifar-10": _by_sigma({"weight": (12.0, 4.0, 12.0), "deferred": (0, 0, 200)}, **_MACER | _MACER_CIFAR),
         },
     ),
     _noisy(
@@ -161,7 +182,7 @@ _ENTRIES = (
         usual={"draws": 2, "loss": "draws"},
         published={
             "mnist": _by_sigma({"weight": (10.0, 5.0, 5.0)}, **_CONSISTENCY, epochs=90, learning_rate=0.01),
-            "cifar-10": _by_sigma({"weight": (20.0, 10.0, 10.0)}, **_CONSISTENCY, epochs=150, learning_rate=0.1),
+            "cifar-10": _by_sigma({"weight": (20.0, 10.0, 10.0)}, **_CONSISTENCY_CIFAR),
             "imagenet": {0.5: _CONSISTENCY_IMAGENET, 1.0: {**_CONSISTENCY_IMAGENET, "entropy": 0.1}},
         },
     ),
@@ -207,6 +228,7 @@ _ENTRIES = (
                 draws=4,
                 batch=64,
                 sigma_warmup=0,
+                **_CIFAR,
             ),
             "imagenet": _by_sigma(
                 {

@@ -10,6 +10,7 @@ import sys
 
 import numpy as np
 import pytest
+from PIL import Image
 
 from certcal.smoothing import open_run
 from certcal.smoothing._manifest import checksum
@@ -242,3 +243,40 @@ def test_every_help_has_an_example_and_fits_a_terminal(certcal_command, command)
     assert ran.code == 0
     assert f"certcal {' '.join(command)}" in ran.out.split("Examples:")[1]
     assert max(map(len, ran.out.splitlines())) <= 80
+
+
+def test_every_and_a_data_set_by_name_are_options_and_the_command_that_resumes_has_them(certcal_command, tmp_path):
+    named = ["--model", f"{HERE}:linear", "--outputs", "logits", "--data", "tests.smoothing.test_lazy_inputs:Dataset"]
+    command = ["sample", *named, *SETTINGS, "--every", "5", "--limit", "4", "-o", tmp_path / "run"]
+    assert certcal_command(*command).code == 0
+    run = open_run(tmp_path / "run")
+    assert run.counts().index.tolist() == [0, 5, 10, 15]
+    assert_same_counts(run, draw(tmp_path / "same", inputs=X[:20:5], labels=Y[:20:5], unit=None))
+    next((tmp_path / "run" / "counting").iterdir()).unlink()
+    resume = json.loads(certcal_command("runs", "show", tmp_path / "run", "--json").out)["resume"]
+    assert "--every 5 --limit 4" in resume
+    assert certcal_command(*shlex.split(resume)[1:]).code == 0
+    assert run.state().complete
+
+
+def test_images_of_several_sizes_say_which_options_help(certcal_command, tmp_path):
+    for name, size in (("a", (9, 8)), ("b", (8, 12))):
+        (tmp_path / "photos" / name).mkdir(parents=True)
+        Image.new("RGB", size).save(tmp_path / "photos" / name / "0.png")
+    command = [
+        "sample",
+        "--model",
+        f"{HERE}:first_two",
+        "--outputs",
+        "logits",
+        "--data",
+        tmp_path / "photos",
+        *SETTINGS,
+    ]
+    refused = certcal_command(*command, "-o", tmp_path / "run")
+    assert refused.code == 2
+    assert "make all images alike, or set resize and crop, such as 256 and 224" in refused.err
+    assert "--crop: it is 9" in certcal_command(*command, "--resize", 8, "--crop", 9, "-o", tmp_path / "run").err
+    assert not (tmp_path / "run").exists()
+    assert certcal_command(*command, "--resize", 8, "--crop", 6, "-o", tmp_path / "run").code == 0
+    assert open_run(tmp_path / "run").manifest.data.shape == (3, 6, 6)

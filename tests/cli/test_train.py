@@ -21,6 +21,7 @@ from certcal.data import read_split
 from certcal.models.networks import by_name
 from certcal.smoothing import open_run
 from certcal.training import METHODS, Recipe, SelectionWarning, recipe
+from tests.accelerator import accelerator
 
 QUICK = ("--data", "digits", "--model", "mlp", "--limit", "300", "--batch", "100")
 
@@ -64,6 +65,22 @@ def test_a_network_of_ones_own_is_trained_attacked_and_sampled(training, certcal
         *named, "--method", "gaussian", "--epochs", "1", "--start", "out/weights.safetensors", "-o", "more"
     )
     assert tuned.code == 0
+
+
+def test_training_runs_on_the_accelerator_with_augmentation(training, tmp_path):
+    with accelerator(doubles=False) as state:
+        options = ("--method", "gaussian", "--epochs", "1", "--augment", "crop", "--device", "pretend", "--json")
+        ran = training(*options, "-o", "out")
+        assert state.operations
+    found = json.loads(ran.out)
+    assert (ran.code, found["recipe"]["augment"]) == (0, "crop")
+    assert json.loads((tmp_path / "out" / "recipe.json").read_text())["versions"]["device"].startswith("pretend")
+
+
+def test_of_several_processes_only_the_first_says_something(training, monkeypatch):
+    monkeypatch.setenv("RANK", "1")
+    ran = training("--method", "standard", "--epochs", "1", "-o", "out")
+    assert (ran.code, ran.out, ran.err) == (0, "", "")
 
 
 def test_the_same_command_finds_its_work_done_and_another_is_refused(training):
@@ -286,7 +303,7 @@ def test_a_distance_is_written_so_that_the_same_is_read(distance):
         (("--method", "macer", "--set", "weight=-3"), "weight is -3"),
         (("--method", "macer", "--set", "own=3"), "give the method's own constants by their names, such as weight=…"),
         (("--method", "gaussian", "--set", "own=3"), "by their names, of which gaussian has none"),
-        (("--method", "gaussian", "--preset", "mnist"), "preset is 'mnist', which is unknown: gaussian has none"),
+        (("--method", "standard", "--preset", "mnist"), "preset is 'mnist', which is unknown: standard has none"),
         (("--method", "macer", "--preset", "mars"), "macer has 'mnist', 'cifar-10'"),
         (("--method", "macer", "--preset", "mnist", "--sigma", "0.3"), "has constants for 0.25, 0.5, 1"),
         (("--method", "macer", "--set", "preset=mnist"), "--set preset=… has an option of its own; give --preset once"),
@@ -298,6 +315,8 @@ def test_a_distance_is_written_so_that_the_same_is_read(distance):
         (("--method", "standard", "--limit", "9999"), "--limit: it is 9999, but digits holds 898 samples to train on"),
         (("--method", "standard", "--limit", "50"), "--batch: it is 100, but there are 50 samples to train on; give a"),
         (("--method", "standard", "--workers", "2"), "a batch is in 1 piece; give 2 pieces as well"),
+        (("--method", "standard", "--device", "cuda:9"), "--device: there is no 'cuda:9' here, only cpu"),
+        (("--method", "standard", "--augment", "mirror"), "'mirror' is not one of 'none', 'flip', 'crop', 'crop+flip'"),
         (("--method", "standard", "--set", "momentum"), "--set: 'momentum' is not NAME=VALUE, such as momentum=0.8"),
         (("--method", "standard", "--set", "momentun=1"), "did you mean 'momentum'?"),
         (("--method", "standard", "--set", "batch=3"), "--set batch=… has an option of its own; give --batch once"),

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from PIL import Image
 
 from certcal import InputError
-from certcal.data import Inputs, Parts, Split, fashion_mnist, read_inputs, read_split
+from certcal.data import Inputs, Parts, Split, fashion_mnist, open_inputs, read_inputs, read_split
 from tests.data.idx_files import idx, write_clothes
 
 RNG = np.random.default_rng(11)
@@ -196,8 +196,10 @@ def png(width: int, height: int, depth: int = 8, colour: int = 0) -> bytes:
             r"z\.png: this image has more than 8 bits per channel; save it as grey",
         ),
         (add_file("z.png", png(4, 3, 16, 0)), r"z\.png: this image has more than 8 bits per channel"),
-        (add_picture("RGB"), r"z\.png: this image is colour, 4 by 3, and 0\.png is grey, 4 by 3; make all images"),
-        (add_picture("L", (4, 4)), r"z\.png: this image is grey, 4 by 4, and"),
+        (
+            add_picture("L", (4, 4)),
+            r"4 by 4, and 0\.png is grey, 4 by 3; make all images alike, or set resize and crop",
+        ),
         (add_picture("P"), r"z\.png: this image has a palette; save it as grey or RGB"),
         (add_picture("RGBA"), r"z\.png: this image has an alpha channel"),
         (add_picture("LA"), r"z\.png: this image has an alpha channel"),
@@ -219,12 +221,76 @@ def test_a_picture_that_cannot_be_used_is_named_with_the_reason(tmp_path, spoil,
     assert "\n" not in str(caught.value)
 
 
+def test_grey_pictures_among_coloured_ones_are_coloured_and_alone_they_stay_grey(tmp_path):
+    grey, colour = write_pictures(tmp_path / "a", 2), write_pictures(tmp_path / "b", 1, (3, 4, 3))
+    data = read_inputs(tmp_path)
+    assert data.inputs.shape == (3, 3, 3, 4)
+    np.testing.assert_array_equal(np.rint(data.inputs[1] * 255), colour[0].transpose(2, 0, 1))
+    for channel in range(3):
+        np.testing.assert_array_equal(np.rint(data.inputs[[0, 2], channel] * 255), grey)
+
+
+def test_pictures_of_all_sizes_are_resized_by_their_shorter_side_and_cropped_in_the_middle(tmp_path):
+    write_pictures(tmp_path / "a", 1, (8, 13, 3), ".jpg")
+    tall = write_pictures(tmp_path / "b", 1, (21, 10, 3))
+    data = read_inputs(tmp_path, resize=6, crop=4)
+    assert data.inputs.shape == (2, 3, 4, 4)
+    scaled = Image.open(tmp_path / "a" / "0.jpg").resize((9, 6), Image.Resampling.BILINEAR)  # int(6 · 13/8)
+    np.testing.assert_array_equal(np.rint(data.inputs[0] * 255), np.asarray(scaled)[1:5, 2:6].transpose(2, 0, 1))
+    scaled = Image.fromarray(tall[0]).resize((6, 12), Image.Resampling.BILINEAR)
+    np.testing.assert_array_equal(np.rint(data.inputs[1] * 255), np.asarray(scaled)[4:8, 1:5].transpose(2, 0, 1))
+    cropped = read_inputs(tmp_path, crop=8).inputs[1]
+    np.testing.assert_array_equal(np.rint(cropped * 255), tall[0, 6:14, 1:9].transpose(2, 0, 1))
+
+
+@pytest.mark.parametrize(
+    ("options", "complaint"),
+    [
+        ({}, r"0\.png is colour, 13 by 8; make all images alike, or set resize and crop, such as 256 and 224"),
+        ({"resize": 6}, r"0\.png is colour, 9 by 6; also crop them, so that all have one size"),
+        ({"crop": 9}, r"this image is 13 by 8, smaller than the crop of 9; resize the images to at least that"),
+        ({"crop": 9, "resize": 8}, r"crop: it is 9, more than the 8 pixels of the resized shorter side"),
+        ({"resize": 0}, r"resize: 0 is not a whole number from 1 to 16384"),
+    ],
+)
+def test_sizes_that_do_not_fit_say_which_setting_helps(tmp_path, options, complaint):
+    write_pictures(tmp_path / "a", 1, (8, 13, 3))
+    write_pictures(tmp_path / "b", 1, (21, 10, 3))
+    with pytest.raises(InputError, match=complaint):
+        read_inputs(tmp_path, **options)
+
+
+def test_a_picture_that_is_resized_beyond_all_measure_is_refused(tmp_path):
+    write_pictures(tmp_path / "a", 1, (1, 30_000))
+    with pytest.raises(InputError, match=r"this image of 30000 by 1 becomes 7680000 by 256; take it away"):
+        read_inputs(tmp_path, resize=256, crop=224)
+
+
+def test_prepared_pictures_may_have_palettes_and_those_with_alpha_are_still_refused(tmp_path):
+    pixels = write_pictures(tmp_path / "a", 1, (4, 4, 3))
+    Image.fromarray(pixels[0]).convert("P").save(tmp_path / "a" / "1.png")
+    Image.fromarray(pixels[0]).convert("CMYK").save(tmp_path / "a" / "2.jpg")
+    assert read_inputs(tmp_path, crop=3).inputs.shape == (3, 3, 3, 3)
+    Image.fromarray(pixels[0]).convert("RGBA").save(tmp_path / "a" / "3.png")
+    with pytest.raises(InputError, match=r"3\.png: this image has an alpha channel"):
+        read_inputs(tmp_path, crop=3)
+
+
+def test_pictures_are_decoded_when_they_are_asked_for(tmp_path):
+    pixels = write_pictures(tmp_path / "a", 5)
+    rows = open_inputs(tmp_path, every=2).inputs.inputs
+    (tmp_path / "a" / "0.png").unlink()
+    np.testing.assert_array_equal(np.rint(rows[1:] * 255)[:, 0], pixels[2::2])
+    with pytest.raises(InputError, match=r"0\.png: there is no such file"):
+        rows[:1]
+
+
 def test_pictures_that_do_not_fit_into_memory_are_refused_before_any_is_decoded(tmp_path, monkeypatch):
     (tmp_path / "a").mkdir()
     for name in ("0.png", "1.png"):
         (tmp_path / "a" / name).write_bytes(png(9_000, 9_000))
     monkeypatch.setattr("certcal.data.formats.physical_memory", lambda: 2**29)
-    assert "reading it needs 0.8 GiB and this machine has 0.5 GiB; make the images smaller" in refusal(tmp_path)
+    assert "reading it needs 0.6 GiB and this machine has 0.5 GiB; make the inputs smaller" in refusal(tmp_path)
 
 
 def test_without_pillow_the_sentence_says_how_to_get_it(tmp_path, monkeypatch):

@@ -1,4 +1,4 @@
-"""Binary files of images, idx and CIFAR's: what is in them, and nothing that only a header promises."""
+"""Binary files of images, idx, CIFAR's and SVHN's: what is in them, and nothing that only a header promises."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.io import savemat
 
 from certcal import InputError
 from certcal.data import fashion_mnist, image_files, read_idx, read_inputs, read_split
@@ -235,3 +236,58 @@ def test_the_version_for_python_is_never_unpickled(tmp_path, names, title):
         (tmp_path / name).write_bytes(b"cbuiltins\nexit\n(tR.")
     with pytest.raises(InputError, match=f"are pickles, which can run code .*; get the binary version, {title}-binary"):
         read_inputs(tmp_path)
+
+
+# ------------------------------------------------------------------------------------------------------------- SVHN
+
+
+DIGITS = np.random.default_rng(6).integers(0, 256, (32, 32, 3, 6), np.uint8)
+CLASSES = np.array([[1], [10], [9], [2], [10], [5]])
+
+
+def write_svhn(path: Path, *, compressed: bool = True, **arrays: np.ndarray) -> Path:
+    savemat(path, {"X": DIGITS, "y": CLASSES} | arrays, do_compression=compressed)
+    return path
+
+
+@pytest.mark.parametrize("compressed", [True, False])
+@pytest.mark.parametrize("kind", [np.uint8, np.float64])
+def test_house_numbers_are_images_with_channels_first_and_class_ten_is_the_digit_zero(tmp_path, compressed, kind):
+    write_svhn(tmp_path / "train_32x32.mat", compressed=compressed, y=CLASSES.astype(kind))
+    write_svhn(tmp_path / "test_32x32.mat", X=DIGITS[..., :2], y=CLASSES[:2])
+    data = read_inputs(tmp_path, part="train")
+    np.testing.assert_array_equal(np.rint(data.inputs * 255), DIGITS.transpose(3, 2, 0, 1))
+    assert (data.labels.tolist(), data.class_names) == ([1, 0, 9, 2, 0, 5], tuple("0123456789"))
+    assert read_inputs(tmp_path / "test_32x32.mat").fingerprint == read_inputs(tmp_path, part="test").fingerprint
+
+
+@pytest.mark.parametrize(
+    ("arrays", "complaint"),
+    [
+        ({"y": CLASSES + 1}, "image 2 has class 11, and SVHN has a class from 1 to 10 for each image"),
+        ({"y": CLASSES[:5]}, "there are 5 digits, and SVHN has"),
+        ({"X": DIGITS[:31]}, "this holds no images X of 32 by 32 by 3 bytes"),
+        ({"X": DIGITS / 255}, "this holds no images X of 32 by 32 by 3 bytes"),
+        ({"X": np.array({"a": 1})}, "this holds no images X of 32 by 32 by 3 bytes"),
+    ],
+)
+def test_other_arrays_of_matlab_are_refused(tmp_path, arrays, complaint):
+    with pytest.raises(InputError, match=complaint):
+        read_inputs(write_svhn(tmp_path / "x.mat", **arrays))
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.booleans(), st.data())
+def test_a_damaged_file_of_matlab_gives_images_or_one_sentence(tmp_path_factory, compressed, data):
+    path = tmp_path_factory.mktemp("flips") / "x.mat"
+    write_svhn(path, compressed=compressed, X=DIGITS[..., :1], y=CLASSES[:1])
+    content = bytearray(path.read_bytes())
+    place = data.draw(st.one_of(st.integers(120, 260), st.integers(-60, -1), st.integers(0, len(content) - 1)))
+    content[place] ^= data.draw(st.integers(1, 255))
+    path.write_bytes(bytes(content[: data.draw(st.sampled_from([None, place]))] if place else content))
+    try:
+        found, sentence = read_inputs(path), ""
+    except InputError as error:
+        found, sentence = None, str(error)
+    assert (found is None) == sentence.startswith(str(path))
+    assert "\n" not in sentence

@@ -236,7 +236,7 @@ def test_rows_are_counted_across_pieces(tmp_path):
 
 def test_one_array_alone_is_refused_with_what_to_do(tmp_path):
     np.save(tmp_path / "x.npy", FEATURES)
-    with pytest.raises(InputError, match=r"a \.npy file holds one array, without labels; save both with numpy\.savez"):
+    with pytest.raises(InputError, match=r"a \.npy file holds one array, without labels; give the folder of"):
         read_inputs(tmp_path / "x.npy")
 
 

@@ -27,6 +27,11 @@ def linear_but_for_a_hair(batch: np.ndarray) -> np.ndarray:
     return linear(batch) * np.float32(1 + 2e-7)
 
 
+def first_two(batch: np.ndarray) -> np.ndarray:
+    """The first two numbers of an input, of any shape."""
+    return batch.reshape(len(batch), -1)[:, :2]
+
+
 def two(batch: np.ndarray) -> np.ndarray:
     """Two classes only."""
     return linear(batch)[:, :2]

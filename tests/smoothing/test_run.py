@@ -143,8 +143,9 @@ def test_the_result_does_not_depend_on_how_the_work_is_cut_or_interrupted(unit, 
     assert_same_counts(cut, draw(folder / "plain", **small, unit=10**6, batch=64))
 
 
-def test_workers_give_the_same_run(whole, tmp_path):
-    run = draw(tmp_path / "run", workers=2)
+def test_workers_give_the_same_run_and_read_the_inputs_themselves(whole, tmp_path):
+    np.save(tmp_path / "inputs.npy", X)
+    run = draw(tmp_path / "run", inputs=np.load(tmp_path / "inputs.npy", mmap_mode="r"), workers=2)
     assert_same_counts(run, whole)
     assert digests(run) == digests(whole)
 

@@ -305,7 +305,7 @@ def test_progress_is_told_after_every_look():
         ({"seed": -1}, "seed is -1"),
         ({"noise": "pink"}, "noise is 'pink'"),
         ({"labels": [1, 1]}, "lengths differ"),
-        ({"labels": [0.5]}, "labels has shape"),
+        ({"labels": [0.5]}, r"labels\[0\] is 0\.5"),
         ({"inputs": [1.0]}, "inputs has shape"),
     ],
 )

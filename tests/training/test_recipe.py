@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 import re
-from dataclasses import asdict, fields
+from dataclasses import asdict, fields, replace
 
 import numpy as np
 import pytest
@@ -65,7 +65,7 @@ def test_every_number_of_epochs_has_schedules_that_fit(method, fine_tune):
         ({"sigma_warmup": 11}, "sigma_warmup is 11 of 10 epochs"),
         ({"epsilon_delay": 5, "epsilon_warmup": 6}, "leave no epoch with the whole epsilon out of 10; shorten"),
         ({"mix": 1.5}, "mix is 1.5; pass a finite number from 0 to 1"),
-        ({"precision": "float16"}, "precision is 'float16'; pass one of 'float32', 'bfloat16'"),
+        ({"precision": "float8"}, "precision is 'float8'; pass one of 'float32', 'bfloat16', 'float16'"),
         ({"rho": -1.0}, "rho is -1.0; pass a finite number of at least 0"),
         ({"method": "standard"}, "standard training has no noise and no adversary"),
         ({"method": "gaussian"}, "gaussian training has no use for epsilon; leave it at 0"),
@@ -154,7 +154,10 @@ def test_wrong_constants_are_one_sentence(method, name, value, remedy):
 
 
 THREE = (0.25, 0.5, 1.0)
+FOUR = (0.12, *THREE)
 LEVELS = {
+    "gaussian": {"cifar-10": FOUR, "imagenet": THREE},
+    **{method: {"cifar-10": FOUR} for method in METHODS if METHODS[method].adversary},
     "macer": {"mnist": THREE, "cifar-10": THREE},
     "consistency": {"mnist": THREE, "cifar-10": THREE, "imagenet": (0.5, 1.0)},
     "smoothmix": {"mnist": THREE, "cifar-10": THREE},
@@ -169,7 +172,13 @@ CATRS = {"epsilon": 1.0, "sigma_warmup": 0, "epsilon_delay": 0, "epsilon_warmup"
 CATRS_CIFAR = {**CATRS, "draws": 4, "attack_steps": 4, "batch": 64, "epochs": 150, "learning_rate": 0.1}
 ACR = {"loss": "draws", "weigh_draws": 16, "weigh_alpha": 0.1, "weigh_floor": 0.75, "sphere_norm": "l2"}
 SHORT, LONG = {"epochs": 90, "milestones": (30, 60)}, {"epochs": 150, "milestones": (50, 100)}
+COHEN = {**SHORT, "batch": 400, "learning_rate": 0.1, "momentum": 0.9, "weight_decay": 1e-4, "sigma_warmup": 0}
+SALMAN = {**LONG, "batch": 256, "learning_rate": 0.1, "sigma_warmup": 0, "epsilon_delay": 0, "epsilon_warmup": 10}
+FINE_TUNED = {"epochs": 10, "milestones": (4, 8), "learning_rate": 0.01, "sigma_warmup": 0, "epsilon_warmup": 3}
 TABLES = [
+    *(("gaussian", name, COHEN, {}) for name in ("cifar-10", "imagenet")),
+    ("smoothadv", "cifar-10", SALMAN, {}),
+    *((method, "cifar-10", FINE_TUNED, {}) for method in METHODS if METHODS[method].fine_tunes),
     ("macer", "mnist", {**MACER, **SHORT, "batch": 256, "deferred": 30}, {"weight": (16.0, 16.0, 6.0)}),
     (
         *("macer", "cifar-10", {**MACER, "epochs": 440, "milestones": (200, 400), "batch": 64, "weight_decay": 5e-4}),
@@ -231,6 +240,7 @@ def test_presets_are_the_tables_of_the_papers_and_of_their_code(method, preset, 
         expected = {**same, **{name: row[place] for name, row in rows.items()}, "sigma": sigma}
         found = numbers_of(recipe(method, preset=preset, sigma=sigma))
         assert {name: found[name] for name in expected} == expected
+        assert found["augment"] == ("crop+flip" if preset.startswith("cifar") else "none")
 
 
 def test_there_are_presets_for_these_data_sets_and_sigmas():
@@ -259,6 +269,14 @@ def test_without_a_preset_a_method_has_its_authors_usual_numbers(method, constan
     assert {name: found[name] for name in constants | usual} == constants | usual
     changed = recipe(method, sigma=0.25, **{next(iter(constants)): 6})
     assert numbers_of(changed)[next(iter(constants))] == 6.0
+
+
+def test_a_preset_from_scratch_leaves_fine_tuning_its_schedule():
+    tuned = recipe("smoothadv", preset="cifar-10", sigma=0.25, fine_tune=True)
+    plain = recipe("smoothadv", sigma=0.25, fine_tune=True)
+    assert tuned == replace(plain, augment="crop+flip")
+    assert recipe("at", preset="cifar-10", sigma=0.25, epochs=15).epsilon_warmup == 1
+    assert recipe("at", preset="cifar-10", sigma=0.25, epochs=15, epsilon_warmup=4).epsilon_warmup == 4
 
 
 def test_what_counts_epochs_shrinks_with_them_unless_it_is_given():

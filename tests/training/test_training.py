@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import math
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -14,7 +15,8 @@ import pytest
 import certcal
 from certcal import InputError
 from certcal.cli.progress import APART_SECONDS, Waiting
-from certcal.data import Inputs, Parts, first_of, read_split
+from certcal.data import DataSettings, Inputs, Parts, first_of, read_split
+from certcal.data.rows import Rows
 from certcal.models.networks import MLP, by_name
 from certcal.report.charts import Boxes
 from certcal.report.views.training import norm_charts, selected
@@ -86,10 +88,23 @@ def test_a_recipe_is_taken_as_it_is() -> None:
 
 def test_test_data_can_be_given_and_names_make_classes() -> None:
     data = Inputs.from_arrays(np.zeros((4, 2)), [0, 1, 2, 0], ("a", "b", "c"))
-    parts, name = _parts(data, (np.ones((3, 2)), [0, 1, 1]), 2)
+    parts, name = _parts(data, (np.ones((3, 2)), [0, 1, 1]), 2, DataSettings())
     assert (len(parts.train), len(parts.test), name) == (2, 3, "data")
     assert _classes(parts) == 3
     assert _classes(Parts("x", "x", Inputs.from_arrays(np.zeros((2, 2)), [0, 4]), None)) == 5
+
+
+def test_small_data_are_brought_into_memory_and_large_ones_stay_on_the_disk(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    np.save(tmp_path / "inputs.npy", np.zeros((4, 2), np.float32))
+    data = np.load(tmp_path / "inputs.npy", mmap_mode="r"), [0, 1, 2, 0]
+    for bytes_held, kind in ((32, np.ndarray), (31, Rows)):
+        monkeypatch.setattr("certcal.verbs.train._HELD", bytes_held)
+        parts, _ = _parts(data, data, None, DataSettings())
+        assert parts.test is not None
+        assert isinstance(parts.train.inputs, kind)
+        assert isinstance(parts.test.inputs, kind)
 
 
 def test_many_lost_classes_are_counted() -> None:

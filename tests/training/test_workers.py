@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 from torch import nn
 
+from certcal.data import Inputs
 from certcal.engines import EngineError
 from certcal.training import read_log, train
 from certcal.training._workers import TensorLayout, new_file
@@ -20,15 +22,18 @@ SELECTING = {"sigma": 0.4, "learning_rate": 0.05, "discard_below": 0.4, "discard
 @pytest.mark.parametrize(
     ("make", "method", "changes"),
     [
-        (Modern, "smoothadv", {"pieces": 3, "adversary": OneSign()}),
+        (Modern, "smoothadv", {"pieces": 3, "adversary": OneSign(), "augment": "crop+flip"}),
         (network, "acr", {"pieces": 2, "loss": Label(), **SELECTING}),
     ],
-    ids=["batch normalisation and an adversary of one's own", "selection and a loss of one's own"],
+    ids=["batch normalisation, augmentation and an adversary of one's own", "selection and a loss of one's own"],
 )
-def test_two_processes_give_the_bits_of_one(make, method, changes, learned):
+def test_two_processes_that_read_the_data_give_the_bits_of_one_that_has_it(make, method, changes, learned, tmp_path):
     start = learned if method == "acr" else None
-    plan = small(method, **changes)
-    alone, together = (train(make(), data(300), plan, start=start, workers=workers) for workers in (1, 2))
+    plan, held = small(method, **changes), data(300)
+    np.save(tmp_path / "inputs.npy", held.inputs)
+    read = Inputs.from_arrays(np.load(tmp_path / "inputs.npy", mmap_mode="r"), held.labels)
+    alone = train(make(), held, plan, start=start, test=held)
+    together = train(make(), read, plan, start=start, test=read, workers=2, out=tmp_path / "run")
     assert same_weights(alone, together)
     assert numbers(alone) == numbers(together)
     assert method != "acr" or alone.history[1]["kept"] < 1

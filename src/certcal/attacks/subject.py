@@ -17,6 +17,7 @@ from certcal._checks import labels as class_labels
 from certcal.attacks._protocol import AttackedModel
 from certcal.attacks.ball import Ball, Norm
 from certcal.data import Inputs
+from certcal.data.rows import Rows, blocks
 from certcal.models import Differentiable, Model, differentiable, load, wrap
 from certcal.models.protocol import Outputs
 from certcal.predictions import Predictions
@@ -97,8 +98,9 @@ class Subject:
         box = single_precision(box)
         Ball(0.0, norm, box)
         data = Inputs.from_arrays(inputs, labels)
+        whole = np.asarray(data.inputs)
         if box is not None:
-            check_box(data.inputs, box)
+            check_box(whole, box)
         named = isinstance(model, str | os.PathLike)
         adapted = (load if named else wrap)(cast("Any", model), outputs, device=device)
         remedies = {
@@ -109,7 +111,7 @@ class Subject:
         return cls(
             adapted,
             differentiable(adapted),
-            data.inputs,
+            whole,
             data.labels,
             norm,
             box,
@@ -198,13 +200,15 @@ def single_precision(box: Box) -> Box:
     return low, high
 
 
-def check_box(inputs: Floats, box: tuple[float, float]) -> None:
+def check_box(inputs: Floats | Rows, box: tuple[float, float]) -> None:
     """Raise if an input is outside the box."""
-    outside = (inputs < box[0]) | (inputs > box[1])
-    if outside.any():
-        place = tuple(map(int, np.argwhere(outside)[0]))
-        raise InputError(
-            f"inputs[{', '.join(map(str, place))}] is {inputs[place]:.9g}, outside of {box[0]:g} to {box[1]:g}",
-            argument="box",
-            remedy="give the smallest and the largest value of valid inputs, or none",
-        )
+    for first, block in blocks(inputs):
+        outside = (block < box[0]) | (block > box[1])
+        if outside.any():
+            place = tuple(map(int, np.argwhere(outside)[0]))
+            named = ", ".join(map(str, (first + place[0], *place[1:])))
+            raise InputError(
+                f"inputs[{named}] is {block[place]:.9g}, outside of {box[0]:g} to {box[1]:g}",
+                argument="box",
+                remedy="give the smallest and the largest value of valid inputs, or none",
+            )

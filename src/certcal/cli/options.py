@@ -109,7 +109,8 @@ def settings_options(
         if each.name in skip or (only is not None and each.name not in only):
             continue
         default = (defaults or {}).get(each.name, each.default)
-        heading = next((name for name, members in cls.sections.items() if each.name in members), section)
+        own = next((name for name, members in cls.sections.items() if each.name in members), section)
+        heading = own if only is None else section
         made.append(_option(heading, each.name, each.metadata["spec"], default))
     return options(*made)
 
@@ -307,7 +308,10 @@ def model_options(section: str) -> Callable[[Decorated], Decorated]:
     )
 
 
-DATA = "digits, fashion-mnist, a folder of images (idx, CIFAR, one folder per class), npz, or a table with labels."
+DATA = (
+    "digits, fashion-mnist, a folder (idx, CIFAR, SVHN, inputs.npy, one folder of images per class), npz, a table with "
+    "labels, or module:name of a data set."
+)
 prediction_column_options = column_options(*_PREDICTED, "weight", by="Measure")
 bound_column_options = column_options(*_PREDICTED, "weight", by="Bound")
 

@@ -46,6 +46,7 @@ _RADIUS = Spec(
 )
 @model_options(_WHAT)
 @checked(_WHAT, "--limit", Spec("Sample around the first N inputs. Default: all.", "whole", least=1, most=10**9))
+@settings_options(SampleSettings, _WHAT, only=("every", "resize", "crop"))
 @checked(_DRAWING, "--sigma", Spec("Standard deviation of the noise.", "positive", metavar="S"), required=True)
 @settings_options(SampleSettings, _DRAWING, only=("n", "n0", "seed", "noise"))
 @engine_options(_RUNNING)

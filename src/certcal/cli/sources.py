@@ -8,7 +8,7 @@ from pathlib import Path
 
 from certcal._checks import InputError
 from certcal.data import existing as existing
-from certcal.data.inputs import NAMED
+from certcal.data.opening import NAMED
 
 
 def refuse_run(source: str) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shlex
 import warnings
 from collections.abc import Generator, Mapping, Sequence
@@ -20,6 +21,7 @@ from certcal.cli.app import ExampleCommand
 from certcal.cli.emit import OUTPUT, Output, explain_option, json_option, quiet_option
 from certcal.cli.options import DATA, NamedChoice, Typed, collected, option, settings_options
 from certcal.cli.progress import Waiting, tell
+from certcal.data import DataSettings
 from certcal.verbs.train import TrainSettings
 
 if TYPE_CHECKING:
@@ -91,6 +93,11 @@ def _plain(text: str) -> int | float | str:
         ),
         ("certcal train --method at --data cifar --model mine:Net --workers 2 --pieces 2 -o at", "a network of yours"),
         ("certcal train --method at --data cifar --model resnet20 --set weight_decay=0.0005 -o at", "other settings"),
+        (
+            "torchrun --nproc-per-node 2 -m certcal train --method gaussian --data cifar --model resnet110 "
+            "--preset cifar-10 --sigma 0.25 --pieces 2 --device cuda -o gaussian",
+            "Cohen et al.'s recipe on two GPUs",
+        ),
     ),
 )
 @option(
@@ -124,6 +131,7 @@ def _plain(text: str) -> int | float | str:
     help="Published hyperparameters for a data set, such as cifar-10, at this sigma.",
 )
 @option(_WHAT, "--limit", type=_COUNT, metavar="N", help="Train on the first N samples. Default: all.")
+@settings_options(DataSettings, _WHAT, only=("resize", "crop"))
 @settings_options(TrainSettings, _LEARNING)
 @option(
     _LEARNING,
@@ -135,7 +143,14 @@ def _plain(text: str) -> int | float | str:
     help="Any other hyperparameter of the recipe or of the method, such as momentum=0.8, milestones=4,8 or "
     "weight=6; repeatable.",
 )
-@option(_RUNNING, "--workers", type=_COUNT, default=1, metavar="N", help="Number of processes. Default: 1.")
+@option(
+    _RUNNING,
+    "--device",
+    default="auto",
+    metavar="DEVICE",
+    help="Where to train: auto, cpu, cuda, cuda:1, mps, … Default: auto, an accelerator if there is one.",
+)
+@option(_RUNNING, "--workers", type=_COUNT, default=1, metavar="N", help="Number of processes, on the CPU. Default: 1.")
 @option(
     OUTPUT,
     "--bias",
@@ -184,6 +199,11 @@ def train(
     needing_torch("training and attacks")
     changes = collected(TrainSettings, options).changes
     changes |= _others(method, others, changes)
+    if os.environ.get("RANK", "0") != "0":  # one of several processes, of which the first does the talking
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            verb(model, data, method, out=out, **options, **changes)
+        return
     if events is not None:
         _check_events(Path(events))
     with _told_afterwards(), Waiting(counted="images", wordy=True) as waiting:

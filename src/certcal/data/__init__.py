@@ -15,7 +15,7 @@ from certcal.data.bundled import (
 )
 from certcal.data.formats import Chunks, OpenTable, TableColumn, existing, local_file, open_table, physical_memory
 from certcal.data.image_files import fashion_mnist, read_idx
-from certcal.data.inputs import Inputs, OpenedInputs, Parts, Split, first_of, open_inputs, read_inputs, read_split
+from certcal.data.inputs import Inputs, Parts, Split, first_of
 from certcal.data.interval_table import IntervalPart, IntervalTable
 from certcal.data.intervals import (
     IntervalLayout,
@@ -23,6 +23,7 @@ from certcal.data.intervals import (
     resolve_interval_columns,
 )
 from certcal.data.layout import Family, Layout, Overrides, find_families, resolve_columns
+from certcal.data.opening import DataSettings, OpenedInputs, open_inputs, read_inputs, read_split
 from certcal.data.pieces import DoesNotFit, fingerprint_of, natural_order
 from certcal.data.predictions import (
     LoadedScores,
@@ -49,6 +50,7 @@ from certcal.data.roles import (
     plain_name,
     table_kind,
 )
+from certcal.data.rows import Rows, RowSource, blocks, hash_rows
 from certcal.data.writing import (
     METADATA,
     NOISE_NAMES,
@@ -69,6 +71,7 @@ __all__ = [
     "SAMPLE_OPTIONS",
     "UPPER",
     "Chunks",
+    "DataSettings",
     "DoesNotFit",
     "Embedded",
     "EmbeddedNetwork",
@@ -87,8 +90,11 @@ __all__ = [
     "Parts",
     "PredictionStream",
     "Role",
+    "RowSource",
+    "Rows",
     "Split",
     "TableColumn",
+    "blocks",
     "by_role",
     "columns_as_bytes",
     "columns_as_table",
@@ -100,6 +106,7 @@ __all__ = [
     "find_families",
     "fingerprint_of",
     "first_of",
+    "hash_rows",
     "intervals_as_parquet",
     "load_scores",
     "load_table",

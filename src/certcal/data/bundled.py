@@ -128,8 +128,10 @@ def naive_bayes(split: Split) -> Embedded:
     >>> naive_bayes(digits_images()).description
     "scikit-learn's handwritten digits: Gaussian naive Bayes trained on 898 images, measured on 899 others"
     """
-    train = split.train.inputs.reshape(len(split.train), -1)
-    test = split.test.inputs.reshape(len(split.test), -1).astype(np.float64)  # sums of logarithms need the digits
+    train = np.asarray(split.train.inputs).reshape(len(split.train), -1)
+    test = (
+        np.asarray(split.test.inputs).reshape(len(split.test), -1).astype(np.float64)
+    )  # sums of logarithms need the digits
     return naive_bayes_of(split.name, split.title, train, split.train.labels, test, split.test.labels)
 
 
@@ -188,7 +190,7 @@ def noisy_network(
     rounds = whole_number(epochs, 1, 1_000_000, "epochs", "pass how long to train, at least 1")
     times = whole_number(copies, 1, 1_000, "copies", "pass how often an input is seen in an epoch, from 1 to 1000")
     step = whole_number(batch, 1, 1 << 24, "batch", "pass a number of inputs per step, at least 1")
-    pixels = np.repeat(split.train.inputs.reshape(len(split.train), -1), times, axis=0)
+    pixels = np.repeat(np.asarray(split.train.inputs).reshape(len(split.train), -1), times, axis=0)
     labels = np.repeat(split.train.labels, times)
     classes = np.arange(int(max(labels.max(), split.test.labels.max())) + 1)
     rng = np.random.default_rng(seed)

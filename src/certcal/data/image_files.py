@@ -1,10 +1,13 @@
-"""Binary files of images: idx, as MNIST and its relatives come, and CIFAR's."""
+"""Binary files of images: idx, as MNIST and its relatives come, CIFAR's, and SVHN's."""
 
 from __future__ import annotations
 
 import gzip
 import math
 import os
+import struct
+import zlib
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -283,3 +286,95 @@ def _content(file: Path, layout: _Cifar, count: int) -> NDArray[np.uint8]:
                 f"to {classes - 1}; check which file it is, or copy it again"
             )
     return records
+
+
+_MATLAB: dict[Part, str] = {"train": "train_32x32.mat", "test": "test_32x32.mat"}
+
+
+def svhn_parts(folder: Path) -> Readers:
+    """How to read the parts of a folder of SVHN's files; nothing where there are none."""
+    return {part: partial(read_svhn, folder / name) for part, name in _MATLAB.items() if (folder / name).is_file()}
+
+
+def read_svhn(file: Path) -> Inputs:
+    """A file of cropped digits: X (32, 32, 3, N) bytes, and y, where 10 is the digit 0."""
+    file_ends(file)
+    with reading(file, "MATLAB file"), open_regular(file) as stream:
+        check_memory(file, os.fstat(stream.fileno()).st_size, "use a machine with more")
+        try:
+            found = dict(_matlab_arrays(file, stream.read()))
+        except struct.error:
+            raise EOFError("an array is cut short") from None
+    pixels, digits = found.get("X"), found.get("y")
+    if pixels is None or digits is None or pixels.dtype != "u1" or pixels.shape[:3] != (32, 32, 3) or pixels.ndim != 4:
+        raise InputError(
+            f"{file}: this holds no images X of 32 by 32 by 3 bytes with their digits y, as SVHN's files do; "
+            "save other data with numpy.savez(path, inputs=…, labels=…)"
+        )
+    digits = digits.reshape(-1)
+    bad = ~np.isin(digits, np.arange(1, 11))
+    if bad.any() or digits.size != pixels.shape[3]:
+        place = int(np.argmax(bad))
+        said = f"image {place + 1} has class {digits[place]}" if bad.any() else f"there are {digits.size} digits"
+        raise InputError(f"{file}: {said}, and SVHN has a class from 1 to 10 for each image; copy the file again")
+    check_memory(file, 6 * pixels.size, "use a machine with more")
+    return Inputs.from_arrays(pixels.transpose(3, 2, 0, 1), digits.astype(np.int64) % 10, tuple("0123456789"))
+
+
+# Of version 5: types of what follows a tag. SciPy's reader crashes on damaged files, so it is not used.
+_MATRIX, _COMPRESSED = 14, 15
+_NUMBERS = {1: "i1", 2: "u1", 3: "i2", 4: "u2", 5: "i4", 6: "u4", 7: "f4", 9: "f8", 12: "i8", 13: "u8"}
+_CLASSES_OF_NUMBERS = {6: "f8", 7: "f4", 8: "i1", 9: "u1", 10: "i2", 11: "u2", 12: "i4", 13: "u4", 14: "i8", 15: "u8"}
+
+
+def _matlab_arrays(file: Path, content: bytes) -> Iterator[tuple[str, NDArray[Any]]]:
+    """Names and arrays of numbers of a MATLAB file."""
+    order = {b"IM": "<", b"MI": ">"}.get(content[126:128])
+    if order is None:
+        raise ValueError("it is not of MATLAB's version 5")
+    place = 128
+    while place < len(content):
+        kind, size = struct.unpack_from(f"{order}II", content, place)
+        place += 8 + size
+        if place > len(content):
+            raise EOFError("it is cut short")
+        body = memoryview(content)[place - size : place]
+        if kind == _COMPRESSED:
+            packed = zlib.decompressobj()
+            kind, size = struct.unpack(f"{order}II", packed.decompress(body, 8))
+            if size > _MOST_EXPANSION * len(body):
+                raise ValueError("it says more numbers than it can hold")
+            check_memory(file, len(content) + 6 * size, "use a machine with more")
+            body = memoryview(packed.decompress(packed.unconsumed_tail, size + 1))
+            if not packed.eof or len(body) != size:
+                raise ValueError("a compressed array is damaged")
+        if kind == _MATRIX:
+            yield from _matlab_array(body, order)
+
+
+def _matlab_array(body: memoryview, order: str) -> Iterator[tuple[str, NDArray[Any]]]:
+    """Name and numbers of one array; nothing for what is no array of real numbers."""
+    parts: list[tuple[int, memoryview]] = []
+    place = 0
+    while place < len(body) and len(parts) < 4:
+        kind, size = struct.unpack_from(f"{order}II", body, place)
+        start, end = place + 8, place + 8 + -(-size // 8) * 8
+        if kind >> 16:  # up to four bytes, in the tag itself
+            kind, size, start, end = kind & 0xFFFF, kind >> 16, place + 4, place + 8
+        if start + size > min(end, len(body)):
+            raise EOFError("an array is cut short")
+        parts.append((kind, body[start : start + size]))
+        place = end
+    if len(parts) < 4:
+        return
+    (_, flags), (_, sides), (_, name), (kind, numbers) = parts
+    wanted = _CLASSES_OF_NUMBERS.get(struct.unpack_from(f"{order}I", flags)[0] & 0xFF)
+    if wanted is None or kind not in _NUMBERS:
+        return
+    stored = np.dtype(f"{order}{_NUMBERS[kind]}")
+    shape = tuple(np.frombuffer(sides, f"{order}i4").tolist())
+    if min(shape, default=0) < 1 or math.prod(shape) * stored.itemsize != len(numbers):
+        raise ValueError(f"an array of shape {shape} has {len(numbers)} bytes")
+    array = np.frombuffer(numbers, stored).reshape(shape, order="F")
+    with np.errstate(invalid="ignore"):
+        yield bytes(name).decode("latin-1"), array.astype(np.dtype(wanted), copy=False)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import struct
 import sys
 import zipfile
 from collections.abc import Generator, Iterator
@@ -20,6 +21,7 @@ from certcal.data.formats import Kind, OpenTable, TableColumn, check_column_coun
 
 _NPY = ".npy"
 _READ_BYTES = 1 << 20
+_NAME_LENGTHS = 26  # bytes before them in the local header of a member
 _IN_PIECES = "write it as Parquet, which is read in pieces"
 
 
@@ -35,7 +37,7 @@ class NpzTable(OpenTable):
             check_column_count(path, len(members))
             for member in members:
                 with archive.open(member) as stream:
-                    shape, dtype, _ = _header(stream)
+                    shape, dtype, _ = read_header(stream)
                 name = member.removesuffix(_NPY)
                 columns.append(TableColumn(name, _kind(shape, dtype)))
                 if columns[-1].kind != "other":
@@ -64,7 +66,7 @@ class NpzTable(OpenTable):
     def _checked(self, archive: zipfile.ZipFile, name: str) -> int:
         """How many rows an array has, after a look at its header."""
         with archive.open(name + _NPY) as stream:
-            shape, dtype, _ = _header(stream)
+            shape, dtype, _ = read_header(stream)
         if _kind(shape, dtype) == "other" and not dtype.hasobject:
             raise InputError(
                 f"{self.path}: array {name!r} has shape {shape} and type {dtype}; "
@@ -76,7 +78,7 @@ class NpzTable(OpenTable):
     def _rows(self, archive: zipfile.ZipFile, name: str, size: int) -> Iterator[NDArray[Any]]:
         """A checked array, so many rows at a time."""
         with archive.open(name + _NPY) as stream:
-            shape, dtype, by_column = _header(stream)
+            shape, dtype, by_column = read_header(stream)
             starts = range(0, shape[0], size)
             if len(starts) > 1 and not (by_column and math.prod(shape[1:]) > 1):
                 for start in starts:
@@ -115,6 +117,21 @@ def array_names(path: Path) -> list[str]:
         return [name.removesuffix(_NPY) for name in archive.namelist() if name.endswith(_NPY)]
 
 
+def stored_array(path: Path, name: str) -> tuple[int, int] | None:
+    """Where an array begins in the archive and its bytes, if it lies there as it is: neither packed nor by column."""
+    with _archive(path) as archive:
+        _check_member(archive, path, name)
+        member = archive.getinfo(name + _NPY)
+        with archive.open(member) as stream:
+            shape, dtype, by_column = read_header(stream)
+        if member.compress_type != zipfile.ZIP_STORED or dtype.kind not in "biuf" or (by_column and len(shape) > 1):
+            return None
+        with open_regular(path) as stream:
+            stream.seek(member.header_offset + _NAME_LENGTHS)
+            name_bytes, extra_bytes = struct.unpack("<HH", stream.read(4))
+        return member.header_offset + _NAME_LENGTHS + 4 + name_bytes + extra_bytes, member.file_size
+
+
 def read_arrays(path: Path, names: tuple[str, ...], missing: str, *, widen: str | None = None) -> dict[str, Any]:
     """Arrays of an npz archive by name, of any shape."""
     with _archive(path) as archive:
@@ -128,7 +145,7 @@ def read_arrays(path: Path, names: tuple[str, ...], missing: str, *, widen: str 
             needed += archive.getinfo(name + _NPY).file_size
             if name == widen:
                 with archive.open(name + _NPY) as stream:
-                    needed += 4 * math.prod(_header(stream)[0])
+                    needed += 4 * math.prod(read_header(stream)[0])
         check_memory(path, needed, "read a part of it")
         return {name: _member(archive, path, name) for name in names}
 
@@ -145,7 +162,7 @@ def _member(archive: zipfile.ZipFile, path: Path, name: str) -> NDArray[Any]:
 def _check_member(archive: zipfile.ZipFile, path: Path, name: str) -> int:
     """The size of an array; objects, entries without a size, of which a file can hold any number, and lies refused."""
     with archive.open(name + _NPY) as stream:
-        shape, dtype, _ = _header(stream)
+        shape, dtype, _ = read_header(stream)
         promised = stream.tell() + math.prod(shape) * dtype.itemsize
     if dtype.hasobject:
         raise InputError(
@@ -182,7 +199,8 @@ def _archive(file: Path, shown: Path | None = None) -> Generator[zipfile.ZipFile
             raise InputError(damaged(path, "npz archive", error)) from error
 
 
-def _header(stream: IO[bytes]) -> tuple[tuple[int, ...], np.dtype[Any], bool]:
+def read_header(stream: IO[bytes]) -> tuple[tuple[int, ...], np.dtype[Any], bool]:
+    """Shape and type of an array in numpy's own form, and whether it lies column by column."""
     version = np.lib.format.read_magic(stream)
     read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
     try:

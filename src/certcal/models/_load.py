@@ -392,6 +392,11 @@ def find_named(name: str) -> object:
 
     The module is looked for as Python does, and, if it is not found there, in the current folder.
 
+    Parameters
+    ----------
+    name
+        Such as ``"package.module:name"``.
+
     Examples
     --------
     >>> find_named("math:pi")

@@ -26,13 +26,12 @@ from certcal._checks import (
     noise_level,
     positive,
     random_seed,
-    same_length,
-    to_numpy,
     whole_number,
 )
 from certcal._durable import open_regular
 from certcal._files import write_bytes
 from certcal.claims import short_text
+from certcal.data import Inputs
 from certcal.result import Result
 from certcal.smoothing._manifest import MOST_DRAWS, MOST_SEED
 from certcal.smoothing._noise import NOISES, NoiseKind
@@ -48,6 +47,7 @@ FORMS = (".json", ".parquet")
 COLUMNS = ("index", "label", "predicted", "draws", "votes", "invalid")
 
 _MOST_BYTES = 1 << 30
+_READ_BYTES = 1 << 28  # of the inputs that are decided about at a time
 _MOST_ROWS = 10**8
 _KEY = b"certcal"
 
@@ -240,7 +240,7 @@ class Decisions(Result):
 def decide(
     model: Model,
     inputs: Any,
-    labels: Any,
+    labels: Any = None,
     *,
     sigma: float,
     radius: float,
@@ -272,7 +272,7 @@ def decide(
     model
         See :func:`certcal.models.wrap`.
     inputs, labels
-        Samples and their true classes.
+        Samples and their true classes, or both as :class:`certcal.data.Inputs`. What lies in files is read in pieces.
     sigma
         Standard deviation of the noise.
     radius
@@ -306,43 +306,40 @@ def decide(
     >>> decisions.decision.tolist(), decisions.draws.tolist(), decisions.correct.tolist()
     (['above', 'below', 'above'], [200, 200, 100], [True, True, False])
     """
-    points = to_numpy(inputs, "inputs")
-    truth = np.atleast_1d(to_numpy(labels, "labels"))
-    if points.ndim < 2:
-        raise InputError(f"inputs has shape {points.shape}; pass one row of coordinates per sample")
-    same_length(inputs=points.shape[0], labels=truth.size)
-    if truth.dtype.kind not in "iu" or truth.ndim != 1:
-        raise InputError(f"labels has shape {truth.shape} and dtype {truth.dtype}; pass one whole number per sample")
+    data = inputs if isinstance(inputs, Inputs) else Inputs.from_arrays(inputs, labels)
     setting = _setting(model, sigma, radius, budget, alpha, alpha_below, n0, seed, noise, block)
     # One threshold: confidences are not asked for, and a histogram of two cells costs nothing.
     sampler = Sampler(model, sigma=setting.sigma, seed=setting.seed, noise=noise, thresholds=[0.5], batch=batch)
-    index = np.arange(points.shape[0], dtype=np.int64)
-    predicted = sampler.select(points, index, setting.n0).votes.argmax(axis=1).astype(np.int64)
-    tried = points[spread(len(points))]
+    tried = data.inputs[spread(len(data))]
     check_rows(model, noisy_inputs(tried, sigma=setting.sigma, seed=setting.seed, noise=noise), sampler.batch)
-    draws, votes, invalid = (np.zeros(index.size, np.int64) for _ in range(3))
+    index = np.arange(len(data), dtype=np.int64)
+    predicted, draws, votes, invalid = (np.zeros(index.size, np.int64) for _ in range(4))
     verdict = np.full(index.size, UNDECIDED, dtype="<U9")
-    open_ones, start = index, 0
-    for stop in looks(setting.budget, setting.block):
-        tally = sampler.count(points[open_ones], open_ones, predicted[open_ones], start, stop)
-        votes[open_ones] += tally.votes
-        invalid[open_ones] += tally.invalid
-        draws[open_ones] = stop
-        verdict[open_ones] = verdicts(
-            votes[open_ones],
-            stop,
-            radius=setting.radius,
-            sigma=setting.sigma,
-            alpha=setting.alpha,
-            alpha_below=setting.alpha_below,
-            budget=setting.budget,
-        )
-        open_ones, start = index[verdict == UNDECIDED], stop
-        if progress is not None:
-            progress(index.size - open_ones.size, int(draws.sum()))
-        if open_ones.size == 0:
-            break
-    return Decisions(setting, index, truth.astype(np.int64), predicted, verdict, draws, votes, invalid)
+    rows = max(1, _READ_BYTES * len(data) // data.inputs.nbytes)
+    for first in range(0, len(data), rows):
+        points, numbers = data.inputs[first : first + rows], index[first : first + rows]
+        predicted[numbers] = sampler.select(points, numbers, setting.n0).votes.argmax(axis=1)
+        open_ones, start = numbers, 0
+        for stop in looks(setting.budget, setting.block):
+            tally = sampler.count(points[open_ones - first], open_ones, predicted[open_ones], start, stop)
+            votes[open_ones] += tally.votes
+            invalid[open_ones] += tally.invalid
+            draws[open_ones] = stop
+            verdict[open_ones] = verdicts(
+                votes[open_ones],
+                stop,
+                radius=setting.radius,
+                sigma=setting.sigma,
+                alpha=setting.alpha,
+                alpha_below=setting.alpha_below,
+                budget=setting.budget,
+            )
+            open_ones, start = numbers[verdict[numbers] == UNDECIDED], stop
+            if progress is not None:
+                progress(first + len(numbers) - open_ones.size, int(draws.sum()))
+            if open_ones.size == 0:
+                break
+    return Decisions(setting, index, data.labels, predicted, verdict, draws, votes, invalid)
 
 
 def _setting(

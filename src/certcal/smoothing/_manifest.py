@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
@@ -30,6 +30,7 @@ from numpy.typing import NDArray
 
 from certcal._checks import InputError
 from certcal._durable import LOCK, is_leftover, open_regular, write_durably
+from certcal.data import Rows, blocks, hash_rows
 from certcal.smoothing._noise import NoiseKind
 
 FILE = "manifest.json"
@@ -47,6 +48,7 @@ _MOST_BYTES = 8_000_000
 Text = Annotated[str, Meta(max_length=4_000)]
 Digits = Annotated[str, Meta(pattern=r"^[0-9a-f]{8,128}\Z")]
 Draws = Annotated[int, Meta(ge=1, le=MOST_DRAWS)]
+Pixels = Annotated[int, Meta(ge=1, le=2**31)]
 Stage = Literal["selection", "counting"]
 
 
@@ -93,17 +95,18 @@ class ModelRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class DataRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Which data was sampled."""
+    """Which data was sampled. Sample i of the run is number i·every of the source, images perhaps prepared."""
 
     inputs: Digits
     labels: Digits
     shape: Annotated[tuple[Annotated[int, Meta(ge=1, le=2**31)], ...], Meta(max_length=32)]
     source: Text | None = None
+    every: Annotated[int, Meta(ge=1, le=MOST_SAMPLES)] = 1
+    resize: Pixels | None = None
+    crop: Pixels | None = None
 
-    @classmethod
-    def of(cls, inputs: NDArray[np.float32], labels: NDArray[np.int64], source: str | None) -> DataRecord:
-        """Fingerprints of inputs and labels."""
-        return cls(fingerprint(inputs, "<f4"), fingerprint(labels, "<i8"), tuple(inputs.shape[1:]), source)
+
+_UNUSED = (("every", 1), ("resize", None), ("crop", None))
 
 
 class Manifest(msgspec.Struct, frozen=True, forbid_unknown_fields=True, dict=True):
@@ -181,8 +184,10 @@ class Manifest(msgspec.Struct, frozen=True, forbid_unknown_fields=True, dict=Tru
         return plan(self.sizes, self.n0, self.pilot, self.unit)
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain values, as in the file."""
-        return {"format": FORMAT, "version": VERSION} | msgspec.to_builtins(self)
+        """Plain values, as in the file: without what was added to version 2 later and is not used."""
+        fields = {"format": FORMAT, "version": VERSION} | msgspec.to_builtins(self)
+        fields["data"] = {name: value for name, value in fields["data"].items() if (name, value) not in _UNUSED}
+        return fields
 
     @cached_property
     def drawing(self) -> str:
@@ -202,6 +207,18 @@ def fingerprint(values: NDArray[Any], kind: str) -> str:
     total = hashlib.sha256(f"{array.shape}\n".encode())
     total.update(array.reshape(-1).view(np.uint8).data)
     return total.hexdigest()
+
+
+def input_fingerprints(
+    inputs: NDArray[np.float32] | Rows, *sizes: int, look: Callable[[int, NDArray[Any]], None] | None = None
+) -> list[str]:
+    """The same of the first so many inputs, for each of some numbers, in one pass; ``look`` sees every block of it."""
+    totals = {size: hashlib.sha256(f"{(size, *inputs.shape[1:])}\n".encode()) for size in sizes}
+    for first, block in blocks(inputs):
+        hash_rows(block, first, totals)
+        if look is not None:
+            look(first, block)
+    return [totals[size].hexdigest() for size in sizes]
 
 
 def checksum(fields: Mapping[str, Any]) -> str:

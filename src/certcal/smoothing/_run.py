@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from certcal._checks import InputError, to_numpy, whole_number
 from certcal._html import table
-from certcal.smoothing._manifest import Manifest, Size, Unit, fingerprint, read_manifest
+from certcal.smoothing._manifest import Manifest, Size, Unit, input_fingerprints, read_manifest
 from certcal.smoothing._shards import (
     DAMAGED,
     Columns,
@@ -24,6 +24,7 @@ from certcal.smoothing._shards import (
 )
 
 if TYPE_CHECKING:
+    from certcal.data import Rows
     from certcal.smoothing._certificates import Certificates
     from certcal.smoothing._counts import Counts
 
@@ -179,7 +180,7 @@ class Run:
         return Counts(
             thresholds=np.array(m.thresholds),
             sigma=m.sigma,
-            index=np.arange(samples),
+            index=m.data.every * np.arange(samples),
             label=label,
             predicted=predicted,
             draws=draws,
@@ -302,7 +303,7 @@ def _drawn(manifest: Manifest, missing: Sequence[Unit]) -> tuple[int, int] | Non
     return None
 
 
-def check_inputs(manifest: Manifest, inputs: Any) -> NDArray[np.float32]:
+def check_inputs(manifest: Manifest, inputs: Any) -> NDArray[np.float32] | Rows:
     """The inputs of a run's samples, once it is sure that they are the ones it was drawn from.
 
     Parameters
@@ -311,7 +312,8 @@ def check_inputs(manifest: Manifest, inputs: Any) -> NDArray[np.float32]:
         Of the run.
     inputs
         One entry per sample along the first axis, as they were given for sampling (uint8 is taken as pixels, k as
-        k/255), or what :func:`certcal.data.read_inputs` returns. There may be more of them than the run has samples.
+        k/255), or what :func:`certcal.data.read_inputs` returns. There may be more of them than the run has samples, and
+        of a run over every k-th sample, all may be given.
 
     Raises
     ------
@@ -333,23 +335,25 @@ def check_inputs(manifest: Manifest, inputs: Any) -> NDArray[np.float32]:
     certcal._checks.InputError: inputs are not the data that the run was drawn from, by their fingerprint; pass the data that was sampled, scaled and ordered as it was then
     >>> folder.cleanup()
     """  # noqa: E501
-    from certcal.data import Inputs
+    from certcal.data import Inputs, Rows
 
     if isinstance(inputs, Inputs):
-        array = inputs.inputs
+        given = inputs
     else:
-        given = to_numpy(inputs, "inputs")
-        array = Inputs.from_arrays(given, np.zeros(given.shape[0] if given.ndim else 1, np.int64)).inputs
-    shape, n = manifest.data.shape, manifest.samples
-    if tuple(array.shape[1:]) != tuple(shape) or array.shape[0] < n:
+        array: Any = inputs if isinstance(inputs, Rows) else to_numpy(inputs, "inputs")
+        given = Inputs.from_arrays(array, np.zeros(array.shape[0] if array.ndim else 1, np.int64))
+    shape, n = tuple(manifest.data.shape), manifest.samples
+    if tuple(given.inputs.shape[1:]) != shape or len(given) < n:
         raise InputError(
-            f"inputs has shape {array.shape}, and the run is of {n} samples of shape {tuple(shape)}; pass the data "
+            f"inputs has shape {given.inputs.shape}, and the run is of {n} samples of shape {shape}; pass the data "
             "that was sampled"
         )
-    used = array[:n]
-    if fingerprint(used, "<f4") != manifest.data.inputs:
-        raise InputError(
-            "inputs are not the data that the run was drawn from, by their fingerprint; pass the data that was "
-            "sampled, scaled and ordered as it was then"
-        )
-    return used
+    for every in dict.fromkeys((manifest.data.every, 1)):
+        if len(given) > (n - 1) * every:
+            used = given.subset(every=every, limit=n).inputs
+            if input_fingerprints(used, n) == [manifest.data.inputs]:
+                return used
+    raise InputError(
+        "inputs are not the data that the run was drawn from, by their fingerprint; pass the data that was "
+        "sampled, scaled and ordered as it was then"
+    )

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import math
 import os
 import platform
 import secrets
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, closing
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -21,7 +22,7 @@ from numpy.typing import NDArray
 from certcal._checks import InputError, choice, noise_level, random_seed, whole_number
 from certcal._checks import labels as class_labels
 from certcal._durable import make_folder, only_writer, remove_leftovers
-from certcal.data import Inputs
+from certcal.data import DataSettings, Inputs, Rows
 from certcal.engines import Engine, InProcess, LocalProcesses, held
 from certcal.models import Model, Source
 from certcal.models.devices import Fitting, described, shares
@@ -38,6 +39,8 @@ from certcal.smoothing._manifest import (
     Unit,
     default_unit,
     existing_manifest,
+    fingerprint,
+    input_fingerprints,
     number_of_units,
     write_manifest,
 )
@@ -66,13 +69,13 @@ from certcal.smoothing._shards import (
 
 Progress = Callable[[int, int], None]
 
-_ROWS_AT_A_TIME = 256
+PIECE_BYTES = 1 << 27  # of the inputs that are read, sent and drawn at a time, or as many as fill whole batches
 
 
 def sample(
     model: Model,
     inputs: Any,
-    labels: Any,
+    labels: Any = None,
     *,
     sigma: float,
     n: int = 100_000,
@@ -86,6 +89,7 @@ def sample(
     progress: Progress | None = None,
     unit: int | None = None,
     data_source: str | None = None,
+    data_settings: DataSettings | None = None,
 ) -> Run:
     """Draw noise around every input and count what the model says, into a folder that any certificate is made from.
 
@@ -102,7 +106,9 @@ def sample(
     model
         From :func:`certcal.models.wrap` or :func:`certcal.models.load`.
     inputs
-        One entry per sample along the first axis, finite numbers; uint8 is taken as pixels, k as k/255.
+        One entry per sample along the first axis, finite numbers; uint8 is taken as pixels, k as k/255. Or
+        :class:`certcal.data.Inputs`, with their labels. What lies in files is read when it is drawn, by the workers
+        themselves where they see the files.
     labels
         True classes from 0.
     sigma
@@ -125,8 +131,8 @@ def sample(
         Called with the forward passes that are finished and those of the whole run.
     unit
         Forward passes per shard, at most; chosen by the size of the run when not given. What a kill can lose.
-    data_source
-        Where the data came from, for the record.
+    data_source, data_settings
+        Where the data came from, and how it was chosen there and prepared: for the record.
 
     Returns
     -------
@@ -151,7 +157,7 @@ def sample(
         )
     wanted = RunRequest(
         model=model,
-        data=Inputs.from_arrays(inputs, labels),
+        data=inputs if isinstance(inputs, Inputs) else Inputs.from_arrays(inputs, labels),
         sigma=noise_level(sigma),
         n=whole_number(n, 1, MOST_DRAWS, "n", f"pass a number of draws from 1 to {MOST_DRAWS}"),
         n0=whole_number(n0, 1, MOST_DRAWS, "n0", f"pass a number of draws from 1 to {MOST_DRAWS}"),
@@ -160,6 +166,7 @@ def sample(
         batch=whole_number(batch, 1, MOST_BATCH, "batch", f"pass a number of rows from 1 to {MOST_BATCH}"),
         unit=None if unit is None else whole_number(unit, 1, 2**62, "unit", "pass a number of forward passes"),
         data_source=data_source,
+        data_settings=DataSettings() if data_settings is None else data_settings,
     )
     place = engine if engine is not None else InProcess() if workers == 1 else LocalProcesses(workers)
     if place.remote and model.source is None:
@@ -187,7 +194,9 @@ def sample(
         settings |= {"thresholds": np.array(manifest.thresholds), "batch": batch}
         away = place.remote and not place.shares_files
         source = model.source.packed() if away and model.source is not None else model.source
-        task = Drawing(model, source, settings, tried, manifest.model.fingerprint)
+        rows = wanted.data.inputs
+        readable = not place.remote or (isinstance(rows, Rows) and rows.source.portable and place.shares_files)
+        task = Drawing(model, source, settings, tried, manifest.model.fingerprint, rows if readable else None)
         _draw(folder, manifest, task, place, wanted.data, progress, kept)
     return Run(folder, manifest)
 
@@ -209,6 +218,7 @@ class RunRequest:
     batch: int
     unit: int | None
     data_source: str | None
+    data_settings: DataSettings
 
     def probe(self, samples: int) -> NDArray[np.float32]:
         """The inputs that the model is tried on: some of those the run began with."""
@@ -223,9 +233,20 @@ class RunRequest:
         clean, noisy = self.probe(samples), self.noisy(samples)
         return np.concatenate([clean, noisy[:: len(noisy) // (2 * len(clean))]])
 
-    def record(self, samples: int) -> DataRecord:
-        """Fingerprints of the first samples."""
-        return DataRecord.of(self.data.inputs[:samples], self.data.labels[:samples], self.data_source)
+    def records(self, *sizes: int, new: int = 0) -> list[DataRecord]:
+        """Fingerprints of the first so many samples, for each of some numbers, in one pass over all inputs.
+
+        Exact noise is for inputs on k/255: whether samples from number ``new`` on are is seen on the way.
+        """
+
+        def look(first: int, block: NDArray[np.float32]) -> None:
+            if self.noise == "exact" and first + len(block) > new:
+                grid_levels(block, np.arange(first, first + len(block)))
+
+        found = zip(sizes, input_fingerprints(self.data.inputs, *sizes, look=look), strict=True)
+        rest = (tuple(self.data.inputs.shape[1:]), self.data_source)
+        chosen = {name: getattr(self.data_settings, name) for name in ("every", "resize", "crop")}
+        return [DataRecord(one, fingerprint(self.data.labels[:size], "<i8"), *rest, **chosen) for size, one in found]
 
 
 def create(wanted: RunRequest) -> tuple[Manifest, int]:
@@ -233,7 +254,6 @@ def create(wanted: RunRequest) -> tuple[Manifest, int]:
     samples = len(wanted.data)
     if samples > MOST_SAMPLES:
         raise InputError(f"inputs has {samples} samples; draw at most {MOST_SAMPLES} into one run")
-    _check_grid(wanted, 0)
     probe = wanted.probe(samples)
     sampler = Sampler(wanted.model, sigma=wanted.sigma, seed=wanted.seed, noise=wanted.noise, batch=wanted.batch)
     classes = number_of_classes(sampler, wanted.data.inputs)
@@ -263,7 +283,7 @@ def create(wanted: RunRequest) -> tuple[Manifest, int]:
             source=None if wanted.model.source is None else wanted.model.source.name,
             weights=None if wanted.model.source is None else wanted.model.source.weights,
         ),
-        data=wanted.record(samples),
+        data=wanted.records(samples)[0],
         versions=_versions(wanted.model),
     )
     return manifest, wanted.batch
@@ -281,16 +301,16 @@ def resume(folder: Path, manifest: Manifest, wanted: RunRequest) -> tuple[Manife
             f"{folder}: the run is for n = {manifest.n} draws per sample, and n = {wanted.n} is asked for; "
             f"draws are only ever added: give n = {manifest.n} or more, or open the run as it is"
         )
-    _same_data(folder, manifest, wanted)
+    record = _same_data(folder, manifest, wanted)
     probe = wanted.probe(manifest.sizes[0].samples)
     if wanted.model.outputs != manifest.model.outputs:
         raise _differs(folder, "outputs", manifest.model.outputs, wanted.model.outputs)
     tried = wanted.tried(manifest.sizes[0].samples)
     if not _is_known_as(wanted.model, manifest.model.fingerprint, tried):
-        fingerprint = wanted.model.fingerprint(tried)
+        known = wanted.model.fingerprint(tried)
         raise InputError(
             f"{folder}: the run was drawn from another model: {manifest.model.description}, fingerprint "
-            f"{manifest.model.fingerprint[:12]}, and this is {wanted.model.description}, {fingerprint[:12]}; "
+            f"{manifest.model.fingerprint[:12]}, and this is {wanted.model.description}, {known[:12]}; "
             "give the same model, or choose another folder"
         )
     class_labels(wanted.data.labels, manifest.model.classes)
@@ -300,10 +320,9 @@ def resume(folder: Path, manifest: Manifest, wanted: RunRequest) -> tuple[Manife
     size = Size(samples, wanted.n)
     if size == manifest.sizes[-1]:
         return manifest, batch
-    _check_grid(wanted, manifest.samples)
     sizes = (*manifest.sizes, size)
     _check_units(sizes, manifest.n0, manifest.pilot, manifest.unit)
-    return msgspec.structs.replace(manifest, sizes=sizes, data=wanted.record(samples)), batch
+    return msgspec.structs.replace(manifest, sizes=sizes, data=record), batch
 
 
 def _is_known_as(model: Model, digits: str, probe: NDArray[np.float32]) -> bool:
@@ -312,8 +331,8 @@ def _is_known_as(model: Model, digits: str, probe: NDArray[np.float32]) -> bool:
     return model.fingerprint(probe) == digits if known is None else known(digits, probe)
 
 
-def _same_data(folder: Path, manifest: Manifest, wanted: RunRequest) -> None:
-    """Raise unless the data begins with that of the run."""
+def _same_data(folder: Path, manifest: Manifest, wanted: RunRequest) -> DataRecord:
+    """The record of the data, which must begin with that of the run."""
     samples, shape = len(wanted.data), wanted.data.inputs.shape[1:]
     if shape != manifest.data.shape:
         raise _differs(folder, "the shape of an input", manifest.data.shape, shape)
@@ -322,7 +341,7 @@ def _same_data(folder: Path, manifest: Manifest, wanted: RunRequest) -> None:
             f"{folder}: the run is for {manifest.samples} samples, and {samples} are given; samples are only ever "
             "added: give all of them, or open the run as it is"
         )
-    record = wanted.record(manifest.samples)
+    record, whole = wanted.records(manifest.samples, samples, new=manifest.samples)
     for name in ("inputs", "labels"):
         drawn, given = getattr(manifest.data, name), getattr(record, name)
         if drawn != given:
@@ -331,6 +350,7 @@ def _same_data(folder: Path, manifest: Manifest, wanted: RunRequest) -> None:
                 f"{drawn[:12]}, and the first {manifest.samples} given have {given[:12]}; give the same data (more "
                 "samples may follow it), or choose another folder"
             )
+    return whole
 
 
 def _differs(folder: Path, name: str, drawn: Any, given: Any) -> InputError:
@@ -338,14 +358,6 @@ def _differs(folder: Path, name: str, drawn: Any, given: Any) -> InputError:
         f"{folder}: the run was drawn with {name} = {drawn}, and {given} is asked for; give the same, or choose "
         "another folder"
     )
-
-
-def _check_grid(wanted: RunRequest, first: int) -> None:
-    """Exact noise is for inputs on k/255: say so before anything is drawn, not when the first bad sample comes."""
-    if wanted.noise == "exact":
-        for start in range(first, len(wanted.data), _ROWS_AT_A_TIME):
-            rows = wanted.data.inputs[start : start + _ROWS_AT_A_TIME]
-            grid_levels(rows, np.arange(start, start + len(rows)))
 
 
 def _check_units(sizes: tuple[Size, ...], n0: int, pilot: int, unit: int) -> None:
@@ -371,15 +383,30 @@ def _versions(model: Model) -> dict[str, str]:
 
 
 @dataclass(frozen=True, eq=False)
-class UnitInputs:
-    """A unit with the samples it needs; ``classes`` are those that are counted."""
+class UnitPiece:
+    """Samples ``first`` to ``last`` - 1 of a unit; without ``inputs``, whoever draws reads them."""
 
     unit: Unit
-    inputs: NDArray[np.float32]
+    first: int
+    last: int
+    inputs: NDArray[np.float32] | None
     classes: NDArray[np.int64]
 
     def __str__(self) -> str:
         return str(self.unit)
+
+
+def pieces(
+    units: Iterable[Unit], inputs: NDArray[np.float32] | Rows, predicted: NDArray[np.int64], batch: int, *, read: bool
+) -> Iterator[UnitPiece]:
+    """Units in pieces that fill whole batches, so that a piece is never large and batches are those of the unit."""
+    in_bytes = max(1, PIECE_BYTES * len(inputs) // inputs.nbytes)
+    for unit in units:
+        step = batch // math.gcd(batch, unit.stop - unit.start)
+        rows = max(1, in_bytes // step) * step
+        for first in range(unit.first, unit.last, rows):
+            last = min(first + rows, unit.last)
+            yield UnitPiece(unit, first, last, inputs[first:last] if read else None, predicted[first:last])
 
 
 @dataclass
@@ -391,6 +418,7 @@ class Drawing:
     settings: dict[str, Any]
     probe: NDArray[np.float32]
     fingerprint: str
+    rows: NDArray[np.float32] | Rows | None = None
 
     def __getstate__(self) -> dict[str, Any]:
         return vars(replace(self, model=None))  # what travels: the model itself does not
@@ -418,13 +446,16 @@ class Drawing:
                 )
         self._sampler = Sampler(self.model, **{name: _own(value) for name, value in self.settings.items()})
 
-    def __call__(self, work: UnitInputs) -> Selection | Tally:
-        """Draw one unit."""
-        unit = work.unit
-        indices = np.arange(unit.first, unit.last)
+    def __call__(self, work: UnitPiece) -> Selection | Tally:
+        """Draw one piece of a unit."""
+        unit, inputs = work.unit, work.inputs
+        if inputs is None:
+            assert self.rows is not None
+            inputs = self.rows[work.first : work.last]
+        indices = np.arange(work.first, work.last)
         if unit.stage == "selection":
-            return self._sampler.select(_own(work.inputs), indices, unit.stop)
-        return self._sampler.count(_own(work.inputs), indices, _own(work.classes), unit.start, unit.stop)
+            return self._sampler.select(_own(inputs), indices, unit.stop)
+        return self._sampler.count(_own(inputs), indices, _own(work.classes), unit.start, unit.stop)
 
 
 def _own(value: Any) -> Any:
@@ -463,23 +494,35 @@ def _draw(
         if not missing:
             continue
         kept.enter_context(held(engine))
-        work = (UnitInputs(u, data.inputs[u.first : u.last], predicted[u.first : u.last]) for u in missing)
+        work = pieces(missing, data.inputs, predicted, task.settings["batch"], read=task.rows is None)
+        drawn: dict[Unit, dict[int, Any]] = {}
         with closing(engine.run(task, work)) as results:
             try:
                 for done, result in results:
-                    columns = _columns(done, result, data)
-                    write_shard(folder, manifest, done.unit, columns)
-                    if stage == "selection":
-                        predicted[done.unit.first : done.unit.last] = columns["predicted"]
-                    finished += done.unit.passes
+                    unit = done.unit
+                    parts = drawn.setdefault(unit, {})
+                    parts[done.first] = result
+                    finished += unit.passes * (done.last - done.first) // (unit.last - unit.first)
+                    if sum(len(part.invalid) for part in parts.values()) == unit.last - unit.first:
+                        del drawn[unit]
+                        whole = _joined([parts[first] for first in sorted(parts)])
+                        columns = _columns(unit, whole, data, predicted)
+                        write_shard(folder, manifest, unit, columns)
+                        if stage == "selection":
+                            predicted[unit.first : unit.last] = columns["predicted"]
                     if progress is not None:
                         progress(finished, manifest.passes)
             except SamplingError as error:
                 raise SamplingError(f"{error}; what was drawn before is kept in {folder}") from error
 
 
-def _columns(done: UnitInputs, result: Any, data: Inputs) -> Columns:
-    unit = done.unit
+def _joined(parts: list[Any]) -> Any:
+    """What was counted in the pieces of a unit, as one."""
+    names = [each.name for each in fields(parts[0])]
+    return replace(parts[0], **{name: np.concatenate([getattr(part, name) for part in parts]) for name in names})
+
+
+def _columns(unit: Unit, result: Any, data: Inputs, predicted: NDArray[np.int64]) -> Columns:
     if isinstance(result, Selection):
         return selection_columns(unit.first, data.labels[unit.first : unit.last], result.votes, result.invalid)
-    return counting_columns(unit, done.classes, result.votes, result.invalid, result.histogram)
+    return counting_columns(unit, predicted[unit.first : unit.last], result.votes, result.invalid, result.histogram)

@@ -221,7 +221,7 @@ def sample_until(
     model
         See :func:`certcal.models.wrap`.
     inputs, labels
-        Samples and their true classes.
+        Samples and their true classes, or :class:`certcal.data.Inputs` and None. What lies in files is read in pieces.
     require
         Such as "ece <= 0.2".
     sigma
@@ -254,7 +254,8 @@ def sample_until(
     >>> found.outcome, found.claim.value <= 0.4
     ('holds', True)
     """
-    asked, data = _requirement(require), Inputs.from_arrays(inputs, labels)
+    asked = _requirement(require)
+    data = inputs if isinstance(inputs, Inputs) else Inputs.from_arrays(inputs, labels)
     setting = UntilSetting(
         require=asked.text,
         radius=check_radius(radius),

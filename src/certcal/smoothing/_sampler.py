@@ -26,6 +26,7 @@ from certcal.smoothing._counts import check_thresholds, default_thresholds
 from certcal.smoothing._noise import NOISES, ExactNoise, exact_noise, gaussian_scale, grid_levels
 
 if TYPE_CHECKING:
+    from certcal.data import Rows
     from certcal.models import Model
 
 SELECT, COUNT = 0, 1  # the stages: draws that choose a class, and others that count
@@ -312,7 +313,7 @@ def spread(samples: int) -> NDArray[np.int64]:
     return np.unique(np.linspace(0, samples - 1, _TRIED).astype(np.int64))
 
 
-def number_of_classes(sampler: Sampler, inputs: NDArray[np.float32]) -> int:
+def number_of_classes(sampler: Sampler, inputs: NDArray[np.float32] | Rows) -> int:
     """Classes of the model, from one draw for each of a few inputs; a model that cannot be sampled fails here."""
     rows = spread(len(inputs))
     tried = sampler.select(inputs[rows], rows, 1)

@@ -18,7 +18,8 @@ from certcal.attacks.sphere import checked_length, on_sphere
 from certcal.bounds.concentration import clopper_pearson
 from certcal.training._parts import Constants, GaussianNoise, Look, Noise, TrainingParts, objective_of
 from certcal.training._recipe import MOST_EPOCHS, Recipe, float_or_nan
-from certcal.training._schedules import Moment
+from certcal.training._schedules import Moment, drawn
+from certcal.training._step import ReadInputs, some_of
 
 # Rows that the network gets at a time.
 _ROWS = 500
@@ -164,7 +165,8 @@ class EasySamples:
 
     def _votes(self, look: Look, index: Tensor, draws: int, purpose: str) -> Tensor:
         generator = look.generator(purpose)
-        return label_votes(look.target, look.inputs[index], look.labels[index], self.sigma, draws, generator)
+        inputs, labels = some_of(look.inputs, index), look.labels[index]
+        return label_votes(look.target, inputs, labels, self.sigma, draws, generator)
 
 
 def radius_weights(votes: NDArray[Any], draws: int, alpha: float, floor: float) -> NDArray[np.float64]:
@@ -184,24 +186,29 @@ def radius_weights(votes: NDArray[Any], draws: int, alpha: float, floor: float) 
 
 
 def label_votes(
-    target: Target, inputs: Tensor, labels: Tensor, sigma: float, draws: int, generator: torch.Generator
+    target: Target,
+    inputs: Tensor | ReadInputs,
+    labels: Tensor,
+    sigma: float,
+    draws: int,
+    generator: torch.Generator,
 ) -> Tensor:
     """Among some noisy copies of every sample, how many are classified as its label.
 
     Their share estimates the probability of the label under noise: p_A of a sample that the smoothed classifier gets
     right.
     """
-    votes = torch.zeros(labels.numel(), dtype=torch.int64)
     weight = next(target.network.parameters(), None) if isinstance(target.network, nn.Module) else None
-    device = inputs.device if weight is None else weight.device
+    device = labels.device if weight is None else weight.device
+    votes = torch.zeros(labels.numel(), dtype=torch.int64, device=device)
     several = max(1, _ROWS // draws)
     with torch.no_grad():
         for first in range(0, labels.numel(), several):
             here = slice(first, first + several)
-            clean, truth = inputs[here], labels[here].to(device)
+            clean, truth = inputs[here].to(device), labels[here].to(device)
             for done in range(0, draws, _ROWS):
                 now = min(_ROWS, draws - done)
-                noisy = torch.randn((now, *clean.shape), generator=generator, dtype=clean.dtype).mul_(sigma).add_(clean)
-                found = target.log_probabilities(noisy.flatten(0, 1).to(device)).argmax(1).reshape(now, -1)
-                votes[here] += (found == truth).sum(0).cpu()
-    return votes
+                noisy = drawn(torch.randn, (now, *clean.shape), generator, clean).mul_(sigma).add_(clean)
+                found = target.log_probabilities(noisy.flatten(0, 1)).argmax(1).reshape(now, -1)
+                votes[here] += (found == truth).sum(0)
+    return votes.cpu()

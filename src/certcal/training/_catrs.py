@@ -13,7 +13,7 @@ from certcal.attacks.ascent import ascend, step_length
 from certcal.attacks.ball import Norm
 from certcal.training._parts import Constants, GaussianNoise, Judged, TrainingParts, View, mean_log
 from certcal.training._recipe import Recipe
-from certcal.training._schedules import Moment
+from certcal.training._schedules import Moment, drawn, finest
 
 
 @dataclass(frozen=True)
@@ -130,8 +130,9 @@ def restored(noise: Tensor, drawn: Tensor) -> Tensor:
 
 def confident_draws(every: Tensor, labels: Tensor, generator: torch.Generator) -> Tensor:
     """K of each sample: binomial, of as many trials as there are draws, with the share of them that are right."""
-    share = (every.argmax(2) == labels).double().mean(0)
-    trials = torch.rand(every.shape[:2], generator=generator, dtype=torch.float64).to(share.device) < share
+    kind = finest(every.device)
+    share = (every.argmax(2) == labels).to(kind).mean(0)
+    trials = drawn(torch.rand, every.shape[:2], generator, share) < share
     return trials.sum(0).clamp_min(1)
 
 

@@ -21,28 +21,31 @@ from safetensors import SafetensorError
 from safetensors.torch import load as read_tensors
 from safetensors.torch import save as write_tensors
 from torch import Tensor
-from torch.optim import SGD, Adam, Optimizer
 
 from certcal._checks import InputError
 from certcal._durable import LOCK, is_leftover, make_folder, only_writer, remove_leftovers, write_durably
 from certcal._files import read_bytes
 from certcal._text import reason
 from certcal.data import Inputs
+from certcal.models.devices import described
 from certcal.models.fingerprint import weights_digest
 from certcal.models.networks import Network, save_weights
 from certcal.models.networks.named import made_with
 from certcal.training._log import LOG, append, rewrite
+from certcal.training._optimiser import Optimiser
 from certcal.training._recipe import Recipe
-from certcal.training._step import StepResult, Workshop, restore
+from certcal.training._step import Place, StepResult, Workshop, all_finite, restore
 
 RECIPE, STATE = "recipe.json", "state.json"
 MODEL, WEIGHTS = "model.safetensors", "weights.safetensors"
 FORMAT = 1
-COUNTERS = ("step", "epoch", "batches", "loss_sum", "correct", "samples")
+COUNTERS = ("step", "epoch", "batches", "loss_sum", "correct", "samples", "scale", "steady")
 _CHECKPOINT = re.compile(r"checkpoint-\d{6,}\.safetensors")  # other names are the user's
 _MOST_JSON = 2**28
 _MOST_TENSORS = 2**40
-
+# What the loss is multiplied by in float16, so that small gradients do not vanish, as in torch's GradScaler: halved
+# when gradients overflow, doubled after many steps in which they do not.
+FIRST_SCALE, LARGEST_SCALE, SMALLEST_SCALE, STEADY = 2.0**16, 2.0**24, 2.0**-14, 2000
 
 Count = Annotated[int, msgspec.Meta(ge=0)]
 
@@ -59,6 +62,8 @@ class CheckpointRecord(msgspec.Struct, frozen=True):
     history: list[dict[str, Any]]
     file: Annotated[str, msgspec.Meta(pattern=r"\Acheckpoint-\d{6,}\.safetensors\Z")]
     sha256: str
+    scale: Annotated[float, msgspec.Meta(gt=0, le=LARGEST_SCALE)] = FIRST_SCALE
+    steady: Count = 0
 
 
 @dataclass(eq=False)
@@ -69,7 +74,7 @@ class TrainingState:
     """
 
     workshop: Workshop
-    optimiser: Optimizer
+    optimiser: Optimiser
     selection: Tensor  # weights of the samples, (n,)
     step: int = 0  # since the beginning
     epoch: int = 0
@@ -77,22 +82,37 @@ class TrainingState:
     loss_sum: float = 0.0  # over the samples of this epoch so far
     correct: int = 0
     samples: int = 0
+    scale: float = FIRST_SCALE  # of the loss, in float16
+    steady: int = 0  # steps since it changed
     history: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])
 
     @classmethod
     def begin(cls, workshop: Workshop) -> TrainingState:
         """Before the first step."""
-        return cls(workshop, _optimiser(workshop), torch.ones(workshop.labels.numel(), dtype=torch.float64))
+        optimiser = Optimiser(workshop.recipe, workshop.trained)
+        return cls(workshop, optimiser, torch.ones(workshop.labels.numel(), dtype=torch.float64))
+
+    @property
+    def scaled(self) -> bool:
+        """Whether the loss is scaled, so that gradients may overflow now and then."""
+        return self.workshop.recipe.precision == "float16" and self.scale > SMALLEST_SCALE
+
+    @property
+    def place(self) -> Place:
+        """Where training is."""
+        return Place(self.epoch, self.step, self.scale if self.workshop.recipe.precision == "float16" else 1.0)
 
     def apply(self, step: StepResult, learning_rate: float, samples: int) -> None:
-        """Move the weights, and count."""
-        for group in self.optimiser.param_groups:
-            group["lr"] = learning_rate
-        for weight, gradient in zip(self.workshop.trained, step.gradients, strict=True):
-            weight.grad = gradient
-        self.optimiser.step()
-        self.optimiser.zero_grad(set_to_none=True)
-        restore(self.workshop.buffers, step.buffers)
+        """Move the weights, unless gradients overflowed, and count."""
+        if step.finite:
+            self.optimiser.step(step.gradients, learning_rate)
+            restore(self.workshop.buffers, step.buffers)
+        if self.scaled:
+            self.steady += 1
+            if not step.finite:
+                self.scale, self.steady = self.scale / 2, 0
+            elif self.steady == STEADY:
+                self.scale, self.steady = min(2 * self.scale, LARGEST_SCALE), 0
         self.step += 1
         self.batches += 1
         self.loss_sum += step.loss * samples
@@ -107,8 +127,7 @@ class TrainingState:
 
     def finite(self) -> bool:
         """Whether all weights and buffers are."""
-        tensors = [*self.workshop.network.parameters(), *self.workshop.buffers]
-        return all(bool(torch.isfinite(tensor).all()) for tensor in tensors)
+        return bool(all_finite([*self.workshop.network.parameters(), *self.workshop.buffers]))
 
     def counters(self) -> dict[str, Any]:
         """All that is not a tensor."""
@@ -122,40 +141,21 @@ class TrainingState:
         network = self.workshop.network
         named = {f"weight/{name}": tensor.detach() for name, tensor in network.named_parameters()}
         named |= {f"buffer/{name}": tensor.detach() for name, tensor in network.named_buffers()}
-        moments: Mapping[int, Mapping[str, Any]] = self.optimiser.state_dict()["state"]
-        for number, several in moments.items():
-            for name, value in several.items():
-                if isinstance(value, Tensor):
-                    named[f"optimiser/{number}/{name}"] = value
+        named |= {f"optimiser/{name}": tensor for name, tensor in self.optimiser.tensors().items()}
         return named | {"selection": self.selection}
 
-    def load(self, record: CheckpointRecord, tensors: Mapping[str, Tensor]) -> None:
+    def load(self, counters: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> None:
         """Go on from what :meth:`counters` and :meth:`tensors` gave; they are known to fit."""
-        for name in COUNTERS:
-            setattr(self, name, getattr(record, name))
-        self.history = record.history
+        for name in (*COUNTERS, "history"):
+            setattr(self, name, counters[name])
         network = self.workshop.network
         with torch.no_grad():
             for kind, several in (("weight", network.named_parameters()), ("buffer", network.named_buffers())):
                 for name, tensor in several:
                     tensor.copy_(tensors[f"{kind}/{name}"])
-        moments: dict[int, dict[str, Tensor]] = {}
-        for key, value in tensors.items():
-            if key.startswith("optimiser/"):
-                _, number, name = key.split("/", 2)
-                weight = self.workshop.trained[int(number)]
-                # In the memory order of the weight, in which the optimiser made it.
-                ordered = torch.empty_like(weight).copy_(value) if value.shape == weight.shape else value.clone()
-                moments.setdefault(int(number), {})[name] = ordered.detach()
-        self.optimiser.load_state_dict({**self.optimiser.state_dict(), "state": moments})
+        mine = {name: tensor for name, tensor in tensors.items() if name.startswith("optimiser/")}
+        self.optimiser.load({name.removeprefix("optimiser/"): tensor for name, tensor in mine.items()})
         self.selection = tensors["selection"].clone()
-
-
-def _optimiser(workshop: Workshop) -> Optimizer:
-    recipe = workshop.recipe
-    if recipe.optimiser == "adam":
-        return Adam(workshop.trained, recipe.learning_rate, weight_decay=recipe.weight_decay)
-    return SGD(workshop.trained, recipe.learning_rate, recipe.momentum, weight_decay=recipe.weight_decay)
 
 
 class RunFolder:
@@ -170,7 +170,7 @@ class RunFolder:
         """Bring a state to where the last checkpoint was, if there is one, and cut the log back to it."""
         if (self.path / STATE).exists():
             record, tensors = _checkpoint(self.path, state)
-            state.load(record, tensors)
+            state.load(msgspec.structs.asdict(record), tensors)
             self._file = record.file
         rewrite(self.path, state.history)
         self._logged = len(state.history)
@@ -224,7 +224,7 @@ def opened(path: Path, workshop: Workshop, inputs: Inputs, test: Inputs | None) 
         elif other is not None and not _nothing_learnt(path):
             raise InputError(f"{path}: holds a training run with {other}; choose another folder, or pass what it had")
         if other is not None:
-            write_durably(path / RECIPE, _text({**what, "versions": _versions()}))
+            write_durably(path / RECIPE, _text({**what, "versions": _versions(described(str(workshop.device)))}))
         yield RunFolder(path)
 
 
@@ -250,9 +250,9 @@ def _description(workshop: Workshop, inputs: Inputs, test: Inputs | None) -> dic
     }
 
 
-def _versions() -> dict[str, str]:
+def _versions(device: str) -> dict[str, str]:
     named = {"certcal": version("certcal"), "torch": str(torch.__version__), "numpy": np.__version__}
-    return {**named, "python": platform.python_version()}
+    return {**named, "python": platform.python_version(), "device": device}
 
 
 def _check_free(path: Path) -> None:
@@ -289,10 +289,15 @@ def _difference(before: Mapping[str, Any], what: Mapping[str, Any]) -> str | Non
 
 def _filled(recipe: Any) -> Any:
     """A recipe that an older version wrote, with the defaults of what there was not yet."""
-    try:
-        return Recipe.from_dict(recipe).to_dict()
-    except (InputError, TypeError):  # then it is another one, whatever it is
+    if not isinstance(recipe, dict):
         return recipe
+    known = cast("dict[str, Any]", recipe)
+    if "augment" not in known and known.get("precision", "float32") != "float32":
+        return {**known, "precision": f"{known['precision']} for the weights only"}
+    try:
+        return Recipe.from_dict(known).to_dict()
+    except (InputError, TypeError):  # then it is another one, whatever it is
+        return known
 
 
 def _change(found: Any, value: dict[str, Any]) -> str:
@@ -375,7 +380,7 @@ def save_model(folder: Path, workshop: Workshop) -> Path:
     if not path.exists():
         tensors = {name: tensor.clone() for name, tensor in network.state_dict().items()}
         with torch.no_grad():
-            classes = int(network(workshop.inputs[:1].cpu()).shape[1])
+            classes = int(network(workshop.inputs[:1]).shape[1])
         marks = made_with(workshop.inputs.shape[1:], classes, workshop.recipe.seed, workshop.outputs)
         write_durably(path, write_tensors(tensors, marks))
     return path

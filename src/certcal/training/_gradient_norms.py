@@ -19,14 +19,15 @@ from certcal._text import capital, counted
 from certcal.attacks import Target
 from certcal.binning import assign, equal_width_edges
 from certcal.data import Inputs
+from certcal.models.devices import resolve
 from certcal.models.protocol import Outputs
 from certcal.models.torch_threads import torch_threads
 from certcal.training._acr import SphereNoise, label_votes
 from certcal.training._parts import TrainingParts, parts_of
 from certcal.training._prepare import fitted
 from certcal.training._recipe import Recipe
-from certcal.training._schedules import generator_of, moment
-from certcal.training._step import Workshop
+from certcal.training._schedules import finest, generator_of, moment
+from certcal.training._step import Workshop, read, some_of
 
 Floats = NDArray[np.float64]
 
@@ -302,6 +303,7 @@ def gradient_norms(
     draws: int = DRAWS,
     seed: int = 0,
     outputs: Outputs | None = None,
+    device: str = "auto",
     progress: Callable[[int, int], object] | None = None,
 ) -> GradientNorms:
     """How strongly easy and hard samples pull at the weights of a network, by the loss of a training method.
@@ -312,8 +314,8 @@ def gradient_norms(
     adversary and whatever else the method does are those of a step of training, with the numbers of its last epoch.
 
     What is left out: the network is in evaluation mode, so that batch normalisation does not mix samples and nothing
-    is dropped out; weight decay, which no sample causes; and how often a method that weighs its samples draws each.
-    All samples of the data can be chosen, also those that the method would discard.
+    is dropped out; augmentation; weight decay, which no sample causes; and how often a method that weighs its samples
+    draws each. All samples of the data can be chosen, also those that the method would discard.
 
     What is random: which samples are taken (all, where there are no more), the draws for p_A, and the noise of the
     loss, which is drawn once per sample. A sample near p_A = ½ may be taken for easy or hard by chance.
@@ -334,6 +336,8 @@ def gradient_norms(
         Of everything random.
     outputs
         What the network returns, ``"logits"`` or ``"probabilities"``; needed unless it has an attribute ``outputs``.
+    device
+        Where to compute; see :func:`certcal.models.devices.resolve`.
     progress
         Called now and then with the number of samples done and of all.
 
@@ -351,7 +355,7 @@ def gradient_norms(
         whole_number(each, 1, _MOST, name, remedy) for each, name in ((samples, "samples"), (draws, "draws"))
     )
     seed = whole_number(seed, 0, 2**63 - 1, "seed", "pass a whole number of at least 0")
-    workshop = fitted(network, inputs, recipe, outputs=outputs)
+    workshop = fitted(network, inputs, recipe, outputs=outputs, device=resolve(device))
     if recipe.together:
         raise InputError(
             f"{recipe.method} attacks a whole batch together, so that one sample has no loss of its own; compare "
@@ -379,11 +383,11 @@ def _chosen(count: int, samples: int, seed: int) -> Tensor:
 
 def _p_a(workshop: Workshop, index: Tensor, draws: int, seed: int) -> Floats:
     target = Target(workshop.network.eval(), workshop.outputs)
-    generator = generator_of("gradient norms: votes", seed)
-    inputs, labels = workshop.inputs[index], workshop.labels[index]
+    generator = generator_of("gradient norms: votes", seed, device=workshop.device)
+    inputs, labels = some_of(workshop.inputs, index), workshop.labels[index]
     with torch.no_grad():
         votes = label_votes(target, inputs, labels, workshop.recipe.sigma, draws, generator)
-    return votes.cpu().numpy().astype(np.float64) / draws
+    return votes.numpy().astype(np.float64) / draws
 
 
 def _norms(
@@ -395,12 +399,13 @@ def _norms(
 ) -> Floats:
     """Norms (ways, n) of each sample's gradient, in each way from the same generator."""
     now = moment(workshop.recipe, workshop.recipe.epochs - 1)
-    norms = np.empty((len(every), index.numel()))
+    norms, kind = np.empty((len(every), index.numel())), finest(workshop.device)
     for place, sample in enumerate(index):
         for way, parts in enumerate(every):
-            generator = generator_of("gradient norms: noise", seed, int(sample))
-            piece = workshop.judge(parts, now, sample[None], generator, dropout=None)
-            norms[way, place] = math.sqrt(sum(float(each.double().square().sum()) for each in piece.gradients))
+            generator = generator_of("gradient norms: noise", seed, int(sample), device=workshop.device)
+            judged = workshop.judge(parts, now, *workshop.samples(sample[None], None), generator, dropout=None)
+            squares = [each.to(kind).square().sum() for each in workshop.gradients(judged)]
+            norms[way, place] = math.sqrt(sum(read(torch.stack(squares))))
         if not np.isfinite(norms[:, place]).all():
             raise InputError(
                 f"the gradient of inputs[{int(sample)}] is not finite; pass a network with finite weights and outputs"

@@ -22,17 +22,20 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from certcal._checks import InputError
+from certcal._text import counted
 from certcal.attacks import Target
 from certcal.data import Inputs
 from certcal.metrics import ece
+from certcal.models.devices import is_out_of_memory, resolve
 from certcal.models.protocol import Outputs
 from certcal.models.torch_threads import torch_threads
 from certcal.training._checkpoints import RunFolder, TrainingState, opened, save_model
 from certcal.training._parts import Look, SelectionWarning, lost_classes, parts_of, selected
 from certcal.training._prepare import Start, check_trainable, fitted
+from certcal.training._processes import ProcessCrew, joined
 from certcal.training._recipe import Recipe
-from certcal.training._schedules import Moment, batches_of, generator_of, moment, order_of
-from certcal.training._step import Workshop
+from certcal.training._schedules import Moment, batches_of, drawn, generator_of, moment, order_of
+from certcal.training._step import StepResult, Workshop
 from certcal.training._workers import WorkerPool
 
 CHECKPOINT_SECONDS = 300.0
@@ -135,14 +138,15 @@ def train(
     test: Inputs | None = None,
     start: Start | None = None,
     outputs: Outputs | None = None,
+    device: str = "auto",
     workers: int = 1,
     progress: Callable[[TrainingProgress], object] | None = None,
     checkpoint_seconds: float = CHECKPOINT_SECONDS,
 ) -> Trained:
     """Train a copy of a network.
 
-    The result depends on the arguments and the versions of the libraries alone: not on the number of workers, nor on
-    how often training was interrupted. Arithmetic runs on one thread per process.
+    On the CPU the result depends on the arguments and the versions of the libraries alone: not on the number of
+    workers, nor on how often training was interrupted; arithmetic runs on one thread per process.
 
     Parameters
     ----------
@@ -161,6 +165,9 @@ def train(
         Weights to begin with, for fine-tuning: a ``.safetensors`` file, or a network.
     outputs
         What the network returns, ``"logits"`` or ``"probabilities"``; needed unless it has an attribute ``outputs``.
+    device
+        Where to train: ``"auto"`` for an accelerator if there is one, ``"cpu"``, ``"cuda"``, ``"cuda:1"``, ``"mps"``,
+        … On the CPU the same call gives the same bits. A run may go on on another device.
     workers
         Processes, this one included, that share the pieces of a batch (``pieces`` in the recipe).
     progress
@@ -188,15 +195,27 @@ def train(
     1.0
     """
     began = time.perf_counter()
-    workshop = fitted(network, inputs, recipe, test=test, start=start, outputs=outputs)
-    check_trainable(workshop, inputs, start is not None, workers)
-    with torch_threads(), nullcontext() if out is None else opened(Path(out), workshop, inputs, test) as folder:
+    named = resolve(device)
+    with torch_threads(), joined() as processes, contextlib.ExitStack() as open_things:
+        if processes is not None:
+            named = processes.device(named)
+            processes.check(recipe, workers)
+        workshop = fitted(network, inputs, recipe, test=test, start=start, outputs=outputs, device=named)
+        check_trainable(workshop, inputs, start is not None, workers)
+        folder = None
+        if out is not None and (processes is None or processes.first):
+            folder = open_things.enter_context(opened(Path(out), workshop, inputs, test))
         state = TrainingState.begin(workshop)
         if folder is not None:
             folder.resume(state)
+        if processes is not None:
+            processes.share(state)
         resumed = state.step
         if state.epoch < recipe.epochs:
-            crew = nullcontext(workshop) if workers == 1 else WorkerPool(workshop, workers)
+            if processes is not None:
+                crew = ProcessCrew(workshop, processes)
+            else:
+                crew = nullcontext(workshop) if workers == 1 else WorkerPool(workshop, workers)
             with crew as crew, _interrupt_between_steps() as interrupted:
                 loop = _Loop(state, crew, test, folder, progress, checkpoint_seconds, interrupted, began)
                 while state.epoch < recipe.epochs:
@@ -212,7 +231,7 @@ class _Loop:
     """Epochs of one call."""
 
     state: TrainingState
-    crew: Workshop | WorkerPool
+    crew: Workshop | WorkerPool | ProcessCrew
     test: Inputs | None
     folder: RunFolder | None
     progress: Callable[[TrainingProgress], object] | None
@@ -233,10 +252,10 @@ class _Loop:
             self._select(now)
         batches = batches_of(order_of(state.selection, recipe.seed, state.epoch), recipe.batch)
         for batch in batches[state.batches :]:
-            found = self.crew.step(state.epoch, state.step, batch)
+            found = self._step(batch)
             if not math.isfinite(found.loss):
                 raise self._diverged(f"the loss is {found.loss:g}")
-            if not all(bool(torch.isfinite(each).all()) for each in found.gradients):
+            if not (found.finite or state.scaled):
                 raise self._diverged("a gradient is not finite")
             state.apply(found, now.learning_rate, batch.numel())
             self.samples += batch.numel()
@@ -252,14 +271,27 @@ class _Loop:
         self._tell(told)
         self._stop_if_interrupted()
 
+    def _step(self, batch: Tensor) -> StepResult:
+        try:
+            return self.crew.step(self.state.place, batch)
+        except Exception as error:
+            if not is_out_of_memory(error):
+                raise
+            device, pieces = self.workshop.device, self.workshop.recipe.pieces
+            why = f"a batch in {counted(pieces, 'piece')} does not fit into the memory of {device}"
+            remedy = "give more pieces, which counts as another recipe, or a smaller batch"
+            raise InputError(why, argument="pieces", remedy=remedy) from error
+
     def _select(self, now: Moment) -> None:
         """Weigh the samples for the epoch."""
         workshop, before = self.workshop, self.state.selection
         target = Target(workshop.network.eval(), workshop.outputs)
-        look = Look(target, workshop.inputs, workshop.labels, now, workshop.recipe.seed)
+        look = Look(target, workshop.inputs, workshop.labels, now, workshop.recipe.seed, workshop.device)
         assert self.parts.selection is not None
         with torch.no_grad():
             weights = self.parts.selection(before, look)
+        if isinstance(self.crew, ProcessCrew):
+            weights = self.crew.processes.agree(weights)
         if not bool((weights > 0).any()):
             raise InputError(f"no sample is left for epoch {now.epoch}; select less strictly")
         self.state.selection = weights
@@ -328,7 +360,7 @@ class _Loop:
 def _evaluate(workshop: Workshop, data: Inputs, epoch: int) -> dict[str, float]:
     """Accuracy and expected calibration error on clean inputs, and with one draw of noise per input if σ > 0."""
     recipe = workshop.recipe
-    generator = generator_of("test", recipe.seed, epoch)
+    generator = generator_of("test", recipe.seed, epoch, device=workshop.device)
     numbers: dict[str, float] = {}
     for name, sigma in (("test", 0.0), ("test_noisy", recipe.sigma)):
         if name == "test" or sigma:
@@ -342,16 +374,15 @@ def _scores(
     workshop: Workshop, data: Inputs, sigma: float, generator: torch.Generator
 ) -> tuple[NDArray[np.float32], NDArray[np.bool_]]:
     """Confidence of the predicted class, and whether it is the true one."""
-    device = workshop.trained[0].device
     target = Target(workshop.network.eval(), workshop.outputs)
     rows: list[Tensor] = []
     with torch.no_grad():
         for first in range(0, len(data), _EVALUATED_AT_A_TIME):
-            batch = torch.tensor(data.inputs[first : first + _EVALUATED_AT_A_TIME])
+            batch = torch.tensor(data.inputs[first : first + _EVALUATED_AT_A_TIME]).to(workshop.device)
             if sigma:
-                batch += sigma * torch.randn(batch.shape, generator=generator)
-            rows.append(target.log_probabilities(batch.to(device)).cpu())
-    best, predicted = torch.cat(rows).max(1)
+                batch += sigma * drawn(torch.randn, batch.shape, generator, batch)
+            rows.append(target.log_probabilities(batch))
+    best, predicted = torch.cat(rows).cpu().max(1)
     return best.exp().clamp(0.0, 1.0).numpy(), predicted.numpy() == data.labels
 
 

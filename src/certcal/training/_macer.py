@@ -13,9 +13,10 @@ from torch.nn import functional
 from certcal._checks import InputError, positive
 from certcal.training._parts import Constants, GaussianNoise, Judged, TrainingParts, View, mean_log
 from certcal.training._recipe import Loss, Recipe, epochs_number, real_number
+from certcal.training._schedules import finest
 
-# Below this, the derivative of Φ⁻¹ leaves double precision; Φ⁻¹(1e-300) is -37.
-_LEAST = 1e-300
+# Below this, the derivative of Φ⁻¹ leaves the type's range; Φ⁻¹(1e-300) is -37, Φ⁻¹(1e-36) is -12.6.
+_LEAST = {torch.float64: 1e-300, torch.float32: 1e-36}
 
 
 @dataclass(frozen=True)
@@ -30,12 +31,12 @@ class Macer(Constants, method="macer"):
     (Algorithm 1 of the paper). Its gradient is that of -λ times the radius of the soft smoothed classifier, until
     the radius is γσ/2. The sum is divided by the number of all samples, right or wrong. σ is the epoch's.
 
-    Averages and Φ⁻¹ are taken in double precision, and 1 - p_y is the sum of the other classes, so nothing is lost
-    where the network is certain. Saturated samples add nothing, as in the authors' code, which leaves out what is
-    infinite or further apart than γ; at their γ this gives the same loss but for rounding. (Here a sample is
-    saturated where p_c < 1e-300, which is 74 apart.) Their 1e-10 inside the logarithm is not needed. Where the two
-    largest classes tie, the prediction counts as wrong. If the network gives probabilities, β multiplies their
-    logarithms, which comes to the same as for the logits that they were made of.
+    Averages and Φ⁻¹ are taken in double precision, where the device has it, and 1 - p_y is the sum of the other
+    classes, so nothing is lost where the network is certain. Saturated samples add nothing, as in the authors' code,
+    which leaves out what is infinite or further apart than γ; at their γ this gives the same loss but for rounding.
+    (Here a sample is saturated where p_c < 1e-300, which is 74 apart.) Their 1e-10 inside the logarithm is not needed.
+    Where the two largest classes tie, the prediction counts as wrong. If the network gives probabilities, β multiplies
+    their logarithms, which comes to the same as for the logits that they were made of.
 
     The constants for ``"cifar-10"`` are those of the authors' code, whose defaults are for σ = 0.25. For the other σ
     it refers to the paper: λ = 4 at 0.5 is in the names of the results that Jeong and Shin (2020) published, and
@@ -81,13 +82,14 @@ class Macer(Constants, method="macer"):
 
     def _missing(self, every: Tensor, labels: Tensor) -> Tensor:
         """γ - (Φ⁻¹(p_y) - Φ⁻¹(p_c)) of the samples that are right and short of γ; gradients of no other."""
-        mean = functional.log_softmax(self.sharpness * every.double(), 2).exp().mean(0)
+        mean = functional.log_softmax(self.sharpness * every.to(finest(every.device)), 2).exp().mean(0)
         others = mean.scatter(1, labels[:, None], 0.0)
         rest, runner = others.sum(1), others.amax(1)  # 1 - p_y without cancellation, and p_c
         right = mean.gather(1, labels[:, None])[:, 0] > runner
         # Others would have infinite slopes, which even a weight of zero does not make finite: 0·∞.
-        finite = right & (runner > _LEAST)
-        return (self.margin + _quantile(rest[finite]) + _quantile(runner[finite])).clamp_min(0.0)
+        finite = right & (runner > _LEAST[mean.dtype])
+        wrong, second = (_quantile(torch.where(finite, each, 0.5)) for each in (rest, runner))
+        return torch.where(finite, (self.margin + wrong + second).clamp_min(0.0), 0.0)
 
 
 def _quantile(probability: Tensor) -> Tensor:

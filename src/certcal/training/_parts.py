@@ -13,7 +13,7 @@ from torch.nn import functional
 
 from certcal._training_methods import METHODS
 from certcal.attacks import ADVERSARIES, Adversary, Found, Target
-from certcal.training._schedules import Moment, generator_of
+from certcal.training._schedules import Moment, drawn, generator_of
 
 if TYPE_CHECKING:
     from certcal.training._recipe import Recipe
@@ -43,8 +43,7 @@ class GaussianNoise:
     ) -> Tensor | None:
         if moment.sigma == 0:
             return None
-        drawn = torch.randn((self.draws, *inputs.shape), generator=generator, dtype=inputs.dtype)
-        return drawn.mul_(moment.sigma).to(inputs.device)
+        return drawn(torch.randn, (self.draws, *inputs.shape), generator, inputs).mul_(moment.sigma)
 
 
 class Scout(Protocol):
@@ -69,14 +68,15 @@ class Look:
     """What a selection may look at."""
 
     target: Target
-    inputs: Tensor
+    inputs: Any  # a tensor, or what is read when it is indexed
     labels: Tensor
     moment: Moment
     seed: int
+    device: torch.device | str = "cpu"
 
     def generator(self, purpose: str) -> torch.Generator:
         """A generator for this epoch; another purpose gives another."""
-        return generator_of(f"selection {purpose}", self.seed, self.moment.epoch)
+        return generator_of(f"selection {purpose}", self.seed, self.moment.epoch, device=self.device)
 
 
 class SampleSelection(Protocol):
@@ -125,7 +125,7 @@ class View:
     moment
         The numbers of the epoch.
     generator
-        For this piece, for objectives that are random themselves.
+        For this piece, for objectives that are random themselves; of the network's device, where that has generators.
     scouted
         What the method's scout found out with the network fixed; None without one.
     """

@@ -14,6 +14,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from certcal._checks import InputError, positive, whole_number
+from certcal.attacks.ball import wide
 
 NODES = 32
 
@@ -75,8 +76,8 @@ def perturbed_cross_entropy(logits: Tensor, outcomes: Tensor, bandwidth: float, 
     """
     margin, y = _binary(logits, outcomes)
     # 1 - S is the score 1 - s perturbed, because the kernel is symmetric; its logit is minus that of s.
-    score = torch.sigmoid(torch.where(y, margin, -margin).double())
-    return -expected_log_score(score, bandwidth, nodes=nodes).mean().to(margin.dtype)
+    score = torch.sigmoid(wide(torch.where(y, margin, -margin)))
+    return -expected_log_score(score, bandwidth, nodes=nodes).mean().to(margin)
 
 
 def expected_log_score(score: Tensor, bandwidth: float, *, nodes: int = NODES) -> Tensor:
@@ -84,7 +85,8 @@ def expected_log_score(score: Tensor, bandwidth: float, *, nodes: int = NODES) -
 
     In the angle φ with S = score + h log(tan(φ/2)) the density is constant, so the expectation is the mean of log S
     over an interval of angles. Gauss and Legendre's nodes are pushed to its ends by v³(10 - 15v + 6v²), which takes
-    away the logarithm's singularity at S = 0. Computed in double precision, returned in that of the input.
+    away the logarithm's singularity at S = 0. Computed in double precision, on the host where a device has none, and
+    returned in that of the input.
 
     Examples
     --------
@@ -92,17 +94,17 @@ def expected_log_score(score: Tensor, bandwidth: float, *, nodes: int = NODES) -
     [-4.9368, -0.6936, -0.0118]
     """
     h = positive(bandwidth, "bandwidth")
-    s = score.double().unsqueeze(-1)
+    s = wide(score).unsqueeze(-1)
     start = 2 * torch.atan(torch.exp(-s / h))
     stop = math.pi - 2 * torch.atan(torch.exp(-(1 - s) / h))
     x, weight = np.polynomial.legendre.leggauss(nodes)
     v = (x + 1) / 2
-    place = torch.as_tensor(v**3 * (10 - 15 * v + 6 * v * v), device=s.device)
-    share = torch.as_tensor(weight / 2 * 30 * (v * (1 - v)) ** 2, device=s.device)
+    place = torch.as_tensor(v**3 * (10 - 15 * v + 6 * v * v)).to(s)
+    share = torch.as_tensor(weight / 2 * 30 * (v * (1 - v)) ** 2).to(s)
     angle = start + (stop - start) * place
     perturbed = s + h * torch.log(torch.tan(angle / 2))
     least = torch.finfo(torch.float64).tiny
-    return (torch.log(perturbed.clamp(least, 1.0)) * share).sum(-1).to(score.dtype)
+    return (torch.log(perturbed.clamp(least, 1.0)) * share).sum(-1).to(score)
 
 
 def near_pair_margin(logits: Tensor, outcomes: Tensor, bandwidth: float) -> Tensor:

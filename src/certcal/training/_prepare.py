@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
@@ -19,7 +20,7 @@ from certcal.data import Inputs
 from certcal.models.networks.weights import fitting, tensors_and_marks
 from certcal.models.protocol import Outputs, declared
 from certcal.training._recipe import Recipe
-from certcal.training._step import Workshop
+from certcal.training._step import ReadInputs, Workshop
 
 Start = str | os.PathLike[str] | nn.Module
 _LARGEST = 2**40
@@ -33,8 +34,9 @@ def fitted(
     test: Inputs | None = None,
     start: Start | None = None,
     outputs: Outputs | None,
+    device: str,
 ) -> Workshop:
-    """A copy of the network with the weights it begins with, and data that fit it."""
+    """A copy of the network on a device, with the weights it begins with, and data that fit it."""
     if not isinstance(network, nn.Module):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise InputError(f"network is a {type(network).__name__}; pass a torch module")
     if not isinstance(recipe, Recipe):  # pyright: ignore[reportUnnecessaryIsInstance]
@@ -52,14 +54,20 @@ def fitted(
     if start is not None:
         mine.load_state_dict(_weights_of(start, mine, name))
     # Convolutions are faster in this order of memory; .contiguous would leave those of one channel as they are.
-    mine.to(memory_format=torch.channels_last)  # pyright: ignore[reportCallIssue]
+    mine.to(device=device, memory_format=torch.channels_last)  # pyright: ignore[reportCallIssue, reportArgumentType]
     _check_data(mine.eval(), name, inputs, "inputs")
     if test is not None:
         _check_data(mine, name, test, "test")
+    if recipe.augment != "none" and inputs.inputs.ndim < 4:
+        shape = tuple(inputs.inputs.shape[1:])
+        why = f"it is {recipe.augment!r}, but inputs have shape {shape}, not (channels, height, width)"
+        raise InputError(why, argument="augment", remedy="give images, or train without augmentation")
     box = single_precision(recipe.box)
     if recipe.epsilon and box is not None:
         check_box(inputs.inputs, box)
-    return Workshop(mine, returns, recipe, torch.tensor(inputs.inputs), torch.tensor(inputs.labels))
+    rows = inputs.inputs
+    held = torch.tensor(rows) if isinstance(rows, np.ndarray) else ReadInputs(rows)
+    return Workshop(mine, returns, recipe, held, torch.tensor(inputs.labels))
 
 
 def check_trainable(workshop: Workshop, inputs: Inputs, started: bool, workers: int) -> None:
@@ -77,6 +85,9 @@ def check_trainable(workshop: Workshop, inputs: Inputs, started: bool, workers: 
         why = f"it is {workers}, but a batch is in {counted(recipe.pieces, 'piece')}"
         remedy = f"give {workers} pieces as well, which counts as another recipe, or fewer workers"
         raise InputError(why, argument="workers", remedy=remedy)
+    if workers > 1 and workshop.device.type != "cpu":
+        why = f"it is {workers}, but workers share the CPU, and the network is on {workshop.device}"
+        raise InputError(why, argument="workers", remedy="start one process per device with torchrun instead")
     least = smallest // recipe.pieces * (recipe.draws if recipe.sigma else 1)
     _check_training(workshop.network, inputs, least)
 
@@ -88,8 +99,9 @@ def _check_weights(network: nn.Module, name: str, recipe: Recipe, outputs: Outpu
     wrong = next((weight.dtype for weight in network.parameters() if weight.dtype != torch.float32), None)
     if wrong is not None:
         raise InputError(f"{name} has weights of type {wrong}; call .float() on it, and pass precision='bfloat16'")
-    if recipe.precision == "bfloat16" and outputs == "probabilities":
-        raise InputError(f"{name} returns probabilities, too fine for bfloat16; let it return logits, or take float32")
+    if recipe.precision != "float32" and outputs == "probabilities":
+        kind = recipe.precision
+        raise InputError(f"{name} returns probabilities, too fine for {kind}; let it return logits, or take float32")
 
 
 def _check_data(network: nn.Module, name: str, data: Any, argument: str) -> None:

@@ -16,11 +16,13 @@ from certcal._text import did_you_mean
 from certcal._training_methods import METHODS, Method, method_named
 from certcal.attacks import ADVERSARIES, Ball
 from certcal.attacks.ball import NORMS, Norm
+from certcal.training._augment import AUGMENTATIONS
 from certcal.training._parts import LOSSES, Constants
 
 Loss = Literal["smoothed", "draws"]
 Optimiser = Literal["sgd", "adam"]
-Precision = Literal["float32", "bfloat16"]
+Precision = Literal["float32", "bfloat16", "float16"]
+Augment = Literal["none", "flip", "crop", "crop+flip"]
 
 MOST_EPOCHS = 100_000
 # Of the recipes from scratch; constants that count epochs are for so many.
@@ -68,7 +70,11 @@ class Recipe:
         Epochs over which σ rises, during which ε is 0, and over which it then rises; see
         :mod:`certcal.training`'s schedules.
     precision
-        Of the forward and backward pass for the weights; adversaries are always sought in float32.
+        Of the forward and backward passes, those of the adversaries included; logarithms and weights are float32. In
+        ``"float16"`` the loss is scaled, and a step whose gradients overflow is left out.
+    augment
+        What happens to the images of a batch before noise and adversary: ``"crop"`` shifts each by up to 4 pixels in
+        each direction, ``"flip"`` mirrors half of them left to right, ``"crop+flip"`` does both.
     seed
         Of everything random.
     own
@@ -115,6 +121,7 @@ class Recipe:
     epsilon_delay: int = 0
     epsilon_warmup: int = 0
     precision: Precision = "float32"
+    augment: Augment = "none"
     seed: int = 0
     own: Any = None
     adversary: Any = None
@@ -269,7 +276,8 @@ def _own(method: str, given: Any) -> Any:
 _WORDS: dict[str, tuple[str, ...]] = {
     "norm": NORMS,
     "optimiser": ("sgd", "adam"),
-    "precision": ("float32", "bfloat16"),
+    "precision": ("float32", "bfloat16", "float16"),
+    "augment": AUGMENTATIONS,
 }
 _WHOLE = {
     "draws": (1, 100_000),
@@ -381,6 +389,8 @@ def recipe(method: str, *, fine_tune: bool | None = None, preset: str | None = N
         raise InputError(f"{flat[0]!r} and own are given; pass {flat[0]!r} inside own, or all by their names")
     published: Mapping[str, Any] = {} if preset is None else _published(entry, preset, changes.get("sigma", 0.5))
     tuning = entry.fine_tunes if fine_tune is None else fine_tune
+    if tuning:  # which has a schedule of its own
+        published = {name: value for name, value in published.items() if name not in _SCHEDULED}
     epochs = _whole(changes.get("epochs", 10 if tuning else published.get("epochs", _EPOCHS)))
     counted = isinstance(epochs, int)
     noisy = {} if "sigma" in entry.unused else {"sigma": 0.5}
@@ -390,6 +400,8 @@ def recipe(method: str, *, fine_tune: bool | None = None, preset: str | None = N
     share = epochs / published.get("epochs", _EPOCHS) if counted else 1.0
     if "milestones" in published and "milestones" not in changes:
         numbers["milestones"] = tuple(sorted({int(each * share) for each in published["milestones"]} - {0}))
+    if "epsilon_warmup" in published and "epsilon_warmup" not in changes and counted:
+        numbers["epsilon_warmup"] = _shrunk(published["epsilon_warmup"], share, epochs)
     if kind is not None and "own" not in changes:
         shrinking = [each for each in entry.counts_epochs if each not in changes] if counted else []
         numbers["own"] = {
@@ -404,7 +416,7 @@ def presets(method: str) -> dict[str, tuple[float, ...]]:
 
     Examples
     --------
-    >>> presets("gaussian"), presets("consistency")["imagenet"]
+    >>> presets("standard"), presets("consistency")["imagenet"]
     ({}, (0.5, 1.0))
     """
     return {name: tuple(levels) for name, levels in method_named(method).published.items()}
@@ -447,6 +459,9 @@ def _published(method: Method, preset: Any, sigma: Any) -> Mapping[str, Any]:
 def _shrunk(value: int, share: float, epochs: int) -> int:
     """A number of epochs out of fewer: at least one, unless it was none, and short of all."""
     return min(max(1, round(value * share)), max(epochs - 1, 0)) if value else value
+
+
+_SCHEDULED = ("learning_rate", "milestones", "sigma_warmup", "epsilon_delay", "epsilon_warmup")
 
 
 def _schedule(method: Method, tuning: bool, epochs: int) -> dict[str, Any]:

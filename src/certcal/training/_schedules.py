@@ -9,11 +9,14 @@ from __future__ import annotations
 
 import hashlib
 from bisect import bisect_right
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
+
+from certcal.models.devices import has_doubles
 
 if TYPE_CHECKING:
     from certcal.training._recipe import Recipe
@@ -68,9 +71,26 @@ def seed_of(purpose: str, *counters: int) -> int:
     return int.from_bytes(hashlib.sha256(text.encode()).digest()[:8], "little") >> 1
 
 
-def generator_of(purpose: str, *counters: int) -> torch.Generator:
-    """A fresh generator for one purpose, at one place."""
-    return torch.Generator().manual_seed(seed_of(purpose, *counters))
+def generator_of(purpose: str, *counters: int, device: torch.device | str = "cpu") -> torch.Generator:
+    """A fresh generator for one purpose, at one place: of a device that has generators, otherwise of the CPU."""
+    try:
+        generator = torch.Generator(device)
+    except (NotImplementedError, RuntimeError):
+        generator = torch.Generator()
+    return generator.manual_seed(seed_of(purpose, *counters))
+
+
+def drawn(
+    draw: Callable[..., Tensor], shape: Sequence[int], generator: torch.Generator, like: Tensor, dtype: Any = None
+) -> Tensor:
+    """Random numbers, drawn where the generator is, for where a tensor is, and of its type unless another is given."""
+    made = draw(tuple(shape), generator=generator, device=generator.device, dtype=dtype or like.dtype)
+    return made.to(like.device)
+
+
+def finest(device: torch.device | str) -> torch.dtype:
+    """float64, or float32 on a device that has no other."""
+    return torch.float64 if has_doubles(device) else torch.float32
 
 
 def order_of(weights: Tensor, seed: int, epoch: int) -> Tensor:

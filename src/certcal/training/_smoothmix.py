@@ -15,7 +15,7 @@ from certcal.attacks.ascent import ascend
 from certcal.attacks.ball import LONGEST
 from certcal.training._parts import Constants, GaussianNoise, Judged, TrainingParts, View, mean_log
 from certcal.training._recipe import Recipe, epochs_number
-from certcal.training._schedules import Moment, warmed
+from certcal.training._schedules import Moment, drawn, warmed
 
 
 @dataclass(frozen=True)
@@ -64,7 +64,7 @@ class SmoothMix(Constants, method="smoothmix"):
     def __call__(self, view: View) -> Judged:
         """The loss, with λ from the view's generator."""
         ends: Ends = view.scouted
-        shares = torch.rand(len(view.labels), generator=view.generator, dtype=ends.near.dtype).to(ends.near.device) / 2
+        shares = drawn(torch.rand, [len(view.labels)], view.generator, ends.near) / 2
         column = shares.reshape(-1, *(1,) * (ends.near.ndim - 1))
         every = view.target.draw_log_probabilities(ends.near)
         mixed = view.target.draw_log_probabilities((1 - column) * ends.near + column * ends.far)

@@ -6,30 +6,74 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, cast
 
 import torch
 from torch import Tensor, nn
 
 from certcal._checks import InputError
 from certcal.attacks import Adversary, Ball, Found, Target
+from certcal.data.rows import Rows
 from certcal.models.protocol import Outputs
+from certcal.training._augment import augmented
 from certcal.training._parts import Judged, TrainingParts, View, parts_of
 from certcal.training._recipe import Recipe
 from certcal.training._schedules import Moment, generator_of, moment, seed_of
 
+_KINDS = {"bfloat16": torch.bfloat16, "float16": torch.float16}
 # A piece's number, and the numbers of its samples.
 Numbered = tuple[int, Tensor]
 
 
+@dataclass(frozen=True)
+class Place:
+    """Where training is: the epoch, the step, and what a loss in float16 is multiplied by."""
+
+    epoch: int
+    step: int
+    scale: float = 1.0
+
+
+@dataclass(frozen=True, eq=False)
+class PieceResult:
+    """What a piece gives: its mean loss and how many are right (2,), gradients times the scale, and buffers."""
+
+    numbers: Tensor
+    gradients: Sequence[Tensor]
+    buffers: Sequence[Tensor]
+
+
 @dataclass(frozen=True, eq=False)
 class StepResult:
-    """What a piece or a batch gives: the mean loss, how many are right, and what the network should take over."""
+    """What a batch gives: the mean loss, how many are right, and what the network should take over."""
 
     loss: float
     correct: int
+    finite: bool  # whether all gradients are
     gradients: Sequence[Tensor]
     buffers: Sequence[Tensor]
+
+
+@dataclass(frozen=True, eq=False)
+class ReadInputs:
+    """Inputs that are read when they are indexed, as a tensor is; all of them, or those of some numbers."""
+
+    rows: Rows
+    chosen: Tensor | None = None
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Of all inputs of the data."""
+        return self.rows.shape
+
+    def __getitem__(self, index: Tensor | slice) -> Tensor:
+        wanted = index if self.chosen is None else self.chosen[index]
+        return torch.tensor(self.rows[wanted if isinstance(wanted, slice) else wanted.numpy()])
+
+
+def some_of(inputs: Tensor | ReadInputs, index: Tensor) -> Tensor | ReadInputs:
+    """Inputs by their numbers, which are read later where all of them are."""
+    return inputs[index] if isinstance(inputs, Tensor) else ReadInputs(inputs.rows, index)
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,13 +81,13 @@ class Workshop:
     """A network with its data and parts, which can work on any piece of any step.
 
     What a piece gives depends on the weights, the recipe and the piece's number only, so it does not matter where it
-    is worked on.
+    is worked on. The data are here, the network on its device.
     """
 
     network: nn.Module
     outputs: Outputs
     recipe: Recipe
-    inputs: Tensor
+    inputs: Tensor | ReadInputs
     labels: Tensor
 
     @property
@@ -56,45 +100,76 @@ class Workshop:
         """The network's buffers."""
         return list(self.network.buffers())
 
+    @property
+    def device(self) -> torch.device:
+        """Where the network is."""
+        return next(self.network.parameters()).device
+
     def cut(self, batch: Tensor) -> list[Numbered]:
         """A batch, given by the numbers of its samples, in pieces."""
         return list(enumerate(torch.tensor_split(batch, self.recipe.pieces)))
 
-    def step(self, epoch: int, step: int, batch: Tensor) -> StepResult:
+    def step(self, place: Place, batch: Tensor) -> StepResult:
         """What a batch gives."""
         cut = self.cut(batch)
-        return self.combined(self.work(epoch, step, cut), [index.numel() for _, index in cut])
+        return self.combined(self.work(place, cut), [index.numel() for _, index in cut], place.scale)
 
-    def work(self, epoch: int, step: int, cut: Sequence[Numbered]) -> list[StepResult]:
+    def work(self, place: Place, cut: Sequence[Numbered]) -> list[PieceResult]:
         """What some pieces give, one after the other, each from the same buffers."""
-        parts, now, seed = parts_of(self.recipe), moment(self.recipe, epoch), self.recipe.seed
         start = [buffer.clone() for buffer in self.buffers]
-        found: list[StepResult] = []
-        for piece, index in cut:
-            generator = generator_of("piece", seed, step, piece)
-            done = self.judge(parts, now, index, generator, seed_of("network", seed, step, piece))
-            found.append(replace(done, buffers=[buffer.clone() for buffer in done.buffers]))
+        found: list[PieceResult] = []
+        for numbered in cut:
+            judged, numbers = self.piece(place, numbered)
+            gradients = self.gradients(judged, place.scale)
+            found.append(PieceResult(numbers, gradients, [buffer.clone() for buffer in self.buffers]))
             restore(self.buffers, start)
         return found
 
+    def piece(self, place: Place, numbered: Numbered) -> tuple[Judged, Tensor]:
+        """The loss of a piece, and as numbers that loss and how many are right."""
+        (piece, index), recipe = numbered, self.recipe
+        counters = recipe.seed, place.step, piece
+        inputs, labels = self.samples(index, place.step)
+        generator = generator_of("piece", *counters, device=self.device)
+        now = moment(recipe, place.epoch)
+        judged = self.judge(parts_of(recipe), now, inputs, labels, generator, seed_of("network", *counters))
+        correct = (judged.log_probabilities.detach().argmax(1) == labels).sum()
+        return judged, torch.stack([judged.loss.detach().float(), correct.float()])
+
+    def samples(self, index: Tensor, step: int | None) -> tuple[Tensor, Tensor]:
+        """Some samples with their labels, where the network is; augmented as in a step of training, if one is given."""
+        inputs, labels = self.inputs[index].to(self.device), self.labels[index].to(self.device)
+        if step is None:
+            return inputs, labels
+        box, recipe = self.recipe.box, self.recipe
+        black = 0.0 if box is None else min(max(0.0, box[0]), box[1])
+        return augmented(inputs, index, recipe.augment, recipe.seed, step, black), labels
+
     def judge(
-        self, parts: TrainingParts, now: Moment, index: Tensor, generator: torch.Generator, dropout: int | None
-    ) -> StepResult:
-        """Loss and gradients of some samples; without a seed for dropout the network is in evaluation mode."""
-        device = self.trained[0].device
-        inputs, labels = self.inputs[index].to(device), self.labels[index].to(device)
-        target, found, scouted = self._attacked(parts, now, inputs, labels, generator)
-        if dropout is not None:
-            self.network.train()
-            torch.manual_seed(dropout)  # for dropout and the like
-        enabled = self.recipe.precision == "bfloat16"
-        with torch.autocast(device.type, dtype=torch.bfloat16, enabled=enabled):
+        self,
+        parts: TrainingParts,
+        now: Moment,
+        inputs: Tensor,
+        labels: Tensor,
+        generator: torch.Generator,
+        dropout: int | None,
+    ) -> Judged:
+        """The loss of some samples; without a seed for dropout the network is in evaluation mode."""
+        kind = _KINDS.get(self.recipe.precision)
+        with torch.autocast(self.device.type, dtype=kind, enabled=kind is not None):
+            target, found, scouted = self._attacked(parts, now, inputs, labels, generator)
+            if dropout is not None:
+                self.network.train()
+                torch.manual_seed(dropout)  # for dropout and the like
             judged = parts.objective(View(target, inputs, labels, found, now, generator, scouted))
-            if not isinstance(self.recipe.loss, str):
-                _check_judged(self.recipe.loss, judged, labels)
-            gradients = torch.autograd.grad(judged.loss, self.trained, allow_unused=True, materialize_grads=True)
-        correct = int((judged.log_probabilities.detach().argmax(1) == labels).sum())
-        return StepResult(float(judged.loss.detach()), correct, gradients, self.buffers)
+        if not isinstance(self.recipe.loss, str):
+            _check_judged(self.recipe.loss, judged, labels)
+        return judged
+
+    def gradients(self, judged: Judged, scale: float = 1.0) -> tuple[Tensor, ...]:
+        """Gradients of the weights that are trained."""
+        loss = judged.loss if scale == 1 else judged.loss * scale
+        return torch.autograd.grad(loss, self.trained, allow_unused=True, materialize_grads=True)
 
     def _attacked(
         self, parts: TrainingParts, now: Moment, inputs: Tensor, labels: Tensor, generator: torch.Generator
@@ -127,8 +202,8 @@ class Workshop:
             raise InputError(f"{name} returned a {type(found).__name__}; return certcal.attacks.Found(inputs)")
         return replace(found, inputs=ball.checked(name, inputs, found.inputs))
 
-    def combined(self, pieces: Sequence[StepResult], sizes: Sequence[int]) -> StepResult:
-        """The pieces' means weighted by their sizes, added in the order of the pieces."""
+    def combined(self, pieces: Sequence[PieceResult], sizes: Sequence[int], scale: float) -> StepResult:
+        """The pieces' means weighted by their sizes, added in the order of the pieces, gradients without the scale."""
         shares = [size / sum(sizes) for size in sizes]
         gradients: list[Tensor] = []
         for place, weight in enumerate(self.trained):
@@ -138,11 +213,13 @@ class Workshop:
                 whole.mul_(shares[0])
                 for piece, share in zip(pieces[1:], shares[1:], strict=True):
                     whole.add_(piece.gradients[place] * share)
-            gradients.append(whole)
-        loss = sum(piece.loss * share for piece, share in zip(pieces, shares, strict=True))
-        return StepResult(loss, sum(piece.correct for piece in pieces), gradients, self._mean_buffers(pieces, shares))
+            gradients.append(whole if scale == 1 else whole.div_(scale))
+        *numbers, finite = read(torch.cat([*(piece.numbers for piece in pieces), all_finite(gradients)[None]]))
+        loss = sum(each * share for each, share in zip(numbers[::2], shares, strict=True))
+        correct = round(sum(numbers[1::2]))
+        return StepResult(loss, correct, bool(finite), gradients, self._mean_buffers(pieces, shares))
 
-    def _mean_buffers(self, pieces: Sequence[StepResult], shares: Sequence[float]) -> Sequence[Tensor]:
+    def _mean_buffers(self, pieces: Sequence[PieceResult], shares: Sequence[float]) -> Sequence[Tensor]:
         """Each piece changed the buffers from the same start; their changes are averaged, whole numbers the first's."""
         if len(pieces) == 1:
             return pieces[0].buffers
@@ -172,6 +249,16 @@ def _check_judged(loss: Any, judged: Any, labels: Tensor) -> None:
     if judged.log_probabilities.ndim != 2 or len(judged.log_probabilities) != len(labels):
         shape = tuple(judged.log_probabilities.shape)
         raise InputError(f"{name} returned log probabilities of shape {shape}; return a row per sample")
+
+
+def read(values: Tensor) -> list[float]:
+    """Numbers as Python's, for which a device is waited for."""
+    return cast("list[float]", values.cpu().tolist())
+
+
+def all_finite(tensors: Sequence[Tensor]) -> Tensor:
+    """1 if all numbers are finite, otherwise 0, without waiting for a device."""
+    return torch.stack([torch.isfinite(each).all() for each in tensors]).all().float()
 
 
 def restore(tensors: Sequence[Tensor], values: Sequence[Tensor]) -> None:

@@ -25,9 +25,9 @@ from certcal.engines import EngineError
 from certcal.engines.local import READY, RESULT, Worker, with_origin
 from certcal.models.protocol import Outputs
 from certcal.training._recipe import Recipe
-from certcal.training._step import StepResult, Workshop, restore
+from certcal.training._step import PieceResult, Place, ReadInputs, StepResult, Workshop, read, restore
 
-Errand = tuple[int, int, list[tuple[int, Any]]]
+Errand = tuple[Place, list[tuple[int, Any]]]
 
 _ALIGNED = 64
 _SHARED_MEMORY = Path("/dev/shm")
@@ -43,8 +43,11 @@ class WorkerPool:
         self.others: list[Worker] = []
         try:
             self.bench = SharedBench(path, layout, workshop.network, workshop.recipe.pieces)
-            restore([self.bench.inputs, self.bench.labels], [workshop.inputs, workshop.labels])
-            errands = _Errands(workshop.network, workshop.outputs, workshop.recipe, path, layout)
+            restore([self.bench.labels], [workshop.labels])
+            if isinstance(workshop.inputs, Tensor):
+                restore([self.bench.inputs], [workshop.inputs])
+            own = None if isinstance(workshop.inputs, Tensor) else workshop.inputs
+            errands = _Errands(workshop.network, workshop.outputs, workshop.recipe, path, layout, own)
             _check_travels(errands)
             for number in range(1, workers):
                 self.others.append(Worker(errands, number, None))
@@ -64,19 +67,21 @@ class WorkerPool:
         for other in self.others:
             other.stop()
 
-    def step(self, epoch: int, step: int, batch: Tensor) -> StepResult:
+    def step(self, place: Place, batch: Tensor) -> StepResult:
         """What a batch gives."""
         cut, count = self.workshop.cut(batch), 1 + len(self.others)
         restore(self.bench.network, _state_of(self.workshop.network))
         for number, other in enumerate(self.others, 1):
-            other.send((epoch, step, [(piece, index.numpy()) for piece, index in cut[number::count]]))
-        pieces: dict[int, StepResult] = {}
-        for (piece, _), done in zip(cut[::count], self.workshop.work(epoch, step, cut[::count]), strict=True):
+            other.send((place, [(piece, index.numpy()) for piece, index in cut[number::count]]))
+        pieces: dict[int, PieceResult] = {}
+        for (piece, _), done in zip(cut[::count], self.workshop.work(place, cut[::count]), strict=True):
             pieces[piece] = done
         for number, other in enumerate(self.others, 1):
-            for (piece, _), (loss, correct) in zip(cut[number::count], self._answer(other, RESULT), strict=True):
-                pieces[piece] = StepResult(loss, correct, self.bench.gradients[piece], self.bench.buffers[piece])
-        return self.workshop.combined([pieces[piece] for piece, _ in cut], [index.numel() for _, index in cut])
+            for (piece, _), found in zip(cut[number::count], self._answer(other, RESULT), strict=True):
+                gradients, buffers = self.bench.gradients[piece], self.bench.buffers[piece]
+                pieces[piece] = PieceResult(torch.tensor(found), gradients, buffers)
+        sizes = [index.numel() for _, index in cut]
+        return self.workshop.combined([pieces[piece] for piece, _ in cut], sizes, place.scale)
 
     def _answer(self, other: Worker, wanted: str) -> Sequence[Any]:
         answer = other.answer()
@@ -98,8 +103,17 @@ class WorkerPool:
 class _Errands:
     """What another process does: pieces of batches."""
 
-    def __init__(self, network: nn.Module, outputs: Outputs, recipe: Recipe, path: str, layout: TensorLayout) -> None:
+    def __init__(
+        self,
+        network: nn.Module,
+        outputs: Outputs,
+        recipe: Recipe,
+        path: str,
+        layout: TensorLayout,
+        inputs: ReadInputs | None,
+    ) -> None:
         self.network, self.recipe, self.path, self.layout = network, recipe, path, layout
+        self.inputs = inputs  # if every process reads them for itself
         self.outputs: Outputs = outputs
 
     def prepare(self) -> None:
@@ -107,18 +121,19 @@ class _Errands:
         torch.set_num_threads(1)
         self.network = copy.deepcopy(self.network)  # tensors that were sent still share their memory with the sender
         self.bench = SharedBench(self.path, self.layout, self.network, self.recipe.pieces)
-        self.workshop = Workshop(self.network, self.outputs, self.recipe, self.bench.inputs, self.bench.labels)
+        inputs = self.bench.inputs if self.inputs is None else self.inputs
+        self.workshop = Workshop(self.network, self.outputs, self.recipe, inputs, self.bench.labels)
 
-    def __call__(self, errand: Errand, /) -> list[tuple[float, int]]:
+    def __call__(self, errand: Errand, /) -> list[list[float]]:
         """Work on some pieces of a step with the shared weights; what they give is in the shared memory then."""
-        epoch, step, cut = errand
+        place, cut = errand
         restore(_state_of(self.network), self.bench.network)
         numbered = [(piece, torch.as_tensor(index)) for piece, index in cut]
-        done = self.workshop.work(epoch, step, numbered)
+        done = self.workshop.work(place, numbered)
         for (piece, _), result in zip(numbered, done, strict=True):
             restore(self.bench.gradients[piece], result.gradients)
             restore(self.bench.buffers[piece], result.buffers)
-        return [(result.loss, result.correct) for result in done]
+        return [read(result.numbers) for result in done]
 
 
 def _check_travels(errands: _Errands) -> None:
@@ -155,8 +170,9 @@ class SharedBench:
     def layout(workshop: Workshop) -> TensorLayout:
         """Where everything lies."""
         per_piece = [*workshop.trained, *workshop.buffers]
+        shared = workshop.inputs if isinstance(workshop.inputs, Tensor) else torch.empty(0)
         return TensorLayout.of(
-            [workshop.inputs, workshop.labels, *_state_of(workshop.network), *per_piece * workshop.recipe.pieces]
+            [shared, workshop.labels, *_state_of(workshop.network), *per_piece * workshop.recipe.pieces]
         )
 
 

@@ -15,10 +15,10 @@ from certcal._attack_methods import ATTACKS, USUAL
 from certcal._checks import InputError
 from certcal._files import refuse_overwriting, write_bytes
 from certcal._progress import SILENT, Progress
-from certcal._settings import DEVICE, Settings, counted_from_one, setting, takes
+from certcal._settings import DEVICE, counted_from_one, setting, takes
 from certcal._text import counted, distance_text
 from certcal.claims import Estimate, round_outward
-from certcal.data import open_inputs, physical_memory
+from certcal.data import DataSettings, open_inputs, physical_memory
 from certcal.result import Result
 from certcal.verbs.measure import MeasuredGroup
 from certcal.verdict import Candidate
@@ -34,8 +34,8 @@ _DRAWS = 16
 
 
 @dataclass(frozen=True)
-class AttackSettings(Settings):
-    """What an attacker may do, and how long it tries."""
+class AttackSettings(DataSettings):
+    """What an attacker may do, how long it tries, and on which samples of the data."""
 
     norm: str = setting(
         "linf",
@@ -68,7 +68,9 @@ class AttackSettings(Settings):
         most=1 << 20,
     )
 
-    sections: ClassVar[dict[str, tuple[str, ...]]] = {"Attacking the smoothed classifier": ("sigma", "draws")}
+    sections: ClassVar[dict[str, tuple[str, ...]]] = DataSettings.sections | {
+        "Attacking the smoothed classifier": ("sigma", "draws")
+    }
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -399,7 +401,7 @@ def attack(
     """Move the confidences of a model as far as attacks can while every predicted label stays, and measure them.
 
     Keywords beside those below are the fields of :class:`AttackSettings`: norm, steps, box, seed, batch, threads,
-    device, bins, sigma, draws.
+    device, bins, sigma, draws; every (20: samples 0, 20, 40, …), resize and crop (of images in folders).
 
     Parameters
     ----------
@@ -407,7 +409,8 @@ def attack(
         A classifier that gives gradients: a torch module in evaluation mode, a .safetensors file, "module:name", a
         network such as "resnet110-cifar" with weights.
     data
-        Inputs with labels: :class:`certcal.data.Inputs`, a pair of arrays, "digits", "fashion-mnist", a file or folder.
+        Inputs with labels: :class:`certcal.data.Inputs`, a pair of arrays, "digits", "fashion-mnist", a file or folder,
+        a torch ``Dataset`` or ``DataLoader``; all of :func:`certcal.data.open_inputs`.
     epsilon
         How far an input may be moved; one distance or several.
     attacks
@@ -450,13 +453,20 @@ def attack(
     distances = _distances(epsilon)
     methods = _methods(attacks, settings.steps)
     progress.stage("reading")
-    opened = open_inputs(data, part=part, limit=counted_from_one("limit", limit))
-    inputs = opened.inputs
+    opened = open_inputs(
+        data,
+        part=part,
+        limit=counted_from_one("limit", limit),
+        every=settings.every,
+        resize=settings.resize,
+        crop=settings.crop,
+    )
+    _check_memory(opened.inputs, len(methods) * len(distances))
+    inputs = opened.inputs.in_memory()
     progress.stage("loading the model")
     named = isinstance(model, str | os.PathLike)
     there: Any = {"device": settings.device}
     network = load(os.fspath(model), outputs, weights=weights, **there) if named else wrap(model, outputs, **there)  # pyright: ignore
-    _check_memory(inputs, len(methods) * len(distances))
     box: Any = inputs.box if settings.box == "auto" else settings.box
     subject = Subject.of(
         network,
@@ -483,7 +493,8 @@ def attack(
     found = perturb_each(subject, methods, distances, threads=settings.threads, progress=tell)
     return Attack(
         source or f"{model if named else network.description} on {opened.name}",
-        {"model": network.description, "data": opened.name, "part": opened.part, "n": len(inputs)},
+        {"model": network.description, "data": opened.name, "part": opened.part, "n": len(inputs)}
+        | ({"every": settings.every} if settings.every > 1 else {}),
         tuple(inputs.inputs.shape[1:]),
         AttackRow("", "", 0.0, _measured("unattacked", found[0].clean_predictions, settings.bins)),
         tuple(

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 from certcal._checks import InputError
 from certcal._progress import SILENT, Progress
-from certcal._settings import DEVICE, Settings, setting, takes
-from certcal.data import open_inputs
+from certcal._settings import DEVICE, setting, takes
+from certcal.data import DataSettings, open_inputs
 from certcal.result import Result
 from certcal.smoothing import CONFIDENCES
 
@@ -25,8 +25,8 @@ _MOST = 2**31 - 1
 
 
 @dataclass(frozen=True)
-class SampleSettings(Settings):
-    """How noise is sampled.
+class SampleSettings(DataSettings):
+    """How noise is sampled, and around which samples of the data.
 
     Examples
     --------
@@ -114,6 +114,9 @@ class RunSummary(Result):
         words = ["certcal", "sample", f"--model={m.model.source}", *weights]
         words += ["--outputs", m.model.outputs, f"--data={m.data.source}"]
         words += ["--sigma", repr(m.sigma), "-n", str(m.n), "--n0", str(m.n0), "--seed", str(m.seed)]
+        words += ["--every", str(m.data.every)] if m.data.every > 1 else []
+        prepared = {"--resize": m.data.resize, "--crop": m.data.crop}
+        words += [word for name, side in prepared.items() if side is not None for word in (name, str(side))]
         words += ["--limit", str(m.samples)] + (["--noise", "exact"] if m.noise == "exact" else [])
         return shlex.join([*words, "-o", str(self.run.path)])
 
@@ -194,16 +197,22 @@ def sample(
 
     This is the expensive part and is done once. Called again with the same arguments, it draws what is missing; with a
     larger ``n`` or more samples it adds to the run; another model, other data or other noise is refused. Keywords
-    beside those below are the fields of :class:`SampleSettings`: n, n0, seed, noise, batch, device. See
-    :func:`certcal.smoothing.sample` for what does and does not change the result. The noise is the same on every
-    device; a run may be continued on another one.
+    beside those below are the fields of :class:`SampleSettings`: n, n0, seed, noise, batch, device; every (20: samples
+    0, 20, 40, …), resize and crop (of images in folders). See :func:`certcal.smoothing.sample` for what does and does
+    not change the result. The noise is the same on every device; a run may be continued on another one.
+
+    Large data is read when it is needed, by the workers themselves where they see the files; one pass over it comes
+    first, for its fingerprint. Noise is numbered 0, 1, … along the samples that are drawn; in the counts of the run,
+    ``index`` is the number in the data, i·every, as in published logs.
 
     Parameters
     ----------
     model
         A certcal model, a function or torch module, a file (.onnx .safetensors) or "module:name".
     data
-        :class:`~certcal.data.Inputs`, a pair of inputs and labels, a file, a folder, "digits" or "fashion-mnist".
+        :class:`~certcal.data.Inputs`, a pair of inputs and labels, a file, a folder, "digits" or "fashion-mnist", a
+        torch ``Dataset`` or ``DataLoader``, whatever else gives inputs and labels by number, or "module:name" of one;
+        see :func:`certcal.data.open_inputs`.
     sigma
         Standard deviation of the noise.
     out
@@ -233,14 +242,13 @@ def sample(
     from certcal.smoothing import sample as draw
 
     here, elsewhere = _here_and_there(settings.device, getattr(engine, "gpus", None))
-    network, opened = _opened(model, data, outputs, weights, part, limit, progress, here)
+    network, opened = _opened(model, data, outputs, weights, part, limit, settings, progress, here)
     if elsewhere is not None and network.source is not None and network.source.device != elsewhere:
         cast("Any", network).source = replace(network.source, device=elsewhere)
     progress.stage("trying the model")
     return draw(
         network,
-        opened.inputs.inputs,
-        opened.inputs.labels,
+        opened.inputs,
         sigma=sigma,
         n=settings.n,
         n0=settings.n0,
@@ -252,6 +260,7 @@ def sample(
         engine=engine,
         progress=_told(progress, "drawing"),
         data_source=opened.name if isinstance(data, str | os.PathLike) else None,
+        data_settings=opened.settings,
     )
 
 
@@ -295,12 +304,11 @@ def decide(
     """
     from certcal.smoothing import decide as draw
 
-    network, opened = _opened(model, data, outputs, weights, part, limit, progress, settings.device)
+    network, opened = _opened(model, data, outputs, weights, part, limit, settings, progress, settings.device)
     progress.stage("deciding", len(opened.inputs))
     found = draw(
         network,
-        opened.inputs.inputs,
-        opened.inputs.labels,
+        opened.inputs,
         sigma=sigma,
         radius=radius,
         budget=settings.n,
@@ -311,7 +319,7 @@ def decide(
         batch=settings.batch,
         progress=_told(progress),
     )
-    return replace(found, source=opened.name)
+    return replace(found, source=opened.name, index=opened.settings.every * found.index)
 
 
 @takes(UntilSettings)
@@ -359,13 +367,13 @@ def sample_until(
     """
     from certcal.smoothing import sample_until as draw
 
-    network, opened = _opened(model, data, outputs, weights, part, limit, progress, settings.device)
+    network, opened = _opened(model, data, outputs, weights, part, limit, settings, progress, settings.device)
     progress.stage("trying the model")
-    given = {each.name: getattr(settings, each.name) for each in fields(settings) if each.name != "device"}
-    arrays = opened.inputs.inputs, opened.inputs.labels
+    apart = {"device", *(each.name for each in fields(DataSettings))}
+    given = {each.name: getattr(settings, each.name) for each in fields(settings) if each.name not in apart}
     told = _told(progress, "drawing")
-    found = draw(network, *arrays, require, sigma=sigma, radius=radius, alpha=alpha, progress=told, **given)
-    return replace(found, source=opened.name)
+    found = draw(network, opened.inputs, None, require, sigma=sigma, radius=radius, alpha=alpha, progress=told, **given)
+    return replace(found, source=opened.name, index=opened.settings.every * found.index)
 
 
 def _here_and_there(device: str, gpus: float | None) -> tuple[str, str | None]:
@@ -384,13 +392,21 @@ def _here_and_there(device: str, gpus: float | None) -> tuple[str, str | None]:
 
 
 def _opened(
-    model: object, data: Any, outputs: Any, weights: Any, part: Any, limit: int | None, progress: Progress, device: str
+    model: object,
+    data: Any,
+    outputs: Any,
+    weights: Any,
+    part: Any,
+    limit: int | None,
+    how: DataSettings,
+    progress: Progress,
+    device: str,
 ) -> tuple[Model, OpenedInputs]:
     """The model, and the inputs and labels."""
     from certcal.models import load, wrap
 
     progress.stage("reading")
-    opened = open_inputs(data, part=part, limit=limit)
+    opened = open_inputs(data, part=part, limit=limit, every=how.every, resize=how.resize, crop=how.crop)
     progress.stage("loading the model")
     if isinstance(model, str | os.PathLike):
         return load(cast("str", model), outputs, weights=weights, device=device), opened

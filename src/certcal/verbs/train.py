@@ -15,7 +15,7 @@ from certcal._settings import Settings, counted_from_one, setting
 from certcal._text import counted
 from certcal._training_methods import method_named
 from certcal.claims import Estimate
-from certcal.data import Inputs, Parts, first_of, open_inputs, read_split
+from certcal.data import DataSettings, Inputs, Parts, open_inputs, read_split
 from certcal.result import Result
 
 if TYPE_CHECKING:
@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
 _WEIGHTS = ("model.safetensors", "weights.safetensors")
 _MOST = 10_000_000
+# Bytes of the largest data that are kept in memory: six times CIFAR-10's training images.
+_HELD = 2**32
 
 
 @dataclass(frozen=True)
@@ -74,7 +76,16 @@ class TrainSettings(Settings):
     )
     learning_rate: float | None = setting(None, "Learning rate. Default: 0.1, or 0.01 to fine-tune.", "positive")
     precision: str | None = setting(
-        None, "Precision of the forward and backward pass. Default: float32.", "word", choices=("float32", "bfloat16")
+        None,
+        "Precision of the forward and backward pass. Default: float32.",
+        "word",
+        choices=("float32", "bfloat16", "float16"),
+    )
+    augment: str | None = setting(
+        None,
+        "Random changes of images: crop shifts by up to 4 pixels, flip mirrors. Default: none, or as the preset.",
+        "word",
+        choices=("none", "flip", "crop", "crop+flip"),
     )
     seed: int = setting(0, "Random seed.", "whole", least=0, most=2**63 - 1)
 
@@ -216,7 +227,10 @@ def train(
     start: Any = None,
     preset: str | None = None,
     limit: int | None = None,
+    resize: int | None = None,
+    crop: int | None = None,
     bias: int | None = None,
+    device: str = "auto",
     workers: int = 1,
     outputs: Any = None,
     progress: Progress = SILENT,
@@ -224,8 +238,8 @@ def train(
 ) -> Training:
     """Train a network by one of the published methods, or against an adversary or by a loss of your own.
 
-    The result depends on the arguments and the versions of the libraries alone: not on the number of workers, nor on
-    how often training was interrupted.
+    On the CPU the result depends on the arguments and the versions of the libraries alone: not on the number of
+    workers, nor on how often training was interrupted.
 
     Parameters
     ----------
@@ -234,7 +248,8 @@ def train(
         "resnet20", "preact18", "mlp", "resnet110-cifar", …, or "module:name" of what makes one.
     data
         Training data: :class:`certcal.data.Inputs`, a pair of arrays, :class:`certcal.data.Parts`, "digits",
-        "fashion-mnist", a file or folder.
+        "fashion-mnist", a file or folder, a torch ``Dataset`` or ``DataLoader`` whose inputs are always the same; all
+        of :func:`certcal.data.open_inputs`.
     method
         One of :data:`certcal.training.METHODS`, with its published hyperparameters, or a
         :class:`certcal.training.Recipe`.
@@ -249,10 +264,15 @@ def train(
         Hyperparameters that were published for a data set, such as "cifar-10", at this sigma.
     limit
         Only the first so many samples.
+    resize, crop
+        Of images in folders: pixels of the shorter side, and of the centre that is kept.
     bias
         Also compare gradient norms of this many easy and hard training samples.
+    device
+        Where to train: "auto" for an accelerator if there is one, "cpu", "cuda", "cuda:1", "mps", … A run may go on on
+        another device.
     workers
-        Processes that share the pieces of a batch.
+        Processes that share the pieces of a batch, on the CPU.
     outputs
         What the network returns, "logits" or "probabilities", unless it says so itself.
     progress
@@ -265,14 +285,16 @@ def train(
     --------
     See :class:`Training`.
     """
+    from certcal.models.devices import resolve
     from certcal.models.networks import by_name
     from certcal.training import Recipe, gradient_norms
     from certcal.training import train as run
 
+    device = resolve(device)
     limit, bias = counted_from_one("limit", limit), counted_from_one("bias", bias, _MOST)
     progress.stage("reading")
     _check_start(start)
-    parts, name = _parts(data, test, limit)
+    parts, name = _parts(data, test, limit, DataSettings(resize=resize, crop=crop))
     inputs = parts.train
     if isinstance(method, Recipe):
         if changes or preset is not None:
@@ -295,6 +317,7 @@ def train(
         test=parts.test,
         start=start,
         outputs=outputs,
+        device=device,
         workers=workers,
         progress=tell,
     )
@@ -308,26 +331,33 @@ def train(
             samples=bias,
             seed=chosen.seed,
             outputs=outputs,
+            device=device,
             progress=lambda done, total: progress.advance(1),
         )
     called = model if isinstance(model, str) else type(network).__name__
     return Training(trained, called, name, len(inputs), None if parts.test is None else len(parts.test), norms)
 
 
-def _parts(data: Any, test: Any, limit: int | None) -> tuple[Parts, str]:
+def _parts(data: Any, test: Any, limit: int | None, how: DataSettings) -> tuple[Parts, str]:
     if isinstance(data, str | os.PathLike):
-        parts, name = read_split(data), str(data)  # pyright: ignore[reportUnknownArgumentType]
+        parts, name = read_split(data, resize=how.resize, crop=how.crop), str(data)  # pyright: ignore[reportUnknownArgumentType]
     elif isinstance(data, Parts):
         parts, name = data, data.name
     else:
         name = "data"
-        parts = Parts(name, name, open_inputs(data).inputs, None)
+        parts = Parts(name, name, open_inputs(data, resize=how.resize, crop=how.crop).inputs, None)
     if limit is not None and limit > len(parts.train):
         reason = f"it is {limit}, but {name} holds {len(parts.train)} samples to train on"
         raise InputError(reason, argument="limit", remedy="give at most that")
-    train = parts.train if limit is None else first_of(parts.train, limit)
-    held: Inputs | None = parts.test if test is None else open_inputs(test).inputs
-    return Parts(parts.name, parts.title, train, held), name
+    train = _held(parts.train.subset(limit=limit))
+    how = how if isinstance(test, str | os.PathLike) else DataSettings()
+    held: Inputs | None = parts.test if test is None else open_inputs(test, resize=how.resize, crop=how.crop).inputs
+    return Parts(parts.name, parts.title, train, None if held is None else _held(held)), name
+
+
+def _held(inputs: Inputs) -> Inputs:
+    """In memory if that is small, otherwise read batch by batch, again in every epoch."""
+    return inputs.in_memory() if inputs.inputs.nbytes <= _HELD else inputs
 
 
 def _recipe(method: str, start: Any, preset: str | None, inputs: Inputs, changes: dict[str, Any]) -> Recipe:

@@ -64,13 +64,14 @@ def influential(found: Certification, one: CertifiedAt, images: Any) -> list[Blo
         Column("adds", "estimate"),
     ]
     rows: list[list[Any]] = []
+    every = 1 if found.manifest is None else found.manifest.data.every
     for each in samples:
         wrong = "" if each.predicted == each.label else " (wrong)"
         row: list[Any] = [f"{each.index}", f"{each.label}", f"{each.predicted}{wrong}"]
         row += [f"{each.votes:,} of {each.draws:,}", each.confidence, each.interval_text, each.witness]
         if inputs is not None:
             said = f"sample {each.index}: class {each.label}, predicted {each.predicted}"
-            row.insert(0, Picture(_shrunk(inputs[each.index]), said))
+            row.insert(0, Picture(_shrunk(inputs[each.index // every]), said))
         rows.append([*row, each.contribution])
     said = (
         f"The contributions of all samples add up to the worst calibration error, at most {one.worst.text}. A sample "

@@ -1,0 +1,395 @@
+"""Inputs of a model from whatever there is: by name, from files and folders, from data sets of Python."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any, ClassVar, cast
+
+import numpy as np
+
+from certcal._checks import InputError
+from certcal._durable import open_regular
+from certcal._settings import Settings, setting
+from certcal.data.datasets import dataset_inputs, is_dataset, is_named, named_dataset
+from certcal.data.formats import check_memory, file_ends, local_file, open_table
+from certcal.data.inputs import MAX_CLASSES, PARTS, Inputs, Part, Parts, Readers, Split, check_part, chosen
+from certcal.data.pieces import Arrays, CellError, gather, in_file, pieces
+from certcal.data.roles import ROLES, Resolver
+from certcal.data.rows import Rows, complaint, npy_source
+
+# Every other column is a feature: one called y beside a label is one, too.
+_LABEL = (("label", "labels"), *ROLES["label"].names)
+_SAVE = "give the folder of inputs.npy and labels.npy, or save both with numpy.savez(path, inputs=…, labels=…)"
+
+
+# Arrays of an archive from this many bytes on are read row by row, where they are not compressed.
+HELD = 1 << 28
+
+_SIDE = {"least": 1, "most": 1 << 14, "metavar": "PIXELS"}
+
+
+@dataclass(frozen=True)
+class DataSettings(Settings):
+    """Which samples of the data are used, and how images of a folder are prepared.
+
+    Examples
+    --------
+    >>> DataSettings(every=20, resize=256, crop=224)
+    DataSettings(every=20, resize=256, crop=224)
+    """
+
+    every: int = setting(
+        1, "Use samples 0, N, 2N, … of the data; Cohen et al. take N = 20 on CIFAR-10.", "whole", least=1, most=10**9
+    )
+    resize: int | None = setting(
+        None, "Resize images of a folder: pixels of the shorter side. Needed if sizes differ.", "whole", **_SIDE
+    )
+    crop: int | None = setting(
+        None, "Crop the centre of images of a folder: pixels of both sides. Needed if shapes differ.", "whole", **_SIDE
+    )
+
+    sections: ClassVar[dict[str, tuple[str, ...]]] = {"Model and data": ("every", "resize", "crop")}
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.resize is not None and self.crop is not None and self.crop > self.resize:
+            reason = f"it is {self.crop}, more than the {self.resize} pixels of the resized shorter side"
+            raise InputError(reason, argument="crop", remedy="crop at most that")
+
+
+def read_inputs(
+    path: str | os.PathLike[str],
+    *,
+    label: str | None = None,
+    part: Part | None = None,
+    resize: int | None = None,
+    crop: int | None = None,
+) -> Inputs:
+    r"""Read inputs of a model with their labels into memory: from npz, from a table, or from a folder of images.
+
+    An npz archive holds the arrays ``inputs`` (one entry per sample along the first axis; uint8 is taken as pixels, k
+    as k/255) and ``labels``, or ``train_inputs``, ``train_labels``, ``test_inputs`` and ``test_labels``. In a table one
+    column holds the labels, and every other column is a feature, in the order of the file and as it is.
+
+    A folder holds ``inputs.npy`` and ``labels.npy`` (or ``train_inputs.npy``, …), which mean the same as in an archive,
+    or one of these, which give images of shape (channels, height, width) with pixels k/255:
+
+    - idx files, as MNIST and its relatives come: ``train-images-idx3-ubyte``, ``train-labels-idx1-ubyte``, and
+      ``t10k-…`` or ``test-…``, plain or gzipped;
+    - the binary files of CIFAR-10 (``data_batch_1.bin``, …, ``test_batch.bin``) or CIFAR-100 (``train.bin``,
+      ``test.bin``; the fine labels);
+    - SVHN's ``train_32x32.mat`` and ``test_32x32.mat``; class 10 is the digit 0 (one such file may be given as well);
+    - one sub-folder of PNG or JPEG files for each class, all of one size unless ``resize`` and ``crop`` are given. They
+      are grey if all of them are, else RGB. The classes 0, 1, … are the sorted names of the sub-folders, which
+      ``class_names`` of the result lists. They may lie below ``train`` and ``test`` (or ``val``, where there is no
+      ``test``), and then those below ``train`` count. First comes the first file of every class, then the second.
+      Hidden files are passed over, links are followed. Needs the extra ``certcal[images]``.
+
+    Everything is treated as hostile: nothing is unpickled, and sizes are checked before memory is asked for.
+
+    Parameters
+    ----------
+    path
+        The file or folder.
+    label
+        The column (or array) of labels, when its name does not say it (label, labels, y_true, target, …).
+    part
+        ``"train"`` or ``"test"``: needed where both are there.
+    resize, crop
+        For folders of images: pixels of the shorter side, resized as torchvision's ``Resize`` does, and of the centre
+        that is kept. Given either, palettes and CMYK become RGB as well.
+
+    Examples
+    --------
+    >>> import tempfile, pathlib
+    >>> folder = tempfile.TemporaryDirectory()
+    >>> path = pathlib.Path(folder.name) / "features.csv"
+    >>> _ = path.write_text("height,label,width\n1.5,0,2\n2.5,1,3\n")
+    >>> data = read_inputs(path)
+    >>> data.inputs.tolist(), data.labels.tolist()
+    ([[1.5, 2.0], [2.5, 3.0]], [0, 1])
+    >>> folder.cleanup()
+    """
+    check_part(part)
+    how = DataSettings(resize=resize, crop=crop)
+    return chosen(input_parts(Path(path), label, how), part, Path(path)).in_memory()
+
+
+def input_parts(path: Path, label: str | None = None, how: DataSettings = DataSettings()) -> Readers:  # noqa: B008
+    """How to read each of the parts that a file or folder has."""
+    path = local_file(path)
+    if os.path.isdir(path):
+        from certcal.data.image_files import cifar_parts, idx_parts, svhn_parts
+        from certcal.data.image_folder import image_parts
+
+        if label is not None:
+            raise InputError(f"{path}: a folder has no column {label!r}; leave label out")
+        arrays = _array_parts(path) or idx_parts(path) or cifar_parts(path) or svhn_parts(path)
+        if not arrays:
+            return image_parts(path, how.resize, how.crop)
+        _refuse_preparing(how)
+        return arrays
+    _refuse_preparing(how)
+    head, _ = file_ends(path)
+    if path.name.lower().endswith(".npy"):
+        raise InputError(f"{path}: a .npy file holds one array, without labels; {_SAVE}")
+    if path.name.lower().endswith(".mat"):
+        from certcal.data.image_files import read_svhn
+
+        return {None: partial(read_svhn, path)}
+    if path.name.lower().endswith(".npz") and head[:2] == b"PK":
+        return _archive_parts(path, label)
+    return {None: partial(_of_table, path, label)}
+
+
+def _refuse_preparing(how: DataSettings) -> None:
+    for name in ("resize", "crop"):
+        if getattr(how, name) is not None:
+            raise InputError("it is for folders of PNG or JPEG files", argument=name, remedy="leave it out")
+
+
+def _array_parts(folder: Path) -> Readers:
+    """How to read the parts of a folder of .npy files; nothing where there are none."""
+    names: list[tuple[Part | None, str]] = [(None, ""), *((part, f"{part}_") for part in PARTS)]
+    return {part: partial(_of_arrays, folder, name) for part, name in names if (folder / f"{name}inputs.npy").exists()}
+
+
+def _of_arrays(folder: Path, prefix: str) -> Inputs:
+    labels = folder / f"{prefix}labels.npy"
+    if not labels.exists():
+        raise InputError(f"{folder}: there is {prefix}inputs.npy and no {labels.name}; save the labels beside it")
+    truth = npy_source(labels)
+    with in_file(labels):
+        if len(truth.shape) != 1:
+            raise InputError(f"labels has shape {truth.shape}; pass one value per sample")
+        inputs = Rows(npy_source(folder / f"{prefix}inputs.npy"))
+        return Inputs.from_arrays(inputs, truth.read(np.arange(truth.shape[0])))
+
+
+def _archive_parts(path: Path, label: str | None) -> Readers:
+    from certcal.data.npz import array_names
+
+    there = array_names(path)
+    parts: list[tuple[Part | None, str]] = [(part, f"{part}_") for part in PARTS if f"{part}_inputs" in there]
+    if "inputs" in there or not parts:
+        parts.append((None, ""))
+    readers: Readers = {}
+    for part, prefix in parts:
+        arrays = [name.removeprefix(prefix) for name in there if name.startswith(prefix)]
+        with in_file(path):
+            found = label or Resolver(arrays, {}).pick("label", _LABEL) or "labels"
+        readers[part] = partial(_of_archive, path, f"{prefix}inputs", f"{prefix}{found}")
+    return readers
+
+
+def _of_archive(path: Path, inputs: str, labels: str) -> Inputs:
+    from certcal.data.npz import read_arrays, stored_array
+
+    missing = f"the arrays {inputs} and {labels} are needed; save both with numpy.savez(path, {inputs}=…, {labels}=…)"
+    large = path.stat().st_size > HELD and stored_array(path, inputs)
+    if large:
+        truth = read_arrays(path, (labels,), missing)[labels]
+        with open_regular(path) as stream, in_file(path):
+            return Inputs.from_arrays(Rows(npy_source(path, stream, *large)), truth)
+    arrays = read_arrays(path, (inputs, labels), missing, widen=inputs)
+    with in_file(path):
+        return Inputs.from_arrays(arrays[inputs], arrays[labels], copy=False)
+
+
+def _of_table(path: Path, given: str | None) -> Inputs:
+    table = open_table(path)
+    with in_file(table.path):
+        resolver = Resolver(table.columns, {} if given is None else {"label": given})
+        label = resolver.optional("label", _LABEL)
+        if label is None:
+            raise InputError(f"no column of true classes was found; name it label{resolver.listing('label')}")
+        columns = {column.name: column.kind for column in table.columns if column.name != label}
+        if not columns:
+            raise InputError(f"there is no column but {label!r}; the other columns are the features")
+        for name, kind in columns.items():
+            if kind not in ("number", "boolean", "unknown"):
+                raise CellError(name, None, "does not hold numbers", "drop it: every column but the label is a feature")
+        features = tuple(columns)
+        if table.rows is not None:
+            check_memory(table.path, 4 * table.rows * len(features), "read a part of the table")
+
+        def convert(batch: Any, first_row: int) -> Arrays:
+            return _piece(batch, features, label, first_row)
+
+        parts = pieces(table, (*features, label), convert, numbers=features, width=len(features))
+        arrays = gather(parts, table.rows)
+        return Inputs.from_arrays(arrays["inputs"], arrays["labels"], copy=False)
+
+
+def _piece(batch: Any, features: tuple[str, ...], label: str, first_row: int) -> Arrays:
+    """Checked arrays of one record batch; complaints name column and row."""
+    from certcal.data import values
+
+    matrix = values.matrix([batch.column(name) for name in features], features, first_row)
+    with np.errstate(over="ignore"):
+        inputs = matrix.astype(np.float32)
+    bad = ~np.isfinite(inputs)
+    if bad.any():
+        row, column = map(int, np.argwhere(bad)[0])
+        raise CellError(features[column], first_row + row + 1, *complaint(matrix[row, column]))
+    labels = values.class_numbers(batch.column(label), label, first_row, None, is_ordered=True)
+    bad = ~((labels >= 0) & (labels < MAX_CLASSES) & (np.floor(labels) == labels))
+    if bad.any():
+        place = int(np.argmax(bad))
+        remedy = f"labels are whole numbers from 0 to {MAX_CLASSES - 1}"
+        raise CellError(label, first_row + place + 1, f"is {labels[place]}", remedy)
+    return {"inputs": inputs, "labels": labels.astype(np.int64)}
+
+
+NAMED = ("digits", "fashion-mnist")
+
+
+def _named(name: str) -> Split:
+    from certcal.data.bundled import digits_images
+    from certcal.data.image_files import fashion_mnist
+
+    return digits_images() if name == "digits" else fashion_mnist()
+
+
+def read_split(source: str | os.PathLike[str], *, resize: int | None = None, crop: int | None = None) -> Parts:
+    """Data to train on, and what there is to test on, in memory.
+
+    Parameters
+    ----------
+    source
+        ``"digits"`` (see :func:`digits_images`), ``"fashion-mnist"`` (see :func:`fashion_mnist`), or a file or folder
+        as :func:`read_inputs` takes; a folder called digits is ``"./digits"``.
+    resize, crop
+        As for :func:`read_inputs`.
+
+    Returns
+    -------
+    Parts
+        Whose ``test`` is None for a file or folder that is not divided, all of which is to train on.
+
+    Examples
+    --------
+    >>> read_split("digits").description
+    "scikit-learn's handwritten digits: 898 images of 8 by 8 to train on, 899 others to test on"
+    """
+    how = DataSettings(resize=resize, crop=crop)
+    if source in NAMED:
+        _refuse_preparing(how)
+        return _named(str(source))
+    path, name = Path(source), str(source)
+    if is_named(name):
+        _refuse_preparing(how)
+        return Parts(name, name, named_dataset(name).in_memory(), None)
+    readers = input_parts(path, how=how)
+    if "train" not in readers and None not in readers:
+        raise InputError(f"{path}: there is no training data, only a test part; add a training part")
+    name = path.resolve().name or str(path)
+    if "train" not in readers or "test" not in readers:
+        return Parts(name, name, readers["train" if "train" in readers else None]().in_memory(), None)
+    train, test = readers["train"]().in_memory(), readers["test"]().in_memory()
+    if train.inputs.shape[1:] != test.inputs.shape[1:]:
+        raise InputError(
+            f"{path}: training samples have shape {train.inputs.shape[1:]} and test samples "
+            f"{test.inputs.shape[1:]}; give them the same shape"
+        )
+    return Split(name, name, train, test)
+
+
+@dataclass(frozen=True, eq=False)
+class OpenedInputs:
+    """Inputs, what they are called, of data in two parts which one they are, and how they were chosen and prepared."""
+
+    inputs: Inputs
+    name: str
+    part: str | None
+    settings: DataSettings = DataSettings()
+
+
+def open_inputs(
+    source: Any,
+    *,
+    part: Any = None,
+    limit: int | None = None,
+    every: int = 1,
+    resize: int | None = None,
+    crop: int | None = None,
+) -> OpenedInputs:
+    """Inputs that a model is tried on, from whatever there is; large ones are read when they are needed.
+
+    Parameters
+    ----------
+    source
+        :class:`Inputs`, a pair of arrays (inputs and labels), a name or a path as :func:`read_split` takes, a data set
+        (whatever has a length and gives an input and its label by number, such as torch's ``Dataset``), a torch
+        ``DataLoader`` of one, or "module:name" of a data set or of a function that makes one.
+
+        Data sets are read in their own order. Of a loader only its data set is used: its order, batches and workers
+        are not. One whose sampler chooses among the samples, or whose ``collate_fn`` is its own, is refused.
+    part
+        "train" or "test" of data in two parts; by default the one to test on.
+    limit
+        Only the first so many.
+    every
+        Only samples 0, every, 2·every, …, before the limit.
+    resize, crop
+        As for :func:`read_inputs`.
+
+    Examples
+    --------
+    >>> opened = open_inputs("digits", limit=10, every=20)
+    >>> len(opened.inputs), opened.name, opened.part, opened.settings.every
+    (10, 'digits', 'test', 20)
+    >>> open_inputs([([0.5, 0.25], 1), ([0.0, 1.0], 0), ([1.0, 1.0], 1)]).inputs.labels
+    array([1, 0, 1])
+    """
+    check_part(part)
+    how = DataSettings(every=every, resize=resize, crop=crop)
+    if isinstance(source, str | os.PathLike):
+        name = str(Path(source)) if isinstance(source, os.PathLike) else source  # pyright: ignore
+        found, part = _read(name, part, how)
+    else:
+        if part is not None:
+            raise InputError("it is for data by name or from files", argument="part", remedy="leave it out")
+        _refuse_preparing(how)
+        name, found = "data", _given(source)
+    there = -(-len(found) // every)
+    if limit is not None and limit > there:
+        chosen = "" if every == 1 else f" (every {every} of {len(found)})"
+        raise InputError(
+            f"it is {limit}, but {name} holds {there} samples{chosen}", argument="limit", remedy="give at most that"
+        )
+    return OpenedInputs(found.subset(every=how.every, limit=limit), name, part, how)
+
+
+def _read(source: str, part: Any, how: DataSettings) -> tuple[Inputs, Any]:
+    if is_named(source):
+        if part is not None:
+            raise InputError("it is for data in two parts", argument="part", remedy="leave it out")
+        _refuse_preparing(how)
+        return named_dataset(source), None
+    if source in NAMED:
+        _refuse_preparing(how)
+    readers: Any = dict.fromkeys(PARTS) if source in NAMED else input_parts(Path(source), how=how)
+    part = next((each for each in ("test", "train") if each in readers), None) if part is None else part
+    if source in NAMED:
+        return getattr(_named(source), part), part
+    return chosen(readers, part, Path(source)), part
+
+
+def _given(source: Any) -> Inputs:
+    """Inputs, a pair of arrays, or a data set."""
+    if isinstance(source, Inputs):
+        return source
+    if isinstance(source, tuple | list) and len(cast("tuple[Any, ...]", source)) == 2:
+        inputs, labels = cast("tuple[Any, Any]", source)
+        return Inputs.from_arrays(inputs, labels)
+    if is_dataset(source):
+        return dataset_inputs(source)
+    what = type(cast("object", source)).__name__
+    raise InputError(
+        f"data is a {what}; pass inputs and labels as a pair of arrays, a file, a name, or a data set that has a "
+        "length and gives an input and its label by number"
+    )

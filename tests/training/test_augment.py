@@ -1,0 +1,128 @@
+"""Random crops and flips: small moves of the images, the same for a sample wherever and whenever a step is done."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+from certcal import InputError
+from certcal.data import Inputs
+from certcal.training import recipe, train
+from certcal.training._augment import AUGMENTATIONS, PADDING, augmented, moves
+from tests.training.digits import Modern, Stopped, data, network, numbers, same_weights, small, stop_at
+
+IMAGES = torch.arange(1, 1 + 50 * 2 * 5 * 7, dtype=torch.float32).reshape(50, 2, 5, 7)
+INDEX = torch.arange(100, 150)
+
+
+def slow(image, down, right, mirrored, fill):
+    """One channel, pixel by pixel."""
+    height, width = image.shape
+    found = np.full((height, width), fill, np.float32)
+    for row in range(height):
+        for column in range(width):
+            y, x = row + down - PADDING, column + right - PADDING
+            if 0 <= y < height and 0 <= x < width:
+                found[row, width - 1 - column if mirrored else column] = image[y, x]
+    return found
+
+
+@pytest.mark.parametrize("augment", AUGMENTATIONS)
+@pytest.mark.parametrize("fill", [0.0, 0.25])
+def test_images_are_moved_as_a_slow_twin_moves_them(augment, fill):
+    found = augmented(IMAGES, INDEX, augment, seed=3, step=7, fill=fill).numpy()
+    for image, before, down, right, mirrored in zip(found, IMAGES.numpy(), *moves(INDEX.numpy(), 3, 7), strict=True):
+        if "crop" not in augment:
+            down = right = PADDING
+        for channel, original in zip(image, before, strict=True):
+            assert np.array_equal(channel, slow(original, down, right, mirrored and "flip" in augment, fill))
+
+
+def test_every_shift_is_equally_likely_and_half_of_the_images_are_mirrored():
+    down, right, mirrored = moves(np.arange(81_000), 0, 0)
+    counts = np.bincount(down * 9 + right, minlength=81)
+    assert counts.size == 81
+    assert ((counts - 1000) ** 2 / 1000).sum() < 124.8  # the 99.9 % quantile of chi-squared with 80 degrees
+    assert abs(mirrored.mean() - 0.5) < 0.006
+    assert abs(np.corrcoef([down, right, mirrored]) - np.eye(3)).max() < 0.02
+
+
+def test_a_sample_moves_otherwise_in_another_step_or_by_another_seed_and_alike_in_any_piece():
+    here = moves(INDEX.numpy(), 3, 7)
+    for other in (moves(INDEX.numpy(), 3, 8), moves(INDEX.numpy(), 4, 7)):
+        assert all((one != another).mean() > 0.2 for one, another in zip(here, other, strict=True))
+    whole = augmented(IMAGES, INDEX, "crop+flip", 3, 7)
+    for piece in (slice(0, 20), slice(20, 50)):
+        assert torch.equal(augmented(IMAGES[piece], INDEX[piece], "crop+flip", 3, 7), whole[piece])
+
+
+class Watcher(nn.Module):
+    """Notes what it is trained on; in the class, because networks are copied."""
+
+    outputs = "logits"
+    seen: list[torch.Tensor]
+
+    def __init__(self):
+        super().__init__()
+        self.weight = nn.Parameter(torch.zeros(10))
+
+    def forward(self, inputs):
+        if self.training:
+            type(self).seen.append(inputs.clone())
+        return self.weight.expand(len(inputs), 10)
+
+
+def test_training_flips_left_to_right_only_and_leaves_labels_and_test_data_alone():
+    Watcher.seen = []
+    image = np.arange(9, dtype=np.float32).reshape(1, 1, 3, 3) / 8
+    everything = Inputs.from_arrays(np.repeat(image, 40, 0), np.full(40, 3))
+    trained = train(Watcher(), everything, recipe("standard", epochs=2, batch=20, augment="flip"), test=everything)
+    drawn = torch.cat(Watcher.seen[-4:])
+    kept, mirrored = (
+        (drawn == torch.tensor(image)).all((1, 2, 3)),
+        (drawn == torch.tensor(image).flip(-1)).all((1, 2, 3)),
+    )
+    assert bool((kept ^ mirrored).all())
+    assert 20 < int(mirrored.sum()) < 60
+    assert trained.network.weight.argmax() == 3
+    assert trained.history[-1]["test_accuracy"] == 1
+
+
+def test_augmented_training_resumes_to_the_same_bits(tmp_path):
+    plan = small("gaussian", augment="crop+flip", pieces=2)
+    whole = train(Modern(), data(300), plan)
+    with pytest.raises(Stopped):
+        train(Modern(), data(300), plan, out=tmp_path / "run", progress=stop_at(4), checkpoint_seconds=0)
+    rest = train(Modern(), data(300), plan, out=tmp_path / "run")
+    assert rest.resumed
+    assert same_weights(whole, rest)
+    assert numbers(whole) == numbers(rest)
+    assert not same_weights(whole, train(Modern(), data(300), small("gaussian", pieces=2)))
+
+
+def test_a_run_from_before_there_was_augmentation_goes_on_without_it_only(tmp_path):
+    plan = small("gaussian")
+    whole = train(network(), data(300), plan)
+    with pytest.raises(Stopped):
+        train(network(), data(300), plan, out=tmp_path, progress=stop_at(2), checkpoint_seconds=0)
+    file = tmp_path / "recipe.json"
+    written = json.loads(file.read_text())
+    assert written["recipe"].pop("augment") == "none"
+    file.write_text(json.dumps(written))
+    with pytest.raises(InputError, match="another recipe \\(augment was 'none' and is now 'crop'\\)"):
+        train(network(), data(300), small("gaussian", augment="crop"), out=tmp_path)
+    assert same_weights(train(network(), data(300), plan, out=tmp_path), whole)
+
+
+def test_what_is_no_image_cannot_be_augmented():
+    flat = Inputs.from_arrays(np.zeros((8, 64), np.float32), np.zeros(8, int))
+    with pytest.raises(
+        InputError, match=r"augment: it is 'flip', but inputs have shape \(64,\), not \(channels, height"
+    ):
+        train(network(), flat, small("standard", batch=4, augment="flip"))
+    with pytest.raises(InputError, match="augment is 'mirror'; pass one of"):
+        small("standard", augment="mirror")
