@@ -129,9 +129,7 @@ def naive_bayes(split: Split) -> Embedded:
     "scikit-learn's handwritten digits: Gaussian naive Bayes trained on 898 images, measured on 899 others"
     """
     train = np.asarray(split.train.inputs).reshape(len(split.train), -1)
-    test = (
-        np.asarray(split.test.inputs).reshape(len(split.test), -1).astype(np.float64)
-    )  # sums of logarithms need the digits
+    test = np.asarray(split.test.inputs, np.float64).reshape(len(split.test), -1)  # sums of logarithms need the digits
     return naive_bayes_of(split.name, split.title, train, split.train.labels, test, split.test.labels)
 
 

@@ -178,6 +178,7 @@ def hash_rows(block: NDArray[np.float32], first: int, totals: dict[int, Any]) ->
 
     Examples
     --------
+    >>> import hashlib
     >>> whole, half = hashlib.sha256(), hashlib.sha256()
     >>> hash_rows(np.zeros((4, 2), np.float32), 0, {4: whole, 2: half})
     >>> half.hexdigest() == hashlib.sha256(bytes(16)).hexdigest()
