@@ -43,7 +43,7 @@ _RADIUS = Spec(
 @checked(_DRAWING, "--sigma", Spec("Standard deviation of the noise.", "positive", metavar="S"), required=True)
 @settings_options(SampleSettings, _DRAWING, only=("n", "n0", "seed", "noise"))
 @engine_options(_RUNNING)
-@settings_options(SampleSettings, _RUNNING, only=("batch",))
+@settings_options(SampleSettings, _RUNNING, only=("batch", "noise_threads"))
 @checked(_DECIDING, "--decide-radius", _RADIUS, "radius")
 @checked(_DECIDING, "--alpha", Spec("Failure probability of each decision. Default: 0.001.", "failure"))
 @json_option

@@ -251,6 +251,7 @@ def decide(
     seed: int = 0,
     noise: str = "gaussian",
     batch: int = 500,
+    noise_threads: int | None = None,
     block: int = 100,
     progress: Callable[[int, int], None] | None = None,
 ) -> Decisions:
@@ -289,6 +290,8 @@ def decide(
         "gaussian", or "exact" for inputs on k/255.
     batch
         Inputs per call of the model.
+    noise_threads
+        Threads that make noise while the model computes; unless given, as many as cores are free.
     block
         Looks are at multiples of this many draws.
     progress
@@ -315,7 +318,8 @@ def decide(
         raise InputError(f"labels has shape {truth.shape} and dtype {truth.dtype}; pass one whole number per sample")
     setting = _setting(model, sigma, radius, budget, alpha, alpha_below, n0, seed, noise, block)
     # One threshold: confidences are not asked for, and a histogram of two cells costs nothing.
-    sampler = Sampler(model, sigma=setting.sigma, seed=setting.seed, noise=noise, thresholds=[0.5], batch=batch)
+    how: dict[str, Any] = {"thresholds": [0.5], "batch": batch, "noise_threads": noise_threads}
+    sampler = Sampler(model, sigma=setting.sigma, seed=setting.seed, noise=noise, **how)
     index = np.arange(points.shape[0], dtype=np.int64)
     predicted = sampler.select(points, index, setting.n0).votes.argmax(axis=1).astype(np.int64)
     tried = points[spread(len(points))]

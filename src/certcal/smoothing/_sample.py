@@ -10,7 +10,6 @@ from collections.abc import Callable
 from contextlib import ExitStack, closing
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any, cast
 
@@ -49,6 +48,7 @@ from certcal.smoothing._sampler import (
     Selection,
     Tally,
     check_rows,
+    check_threads,
     noisy_inputs,
     number_of_classes,
     same_in_every_batch,
@@ -80,6 +80,7 @@ def sample(
     out: str | os.PathLike[str],
     noise: str = "gaussian",
     batch: int = 500,
+    noise_threads: int | None = None,
     workers: int = 1,
     engine: Engine | None = None,
     progress: Progress | None = None,
@@ -116,6 +117,8 @@ def sample(
         "gaussian", or "exact" for inputs on k/255: discretised noise whose guarantee holds in floating point.
     batch
         Rows per call of the model. A run is continued with the batches it began with, unless they do not matter.
+    noise_threads
+        Threads that make noise while the model computes, in each worker; unless given, as many as cores are free.
     workers
         Processes on this machine; more than one needs a model that was loaded by name or path.
     engine
@@ -148,6 +151,7 @@ def sample(
         raise InputError(
             f"model ({type(model).__name__}) is not a certcal model; use certcal.models.wrap or certcal.models.load"
         )
+    check_threads(noise_threads)
     wanted = RunRequest(
         model=model,
         data=Inputs.from_arrays(inputs, labels),
@@ -183,7 +187,7 @@ def sample(
             write_manifest(folder, manifest)
         tried = wanted.tried(manifest.sizes[0].samples)
         settings = {name: getattr(manifest, name) for name in ("sigma", "seed", "noise")}
-        settings |= {"thresholds": np.array(manifest.thresholds), "batch": batch}
+        settings |= {"thresholds": np.array(manifest.thresholds), "batch": batch, "noise_threads": noise_threads}
         away = place.remote and not place.shares_files
         source = model.source.packed() if away and model.source is not None else model.source
         task = Drawing(model, source, settings, tried, manifest.model.fingerprint)
@@ -252,7 +256,7 @@ def create(wanted: RunRequest) -> tuple[Manifest, int]:
         thresholds=tuple(default_thresholds().tolist()),
         batch=wanted.batch,
         unit=unit,
-        rows_independent=to_the_last_bit and same_in_every_batch(wanted.model, probe, {wanted.batch}),
+        rows_independent=to_the_last_bit and same_in_every_batch(wanted.model, probe, {wanted.batch}, tried=True),
         sizes=(size,),
         model=ModelRecord(
             description=wanted.model.description[:1000],
@@ -348,11 +352,9 @@ def _check_units(sizes: tuple[Size, ...], n0: int, pilot: int, unit: int) -> Non
 def _versions() -> dict[str, str]:
     found = {"python": platform.python_version(), "platform": platform.platform()}
     for name in ("certcal", "numpy", "onnxruntime", "torch", "sklearn"):
-        if name in sys.modules:
-            try:
-                found[name] = version({"sklearn": "scikit-learn"}.get(name, name))
-            except PackageNotFoundError:
-                continue
+        version = getattr(sys.modules.get(name), "__version__", None)
+        if version is not None:
+            found[name] = str(version)
     return found
 
 

@@ -42,6 +42,9 @@ class SampleSettings(Settings):
         choices=("gaussian", "exact"),
     )
     batch: int = setting(500, "Inputs per call of the model.", "whole", least=1, most=1 << 24)
+    noise_threads: int | None = setting(
+        None, "Threads that make noise while the model computes. Default: free cores.", "whole", least=0, most=1024
+    )
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -170,8 +173,8 @@ def sample(
 
     This is the expensive part and is done once. Called again with the same arguments, it draws what is missing; with a
     larger ``n`` or more samples it adds to the run; another model, other data or other noise is refused. Keywords
-    beside those below are the fields of :class:`SampleSettings`: n, n0, seed, noise, batch. See
-    :func:`certcal.smoothing.sample` for what does and does not change the result.
+    beside those below are the fields of :class:`SampleSettings`: n, n0, seed, noise, batch,
+    noise_threads. See :func:`certcal.smoothing.sample` for what does and does not change the result.
 
     Parameters
     ----------
@@ -218,6 +221,7 @@ def sample(
         seed=settings.seed,
         noise=settings.noise,
         batch=settings.batch,
+        noise_threads=settings.noise_threads,
         out=out,
         workers=workers,
         engine=engine,
@@ -280,6 +284,7 @@ def decide(
         seed=settings.seed,
         noise=settings.noise,
         batch=settings.batch,
+        noise_threads=settings.noise_threads,
         progress=_told(progress),
     )
     return replace(found, source=opened.name)
