@@ -43,6 +43,7 @@ def draw(
     ask: Callable[[Rows, int], NDArray[Any]],
     count: Callable[[NDArray[Any], int, int], None],
     threads: int,
+    spare: list[Rows],
     host_buffer: Callable[[tuple[int, ...]], Rows] | None = None,
 ) -> None:
     """Pass ``total`` rows through fill, ask and count.
@@ -59,6 +60,8 @@ def draw(
         Called with outputs, the position of the first, and how many count; never twice at a time, in order.
     threads
         Threads beside this one; with 0 everything takes turns here.
+    spare
+        Buffers of earlier calls, to be used again: memory that is new costs as much as the noise in it.
     host_buffer
         Memory of a shape from which the model's device copies fastest; plain memory unless given.
     """
@@ -69,13 +72,19 @@ def draw(
     parts = max(1, min(threads, block // BLOCK))
     buffers = max(2, min(threads + 2, MEMORY // block)) if threads else 1
     coming = iter(range(0, total, rows))
+    own: list[Rows] = []
     ring: deque[tuple[int, Rows, list[Future[None] | _Here]]] = deque()
     pool = ThreadPoolExecutor(threads, "certcal-noise") if threads else _Here()
+
+    def taken() -> Rows:
+        found = spare.pop() if spare and spare[-1].shape == (rows, *shape) else (host_buffer or _plain)((rows, *shape))
+        own.append(found)
+        return found
 
     def prepare(buffer: Rows | None = None) -> None:
         first = next(coming, None)
         if first is not None:
-            made = buffer if buffer is not None else (host_buffer or _plain)((rows, *shape))
+            made = buffer if buffer is not None else taken()
             flat, given = made.reshape(rows, -1), min(rows, total - first)
             ends = [given * part // parts for part in range(parts + 1)]
             ring.append((first, made, [pool.submit(fill, first + a, flat[a:b]) for a, b in pairwise(ends)]))
@@ -100,6 +109,7 @@ def draw(
             counted.result()
     finally:
         pool.shutdown(cancel_futures=True)
+        spare[:] = own
 
 
 def _plain(shape: tuple[int, ...]) -> Rows:

@@ -140,6 +140,7 @@ class Sampler:
         self.thresholds = default_thresholds() if thresholds is None else check_thresholds(thresholds)
         self.batch = whole_number(batch, 1, MOST_BATCH, "batch", "pass a whole number of inputs per batch, at least 1")
         self.noise_threads = check_threads(noise_threads)
+        self._spare: list[NDArray[np.float32]] = []
         self._scale = gaussian_scale(self.sigma)
         self._exact: ExactNoise | None = exact_noise(self.sigma) if self.noise == "exact" else None
 
@@ -266,6 +267,7 @@ class Sampler:
             ask=ask,
             count=add,
             threads=free_cores(getattr(self.model, "device", "cpu")) if threads is None else threads,
+            spare=self._spare,
             host_buffer=getattr(self.model, "host_buffer", None),
         )
 
@@ -292,7 +294,8 @@ class Sampler:
                 f"{sample}; it must return one row per input and one column per class"
             )
         # A copy: it is counted while the model may already write its next answer to the same place.
-        return np.array(outputs, np.float32 if outputs.dtype in (np.float16, np.float32) else np.float64, order="C")
+        short = outputs.dtype.kind == "f" and outputs.dtype != np.float64
+        return np.array(outputs, np.float32 if short else np.float64, order="C")
 
     def _culprit(self, batch: NDArray[np.float32], samples: NDArray[np.int64]) -> str:
         """Which sample the model fails on, found by asking for one sample at a time."""
