@@ -112,7 +112,7 @@ def rates(folder: Path) -> list[Rate]:
     for name, model, shape in networks(folder):
         sampler = Sampler(model, sigma=SIGMA, seed=0, batch=BATCH)
         inputs = np.random.default_rng(0).random((1, *shape), np.float32)
-        draws = 100
+        draws = BATCH  # a batch is always full: fewer draws would pay for rows that nobody counts
         while True:  # as many draws as take a second; what came before has warmed up
             began = time.process_time()
             sampler.count(inputs, np.arange(1), np.zeros(1, np.int64), 0, draws)

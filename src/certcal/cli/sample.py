@@ -50,7 +50,7 @@ _RADIUS = Spec(
 @checked(_DRAWING, "--sigma", Spec("Standard deviation of the noise.", "positive", metavar="S"), required=True)
 @settings_options(SampleSettings, _DRAWING, only=("n", "n0", "seed", "noise"))
 @engine_options(_RUNNING)
-@settings_options(SampleSettings, _RUNNING, only=("batch", "device"))
+@settings_options(SampleSettings, _RUNNING, only=("batch", "device", "noise_threads"))
 @checked(_DECIDING, "--decide-radius", _RADIUS, "radius")
 @checked(
     _DECIDING, "--alpha", Spec("Failure probability of each decision, or of the claim. Default: 0.001.", "failure")

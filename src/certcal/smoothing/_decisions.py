@@ -251,6 +251,7 @@ def decide(
     seed: int = 0,
     noise: str = "gaussian",
     batch: int = 500,
+    noise_threads: int | None = None,
     block: int = 100,
     progress: Callable[[int, int], None] | None = None,
 ) -> Decisions:
@@ -289,6 +290,8 @@ def decide(
         "gaussian", or "exact" for inputs on k/255.
     batch
         Inputs per call of the model.
+    noise_threads
+        Threads that make noise while the model computes; unless given, as many as cores are free.
     block
         Looks are at multiples of this many draws.
     progress
@@ -309,7 +312,8 @@ def decide(
     data = inputs if isinstance(inputs, Inputs) else Inputs.from_arrays(inputs, labels)
     setting = _setting(model, sigma, radius, budget, alpha, alpha_below, n0, seed, noise, block)
     # One threshold: confidences are not asked for, and a histogram of two cells costs nothing.
-    sampler = Sampler(model, sigma=setting.sigma, seed=setting.seed, noise=noise, thresholds=[0.5], batch=batch)
+    how: dict[str, Any] = {"thresholds": [0.5], "batch": batch, "noise_threads": noise_threads}
+    sampler = Sampler(model, sigma=setting.sigma, seed=setting.seed, noise=noise, **how)
     tried = data.inputs[spread(len(data))]
     check_rows(model, noisy_inputs(tried, sigma=setting.sigma, seed=setting.seed, noise=noise), sampler.batch)
     index = np.arange(len(data), dtype=np.int64)

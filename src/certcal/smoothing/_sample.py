@@ -11,7 +11,6 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, closing
 from dataclasses import dataclass, fields, replace
 from datetime import UTC, datetime
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any, cast
 
@@ -53,6 +52,7 @@ from certcal.smoothing._sampler import (
     Selection,
     Tally,
     check_rows,
+    check_threads,
     noisy_inputs,
     number_of_classes,
     same_in_every_batch,
@@ -84,6 +84,7 @@ def sample(
     out: str | os.PathLike[str],
     noise: str = "gaussian",
     batch: int = 500,
+    noise_threads: int | None = None,
     workers: int = 1,
     engine: Engine | None = None,
     progress: Progress | None = None,
@@ -123,6 +124,8 @@ def sample(
         "gaussian", or "exact" for inputs on k/255: discretised noise whose guarantee holds in floating point.
     batch
         Rows per call of the model. A run is continued with the batches it began with, unless they do not matter.
+    noise_threads
+        Threads that make noise while the model computes, in each worker; unless given, as many as cores are free.
     workers
         Processes on this machine; more than one needs a model that was loaded by name or path.
     engine
@@ -155,6 +158,7 @@ def sample(
         raise InputError(
             f"model ({type(model).__name__}) is not a certcal model; use certcal.models.wrap or certcal.models.load"
         )
+    check_threads(noise_threads)
     wanted = RunRequest(
         model=model,
         data=inputs if isinstance(inputs, Inputs) else Inputs.from_arrays(inputs, labels),
@@ -191,7 +195,7 @@ def sample(
             write_manifest(folder, manifest)
         tried = wanted.tried(manifest.sizes[0].samples)
         settings = {name: getattr(manifest, name) for name in ("sigma", "seed", "noise")}
-        settings |= {"thresholds": np.array(manifest.thresholds), "batch": batch}
+        settings |= {"thresholds": np.array(manifest.thresholds), "batch": batch, "noise_threads": noise_threads}
         away = place.remote and not place.shares_files
         source = model.source.packed() if away and model.source is not None else model.source
         rows = wanted.data.inputs
@@ -273,7 +277,7 @@ def create(wanted: RunRequest) -> tuple[Manifest, int]:
         thresholds=tuple(default_thresholds().tolist()),
         batch=wanted.batch,
         unit=unit,
-        rows_independent=to_the_last_bit and same_in_every_batch(wanted.model, probe, {wanted.batch}),
+        rows_independent=to_the_last_bit and same_in_every_batch(wanted.model, probe, {wanted.batch}, tried=True),
         sizes=(size,),
         model=ModelRecord(
             description=wanted.model.description[:1000],
@@ -371,11 +375,9 @@ def _versions(model: Model) -> dict[str, str]:
     if isinstance(device := getattr(model, "device", None), str):
         found["device"] = described(device)
     for name in ("certcal", "numpy", "onnxruntime", "torch", "sklearn"):
-        if name in sys.modules:
-            try:
-                found[name] = version({"sklearn": "scikit-learn"}.get(name, name))
-            except PackageNotFoundError:
-                continue
+        version = getattr(sys.modules.get(name), "__version__", None)
+        if version is not None:
+            found[name] = str(version)
     return found
 
 

@@ -208,6 +208,7 @@ def sample_until(
     seed: int = 0,
     noise: str = "gaussian",
     batch: int = 500,
+    noise_threads: int | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> SampledUntil:
     """Draw until the certified calibration error is as required, or cannot be; draws go where that needs them.
@@ -240,7 +241,7 @@ def sample_until(
         As for :func:`certcal.metrics.ece`.
     n0
         Draws that choose the class, apart from the others.
-    seed, noise, batch
+    seed, noise, batch, noise_threads
         As for :func:`sample`.
     progress
         Called with the draws made so far, and the most there may be.
@@ -271,7 +272,9 @@ def sample_until(
         seed=random_seed(seed),
         model=str(getattr(model, "description", type(model).__name__)),
     )
-    sampler = Sampler(model, sigma=setting.sigma, seed=setting.seed, noise=noise, batch=batch)
+    sampler = Sampler(
+        model, sigma=setting.sigma, seed=setting.seed, noise=noise, batch=batch, noise_threads=noise_threads
+    )
     index = np.arange(len(data))
     tried = data.inputs[spread(len(data))]
     check_rows(model, noisy_inputs(tried, sigma=setting.sigma, seed=setting.seed, noise=noise), sampler.batch)

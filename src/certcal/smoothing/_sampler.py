@@ -1,11 +1,11 @@
-"""Draw noise, ask the model, count: the loop that everything else waits for.
+"""Draw noise, ask the model, count: what everything else waits for.
 
 Before it, a model is tried: how many classes it has, and whether the rows of a batch mind each other.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -24,6 +24,7 @@ from certcal._checks import (
 )
 from certcal.smoothing._counts import check_thresholds, default_thresholds
 from certcal.smoothing._noise import NOISES, ExactNoise, exact_noise, gaussian_scale, grid_levels
+from certcal.smoothing._pipeline import draw, free_cores
 
 if TYPE_CHECKING:
     from certcal.data import Rows
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
 SELECT, COUNT = 0, 1  # the stages: draws that choose a class, and others that count
 LIMIT = 1 << 32  # samples and draws are numbered below this: one word of the counter each
 MOST_BATCH = 1 << 24
+MOST_THREADS = 1024
 
 _TRIED = 8  # inputs that a model is tried on
 _NOISY = 64  # noisy inputs, among which neighbours are chosen
@@ -77,7 +79,7 @@ class Sampler:
     Draw d of stage s of sample i is a pure function of (seed, i, s, d). Batches are filled with draws of several
     samples and are always of full size (the last is padded and the padding ignored), so that a model sees one shape
     only. For every model whose output for a row depends on that row alone, the counts do not depend on the order of
-    samples, nor on the calls they are spread over, nor on the batch size.
+    samples, nor on the calls they are spread over, nor on the batch size, nor ever on the number of threads.
 
     Parameters
     ----------
@@ -94,6 +96,9 @@ class Sampler:
         Where confidences are counted; strictly increasing in (0, 1).
     batch
         Inputs per call of the model.
+    noise_threads
+        Threads that make noise, and count, while the model computes in the caller's thread; 0 to take turns. As many
+        as there are cores for a model on a device, one less for one on the CPU, unless given.
 
     Examples
     --------
@@ -122,6 +127,7 @@ class Sampler:
         noise: str = "gaussian",
         thresholds: Any = None,
         batch: int = 500,
+        noise_threads: int | None = None,
     ) -> None:
         if not callable(model) or getattr(model, "outputs", None) not in ("logits", "probabilities"):
             raise InputError(
@@ -134,6 +140,8 @@ class Sampler:
         self.noise = choice(noise, NOISES, "noise")
         self.thresholds = default_thresholds() if thresholds is None else check_thresholds(thresholds)
         self.batch = whole_number(batch, 1, MOST_BATCH, "batch", "pass a whole number of inputs per batch, at least 1")
+        self.noise_threads = check_threads(noise_threads)
+        self._spare: list[NDArray[np.float32]] = []
         self._scale = gaussian_scale(self.sigma)
         self._exact: ExactNoise | None = exact_noise(self.sigma) if self.noise == "exact" else None
 
@@ -154,12 +162,14 @@ class Sampler:
         n0 = whole_number(n0, 1, LIMIT, "n0", "pass a number of draws from 1 to 2**32")
         points, numbers = self._checked(inputs, indices)
         invalid = np.zeros(len(points), np.int64)
-        votes: NDArray[np.int64] | None = None
-        for outputs, first, rows in self._outputs(points, numbers, SELECT, 0, n0):
-            if votes is None:
-                votes = np.zeros((len(points), outputs.shape[1]), np.int64)
+        votes = np.zeros((len(points), 0), np.int64)
+
+        def add(outputs: NDArray[Any], first: int, rows: int) -> None:
+            nonlocal votes
+            votes = votes if first else np.zeros((len(points), outputs.shape[1]), np.int64)
             add_votes(outputs, rows, first, n0, self._logits, ABOVE_ONE, _tolerance(outputs), votes, invalid)
-        assert votes is not None  # at least one sample and one draw, so at least one batch
+
+        self._draw(points, numbers, SELECT, 0, n0, add)
         return Selection(votes, invalid)
 
     def count(self, inputs: Any, indices: Any, classes: Any, start: int, stop: int) -> Tally:
@@ -182,7 +192,8 @@ class Sampler:
         chosen = _whole_numbers(classes, len(points), "classes")
         votes, invalid = np.zeros(len(points), np.int64), np.zeros(len(points), np.int64)
         histogram = np.zeros((len(points), self.thresholds.size + 1), np.int64)
-        for outputs, first, rows in self._outputs(points, numbers, COUNT, start, stop):
+
+        def add(outputs: NDArray[Any], first: int, rows: int) -> None:
             if first == 0 and chosen.max() >= outputs.shape[1]:
                 place = int(chosen.argmax())
                 raise InputError(
@@ -193,6 +204,8 @@ class Sampler:
             add_confidences(
                 outputs, rows, first, stop - start, *how, chosen, self.thresholds, votes, invalid, histogram
             )
+
+        self._draw(points, numbers, COUNT, start, stop, add)
         return Tally(votes, invalid, histogram)
 
     @property
@@ -224,27 +237,40 @@ class Sampler:
         table = (exact.upper, exact.lower, exact.guide, exact.shift)
         return lambda first, rows: noise.add_exact(levels, numbers, keys, stage, start, draws, first, *table, rows)
 
-    def _outputs(
-        self, points: NDArray[np.float32], numbers: NDArray[np.int64], stage: int, start: int, stop: int
-    ) -> Iterator[tuple[NDArray[Any], int, int]]:
-        """The model's outputs batch by batch, with the position of the first row and the number of rows that count."""
-        draws = stop - start
-        fill = self._fill(points, numbers, stage, start, draws)
-        buffer = np.empty((self.batch, *points.shape[1:]), np.float32)
-        flat = buffer.reshape(self.batch, -1)
-        total, width = len(points) * draws, None
-        for first in range(0, total, self.batch):
-            rows = min(self.batch, total - first)
-            fill(first, flat[:rows])
-            flat[rows:] = flat[rows - 1]
-            outputs = self._ask(buffer, numbers, first, draws)
-            if width is not None and outputs.shape[1] != width:
+    def _draw(
+        self,
+        points: NDArray[np.float32],
+        numbers: NDArray[np.int64],
+        stage: int,
+        start: int,
+        stop: int,
+        add: Callable[[NDArray[Any], int, int], None],
+    ) -> None:
+        """Pass the model's outputs on, with the position of the first row and the number of rows that count."""
+        draws, width, threads = stop - start, 0, self.noise_threads
+
+        def ask(batch: NDArray[np.float32], first: int) -> NDArray[Any]:
+            nonlocal width
+            outputs = self._ask(batch, numbers, first, draws)
+            if width and outputs.shape[1] != width:
                 raise SamplingError(
                     f"the model returned {outputs.shape[1]} classes for sample {numbers[first // draws]} and {width} "
                     "before; it must return the same number for every batch"
                 )
             width = outputs.shape[1]
-            yield outputs, first, rows
+            return outputs
+
+        draw(
+            len(points) * draws,
+            self.batch,
+            points.shape[1:],
+            fill=self._fill(points, numbers, stage, start, draws),
+            ask=ask,
+            count=add,
+            threads=free_cores(getattr(self.model, "device", "cpu")) if threads is None else threads,
+            spare=self._spare,
+            host_buffer=getattr(self.model, "host_buffer", None),
+        )
 
     def _ask(self, batch: NDArray[np.float32], numbers: NDArray[np.int64], first: int, draws: int) -> NDArray[Any]:
         try:
@@ -268,8 +294,9 @@ class Sampler:
                 f"the model returned shape {outputs.shape} for a batch of {len(batch)} inputs that begins with sample "
                 f"{sample}; it must return one row per input and one column per class"
             )
-        kind = np.float64 if outputs.dtype == np.float64 or outputs.dtype.kind != "f" else np.float32
-        return np.ascontiguousarray(outputs, dtype=kind)
+        # A copy: it is counted while the model may already write its next answer to the same place.
+        short = outputs.dtype.kind == "f" and outputs.dtype != np.float64
+        return np.array(outputs, np.float32 if short else np.float64, order="C")
 
     def _culprit(self, batch: NDArray[np.float32], samples: NDArray[np.int64]) -> str:
         """Which sample the model fails on, found by asking for one sample at a time."""
@@ -290,6 +317,12 @@ def _tolerance(outputs: NDArray[Any]) -> float:
 def _first_line(error: Exception) -> str:
     text = str(error).strip()
     return f"{type(error).__name__}: {text.splitlines()[0]}" if text else type(error).__name__
+
+
+def check_threads(value: Any) -> int | None:
+    """A number of threads beside the caller's own; None stands for the cores that are free."""
+    remedy = f"pass a number of threads from 0 to {MOST_THREADS}"
+    return None if value is None else whole_number(value, 0, MOST_THREADS, "noise_threads", remedy)
 
 
 def _whole_numbers(value: Any, count: int, name: str) -> NDArray[np.int64]:
@@ -354,20 +387,23 @@ def check_rows(model: Model, noisy: NDArray[np.float32], batch: int) -> bool:
     own = np.linspace(0, len(noisy) - 1, _TRIED).astype(np.int64)
     most = 0.0
     for watched in np.array_split(own, -(-_TRIED // max(1, batch // 2))):
-        again, apart = _differences(model, noisy, _batches(random, watched, len(noisy), batch))
-        if again > _ROUNDING:
-            raise SamplingError(
-                f"the model answers the same batch differently from call to call (relative difference {again:.2g}), so "
-                "that no draw could be repeated; put it in evaluation mode (dropout in training mode does this), or "
-                "take what is random out of it"
-            )
+        first, *others = _batches(random, watched, len(noisy), batch)
+        expected = _ask(model, noisy, *first)
+        apart = max(_difference(expected, _ask(model, noisy, *each)) for each in others)
         if apart > _ROUNDING:
+            again = _difference(expected, _ask(model, noisy, *first))
+            if again > _ROUNDING:
+                raise SamplingError(
+                    "the model answers the same batch differently from call to call (relative difference "
+                    f"{again:.2g}), so that no draw could be repeated; put it in evaluation mode (dropout in training "
+                    "mode does this), or take what is random out of it"
+                )
             raise SamplingError(
                 "the model's answer to an input changes with the other inputs of its batch (relative difference "
                 f"{apart:.2g}), so that votes would not be independent and no certificate would hold; put it in "
                 "evaluation mode (batch normalisation in training mode does this), or sample with a batch of 1"
             )
-        most = max(most, again, apart)
+        most = max(most, apart)
     return most == 0
 
 
@@ -385,15 +421,6 @@ def _batches(
         rows[places] = np.concatenate([watched, others])
         found.append((rows, places[: len(watched)]))
     return found
-
-
-def _differences(
-    model: Model, noisy: NDArray[np.float32], batches: list[tuple[NDArray[np.int64], NDArray[np.int64]]]
-) -> tuple[float, float]:
-    """How far answers are apart when the first batch is asked again, and in the other batches."""
-    expected = _ask(model, noisy, *batches[0])
-    again = _difference(expected, _ask(model, noisy, *batches[0]))
-    return again, max(_difference(expected, _ask(model, noisy, *each)) for each in batches[1:])
 
 
 def _ask(
@@ -419,9 +446,10 @@ def _difference(one: NDArray[np.float64], two: NDArray[np.float64]) -> float:
     return float((gap / np.maximum(1.0, size)).max())
 
 
-def same_in_every_batch(model: Model, probe: NDArray[np.float32], batches: set[int]) -> bool:
+def same_in_every_batch(model: Model, probe: NDArray[np.float32], batches: set[int], *, tried: bool = False) -> bool:
     """Whether an input gets the same bits in every place, beside every neighbour, and in batches of the given sizes.
 
+    ``tried`` says that :func:`check_rows` found it so within these sizes: then each is asked once, against its half.
     Only some compositions can be tried; a model for which the answer is no is sampled just as well, but its result
     belongs to the batch size it was computed with.
 
@@ -437,7 +465,7 @@ def same_in_every_batch(model: Model, probe: NDArray[np.float32], batches: set[i
     seen: dict[int, NDArray[Any]] = {}
     for size in sorted({*batches, *(max(1, size // 2) for size in batches)}):
         mixed = np.arange(size) % len(probe)
-        for rows in (mixed, mixed[::-1], np.zeros_like(mixed)):
+        for rows in (mixed,) if tried and size in batches else (mixed, mixed[::-1], np.zeros_like(mixed)):
             outputs = np.asarray(model(probe[rows]))
             for row in range(len(probe)):
                 found = outputs[rows == row]

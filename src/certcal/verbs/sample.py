@@ -45,6 +45,9 @@ class SampleSettings(DataSettings):
     )
     batch: int = setting(500, "Inputs per call of the model.", "whole", least=1, most=1 << 24)
     device: str = setting("auto", DEVICE, "text", metavar="D")
+    noise_threads: int | None = setting(
+        None, "Threads that make noise while the model computes. Default: free cores.", "whole", least=0, most=1024
+    )
 
 
 @dataclass(frozen=True)
@@ -197,9 +200,9 @@ def sample(
 
     This is the expensive part and is done once. Called again with the same arguments, it draws what is missing; with a
     larger ``n`` or more samples it adds to the run; another model, other data or other noise is refused. Keywords
-    beside those below are the fields of :class:`SampleSettings`: n, n0, seed, noise, batch, device; every (20: samples
-    0, 20, 40, …), resize and crop (of images in folders). See :func:`certcal.smoothing.sample` for what does and does
-    not change the result. The noise is the same on every device; a run may be continued on another one.
+    beside those below are the fields of :class:`SampleSettings`: n, n0, seed, noise, batch, device,
+    noise_threads; every (20: samples 0, 20, 40, …), resize and crop (of images in folders). See
+    :func:`certcal.smoothing.sample` for what does and does not change the result. The noise is the same on every device; a run may be continued on another one.
 
     Large data is read when it is needed, by the workers themselves where they see the files; one pass over it comes
     first, for its fingerprint. Noise is numbered 0, 1, … along the samples that are drawn; in the counts of the run,
@@ -255,6 +258,7 @@ def sample(
         seed=settings.seed,
         noise=settings.noise,
         batch=settings.batch,
+        noise_threads=settings.noise_threads,
         out=out,
         workers=workers,
         engine=engine,
@@ -317,6 +321,7 @@ def decide(
         seed=settings.seed,
         noise=settings.noise,
         batch=settings.batch,
+        noise_threads=settings.noise_threads,
         progress=_told(progress),
     )
     return replace(found, source=opened.name, index=opened.settings.every * found.index)
