@@ -46,7 +46,7 @@ SECTION_NAMES = {"binary": {"Accuracy": "Rates and discrimination"}}
 
 @dataclass(frozen=True)
 class OfSamples:
-    """Of all samples at once: called with the weights of every replicate, and left out where tables are streamed."""
+    """Of all samples at once: left out where tables are streamed."""
 
 
 @dataclass(frozen=True)
@@ -60,11 +60,11 @@ class OfBins:
 
 @dataclass(frozen=True)
 class MeanOf:
-    """Mean of a loss per sample; streams use ``of_bins`` if given, and their intervals ``of_atoms``."""
+    """Mean of a loss per sample; streams use ``of_bins`` if given, and have an interval if small cells tell enough."""
 
     losses: Callable[..., NDArray[Any]]
     of_bins: Callable[[BinTable], float] | None = None
-    of_atoms: Callable[..., float] | None = None
+    of_cells: bool = False
 
 
 @dataclass(frozen=True)
@@ -118,7 +118,7 @@ class MetricEntry:
     section, place
         The heading it stands under, and where.
     form
-        What it is a function of, which says how it streams and how a replicate of the bootstrap is computed.
+        What it is a function of, which says how it streams.
     reads
         What the function takes: confidences and correctness, one of them, class probabilities and labels, or logits
         instead of probabilities where there are some.
@@ -198,7 +198,7 @@ _ENTRIES = (
         "The share of samples whose prediction is correct.",
         _RATES,
         1,
-        MeanOf(np.asarray, scores.accuracy_of, scores.accuracy_of_atoms),
+        MeanOf(np.asarray, scores.accuracy_of, of_cells=True),
         "correct",
         better="higher",
         headline=1,
@@ -212,7 +212,7 @@ _ENTRIES = (
         "The share of samples whose outcome is 1.",
         _RATES,
         0,
-        MeanOf(np.asarray, scores.accuracy_of, scores.accuracy_of_atoms),
+        MeanOf(np.asarray, scores.accuracy_of, of_cells=True),
         "correct",
         better="neither",
         headline=1,
@@ -226,7 +226,7 @@ _ENTRIES = (
         "The mean of the confidences. Above the accuracy, the model is overconfident on the whole.",
         _RATES,
         2,
-        MeanOf(scores.as_float64, scores.mean_confidence_of, scores.mean_confidence_of_atoms),
+        MeanOf(scores.as_float64, scores.mean_confidence_of, of_cells=True),
         "confidence",
         better="neither",
         short="mean conf.",
@@ -483,7 +483,7 @@ _ENTRIES = (
         "The mean squared difference between confidence and correctness.",
         _SCORES,
         2,
-        MeanOf(scores.top_label_brier, of_atoms=scores.top_label_brier_of_atoms),
+        MeanOf(scores.top_label_brier, of_cells=True),
         short="Brier",
         headline=6,
         by_kind=_binary(
@@ -534,7 +534,7 @@ _ENTRIES = (
         "The share of samples with outcome 1 and a score of at least the threshold, or with outcome 0 and one below.",
         _RATES,
         5,
-        MeanOf(scores.right_at, of_atoms=scores.right_of_atoms),
+        MeanOf(scores.right_at, of_cells=True),
         options={"threshold": 0.5},
         better="higher",
         headline=11,

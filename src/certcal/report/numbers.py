@@ -6,15 +6,10 @@ import math
 
 from certcal.claims import Estimate, round_outward
 
-# What intervals say, and what they do not: those of each metric, and those from resamples.
+# What intervals say, and what they do not.
 INTERVALS = (
     "They are for the values in the population that the samples are drawn from, at the same bins and bandwidths, near "
     "zero as well. Their level holds to two points from 100 samples on in simulations; that of a bound is proven."
-)
-RESAMPLED = (
-    "They show how the numbers vary under resampling. For averages (accuracy, Brier score, log loss) the level is "
-    "reached as the number of samples grows. For calibration errors near zero it is not: their intervals tend to lie "
-    "above the population value, and above the estimate."
 )
 _DIGITS = 4
 # Differences of sums that are equal but for rounding are smaller than this: they are shown as zero.

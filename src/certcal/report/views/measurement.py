@@ -38,7 +38,7 @@ from certcal.report.names import (
     short_label,
     wording,
 )
-from certcal.report.numbers import INTERVALS, RESAMPLED, bins_text, interval
+from certcal.report.numbers import INTERVALS, bins_text, interval
 from certcal.report.reliability import reliability_chart, shared_counts
 from certcal.report.views.bounds import bound_blocks, bound_claim
 
@@ -231,7 +231,6 @@ def _conventions(found: Measurement) -> list[str]:
         said.append(f"Each bound fails with probability at most {level} on its own: choose one before looking.")
     if any(row.interval is not None for row in found.whole.rows):
         said.append(_intervals(given))
-    said += [f"No intervals: {given['without_intervals']}."] if "without_intervals" in given else []
     said += (
         [f"No bounds on the true calibration error: {given['without_bounds']}."] if "without_bounds" in given else []
     )
@@ -246,13 +245,11 @@ def _conventions(found: Measurement) -> list[str]:
 
 def _intervals(given: Mapping[str, Any]) -> str:
     """How the intervals were made."""
-    level, drawn = percent_text(given["level"]), ""
-    if "bootstrap" in given:
-        drawn = f"{given['bootstrap']:,} resamples, seed {given['seed']}"
-    if given["method"] != "auto":
-        return f"Intervals: {level} {given['method']} bootstrap, {drawn}. {RESAMPLED}"
-    own = f" Metrics of your own have percentiles of {drawn}, which cover averages only." if drawn else ""
-    return f"Intervals: {level}. {INTERVALS}{own}"
+    said = f"Intervals: {percent_text(given['level'])}. {INTERVALS}"
+    if "bootstrap" not in given:
+        return said
+    drawn = f"{given['bootstrap']:,} resamples, seed {given['seed']}"
+    return f"{said} Metrics of your own have percentiles of {drawn}, which cover averages only."
 
 
 def _two_classes(found: Measurement) -> str:
