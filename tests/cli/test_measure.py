@@ -333,3 +333,17 @@ def test_the_band_of_the_diagram_can_be_chosen(certcal_command, scores):
     said = " ".join(pieces.err.split())
     assert "--band: the isotonic band needs all samples at once, and this table is read in pieces" in said
     assert certcal_command("measure", scores, "--band", "wide").code == 2
+
+
+def test_metrics_may_be_named_as_they_are_shown_and_a_tiny_p_value_is_not_printed_as_zero(certcal_command, tmp_path):
+    path = tmp_path / "bad.csv"
+    path.write_text("score,outcome\n" + "0.05,1\n0.95,0\n" * 50)
+    names = ("log loss", "KS", "p-value of Spiegelhalter’s z")
+    asked = [word for name in names for word in ("--metric", name)]
+    shown = certcal_command("measure", path, *asked, "--no-diagram").out
+    assert "p-value of Spiegelhalter’s z" in shown
+    assert "< 0.0001" in shown
+    assert "0.0000" not in shown
+    found = certcal.measure(path)
+    assert found["log loss"] == found["nll"]
+    assert found.row_of("Kolmogorov–Smirnov") == found["ks_error"]

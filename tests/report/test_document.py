@@ -164,6 +164,13 @@ def test_the_differences_of_measurements_say_that_they_are_cautious():
     bold, method = certcal.compare(*sides).report().notes
     assert bold.startswith("In bold: the 90% interval of the difference excludes 0")
     assert "two intervals that hold together, which is cautious" in method
+    changed = certcal.compare(
+        *(certcal.measure({"confidence": [z] * 500, "correct": [1, 0] * 250}) for z in (0.9, 0.6))
+    )
+    plain = changed.report().to_text()  # which nothing is bold in
+    assert "In bold" not in plain
+    assert "With a *: the 90% interval of the difference excludes 0" in plain
+    assert "−0.3000*" in plain
 
 
 def calibration_gap(confidence, correct, sample_weight=None):

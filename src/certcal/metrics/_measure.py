@@ -27,7 +27,7 @@ from certcal.metrics.registry import (
     OfKernelSums,
     OfPart,
     check_names,
-    plain_metric,
+    metric_name,
     table_rows,
 )
 from certcal.predictions import task_of
@@ -96,7 +96,7 @@ class Measurements:
     def __getitem__(self, key: str | tuple[str, int]) -> Estimate:
         name, bins = key if isinstance(key, tuple) else (key, None)
         names = {row.name for row in self.rows}
-        name = name if name in names else plain_metric(str(name))
+        name = name if name in names else metric_name(str(name))
         found = [row for row in self.rows if row.name == name and bins in (None, row.settings.get("bins"))]
         if len(found) == 1:
             return found[0]

@@ -385,7 +385,8 @@ class StreamedPart:
             edges = equal_width_edges(count)
             first = np.searchsorted(cells.edges, edges)  # the cell that begins each bin
             where = np.searchsorted(first, cell, side="right") - 1
-            number, sums, hits = (np.bincount(where, each, count) for each in (often, often * z, often * c))
+            weighed = (np.bincount(where, each, count) for each in (often, often * z, often * c))
+            number, sums, hits = (each.astype(np.float64) for each in weighed)
             return BinTable(edges, cells.closed, number.astype(np.int64), number, number, sums, hits)
 
         arrays = {"pair": (z, c), "confidence": (z,), "correct": (c,)}

@@ -713,6 +713,26 @@ def plain_metric(name: str) -> str:
     return name.strip().lower().replace("-", "_").replace(" ", "_")
 
 
+def metric_name(name: str) -> str:
+    """The row that is called so: by its name in any spelling, or as it is shown; what none is called stays plain.
+
+    Examples
+    --------
+    >>> metric_name("log loss"), metric_name("KS"), metric_name("Brier-Score"), metric_name("E50, median distance")
+    ('nll', 'ks_error', 'brier_score', 'e50')
+    """
+    plain = plain_metric(name)
+    if plain in row_names():
+        return plain
+    shown = {
+        plain_metric(text): each.text("name", kind)
+        for each in METRICS.values()
+        for kind in each.tasks
+        for text in (each.text("label", kind), each.name.removesuffix("_error"))
+    }
+    return shown.get(plain, plain)
+
+
 def table_rows(counts: Iterable[int], task: str) -> Iterator[tuple[MetricEntry, int | None]]:
     """Entries and numbers of bins in the order of the table: a run of binned metrics is repeated for each number."""
     shown = (entry for entry in METRICS.values() if task in entry.tasks)
@@ -737,7 +757,7 @@ def check_names(metrics: Iterable[Any]) -> tuple[Any, ...]:
     found: list[Any] = []
     known = row_names()
     for name in metrics:
-        plain = plain_metric(name) if isinstance(name, str) else name
+        plain = metric_name(name) if isinstance(name, str) else name
         if not callable(name) and plain not in known:
             near = get_close_matches(str(plain), known, n=1)
             remedy = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(known)}"

@@ -38,6 +38,17 @@ def number(value: float) -> str:
     return minus(f"{value:.{_DIGITS}f}")
 
 
+def p_value(value: float) -> str:
+    """A p-value as text; small ones are said to be small.
+
+    Examples
+    --------
+    >>> p_value(0.25), p_value(1e-20)
+    ('0.2500', '< 0.0001')
+    """
+    return "< 0.0001" if value < 0.5e-4 else number(value)
+
+
 def interval(estimate: Estimate) -> str:
     """An interval as text, rounded outward, with a word where it excludes the estimate; empty without one."""
     spread = estimate.interval

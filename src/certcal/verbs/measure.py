@@ -15,7 +15,7 @@ from certcal._settings import Settings, setting, takes
 from certcal._text import counted
 from certcal.claims import Bound, Estimate
 from certcal.data import OPTIONS, DoesNotFit, PredictionStream, natural_order, physical_memory, split_by
-from certcal.metrics import check_names, plain_metric
+from certcal.metrics import check_names, metric_name
 from certcal.predictions import Predictions, task_of
 from certcal.result import Result
 from certcal.verdict import Candidate
@@ -208,7 +208,7 @@ class Measurement(Result):
     def row_of(self, name: str, group: MeasuredGroup | None = None) -> Estimate | None:
         """The row of that name, with the bins of the diagram if there are several; None when it was not measured."""
         part = self.whole if group is None else group
-        rows = [row for row in part.rows if row.name in (name, plain_metric(name))]
+        rows = [row for row in part.rows if row.name in (name, metric_name(name))]
         bins = len(part.reliability.table.count)
         return next((row for row in rows if row.settings.get("bins") == bins), next(iter(rows), None))
 

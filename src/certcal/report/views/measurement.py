@@ -38,7 +38,7 @@ from certcal.report.names import (
     short_label,
     wording,
 )
-from certcal.report.numbers import INTERVALS, bins_text, interval
+from certcal.report.numbers import INTERVALS, bins_text, interval, p_value
 from certcal.report.reliability import reliability_chart, shared_counts
 from certcal.report.views.bounds import bound_blocks, bound_claim
 
@@ -156,7 +156,8 @@ def metrics_table(group: MeasuredGroup, task: str | None = None) -> Table:
         rows.append(Heading(heading))
         for row in members:
             name = row_label(row, task)
-            rows.append([name, bins_text(row), float(row.value), *([interval(row)] if levels else [])])
+            value = p_value(row.value) if row.name.endswith("_p") else float(row.value)
+            rows.append([name, bins_text(row), value, *([interval(row)] if levels else [])])
     return Table(columns, rows, f"Estimates on {group.n:,} sample{'' if group.n == 1 else 's'}", most=10_000)
 
 
