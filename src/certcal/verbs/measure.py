@@ -107,17 +107,21 @@ class MeasuredGroup:
         One :class:`~certcal.claims.Estimate` per metric and setting.
     reliability
         The reliability diagram.
+    bounds
+        Of a group, if bounds were asked for: bounds that hold for all groups together, delta being shared.
     """
 
     name: str
     n: int
     rows: Sequence[Estimate]
     reliability: Reliability
+    bounds: Sequence[Bound] = ()
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON: the number of samples, the measurements and the diagram."""
         rows = [row.to_dict() for row in self.rows]
-        return {"n": self.n, "measurements": rows, "reliability": self.reliability.to_dict()}
+        found = {"n": self.n, "measurements": rows, "reliability": self.reliability.to_dict()}
+        return found | ({"bounds": [bound.to_dict() for bound in self.bounds]} if self.bounds else {})
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -230,9 +234,12 @@ class Measurement(Result):
 
     def candidates(self) -> Sequence[Candidate]:
         """The claims of all samples, then those of each group."""
-        of_groups = [(group, row) for group in self.groups for row in group.rows]
-        named = [Candidate(row, (), group.name, {str(self.by): group.name}) for group, row in of_groups]
-        return [*super().candidates(), *named]
+        of_groups = [(group, claim) for group in self.groups for claim in (*group.bounds, *group.rows)]
+        named = [Candidate(claim, (), group.name, {str(self.by): group.name}) for group, claim in of_groups]
+        return [
+            replace(each, names=(bound_method(each.claim),)) if isinstance(each.claim, Bound) else each
+            for each in (*super().candidates(), *named)
+        ]
 
     def contents(self) -> dict[str, Any]:
         """Plain values for JSON."""
@@ -381,11 +388,23 @@ def _measured(
         found = replace(found, decision_curve=_decision_curve(predictions, settings.level))
     if settings.bounds is False:
         return found
+    from certcal.bounds import equal_share
     from certcal.verbs.bound import plain_bounds
 
     progress.stage("bounding")
-    bounds = plain_bounds(predictions, settings.delta, settings.diagram_bins, settings.closed)
-    return replace(found, bounds=bounds, conventions={**found.conventions, "delta": settings.delta})
+    shared = settings.diagram_bins, settings.closed
+    bounds = plain_bounds(predictions, settings.delta, *shared)
+    level = equal_share(settings.delta, len(groups)) if groups else settings.delta
+    bounded = [
+        replace(each, bounds=plain_bounds(part, level, *shared))
+        for each, (_, part) in zip(found.groups, groups, strict=True)
+    ]
+    return replace(found, groups=bounded, bounds=bounds, conventions={**found.conventions, "delta": settings.delta})
+
+
+def bound_method(bound: Bound) -> str:
+    """What certcal.bound calls one of the bounds of a measurement."""
+    return "binned" if "bins" in bound.settings else "bounded_variation"
 
 
 def _decision_curve(predictions: Predictions, level: float) -> DecisionCurve:

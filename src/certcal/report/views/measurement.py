@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from certcal._rounding import percent_text
 from certcal._text import capital
-from certcal.claims import Estimate, in_full, short_text
+from certcal.claims import Bound, Estimate, in_full, short_text
 from certcal.report.charts import Chart
 from certcal.report.decision import decision_chart
 from certcal.report.document import (
@@ -41,6 +41,7 @@ from certcal.report.names import (
 from certcal.report.numbers import INTERVALS, bins_text, interval, p_value
 from certcal.report.reliability import reliability_chart, shared_counts
 from certcal.report.views.bounds import bound_blocks, bound_claim
+from certcal.verbs.measure import bound_method
 
 if TYPE_CHECKING:
     from certcal.verbs.measure import MeasuredGroup, Measurement
@@ -72,9 +73,7 @@ def view(found: Measurement) -> Report:
     if found.decision_curve is not None:
         sections.append(Section("Decision curve", [_beside(decision_chart(found.decision_curve))]))
     if found.bounds:
-        blocks = bound_blocks(
-            {"binned" if "bins" in each.settings else "bounded variation": each for each in found.bounds}
-        )
+        blocks = [*bound_blocks(_by_method(found.bounds)), *_group_bounds(found)]
         sections.append(Section("Bounds for the population", blocks, brief=True))
     if found.groups:
         sections.append(Section("Groups", _groups(found), brief=True))
@@ -217,6 +216,31 @@ def _group_intervals(found: Measurement) -> list[Block]:
 
 def _key(row: Estimate) -> tuple[str, str]:
     return row.name, repr(sorted(row.settings.items()))
+
+
+def _by_method(bounds: Sequence[Bound]) -> dict[str, Bound]:
+    return {bound_method(each).replace("_", " "): each for each in bounds}
+
+
+def _group_bounds(found: Measurement) -> list[Block]:
+    """Each group's bounds, which hold for all groups together."""
+    if not any(group.bounds for group in found.groups):
+        return []
+    methods = list(_by_method(found.groups[0].bounds))
+    columns = [Column(str(found.by)), Column("samples", "count")]
+    columns += [Column(f"{method}, at most", "bound", "upper") for method in methods]
+    rows: list[list[Cell]] = []
+    for group in found.groups:
+        own = _by_method(group.bounds)
+        rows.append([group.name, group.n, *(own[method].value if method in own else None for method in methods)])
+    share, level = (
+        short_text(delta, "upper") for delta in (found.groups[0].bounds[0].delta, found.conventions["delta"])
+    )
+    note = (
+        f"Bounds of one kind hold together for all {len(rows):,} groups, except with probability at most {level}: each "
+        f"fails with probability at most {share}."
+    )
+    return [Table(columns, rows, "Bounds per group", note)]
 
 
 def _conventions(found: Measurement) -> list[str]:
