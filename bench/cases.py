@@ -11,7 +11,6 @@ import numpy as np
 OURS = "certcal"
 YARDSTICK = "numpy"
 BINS = 15
-REPLICATES = 100
 
 
 @dataclass(frozen=True)
@@ -135,13 +134,6 @@ CASES = (
         (Entry(OURS, SMALL), Entry("double sum", SMALL), Entry("scipy", SMALL)),
     ),
     Case(
-        "bootstrap",
-        f"Bootstrap interval of ECE, {REPLICATES} replicates, float64",
-        "bootstrap",
-        MIDDLE,
-        (OURS, "calibstats", "probcal", "calzone-tool"),
-    ),
-    Case(
         "memory",
         "Extra memory, float64",
         "memory",
@@ -172,7 +164,6 @@ TARGETS = (
     Target("classwise-1000", "at least 15 times as fast as the fastest peer", FASTEST, at_least=15),
     Target("mmce", "10⁶ samples in less time than the fastest peer needs for 10⁴", FASTEST, at_least=1),
     Target("kde", "10⁶ samples in less time than a double sum over 10⁴", ("double sum", "scipy"), at_least=1),
-    Target("bootstrap", "at least 20 times as fast as the fastest peer", FASTEST, at_least=20),
     Target("memory", "every metric of ours needs at most one copy of its input", (), at_most=1),
 )
 

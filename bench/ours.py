@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from types import SimpleNamespace
 
-from cases import OURS, REPLICATES
+from cases import OURS
 from registry import Run, batched, peer
 
 from certcal import metrics
@@ -60,13 +60,3 @@ def _(d: SimpleNamespace) -> Run:
 @peer("classwise_ece", OURS)
 def _(d: SimpleNamespace) -> Run:
     return lambda: metrics.classwise_ece(d.probabilities, d.labels, bins=d.bins)
-
-
-@peer("bootstrap", OURS)
-def _(d: SimpleNamespace) -> Run:
-    def run() -> float:
-        interval = metrics.bootstrap(metrics.ece, d.confidence, d.correct, bins=d.bins, replicates=REPLICATES).interval
-        assert interval is not None
-        return interval.upper - interval.lower
-
-    return run

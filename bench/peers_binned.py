@@ -1,4 +1,4 @@
-"""Binned metrics, classwise metrics and bootstrap intervals, as the peers are asked for them."""
+"""Binned and classwise metrics, as the peers are asked for them."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
-from cases import REPLICATES
 from registry import Run, batched, peer, tensors
 
 
@@ -156,7 +155,7 @@ def _(d: SimpleNamespace) -> Run:
     return lambda: expected_calibration_error(y, d.confidence, num_bins=d.bins + 1, split_strategy="quantile")
 
 
-# --- Classwise and bootstrap
+# --- Classwise
 
 
 @peer("classwise_ece", "numpy", "sum of the matrix; not a calibration error")
@@ -179,41 +178,3 @@ def _(d: SimpleNamespace) -> Run:
     rows = np.zeros(d.probabilities.shape, np.uint8)
     rows[np.arange(d.labels.size), d.labels] = 1
     return lambda: float(classwise_ECE(rows, d.probabilities, bins=d.bins))
-
-
-@peer("bootstrap", "calibstats")
-def _(d: SimpleNamespace) -> Run:
-    import calibstats
-
-    def run() -> float:
-        result = calibstats.bootstrap_ci(d.confidence, d.correct, calibstats.ece, n_boot=REPLICATES)
-        return result.high - result.low
-
-    return run
-
-
-@peer("bootstrap", "probcal", "equal-mass bins, stratified")
-def _(d: SimpleNamespace) -> Run:
-    from probcal import metrics
-
-    y = d.correct.astype(np.float64)
-
-    def run() -> float:
-        report = metrics.evaluate(y, d.confidence, metrics=["ece"], n_boot=REPLICATES)
-        return float(report.ci_high[0] - report.ci_low[0])
-
-    return run
-
-
-@peer("bootstrap", "calzone-tool", "ECE of the score and of the top class; both are computed")
-def _(d: SimpleNamespace) -> Run:
-    from calzone.metrics import CalibrationMetrics, get_CI
-
-    rows = np.stack((1 - d.confidence, d.confidence), axis=1)
-    metrics, y = CalibrationMetrics(class_to_calculate=1, num_bins=d.bins), d.correct.astype(np.int64)
-
-    def run() -> float:
-        low, high = get_CI(metrics.bootstrap(y, rows, ["ECE-H"], n_samples=REPLICATES))["ECE-H"]
-        return float(high - low)
-
-    return run

@@ -37,7 +37,7 @@ def a_certificate(value=0.29853, side="upper", radius=0.5, budget=0.001, **more)
     return Certificate("calibration error", value, side, radius, ledger, 500, ("noise is exactly Gaussian",), **more)
 
 
-CLAIMS = [an_estimate(interval=Interval(0.03, 0.05, 0.95, "bca")), a_bound(), a_certificate()]
+CLAIMS = [an_estimate(interval=Interval(0.03, 0.05, 0.95, "percentile")), a_bound(), a_certificate()]
 each_claim = pytest.mark.parametrize("claim", CLAIMS, ids=lambda claim: type(claim).__name__)
 
 
@@ -238,12 +238,12 @@ def test_an_estimate_says_that_it_guarantees_nothing():
 
 
 def test_an_interval_is_said_to_show_resampling_and_promises_no_level_in_the_sentence_nor_in_json():
-    estimate = an_estimate(interval=Interval(0.03, 0.05, 0.95, "bca"))
+    estimate = an_estimate(interval=Interval(0.03, 0.05, 0.95, "percentile"))
     assert estimate.sentence == (
-        "ece (bins=15) is 0.03980 on these 10000 samples, 95% bca bootstrap interval 0.03000 to 0.05000 (resampling "
-        "variability); an estimate, not a guarantee."
+        "ece (bins=15) is 0.03980 on these 10000 samples, 95% percentile bootstrap interval 0.03000 to 0.05000 "
+        "(resampling variability); an estimate, not a guarantee."
     )
-    assert estimate.to_dict()["interval"] == {"lower": 0.03, "upper": 0.05, "level": 0.95, "method": "bca"}
+    assert estimate.to_dict()["interval"] == {"lower": 0.03, "upper": 0.05, "level": 0.95, "method": "percentile"}
 
 
 @given(st.floats(0, 1), sides)

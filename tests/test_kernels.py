@@ -86,14 +86,6 @@ def _rising(d: Draw) -> tuple:
     return values, np.cumsum(w), values[c == 0], np.append(np.cumsum(w[c == 0]), []), *limits, 1e-12
 
 
-def _mass(d: Draw) -> tuple:
-    p, y = d.matrix()
-    order = np.argsort(p[:, 0], kind="stable")
-    times = d.rng.integers(0, 4, (d.n, 3)) * d.rng.choice([1.0, 0.3])
-    times[0] += 1
-    return p[order, 0].copy(), order, y[order] == 0, times, times.sum(axis=0), d.count, 1e-12, np.empty(3)
-
-
 def _moment(d: Draw, *more: object) -> tuple:
     scale = 64 / 1.0
     return d.z, d.c, *more, 0.0, scale
@@ -194,11 +186,6 @@ CASES = {
     "capital.largest_mean_of_cuts": lambda d: (_cut(d), d.rng.random(6) * 0.5, 3.0, bool(d.rng.random() < 0.5)),
     "classwise.add_gaps": lambda d: (*(m := d.matrix()), *d.lookup, np.zeros((m[0].shape[1], d.bins, 2), np.int64)),
     "classwise.squared_distances": lambda d: (*d.matrix(), np.empty(d.n)),
-    "classwise.replicate_gaps": lambda d: (
-        *(*(m := d.matrix()), d.rng.integers(0, 4, (d.n, 3)) * 0.7, *d.lookup),
-        np.zeros((m[0].shape[1], d.bins, 3)),
-    ),
-    "classwise.mass_errors": _mass,
     "cells.all_in_order": lambda d: d.intervals()[:2][:: int(d.rng.choice([1, -1]))],
     "cells.add_intervals": lambda d: (*d.intervals(), *d.lookup, *_copies(d), np.zeros((2 * d.bins**2, 5), np.int64)),
     "cells.add_crowded_intervals": lambda d: (*d.intervals(), *d.lookup, np.zeros((2 * d.bins**2, 5), np.int64)),

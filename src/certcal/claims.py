@@ -228,8 +228,9 @@ class Interval:
     method
         How it was made. "Clopper-Pearson", "score", "DeLong", "norm" and the other intervals of
         :func:`certcal.metrics.with_interval` are for the value in the population; their level is approximate, where
-        that of a :class:`Bound` is proven. "percentile" and "bca" show how the number varies under resampling: for
-        calibration errors near zero they tend to lie above the population value, and may exclude the estimate.
+        that of a :class:`Bound` is proven. "percentile", of a metric of one's own, shows how the number varies under
+        resampling: for calibration errors near zero it tends to lie above the population value, and may exclude the
+        estimate.
     """
 
     lower: float
@@ -240,7 +241,7 @@ class Interval:
     @property
     def resampled(self) -> bool:
         """Whether it comes from resamples."""
-        return self.method in ("percentile", "bca")
+        return self.method == "percentile"
 
     def excludes(self, value: float) -> bool:
         """Whether it does not contain a value, as a bootstrap interval of a biased estimate may not."""

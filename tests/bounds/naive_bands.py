@@ -109,6 +109,7 @@ def surrogate(scores: Any, outcomes: Any, first: float, second: float, delta: fl
         lower.append(ends[0])
         upper.append(ends[1])
     off = min(first / (2 * count), second / (8 * count**2))
-    low = [max(v - first * abs(x - z) for v, z in zip(lower, places, strict=True)) - off for x in places]
-    high = [min(v + first * abs(x - z) for v, z in zip(upper, places, strict=True)) + off for x in places]
+    far = [first * np.abs(np.array(places) - x) for x in places]
+    low = [np.max(np.array(lower) - each) - off for each in far]
+    high = [np.min(np.array(upper) + each) + off for each in far]
     return np.array(places), np.clip(low, 0, 1), np.clip(high, 0, 1)

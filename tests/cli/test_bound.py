@@ -386,3 +386,38 @@ def test_what_cannot_be_planned_leaves_with_a_sentence(certcal_command, options,
     ran = certcal_command("bound", *options)
     assert (ran.code, ran.out) == (2, "")
     assert text in ran.err
+
+
+@pytest.mark.parametrize("more", [(), ("--lipschitz", "3"), ("--perturb", "0.2", "--seed", "4")])
+def test_where_the_model_is_miscalibrated_is_shown_with_the_band_of_the_library(
+    certcal_command, scores, tmp_path, more
+):
+    z, c = pair(scores)
+    expected = {
+        "": lambda: bounds.isotonic_band(z, c, 0.01),
+        "--lipschitz": lambda: bounds.surrogate(z, c, None, 0.01, constant=3.0),
+        "--perturb": lambda: bounds.surrogate(z, c, 0.2, 0.01, seed=4, perturb=True),
+    }[more[0] if more else ""]()
+    asked = ("bound", scores, "--where", "--delta", "0.01", *more)
+    document = json.loads(certcal_command(*asked, "--json", "-o", tmp_path / "where.html").out)
+    assert (document["kind"], document["delta"]) == (expected.kind, 0.01)
+    assert document["upper"] == pytest.approx(expected.upper.tolist())
+    assert document["lower"] == pytest.approx(expected.lower.tolist())
+    assert_sound((tmp_path / "where.html").read_text("utf-8"))
+    shown = certcal_command(*asked)
+    assert shown.code == 0
+    assert "Where is the model miscalibrated?" in shown.out
+
+
+@pytest.mark.parametrize(
+    ("more", "sentence"),
+    [
+        (("--by", "site"), "--where is for all samples; leave --by out"),
+        (("--weight", "score"), "a band is for samples of equal weight; leave the weights out"),
+        (("--perturb", "0.1", "--scale", "logit"), "--scale: a band has noise on the probability scale; leave it out"),
+    ],
+)
+def test_a_band_that_there_is_not_is_refused(certcal_command, scores, more, sentence):
+    ran = certcal_command("bound", scores, "--where", *more)
+    assert (ran.code, ran.out) == (2, "")
+    assert sentence in ran.err

@@ -15,7 +15,7 @@ import pytest
 import certcal
 from certcal.data import read_predictions
 from certcal.report.names import label
-from certcal.report.numbers import INTERVALS, RESAMPLED, number
+from certcal.report.numbers import INTERVALS, number
 
 
 def test_the_table_shows_the_numbers_of_the_library(certcal_command, scores):
@@ -49,7 +49,6 @@ def test_json_holds_every_digit_convention_and_sentence(certcal_command, scores)
         "band": "joint",
         "threshold": 0.5,
         "threshold_is": "by convention",
-        "method": "auto",
         "level": 0.95,
         "streamed": False,
     }
@@ -83,19 +82,6 @@ def test_every_row_has_an_interval_that_holds_its_value_unless_told_otherwise(ce
     without = json.loads(certcal_command("measure", scores, "--json", "--bootstrap", 0).out)
     assert all(row["interval"] is None for row in without["measurements"])
     assert "95% interval" not in certcal_command("measure", scores, "--bootstrap", 0, "--no-diagram").out
-
-
-def test_bootstrap_intervals_are_shown_and_no_level_is_promised_for_calibration_errors(certcal_command, scores):
-    options = ("--bootstrap", 50, "--method", "bca", "--level", "90%", "--seed", 3, "--metric", "ece")
-    ran = certcal_command("measure", scores, *options)
-    said = " ".join(ran.out.split())
-    assert "90% bca bootstrap, 50 resamples, seed 3" in said
-    assert RESAMPLED in said
-    assert "For calibration errors near zero it is not" in said
-    assert "asymptotic" not in said
-    (row,) = json.loads(certcal_command("measure", scores, *options, "--json").out)["measurements"]
-    expected = certcal.measure(read_predictions(scores), metrics=["ece"], bootstrap=50, method="bca", level=0.9, seed=3)
-    assert row["interval"] == expected["ece"].interval.to_dict()
 
 
 def test_only_the_metrics_asked_for_are_shown(certcal_command, scores):
@@ -297,23 +283,17 @@ def test_a_group_of_no_weight_in_a_table_read_in_pieces_is_named(certcal_command
     assert "--by: the group 'b' has only samples of weight 0" in ran.err
 
 
-@pytest.mark.parametrize("method", ["percentile", "bca"])
 def test_intervals_of_a_table_read_in_pieces_are_those_of_the_library_and_what_has_none_is_said(
-    certcal_command, scores, method
+    certcal_command, scores
 ):
-    options = ("--memory", "1kB", "--bootstrap", 30, "--method", method, "--seed", 4)
-    document = json.loads(certcal_command("measure", scores, *options, "--json").out)
-    expected = certcal.metrics.measure_stream(
-        lambda: certcal.data.PredictionStream(scores), bootstrap=30, method=method, seed=4
-    )
+    document = json.loads(certcal_command("measure", scores, "--memory", "1kB", "--json").out)
+    expected = certcal.metrics.measure_stream(lambda: certcal.data.PredictionStream(scores), intervals=True)
     for row, twin in zip(document["measurements"], expected, strict=True):
         assert row["interval"] == (None if twin.interval is None else twin.interval.to_dict())
-    without = ["equal_mass_ece", "ks_error", "kuiper_error", "smooth_ece", "kde_ece", "nll"]
-    assert document["conventions"]["without_interval"] == without
+    assert document["conventions"]["without_interval"] == ["nll"]
     assert document["reliability"]["lower"] is not None
-    shown = " ".join(certcal_command("measure", scores, *options).out.split())
-    assert f"all rows must fit in memory: {', '.join(label(name, 'binary') for name in without)}." in shown
-    assert f"95% {method} bootstrap, 30 resamples, seed 4" in shown
+    shown = " ".join(certcal_command("measure", scores, "--memory", "1kB").out.split())
+    assert f"all rows must fit in memory: {label('nll', 'binary')}." in shown
 
 
 def test_with_weights_a_table_read_in_pieces_has_no_intervals_and_says_so(certcal_command, scores):
@@ -353,3 +333,17 @@ def test_the_band_of_the_diagram_can_be_chosen(certcal_command, scores):
     said = " ".join(pieces.err.split())
     assert "--band: the isotonic band needs all samples at once, and this table is read in pieces" in said
     assert certcal_command("measure", scores, "--band", "wide").code == 2
+
+
+def test_metrics_may_be_named_as_they_are_shown_and_a_tiny_p_value_is_not_printed_as_zero(certcal_command, tmp_path):
+    path = tmp_path / "bad.csv"
+    path.write_text("score,outcome\n" + "0.05,1\n0.95,0\n" * 50)
+    names = ("log loss", "KS", "p-value of Spiegelhalter’s z")
+    asked = [word for name in names for word in ("--metric", name)]
+    shown = certcal_command("measure", path, *asked, "--no-diagram").out
+    assert "p-value of Spiegelhalter’s z" in shown
+    assert "< 0.0001" in shown
+    assert "0.0000" not in shown
+    found = certcal.measure(path)
+    assert found["log loss"] == found["nll"]
+    assert found.row_of("Kolmogorov–Smirnov") == found["ks_error"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shlex
 
 import numpy as np
 import pytest
@@ -493,6 +494,19 @@ def test_an_infinite_log_loss_is_explained_and_the_next_command_can_be_copied(ce
     certcal_command("recalibrate", "fit", table, "-o", tmp_path / "map.json")
     done = certcal_command("recalibrate", "apply", tmp_path / "map.json", table, "-o", tmp_path / "after it.csv")
     assert f"certcal measure '{tmp_path / 'after it.csv'}'  # what it says now" in done.out
+
+
+def test_the_command_that_reads_an_applied_table_names_the_columns_that_had_to_be_named(certcal_command, tmp_path):
+    table, after = tmp_path / "credit.csv", tmp_path / "after.csv"
+    rows = [f"{k / 60},{'yes' if k % 7 > 3 - k // 20 else 'no'}" for k in range(60)]
+    table.write_text("\n".join(["risk,default", *rows]))
+    named = ("--score", "risk", "--outcome", "default", "--positive", "yes")
+    assert certcal_command("recalibrate", "fit", table, *named, "-o", tmp_path / "map.json").code == 0
+    done = certcal_command("recalibrate", "apply", tmp_path / "map.json", table, *named, "-o", after)
+    line = next(line for line in done.out.splitlines() if "# what it says now" in line)
+    words = shlex.split(line, comments=True)
+    assert words == ["certcal", "measure", str(after), *named]
+    assert certcal_command(*words[1:]).code == 0
 
 
 @pytest.fixture(scope="module")

@@ -17,7 +17,6 @@ from certcal.bounds import bounded_variation
 from certcal.cli.emit import described
 from certcal.data import load_table
 from certcal.smoothing import open_run
-from certcal.verbs import measure as measuring
 from tests.smoothing.drawing import X, draw, model
 
 N = 24
@@ -80,8 +79,7 @@ def test_an_existing_page_is_never_replaced_without_force(certcal_command, score
 
 
 def test_the_page_keeps_the_json_that_is_printed_and_how_it_came_about(certcal_command, scores, here):
-    drawn = ["--bootstrap", "10", "--method", "percentile", "--seed", "3"]
-    arguments = ["report", str(scores), *drawn, "--by", "site", "--json"]
+    arguments = ["report", str(scores), "--by", "site", "--json"]
     ran = certcal_command(*arguments, "-o", "a page.html", "-o", "numbers.json")
     assert ran.code == 0
     assert ran.err == "wrote a page.html\nwrote numbers.json\n"
@@ -89,7 +87,7 @@ def test_the_page_keeps_the_json_that_is_printed_and_how_it_came_about(certcal_c
     origin = kept.pop("provenance")
     assert kept == json.loads(ran.out) == json.loads((here / "numbers.json").read_text())
     assert origin["command"] == ["certcal", *arguments, "-o", "a page.html", "-o", "numbers.json"]
-    assert origin["seeds"] == {"bootstrap": 3}
+    assert origin["seeds"] == {}
     content = scores.read_bytes()
     digest = hashlib.sha256(content).hexdigest()
     assert origin["inputs"] == [{"name": str(scores), "bytes": len(content), "sha256": digest}]
@@ -103,17 +101,6 @@ def test_numbers_and_texts_come_with_the_page(certcal_command, scores, here):
     said = (here / "said.txt").read_text("utf-8")
     assert said.startswith("Triage\n")
     assert all(words in said for words in ("below the required 0.9", "Reproducibility", "--title Triage"))
-
-
-def test_resamples_are_drawn_unless_the_table_is_large(certcal_command, scores, here, monkeypatch):
-    monkeypatch.setattr(measuring, "RESAMPLES", 50)
-    document = json.loads(certcal_command("report", scores, "--json", "--method", "bca", "--metric", "ece").out)
-    assert document["conventions"]["bootstrap"] == 50
-    monkeypatch.setattr(measuring, "MOST_RESAMPLED", 399)
-    ran = certcal_command("report", scores, "--force", "--method", "bca", "--metric", "ece")
-    assert "No intervals: there are more than 399 rows." in flat(ran.out)
-    ran = certcal_command("report", scores, "--force", "--metric", "ece")
-    assert "No intervals" not in flat(ran.out)
 
 
 def test_groups_have_intervals_whenever_the_whole_has(certcal_command, scores, here):

@@ -6,6 +6,8 @@ import json
 
 import pytest
 
+import certcal
+
 
 @pytest.fixture
 def here(tmp_path, monkeypatch):
@@ -77,3 +79,18 @@ def test_an_estimate_decides_only_when_it_is_asked_to(certcal_command, scores):
 def test_the_help_says_what_exit_codes_mean(certcal_command):
     assert "0 done, 1 a requirement is not met, 2 bad input" in certcal_command("measure", "--help").out
     assert "0 done, 2 bad input" in certcal_command("demo", "--help").out
+
+
+def test_each_group_is_bounded_beside_the_whole_and_every_group_can_be_required(certcal_command, scores):
+    asked = ("measure", scores, "--by", "site", "--bounds", "--delta", "0.06")
+    document = json.loads(certcal_command(*asked, "--json").out)
+    twin = certcal.bound(scores, by="site", delta=0.06)
+    for group, other in zip(document["groups"], twin.groups, strict=True):
+        expected = [other.bounds[method] for method in ("bounded_variation", "binned")]
+        assert [each["value"] for each in group["bounds"]] == [each.value for each in expected]
+        assert {each["delta"] for each in group["bounds"]} == {expected[0].delta}
+    assert certcal_command(*asked, "--require", "every binned <= 0.99").code == 0
+    failed = certcal_command(*asked, "--require", "every binned <= 0.001")
+    assert failed.code == 1
+    assert "Bounds per group" in failed.out
+    assert "hold together for all" in " ".join(failed.out.split())

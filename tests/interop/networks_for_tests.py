@@ -83,6 +83,7 @@ def recorder(library: Any) -> Any:
 def validate_in_two_processes(folder: Path) -> None:
     """Validate with unequal shares, and write what each process has logged."""
     import lightning.pytorch as library
+    import numba  # once, rather than in either process  # noqa: F401
 
     from certcal.interop.lightning import CalibrationCallback
 

@@ -319,13 +319,14 @@ def covered(ends, true):
 def test_intervals_of_slope_intercept_and_ratio_cover_the_population(regime, weighted):
     n, alpha, beta, slope, shift = REGIMES[regime]
     s, _, _ = scored(99, 400_000, alpha, beta)
-    p = expit(shift + slope * logit(s))
-    ratio = float(p.mean() / s.mean())
+    odds = logit(s)
+    p = expit(shift + slope * odds)
+    ratio, events = float(p.mean() / s.mean()), p.mean()
     # The intercept with the slope at 1 makes the scores as frequent as the events.
     low, high = -5.0, 5.0
-    for _ in range(60):
+    while high - low > 1e-6:
         middle = (low + high) / 2
-        low, high = (middle, high) if expit(middle + logit(s)).mean() < p.mean() else (low, middle)
+        low, high = (middle, high) if expit(middle + odds).mean() < events else (low, middle)
     hits = []
     for seed in range(300):
         data = scored(1000 + seed, n, alpha, beta, slope, shift, weighted)

@@ -224,9 +224,9 @@ def test_weights_of_extreme_but_accepted_size_lose_nothing(factor):
     for metric in (metrics.classwise_ece, metrics.classwise_equal_mass_ece, metrics.brier_score, metrics.nll):
         assert metric(rows, c, sample_weight=factor * w) == pytest.approx(metric(rows, c, sample_weight=w), rel=1e-9)
     for metric in (metrics.ece, metrics.top_label_brier_score):
-        for method in ("percentile", "bca"):
-            one = metrics.bootstrap(metric, z, c, method=method, replicates=50, sample_weight=w).interval
-            other = metrics.bootstrap(metric, z, c, method=method, replicates=50, sample_weight=factor * w).interval
+        for found in (metrics.with_interval, metrics.bootstrap):
+            one = found(metric, z, c, replicates=50, sample_weight=w).interval
+            other = found(metric, z, c, replicates=50, sample_weight=factor * w).interval
             assert (other.lower, other.upper) == pytest.approx((one.lower, one.upper), rel=1e-9)
 
 

@@ -144,53 +144,41 @@ def test_the_table_becomes_json_and_text():
 
 
 @each_weight
-def test_intervals_are_those_of_bootstrap_and_have_the_level_asked_for(w):
+def test_intervals_are_those_of_each_metric_and_have_the_level_asked_for(w):
     predictions = Predictions.from_confidence(P.max(axis=1), P.argmax(axis=1) == Y, w)
     names = ["accuracy", "ece", "lp_ece", "harmonic_calibration_score", "auroc", "top_label_brier_score"]
-    table = measure(predictions, bins=10, metrics=names, bootstrap=50, method="bca", level=0.8, seed=7)
+    table = measure(predictions, bins=10, metrics=names, bootstrap=50, level=0.8)
     for row in table:
         arrays = (predictions.correct,) if row.name == "accuracy" else (predictions.confidence, predictions.correct)
-        expected = metrics.bootstrap(
-            getattr(metrics, row.name),
-            *arrays,
-            level=0.8,
-            method="bca",
-            replicates=50,
-            seed=7,
-            sample_weight=w,
-            **row.settings,
-        )
+        metric = getattr(metrics, row.name)
+        expected = metrics.with_interval(metric, *arrays, level=0.8, sample_weight=w, **row.settings)
         assert row.interval == expected.interval
         assert row.value == pytest.approx(expected.value, rel=1e-12)
-        assert (row.interval.level, row.interval.method) == (0.8, "bca")
+        assert row.interval.level == 0.8
 
 
 @each_weight
-@pytest.mark.parametrize("method", ["percentile", "bca"])
 @pytest.mark.parametrize("kind", ["logits", "confidence"])
-def test_every_row_has_an_interval_of_the_method_asked_for(method, kind, w):
+def test_every_row_has_an_interval_that_needs_no_resamples(kind, w):
     p, y = P[:60], Y[:60]
     w = None if w is None else w[:60]
     predictions = {
         "logits": lambda: Predictions.from_logits(np.log(p), y, w),
         "confidence": lambda: Predictions.from_confidence(p.max(axis=1), p.argmax(axis=1) == y, w),
     }[kind]()
-    table = measure(predictions, bins=(5, 15), bootstrap=20, method=method)
+    table = measure(predictions, bins=(5, 15), bootstrap=20)
     assert len(table) > 20
     for row in table:
         assert row.interval is not None, row.name
-        assert row.interval.method == method, row.name
-        assert row.interval.lower <= row.interval.upper, row.name
+        assert not row.interval.resampled, row.name
+        assert row.interval.lower <= row.value <= row.interval.upper, row.name
 
 
 @each_weight
-@pytest.mark.parametrize("method", ["percentile", "bca"])
-def test_intervals_of_classwise_rows_are_those_of_bootstrap(method, w):
-    table = measure(Predictions.from_probabilities(P, Y, w), bins=7, metrics=CLASSWISE, bootstrap=30, method=method)
+def test_intervals_of_classwise_rows_are_those_of_each_metric(w):
+    table = measure(Predictions.from_probabilities(P, Y, w), bins=7, metrics=CLASSWISE, bootstrap=30)
     for name in CLASSWISE:
-        expected = metrics.bootstrap(
-            getattr(metrics, name), P, Y, bins=7, method=method, replicates=30, sample_weight=w
-        ).interval
+        expected = metrics.with_interval(getattr(metrics, name), P, Y, bins=7, sample_weight=w).interval
         assert table[name].interval == expected
 
 

@@ -4,17 +4,14 @@ from __future__ import annotations
 
 import math
 import tracemalloc
-from functools import cache
 
 import numpy as np
 import pytest
-from scipy.special import ndtr, ndtri
 
 from certcal import InputError, Predictions, measure, metrics
 from certcal.binning import BinSums, bin_table, equal_width_edges
 from certcal.metrics import StreamingCalibration, measure_stream, reliability, reliability_stream, survey_stream
-from certcal.metrics._bootstrap import table_of
-from certcal.metrics._passes import MOST_GROUPS, cell_atoms, cell_edges, in_bins
+from certcal.metrics._passes import MOST_GROUPS, cell_edges, cell_points
 from tests import naive
 
 # Rows that are functions of counts per cell; the others of a stream have no interval.
@@ -169,7 +166,7 @@ def test_everything_takes_three_passes_and_a_diagram_one(bins):
         calls.append(1)
         return cut(scored(100), 30)
 
-    survey_stream(chunks, bins=bins, bootstrap=10)
+    survey_stream(chunks, bins=bins, intervals=True)
     assert len(calls) == 3
     reliability_stream(chunks)
     assert len(calls) == 4
@@ -184,9 +181,7 @@ def test_a_table_without_rows_is_refused(make):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"bootstrap": 5}, "replicates is 5"),
-        ({"bootstrap": 10, "level": 2}, "level is 2"),
-        ({"bootstrap": 10, "method": "exact"}, "method is 'exact'"),
+        ({"level": 2}, "level is 2"),
         ({"diagram": 0}, "diagram is 0"),
         ({"closed": "both"}, "closed is 'both'"),
         ({"bins": []}, "bins is empty"),
@@ -247,15 +242,15 @@ def test_cells_add_up_to_the_bins_of_every_bin_count(dtype, closed):
     state = BinSums(cell_edges(counts), closed)
     state.add(z[:700], c[:700])
     state.add(z[700:], c[700:])
-    atoms = cell_atoms(state)
-    assert atoms.count.sum() == z.size
+    mean, outcome, cell, often = cell_points(state)
+    assert often.sum() == z.size
     for bins in counts:
-        some = in_bins(atoms, state.edges, bins)
-        found = table_of(some, (some.count, some.weight, some.squared), equal_width_edges(bins), closed)
+        where = np.searchsorted(np.searchsorted(state.edges, equal_width_edges(bins)), cell, side="right") - 1
         expected = bin_table(z, c, equal_width_edges(bins), closed)
-        np.testing.assert_array_equal(found.count, expected.count)
-        np.testing.assert_array_equal(found.correct_sum, expected.correct_sum)
-        np.testing.assert_allclose(found.confidence_sum, expected.confidence_sum, rtol=1e-12, atol=1e-12)
+        np.testing.assert_array_equal(np.bincount(where, often, bins), expected.count)
+        np.testing.assert_array_equal(np.bincount(where, often * outcome, bins), expected.correct_sum)
+        sums = np.bincount(where, often * mean, bins)
+        np.testing.assert_allclose(sums, expected.confidence_sum, rtol=1e-12, atol=1e-12)
 
 
 def test_cells_are_narrow_and_hold_one_outcome_each():
@@ -263,139 +258,33 @@ def test_cells_are_narrow_and_hold_one_outcome_each():
     state = BinSums(cell_edges((15,)), "left")
     state.add(predictions.confidence, predictions.correct)
     assert np.diff(state.edges).max() <= 1 / 2048
-    atoms = cell_atoms(state)
-    assert (atoms.count * atoms.correct).sum() == predictions.correct.sum()
+    mean, outcome, cell, often = cell_points(state)
+    assert (often * outcome).sum() == predictions.correct.sum()
     # Sums are rounded to multiples of 2**-50.
-    assert (atoms.confidence >= state.edges[atoms.bin] - 1e-15).all()
-    assert (atoms.confidence <= state.edges[atoms.bin + 1] + 1e-15).all()
-
-
-PARTS = ["brier_reliability", "brier_resolution", "brier_uncertainty", "brier_within_bin"]
-
-
-def function_of(name, settings):
-    """A row of the table as a function of confidences and outcomes; all parts of the Brier score are one function."""
-    if name == "accuracy":
-        return lambda z, c: float(np.mean(c))
-    if name == "mean_confidence":
-        return lambda z, c: float(np.mean(z))
-    if name == "brier":
-
-        def parts(z, c):
-            found = metrics.brier_decomposition(z, c, settings["bins"])
-            return [getattr(found, part.removeprefix("brier_")) for part in PARTS]
-
-        return parts
-    return lambda z, c: getattr(metrics, name)(z, c, **settings)
-
-
-N, COUNT = 300, 800
-
-
-@cache
-def ordinary(name, settings):
-    """What the ordinary bootstrap draws, and what remains without each sample: the same for every method."""
-    z, c = scored(N).confidence, scored(N).correct
-    metric = function_of(name, dict(settings))
-    left_out = np.array([metric(z[keep], c[keep]) for keep in ~np.eye(N, dtype=bool)])
-    return naive.replicates(metric, (z, c), COUNT, seed=5), left_out
-
-
-def of_row(row):
-    if row.name not in PARTS:
-        return ordinary(row.name, tuple(row.settings.items()))
-    found = ordinary("brier", (("bins", row.settings["bins"]),))
-    return tuple(each[:, PARTS.index(row.name)] for each in found)
-
-
-def corrected(drawn, value, left_out, tails):
-    """Efron (1987), equations 2.3, 6.6 and 7.4."""
-    shift = ndtri((np.mean(drawn < value) + np.mean(drawn <= value)) / 2)
-    influence = left_out.mean() - left_out
-    skewed = (influence**3).sum() / (6 * (influence**2).sum() ** 1.5)
-    moved = shift + ndtri(tails)
-    return ndtr(shift + moved / (1 - skewed * moved))
-
-
-@pytest.mark.parametrize("method", ["percentile", "bca"])
-def test_intervals_of_a_stream_are_distributed_like_those_of_the_ordinary_bootstrap(method):
-    predictions, count = scored(N), COUNT
-    options = {"bootstrap": count, "method": method, "level": 0.9, "seed": 3}
-    found = measure_stream(lambda: cut(predictions, 90), bins=(4, 10), **options)
-    checked = [row for row in found if row.interval is not None]
-    assert {row.name for row in checked} == WITH_INTERVAL
-    for row in checked:
-        assert (row.interval.level, row.interval.method) == (0.9, method)
-        drawn, left_out = of_row(row)
-        drawn = np.sort(drawn)
-        tails, times = [0.05, 0.95], 5
-        if method == "bca":  # the shift is estimated as well, which doubles the Monte-Carlo error
-            tails, times = corrected(drawn, row.value, left_out, tails), 8
-        for end, share in zip((row.interval.lower, row.interval.upper), tails, strict=True):
-            room = times * math.sqrt(max(share * (1 - share), 1 / count) * 2 / count)
-            low, high = np.quantile(drawn, [max(0, share - room), min(1, share + room)], method="nearest")
-            low, high = low if share > room else -math.inf, high if share + room < 1 else math.inf
-            # Confidences are moved by less than the width of a cell.
-            assert low - 1 / 2048 <= end <= high + 1 / 2048, row.name
-
-
-def test_the_ends_of_an_interval_of_a_stream_are_close_to_those_in_memory():
-    predictions = scored(1500)
-    options = {"bins": 10, "bootstrap": 2000, "seed": 3}
-    found = measure_stream(lambda: cut(predictions, 450), **options)
-    smooth = WITH_INTERVAL - {"mce"}  # whose replicates jump between bins of few samples
-    whole = measure(predictions, metrics=smooth, **options)
-    for name in sorted(smooth):
-        one, other = found[name].interval, whole[name].interval
-        width = other.upper - other.lower
-        assert one.lower == pytest.approx(other.lower, abs=0.12 * width), name
-        assert one.upper == pytest.approx(other.upper, abs=0.12 * width), name
+    assert (mean >= state.edges[cell] - 1e-15).all()
+    assert (mean <= state.edges[cell + 1] + 1e-15).all()
 
 
 def test_intervals_do_not_depend_on_how_the_table_was_cut():
     predictions = scored(500)
-    options = {"bins": (5, 15), "bootstrap": 50, "method": "bca", "seed": 9}
-    one = measure_stream(lambda: cut(predictions, 500), **options)
+    one = measure_stream(lambda: cut(predictions, 500), bins=(5, 15), intervals=True)
     for size in (1, 77):
-        other = measure_stream(lambda size=size: cut(predictions, size), **options)
+        other = measure_stream(lambda size=size: cut(predictions, size), bins=(5, 15), intervals=True)
         assert [row.interval for row in other] == [row.interval for row in one]
-    assert [row.interval for row in measure_stream(lambda: cut(predictions, 77), **options | {"seed": 8})] != [
-        row.interval for row in one
-    ]
 
 
 def test_rows_that_need_all_samples_and_rows_with_weights_have_no_interval():
-    rows = measure_stream(lambda: cut(classified(100), 30), bootstrap=20)
+    rows = measure_stream(lambda: cut(classified(100), 30), intervals=True)
     without = {row.name for row in rows if row.interval is None}
     assert without == {"classwise_ece", "top_label_nll", "brier_score", "nll"}
-    rows = measure_stream(lambda: cut(classified(100), 30), bootstrap=20, method="percentile")
-    without = {row.name for row in rows if row.interval is None}
-    assert without == {
-        "equal_mass_ece",
-        "ks_error",
-        "kuiper_error",
-        "smooth_ece",
-        "kde_ece",
-        "classwise_ece",
-        "top_label_nll",
-        "brier_score",
-        "nll",
-    }
-    assert {row.name for row in rows} - without == WITH_INTERVAL
-    weighted = measure_stream(lambda: cut(scored(100, weigh=True), 30), bootstrap=20)
+    weighted = measure_stream(lambda: cut(scored(100, weigh=True), 30), intervals=True)
     assert all(row.interval is None for row in weighted)
-
-
-@pytest.mark.parametrize("method", ["percentile", "bca"])
-def test_a_single_sample_read_in_pieces_never_varies(method):
-    found = measure_stream(lambda: [Predictions.from_confidence([0.25], [1])], bootstrap=10, method=method)
-    for name in ("ece", "accuracy", "mean_confidence"):
-        assert found[name].interval.lower == found[name].interval.upper == pytest.approx(found[name].value)
+    assert all(row.interval is None for row in measure_stream(lambda: cut(scored(100), 30)))
 
 
 def test_closed_intervals_of_pieces_are_those_of_the_whole():
     predictions = scored(3000)
-    found = measure_stream(lambda: cut(predictions, 700), bootstrap=10)
+    found = measure_stream(lambda: cut(predictions, 700), intervals=True)
     whole = measure(predictions, bootstrap=10)
     for row in found:
         if row.name != "top_label_nll":
@@ -407,7 +296,7 @@ def test_closed_intervals_of_pieces_are_those_of_the_whole():
 def test_groups_have_intervals_of_their_own():
     predictions = scored(300)
     codes = np.arange(300) % 2
-    found = survey_stream(lambda: cut(predictions, 64, codes), bootstrap=40, seed=2)
+    found = survey_stream(lambda: cut(predictions, 64, codes), intervals=True)
     for code in (0, 1):
-        alone = measure_stream(lambda code=code: [predictions.select(codes == code)], bootstrap=40, seed=2)
+        alone = measure_stream(lambda code=code: [predictions.select(codes == code)], intervals=True)
         assert [row.interval for row in found.groups[code].measurements] == [row.interval for row in alone]

@@ -45,14 +45,8 @@ CASES = (
     Case("measure-weights", "measure confidences.csv --weight kg --no-diagram"),
     Case("measure-pieces", "measure confidences.csv --memory 1kB --no-diagram"),
     Case("measure-pieces-groups", "measure confidences.csv --memory 1kB --by site --metric ece --no-diagram"),
-    Case(
-        "measure-pieces-bootstrap",
-        "measure scores.csv --memory 1kB --bootstrap 20 --method percentile --seed 4 --no-diagram",
-    ),
     Case("measure-bins", "measure logits.npz --bins 5,10 --bins 20 --metric ece --metric mce --no-diagram"),
     Case("measure-closed-right", "measure scores.csv --closed right --bins 10 --no-diagram"),
-    Case("measure-percentile", "measure scores.csv --bootstrap 30 --method percentile --level 0.9 --no-diagram"),
-    Case("measure-bca", "measure probabilities.csv --bootstrap 30 --method bca --seed 2 --no-diagram"),
     Case("measure-metrics", "measure logits.npz --metric ece --metric auroc --metric smooth_ece"),
     Case("measure-bounds", "measure scores.csv --metric ece --bounds --no-diagram"),
     # Bounds.

@@ -139,11 +139,14 @@ def test_bounds_say_their_side_and_their_bins_wherever_they_stand():
 def test_a_diagram_leaves_room_for_sampling_error_and_an_interval_says_what_it_is():
     z = np.linspace(0, 1, 50)
     table = {"confidence": z, "correct": z > 0.4}
-    report = certcal.measure(table, bootstrap=20, method="percentile").report()
+    report = certcal.measure(table).report()
     assert "beyond sampling error" in report.charts()[0].caption
-    assert "95% bootstrap interval" in report.headline[0].probability
-    assert "(resampling variability)" in report.headline[0].probability
-    assert certcal.measure(table).report().headline[0].probability.startswith("95% interval 0.")
+    assert report.headline[0].probability.startswith("95% interval 0.")
+    measured = certcal.measure(table, metrics=calibration_gap, bootstrap=20, seed=3)
+    assert measured.seeds == {"bootstrap": 3}
+    own = measured.report().headline[0]
+    assert "95% bootstrap interval" in own.probability
+    assert "(resampling variability)" in own.probability
     assert "perfect" not in report.headline[0].meaning  # bins can hide what is wrong
 
 
@@ -161,12 +164,23 @@ def test_the_differences_of_measurements_say_that_they_are_cautious():
     bold, method = certcal.compare(*sides).report().notes
     assert bold.startswith("In bold: the 90% interval of the difference excludes 0")
     assert "two intervals that hold together, which is cautious" in method
+    changed = certcal.compare(
+        *(certcal.measure({"confidence": [z] * 500, "correct": [1, 0] * 250}) for z in (0.9, 0.6))
+    )
+    plain = changed.report().to_text()  # which nothing is bold in
+    assert "In bold" not in plain
+    assert "With a *: the 90% interval of the difference excludes 0" in plain
+    assert "−0.3000*" in plain
+
+
+def calibration_gap(confidence, correct, sample_weight=None):
+    return certcal.metrics.ece(confidence, correct, sample_weight=sample_weight)
 
 
 def test_an_interval_that_excludes_its_estimate_is_never_shown_without_a_word():
     rng = np.random.default_rng(1)
     z = rng.random(300)
-    found = certcal.measure({"confidence": z, "correct": rng.random(300) < z}, metrics="ece", method="percentile")
+    found = certcal.measure({"confidence": z, "correct": rng.random(300) < z}, metrics=calibration_gap)
     (row,) = found.rows
     assert row.interval.lower > row.value
     assert "it excludes the estimate" in row.sentence

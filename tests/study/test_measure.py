@@ -151,6 +151,23 @@ def test_settings_that_make_no_sense_are_refused_before_anything_is_read(setting
         measure("/nowhere", **settings)
 
 
+def test_a_binary_score_is_measured_as_a_model_with_two_classes(tmp_path):
+    rng = np.random.default_rng(3)
+    score = rng.random(60)
+    outcome = (rng.random(60) < score).astype(int)
+    np.savez(tmp_path / "classes.npz", probabilities=np.stack((1 - score, score), axis=1), labels=outcome)
+    rows = "".join(f"{s},{y}\n" for s, y in zip(score.tolist(), outcome, strict=True))
+    (tmp_path / "scores.csv").write_text("score,outcome\n" + rows)
+    (tmp_path / "models.csv").write_text("model,predictions\nclasses,classes.npz\nscores,scores.csv\n")
+    table = measure(tmp_path / "models.csv", **SMALL)
+    one, other = (
+        {name: value for name, value in row_of(table, number).items() if name != "model" and "source" not in name}
+        for number in (0, 1)
+    )
+    assert (one["status"], one["classes"]) == ("ok", 2)
+    assert one == other
+
+
 # What goes wrong
 
 

@@ -37,6 +37,7 @@ _SCHEMA = "certcal/bandwidth/1"
         ("certcal bound predictions.csv --lipschitz 2", "if accuracy changes by at most 2 per unit of confidence"),
         ("certcal bound predictions.csv --perturb 0.1", "without such an assumption, for perturbed scores"),
         ("certcal bound predictions.csv --perturb 0.2 --scale logit", "with noise that spares rare outcomes"),
+        ("certcal bound predictions.csv --where", "at which scores, with a band"),
         ("certcal bound --plan 0.02", "how many samples a bound of 0.02 takes, before there are any"),
         ("certcal bound others.csv --plan 0.02 --plan-error 0.01", "for scores like these and a true error of 0.01"),
         ("certcal bound others.csv --choose-bandwidth 0.001", "how much noise costs little; from other samples"),
@@ -54,6 +55,12 @@ _SCHEMA = "certcal/bandwidth/1"
     type=Typed(Spec("", "share")),
     metavar="FALL",
     help="Only print the bandwidth that lowers AUROC by at most FALL; for use on other samples.",
+)
+@option(
+    "Bounding",
+    "--where",
+    is_flag=True,
+    help="Only show at which scores the model is miscalibrated: a band for the rate at every score.",
 )
 @options(
     checked(
@@ -74,16 +81,20 @@ _SCHEMA = "certcal/bandwidth/1"
 )
 @bound_column_options
 @output_options(DRAWN)
-def bound(table: str | None, by: str | None, tolerance: float | None, output: Output, **given: Any) -> None:
+def bound(
+    table: str | None, by: str | None, tolerance: float | None, where: bool, output: Output, **given: Any
+) -> None:
     """Bound the true calibration error of the classifier behind the predictions in TABLE.
 
     A measured error is only an estimate. A bound holds with probability 1 - delta over the draw of the samples, at any
     sample size, under the assumptions listed with it. TABLE and its columns are those of certcal measure; the samples
     must not have been used to train, choose or recalibrate the classifier.
     """
+    from certcal._checks import InputError
     from certcal.cli.progress import Waiting
     from certcal.cli.sources import refuse_run
     from certcal.verbs.bound import bound as verb
+    from certcal.verbs.bound import where as band
 
     columns = taken(given, OPTIONS)
     settings = collected(BoundSettings, given)
@@ -96,6 +107,11 @@ def bound(table: str | None, by: str | None, tolerance: float | None, output: Ou
     output.check(table)
     if tolerance is not None:
         _choose(table, tolerance, columns, settings, output)
+        return
+    if where:
+        if by is not None:
+            raise InputError("--where is for all samples; leave --by out")
+        output.emit(band(table, columns=columns, settings=settings))
         return
     with Waiting() as waiting:
         found = verb(table, by=by, columns=columns, progress=waiting, settings=settings)

@@ -22,7 +22,7 @@ _STORY = "Data"
     examples=(
         ("certcal demo", "a first look; writes certcal-demo.html"),
         ("certcal demo -o digits.html", "the page under a name of its own"),
-        ("certcal demo --no-page --bootstrap 1000", "no page; with intervals"),
+        ("certcal demo --no-page --level 0.99", "no page; with wider intervals"),
         ("certcal demo --keep run", "keep the run, to certify it again"),
         ("certcal demo -o demo.svg", "also the diagram as a picture"),
         ("certcal demo --data fashion-mnist", "Fashion-MNIST, if it is installed"),

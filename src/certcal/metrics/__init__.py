@@ -33,6 +33,7 @@ from certcal.metrics.registry import (
     MetricEntry,
     check_names,
     entry_named,
+    metric_name,
     plain_metric,
     row_names,
 )
@@ -98,6 +99,7 @@ __all__ = [
     "mce",
     "measure",
     "measure_stream",
+    "metric_name",
     "mmce",
     "net_benefit",
     "nll",

@@ -27,7 +27,7 @@ from certcal.metrics.registry import (
     OfKernelSums,
     OfPart,
     check_names,
-    plain_metric,
+    metric_name,
     table_rows,
 )
 from certcal.predictions import task_of
@@ -96,7 +96,7 @@ class Measurements:
     def __getitem__(self, key: str | tuple[str, int]) -> Estimate:
         name, bins = key if isinstance(key, tuple) else (key, None)
         names = {row.name for row in self.rows}
-        name = name if name in names else plain_metric(str(name))
+        name = name if name in names else metric_name(str(name))
         found = [row for row in self.rows if row.name == name and bins in (None, row.settings.get("bins"))]
         if len(found) == 1:
             return found[0]
@@ -144,7 +144,6 @@ def measure(
     closed: str = "left",
     metrics: str | Metric | Iterable[str | Metric] | None = None,
     bootstrap: int = 0,
-    method: str = "auto",
     level: float = 0.95,
     seed: int = 0,
     threshold: float | None = None,
@@ -162,10 +161,8 @@ def measure(
     metrics
         Names of the rows wanted, or metrics of your own; all built-in ones when None.
     bootstrap
-        0 for no intervals. Otherwise every row has one, from so many resamples where it needs them.
-    method
-        "auto" for the intervals of :func:`certcal.metrics.with_interval`, "percentile" or "bca" for those of
-        :func:`certcal.metrics.bootstrap`.
+        0 for no intervals. Otherwise every row has that of :func:`certcal.metrics.with_interval`; those of metrics of
+        your own come from so many resamples.
     level, seed
         Confidence level, and random seed of the resamples.
     threshold
@@ -185,12 +182,12 @@ def measure(
     """
     if not hasattr(predictions, "confidence"):
         raise InputError("predictions are not Predictions; make them with Predictions.from_scores or its siblings")
-    from certcal.metrics._bootstrap import AUTO, METHODS, check_request
     from certcal.metrics._bootstrap import bootstrap as resampled
+    from certcal.metrics._bootstrap import check_request
 
     counts, side = bin_counts(bins), choice(closed, CLOSED, "closed")
     if bootstrap:
-        check_request(level, method, bootstrap, seed)
+        check_request(level, bootstrap, seed)
     given = check_threshold(threshold, predictions.task)
     shared = _Shared(predictions, counts, side)
     found: list[Estimate] = []
@@ -200,14 +197,13 @@ def measure(
         interval = None
         if bootstrap and entry.test:
             pass
-        elif bootstrap and method == AUTO and entry.interval is not None:
+        elif bootstrap and entry.interval is not None:
             interval = entry.interval.interval(shared.evidence(entry, arrays, options), value, level, settings)
         elif bootstrap:
             interval = resampled(
                 entry.function,
                 *arrays,
                 level=level,
-                method=METHODS[0] if method == AUTO else method,
                 replicates=bootstrap,
                 seed=seed,
                 sample_weight=predictions.sample_weight,

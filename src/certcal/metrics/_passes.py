@@ -3,11 +3,9 @@
 The first pass fills the accumulators and counts, the second looks again where the answers of metrics that depend on
 the order of the samples lie, and the third sums the equal-mass bins, whose edges are known by then.
 
-For metrics of bin sums a replicate of the bootstrap need not say how often each sample was drawn. It is enough how
-often each *cell* was: a small interval of confidences, inside one bin of every bin count, with one outcome. These are
-the atoms of :mod:`certcal.metrics._bootstrap`, cut at fixed places instead of by rank, so that they can be counted in
-one pass; inside a cell confidences are replaced by their mean. Metrics that depend on the order of the samples or on
-whole rows have no such form, and neither have weights, which are drawn with their samples.
+Intervals come from how many samples are in each *cell*: a small interval of confidences, inside one bin of every bin
+count, with one outcome. Inside a cell confidences are replaced by their mean. Metrics that depend on whole rows have
+no such form, and neither have weights.
 """
 
 from __future__ import annotations
@@ -24,24 +22,12 @@ from certcal._checks import InputError, bin_count, bin_counts, choice
 from certcal._select import Quantiles
 from certcal.binning import CLOSED, BinSums, BinTable, equal_width_edges
 from certcal.claims import Interval
-from certcal.metrics._bootstrap import (
-    AUTO,
-    METHODS,
-    Atoms,
-    Sums,
-    acceleration,
-    check_request,
-    interval_from,
-    left_out,
-    table_of,
-)
 from certcal.metrics._intervals import Evidence
 from certcal.metrics._measure import Measurements, check_threshold
 from certcal.metrics._reliability import Reliability, check_band, with_band
 from certcal.metrics._streaming import Key, StreamingCalibration
 from certcal.metrics.cumulative import Extremes
 from certcal.metrics.registry import MeanOf, OfBins, OfExtremes, table_rows
-from certcal.metrics.scores import top_label_brier_of_atoms
 
 if TYPE_CHECKING:
     from certcal.predictions import Predictions
@@ -73,10 +59,8 @@ class StreamRequest:
     closed: str
     diagram: int
     band: str
-    replicates: int
-    method: str
     level: float
-    seed: int
+    intervals: bool = False
     threshold: float | None = None
 
 
@@ -104,10 +88,8 @@ def measure_stream(
     *,
     bins: int | Iterable[int] = 15,
     closed: str = "left",
-    bootstrap: int = 0,
-    method: str = "auto",
+    intervals: bool = False,
     level: float = 0.95,
-    seed: int = 0,
 ) -> Measurements:
     """Metrics of a table that does not fit in memory.
 
@@ -122,10 +104,10 @@ def measure_stream(
         Gives an iterable of :class:`~certcal.Predictions` each time it is called.
     bins, closed
         As for :func:`certcal.measure`.
-    bootstrap, method, level, seed
-        Intervals as for :func:`certcal.metrics.measure`, from counts of the confidences in cells of width 1/2048 or
-        less. Rows that depend on whole rows of probabilities and the log loss have none, nor have bootstrap intervals
-        rows that depend on the order of the samples; with weights no row has one.
+    intervals, level
+        Whether rows get the intervals of :func:`certcal.metrics.with_interval`, from counts of the confidences in cells
+        of width 1/2048 or less. Rows that depend on whole rows of probabilities and the log loss have none; with
+        weights no row has one.
 
     Examples
     --------
@@ -134,9 +116,7 @@ def measure_stream(
     >>> measure_stream(lambda: pieces, bins=10)["ks_error"].value
     0.5
     """
-    return survey_stream(
-        chunks, bins=bins, closed=closed, bootstrap=bootstrap, method=method, level=level, seed=seed
-    ).measurements
+    return survey_stream(chunks, bins=bins, closed=closed, intervals=intervals, level=level).measurements
 
 
 def reliability_stream(
@@ -160,7 +140,7 @@ def reliability_stream(
     """
     count, side = bin_count(bins), choice(closed, CLOSED, "closed")
     _check_streamed(band, level)
-    drawn = StreamedDiagram(StreamRequest((count,), side, count, band, 0, "percentile", level, 0))
+    drawn = StreamedDiagram(StreamRequest((count,), side, count, band, level))
     for part in chunks():
         drawn.add(part)
     return drawn.result()
@@ -173,10 +153,8 @@ def survey_stream(
     closed: str = "left",
     diagram: int = 15,
     band: str = "joint",
-    bootstrap: int = 0,
-    method: str = "auto",
+    intervals: bool = False,
     level: float = 0.95,
-    seed: int = 0,
     threshold: float | None = None,
     memory: int | None = None,
 ) -> Survey:
@@ -187,7 +165,7 @@ def survey_stream(
     chunks
         Gives an iterable of :class:`~certcal.Predictions`, or of pairs of these and the number of each sample's group.
         At most 100 groups: each has an accumulator of about two megabytes.
-    bins, closed, bootstrap, method, level, seed
+    bins, closed, intervals, level
         As for :func:`measure_stream`.
     threshold
         As for :func:`certcal.metrics.measure`.
@@ -211,15 +189,11 @@ def survey_stream(
         choice(closed, CLOSED, "closed"),
         bin_count(diagram, "diagram"),
         band,
-        bootstrap,
-        method,
         level,
-        seed,
+        intervals,
         threshold,
     )
     _check_streamed(band, level)
-    if bootstrap:
-        check_request(level, method, bootstrap, seed)
     whole, groups = StreamedPart(request), dict[int, StreamedPart]()
     steps: tuple[Callable[[StreamedPart, Predictions], None], ...] = (
         StreamedPart.first,
@@ -306,7 +280,7 @@ class StreamedDiagram:
         self.request = request
         self.bins = BinSums(equal_width_edges(request.diagram), request.closed)
         counts = {*request.counts, request.diagram}
-        self.cells = BinSums(cell_edges(counts), request.closed) if request.replicates else None
+        self.cells = BinSums(cell_edges(counts), request.closed) if request.intervals else None
 
     def add(self, part: Predictions) -> None:
         """Add a piece."""
@@ -395,35 +369,32 @@ class StreamedPart:
             bins = [row.settings.get("bins") for row in found]
             keys: list[Key] = [(row.name, count) for row, count in zip(found, bins, strict=True)]  # pyright: ignore
             values = {key: row.value for key, row in zip(keys, found, strict=True)}
-            if self.request.method == AUTO:
-                intervals = self._closed_intervals(self.diagram.cells, values, task)
-                if any(entry.interval is None and not entry.test for entry, _ in table_rows(self.request.counts, task)):
-                    percentiles = replace(self.request, method=METHODS[0])
-                    intervals = cell_intervals(self.diagram.cells, percentiles, values, task) | intervals
-            else:
-                intervals = cell_intervals(self.diagram.cells, self.request, values, task)
+            intervals = self._intervals(self.diagram.cells, values, task)
             rows = [replace(row, interval=intervals.get(key)) for key, row in zip(keys, found, strict=True)]
             found = replace(found, rows=tuple(rows))
         return Survey(found, self.diagram.result())
 
-    def _closed_intervals(self, cells: BinSums, values: Mapping[Key, float], task: str) -> dict[Key, Interval]:
-        """Intervals in closed form of all rows that cells tell enough of."""
-        atoms, asked = cell_atoms(cells), self.request
-        sums = atoms.count, atoms.count, atoms.count
+    def _intervals(self, cells: BinSums, values: Mapping[Key, float], task: str) -> dict[Key, Interval]:
+        """Intervals of all rows that cells tell enough of."""
+        asked, (z, c, cell, often) = self.request, cell_points(cells)
 
         @cache
         def table(count: int, mass: bool) -> BinTable:
             if mass:
                 return self.masses[count].table()
-            return table_of(in_bins(atoms, cells.edges, count), sums, equal_width_edges(count), cells.closed)
+            edges = equal_width_edges(count)
+            first = np.searchsorted(cells.edges, edges)  # the cell that begins each bin
+            where = np.searchsorted(first, cell, side="right") - 1
+            weighed = (np.bincount(where, each, count) for each in (often, often * z, often * c))
+            number, sums, hits = (each.astype(np.float64) for each in weighed)
+            return BinTable(edges, cells.closed, number.astype(np.int64), number, number, sums, hits)
 
-        z, c = atoms.confidence, atoms.correct
         arrays = {"pair": (z, c), "confidence": (z,), "correct": (c,)}
-        evidence = {reads: Evidence(each, atoms.count, counts=True, tables=table) for reads, each in arrays.items()}
+        evidence = {reads: Evidence(each, often, counts=True, tables=table) for reads, each in arrays.items()}
         found: dict[Key, Interval] = {}
         for entry, count in table_rows(asked.counts, task):
             key = entry.text("name", task), count
-            told = entry.form.of_atoms is not None if isinstance(entry.form, MeanOf) else entry.reads == "pair"
+            told = entry.form.of_cells if isinstance(entry.form, MeanOf) else entry.reads == "pair"
             if key in values and entry.interval is not None and told:
                 settings = entry.settings(count, asked.closed, check_threshold(asked.threshold, task))
                 found[key] = entry.interval.interval(evidence[entry.reads], values[key], asked.level, settings)
@@ -438,69 +409,12 @@ def cell_edges(counts: Iterable[int]) -> Floats:
     return np.unique(np.concatenate([equal_width_edges(count) for count in (CELLS, *counts)]))
 
 
-def cell_atoms(state: BinSums) -> Atoms:
-    """The cells that hold samples as weighted points, in the order of (outcome, confidence); ``bin`` is the cell."""
+def cell_points(state: BinSums) -> tuple[Floats, NDArray[np.uint8], NDArray[np.int64], Floats]:
+    """Mean confidence, outcome, cell and number of the samples of each cell, in the order of (outcome, confidence)."""
     from certcal._kernels.bins import SCALE_BITS
 
     count = state.whole[:, :, 0].T.astype(np.float64)
     sums = np.ldexp(state.whole[:, :, 1] * 2.0**32 + state.whole[:, :, 2], -SCALE_BITS).T
     outcome, cell = np.nonzero(count)
     often = count[outcome, cell]
-    confidence = np.clip(sums[outcome, cell] / often, 0.0, 1.0)
-    n = int(often.sum())
-    shares = often / n
-
-    def draw(rng: np.random.Generator) -> Sums:
-        drawn = rng.multinomial(n, shares).astype(np.float64)
-        return drawn, drawn, drawn
-
-    dtype = np.dtype(np.float64)
-    return Atoms(confidence, confidence**2, outcome.astype(np.uint8), cell, often, often, often, dtype, draw)
-
-
-def in_bins(atoms: Atoms, edges: Floats, bins: int) -> Atoms:
-    """The same atoms with the bins of a bin count; every cell lies in one."""
-    first = np.searchsorted(edges, equal_width_edges(bins))  # the cell that begins each bin
-    return replace(atoms, bin=np.searchsorted(first, atoms.bin, side="right") - 1)
-
-
-def cell_intervals(
-    state: BinSums, request: StreamRequest, values: Mapping[Key, float], task: str
-) -> dict[Key, Interval]:
-    """Intervals of all rows that are functions of counts per cell; all see the same replicates."""
-    atoms, counts, given = cell_atoms(state), request.counts, check_threshold(request.threshold, task)
-    binned = {count: in_bins(atoms, state.edges, count) for count in counts}
-    edges = {count: equal_width_edges(count) for count in counts}
-    rows = [
-        (entry, count)
-        for entry, count in table_rows(counts, task)
-        if (isinstance(entry.form, OfBins) and not entry.form.mass)
-        or (isinstance(entry.form, MeanOf) and entry.form.of_atoms is not None)
-    ]
-
-    def evaluate(atoms: Atoms, sums: Sums) -> list[float]:
-        tables = {count: table_of(some, sums, edges[count], state.closed) for count, some in binned.items()}
-        score = top_label_brier_of_atoms(atoms, sums[1])
-        found: list[float] = []
-        for entry, count in rows:
-            match entry.form:
-                case OfBins(of, scored) if count is not None:
-                    found.append(of(tables[count], *((score,) if scored else ()), **entry.options))
-                case MeanOf(_, _, of_atoms) if of_atoms is not None:
-                    found.append(of_atoms(atoms, sums[1], **entry.settings(None, state.closed, given)))
-                case _:  # pragma: no cover
-                    raise AssertionError(entry.name)
-        return found
-
-    rng = np.random.default_rng(request.seed)
-    drawn = np.array([evaluate(atoms, atoms.draw(rng)) for _ in range(request.replicates)])
-    skewed = np.zeros(len(rows))
-    if request.method == "bca":
-        without, size = left_out(atoms, evaluate)
-        if without.ndim == 2:
-            skewed = np.array([acceleration(column, size) for column in without.T])
-    keys = [(entry.text("name", task), count) for entry, count in rows]
-    return {
-        key: interval_from(column, values[key], request.level, request.method, float(skew))
-        for key, column, skew in zip(keys, drawn.T, skewed, strict=True)
-    }
+    return np.clip(sums[outcome, cell] / often, 0.0, 1.0), outcome.astype(np.uint8), cell, often

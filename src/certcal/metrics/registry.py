@@ -46,7 +46,7 @@ SECTION_NAMES = {"binary": {"Accuracy": "Rates and discrimination"}}
 
 @dataclass(frozen=True)
 class OfSamples:
-    """Of all samples at once: called with the weights of every replicate, and left out where tables are streamed."""
+    """Of all samples at once: left out where tables are streamed."""
 
 
 @dataclass(frozen=True)
@@ -60,11 +60,11 @@ class OfBins:
 
 @dataclass(frozen=True)
 class MeanOf:
-    """Mean of a loss per sample; streams use ``of_bins`` if given, and their intervals ``of_atoms``."""
+    """Mean of a loss per sample; streams use ``of_bins`` if given, and have an interval if small cells tell enough."""
 
     losses: Callable[..., NDArray[Any]]
     of_bins: Callable[[BinTable], float] | None = None
-    of_atoms: Callable[..., float] | None = None
+    of_cells: bool = False
 
 
 @dataclass(frozen=True)
@@ -118,7 +118,7 @@ class MetricEntry:
     section, place
         The heading it stands under, and where.
     form
-        What it is a function of, which says how it streams and how a replicate of the bootstrap is computed.
+        What it is a function of, which says how it streams.
     reads
         What the function takes: confidences and correctness, one of them, class probabilities and labels, or logits
         instead of probabilities where there are some.
@@ -198,7 +198,7 @@ _ENTRIES = (
         "The share of samples whose prediction is correct.",
         _RATES,
         1,
-        MeanOf(np.asarray, scores.accuracy_of, scores.accuracy_of_atoms),
+        MeanOf(np.asarray, scores.accuracy_of, of_cells=True),
         "correct",
         better="higher",
         headline=1,
@@ -212,7 +212,7 @@ _ENTRIES = (
         "The share of samples whose outcome is 1.",
         _RATES,
         0,
-        MeanOf(np.asarray, scores.accuracy_of, scores.accuracy_of_atoms),
+        MeanOf(np.asarray, scores.accuracy_of, of_cells=True),
         "correct",
         better="neither",
         headline=1,
@@ -226,7 +226,7 @@ _ENTRIES = (
         "The mean of the confidences. Above the accuracy, the model is overconfident on the whole.",
         _RATES,
         2,
-        MeanOf(scores.as_float64, scores.mean_confidence_of, scores.mean_confidence_of_atoms),
+        MeanOf(scores.as_float64, scores.mean_confidence_of, of_cells=True),
         "confidence",
         better="neither",
         short="mean conf.",
@@ -483,7 +483,7 @@ _ENTRIES = (
         "The mean squared difference between confidence and correctness.",
         _SCORES,
         2,
-        MeanOf(scores.top_label_brier, of_atoms=scores.top_label_brier_of_atoms),
+        MeanOf(scores.top_label_brier, of_cells=True),
         short="Brier",
         headline=6,
         by_kind=_binary(
@@ -534,7 +534,7 @@ _ENTRIES = (
         "The share of samples with outcome 1 and a score of at least the threshold, or with outcome 0 and one below.",
         _RATES,
         5,
-        MeanOf(scores.right_at, of_atoms=scores.right_of_atoms),
+        MeanOf(scores.right_at, of_cells=True),
         options={"threshold": 0.5},
         better="higher",
         headline=11,
@@ -713,6 +713,26 @@ def plain_metric(name: str) -> str:
     return name.strip().lower().replace("-", "_").replace(" ", "_")
 
 
+def metric_name(name: str) -> str:
+    """The row that is called so: by its name in any spelling, or as it is shown; what none is called stays plain.
+
+    Examples
+    --------
+    >>> metric_name("log loss"), metric_name("KS"), metric_name("Brier-Score"), metric_name("E50, median distance")
+    ('nll', 'ks_error', 'brier_score', 'e50')
+    """
+    plain = plain_metric(name)
+    if plain in row_names():
+        return plain
+    shown = {
+        plain_metric(text): each.text("name", kind)
+        for each in METRICS.values()
+        for kind in each.tasks
+        for text in (each.text("label", kind), each.name.removesuffix("_error"))
+    }
+    return shown.get(plain, plain)
+
+
 def table_rows(counts: Iterable[int], task: str) -> Iterator[tuple[MetricEntry, int | None]]:
     """Entries and numbers of bins in the order of the table: a run of binned metrics is repeated for each number."""
     shown = (entry for entry in METRICS.values() if task in entry.tasks)
@@ -737,7 +757,7 @@ def check_names(metrics: Iterable[Any]) -> tuple[Any, ...]:
     found: list[Any] = []
     known = row_names()
     for name in metrics:
-        plain = plain_metric(name) if isinstance(name, str) else name
+        plain = metric_name(name) if isinstance(name, str) else name
         if not callable(name) and plain not in known:
             near = get_close_matches(str(plain), known, n=1)
             remedy = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(known)}"

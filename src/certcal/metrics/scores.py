@@ -116,19 +116,9 @@ def right_at(z: NDArray[Any], y: NDArray[np.uint8], *, threshold: float = 0.5) -
     return ((z >= threshold) == y).astype(np.float64)
 
 
-def right_of_atoms(atoms: Any, weight: Floats, *, threshold: float = 0.5) -> float:
-    """:func:`accuracy_at_threshold` of weighted points that stand for many samples each."""
-    return float(np.dot(weight, right_at(atoms.confidence, atoms.correct, threshold=threshold)) / weight.sum())
-
-
 def accuracy_of(table: BinTable) -> float:
     """:func:`accuracy` of per-bin sums."""
     return float(table.correct_sum.sum() / table.total)
-
-
-def accuracy_of_atoms(atoms: Any, weight: Floats) -> float:
-    """:func:`accuracy` of weighted points that stand for many samples each."""
-    return float(np.dot(weight, atoms.correct) / weight.sum())
 
 
 def mean_confidence(confidence: Any, *, sample_weight: Any = None) -> float:
@@ -147,12 +137,6 @@ def mean_confidence_of(table: BinTable) -> float:
     return float(table.confidence_sum.sum() / table.total)
 
 
-def mean_confidence_of_atoms(atoms: Any, weight: Floats) -> float:
-    """The mean of the values of weighted points; those of weight 0 may be infinite."""
-    present = weight > 0
-    return float(np.dot(weight[present], atoms.confidence[present]) / weight.sum())
-
-
 def top_label_brier_score(confidence: Any, correct: Any, *, sample_weight: Any = None) -> float:
     """Mean of (c - z)² over samples: the Brier score of "this prediction is correct".
 
@@ -169,12 +153,6 @@ def top_label_brier(z: NDArray[Any], c: NDArray[np.uint8]) -> Floats:
     """(c - z)² of every sample."""
     out = np.subtract(c, z, dtype=np.float64)
     return np.square(out, out=out)
-
-
-def top_label_brier_of_atoms(atoms: Any, weight: Floats) -> float:
-    """:func:`top_label_brier_score` of weighted points that stand for many samples each."""
-    loss = atoms.correct * (1 - 2 * atoms.confidence) + atoms.confidence_square
-    return float(np.dot(weight, loss) / weight.sum())
 
 
 def brier_score(probabilities: Any, labels: Any, *, sample_weight: Any = None) -> float:

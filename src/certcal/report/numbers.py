@@ -6,15 +6,10 @@ import math
 
 from certcal.claims import Estimate, round_outward
 
-# What intervals say, and what they do not: those of each metric, and those from resamples.
+# What intervals say, and what they do not.
 INTERVALS = (
     "They are for the values in the population that the samples are drawn from, at the same bins and bandwidths, near "
     "zero as well. Their level holds to two points from 100 samples on in simulations; that of a bound is proven."
-)
-RESAMPLED = (
-    "They show how the numbers vary under resampling. For averages (accuracy, Brier score, log loss) the level is "
-    "reached as the number of samples grows. For calibration errors near zero it is not: their intervals tend to lie "
-    "above the population value, and above the estimate."
 )
 _DIGITS = 4
 # Differences of sums that are equal but for rounding are smaller than this: they are shown as zero.
@@ -41,6 +36,17 @@ def number(value: float) -> str:
     elif abs(value) < 0.5 * 10**-_DIGITS:
         return minus(f"{value:.1e}")
     return minus(f"{value:.{_DIGITS}f}")
+
+
+def p_value(value: float) -> str:
+    """A p-value as text; small ones are said to be small.
+
+    Examples
+    --------
+    >>> p_value(0.25), p_value(1e-20)
+    ('0.2500', '< 0.0001')
+    """
+    return "< 0.0001" if value < 0.5e-4 else number(value)
 
 
 def interval(estimate: Estimate) -> str:

@@ -29,6 +29,8 @@ _GAP = 2
 _BLANK = Text("")
 # Of a verdict's lines, by their first word.
 _COLOURS = {"PASS": "green", "FAIL": "red"}
+# What stands out, where it can be bold and where it cannot.
+_BOLD, _STARRED = "In bold: ", "With a *: "
 
 
 class _Signs(NamedTuple):
@@ -70,7 +72,8 @@ def make_console(file: IO[str], width: int | None = None, *, plain: bool = False
 
 def render(report: document.Report, console: Console, *, full: bool = False, diagrams: bool = True) -> None:
     """Print a report."""
-    page = _Page(console.width, ascii_only=console.options.ascii_only, full=full, diagrams=diagrams)
+    plain = console.color_system is None
+    page = _Page(console.width, ascii_only=console.options.ascii_only, full=full, diagrams=diagrams, plain=plain)
     for part in page.report(report):
         console.print(part, soft_wrap=isinstance(part, Text) and part.no_wrap)  # what is to be copied stays in one line
 
@@ -94,12 +97,15 @@ def as_text(
 class _Page:
     """Blocks as renderables for one console. Every text goes through ``clean``."""
 
-    def __init__(self, width: int, *, ascii_only: bool, full: bool, diagrams: bool) -> None:
+    def __init__(self, width: int, *, ascii_only: bool, full: bool, diagrams: bool, plain: bool) -> None:
         self.width, self.ascii_only, self.full, self.diagrams = width, ascii_only, full, diagrams
+        self.plain = plain  # nothing can be bold: what is to stand out has a star
         self.signs = _ASCII if ascii_only else _UNICODE
 
     def clean(self, text: str) -> str:
         text = printable(text.replace("\u00a0", " "))
+        if self.plain and text.startswith(_BOLD):
+            text = _STARRED + text.removeprefix(_BOLD)
         return spelled(text) if self.ascii_only else text
 
     def words(self, text: str) -> list[str]:
@@ -266,6 +272,10 @@ class _Layout:
             page.clean(row.text) if isinstance(row, document.Heading) else [*map(page.clean, row)]
             for row in table.texts()
         ]
+        for row, cells in zip(self.rows, table.rows, strict=False) if page.plain else ():
+            if not (isinstance(row, str) or isinstance(cells, document.Heading)):
+                starred = (isinstance(cell, document.Strong) for cell in cells)
+                row[:] = [f"{text}*" if star else text for text, star in zip(row, starred, strict=True)]
         headings = [min(_NAME, cell_len(row)) for row in self.rows if isinstance(row, str)]
         self.heads, self.least, self.most = list[list[str]](), list[int](), list[int]()
         for i, column in enumerate(table.columns):

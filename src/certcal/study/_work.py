@@ -190,6 +190,10 @@ class Measuring:
         if work.problem:
             return _failed(work.problem)
         predictions, others = self._read(work.predictions), {name: _scores(v) for name, v in work.others.items()}
+        if predictions.task == "binary":  # the same model as one with two classes, whose temperature can be fitted
+            p = predictions.confidence
+            classes, weight = np.stack((1 - p, p), axis=1), predictions.sample_weight
+            predictions = Predictions.from_probabilities(classes, predictions.correct, weight)
         if predictions.classes is None:
             raise InputError(
                 f"{work.origin.source or work}: there are only confidences; temperature scaling needs logits or "

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, ClassVar, cast
 
@@ -83,11 +83,12 @@ class MappedTable(Result):
     notes
         What was done, one sentence each.
     reader
-        The verb that reads the table as it is, "certify" or "measure"; None where nothing can be measured, or where
-        columns must be named for it.
+        The verb that reads the table, "certify" or "measure"; None where nothing can be measured.
     after
         The samples: :class:`~certcal.Predictions` or :class:`~certcal.calibrators.CertifiedSamples`; None without
         labels.
+    roles
+        Columns that must be named for the reader, by role, as they had to be for the map.
     """
 
     view: ClassVar[str] = "certcal.report.views.mapped_table"
@@ -102,6 +103,7 @@ class MappedTable(Result):
     notes: tuple[str, ...]
     reader: str | None
     after: Predictions | CertifiedSamples | None
+    roles: Mapping[str, Any] = field(default_factory=dict[str, Any])
 
     def __repr__(self) -> str:
         return f"<MappedTable of {self.source}: {counted(self.written, 'sample')} after {self.map}>"
@@ -294,10 +296,10 @@ def _predictions(
         notes += (f"Columns of lists, and those with a name that stands twice, are left out: {', '.join(lost)}.",)
     description = counted(n, "sample") + ("" if layout is None else f"; {layout.description}")
     metadata = {_RECALIBRATION: kept.recalibration}
-    # The table can be measured as it is, unless its own columns had to be named.
-    named = _own_score(layout) is not None and any((columns or {}).values())
-    reader = None if after is None or named else "measure"
-    return kept.table(given.name, description, made, metadata, notes, reader, after)
+    reader = None if after is None else "measure"
+    # Its own columns keep their names, and have to be named again.
+    named = {role: value for role, value in (columns or {}).items() if value and _own_score(layout) is not None}
+    return replace(kept.table(given.name, description, made, metadata, notes, reader, after), roles=named)
 
 
 @contextmanager

@@ -19,7 +19,7 @@ from certcal.result import Result
 from certcal.verdict import Candidate
 
 if TYPE_CHECKING:
-    from certcal.bounds import BandwidthChoice, Plan
+    from certcal.bounds import BandwidthChoice, CalibrationBand, Plan
 
 
 @dataclass(frozen=True)
@@ -362,6 +362,42 @@ def choose_bandwidth(
     if predictions.sample_weight is not None:
         raise InputError("a bandwidth is chosen with samples of equal weight; leave the weights out")
     return choose(predictions.confidence, predictions.correct, tolerance, scale=scale)
+
+
+def where(
+    data: Predictions | str | os.PathLike[str] | Any,
+    *,
+    columns: Mapping[str, Any] | None = None,
+    settings: BoundSettings | None = None,
+) -> CalibrationBand:
+    """At which scores the classifier is miscalibrated: a band for the rate of outcome 1 at every score at once.
+
+    Parameters
+    ----------
+    data, columns
+        As for :func:`certcal.measure`.
+    settings
+        Those of :func:`bound`: delta and seed; with lipschitz or perturb the band of
+        :func:`certcal.bounds.surrogate`, otherwise that of :func:`certcal.bounds.isotonic_band`, for a rate that does
+        not fall as the score rises.
+
+    Examples
+    --------
+    >>> print(where({"score": [0.2] * 100 + [0.8] * 100, "outcome": [0, 1] * 50 + [1] * 100}).regions[0].sentence)
+    Scores from 0.2000 to 0.3726 under-predict: at 0.2000 the rate is at least 0.3725.
+    """
+    from certcal.bounds import isotonic_band, surrogate
+
+    asked = settings or BoundSettings()
+    if asked.scale != "probability":
+        raise InputError("a band has noise on the probability scale", argument="scale", remedy="leave it out")
+    predictions = data if isinstance(data, Predictions) else load_table(data, columns).predictions
+    if predictions.sample_weight is not None:
+        raise InputError("a band is for samples of equal weight; leave the weights out")
+    z, c, noisy = predictions.confidence, predictions.correct, asked.perturb is not None
+    if not noisy and asked.lipschitz is None:
+        return isotonic_band(z, c, asked.delta)
+    return surrogate(z, c, asked.perturb, asked.delta, constant=asked.lipschitz, seed=asked.seed, perturb=noisy)
 
 
 def plan(

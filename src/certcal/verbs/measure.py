@@ -15,7 +15,7 @@ from certcal._settings import Settings, setting, takes
 from certcal._text import counted
 from certcal.claims import Bound, Estimate
 from certcal.data import OPTIONS, DoesNotFit, PredictionStream, natural_order, physical_memory, split_by
-from certcal.metrics import check_names, plain_metric
+from certcal.metrics import check_names, metric_name
 from certcal.predictions import Predictions, task_of
 from certcal.result import Result
 from certcal.verdict import Candidate
@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 BRACKETS = {"left": "[a, b), the last one closed", "right": "(a, b], the first one closed"}
 # A diagram with more lines than this is not read.
 _MOST_LINES = 40
-# Where nobody says how many resamples, this many for tables up to this size, a matter of seconds.
-RESAMPLES, MOST_RESAMPLED = 200, 1_000_000
+# For the interval of a metric of one's own.
+RESAMPLES = 200
 
 
 @dataclass(frozen=True)
@@ -47,23 +47,16 @@ class MeasureSettings(Settings):
     metrics: tuple[Any, ...] = setting(
         (), "Metric to report; repeatable. Default: all.", "text", many=True, flag="--metric", metavar="NAME"
     )
-    bootstrap: int | None = setting(
-        None,
-        "Number of resamples where an interval needs them; 0 for no intervals.",
+    bootstrap: int = setting(
+        RESAMPLES,
+        "Number of resamples for the interval of a metric of your own; 0 for no intervals.",
         "whole",
         least=10,
         most=1_000_000,
         zero=True,
-        optional=True,
-    )
-    method: str = setting(
-        "auto",
-        "Kind of interval: the metric's own, or bootstrap percentiles or BCa. Default: auto.",
-        "word",
-        choices=("auto", "percentile", "bca"),
     )
     level: float = setting(0.95, "Confidence level of intervals and of the band.", "level")
-    seed: int = setting(0, "Random seed of the bootstrap.", "whole", least=0, most=2**63 - 1)
+    seed: int = setting(0, "Random seed of these resamples.", "whole", least=0, most=2**63 - 1)
     band: str = setting(
         "joint",
         "Band of the reliability diagram: all bins at once, each bin, or without bins (isotonic).",
@@ -86,19 +79,6 @@ class MeasureSettings(Settings):
         drawn = (count for count in self.bins if count <= _MOST_LINES)
         return min(drawn, key=lambda count: abs(count - 15), default=15)
 
-    def resampled(self, n: int | None) -> MeasureSettings:
-        """The same with a number of resamples; ``n`` is None when the number of samples is not known.
-
-        Examples
-        --------
-        >>> [MeasureSettings(method="bca").resampled(n).bootstrap for n in (5000, 10**8, None)]
-        [200, 0, 0]
-        """
-        if self.bootstrap is not None:
-            return self
-        few = self.method == "auto" or (n is not None and n <= MOST_RESAMPLED)
-        return replace(self, bootstrap=RESAMPLES if few else 0)
-
     def conventions(self, task: str) -> dict[str, Any]:
         """How the numbers were computed, for machines."""
         described: dict[str, Any] = {"bins": list(self.bins), "closed": self.closed, "bins_are": BRACKETS[self.closed]}
@@ -108,8 +88,7 @@ class MeasureSettings(Settings):
             described |= {"threshold": self.threshold if given else 0.5}
             described |= {"threshold_is": "given" if given else "by convention"}
         if self.bootstrap:
-            resampled = self.method != "auto" or any(map(callable, self.metrics))
-            names = ("method", "level", *(("bootstrap", "seed") if resampled else ()))
+            names = ("level", *(("bootstrap", "seed") if any(map(callable, self.metrics)) else ()))
             described |= {name: getattr(self, name) for name in names}
         return described
 
@@ -128,17 +107,21 @@ class MeasuredGroup:
         One :class:`~certcal.claims.Estimate` per metric and setting.
     reliability
         The reliability diagram.
+    bounds
+        Of a group, if bounds were asked for: bounds that hold for all groups together, delta being shared.
     """
 
     name: str
     n: int
     rows: Sequence[Estimate]
     reliability: Reliability
+    bounds: Sequence[Bound] = ()
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON: the number of samples, the measurements and the diagram."""
         rows = [row.to_dict() for row in self.rows]
-        return {"n": self.n, "measurements": rows, "reliability": self.reliability.to_dict()}
+        found = {"n": self.n, "measurements": rows, "reliability": self.reliability.to_dict()}
+        return found | ({"bounds": [bound.to_dict() for bound in self.bounds]} if self.bounds else {})
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -229,7 +212,7 @@ class Measurement(Result):
     def row_of(self, name: str, group: MeasuredGroup | None = None) -> Estimate | None:
         """The row of that name, with the bins of the diagram if there are several; None when it was not measured."""
         part = self.whole if group is None else group
-        rows = [row for row in part.rows if row.name in (name, plain_metric(name))]
+        rows = [row for row in part.rows if row.name in (name, metric_name(name))]
         bins = len(part.reliability.table.count)
         return next((row for row in rows if row.settings.get("bins") == bins), next(iter(rows), None))
 
@@ -251,9 +234,12 @@ class Measurement(Result):
 
     def candidates(self) -> Sequence[Candidate]:
         """The claims of all samples, then those of each group."""
-        of_groups = [(group, row) for group in self.groups for row in group.rows]
-        named = [Candidate(row, (), group.name, {str(self.by): group.name}) for group, row in of_groups]
-        return [*super().candidates(), *named]
+        of_groups = [(group, claim) for group in self.groups for claim in (*group.bounds, *group.rows)]
+        named = [Candidate(claim, (), group.name, {str(self.by): group.name}) for group, claim in of_groups]
+        return [
+            replace(each, names=(bound_method(each.claim),)) if isinstance(each.claim, Bound) else each
+            for each in (*super().candidates(), *named)
+        ]
 
     def contents(self) -> dict[str, Any]:
         """Plain values for JSON."""
@@ -302,8 +288,8 @@ def measure(
 ) -> Measurement:
     """Measure the calibration of predictions: every metric that they allow, groups beside the whole, and a diagram.
 
-    Keywords beside those below are the fields of :class:`MeasureSettings`: bins, closed, metrics, bootstrap, method,
-    level, seed, band, bounds, delta.
+    Keywords beside those below are the fields of :class:`MeasureSettings`: bins, closed, metrics, bootstrap, level,
+    seed, band, bounds, delta.
 
     Parameters
     ----------
@@ -391,24 +377,34 @@ def _measured(
     by: str | None,
 ) -> Measurement:
     """Measure what is in memory."""
-    missing = _missing(settings, len(predictions))
-    settings = settings.resampled(len(predictions))
     progress.stage("measuring", 1 + len(groups))
     parts: list[MeasuredGroup] = []
     for name, part in (("all", predictions), *groups):
         parts.append(_group(name, part, settings))
         progress.advance(1)
-    conventions = {**settings.conventions(predictions.task), "streamed": False, **missing}
+    conventions = {**settings.conventions(predictions.task), "streamed": False}
     found = Measurement(source, about, description, parts[0], by, parts[1:], conventions)
     if predictions.task == "binary" and not settings.metrics:
         found = replace(found, decision_curve=_decision_curve(predictions, settings.level))
     if settings.bounds is False:
         return found
+    from certcal.bounds import equal_share
     from certcal.verbs.bound import plain_bounds
 
     progress.stage("bounding")
-    bounds = plain_bounds(predictions, settings.delta, settings.diagram_bins, settings.closed)
-    return replace(found, bounds=bounds, conventions={**found.conventions, "delta": settings.delta})
+    shared = settings.diagram_bins, settings.closed
+    bounds = plain_bounds(predictions, settings.delta, *shared)
+    level = equal_share(settings.delta, len(groups)) if groups else settings.delta
+    bounded = [
+        replace(each, bounds=plain_bounds(part, level, *shared))
+        for each, (_, part) in zip(found.groups, groups, strict=True)
+    ]
+    return replace(found, groups=bounded, bounds=bounds, conventions={**found.conventions, "delta": settings.delta})
+
+
+def bound_method(bound: Bound) -> str:
+    """What certcal.bound calls one of the bounds of a measurement."""
+    return "binned" if "bins" in bound.settings else "bounded_variation"
 
 
 def _decision_curve(predictions: Predictions, level: float) -> DecisionCurve:
@@ -428,8 +424,7 @@ def _group(name: str, predictions: Predictions, settings: MeasureSettings) -> Me
         predictions,
         bins=settings.bins,
         metrics=settings.metrics or None,
-        bootstrap=settings.bootstrap or 0,
-        method=settings.method,
+        bootstrap=settings.bootstrap,
         seed=settings.seed,
         threshold=settings.threshold,
         **shared,
@@ -469,18 +464,14 @@ def _in_pieces(
             yield piece
             progress.advance(len(predictions))
 
-    missing = _missing(settings, stream.rows, streamed=True)
-    settings = settings.resampled(stream.rows)
     found = survey_stream(
         pieces,
         bins=settings.bins,
         closed=settings.closed,
         diagram=settings.diagram_bins,
         band=settings.band,
-        bootstrap=settings.bootstrap or 0,
-        method=settings.method,
+        intervals=settings.bootstrap > 0,
         level=settings.level,
-        seed=settings.seed,
         threshold=settings.threshold,
         memory=memory,
     )
@@ -503,7 +494,9 @@ def _in_pieces(
     whole = part("all", found)
     groups = [part(names[code], found.groups[code]) for code in natural_order(names)]
     several = classes.pop()
-    conventions = settings.conventions(found.measurements.task) | {"streamed": True} | missing
+    conventions = settings.conventions(found.measurements.task) | {"streamed": True}
+    if settings.bounds is None:
+        conventions["without_bounds"] = "the table is read in pieces"
     if settings.bootstrap:
         conventions["without_interval"] = list(dict.fromkeys(row.name for row in whole.rows if row.interval is None))
     return Measurement(
@@ -521,18 +514,6 @@ def _in_pieces(
         groups=groups,
         conventions=conventions,
     )
-
-
-def _missing(asked: MeasureSettings, n: int | None, *, streamed: bool = False) -> dict[str, str]:
-    """What was wanted where it can be had and cannot, with the reason."""
-    found: dict[str, str] = {}
-    if asked.bootstrap is None and not asked.resampled(n).bootstrap:
-        found["without_intervals"] = (
-            "the table is read in pieces" if n is None else f"there are more than {MOST_RESAMPLED:,} rows"
-        )
-    if asked.bounds is None and streamed:
-        found["without_bounds"] = "the table is read in pieces"
-    return found
 
 
 def _classes(classes: int | None) -> str:

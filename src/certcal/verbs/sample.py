@@ -202,7 +202,8 @@ def sample(
     larger ``n`` or more samples it adds to the run; another model, other data or other noise is refused. Keywords
     beside those below are the fields of :class:`SampleSettings`: n, n0, seed, noise, batch, device,
     noise_threads; every (20: samples 0, 20, 40, …), resize and crop (of images in folders). See
-    :func:`certcal.smoothing.sample` for what does and does not change the result. The noise is the same on every device; a run may be continued on another one.
+    :func:`certcal.smoothing.sample` for what does and does not change the result. The noise is the same on every
+    device; a run may be continued on another one.
 
     Large data is read when it is needed, by the workers themselves where they see the files; one pass over it comes
     first, for its fingerprint. Noise is numbered 0, 1, … along the samples that are drawn; in the counts of the run,

@@ -21,5 +21,7 @@ def view(found: MappedTable, files: Sequence[Path] = ()) -> Report:
     said = [*found.notes, *([_CSV] if ".csv" in endings else [])]
     blocks: list[Block] = [Text(" ".join(said))]
     if found.reader is not None and files:
-        blocks.append(Text(f"{shlex.join(['certcal', found.reader, str(files[0])])}  # what it says now", "code"))
+        named = (word for role, name in found.roles.items() for word in (f"--{role}", str(name)))
+        command = shlex.join(["certcal", found.reader, str(files[0]), *named])
+        blocks.append(Text(f"{command}  # what it says now", "code"))
     return Report("Samples after the map", blocks, source=found.source, description=found.description)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from certcal._rounding import percent_text
 from certcal._text import capital
-from certcal.claims import Estimate, in_full, short_text
+from certcal.claims import Bound, Estimate, in_full, short_text
 from certcal.report.charts import Chart
 from certcal.report.decision import decision_chart
 from certcal.report.document import (
@@ -38,9 +38,10 @@ from certcal.report.names import (
     short_label,
     wording,
 )
-from certcal.report.numbers import INTERVALS, RESAMPLED, bins_text, interval
+from certcal.report.numbers import INTERVALS, bins_text, interval, p_value
 from certcal.report.reliability import reliability_chart, shared_counts
 from certcal.report.views.bounds import bound_blocks, bound_claim
+from certcal.verbs.measure import bound_method
 
 if TYPE_CHECKING:
     from certcal.verbs.measure import MeasuredGroup, Measurement
@@ -72,9 +73,7 @@ def view(found: Measurement) -> Report:
     if found.decision_curve is not None:
         sections.append(Section("Decision curve", [_beside(decision_chart(found.decision_curve))]))
     if found.bounds:
-        blocks = bound_blocks(
-            {"binned" if "bins" in each.settings else "bounded variation": each for each in found.bounds}
-        )
+        blocks = [*bound_blocks(_by_method(found.bounds)), *_group_bounds(found)]
         sections.append(Section("Bounds for the population", blocks, brief=True))
     if found.groups:
         sections.append(Section("Groups", _groups(found), brief=True))
@@ -156,7 +155,8 @@ def metrics_table(group: MeasuredGroup, task: str | None = None) -> Table:
         rows.append(Heading(heading))
         for row in members:
             name = row_label(row, task)
-            rows.append([name, bins_text(row), float(row.value), *([interval(row)] if levels else [])])
+            value = p_value(row.value) if row.name.endswith("_p") else float(row.value)
+            rows.append([name, bins_text(row), value, *([interval(row)] if levels else [])])
     return Table(columns, rows, f"Estimates on {group.n:,} sample{'' if group.n == 1 else 's'}", most=10_000)
 
 
@@ -218,6 +218,31 @@ def _key(row: Estimate) -> tuple[str, str]:
     return row.name, repr(sorted(row.settings.items()))
 
 
+def _by_method(bounds: Sequence[Bound]) -> dict[str, Bound]:
+    return {bound_method(each).replace("_", " "): each for each in bounds}
+
+
+def _group_bounds(found: Measurement) -> list[Block]:
+    """Each group's bounds, which hold for all groups together."""
+    if not any(group.bounds for group in found.groups):
+        return []
+    methods = list(_by_method(found.groups[0].bounds))
+    columns = [Column(str(found.by)), Column("samples", "count")]
+    columns += [Column(f"{method}, at most", "bound", "upper") for method in methods]
+    rows: list[list[Cell]] = []
+    for group in found.groups:
+        own = _by_method(group.bounds)
+        rows.append([group.name, group.n, *(own[method].value if method in own else None for method in methods)])
+    share, level = (
+        short_text(delta, "upper") for delta in (found.groups[0].bounds[0].delta, found.conventions["delta"])
+    )
+    note = (
+        f"Bounds of one kind hold together for all {len(rows):,} groups, except with probability at most {level}: each "
+        f"fails with probability at most {share}."
+    )
+    return [Table(columns, rows, "Bounds per group", note)]
+
+
 def _conventions(found: Measurement) -> list[str]:
     """How all numbers were computed."""
     given = found.conventions
@@ -231,7 +256,6 @@ def _conventions(found: Measurement) -> list[str]:
         said.append(f"Each bound fails with probability at most {level} on its own: choose one before looking.")
     if any(row.interval is not None for row in found.whole.rows):
         said.append(_intervals(given))
-    said += [f"No intervals: {given['without_intervals']}."] if "without_intervals" in given else []
     said += (
         [f"No bounds on the true calibration error: {given['without_bounds']}."] if "without_bounds" in given else []
     )
@@ -246,13 +270,11 @@ def _conventions(found: Measurement) -> list[str]:
 
 def _intervals(given: Mapping[str, Any]) -> str:
     """How the intervals were made."""
-    level, drawn = percent_text(given["level"]), ""
-    if "bootstrap" in given:
-        drawn = f"{given['bootstrap']:,} resamples, seed {given['seed']}"
-    if given["method"] != "auto":
-        return f"Intervals: {level} {given['method']} bootstrap, {drawn}. {RESAMPLED}"
-    own = f" Metrics of your own have percentiles of {drawn}, which cover averages only." if drawn else ""
-    return f"Intervals: {level}. {INTERVALS}{own}"
+    said = f"Intervals: {percent_text(given['level'])}. {INTERVALS}"
+    if "bootstrap" not in given:
+        return said
+    drawn = f"{given['bootstrap']:,} resamples, seed {given['seed']}"
+    return f"{said} Metrics of your own have percentiles of {drawn}, which cover averages only."
 
 
 def _two_classes(found: Measurement) -> str:
