@@ -232,6 +232,39 @@ def test_what_cannot_hold_is_proved_and_is_not_more_than_the_truth():
         assert reach <= found.value
 
 
+@pytest.mark.parametrize(
+    ("slope", "labels", "radius", "outcome"),
+    [
+        (5.0, [0] * 19 + [1], 0.25, "holds"),  # nearly every draw in one cell: nothing varies
+        (500.0, [1] * 20, 0.25, "cannot"),  # and all are wrong
+        (5.0, [0] * 20, 50.0, "spent"),  # nobody can be certified so far out
+    ],
+)
+def test_draws_that_never_differ_and_samples_that_are_all_refuted_are_no_failure(slope, labels, radius, outcome):
+    model = wrap(lambda batch: np.stack([slope * batch[:, 0], -slope * batch[:, 0]], axis=1), outputs="logits")
+    points = np.linspace(1, 3, 20)[:, None]
+    found = sample_until(model, points, labels, "ece <= 0.25", sigma=0.25, radius=radius, n=4_000)
+    assert (found.outcome, found.verdict("ece <= 0.25").passed) == (outcome, outcome == "holds")
+
+
+def test_labels_that_the_model_does_not_have_and_invalid_outputs_are_refused_before_drawing():
+    model = wrap(lambda batch: np.stack([batch[:, 0], -batch[:, 0]], axis=1), outputs="logits")
+    with pytest.raises(InputError, match=r"labels\[1\] is 7"):
+        sample_until(model, [[1.0], [2.0]], [0, 7], "ece <= 0.25", sigma=0.25, radius=0.1)
+
+
+def test_inputs_are_read_in_parts(monkeypatch):
+    from certcal.smoothing import _until
+
+    whole = climbing(np.linspace(0.1, 2, 12), np.zeros(12, int))
+    monkeypatch.setattr(_until, "PART", 5)
+    parts = climbing(np.linspace(0.1, 2, 12), np.zeros(12, int))
+    for one in (whole, parts):
+        one.climb(np.arange(12))
+    np.testing.assert_array_equal(whole.votes, parts.votes)
+    np.testing.assert_array_equal(whole.ring, parts.ring)
+
+
 def test_with_too_few_draws_it_says_that_they_are_spent():
     x = np.linspace(0.5, 2, 10)
     climb = climbing(x, np.zeros(10, int), n=100)

@@ -98,6 +98,7 @@ def test_small_data_are_brought_into_memory_and_large_ones_stay_on_the_disk(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     np.save(tmp_path / "inputs.npy", np.zeros((4, 2), np.float32))
+    np.save(tmp_path / "labels.npy", np.array([0, 1, 2, 0]))
     data = np.load(tmp_path / "inputs.npy", mmap_mode="r"), [0, 1, 2, 0]
     for bytes_held, kind in ((32, np.ndarray), (31, Rows)):
         monkeypatch.setattr("certcal.verbs.train._HELD", bytes_held)
@@ -105,6 +106,7 @@ def test_small_data_are_brought_into_memory_and_large_ones_stay_on_the_disk(
         assert parts.test is not None
         assert isinstance(parts.train.inputs, kind)
         assert isinstance(parts.test.inputs, kind)
+        assert isinstance(_parts(tmp_path, None, None, DataSettings())[0].train.inputs, kind)
 
 
 def test_many_lost_classes_are_counted() -> None:

@@ -145,6 +145,7 @@ class ImageFiles:
     @classmethod
     def of(cls, folder: Path, names: list[str], resize: int | None, crop: int | None) -> ImageFiles:
         """Images by their names; they are grey if all of them are."""
+        folder = folder.absolute()  # workers may be elsewhere
         found = cls(folder, names, "L", (0, 0), resize, crop)
         with _quiet():
             first, size = found._described(names[0])

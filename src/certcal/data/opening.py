@@ -254,8 +254,10 @@ def _named(name: str) -> Split:
     return digits_images() if name == "digits" else fashion_mnist()
 
 
-def read_split(source: str | os.PathLike[str], *, resize: int | None = None, crop: int | None = None) -> Parts:
-    """Data to train on, and what there is to test on, in memory.
+def read_split(
+    source: str | os.PathLike[str], *, resize: int | None = None, crop: int | None = None, in_memory: bool = True
+) -> Parts:
+    """Data to train on, and what there is to test on.
 
     Parameters
     ----------
@@ -264,6 +266,8 @@ def read_split(source: str | os.PathLike[str], *, resize: int | None = None, cro
         as :func:`read_inputs` takes; a folder called digits is ``"./digits"``.
     resize, crop
         As for :func:`read_inputs`.
+    in_memory
+        False for inputs that are read when they are needed, where their source allows it.
 
     Returns
     -------
@@ -279,17 +283,21 @@ def read_split(source: str | os.PathLike[str], *, resize: int | None = None, cro
     if source in NAMED:
         _refuse_preparing(how)
         return _named(str(source))
+
+    def held(inputs: Inputs) -> Inputs:
+        return inputs.in_memory() if in_memory else inputs
+
     path, name = Path(source), str(source)
     if is_named(name):
         _refuse_preparing(how)
-        return Parts(name, name, named_dataset(name).in_memory(), None)
+        return Parts(name, name, held(named_dataset(name)), None)
     readers = input_parts(path, how=how)
     if "train" not in readers and None not in readers:
         raise InputError(f"{path}: there is no training data, only a test part; add a training part")
     name = path.resolve().name or str(path)
     if "train" not in readers or "test" not in readers:
-        return Parts(name, name, readers["train" if "train" in readers else None]().in_memory(), None)
-    train, test = readers["train"]().in_memory(), readers["test"]().in_memory()
+        return Parts(name, name, held(readers["train" if "train" in readers else None]()), None)
+    train, test = held(readers["train"]()), held(readers["test"]())
     if train.inputs.shape[1:] != test.inputs.shape[1:]:
         raise InputError(
             f"{path}: training samples have shape {train.inputs.shape[1:]} and test samples "

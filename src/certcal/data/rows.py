@@ -252,7 +252,7 @@ def npy_source(path: Path, stream: IO[bytes] | None = None, begins: int = 0, siz
         raise InputError(damaged(path, "array", ValueError(f"{size} bytes are not those of shape {shape}")))
     if by_column and len(shape) > 1:
         raise InputError(f"{path}: the array lies column by column; save it with numpy.ascontiguousarray")
-    return FileSource(path, begins + start, dtype, shape)
+    return FileSource(path.absolute(), begins + start, dtype, shape)
 
 
 def mapped_source(array: np.memmap[Any, Any]) -> RowSource:
@@ -260,4 +260,4 @@ def mapped_source(array: np.memmap[Any, Any]) -> RowSource:
     whole = isinstance(array.base, mmap.mmap) and array.flags.c_contiguous and array.filename is not None
     if not whole or array.dtype.kind not in "biuf" or array.mode == "c":  # what was changed in memory only
         return ArraySource(array)
-    return FileSource(Path(str(array.filename)), array.offset, array.dtype, array.shape)
+    return FileSource(Path(str(array.filename)).absolute(), array.offset, array.dtype, array.shape)

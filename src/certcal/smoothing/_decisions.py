@@ -28,6 +28,7 @@ from certcal._checks import (
     random_seed,
     whole_number,
 )
+from certcal._checks import labels as class_labels
 from certcal._durable import open_regular
 from certcal._files import write_bytes
 from certcal.claims import short_text
@@ -35,7 +36,7 @@ from certcal.data import Inputs
 from certcal.result import Result
 from certcal.smoothing._manifest import MOST_DRAWS, MOST_SEED
 from certcal.smoothing._noise import NOISES, NoiseKind
-from certcal.smoothing._sampler import Sampler, check_rows, noisy_inputs, spread
+from certcal.smoothing._sampler import Sampler, check_rows, noisy_inputs, number_of_classes, spread
 from certcal.smoothing._sequential import ABOVE, BELOW, UNDECIDED, looks, verdicts
 
 if TYPE_CHECKING:
@@ -316,6 +317,7 @@ def decide(
     sampler = Sampler(model, sigma=setting.sigma, seed=setting.seed, noise=noise, **how)
     tried = data.inputs[spread(len(data))]
     check_rows(model, noisy_inputs(tried, sigma=setting.sigma, seed=setting.seed, noise=noise), sampler.batch)
+    class_labels(data.labels, number_of_classes(sampler, data.inputs))
     index = np.arange(len(data), dtype=np.int64)
     predicted, draws, votes, invalid = (np.zeros(index.size, np.int64) for _ in range(4))
     verdict = np.full(index.size, UNDECIDED, dtype="<U9")

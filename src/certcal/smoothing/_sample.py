@@ -354,6 +354,9 @@ def _same_data(folder: Path, manifest: Manifest, wanted: RunRequest) -> DataReco
                 f"{drawn[:12]}, and the first {manifest.samples} given have {given[:12]}; give the same data (more "
                 "samples may follow it), or choose another folder"
             )
+    if wanted.data_source is None:  # the same samples from memory: where they came from is known already
+        kept = ("source", "every", "resize", "crop")
+        return msgspec.structs.replace(whole, **{name: getattr(manifest.data, name) for name in kept})
     return whole
 
 

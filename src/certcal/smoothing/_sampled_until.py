@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from certcal._checks import InputError, choice, failure_probability, noise_level, random_seed, whole_number
+from certcal._checks import labels as class_labels
 from certcal.binning import CLOSED
 from certcal.claims import Certificate, in_full, round_outward
 from certcal.data import Inputs
@@ -20,8 +21,8 @@ from certcal.smoothing._certificates import CONFIDENCE, NAME, Certificates, chec
 from certcal.smoothing._kinds import CONFIDENCES
 from certcal.smoothing._manifest import MOST_DRAWS
 from certcal.smoothing._noise import NOISES
-from certcal.smoothing._sampler import Sampler, check_rows, noisy_inputs, spread
-from certcal.smoothing._until import Climb, draw
+from certcal.smoothing._sampler import Sampler, check_rows, noisy_inputs, number_of_classes, spread
+from certcal.smoothing._until import PART, Climb, draw
 from certcal.verdict import HEADLINE, Candidate, Requirement
 
 if TYPE_CHECKING:
@@ -29,7 +30,6 @@ if TYPE_CHECKING:
 
 NAMES = ("ece", "calibration_error")
 SAMPLES = ("certified", "all")
-_PART = 1000
 _COLUMNS = ("index", "label", "predicted", "draws", "votes", "invalid", "refuted")
 _INTERVALS = ("certified", "lower", "upper", "radii")
 
@@ -158,7 +158,8 @@ class SampledUntil(Result):
         """How many draws it took, and how many a fixed design would have taken."""
         if self.outcome == "cannot":
             least = round_outward(self.reach or 0.0, "lower")
-            return f"{self.total:,} noise samples. No number of them certifies a calibration error below {least}."
+            among = " of the samples not refuted" if self.setting.samples == "certified" and self.refuted.any() else ""
+            return f"{self.total:,} noise samples. No number certifies a calibration error{among} below {least}."
         if self.outcome == "spent":
             return f"{self.total:,} noise samples."
         more, each = ("about", self.fixed) if self.fixed is not None else ("more than", self.setting.n)
@@ -278,7 +279,8 @@ def sample_until(
     index = np.arange(len(data))
     tried = data.inputs[spread(len(data))]
     check_rows(model, noisy_inputs(tried, sigma=setting.sigma, seed=setting.seed, noise=noise), sampler.batch)
-    parts = [index[start : start + _PART] for start in range(0, len(data), _PART)]  # inputs may be read from disk
+    class_labels(data.labels, number_of_classes(sampler, data.inputs))
+    parts = np.array_split(index, -(-index.size // PART))  # inputs may be read from disk
     votes = [sampler.select(data.inputs[part], part, setting.n0).votes for part in parts]
     predicted = np.concatenate(votes).argmax(axis=1).astype(np.int64)
     climb, most = Climb(setting, sampler, data, predicted), setting.n * len(data)

@@ -79,6 +79,8 @@ CAUTION = 2.0
 ROUND, SHARE = 1024, 16
 # Whether the claim can hold at all is asked whenever draws have grown by a quarter.
 PATIENCE = 1.25
+# Samples whose inputs are read at a time.
+PART = 1000
 
 
 def rungs(budget: int) -> Rows:
@@ -135,12 +137,13 @@ class Stake(NamedTuple):
     def deviation(self, squares: Floats) -> float:
         """How much less than the sum of the means of the fresh draws the sum of their expectations may be.
 
-        ``squares`` are the samples' sums of (W - expected)² over the fresh draws.
+        ``squares`` are the samples' sums of (W - expected)² over the fresh draws. Any scale of at least expected/fresh
+        and any rate in (0, 1) will do, if they are fixed before; these are safe where no draw ever differed.
         """
-        scale = float((self.expected / self.fresh).max(initial=1e-300))
+        scale = float((self.expected / self.fresh).max(initial=1e-12))
         predicted = float((self.spread / self.fresh).sum()) / scale**2
-        x = math.sqrt(2 * self.nats / max(predicted, 1e-300))
-        rate = x / (1 + x)
+        x = math.sqrt(2 * self.nats / max(predicted, 1e-12))
+        rate = min(x / (1 + x), 0.95)
         seen = float((squares / self.fresh**2).sum()) / scale**2
         return scale * (self.nats + (-math.log1p(-rate) - rate) * seen) / rate + ROUNDING * self.rows.size
 
@@ -199,14 +202,15 @@ class Climb:
         """One rung more for these samples."""
         at = self.rung[rows]
         for rung in np.unique(at):
-            some = rows[at == rung]
-            start, before = (0, 0) if rung < 0 else (int(self.sizes[rung]), self.histogram(some))
-            points, classes = self.data.inputs[some], self.predicted[some]
-            tally = self.sampler.count(points, some, classes, start, int(self.sizes[rung + 1]))
-            self.votes[some] += tally.votes
-            self.invalid[some] += tally.invalid
-            self.ring[some, (rung + 1) % (LAG + 1)] = before + tally.histogram
-            self.rung[some] += 1
+            chosen = rows[at == rung]
+            for some in np.array_split(chosen, -(-chosen.size // PART)):
+                start, before = (0, 0) if rung < 0 else (int(self.sizes[rung]), self.histogram(some))
+                points, classes = self.data.inputs[some], self.predicted[some]
+                tally = self.sampler.count(points, some, classes, start, int(self.sizes[rung + 1]))
+                self.votes[some] += tally.votes
+                self.invalid[some] += tally.invalid
+                self.ring[some, (rung + 1) % (LAG + 1)] = before + tally.histogram
+                self.rung[some] += 1
 
     def histogram(self, rows: Rows, below: int = 0) -> Rows:
         """Of the samples' draws; or of those at an earlier rung."""
@@ -351,6 +355,8 @@ class Climb:
     def within_reach(self, signs: Any) -> float:
         """A proved lower bound of the calibration error that can be certified with any number of draws."""
         asked, rows = self.asked, np.flatnonzero(~self.refuted | (self.asked.samples == "all"))
+        if not rows.size:
+            return 0.0
         counts, inner = self.counts(rows), np.empty((2, rows.size))
         for flip in (False, True):
             side = Side.of(counts.thresholds, flip)

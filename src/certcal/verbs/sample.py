@@ -60,7 +60,7 @@ class UntilSettings(SampleSettings):
     (10, 'tangent')
     """
 
-    confidence: str = setting("tangent", "Kind of the samples' intervals.", "word", choices=CONFIDENCES)
+    confidence: str = setting("tangent", "Kind of the samples' intervals.", "word", choices=CONFIDENCES, metavar="KIND")
     samples: str = setting(
         "certified",
         "Samples the requirement is about; of all, those that are not certified count as worst cases.",

@@ -340,7 +340,7 @@ def train(
 
 def _parts(data: Any, test: Any, limit: int | None, how: DataSettings) -> tuple[Parts, str]:
     if isinstance(data, str | os.PathLike):
-        parts, name = read_split(data, resize=how.resize, crop=how.crop), str(data)  # pyright: ignore[reportUnknownArgumentType]
+        parts, name = read_split(data, resize=how.resize, crop=how.crop, in_memory=False), str(data)  # pyright: ignore
     elif isinstance(data, Parts):
         parts, name = data, data.name
     else:
