@@ -352,9 +352,19 @@ def test_archives_that_grow_torchscript_and_unsafe_versions_are_refused(
     with zipfile.ZipFile(path, "w") as archive:  # the parts by which torch knows TorchScript
         for name in ("x/data.pkl", "x/constants.pkl", "x/version"):
             archive.writestr(name, b"3")
-    with pytest.raises(InputError, match=r"w\.pt: this is TorchScript, a program, .*torch\.jit\.load and pass that to"):
-        load("resnet20-cifar", weights=path)
+    for given in ({"weights": path, "path_or_name": "resnet20-cifar"}, {"path_or_name": path}):
+        with pytest.raises(
+            InputError, match=r"w\.pt: this is TorchScript, .* ONNX, .*torch\.jit\.load and pass that to"
+        ):
+            load(**given)
+    torch.save(torch.nn.Linear(1, 2), path)
+    with pytest.raises(
+        InputError, match=r"w\.pt: it holds more than weights \(torch\..*Linear\).*state_dict\(\) alone"
+    ):
+        load(path)
     torch.save(small, path)
+    with pytest.raises(InputError, match=r"w\.pt: a checkpoint holds weights without their network; name the network"):
+        load(path)
     monkeypatch.setattr(torch, "__version__", "2.9.1+cpu")
     with pytest.raises(
         InputError, match=r"torch 2\.9\.1\+cpu does not read checkpoints safely; install torch 2\.10 or"

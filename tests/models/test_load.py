@@ -71,10 +71,12 @@ def test_any_number_of_samples_is_taken(suffix: str, rows: int, lenet_files: dic
         ("model.pth", r"model\.pth: a checkpoint holds weights without their network; name the network \('package"),
         ("model.pth.tar", "resnet110-cifar or resnet50-imagenet. and give the file as its weights"),
         ("resnet110-cifar", "weights: it is needed for resnet110-cifar; give a checkpoint"),
+        ("resnet21-cifar", "'resnet21-cifar' is no model; the published networks are resnet20-cifar, resnet32"),
+        ("resnet20", "resnet20 needs weights; give the .safetensors file that training wrote as the model, or a pub"),
         ("model.pkl", "model.pkl: .pkl files are pickles, which can run code and are never loaded"),
         ("model.joblib", "are pickles"),
         ("model.h5", "'model.h5' is no model; give a file, ONNX"),
-        ("model", "'model' is no model"),
+        ("model", "'model' is no model; .*; or, with weights, resnet20-cifar, .*, resnet152-imagenet"),
         ("", "'' is no model"),
         ("a:b:c", "'a:b:c' is no model"),
         ("os.system('x'):f", "is no model"),
@@ -191,7 +193,13 @@ def test_lazy_layers_take_their_sizes_from_what_the_file_says(tmp_path: Path) ->
         (f"{MAKERS}:NUMBER", {}, "NUMBER is a int; name a class or function that makes a torch module"),
         (f"{MAKERS}:no_module", {}, "no_module makes a int; it must make a torch module"),
         (f"{MAKERS}:nothing", {}, "has no 'nothing'; check the spelling"),
-        ("net.onnx", {}, r"weights is for a network by name \('package.*\), and 'net.onnx' is none; leave it out"),
+        ("net.onnx", {}, r"weights: it is for a network by name \('package.*\), and 'net.onnx' is none; leave it out"),
+        (
+            "resnet21-cifar",
+            {},
+            "weights: .*, and 'resnet21-cifar' is none; the published networks are resnet20-cifar, resnet32",
+        ),
+        ("resnet20", {}, "and 'resnet20' is none; give the .safetensors file that training wrote as the model"),
     ],
 )
 def test_weights_that_do_not_fit_are_one_sentence(name: str, change: Any, sentence: str, tmp_path: Path) -> None:
@@ -222,8 +230,12 @@ def test_weights_are_never_unpickled_freely_and_their_texts_are_checked(tmp_path
     with pytest.raises(InputError, match=r"w\.pkl: \.pkl files are pickles, .*; save its state_dict\(\) with"):
         load(f"{MAKERS}:Plain", weights=tmp_path / "w.pkl")
     (tmp_path / "bad").write_bytes(b"\x80\x04.")
-    with pytest.raises(InputError, match="bad: this is not a safetensors file, or it is damaged"):
+    with pytest.raises(
+        InputError, match=r"bad: this is no file of weights; give one that ends in \.safetensors, .*\.bin"
+    ):
         load(f"{MAKERS}:Plain", weights=tmp_path / "bad")
+    with pytest.raises(InputError, match=r"net\.pt2: \.pt2 files are not loaded"):
+        load(f"{MAKERS}:Plain", weights=tmp_path / "net.pt2")
     for text in ("[]", "{", '{"sample_shape": [0], "classes": 3, "seed": 0}', '{"sample_shape": [2], "classes": 3}'):
         save_file(Plain().state_dict(), tmp_path / "w.safetensors", {"certcal.made_with": text})
         with pytest.raises(InputError, match="what it says of its network cannot be understood; train it again"):
@@ -231,7 +243,7 @@ def test_weights_are_never_unpickled_freely_and_their_texts_are_checked(tmp_path
     save_file(Plain().state_dict(), tmp_path / "w.safetensors")
     with pytest.raises(InputError, match=r"outputs: it is needed for .*:Plain, and never guessed; give"):
         load(f"{MAKERS}:Plain", weights=tmp_path / "w.safetensors")
-    with pytest.raises(InputError, match=r"it does not say which network .*; name the network, 'package"):
+    with pytest.raises(InputError, match=r"it does not say which network .*, or name the network, 'package"):
         load(tmp_path / "w.safetensors")
 
 
@@ -274,7 +286,11 @@ def test_a_file_in_the_current_folder_never_stands_in_for_an_installed_module(
             "calling .*:f failed: TypeError: .*'x'; it must make",
         ),
         ("def f(sample_shape): 1", "certcal_test_bad:f", "'sample_shape'; it must make a model from no more than"),
-        ("def f(): raise OSError('a\\nb')", "certcal_test_bad:f", "calling certcal_test_bad:f failed: OSError: a; it"),
+        (
+            "def f(): raise OSError('a\\nb')",
+            "certcal_test_bad:f",
+            "calling certcal_test_bad:f failed: OSError: a; make",
+        ),
         ("raise SystemExit(2)", "certcal_test_bad:f", "importing certcal_test_bad ended the program; put what it does"),
         ("1 / 0", "certcal_test_bad:f", "importing certcal_test_bad failed: ZeroDivisionError: division by zero"),
         ("import certcal_no_such", "certcal_test_bad:f", "failed: ModuleNotFoundError.*certcal_no_such.*install"),

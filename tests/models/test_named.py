@@ -109,7 +109,7 @@ def test_a_network_for_images_can_be_exported_for_them(tmp_path: Path) -> None:
         ("vgg", (1, 28, 28), 10, {}, r"'vgg' is no network; give lenet, .*, or a name, 'package\.module:name'"),
         (f"{HERE}:Nothing", (4,), 3, {}, "has no 'Nothing'; check the spelling"),
         (f"{HERE}:NUMBER", (4,), 3, {}, "NUMBER is a int; name a class or function that makes a torch module"),
-        (f"{HERE}:failing", (4,), 3, {}, "calling .*failing failed: RuntimeError: no such file; it must make a model"),
+        (f"{HERE}:failing", (4,), 3, {}, "calling .*failing failed: RuntimeError: no such file; make this call work"),
         (f"{HERE}:no_module", (4,), 3, {}, "no_module makes a int; it must make a torch module"),
         (f"{HERE}:probable", (1, 4, 4), 3, {}, "probable returns probabilities; training needs logits"),
         (f"{HERE}:Plain", (1, 5, 5), 3, {}, r"Plain failed on inputs of shape \(1, 5, 5\): RuntimeError: mat1"),

@@ -83,7 +83,7 @@ def _check_archive(data: bytes, path: Path) -> None:
     if any(entry.filename.endswith("/constants.pkl") for entry in entries):
         raise InputError(
             f"{path}: this is TorchScript, a program, which is not loaded from files; save the network's state_dict(), "
-            "or open it with torch.jit.load and pass that to certcal.models.wrap"
+            "export it as ONNX, or open it with torch.jit.load and pass that to certcal.models.wrap"
         )
     if sum(entry.file_size for entry in entries) > len(data):
         raise InputError(f"{path}: it is compressed, which torch.save never does; save it again")

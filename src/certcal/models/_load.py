@@ -16,10 +16,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, cast
 
 from certcal._checks import InputError
-from certcal._text import reason
+from certcal._files import read_bytes
+from certcal._text import did_you_mean, reason
 from certcal.models._adapter import BoosterModel, CallableModel, EstimatorModel, extra
 from certcal.models.fingerprint import is_instance
-from certcal.models.protocol import Model, Outputs, Source, declared
+from certcal.models.protocol import LARGEST_FILE, Model, Outputs, Source, declared
 
 if TYPE_CHECKING:
     from torch import nn
@@ -31,9 +32,15 @@ PUBLISHED: dict[str, tuple[int, Literal["cifar", "imagenet"]]] = {
     **{f"resnet{depth}-cifar": (depth, "cifar") for depth in (20, 32, 44, 56, 110)},
     **{f"resnet{depth}-imagenet": (depth, "imagenet") for depth in (18, 34, 50, 101, 152)},
 }
+# Names of networks that training makes; the file that it writes says which it is.
+_TRAINED = ("lenet", "resnet20", "resnet110", "preact18", "mlp")
+_AS_WRITTEN = (
+    "give the .safetensors file that training wrote as the model, or a published network, such as resnet20-cifar, with "
+    "its weights"
+)
 
 _FORMATS = "ONNX (.onnx), or weights of a reference network (.safetensors)"
-_CHECKPOINTS = (".pth", ".pth.tar", ".pt", ".ckpt", ".bin")
+CHECKPOINTS = (".pth", ".pth.tar", ".pt", ".ckpt", ".bin")
 _PICKLES = (".pkl", ".pickle", ".joblib")
 _NETWORK = "'package.module:name', resnet110-cifar or resnet50-imagenet"
 # What a class or function that makes a model may be called with.
@@ -97,26 +104,25 @@ def load(
     if weights is not None:
         if not named and text not in PUBLISHED:
             raise InputError(
-                f"weights is for a network by name ({_NETWORK}), and {text!r} is none; leave it out, or name the "
-                "network"
+                f"it is for a network by name ({_NETWORK}), and {text!r} is none",
+                argument="weights",
+                remedy=_AS_WRITTEN if text in _TRAINED else _meant(text) or "leave it out, or name the network",
             )
+        _refuse_exported(Path(weights))
         _refuse_pickle(Path(weights), "save its state_dict() with safetensors.torch.save_file")
         with extra("torch", ("torch", "safetensors"), "a network with weights"):
             from certcal.models._torch import load_named_network
 
             return load_named_network(text, Path(weights), outputs, device)
+    if text in _TRAINED and not path.is_file():
+        raise InputError(f"{text} needs weights", remedy=_AS_WRITTEN, roles=("weights",))
     if text in PUBLISHED:
         raise InputError(f"it is needed for {text}", argument="weights", remedy="give a checkpoint or .safetensors")
     if suffix == ".onnx":
         from certcal.models._onnx import load_onnx
 
         return load_onnx(path, outputs, threads, device)
-    if suffix == ".pt2":
-        raise InputError(
-            f"{path}: .pt2 files are not loaded, for they run torch's native operators on whatever they say; export "
-            "the model as ONNX, or, for gradients, name the network as 'package.module:name' and give its weights as "
-            ".safetensors (weights)"
-        )
+    _refuse_exported(path)
     if suffix == ".safetensors":
         with extra("torch", ("torch", "safetensors"), "a safetensors file"):
             from certcal.models._torch import load_network
@@ -128,20 +134,30 @@ def load(
             cast("nn.Module", found).eval()
         return _adapted(found, outputs, text, device)
     if is_checkpoint(path):
+        if path.is_file():
+            _refuse_no_weights(path)
         raise InputError(
-            f"{path}: a checkpoint holds weights without their network; name the network ({_NETWORK}) and give the "
-            "file as its weights"
+            f"{path}: a checkpoint holds weights without their network",
+            remedy=f"name the network ({_NETWORK}) and give the file as its weights",
+            roles=("weights",),
         )
     _refuse_pickle(
         path,
         "export the model with certcal.models.export_onnx, or load it yourself and pass it to certcal.models.wrap",
     )
-    raise InputError(f"{text!r} is no model; give a file, {_FORMATS}, or a name, 'package.module:name'")
+    names = f"give a file, {_FORMATS}; a name, 'package.module:name'; or, with weights, {', '.join(PUBLISHED)}"
+    raise InputError(f"{text!r} is no model", remedy=_meant(text) or names)
+
+
+def _meant(name: str) -> str:
+    """The names of published networks, for a name that is like one of them."""
+    there = f"the published networks are {', '.join(PUBLISHED)}"
+    return there if did_you_mean(name, PUBLISHED) else ""
 
 
 def is_checkpoint(path: Path) -> bool:
     """Whether a file's ending is one of torch.save's."""
-    return path.name.lower().endswith(_CHECKPOINTS)
+    return path.name.lower().endswith(CHECKPOINTS)
 
 
 def _inside(folder: Path) -> str:
@@ -151,6 +167,24 @@ def _inside(folder: Path) -> str:
     if (folder / "weights.safetensors").is_file():
         return f"the network as module:name, with the weights {folder / 'weights.safetensors'}"
     return f"a file, {_FORMATS}, or a name, 'package.module:name'"
+
+
+def _refuse_exported(path: Path) -> None:
+    if path.suffix.lower() == ".pt2":
+        raise InputError(
+            f"{path}: .pt2 files are not loaded, for they run torch's native operators on whatever they say",
+            remedy="export the model as ONNX, or, for gradients, name the network as 'package.module:name' and give "
+            "its weights as .safetensors",
+            roles=("weights",),
+        )
+
+
+def _refuse_no_weights(path: Path) -> None:
+    """Say what else is in a file with the ending of a checkpoint: TorchScript, a pickled module."""
+    with extra("torch", ("torch",), "a checkpoint"):
+        from certcal.models._checkpoint import checkpoint_tensors
+
+        checkpoint_tensors(read_bytes(path, LARGEST_FILE, "a checkpoint"), path)
 
 
 def _refuse_pickle(path: Path, remedy: str) -> None:
@@ -352,9 +386,10 @@ def made(name: str, given: Mapping[str, Any]) -> tuple[object, dict[str, Any] | 
         except InputError:
             raise
         except Exception as error:
+            lacking = [each for each in parameters or () if _is_required(each) and each.name not in taken]
+            remedy = "it must make a model from no more than sample_shape, classes and seed"
             raise InputError(
-                f"calling {name} failed: {reason(error)}; it must make a model from no more than sample_shape, classes "
-                "and seed"
+                f"calling {name} failed: {reason(error)}", remedy=remedy if lacking else "make this call work first"
             ) from error
 
 
@@ -365,6 +400,11 @@ def _parameters(make: Any) -> list[inspect.Parameter] | None:
         return None
 
 
+def _is_required(parameter: inspect.Parameter) -> bool:
+    several = parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD)
+    return parameter.default is parameter.empty and not several
+
+
 def _makes(found: object, parameters: list[inspect.Parameter] | None) -> bool:
     """Whether it is a class, or a function that needs nothing but what may be given."""
     if isinstance(found, type):
@@ -372,9 +412,7 @@ def _makes(found: object, parameters: list[inspect.Parameter] | None) -> bool:
     if parameters is None or not (inspect.isroutine(found) or isinstance(found, partial)):
         return False  # an object that can be called is a model itself
     return all(
-        each.kind is not each.VAR_POSITIONAL
-        and (each.name in _GIVEN or each.default is not each.empty or each.kind is each.VAR_KEYWORD)
-        for each in parameters
+        each.kind is not each.VAR_POSITIONAL and (each.name in _GIVEN or not _is_required(each)) for each in parameters
     )
 
 

@@ -19,7 +19,7 @@ from certcal._checks import InputError
 from certcal._durable import write_durably
 from certcal._files import read_bytes, refuse_overwriting
 from certcal.models._checkpoint import checkpoint_tensors
-from certcal.models._load import is_checkpoint
+from certcal.models._load import CHECKPOINTS, is_checkpoint
 from certcal.models.networks._cell import CellNetwork
 from certcal.models.networks._network import MLP, LeNet, Network
 from certcal.models.networks._published import PublishedResNet
@@ -106,6 +106,9 @@ def tensors_and_marks(data: bytes, path: Path) -> tuple[dict[str, Tensor], dict[
         header: Any = json.loads(data[8 : 8 + min(length, _HEADER)])
         return tensors, header.get("__metadata__", {})
     except (SafetensorError, ValueError, KeyError, RecursionError) as error:
+        if path.suffix.lower() != ".safetensors":
+            known = f".safetensors, {', '.join(CHECKPOINTS[:-1])} or {CHECKPOINTS[-1]}"
+            raise InputError(f"{path}: this is no file of weights; give one that ends in {known}") from error
         raise InputError(
             f"{path}: this is not a safetensors file, or it is damaged ({error}); copy it again"
         ) from error
@@ -185,9 +188,10 @@ def network_from_bytes(data: bytes, path: Path) -> Network:
     text = marks.get(_KEY)
     if text is None:
         raise InputError(
-            f"{path}: it does not say which network its weights belong to; name the network, 'package.module:name', "
-            "and give the file as its weights, or write it with "
-            "certcal.models.networks.save_weights"
+            f"{path}: it does not say which network its weights belong to",
+            remedy="write it with certcal.models.networks.save_weights, or name the network, 'package.module:name', "
+            "and give the file as its weights",
+            roles=("weights",),
         )
     network = _built(text, path)
     wanted = {name: (tuple(tensor.shape), tensor.dtype) for name, tensor in network.state_dict().items()}
