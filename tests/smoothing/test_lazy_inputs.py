@@ -145,8 +145,12 @@ def test_every_is_in_the_manifest_in_the_counts_and_in_the_command_that_resumes(
     assert grown.counts().index.tolist() == list(range(0, len(X), 5))
     next((tmp_path / "run" / "counting").iterdir()).unlink()
     assert f"--every 5 --limit {len(X[::5])}" in summarize(tmp_path / "run").resume
+    for other in (1, 4, 20):
+        with pytest.raises(InputError, match=f"the run was drawn with every = 5, and {other} is asked for"):
+            sample(MODEL, data, out=tmp_path / "run", every=other, **SETTINGS)
     with pytest.raises(InputError, match="the run was drawn from other data"):
-        sample(MODEL, data, out=tmp_path / "run", every=4, limit=5, **SETTINGS)
+        sample(MODEL, (X, Y), out=tmp_path / "run", **SETTINGS)
+    assert sample(MODEL, (X[::5], Y[::5]), out=tmp_path / "run", **SETTINGS).manifest.data.every == 5
 
 
 def test_the_command_that_resumes_prepares_images_as_the_run_did(tmp_path):

@@ -255,9 +255,7 @@ def survey(
         yield unit, columns, None
 
 
-def usable_counts(
-    run: Run, *, drawn_only: bool = False, remedy: str = "set this to use the samples that are drawn"
-) -> Counts:
+def usable_counts(run: Run, *, drawn_only: bool = False) -> Counts:
     """The counts of a run, or of those of its first samples that are drawn completely.
 
     Parameters
@@ -266,8 +264,6 @@ def usable_counts(
         The run.
     drawn_only
         Be content with what is drawn. Which samples these are depends on how far drawing got, and not on its results.
-    remedy
-        What the error of an incomplete run offers, besides drawing the rest.
 
     Raises
     ------
@@ -288,8 +284,8 @@ def usable_counts(
     damaged = f", and {len(state.damaged)} of its shards are damaged" if state.damaged else ""
     raise InputError(
         f"{run.path}: the run is not complete, {state.finished:,} of {state.total:,} draws are there{damaged}",
-        argument="drawn_only",
-        remedy=f"give the same sample command again to draw the rest, or {remedy}",
+        remedy="give the same sample command again to draw the rest, or set drawn_only to use what is drawn",
+        roles=("drawn_only",),
     )
 
 

@@ -69,6 +69,8 @@ from certcal.smoothing._shards import (
 
 Progress = Callable[[int, int], None]
 
+# Settings that say which samples of a source are drawn, and how images are prepared.
+_CHOSEN = ("every", "resize", "crop")
 PIECE_BYTES = 1 << 27  # of the inputs that are read, sent and drawn at a time, or as many as fill whole batches
 
 
@@ -249,7 +251,7 @@ class RunRequest:
 
         found = zip(sizes, input_fingerprints(self.data.inputs, *sizes, look=look), strict=True)
         rest = (tuple(self.data.inputs.shape[1:]), self.data_source)
-        chosen = {name: getattr(self.data_settings, name) for name in ("every", "resize", "crop")}
+        chosen = {name: getattr(self.data_settings, name) for name in _CHOSEN}
         return [DataRecord(one, fingerprint(self.data.labels[:size], "<i8"), *rest, **chosen) for size, one in found]
 
 
@@ -339,9 +341,11 @@ def _same_data(folder: Path, manifest: Manifest, wanted: RunRequest) -> DataReco
     """The record of the data, which must begin with that of the run."""
     samples, shape = len(wanted.data), wanted.data.inputs.shape[1:]
     if shape != manifest.data.shape:
-        raise _differs(folder, "the shape of an input", manifest.data.shape, shape)
+        raise _chosen_otherwise(folder, manifest, wanted) or _differs(
+            folder, "the shape of an input", manifest.data.shape, shape
+        )
     if samples < manifest.samples:
-        raise InputError(
+        raise _chosen_otherwise(folder, manifest, wanted) or InputError(
             f"{folder}: the run is for {manifest.samples} samples, and {samples} are given; samples are only ever "
             "added: give all of them, or open the run as it is"
         )
@@ -349,15 +353,24 @@ def _same_data(folder: Path, manifest: Manifest, wanted: RunRequest) -> DataReco
     for name in ("inputs", "labels"):
         drawn, given = getattr(manifest.data, name), getattr(record, name)
         if drawn != given:
-            raise InputError(
+            raise _chosen_otherwise(folder, manifest, wanted) or InputError(
                 f"{folder}: the run was drawn from other data: its {manifest.samples} {name} have fingerprint "
                 f"{drawn[:12]}, and the first {manifest.samples} given have {given[:12]}; give the same data (more "
                 "samples may follow it), or choose another folder"
             )
     if wanted.data_source is None:  # the same samples from memory: where they came from is known already
-        kept = ("source", "every", "resize", "crop")
+        kept = ("source", *_CHOSEN)
         return msgspec.structs.replace(whole, **{name: getattr(manifest.data, name) for name in kept})
     return whole
+
+
+def _chosen_otherwise(folder: Path, manifest: Manifest, wanted: RunRequest) -> InputError | None:
+    """Why data differs, where samples were chosen or prepared in another way."""
+    for name in _CHOSEN:
+        drawn, given = getattr(manifest.data, name), getattr(wanted.data_settings, name)
+        if wanted.data_source is not None and drawn != given:
+            return _differs(folder, name, "none" if drawn is None else drawn, "none" if given is None else given)
+    return None
 
 
 def _differs(folder: Path, name: str, drawn: Any, given: Any) -> InputError:
