@@ -171,7 +171,8 @@ class Predictions:
         >>> Predictions.from_scores([0.8, 0.7, 0.1], ["default", "paid", "paid"], positive="default")
         Predictions(n=3, kind='score', base_rate=0.333)
         """
-        z, y = _checks.confidences(scores, "scores"), outcome_array(outcomes, positive)
+        remedy = "pass probabilities (apply the sigmoid to logits first: 1/(1 + exp(-x)))"
+        z, y = _checks.confidences(scores, "scores", remedy), outcome_array(outcomes, positive)
         _checks.same_length(scores=z.size, outcomes=y.size)
         return cls._checked("score", z, y, sample_weight=_checks.weights(sample_weight, z.size, partner="scores"))
 

@@ -333,7 +333,8 @@ def _judgements(known: Sequence[Candidate], asked: Requirement) -> Iterable[Judg
             raise InputError(
                 f"{asked.text!r} asks every group, and there are none",
                 argument="require",
-                remedy="give the groups, or leave 'every' out",
+                remedy="leave 'every' out, or say which groups there are",
+                roles=("by",),
             )
         return [_judged([each for each in fitting if each.group == group], asked) for group in groups]
     whole = [each for each in fitting if each.group is None]

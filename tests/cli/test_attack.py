@@ -217,7 +217,7 @@ def test_more_perturbed_inputs_than_memory_holds_are_refused_before_attacking(at
         (("--epsilon", "1", "--model", "operator:neg", "--outputs", "logits"), "gives no gradients"),
         (("--epsilon", "1", "--model", "operator:neg"), "--outputs: it is needed for "),
         (("--epsilon", "1", "-o", "x.doc"), "choose one of the endings .html, .txt, .png, .svg, .pdf, .json, .csv"),
-        (("--epsilon", "1", "--part", "train"), "it has no training and test parts; leave part out"),
+        (("--epsilon", "1", "--part", "train"), " has no training and test parts; leave it out"),
     ],
 )
 def test_mistakes_are_one_sentence_and_leave_nothing(attack, tmp_path, arguments, complaint):

@@ -347,3 +347,18 @@ def test_metrics_may_be_named_as_they_are_shown_and_a_tiny_p_value_is_not_printe
     found = certcal.measure(path)
     assert found["log loss"] == found["nll"]
     assert found.row_of("Kolmogorov–Smirnov") == found["ks_error"]
+
+
+@pytest.mark.parametrize(
+    ("text", "remedy"),
+    [
+        ("score,label\n0.5,1\n1.5,0\n", "pass probabilities (apply the sigmoid to logits first: 1/(1 + exp(-x)))"),
+        ("p_0,p_1,label\n0.5,0.5,1\n1.5,0,0\n", "; for logits, name one column per class as logits (--logits)"),
+        ("p_0,p_1,label\n0.5,0.5,1\n0.5,0,0\n", " or, for logits, name one column per class as logits (--logits)"),
+    ],
+)
+def test_numbers_that_are_no_probabilities_say_what_to_do_with_logits(certcal_command, tmp_path, text, remedy):
+    (tmp_path / "table.csv").write_text(text)
+    ran = certcal_command("measure", tmp_path / "table.csv")
+    assert (ran.code, ran.out) == (2, "")
+    assert ran.err.endswith(f"{remedy}\n")

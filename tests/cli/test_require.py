@@ -94,3 +94,9 @@ def test_each_group_is_bounded_beside_the_whole_and_every_group_can_be_required(
     assert failed.code == 1
     assert "Bounds per group" in failed.out
     assert "hold together for all" in " ".join(failed.out.split())
+
+
+def test_every_group_is_asked_for_where_there_are_groups_only(certcal_command, scores):
+    ran = certcal_command("measure", scores, "--bootstrap", 0, "--require", "every ece <= 1")
+    assert ran.code == 2
+    assert "leave 'every' out, or say which groups there are (--by)" in ran.err

@@ -36,7 +36,7 @@ def refusal(path: Path, **options: str) -> str:
         read_inputs(path, **options)
     text = str(caught.value)
     assert "\n" not in text
-    assert text.startswith(str(path))
+    assert text.removeprefix("part: ").startswith(str(path))
     return text
 
 
@@ -58,10 +58,10 @@ def test_a_folder_with_both_parts_needs_a_choice_and_one_with_one_part_does_not(
     for file in tmp_path.glob("train-*"):
         file.unlink()
     assert len(read_inputs(tmp_path)) == 20
-    assert "it has no part 'train', only 'test'; ask for part='test'" in refusal(tmp_path, part="train")
+    assert "has no part 'train', only 'test'; ask for 'test', or leave it out" in refusal(tmp_path, part="train")
     with pytest.raises(InputError, match="there is no training data, only a test part; add a training part"):
         read_split(tmp_path)
-    with pytest.raises(InputError, match="part is 'dev'; pass 'train' or 'test'"):
+    with pytest.raises(InputError, match="part: it is 'dev'; pass 'train' or 'test'"):
         read_inputs(tmp_path, part="dev")
 
 
@@ -136,7 +136,7 @@ def test_a_class_may_be_called_train(tmp_path):
     for name in ("bus", "train"):
         write_pictures(tmp_path / name)
     assert read_inputs(tmp_path).class_names == ("bus", "train")
-    assert "it has no training and test parts" in refusal(tmp_path, part="train")
+    assert "has no training and test parts; leave it out" in refusal(tmp_path, part="train")
     write_pictures(tmp_path / "train" / "steam")
     assert "'train' holds folders, so it is a part of the data, and 'bus' beside it is none" in refusal(tmp_path)
 
@@ -354,7 +354,7 @@ def test_a_file_without_parts_is_all_to_train_on(tmp_path):
     assert type(split) is Parts
     assert split.test is None
     assert split.description == "rows.csv: 2 samples of 2 features to train on"
-    assert "it has no training and test parts" in refusal(path, part="test")
+    assert "has no training and test parts; leave it out" in refusal(path, part="test")
 
 
 def test_parts_of_different_shapes_are_refused(tmp_path):

@@ -195,6 +195,7 @@ class ImageFiles:
             raise InputError(
                 f"{self.folder / name}: this image is {_by(scaled)}, smaller than the crop of {self.crop}",
                 remedy="resize the images to at least that",
+                roles=("resize",),
             )
         return scaled, (self.crop, self.crop)
 
@@ -204,11 +205,14 @@ class ImageFiles:
             scaled, size = self._sides(name, image.size)
             kind = "L" if image.mode in ("L", "1") else "RGB"
             if size != self.size or (self.mode, kind) == ("L", "RGB"):
-                remedy = "make all images alike" if self._prepared and kind != self.mode else _REMEDY[self._prepared]
+                remedy, roles = _REMEDY[self._prepared]
+                if self._prepared and kind != self.mode:
+                    remedy, roles = "make all images alike", ()
                 first = _told(self.mode, self.size)
                 raise InputError(
                     f"{file}: this image is {_told(kind, size)}, and {Path(self.names[0]).name} is {first}",
                     remedy=remedy,
+                    roles=roles,
                 )
             if image.mode != self.mode:
                 image = image.convert(self.mode)
@@ -230,8 +234,8 @@ def pixels_of(image: Any, name: str) -> NDArray[np.uint8]:
 
 
 _REMEDY = {
-    False: "make all images alike, or set resize and crop, such as 256 and 224",
-    True: "also crop them, so that all have one size",
+    False: ("make all images alike, or set resize and crop, such as 256 and 224", ("resize", "crop")),
+    True: ("also crop them, so that all have one size", ("crop",)),
 }
 _MOST_PIXELS = 1 << 26
 

@@ -239,7 +239,7 @@ Readers = dict[Part | None, Callable[[], Inputs]]
 def check_part(part: Any) -> None:
     """Raise unless it is the name of a part, or None."""
     if part is not None and part not in PARTS:
-        raise InputError(f"part is {part!r}; pass 'train' or 'test'")
+        raise InputError(f"it is {part!r}", argument="part", remedy="pass 'train' or 'test'")
 
 
 def chosen(readers: Readers, part: Part | None, source: Path) -> Inputs:
@@ -252,6 +252,8 @@ def chosen(readers: Readers, part: Part | None, source: Path) -> Inputs:
     if part is None:
         raise InputError(f"{source}: it has a training and a test part; ask for part='train' or part='test'")
     if not there:
-        raise InputError(f"{source}: it has no training and test parts; leave part out")
+        raise InputError(f"{source} has no training and test parts", argument="part", remedy="leave it out")
     only = there[0]
-    raise InputError(f"{source}: it has no part {part!r}, only {only!r}; ask for part={only!r}, or for none")
+    raise InputError(
+        f"{source} has no part {part!r}, only {only!r}", argument="part", remedy=f"ask for {only!r}, or leave it out"
+    )

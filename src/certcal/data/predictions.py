@@ -284,9 +284,11 @@ def _checked(arrays: Arrays, layout: Layout, first_row: int) -> Predictions:
     try:
         return make(arrays["scores"], truth, arrays.get("sample_weight"))
     except InputError as error:
-        raise InputError(_in_the_file(str(error), layout, first_row)) from None
+        text = _in_the_file(str(error), layout, first_row)
+        raise InputError(text, roles=("logits",) if text.endswith(_AS_LOGITS) else ()) from None
 
 
+_AS_LOGITS = "for logits, name one column per class as logits"
 _PLACE = re.compile(r"^(scores|confidence|probabilities|logits|labels|sample_weight)\[(\d+)(?:, (\d+))?\]")
 
 
@@ -308,7 +310,9 @@ def _in_the_file(text: str, layout: Layout, first_row: int) -> str:
         place = (
             f"row {row} of {family.description}" if whole else f"column {family.columns[int(match[3])]!r}, row {row}"
         )
-    return place + re.sub(r"(Predictions\.)?from_logits", "the role logits", text[match.end() :])
+    said = text[match.end() :]
+    said = re.sub(r" \(for logits use (Predictions\.)?from_logits\)$", f"; {_AS_LOGITS}", said)
+    return place + re.sub(r" or use (Predictions\.)?from_logits for logits$", f" or, {_AS_LOGITS}", said)
 
 
 @dataclass(frozen=True, eq=False)

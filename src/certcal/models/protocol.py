@@ -141,5 +141,6 @@ def declared(outputs: Any, known: Any, what: str) -> Outputs:
         reason = f"it is needed for {what}, and never guessed"
         raise InputError(reason, argument="outputs", remedy="give 'probabilities' or 'logits'")
     if outputs is not None and known is not None and outputs != known:
-        raise InputError(f"outputs is {outputs!r}, but {what} declares that it returns {known}; leave outputs out")
+        reason = f"it is {outputs!r}, but {what} declares that it returns {known}"
+        raise InputError(reason, argument="outputs", remedy="leave it out")
     return found
