@@ -7,7 +7,7 @@ the offending index and what to do about it.
 from __future__ import annotations
 
 import operator
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, TypeVar
 
 import numpy as np
@@ -48,7 +48,8 @@ class InputError(ValueError):
     remedy
         What to do.
     roles
-        Of the columns that the remedy asks for. The command line names its options behind the remedy.
+        Arguments that the remedy asks for. The command line names its options: where ``{role}`` stands in the remedy,
+        else behind it.
     more
         What follows the remedy, such as the columns that there are.
 
@@ -76,12 +77,19 @@ class InputError(ValueError):
         self.roles, self.more = roles, more
         super().__init__(self.said(argument))
 
-    def said(self, argument: str | None, options: Sequence[str] = ()) -> str:
-        """The text with another name for the argument, such as that of an option, and with options to give."""
+    def said(self, argument: str | None, options: Mapping[str, str] | None = None) -> str:
+        """The text with another name for the argument, such as that of an option, and with the options of roles."""
         place = "" if self.index is None else f"[{self.index}]"
         name = "" if argument is None else f"{argument}{place}: "
-        given = f" ({', '.join(options)})" if options else ""
-        return f"{name}{self.reason}{f'; {self.remedy}' if self.remedy else ''}{given}{self.more}"
+        remedy, beside = f"; {self.remedy}" if self.remedy else "", list[str]()
+        for role in self.roles:
+            option = (options or {}).get(role)
+            if f"{{{role}}}" in remedy:
+                remedy = remedy.replace(f"{{{role}}}", option or role)
+            elif option is not None:
+                beside.append(option)
+        given = f" ({', '.join(beside)})" if beside else ""
+        return f"{name}{self.reason}{remedy}{given}{self.more}"
 
 
 def to_numpy(value: Any, name: str) -> NDArray[Any]:

@@ -260,7 +260,7 @@ def test_an_incomplete_run_is_one_sentence_that_says_what_to_do(certcal_command,
     assert "the run is not complete" in ran.err
     assert "1 of its shards are damaged" in ran.err
     assert f"error: {unfinished}: the run is not complete" in ran.err
-    assert "or set drawn_only to use what is drawn (--drawn-only)" in ran.err
+    assert "or add --drawn-only to use what is drawn\n" in ran.err
 
 
 def test_what_is_drawn_can_be_certified_when_that_is_said(certcal_command, unfinished, run):

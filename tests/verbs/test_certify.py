@@ -107,7 +107,7 @@ def test_an_unfinished_run_is_refused_unless_what_is_drawn_will_do(tmp_path: Pat
     for unit in late:
         (made.path / unit.name).unlink()
     again = Run(made.path, made.manifest)
-    with pytest.raises(InputError, match=r"run: the run is not complete, .* or set drawn_only to use what is drawn"):
+    with pytest.raises(InputError, match=r"run: the run is not complete, .* or add drawn_only to use what is drawn"):
         certify(again)
     some = certify(made.path, radii=0.1, drawn_only=True)
     assert some.n == late[0].first

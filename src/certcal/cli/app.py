@@ -76,7 +76,7 @@ class ExampleCommand(click.Command):
         try:
             return super().invoke(ctx)
         except InputError as error:
-            options = [spelled for role in error.roles if (spelled := self._spelled(role)) != role]
+            options = {role: spelled for role in error.roles if (spelled := self._spelled(role)) != role}
             if error.argument is None and not options:
                 raise
             argument = None if error.argument is None else self._spelled(error.argument)

@@ -234,7 +234,7 @@ def pixels_of(image: Any, name: str) -> NDArray[np.uint8]:
 
 
 _REMEDY = {
-    False: ("make all images alike, or set resize and crop, such as 256 and 224", ("resize", "crop")),
+    False: ("make all images alike, or set {resize} and {crop}, such as 256 and 224", ("resize", "crop")),
     True: ("also crop them, so that all have one size", ("crop",)),
 }
 _MOST_PIXELS = 1 << 26

@@ -284,7 +284,7 @@ def usable_counts(run: Run, *, drawn_only: bool = False) -> Counts:
     damaged = f", and {len(state.damaged)} of its shards are damaged" if state.damaged else ""
     raise InputError(
         f"{run.path}: the run is not complete, {state.finished:,} of {state.total:,} draws are there{damaged}",
-        remedy="give the same sample command again to draw the rest, or set drawn_only to use what is drawn",
+        remedy="give the same sample command again to draw the rest, or add {drawn_only} to use what is drawn",
         roles=("drawn_only",),
     )
 
