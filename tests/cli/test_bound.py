@@ -407,6 +407,7 @@ def test_where_the_model_is_miscalibrated_is_shown_with_the_band_of_the_library(
     shown = certcal_command(*asked)
     assert shown.code == 0
     assert "Where is the model miscalibrated?" in shown.out
+    assert scores.name in shown.out
 
 
 @pytest.mark.parametrize(

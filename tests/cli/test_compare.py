@@ -46,6 +46,12 @@ def expected(logs, **options):
     return compare([read_log(path, sigma=s, n=N) for path, s in zip(logs, (0.25, 1.0), strict=True)], **options)
 
 
+def test_standard_input_is_compared_with_something_else_only(certcal_command):
+    ran = certcal_command("compare", "-", "-")
+    assert (ran.code, ran.out) == (2, "")
+    assert "standard input is given twice and can be read once" in ran.err
+
+
 def test_the_tables_and_sentences_of_the_library_are_shown(certcal_command, logs):
     ran = certcal_command("compare", *logs, *SETTING, "--radius", "0,0.25", "--radius", "0.5")
     assert (ran.code, ran.err) == (0, "")

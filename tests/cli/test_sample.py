@@ -280,3 +280,5 @@ def test_images_of_several_sizes_say_which_options_help(certcal_command, tmp_pat
     assert not (tmp_path / "run").exists()
     assert certcal_command(*command, "--resize", 8, "--crop", 6, "-o", tmp_path / "run").code == 0
     assert open_run(tmp_path / "run").manifest.data.shape == (3, 6, 6)
+    shown = certcal_command("certify", tmp_path / "run", "--data", tmp_path / "photos", "-o", tmp_path / "page.html")
+    assert (shown.code, (tmp_path / "page.html").exists()) == (0, True)

@@ -112,6 +112,7 @@ def test_a_network_for_images_can_be_exported_for_them(tmp_path: Path) -> None:
         (f"{HERE}:failing", (4,), 3, {}, "calling .*failing failed: RuntimeError: no such file; make this call work"),
         (f"{HERE}:no_module", (4,), 3, {}, "no_module makes a int; it must make a torch module"),
         (f"{HERE}:probable", (1, 4, 4), 3, {}, "probable returns probabilities; training needs logits"),
+        (f"{HERE}:normalised", (1, 4, 4), 3, {}, "normalised returns rows that sum to 1, .* training needs logits"),
         (f"{HERE}:Plain", (1, 5, 5), 3, {}, r"Plain failed on inputs of shape \(1, 5, 5\): RuntimeError: mat1"),
         (f"{HERE}:Plain", (1, 4, 4), 4, {}, r"returns \(2, 3\) for two inputs; for 4 classes it must return \(2, 4\)"),
     ],

@@ -76,6 +76,8 @@ class CalibrationBand(Result):
         Smallest and largest score among the samples.
     assumptions, settings
         What the claim rests on, and how it was computed.
+    source
+        Name of the file that the samples are from, if they are from one.
 
     Examples
     --------
@@ -102,6 +104,7 @@ class CalibrationBand(Result):
     span: tuple[float, float]
     assumptions: tuple[str, ...]
     settings: Mapping[str, Any]
+    source: str | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "settings", Frozen(self.settings))

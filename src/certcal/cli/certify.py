@@ -72,6 +72,8 @@ def certify(
 
 def _images(found: Certification, data: str | None) -> dict[str, Any]:
     """The inputs of a run as an option of its report, once it is sure that they are."""
+    from pathlib import Path
+
     from certcal._checks import InputError
     from certcal.data import open_inputs
     from certcal.smoothing import check_inputs
@@ -80,7 +82,9 @@ def _images(found: Certification, data: str | None) -> dict[str, Any]:
         return {}
     if found.manifest is None:
         raise InputError(f"it is for runs, and {found.source} is a table", argument="data", remedy="leave it out")
-    inputs = open_inputs(data).inputs
+    drawn = found.manifest.data
+    prepared = {"resize": drawn.resize, "crop": drawn.crop} if Path(data).is_dir() else {}
+    inputs = open_inputs(data, **prepared).inputs
     try:
         check_inputs(found.manifest, inputs)
     except InputError as error:

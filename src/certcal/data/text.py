@@ -56,7 +56,11 @@ class TextTable(OpenTable):
             self._header = next(csv.reader([plain], delimiter=self.delimiter)) if named else None
         except csv.Error:
             raise InputError(f"{path}: the header has a name longer than any is; check which file it is") from None
-        with self._located(), _CountedQuotes(file, self.delimiter == _SPACE) as stream:
+        # Not through Python unless it must be: pyarrow reads ahead, and a thread of its own that waits for Python while
+        # the program ends would take the program down with it.
+        spaced = self.delimiter == _SPACE
+        plain_bytes = _CountedQuotes(file, True) if spaced else pa.input_stream(str(file), compression="detect")
+        with self._located(), plain_bytes as stream:
             found = list(self._open(stream).schema.names)
         check_column_count(path, len(found))
         self.columns = tuple(TableColumn(name) for name in found)
@@ -88,7 +92,7 @@ class TextTable(OpenTable):
 
     def _open(self, stream: Any, types: dict[str, Any] | None = None) -> Any:
         return arrow_csv.open_csv(
-            pa.PythonFile(stream, mode="r"),
+            pa.PythonFile(stream, mode="r") if isinstance(stream, _CountedQuotes) else stream,
             read_options=arrow_csv.ReadOptions(
                 block_size=_BLOCK_BYTES, skip_rows=self._skipped, column_names=self._header
             ),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import certcal
@@ -391,13 +391,16 @@ def where(
     asked = settings or BoundSettings()
     if asked.scale != "probability":
         raise InputError("a band has noise on the probability scale", argument="scale", remedy="leave it out")
-    predictions = data if isinstance(data, Predictions) else load_table(data, columns).predictions
+    loaded = None if isinstance(data, Predictions) else load_table(data, columns)
+    predictions: Predictions = data if loaded is None else loaded.predictions
     if predictions.sample_weight is not None:
         raise InputError("a band is for samples of equal weight; leave the weights out")
     z, c, noisy = predictions.confidence, predictions.correct, asked.perturb is not None
     if not noisy and asked.lipschitz is None:
-        return isotonic_band(z, c, asked.delta)
-    return surrogate(z, c, asked.perturb, asked.delta, constant=asked.lipschitz, seed=asked.seed, perturb=noisy)
+        found = isotonic_band(z, c, asked.delta)
+    else:
+        found = surrogate(z, c, asked.perturb, asked.delta, constant=asked.lipschitz, seed=asked.seed, perturb=noisy)
+    return found if loaded is None else replace(found, source=loaded.path.name)
 
 
 def plan(

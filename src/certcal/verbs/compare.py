@@ -179,6 +179,8 @@ def are_tables(sources: Sequence[Any], settings: Any = None) -> bool:
         return True
     if len(sources) < 2:
         return False
+    if [str(source) for source in sources if _is_path(source)].count("-") > 1:
+        raise InputError("standard input is given twice and can be read once; give a file for the other")
     kinds = [_kind(source) for source in sources]
     if len(set(kinds)) > 1 and _TABLE in kinds:
         other = next(place for place, kind in enumerate(kinds) if kind != _TABLE)

@@ -87,7 +87,12 @@ def by_name(
         network = _made(name, given)
         if getattr(network, "outputs", "logits") != "logits":
             raise InputError(f"{name} returns {network.outputs}; training needs logits")
-        _try(name, network, shape, count)
+        answer = _try(name, network, shape, count)
+    if not hasattr(network, "outputs") and bool((answer >= 0).all() & ((answer.sum(dim=1) - 1).abs() < 1e-5).all()):
+        raise InputError(
+            f"{name} returns rows that sum to 1, as probabilities do, and training needs logits; return what comes "
+            "before the softmax, or give the network an attribute outputs = 'logits' if that is what they are"
+        )
     if not hasattr(network, "sample_shape"):
         network.sample_shape = shape  # pyright: ignore[reportArgumentType]
     if not hasattr(network, "outputs"):
@@ -184,8 +189,8 @@ def _made(name: str, given: dict[str, Any]) -> nn.Module:
     return copy.deepcopy(network) if taken is None else network
 
 
-def _try(name: str, network: nn.Module, shape: tuple[int, ...], classes: int) -> None:
-    """One forward pass where the network is, after which it is as before."""
+def _try(name: str, network: nn.Module, shape: tuple[int, ...], classes: int) -> Tensor:
+    """The answer of one forward pass where the network is, after which it is as before."""
     modes = [(part, part.training) for part in network.modules()]
     device = next((each.device for each in (*network.parameters(), *network.buffers())), None)
     try:
@@ -202,3 +207,4 @@ def _try(name: str, network: nn.Module, shape: tuple[int, ...], classes: int) ->
             f"{name} returns {found} for two inputs; for {classes} classes it must return (2, {classes}); "
             f"change it, or check that labels are from 0 to {classes - 1}"
         )
+    return answer

@@ -32,7 +32,7 @@ def view(found: CalibrationBand) -> Report:
             Section("Calibration function", charts(found), brief=True),
             Section("Miscalibrated scores", blocks, brief=True),
         ],
-        source=f"{found.kind} band",
+        source=found.source or f"{found.kind} band",
         description=counted(found.n, "sample"),
     )
 
