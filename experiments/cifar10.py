@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from _certified import ALPHA, BINS, Model, difference, evaluate
+from _certified import ALPHA, BINS, Model, difference, evaluate, made
 from _running import markdown, write_results
 
 from certcal.data import Inputs, open_inputs
@@ -36,6 +36,7 @@ TITLES = {
     "exact-act": "Exact-ACT",
 }
 RADII = (0.1, 0.25, 0.5)
+ENOUGH = 20  # certified images
 
 
 @dataclass(frozen=True)
@@ -152,6 +153,9 @@ def recalibrated(models: list[Model], radius: float) -> str:
 
     rows: list[list[str]] = []
     for model in models:
+        if made(model.run, radius, "tight").n_certified < ENOUGH:
+            rows.append([model.method, *"––––"])
+            continue
         found: Any = recalibrate(model.run, radii=radius, alpha=ALPHA, bins=BINS, tradeoff=1.0)
         summaries = [line.at[0].summary for line in (found.identity, found.chosen)]
         shown = [s[name].worst.value for name in ("calibration_error", "brier_score") for s in summaries]
@@ -178,9 +182,7 @@ def tables(models: list[Model]) -> str:
         changes: list[list[str]] = []
         for model in models:
             if model.method in (TITLES["acce-act"], TITLES["exact-act"]):
-                found = [difference(model, control, radius, "tight") for radius in RADII]
-                shown = [f"{100 * v:+.1f} [{100 * lo:+.1f}, {100 * hi:+.1f}]".replace("-", "−") for v, lo, hi in found]
-                changes.append([model.method, *shown])
+                changes.append([model.method, *(_changed(model, control, radius) for radius in RADII)])
         parts += [
             "Exact error against fine-tuned AT, in points, with 95 % intervals over resampled images:",
             markdown(["model", *(f"R = {radius:g}" for radius in RADII)], changes),
@@ -190,6 +192,14 @@ def tables(models: list[Model]) -> str:
         recalibrated(models, RADII[1]),
     ]
     return "\n\n".join(parts)
+
+
+def _changed(model: Model, control: Model, radius: float) -> str:
+    """By how much the exact error differs, where enough images are certified to resample them."""
+    if min(made(each.run, radius, "tight").n_certified for each in (model, control)) < ENOUGH:
+        return "–"
+    value, low, high = difference(model, control, radius, "tight")
+    return f"{100 * value:+.1f} [{100 * low:+.1f}, {100 * high:+.1f}]".replace("-", "−")
 
 
 def main() -> None:

@@ -83,7 +83,7 @@ def _images(found: Certification, data: str | None) -> dict[str, Any]:
     if found.manifest is None:
         raise InputError(f"it is for runs, and {found.source} is a table", argument="data", remedy="leave it out")
     drawn = found.manifest.data
-    prepared = {"resize": drawn.resize, "crop": drawn.crop} if Path(data).is_dir() else {}
+    prepared: dict[str, Any] = {"resize": drawn.resize, "crop": drawn.crop} if Path(data).is_dir() else {}
     inputs = open_inputs(data, **prepared).inputs
     try:
         check_inputs(found.manifest, inputs)

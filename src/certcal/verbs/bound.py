@@ -391,8 +391,9 @@ def where(
     asked = settings or BoundSettings()
     if asked.scale != "probability":
         raise InputError("a band has noise on the probability scale", argument="scale", remedy="leave it out")
-    loaded = None if isinstance(data, Predictions) else load_table(data, columns)
-    predictions: Predictions = data if loaded is None else loaded.predictions
+    given = isinstance(data, Predictions)
+    loaded = None if given else load_table(data, columns)
+    predictions: Predictions = data if given else loaded.predictions  # pyright: ignore
     if predictions.sample_weight is not None:
         raise InputError("a band is for samples of equal weight; leave the weights out")
     z, c, noisy = predictions.confidence, predictions.correct, asked.perturb is not None
