@@ -164,8 +164,8 @@ MUTATIONS = (
     mutation(
         "until: samples that are staked climb again with those above them",
         "smoothing/_until.py",
-        "some = rows[at == rung]",
-        "some = rows[self.rung[rows] == rung]",
+        "chosen = rows[at == rung]",
+        "chosen = rows[self.rung[rows] == rung]",
         "tests/smoothing/test_until.py::test_a_climb_is_one_rung_for_samples_at_different_rungs",
     ),
     mutation(
