@@ -33,7 +33,7 @@ PUBLISHED: dict[str, tuple[int, Literal["cifar", "imagenet"]]] = {
     **{f"resnet{depth}-imagenet": (depth, "imagenet") for depth in (18, 34, 50, 101, 152)},
 }
 # Names of networks that training makes; the file that it writes says which it is.
-_TRAINED = ("lenet", "resnet20", "resnet110", "preact18", "mlp")
+REFERENCE = ("lenet", "resnet20", "resnet110", "preact18", "mlp")
 _AS_WRITTEN = (
     "give the .safetensors file that training wrote as the model, or a published network, such as resnet20-cifar, with "
     "its weights"
@@ -106,7 +106,7 @@ def load(
             raise InputError(
                 f"it is for a network by name ({_NETWORK}), and {text!r} is none",
                 argument="weights",
-                remedy=_AS_WRITTEN if text in _TRAINED else _meant(text) or "leave it out, or name the network",
+                remedy=_AS_WRITTEN if text in REFERENCE else _meant(text) or "leave it out, or name the network",
             )
         _refuse_exported(Path(weights))
         _refuse_pickle(Path(weights), "save its state_dict() with safetensors.torch.save_file")
@@ -114,7 +114,7 @@ def load(
             from certcal.models._torch import load_named_network
 
             return load_named_network(text, Path(weights), outputs, device)
-    if text in _TRAINED and not path.is_file():
+    if text in REFERENCE and not path.is_file():
         raise InputError(f"{text} needs weights", remedy=_AS_WRITTEN, roles=("weights",))
     if text in PUBLISHED:
         raise InputError(f"it is needed for {text}", argument="weights", remedy="give a checkpoint or .safetensors")

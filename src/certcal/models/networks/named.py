@@ -15,7 +15,7 @@ from torch.nn.parameter import is_lazy
 
 from certcal._checks import InputError
 from certcal._text import reason
-from certcal.models._load import NAME, PUBLISHED, made
+from certcal.models._load import NAME, PUBLISHED, REFERENCE, made
 from certcal.models.networks._network import MLP, LeNet, listed, seeded, size
 from certcal.models.networks._published import PublishedResNet
 from certcal.models.networks._resnet import PreActResNet, ResNet
@@ -25,7 +25,7 @@ from certcal.models.protocol import DECLARATION
 Numbers = float | Sequence[float] | None
 
 _MADE_WITH = "certcal.made_with"
-_NAMES = ("lenet", "resnet20", "resnet110", "preact18", "mlp", *PUBLISHED)
+_NAMES = (*REFERENCE, *PUBLISHED)
 
 
 def by_name(
