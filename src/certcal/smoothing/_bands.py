@@ -110,13 +110,18 @@ def cdf(rows: HistogramRows) -> Floats:
     return _weighed(rows, shift(np.maximum(survival, 0.0), rows.r))
 
 
+def _shared_limits(rows: HistogramRows) -> LowerLimits:
+    """Limits that hold at all thresholds together."""
+    return lower_limits(rows.n, math.nextafter(rows.level / rows.side.widths.size, 0.0))
+
+
 def tight(rows: HistogramRows) -> Floats:
     """L of the band of Clopper-Pearson limits at level / G, one per threshold.
 
     Why: the limit at one fixed threshold fails with probability at most level/G, so at most with probability ``level``
     does any of the G fail; and h grows. In the tails, which Φ⁻¹ magnifies, the limits are far narrower than DKW's.
     """
-    limits = lower_limits(rows.n, math.nextafter(rows.level / rows.side.widths.size, 0.0))
+    limits = _shared_limits(rows)
     limits.fill(survival_counts(rows.histogram, rows.side))
     return _weighed(rows, limits.shifted(rows.r))
 
@@ -126,7 +131,7 @@ def tight_above(rows: HistogramRows) -> Floats:
 
     That is no certificate, but what no certificate can exceed, however many draws it is made from.
     """
-    limits = lower_limits(rows.n, math.nextafter(rows.level / rows.side.widths.size, 0.0))
+    limits = _shared_limits(rows)
     limits.fill(rows.n - survival_counts(rows.histogram, rows.side))
     above = np.minimum(np.nextafter(1 - limits.values[::-1], 2), 1.0)
     return np.minimum(_weighed(rows, shift(above, rows.r)) + 2 * SLACK, 1.0)
