@@ -153,6 +153,23 @@ def test_every_is_in_the_manifest_in_the_counts_and_in_the_command_that_resumes(
     assert sample(MODEL, (X[::5], Y[::5]), out=tmp_path / "run", **SETTINGS).manifest.data.every == 5
 
 
+def test_a_run_that_is_extended_from_memory_remembers_where_its_samples_came_from(tmp_path):
+    begun = sample(MODEL, saved(tmp_path / "data"), out=tmp_path / "run", every=5, **SETTINGS)
+    more = {**SETTINGS, "n": SETTINGS["n"] + 50}
+    grown = sample(MODEL, (X[::5], Y[::5]), out=tmp_path / "run", **more)
+    assert (grown.manifest.n, grown.manifest.data) == (more["n"], begun.manifest.data)
+    assert grown.counts().index.tolist() == list(range(0, len(X), 5))
+
+
+def test_inputs_of_a_relative_path_are_read_from_any_folder(tmp_path, monkeypatch):
+    saved(tmp_path / "data")
+    monkeypatch.chdir(tmp_path)
+    inputs = open_inputs("data").inputs.inputs
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(tmp_path / "elsewhere")
+    np.testing.assert_array_equal(inputs[[1, 3]], X[[1, 3]])
+
+
 def test_the_command_that_resumes_prepares_images_as_the_run_did(tmp_path):
     how = DataSettings(resize=256, crop=224)
     run = draw(MODEL, X, Y, out=tmp_path / "run", data_source="photos", data_settings=how, **SETTINGS)
