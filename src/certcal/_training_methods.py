@@ -80,10 +80,12 @@ def _by_sigma(rows: Mapping[str, tuple[Any, ...]], **same: Any) -> dict[float, N
 
 # Everybody trains on CIFAR's images like this: the code of Cohen et al., and of those below, who took it over.
 _CIFAR: Numbers = {"augment": "crop+flip"}
+_IMAGENET: Numbers = {"augment": "resized-crop+flip"}
 
-# Cohen et al.'s code and the commands in its experiments.MD, for ResNet-110 and, without the resizing, ResNet-50.
+# Cohen et al.'s code and the commands in its experiments.MD, for ResNet-110 and ResNet-50.
 _COHEN: Numbers = {"epochs": 90, "batch": 400, "learning_rate": 0.1, "milestones": (30, 60), "sigma_warmup": 0}
 _COHEN_CIFAR: Numbers = {**_COHEN, **_CIFAR}
+_COHEN_IMAGENET: Numbers = {**_COHEN, **_IMAGENET}
 
 # Salman et al.'s commands: only ε rises. Their draws, steps and ε vary. Emde et al. fine-tune what these train.
 _SALMAN: Numbers = {**_CIFAR, "epochs": 150, "sigma_warmup": 0, "epsilon_delay": 0, "epsilon_warmup": 10}
@@ -96,7 +98,10 @@ _MACER_CIFAR: Numbers = {**_CIFAR, "epochs": 440, "batch": 64, "milestones": (20
 # A batch of 256 is cut into as many steps as there are draws, so that each sees 256 noisy inputs.
 _CONSISTENCY: Numbers = {"draws": 2, "loss": "draws", "batch": 128, "sigma_warmup": 0, "entropy": 0.5}
 _CONSISTENCY_CIFAR: Numbers = {**_CONSISTENCY, **_CIFAR, "epochs": 150, "learning_rate": 0.1}
-_CONSISTENCY_IMAGENET: Numbers = {**_CONSISTENCY, "batch": 100, "epochs": 90, "learning_rate": 0.1, "weight": 5.0}
+_CONSISTENCY_IMAGENET: Numbers = {
+    **{**_CONSISTENCY, **_IMAGENET, "batch": 100},
+    **{"epochs": 90, "learning_rate": 0.1, "weight": 5.0},
+}
 
 # Batches of 256 forward passes per step, as in the authors' code: so many samples, times the draws. No warm-up of σ.
 _SMOOTHMIX_MNIST: Numbers = {"draws": 4, "batch": 64, "epochs": 90, "learning_rate": 0.01, "sigma_warmup": 0}
@@ -117,7 +122,7 @@ _ENTRIES = (
         "Gaussian noise",
         published={
             "cifar-10": dict.fromkeys(_COHEN_SIGMAS, _COHEN_CIFAR),
-            "imagenet": dict.fromkeys(_SIGMAS, _COHEN),
+            "imagenet": dict.fromkeys(_SIGMAS, _COHEN_IMAGENET),
         },
     ),
     _adversarial(
@@ -209,7 +214,7 @@ _ENTRIES = (
             "mnist": {0.25: {**_CATRS, "learning_rate": 0.01, "high_weight": 1.0}},
             "cifar-10": _CATRS_CIFAR,
             "cifar-100": _CATRS_CIFAR,
-            "imagenet": {1.0: {**_CATRS, **_CATRS_IMAGENET, "high_weight": 2.0}},
+            "imagenet": {1.0: {**_CATRS, **_IMAGENET, **_CATRS_IMAGENET, "high_weight": 2.0}},
         },
     ),
     _noisy(
@@ -243,6 +248,7 @@ _ENTRIES = (
                 weigh_every=0,
                 epochs=90,
                 sigma_warmup=0,
+                **_IMAGENET,
             ),
         },
     ),

@@ -23,6 +23,7 @@ from certcal.metrics import (
     measure,
     nll,
     smooth_ece,
+    top_label_brier_score,
     top_label_nll,
     with_interval,
 )
@@ -144,6 +145,17 @@ def test_a_log_loss_with_certain_scores_has_no_upper_end() -> None:
     infinite = with_interval(top_label_nll, [1.0, 0.9], [0, 1])
     assert infinite.interval is not None
     assert infinite.interval.lower == math.inf
+
+
+@pytest.mark.parametrize("weight", [None, [2.5]])
+def test_one_sample_says_nothing_of_a_mean_loss(weight: list[float] | None) -> None:
+    for function, most in ((top_label_brier_score, 1.0), (top_label_nll, math.inf)):
+        spread = with_interval(function, [0.3], [1], sample_weight=weight).interval
+        assert spread is not None
+        assert (spread.lower, spread.upper) == (0.0, most)
+    two = with_interval(top_label_brier_score, [0.3, 0.3], [1, 1], sample_weight=[1.0, 1.0]).interval
+    assert two is not None
+    assert two.lower > 0 or two.upper < 1
 
 
 def test_the_scale_of_weights_does_not_matter_and_weight_zero_is_not_there() -> None:

@@ -253,6 +253,21 @@ def compressed(path: Path, state: State) -> None:
     path.with_name("again").rename(path)
 
 
+def test_a_checkpoint_that_names_its_network_is_a_model_by_itself(small: State, tmp_path: Path) -> None:
+    torch.save(script(small), tmp_path / "w.pth.tar")
+    images = np.random.default_rng(0).random((2, 3, 32, 32), np.float32)
+    named, alone = load("resnet20-cifar", weights=tmp_path / "w.pth.tar"), load(tmp_path / "w.pth.tar")
+    np.testing.assert_array_equal(alone(images), named(images))
+    assert alone.fingerprint(images) == named.fingerprint(images)
+    for arch in ("cifar_resnet21", "vgg16", torch.zeros(1), 7):  # a number of layers that nobody published, and others
+        torch.save({**script(small), "arch": arch}, tmp_path / "w.pth")
+        with pytest.raises(InputError, match="a checkpoint holds weights without their network"):
+            load(tmp_path / "w.pth")
+    torch.save(script(small, arch="resnet18"), tmp_path / "w.pth")
+    with pytest.raises(InputError, match="do not fit resnet18-imagenet"):
+        load(tmp_path / "w.pth")
+
+
 def without(state: State, *keys: str, **more: Any) -> State:
     return {key: each for key, each in state.items() if key not in keys} | {
         k.replace("_", "."): v for k, v in more.items()

@@ -12,7 +12,7 @@ from torch import nn
 from certcal import InputError
 from certcal.data import Inputs
 from certcal.training import recipe, train
-from certcal.training._augment import AUGMENTATIONS, PADDING, augmented, moves
+from certcal.training._augment import AREA, AUGMENTATIONS, PADDING, RATIO, augmented, moves, parts
 from tests.training.digits import Modern, Stopped, data, network, numbers, same_weights, small, stop_at
 
 IMAGES = torch.arange(1, 1 + 50 * 2 * 5 * 7, dtype=torch.float32).reshape(50, 2, 5, 7)
@@ -31,7 +31,7 @@ def slow(image, down, right, mirrored, fill):
     return found
 
 
-@pytest.mark.parametrize("augment", AUGMENTATIONS)
+@pytest.mark.parametrize("augment", [each for each in AUGMENTATIONS if "resized" not in each])
 @pytest.mark.parametrize("fill", [0.0, 0.25])
 def test_images_are_moved_as_a_slow_twin_moves_them(augment, fill):
     found = augmented(IMAGES, INDEX, augment, seed=3, step=7, fill=fill).numpy()
@@ -40,6 +40,49 @@ def test_images_are_moved_as_a_slow_twin_moves_them(augment, fill):
             down = right = PADDING
         for channel, original in zip(image, before, strict=True):
             assert np.array_equal(channel, slow(original, down, right, mirrored and "flip" in augment, fill))
+
+
+def enlarged(image, top, left, tall, wide):
+    """One channel, pixel by pixel: between the centres of the four nearest pixels, those at the border repeated."""
+    height, width = image.shape
+    found = np.empty((height, width))
+    for row in range(height):
+        for column in range(width):
+            y = min(max((top + tall * (row + 0.5) / height) * height - 0.5, 0), height - 1)
+            x = min(max((left + wide * (column + 0.5) / width) * width - 0.5, 0), width - 1)
+            a, b = int(y), int(x)
+            c, d = min(a + 1, height - 1), min(b + 1, width - 1)
+            upper = image[a, b] * (1 - x + b) + image[a, d] * (x - b)
+            lower = image[c, b] * (1 - x + b) + image[c, d] * (x - b)
+            found[row, column] = upper * (1 - y + a) + lower * (y - a)
+    return found
+
+
+def test_parts_are_enlarged_as_a_slow_twin_enlarges_them():
+    found = augmented(IMAGES, INDEX, "resized-crop+flip", seed=3, step=7).numpy()
+    chosen, (_, _, mirrored) = parts(INDEX.numpy(), 3, 7, 5, 7), moves(INDEX.numpy(), 3, 7)
+    for image, before, part, mirror in zip(found, IMAGES.numpy(), chosen, mirrored, strict=True):
+        for channel, original in zip(image, before, strict=True):
+            expected = enlarged(original, *part)
+            assert np.allclose(channel, expected[:, ::-1] if mirror else expected, rtol=1e-5, atol=1e-3)
+
+
+def test_parts_lie_inside_the_image_with_the_published_areas_and_ratios():
+    top, left, tall, wide = parts(np.arange(20_000), 0, 0, 40, 60).T
+    assert min(top.min(), left.min()) >= 0
+    assert max((top + tall).max(), (left + wide).max()) <= 1 + 1e-12
+    whole = (tall == 1) & (wide == 1)  # nothing fitted
+    assert whole.mean() < 0.01
+    area, ratio = (tall * wide)[~whole], (wide * 60 / (tall * 40))[~whole]
+    assert AREA[0] <= area.min() < AREA[0] + 0.001
+    assert area.max() > 0.8
+    assert RATIO[0] - 1e-9 <= ratio.min() < 0.76
+    assert 1.32 < ratio.max() <= RATIO[1] + 1e-9
+    small = area < 0.3  # such a part fits in every shape, so it is drawn at once
+    assert abs(np.log(ratio[small]).mean()) < 0.01
+    assert abs(np.corrcoef([top / np.maximum(1 - tall, 1e-9), left / np.maximum(1 - wide, 1e-9)])[0, 1]) < 0.02
+    assert parts(np.arange(5), 0, 1, 40, 60).tolist() != parts(np.arange(5), 0, 0, 40, 60).tolist()
+    assert (parts(np.arange(500), 0, 0, 4, 400)[:, 2:] == 1).all(axis=1).any()  # a strip, in which few parts fit
 
 
 def test_every_shift_is_equally_likely_and_half_of_the_images_are_mirrored():
@@ -55,9 +98,10 @@ def test_a_sample_moves_otherwise_in_another_step_or_by_another_seed_and_alike_i
     here = moves(INDEX.numpy(), 3, 7)
     for other in (moves(INDEX.numpy(), 3, 8), moves(INDEX.numpy(), 4, 7)):
         assert all((one != another).mean() > 0.2 for one, another in zip(here, other, strict=True))
-    whole = augmented(IMAGES, INDEX, "crop+flip", 3, 7)
-    for piece in (slice(0, 20), slice(20, 50)):
-        assert torch.equal(augmented(IMAGES[piece], INDEX[piece], "crop+flip", 3, 7), whole[piece])
+    for augment in ("crop+flip", "resized-crop+flip"):
+        whole = augmented(IMAGES, INDEX, augment, 3, 7)
+        for piece in (slice(0, 20), slice(20, 50)):
+            assert torch.equal(augmented(IMAGES[piece], INDEX[piece], augment, 3, 7), whole[piece])
 
 
 class Watcher(nn.Module):

@@ -265,6 +265,8 @@ def _mean(
     """The reach is that of the losses that would have been, had the few samples with the largest come out otherwise."""
     arrays, options = evidence.arrays, {**evidence.options, **settings}
     found, q = losses(*arrays, **options).astype(np.float64, copy=False), quantile(tail)
+    if evidence.crowding > 1 - 1e-9:  # one sample, which says nothing of any other
+        return 0.0, most
     if len(arrays) == 1 or (found.size > _MANY and math.isfinite(most)):
         highest, lowest = most, 0.0
     else:

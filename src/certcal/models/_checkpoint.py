@@ -25,12 +25,28 @@ _OLDEST = (2, 10)
 # Where training scripts keep the weights, the averaged ones last.
 _PLACES = ("state_dict", "model_state_dict", "model_state", "model", "net", "network", "module", "params", "weights")
 _AVERAGED = ("state_dict_ema", "model_ema", "ema_state_dict", "ema")
+# What training scripts call their network: locuslab/smoothing for CIFAR, and torch's own example for ImageNet.
+_NETWORK = re.compile(r"(?:(cifar)_)?resnet([0-9]+)")
 _NAMED = re.compile(r"GLOBAL ([\w.]{1,200})")
 
 
 def checkpoint_tensors(data: bytes, path: Path) -> dict[str, Tensor]:
     """The weights in the bytes of a checkpoint, under the names that they have there."""
-    content = _content(data, path)
+    return _tensors(_content(data, path), path)
+
+
+def checkpoint_network(data: bytes, path: Path) -> str:
+    """The name of the network that a checkpoint says it is of ("arch"), as certcal spells it; empty where it does not.
+
+    Whatever is wrong with the checkpoint is said as by :func:`checkpoint_tensors`.
+    """
+    content: Any = _content(data, path)
+    _tensors(content, path)
+    said = _NETWORK.fullmatch(str(content.get("arch", "")))
+    return "" if said is None else f"resnet{said[2]}-{said[1] or 'imagenet'}"
+
+
+def _tensors(content: object, path: Path) -> dict[str, Tensor]:
     found = _weights(content)
     if found is None:
         inside = f"a {type(content).__name__}"

@@ -68,7 +68,8 @@ def load(
         ``certcal.models.networks.save_weights``), or ``"package.module:name"`` for anything that
         :func:`certcal.models.wrap` takes, and for a class or function that makes it: one whose parameters without a
         default are among ``sample_shape``, ``classes`` and ``seed``. Naming a module runs it. With ``weights`` also a
-        network by name, such as ``"resnet110-cifar"`` (see :func:`certcal.models.networks.by_name`).
+        network by name, such as ``"resnet110-cifar"`` (see :func:`certcal.models.networks.by_name`). A checkpoint
+        alone, if it says which of these it is of (``arch``), as the published ones do.
     outputs
         What the model returns: ``"probabilities"`` or ``"logits"``. Needed unless the file or object says so, as those
         written by certcal do.
@@ -134,8 +135,9 @@ def load(
             cast("nn.Module", found).eval()
         return _adapted(found, outputs, text, device)
     if is_checkpoint(path):
-        if path.is_file():
-            _refuse_no_weights(path)
+        network = _network_in(path) if path.is_file() else ""
+        if network in PUBLISHED:
+            return load(network, outputs, weights=path, device=device)
         raise InputError(
             f"{path}: a checkpoint holds weights without their network",
             remedy=f"name the network ({_NETWORK}) and give the file as its weights",
@@ -179,12 +181,12 @@ def _refuse_exported(path: Path) -> None:
         )
 
 
-def _refuse_no_weights(path: Path) -> None:
-    """Say what else is in a file with the ending of a checkpoint: TorchScript, a pickled module."""
-    with extra("torch", ("torch",), "a checkpoint"):
-        from certcal.models._checkpoint import checkpoint_tensors
+def _network_in(path: Path) -> str:
+    """The network that a checkpoint names; or say what else is in the file: TorchScript, a pickled module."""
+    with extra("torch", ("torch", "safetensors"), "a checkpoint"):
+        from certcal.models._checkpoint import checkpoint_network
 
-        checkpoint_tensors(read_bytes(path, LARGEST_FILE, "a checkpoint"), path)
+        return checkpoint_network(read_bytes(path, LARGEST_FILE, "a checkpoint"), path)
 
 
 def _refuse_pickle(path: Path, remedy: str) -> None:

@@ -22,7 +22,7 @@ from certcal.training._parts import LOSSES, Constants
 Loss = Literal["smoothed", "draws"]
 Optimiser = Literal["sgd", "adam"]
 Precision = Literal["float32", "bfloat16", "float16"]
-Augment = Literal["none", "flip", "crop", "crop+flip"]
+Augment = Literal["none", "flip", "crop", "crop+flip", "resized-crop+flip"]
 
 MOST_EPOCHS = 100_000
 # Of the recipes from scratch; constants that count epochs are for so many.
@@ -75,6 +75,7 @@ class Recipe:
     augment
         What happens to the images of a batch before noise and adversary: ``"crop"`` shifts each by up to 4 pixels in
         each direction, ``"flip"`` mirrors half of them left to right, ``"crop+flip"`` does both.
+        ``"resized-crop+flip"`` enlarges a part of each, with 8 to 100 % of its area, as is usual for ImageNet.
     seed
         Of everything random.
     own

@@ -83,9 +83,10 @@ class TrainSettings(Settings):
     )
     augment: str | None = setting(
         None,
-        "Random changes of images: crop shifts by up to 4 pixels, flip mirrors. Default: none, or as the preset.",
+        "Random changes of images: crop shifts by up to 4 pixels, resized-crop enlarges a part, flip mirrors. "
+        "Default: none, or as the preset.",
         "word",
-        choices=("none", "flip", "crop", "crop+flip"),
+        choices=("none", "flip", "crop", "crop+flip", "resized-crop+flip"),
     )
     seed: int = setting(0, "Random seed.", "whole", least=0, most=2**63 - 1)
 
