@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import os
 import signal
+import warnings
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from certcal._checks import InputError
+from certcal.models.devices import DeviceMemoryWarning
+
+BATCH = 50
 
 
 @dataclass
@@ -38,6 +42,18 @@ class Shared:
 
     def __call__(self, piece: int) -> int | None:
         return self.number
+
+
+@dataclass
+class Warns:
+    """Warns of the same thing at every piece, in certcal's name."""
+
+    def prepare(self) -> None:
+        pass
+
+    def __call__(self, piece: int) -> int:
+        warnings.warn(f"batches of {BATCH}", DeviceMemoryWarning, stacklevel=2)
+        return piece
 
 
 @dataclass

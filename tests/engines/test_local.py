@@ -14,7 +14,8 @@ import pytest
 
 from certcal import InputError
 from certcal.engines import EngineError, InProcess, LocalProcesses
-from tests.engines.tasks_for_tests import SENTENCE, Dies, Environment, Refuses, Shared, Squares, Stubborn
+from certcal.models.devices import DeviceMemoryWarning
+from tests.engines.tasks_for_tests import SENTENCE, Dies, Environment, Refuses, Shared, Squares, Stubborn, Warns
 
 ROOT = Path(__file__).parent.parent.parent
 
@@ -49,6 +50,12 @@ def test_each_worker_computes_on_one_thread_and_the_driver_is_left_alone(monkeyp
     before = dict(os.environ)
     assert dict(LocalProcesses(1).run(Environment(), names)) == dict.fromkeys(names, "1")
     assert dict(os.environ) == before
+
+
+def test_what_workers_warn_of_is_said_once_by_the_driver():
+    with pytest.warns(DeviceMemoryWarning, match="batches of 50") as said:
+        assert sorted(LocalProcesses(2).run(Warns(), range(4))) == [(k, k) for k in range(4)]
+    assert len(said) == 1
 
 
 def test_each_worker_is_sent_the_task_of_its_own_place():

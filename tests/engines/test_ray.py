@@ -18,9 +18,10 @@ from certcal import InputError
 from certcal.cli import cli
 from certcal.cli.errors import run as command
 from certcal.engines import EngineError, RayCluster
+from certcal.models.devices import DeviceMemoryWarning
 from certcal.smoothing import open_run
 from tests.engines.ray_for_tests import ROOT, StallsOnce, node_killed_at, several_nodes, use_loopback
-from tests.engines.tasks_for_tests import SENTENCE, Dies, Environment, Refuses, Squares, Stubborn
+from tests.engines.tasks_for_tests import SENTENCE, Dies, Environment, Refuses, Squares, Stubborn, Warns
 from tests.engines.test_local import alive
 from tests.smoothing.drawing import HERE, X, Y, assert_same_counts, digests, draw
 
@@ -65,6 +66,12 @@ def test_every_piece_comes_back_once_and_pieces_are_taken_as_workers_become_free
     assert {result[1] for _, result in done} == {1}, "prepared once, before the first piece"
     assert os.getpid() not in {result[2] for _, result in done}
     assert list(RayCluster("nowhere:1").run(Squares(), [])) == [], "nothing to do needs no cluster"
+
+
+def test_what_workers_warn_of_is_said_once_by_the_driver(address):
+    with pytest.warns(DeviceMemoryWarning, match="batches of 50") as said:
+        assert sorted(RayCluster(address, workers=2).run(Warns(), range(4))) == [(k, k) for k in range(4)]
+    assert len(said) == 1
 
 
 def test_a_worker_computes_on_its_threads_and_sees_no_gpu_and_the_driver_is_left_alone(address):

@@ -7,6 +7,7 @@ import os
 import signal
 import threading
 import traceback
+import warnings
 from collections import Counter
 from collections.abc import Generator, Iterable
 from itertools import islice
@@ -60,6 +61,7 @@ class LocalProcesses:
 
         coming = enumerate(pieces)
         lost: Counter[int] = Counter()
+        told: set[str] = set()
         crew: list[Worker] = []
         leaving: list[Worker] = []
         try:
@@ -91,7 +93,7 @@ class LocalProcesses:
                         else:
                             worker.number, worker.piece = following
                             worker.send(worker.piece)
-                        yield piece, value
+                        yield piece, said_here(value, told)
                     else:
                         raise with_origin(*value)
         finally:
@@ -186,11 +188,32 @@ def work(connection: Connection) -> None:
         connection.send((READY, None))
         while True:
             piece = connection.recv()
-            connection.send((RESULT, task(piece)))
+            connection.send((RESULT, done(task, piece)))
     except (EOFError, BrokenPipeError, ConnectionResetError):
         return  # the driver has nothing more to ask
     except BaseException as error:
         _report(connection, error)
+
+
+def done(task: Any, piece: Any) -> tuple[Any, list[Warning]]:
+    """The result of a piece, and what certcal warned of meanwhile, which is for the driver to say."""
+    with warnings.catch_warnings(record=True) as caught:
+        result = task(piece)
+    own = [each for each in caught if each.category.__module__.startswith("certcal.")]
+    for each in caught:
+        if each not in own:
+            warnings.showwarning(each.message, each.category, each.filename, each.lineno)
+    return result, [each.message for each in own if isinstance(each.message, Warning)]
+
+
+def said_here(found: tuple[Any, list[Warning]], told: set[str]) -> Any:
+    """A result, after its worker's warnings were said, each once for all workers."""
+    result, said = found
+    for each in said:
+        if str(each) not in told:
+            told.add(str(each))
+            warnings.warn(each, stacklevel=2)
+    return result
 
 
 def _leave_with_the_driver() -> None:

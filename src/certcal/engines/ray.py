@@ -15,7 +15,7 @@ from typing import Any, Self
 from certcal._checks import InputError, whole_number
 from certcal.engines._engine import EngineError, Piece, Result, Task
 from certcal.engines._ray_connection import connected
-from certcal.engines.local import FAILED, MOST_WORKERS, READY, RESULT, THREADS, with_origin
+from certcal.engines.local import FAILED, MOST_WORKERS, READY, RESULT, THREADS, done, said_here, with_origin
 
 _QUICK = 1.0  # seconds; after a piece that took less, the next one already waits at its worker
 _AHEAD = 2
@@ -116,10 +116,10 @@ class _Actor:
         return READY, None
 
     def work(self, piece: Any) -> tuple[str, Any]:
-        """The result of a piece, and the seconds it took."""
+        """The result of a piece with what was warned of, and the seconds it took."""
         begun = time.perf_counter()
         try:
-            result = self.task(piece)
+            result = done(self.task, piece)
         except Exception as error:
             return FAILED, _travelling(error)
         return RESULT, (result, time.perf_counter() - begun)
@@ -144,6 +144,7 @@ class _Crew:
         self.asked: dict[Any, _Slot] = {}
         self.again: deque[tuple[int, Any]] = deque()  # pieces taken that no worker has
         self.lost: Counter[int] = Counter()
+        self.told: set[str] = set()
         # Libraries read these variables when they are loaded, which is after Ray has set them.
         environment = dict.fromkeys(THREADS, str(threads)) | ({} if gpus else _NO_GPU)
         self.actor = ray.remote(_Actor).options(
@@ -216,7 +217,7 @@ class _Crew:
         result, seconds = value
         slot.ahead = _AHEAD if seconds < _QUICK else 1
         self._supply(slot)
-        yield piece, result
+        yield piece, said_here(result, self.told)
 
     def _replace(self, slot: _Slot, error: Exception) -> None:
         """Give a worker up, and what it had to others."""

@@ -22,7 +22,7 @@ from torch import Tensor, nn
 from certcal._checks import InputError
 from certcal._text import reason
 from certcal.engines import EngineError
-from certcal.engines.local import READY, RESULT, Worker, with_origin
+from certcal.engines.local import READY, RESULT, Worker, said_here, with_origin
 from certcal.models.protocol import Outputs
 from certcal.training._recipe import Recipe
 from certcal.training._step import PieceResult, Place, ReadInputs, StepResult, Workshop, read, restore
@@ -41,6 +41,7 @@ class WorkerPool:
         layout = SharedBench.layout(workshop)
         path = new_file(layout.size)
         self.others: list[Worker] = []
+        self.told: set[str] = set()
         try:
             self.bench = SharedBench(path, layout, workshop.network, workshop.recipe.pieces)
             restore([self.bench.labels], [workshop.labels])
@@ -97,7 +98,7 @@ class WorkerPool:
         kind, value = answer
         if kind != wanted:
             raise with_origin(*value)
-        return value
+        return said_here(value, self.told) if kind == RESULT else value
 
 
 class _Errands:
