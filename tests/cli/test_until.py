@@ -36,6 +36,7 @@ def test_a_requirement_that_holds_is_exit_code_0_and_says_what_a_fixed_design_ta
     assert (document["schema"], document["outcome"]) == ("certcal/sampled-until/1", "holds")
     assert sum(document["draws"]) == document["total_draws"] <= 1000 * len(X)
     assert document["verdict"][0]["passed"]
+    assert all(len(document["setting"][f"{what}_fingerprint"]) == 64 for what in ("model", "data"))
 
 
 def test_one_that_cannot_hold_is_exit_code_1_with_a_proof_and_a_page(until, tmp_path):

@@ -479,6 +479,15 @@ def test_objects_methods_and_partial_functions_are_looked_into() -> None:
     assert digits(partial(power, exponent=2)) != digits(partial(power, exponent=2 + 1e-9))
 
 
+def test_a_function_that_was_made_from_a_text_without_a_module_is_part_of_a_model():
+    written: dict[str, Any] = {}
+    exec("def twice(x):\n    return 2 * x", {"__name__": None}, written)  # as scipy.stats makes its methods
+    twice = written["twice"]
+    assert twice.__module__ is None
+    model = wrap(lambda batch: twice(batch[:, :2]), "logits")
+    assert len(model.fingerprint(BATCH)) == 64
+
+
 def test_what_calls_change_is_left_out_so_that_a_model_stays_itself() -> None:
     model = wrap(Scale(2.0), "logits")
     first = model.fingerprint(BATCH)

@@ -125,8 +125,9 @@ class Inside:
                 self._add(constant)
 
     def _function(self, function: types.FunctionType) -> None:
-        self._note("function", function.__module__, function.__qualname__)
-        if not self._own(function.__module__):
+        home = str(function.__module__)  # a function that was made from a text may have none
+        self._note("function", home, function.__qualname__)
+        if not self._own(home):
             return
         self._add(function.__code__)
         self._several(function.__defaults__, function.__kwdefaults__, getattr(function, "__wrapped__", None))

@@ -50,6 +50,8 @@ class UntilSetting(msgspec.Struct, frozen=True):
     n0: int
     seed: int
     model: str
+    model_fingerprint: str = ""
+    data_fingerprint: str = ""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -277,8 +279,11 @@ def sample_until(
         model, sigma=setting.sigma, seed=setting.seed, noise=noise, batch=batch, noise_threads=noise_threads
     )
     index = np.arange(len(data))
-    tried = data.inputs[spread(len(data))]
-    check_rows(model, noisy_inputs(tried, sigma=setting.sigma, seed=setting.seed, noise=noise), sampler.batch)
+    tried = noisy_inputs(data.inputs[spread(len(data))], sigma=setting.sigma, seed=setting.seed, noise=noise)
+    check_rows(model, tried, sampler.batch)
+    setting = msgspec.structs.replace(
+        setting, model_fingerprint=model.fingerprint(tried), data_fingerprint=data.fingerprint
+    )
     class_labels(data.labels, number_of_classes(sampler, data.inputs))
     parts = np.array_split(index, -(-index.size // PART))  # inputs may be read from disk
     votes = [sampler.select(data.inputs[part], part, setting.n0).votes for part in parts]

@@ -30,6 +30,8 @@ def view(found: SampledUntil) -> Report:
     facts += [("radius", radius), ("alpha", level), ("intervals", s.confidence), ("samples", s.samples)]
     facts += [("bins", f"{s.bins}, closed on the {s.closed}"), ("n, at most", f"{s.n:,}"), ("n0", f"{s.n0:,}")]
     facts += [("looks, at most", str(found.looks)), ("stakes on sums", str(found.stakes)), ("seed", str(s.seed))]
+    known = {"model": s.model_fingerprint, "data": s.data_fingerprint}
+    facts += [(f"fingerprint of the {what}", digits) for what, digits in known.items() if digits]
     return Report(
         f"Is {s.require} certified at radius {radius}?",
         [claim],
