@@ -108,12 +108,12 @@ def test_an_isotonic_band_seen_from_the_other_class_is_its_mirror_image(seed, n,
 @pytest.mark.parametrize("kind", SCORES)
 def test_the_isotonic_band_holds_every_rising_function(kind, eta):
     failed, grid = 0, np.linspace(0, 1, 201)
-    for s, y in draws(kind, RISING[eta], 60, 150):
+    for s, y in draws(kind, RISING[eta], 40, 150):
         points = np.concatenate((s, grid))
         lower, upper = isotonic_band(s, y, DELTA).at(points)
         true = RISING[eta](points)
         failed += bool((lower > true).any() or (true > upper).any())
-    assert not too_many(failed, 60)
+    assert not too_many(failed, 40)
 
 
 def test_without_a_share_for_every_interval_the_band_would_fail(monkeypatch):
@@ -206,13 +206,13 @@ def test_the_surrogate_band_holds_the_calibration_function_of_perturbed_scores(e
     probability = 1 - original if eta == "falling" else RISING[eta](original)
     grid, _, true = naive_smooth.perturbed_calibration(original, probability, np.full(41, 1 / 41), h, 2000)
     rng, failed = np.random.default_rng(5), 0
-    for seed in range(60):
+    for seed in range(30):
         place = rng.integers(0, 41, 400)
         y = rng.random(400) < probability[place]
         band = surrogate(perturb(original[place], h, seed), y, h, DELTA)
         lower, upper = band.at(grid)
         failed += bool((lower > true + 1e-6).any() or (upper < true - 1e-6).any())
-    assert not too_many(failed, 60)
+    assert not too_many(failed, 30)
 
 
 @pytest.mark.parametrize("wave", [1, 4])
@@ -223,10 +223,10 @@ def test_the_surrogate_band_holds_a_function_with_the_largest_slope(wave):
         return 0.5 + (np.abs((s * wave) % 1 - 0.5) - 0.25) / wave * 0.9
 
     failed, grid = 0, np.linspace(0, 1, 1001)
-    for s, y in draws("even", eta, 60, 400):
+    for s, y in draws("even", eta, 30, 400):
         lower, upper = surrogate(s, y, None, DELTA, constant=0.9).at(grid)
         failed += bool((lower > eta(grid)).any() or (upper < eta(grid)).any())
-    assert not too_many(failed, 60)
+    assert not too_many(failed, 30)
 
 
 def test_the_surrogate_band_fails_without_its_bias():

@@ -106,7 +106,7 @@ PAIRS = {
 @pytest.mark.parametrize("name", PAIRS)
 def test_both_ends_hold_together_for_known_populations(name: str) -> None:
     of_a, of_b, outcomes = PAIRS[name]
-    eta, bins, n, repetitions = SYNTHETIC[outcomes].eta, 5, 120, 150
+    eta, bins, n, repetitions = SYNTHETIC[outcomes].eta, 5, 120, 80
     grid = (np.arange(500_000) + 0.5) / 500_000
     edges = equal_width_edges(bins)
 

@@ -71,7 +71,7 @@ REGIMES = {
 
 @pytest.mark.parametrize("regime", REGIMES)
 def test_bounds_for_noise_on_the_logit_scale_hold(regime: str) -> None:
-    mixture, n, repetitions = REGIMES[regime], 60, 120
+    mixture, n, repetitions = REGIMES[regime], 60, 80
     true, rng = mixture.error(), np.random.default_rng(7)
     draws = [mixture.draw(n, rng) for _ in range(repetitions)]
     h = mixture.h

@@ -238,7 +238,7 @@ def populations() -> dict[str, tuple[np.ndarray, np.ndarray, np.ndarray]]:
     return found
 
 
-@pytest.mark.parametrize(("form", "n", "repetitions"), [("direct", 100, 1000), ("repaired", 400, 150)])
+@pytest.mark.parametrize(("form", "n", "repetitions"), [("direct", 100, 500), ("repaired", 400, 100)])
 @pytest.mark.parametrize("name", list(populations()))
 def test_the_bound_holds_as_often_as_it_says(name: str, form: str, n: int, repetitions: int) -> None:
     values, probability, mass = populations()[name]

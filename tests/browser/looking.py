@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+from functools import cache
 from typing import Any
 
 # Every visible piece of text: what it says, its height in pixels on the screen, its colour, what it stands on, where.
@@ -49,18 +51,24 @@ _TEXTS = """() => {
       left: box.left, right: box.right, top: box.top + scrollY, bottom: box.bottom + scrollY,
     });
   }
-  return found;
+  return JSON.stringify(found);
 }"""
 
-_MARKS = """() => Array.from(document.querySelectorAll(".chart .line, .chart .dot, .chart .whisker, .chart .gap"))
-  .filter(each => each.checkVisibility())
-  .map(each => {
-    const canvas = document.createElement("canvas").getContext("2d");
-    const style = getComputedStyle(each);
-    canvas.fillStyle = each.matches(".dot") ? style.fill : style.stroke;
+_MARKS = """() => {
+  const canvas = document.createElement("canvas").getContext("2d", {willReadFrequently: true});
+  const found = new Map();
+  for (const each of document.querySelectorAll(".chart .line, .chart .dot, .chart .whisker, .chart .gap")) {
+    if (!each.checkVisibility()) continue;
+    const style = getComputedStyle(each), colour = each.matches(".dot") ? style.fill : style.stroke;
+    const kind = each.getAttribute("class");
+    if (found.has(kind + " " + colour)) continue;
+    canvas.clearRect(0, 0, 1, 1);
+    canvas.fillStyle = colour;
     canvas.fillRect(0, 0, 1, 1);
-    return [each.getAttribute("class"), Array.from(canvas.getImageData(0, 0, 1, 1).data)];
-  })"""
+    found.set(kind + " " + colour, [kind, Array.from(canvas.getImageData(0, 0, 1, 1).data)]);
+  }
+  return Array.from(found.values());
+}"""
 
 _CONTROLS = """() => Array.from(document.querySelectorAll("a[href], button, input, summary, [tabindex='0']"))
   .filter(each => each.checkVisibility())
@@ -73,11 +81,11 @@ _CONTROLS = """() => Array.from(document.querySelectorAll("a[href], button, inpu
 
 def texts(tab: Any) -> list[dict[str, Any]]:
     """All visible texts."""
-    return tab.evaluate(_TEXTS)
+    return json.loads(tab.evaluate(_TEXTS))
 
 
 def marks(tab: Any) -> list[tuple[str, list[int]]]:
-    """Class and colour of the marks of charts that can be seen."""
+    """Every class and colour of the marks of charts that can be seen."""
     return tab.evaluate(_MARKS)
 
 
@@ -102,12 +110,17 @@ def contrast(one: list[int], two: list[int], opacity: float = 1.0) -> float:
     >>> round(contrast([0, 0, 0, 255], [255, 255, 255, 255]))
     21
     """
-    mixed = [opacity * a + (1 - opacity) * b for a, b in zip(one[:3], two[:3], strict=True)]
-    lighter, darker = sorted((_luminance(mixed), _luminance(two[:3])), reverse=True)
+    return _contrast(tuple(one[:3]), tuple(two[:3]), opacity)
+
+
+@cache
+def _contrast(one: tuple[int, ...], two: tuple[int, ...], opacity: float) -> float:
+    mixed = tuple(opacity * a + (1 - opacity) * b for a, b in zip(one, two, strict=True))
+    lighter, darker = sorted((_luminance(mixed), _luminance(two)), reverse=True)
     return (lighter + 0.05) / (darker + 0.05)
 
 
-def _luminance(colour: list[float] | list[int]) -> float:
+def _luminance(colour: tuple[float, ...]) -> float:
     linear = [c / 255 / 12.92 if c / 255 <= 0.04045 else ((c / 255 + 0.055) / 1.055) ** 2.4 for c in colour]
     return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
 

@@ -154,9 +154,8 @@ def scored(n=300):
 
 
 @every_one
-@pytest.mark.parametrize("check", WITHOUT_SAMPLES, ids=lambda check: check.__name__)
-def test_checks_that_need_no_samples_pass(one, check):
-    assert check(type(one).__name__, one) is None
+def test_checks_that_need_no_samples_pass(one):
+    assert [check.__name__ for check in WITHOUT_SAMPLES if check(type(one).__name__, one) is not None] == []
 
 
 @pytest.mark.parametrize("one", CONFIDENCE, ids=repr)

@@ -155,7 +155,7 @@ def test_an_interrupt_before_the_first_draw_promises_nothing(data, tmp_path, cer
     assert (ran.code, ran.err) == (130, "certcal: interrupted; nothing was drawn\n")
 
 
-def test_an_interrupt_says_how_to_resume_and_the_command_shown_does_it(data, tmp_path, certcal_command):
+def test_an_interrupt_says_how_to_resume_and_the_command_shown_does_it(data, tmp_path, certcal_command, monkeypatch):
     calls = tmp_path / "calls"
     calls.write_text("60")
     environment = {**os.environ, "CERTCAL_TEST_CALLS": str(calls), "PYTHONPATH": str(ROOT)}
@@ -173,10 +173,9 @@ def test_an_interrupt_says_how_to_resume_and_the_command_shown_does_it(data, tmp
     resume = shown.out.splitlines()[-1].strip()
     assert resume.startswith("certcal sample --model=")
     calls.write_text("1000000")
-    again = subprocess.run(
-        [sys.executable, "-m", "certcal", *shlex.split(resume)[1:]], capture_output=True, text=True, env=environment
-    )
-    assert (again.returncode, again.stderr) == (0, "")
+    monkeypatch.setenv("CERTCAL_TEST_CALLS", str(calls))
+    again = certcal_command(*shlex.split(resume)[1:])
+    assert (again.code, again.err) == (0, "")
     assert open_run(tmp_path / "run").state().complete
 
 

@@ -73,7 +73,8 @@ def test_the_order_of_the_classes_does_not_matter(data, random):
 def test_many_samples_on_several_threads_agree_with_their_definition(monkeypatch, dtype, weigh):
     rng = np.random.default_rng(0)
     kinds = rng.dirichlet(np.full(4, 0.3), 60).astype(dtype)
-    which, y = rng.integers(0, 60, 450_001), rng.integers(0, 4, 450_001)
+    # Three threads share rows of four from 100,003 on, and each class is one's own from 200,001 on.
+    which, y = rng.integers(0, 60, 200_001), rng.integers(0, 4, 200_001)
     w = rng.integers(0, 8, y.size) / 4 if weigh else None
     short, labels = np.repeat(kinds, 4, axis=0), np.tile(np.arange(4), 60)
     heavy = np.bincount(4 * which + y, w, 240)

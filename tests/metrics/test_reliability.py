@@ -58,7 +58,7 @@ REGIMES = {
 }
 
 
-def misses(regime, band, *, weigh=False, repetitions=300, narrower=1.0):
+def misses(regime, band, *, weigh=False, repetitions=150, narrower=1.0):
     """How often the band misses the mean of the true probabilities in each bin, as a row per repetition."""
     eta, scores, n = REGIMES[regime]
     rng = np.random.default_rng(7)

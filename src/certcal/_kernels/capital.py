@@ -47,27 +47,45 @@ def log_capital(points: Any, owner: Any, bets: Any, m: Any) -> Any:
     return _log_mean(logs)
 
 
+@njit
+def _next_place(low: Any, high: Any, below: Any, above: Any) -> Any:
+    """A whole number between two: about where the line through their values, below and above 0, crosses 0."""
+    if not above - below < math.inf:  # nothing is known at one end
+        return (low + high) // 2
+    return min(max(low + int((high - low) * (below / (below - above))), low + 1), high - 1)
+
+
+@njit
+def _narrowed(low: Any, high: Any, below: Any, above: Any, side: Any, place: Any, found: Any) -> Any:
+    """What is left after one more value. An end that stays for a second time weighs half, or the other would creep."""
+    if found >= 0.0:
+        return low, place, below * (0.5 if side > 0 else 1.0), found, 1
+    return place, high, found, above * (0.5 if side < 0 else 1.0), -1
+
+
 def _largest_mean(points: Any, owner: Any, bets: Any, target: Any) -> Any:
     """The loop itself: over lists it takes half the time."""
-    capital, low, high = log_capital.interpreted, -1.0, 1.0
-    given = points.tolist(), owner.tolist(), bets.tolist()
-    for _ in range(41):
-        middle = 0.5 * (low + high)
-        low, high = (low, middle) if capital(*given, middle) >= target else (middle, high)
-    return high
+    capital, given = log_capital.interpreted, (points.tolist(), owner.tolist(), bets.tolist())
+    low, high, below, above, side = 0, 1 << 41, -math.inf, math.inf, 0
+    while high - low > 1:
+        place = _next_place.interpreted(low, high, below, above)
+        found = capital(*given, place * 2.0**-40 - 1.0) - target
+        low, high, below, above, side = _narrowed.interpreted(low, high, below, above, side, place, found)
+    return high * 2.0**-40 - 1.0
 
 
 @njit(patience=1 << 11, in_numpy=_largest_mean)
 def largest_mean(points: Any, owner: Any, bets: Any, target: Any) -> Any:
-    """The smallest m found, to within 1e-12, at which the capital is at least exp(target); 1 when there is none."""
-    low, high = -1.0, 1.0
-    for _ in range(41):
-        middle = 0.5 * (low + high)
-        if log_capital(points, owner, bets, middle) >= target:
-            high = middle
-        else:
-            low = middle
-    return high
+    """The smallest m found, to within 1e-12, at which the capital is at least exp(target); 1 when there is none.
+
+    The capital grows with m: whichever multiples of 2^-40 are tried, the search ends at the same one.
+    """
+    low, high, below, above, side = 0, 1 << 41, -math.inf, math.inf, 0
+    while high - low > 1:
+        place = _next_place(low, high, below, above)
+        found = log_capital(points, owner, bets, place * 2.0**-40 - 1.0) - target
+        low, high, below, above, side = _narrowed(low, high, below, above, side, place, found)
+    return high * 2.0**-40 - 1.0
 
 
 # ------------------------------------------------------------------- cut-offs: the sign is common, the interval unknown
@@ -180,22 +198,21 @@ def log_capital_of_cuts(cells: Any, bets: Any, m: Any, interval: Any) -> Any:
 
 def _largest_mean_of_cuts(cells: Any, bets: Any, target: Any, interval: Any) -> Any:
     """The loop itself, over lists."""
-    capital, low, high = log_capital_of_cuts.interpreted, 0.0, 1.0
-    given = cells.tolist(), bets.tolist()
-    for _ in range(27):
-        middle = 0.5 * (low + high)
-        low, high = (low, middle) if capital(*given, middle, interval) >= target else (middle, high)
-    return high
+    capital, given = log_capital_of_cuts.interpreted, (cells.tolist(), bets.tolist())
+    low, high, below, above, side = 0, 1 << 27, -math.inf, math.inf, 0
+    while high - low > 1:
+        place = _next_place.interpreted(low, high, below, above)
+        found = capital(*given, place * 2.0**-27, interval) - target
+        low, high, below, above, side = _narrowed.interpreted(low, high, below, above, side, place, found)
+    return high * 2.0**-27
 
 
 @njit(patience=1 << 12, in_numpy=_largest_mean_of_cuts)
 def largest_mean_of_cuts(cells: Any, bets: Any, target: Any, interval: Any) -> Any:
     """As :func:`largest_mean`, for :func:`log_capital_of_cuts`; to within 1e-8."""
-    low, high = 0.0, 1.0
-    for _ in range(27):
-        middle = 0.5 * (low + high)
-        if log_capital_of_cuts(cells, bets, middle, interval) >= target:
-            high = middle
-        else:
-            low = middle
-    return high
+    low, high, below, above, side = 0, 1 << 27, -math.inf, math.inf, 0
+    while high - low > 1:
+        place = _next_place(low, high, below, above)
+        found = log_capital_of_cuts(cells, bets, place * 2.0**-27, interval) - target
+        low, high, below, above, side = _narrowed(low, high, below, above, side, place, found)
+    return high * 2.0**-27
