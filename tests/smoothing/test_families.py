@@ -205,13 +205,17 @@ def test_what_logs_leave_open_is_not_taken_for_an_answer():
     log = replace(
         record([40, 38, 0], right), highest=np.array([40, 38, 38]), unknown=np.array([False, False, True])
     )  # fmt: skip
+    above = compare_families({"a": [whole], "log": [log]}, at=[0]).graphs[0]
+    assert (above.edges, above.open_below) == ((("log", "a"),), 38 / 40)
+    assert "at sigma 1, by P(p_A >= p) at every p >= 0.951 (open below) on these samples" in above.statement
+    log = replace(log, lowest=np.array([39, 37, 0]), highest=np.array([40, 39, 38]))
     found = compare_families({"a": [whole], "log": [log]}, at=[0]).graphs[0]
     assert [pair.verdict for pair in found.pairs] == ["unclear"]
     assert "no method is surely better than another; 1 pair cannot be told from what the logs print" in found.statement
     assert "put 0 of 1 pair in that order and leave 1 open." in found.contradiction
     three = compare_families({"a": [whole], "log": [log], "low": [record([30, 25, 21])]}, at=[0]).graphs[0]
-    assert three.edges == (("a", "low"),)
-    assert "not surely dominated: a and log; 2 pairs cannot be told" in three.statement
+    assert three.edges == (("a", "low"), ("log", "low"))
+    assert "not surely dominated: a and log; 1 pair cannot be told" in three.statement
 
 
 def test_families_without_a_common_noise_level_are_compared_at_every_radius():

@@ -37,7 +37,7 @@ from certcal.report.views.families import (
     curve_charts,
     grouped,
 )
-from certcal.smoothing.robustness import WARNING, FamilyComparison
+from certcal.smoothing.robustness import WARNING, FamilyComparison, just_above
 
 if TYPE_CHECKING:
     from certcal.smoothing.robustness import Compared, Comparison, DominanceGraph, RunFamily
@@ -54,10 +54,10 @@ _SCALE = (
 _LEFT_OUT = "The steps of the distributions of p_A are left out of the numbers in this page, to keep it small."
 # The verdict on two methods, as the end of a sentence.
 _VERDICTS = {
-    "first": "{first} dominates {second}.",
-    "second": "{second} dominates {first}.",
+    "first": "{first} {dominates} {second}{since}.",
+    "second": "{second} {dominates} {first}{since}.",
     "neither": "neither {first} nor {second} dominates{where}.",
-    "equal": "{first} and {second} have the same distribution of p_A.",
+    "equal": "{first} and {second} have the same distribution of p_A{since}.",
     "unclear": "the logs do not tell whether {first} or {second} dominates.",
 }
 _SHARES = (0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99, 0.999, 1.0)
@@ -75,7 +75,8 @@ _DOMINANCE = (
     "nowhere lower and somewhere higher for every p ≥ 1/2: certified accuracy, as read off these shares, is then "
     "behind at no radius, number of noise samples and alpha. With the best sigma at each radius, certified "
     "accuracy is ahead at every radius, for one number of noise samples and alpha. Without a path between two "
-    "methods, the better one depends on the setting."
+    "methods, the better one depends on the setting. Logs do not say what abstained, so of logs all this is about the "
+    "p that abstained samples cannot reach: from 0.505 on with 100,000 noise samples at alpha 0.001."
 )
 _AVERAGE = f"Do not rank models by it. {WARNING}. It is shown because published tables report it."
 _RANKED = (
@@ -249,13 +250,22 @@ def _verdict(graph: DominanceGraph, noun: str) -> str:
     if len(graph.names) == 2:
         (pair,) = graph.pairs
         where = f": {pair.where}" if len(pair.stretches) == 2 else ", since their curves cross several times"
-        return _VERDICTS[pair.verdict].format(first=pair.first, second=pair.second, where=where)
+        dominates, since = "dominates" if pair.open_below is None else "is above", _since(graph)
+        words = {"first": pair.first, "second": pair.second, "dominates": dominates, "since": since}
+        return _VERDICTS[pair.verdict].format(where=where, **words)
     surely = " surely" if any(pair.verdict == "unclear" for pair in graph.pairs) else ""
     if not graph.edges:
         return f"no {noun}{surely} dominates another."
     top = graph.undominated
     listed = ", ".join(top[:4]) + (f" and {len(top) - 4} more" if len(top) > 4 else "")
-    return f"{len(top)} of {len(graph.names)} {noun}s {'are' if len(top) > 1 else 'is'} undominated: {listed}."
+    verb = "are" if len(top) > 1 else "is"
+    return f"{len(top)} of {len(graph.names)} {noun}s {verb} undominated{_since(graph)}: {listed}."
+
+
+def _since(graph: DominanceGraph) -> str:
+    """From where on a verdict holds, if logs leave open what is below."""
+    symbol = "p_A" if graph.sigma is not None else "radii"
+    return "" if graph.open_below is None else f" for {symbol} ≥ {just_above(graph.open_below)}, open below"
 
 
 def _where(found: Comparison, graph: DominanceGraph) -> str:

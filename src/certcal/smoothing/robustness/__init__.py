@@ -22,7 +22,7 @@ from certcal.smoothing.robustness._distribution import (
     PaPoints,
     from_curve,
 )
-from certcal.smoothing.robustness._dominance import Dominance, Stretch, dominance, dominance_table
+from certcal.smoothing.robustness._dominance import Dominance, Stretch, dominance, dominance_table, just_above
 from certcal.smoothing.robustness._families import FamilyComparison, compare_families
 from certcal.smoothing.robustness._graph import DominanceGraph
 from certcal.smoothing.robustness._votes import VoteRecord, named, smallest_votes, vote_radii
@@ -58,6 +58,7 @@ __all__ = [
     "dominance",
     "dominance_table",
     "from_curve",
+    "just_above",
     "named",
     "smallest_votes",
     "trivial_average_radius",

@@ -136,6 +136,8 @@ class PaDistribution(Convertible):
         Standard deviation of the noise.
     low, high
         Sorted point estimates of p_A: the lowest and the highest that fit what is known. The same in a run.
+    open_to
+        The largest p that samples of unknown class may reach: up to there the curve is open. 0 where all are known.
 
     Examples
     --------
@@ -151,6 +153,7 @@ class PaDistribution(Convertible):
     sigma: float
     low: NDArray[np.float64]
     high: NDArray[np.float64]
+    open_to: float = 0.0
 
     @classmethod
     def of(cls, source: Any, name: str = "") -> PaDistribution:
@@ -165,7 +168,8 @@ class PaDistribution(Convertible):
         """
         record = as_record(source, name)
         low, high = record.values()
-        return cls(name or record.name, record.sigma, np.sort(low), np.sort(high))
+        open_to = float(np.max(high, where=record.unknown, initial=0.0))
+        return cls(name or record.name, record.sigma, np.sort(low), np.sort(high), open_to)
 
     def __len__(self) -> int:
         return self.low.size
