@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import warnings
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal, InvalidOperation
 from pathlib import Path
 from typing import Any
@@ -84,6 +84,11 @@ class CertificationLog:
     def abstained(self) -> NDArray[np.bool_]:
         """Samples without a certificate."""
         return self.predicted == ABSTAINED
+
+    def select(self, rows: Any) -> CertificationLog:
+        """Some of the samples, by their places."""
+        arrays = ("index", "label", "predicted", "radii", "correct", "lowest", "highest")
+        return replace(self, **{name: getattr(self, name)[rows] for name in arrays})
 
     def record(self, name: str = "") -> VoteRecord:
         """The votes, for everything in :mod:`certcal.smoothing.robustness`.

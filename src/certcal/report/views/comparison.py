@@ -37,10 +37,10 @@ from certcal.report.views.families import (
     curve_charts,
     grouped,
 )
-from certcal.smoothing.robustness import WARNING, FamilyComparison, just_above
+from certcal.smoothing.robustness import WARNING, FamilyComparison, gathered, just_above
 
 if TYPE_CHECKING:
-    from certcal.smoothing.robustness import Compared, Comparison, DominanceGraph, RunFamily
+    from certcal.smoothing.robustness import Compared, Comparison, DominanceGraph, RunFamily, Spread
 
 _ESTIMATE = "An estimate on these samples, since shares of votes stand for p_A."
 _CERTIFIED = (
@@ -105,6 +105,7 @@ def view(found: Comparison) -> Report:
     sections += [Section("Verdicts", _verdicts(found), brief=True, folded=True)] if found.graphs else []
     sections.append(Section("Certified accuracy", [Text(_CERTIFIED), Figures(accuracy_charts(found), _left(found))]))
     sections += map(_folded, _accuracy_tables(found))
+    sections += [_folded(_repeats(found))] if found.repeats else []
     sections.append(Section("Distribution of p_A", _p_a(found), brief=_single(found)))
     sections.append(Section("Average certified radius", _average(found), brief=True, folded=True))
     if found.calibration:
@@ -123,7 +124,7 @@ def view(found: Comparison) -> Report:
         appendix,
         _listed_sources(found.sources),
         f"{counted(len(found.families), noun)}, {described}" if families else described,
-        [*([] if families else [f"{run.name}: {each}" for run in found.runs for each in run.notes]), *found.notes],
+        [*([] if families else gathered(found.runs)), *found.notes],
         smaller=[lambda: _without_steps(found)],
     )
 
@@ -234,7 +235,8 @@ def _headline(found: Comparison) -> list[Block]:
     said = [capital(f"{_places(found, graphs)}, {verdict}") for verdict, graphs in where.items()]
     rest = len(said) - 3
     more = [Text(f"{counted(rest, 'further comparison')} below.", "note")] if rest > 0 else []
-    return [Claim("Estimate", said[0], "", _ESTIMATE), *map(Text, said[1:3]), *more]
+    other = [Text(each, "note") for each in found.notes if "different samples" in each]
+    return [*other, Claim("Estimate", said[0], "", _ESTIMATE), *map(Text, said[1:3]), *more]
 
 
 def _places(found: Comparison, graphs: Sequence[DominanceGraph]) -> str:
@@ -354,6 +356,29 @@ def _accuracy_tables(found: Comparison) -> list[Table]:
     return made
 
 
+def _repeats(found: Comparison) -> Table:
+    """Mean and standard deviation over the runs of a method at a noise level, as published tables give them."""
+
+    def cell(spread: Spread, times: float, digits: int) -> str:
+        return f"{times * spread.mean:.{digits}f} ± {times * spread.deviation:.{digits}f}"
+
+    rows: list[Sequence[Cell] | Heading] = []
+    for sigma in found.sigmas:
+        own = [each for each in found.repeats if each.sigma == sigma]
+        rows += [Heading(f"sigma {sigma:g}")] if own else []
+        rows += [
+            [each.family, len(each.runs), cell(each.average, 1, 4), *(cell(spread, 100, 2) for spread in each.printed)]
+            for each in own
+        ]
+    columns = [Column("method"), Column("runs", "count"), Column("average radius", "estimate")]
+    columns += [Column(f"% at {short_text(radius, 'lower')}", "estimate") for radius in found.at]
+    note = (
+        "Standard deviations with one less than the number of runs below. Of logs, by the radii as printed. All runs "
+        "are about the same samples, so nothing here is about other ones."
+    )
+    return Table(columns, rows, "Mean ± standard deviation over runs", note, fit="split")
+
+
 def _left(found: Comparison) -> str:
     left, noun = len(found.families) - MOST_DRAWN, _noun(found)
     return f"{left:,} further {f'{noun}s are' if left > 1 else f'{noun} is'} in the tables only." if left > 0 else ""
@@ -430,6 +455,7 @@ def _runs(found: Comparison) -> Table:
         for run in family.runs:
             low, high = run.draws
             draws = f"{low:,}" if low == high else f"{low:,} – {high:,}"
-            row: list[Cell] = [family.name, f"{run.sigma:g}", run.n, run.n_abstained, draws]
+            name = family.name if run.runs == 1 else f"{family.name} ({run.runs} runs)"
+            row: list[Cell] = [name, f"{run.sigma:g}", run.n, run.n_abstained, draws]
             rows.append([*row, short_text(run.alpha, "upper"), found.origin(run)])
     return Table(columns, rows)

@@ -117,7 +117,8 @@ class Dominance:
             return f"{better} {verb} {worse}: {what}{setting} is {how} {at} on these samples."
         if self.verdict == EQUAL:
             what = "distribution of p_A" if in_p else f"certified accuracy{setting}"
-            return f"{self.first} and {self.second} have the same {what} for every {self._range}{self._but} on these samples."
+            both = f"{self.first} and {self.second} have the same {what}"
+            return f"{both} for every {self._range}{self._but} on these samples."
         if self.verdict == NEITHER:
             return f"neither {self.first} nor {self.second} dominates{setting}: on these samples {self.where}."
         return f"whether {self.first} or {self.second} dominates cannot be told from what the logs print."
@@ -230,8 +231,8 @@ def decided(
     """The verdict on two methods, each by the highest of its curves: over p >= 1/2, or with a setting over radii."""
     where = (steps if setting is None else radius_steps)(*curves, *others)
     # Whole numbers over one denominator, at every step of any curve.
-    a_low, a_high = (count * len(others[0]) for count in _highest(curves, where))
-    b_low, b_high = (count * len(curves[0]) for count in _highest(others, where))
+    whole = math.lcm(*(len(each) for each in (*curves, *others)))
+    (a_low, a_high), (b_low, b_high) = _highest(curves, where, whole), _highest(others, where, whole)
     above, below = a_low > b_high, a_high < b_low
     verdict, open_below = _told(a_low, a_high, b_low, b_high), None
     told = np.ones_like(above)
@@ -352,7 +353,7 @@ def _stretches(
     return tuple(found)
 
 
-def _highest(several: Sequence[PaDistribution], where: NDArray[np.float64]) -> list[NDArray[np.int64]]:
-    """The fewest and the most samples of the best of several curves, at each step."""
-    counts = [each.survival_counts(where) for each in several]
-    return [np.max([count[end] for count in counts], axis=0) for end in (0, 1)]
+def _highest(several: Sequence[PaDistribution], where: NDArray[np.float64], whole: int) -> list[NDArray[np.int64]]:
+    """The fewest and the most samples of the best of several curves, at each step, out of a common whole."""
+    counts = [(each.survival_counts(where), whole // len(each)) for each in several]
+    return [np.max([count[end] * times for count, times in counts], axis=0) for end in (0, 1)]
