@@ -271,7 +271,7 @@ def test_open_votes_decide_nothing_that_they_might_change():
     assert "cannot be told" in unclear.sentence
     (left,) = unclear.unsettled
     assert (left.start, left.stop) == (36 / 40, 39 / 40)
-    assert "but the rounding of radii leaves 0.9 to 0.975 open" in unclear.statement
+    assert "but what is printed leaves 0.9 to 0.975 open" in unclear.statement
 
 
 def known_in_part(name, votes):

@@ -315,6 +315,29 @@ class PaPoints(Convertible):
         upper = above[np.searchsorted(self.p, where, side="right")]
         return np.where(where > 1, 0.0, lower), np.where(where > 1, 0.0, upper)
 
+    def distribution(self, samples: int = 10_000, name: str = "") -> PaDistribution:
+        """The bracket as a distribution of so many samples, for :func:`dominance`; who is which is not known.
+
+        Parameters
+        ----------
+        samples
+            How many the shares are of: each must be a whole number of samples, to the precision of its digits.
+        name
+            Of the run.
+        """
+        samples = whole_number(samples, 1, 10**9, "samples", "pass how many samples the shares are of")
+        counts = np.rint(self.share * samples).astype(np.int64)
+        off = np.abs(counts / samples - self.share)
+        if np.any(off > 1e-6):
+            place = int(np.argmax(off))
+            what = f"share[{place}] is {self.share[place]:g}, no whole number of {samples} samples"
+            raise InputError(f"{what}; pass how many samples the shares are of")
+        # Those counted at a point but not at the next lie between the two.
+        sizes = -np.diff(np.concatenate(([samples], counts, [0])))
+        low = np.repeat(np.concatenate(([0.0], self.p)), sizes)
+        high = np.repeat(np.concatenate((np.nextafter(self.p, 0.0), [1.0])), sizes)
+        return PaDistribution(name, self.sigma, low, high, float(high[0]) if sizes[0] else 0.0)
+
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON."""
         return document_of(self, "points of the distribution of p_A")

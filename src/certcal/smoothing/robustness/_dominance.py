@@ -72,7 +72,7 @@ class Dominance:
     open_below
         The verdict is about every p (or R) above this, since logs leave open what is below; None if it is about all.
     unsettled
-        Of an unclear verdict: where the rounding of printed radii would decide, with nobody ahead.
+        Of an unclear verdict: where what is printed leaves open who is ahead.
 
     Examples
     --------
@@ -177,7 +177,7 @@ class Dominance:
         left = [f"{each.start:.5g} to {each.stop:.5g}" for each in self.unsettled]
         if left:
             more = f" and {len(left) - 1} more" if len(left) > 1 else ""
-            surely += f", but the rounding of radii leaves {left[0]}{more} open"
+            surely += f", but what is printed leaves {left[0]}{more} open"
         return (
             f"whether {self.first} or {self.second} is better {always} cannot be told from what the logs print: by "
             f"{curve} on these samples, {surely}"
