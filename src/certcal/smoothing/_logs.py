@@ -111,8 +111,8 @@ def read_log(path: str | os.PathLike[str], *, sigma: float, n: int, alpha: float
     r"""Read a log of ``idx label predict radius correct time`` lines, separated by tabs, and recover the votes.
 
     Other names are found as in any table: ``y_true`` for label, ``prediction`` for predict, ``exact_radius`` for
-    radius, and so on. Where a column ``count`` or ``raw_count`` gives the votes for the chosen class, nothing is left open but
-    the class of abstained samples; radii must be those that these votes certify.
+    radius, and so on. Where a column ``count`` or ``raw_count`` gives the votes for the chosen class, nothing is left
+    open but the class of abstained samples; radii must be those that these votes certify.
 
     A radius is σΦ⁻¹ of the Clopper–Pearson lower bound of votes / n, so it names the votes as far as its digits go. The
     printed digits are taken as rounded to nearest; how many there are is read off the file. An α explains a printed
