@@ -114,7 +114,8 @@ def view(found: Comparison) -> Report:
     appendix = [runs] if families else []
     appendix += [Section("Other sampling budgets", budgets(found))] if found.settings else []
     what = "training method" if families else "smoothed classifier"
-    described = f"{len(found.runs):,} {'runs or logs' if several else 'run or log'} at sigma "
+    count = sum(run.runs for run in found.runs)
+    described = f"{count:,} {'runs or logs' if count > 1 else 'run or log'} at sigma "
     described += ", ".join(f"{sigma:g}" for sigma in found.sigmas)
     described += f", compared at {len(found.at):,} {'radii' if len(found.at) > 1 else 'radius'}"
     return Report(
