@@ -164,8 +164,8 @@ def orders_table(folder: Path) -> str:
 
 def _verdict(found: Dominance) -> str:
     if found.edge == (found.first, found.second):
-        how = "above" if found.strict else "nowhere below"
-        return f"{how} for every p ≥ 0.505, open below"
+        how = "above" if found.everywhere else "nowhere below"
+        return f"{how} for every p ≥ {'1/2' if found.open_below is None else '0.505, open below'}"
     if found.verdict == "unclear":
         spots = ", ".join(f"{each.start:.5g} to {each.stop:.5g}" for each in found.unsettled)
         return f"above for p ≥ 0.505 but where rounded radii leave it open: {spots}"
