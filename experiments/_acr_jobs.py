@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import io
 import json
+import math
 import time
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -40,6 +42,18 @@ ABLATION = {
     "acr-discard-attack": (True, False, True),
     "acr-weigh-attack": (False, True, True),
 }
+# Appendix D: one constant of the recipe at a time, at σ = 0.5. Table 9's epochs are shares of the 150 there; step sizes
+# of Tables 13 and 14 are √d times those of an ℓ∞ step.
+SWEEPS: dict[str, tuple[str, tuple[float, ...]]] = {
+    "table9": ("begin", (50, 70, 90, 110, 130)),
+    "table10": ("discard_below", (0.3, 0.4, 0.5, 0.6, 0.7, 0.8)),
+    "table11": ("sphere_step", (0.125, 0.25, 0.5, 1.0, 2.0)),
+    "table12": ("sphere_steps", (2, 4, 6, 8, 10)),
+    "table13": ("sphere_step", (0.125, 0.25, 0.5, 1.0)),
+    "table14": ("sphere_steps", (3, 4, 5, 6, 7, 8)),
+}
+LINF = ("table13", "table14")
+SWEPT_AT, PIXELS = 0.5, 28 * 28
 OFF = ({"discard_below": 0.0}, {"weigh_every": 0}, {"sphere_steps": 0})
 # Whose constants are taken: the authors' for MNIST where there are any for all noise levels, else for CIFAR-10.
 PRESETS = {"macer": "mnist", "consistency": "mnist", "smoothmix": "mnist", "cat-rs": "cifar-10", "acr": "cifar-10"}
@@ -107,11 +121,14 @@ class Job:
     data: str | None
     out: str
     seed: int = 0
+    sweep: str = ""
+    value: float = 0.0
 
     @property
     def name(self) -> str:
         """Of its folder."""
-        return f"{self.method}-sigma{self.sigma:g}" + (f"-seed{self.seed}" if self.seed else "")
+        swept = f"-{self.sweep}-{self.value:g}" if self.sweep else ""
+        return f"{self.method}-sigma{self.sigma:g}{swept}" + (f"-seed{self.seed}" if self.seed else "")
 
     @property
     def title(self) -> str:
@@ -144,6 +161,27 @@ def jobs_of(scale: Scale, data: Path | None, out: Path, seeds: int = 1) -> list[
     ]
 
 
+def sweep_jobs(scale: Scale, data: Path | None, out: Path, sweeps: Sequence[str]) -> list[Job]:
+    """The networks of some of Tables 9 to 14."""
+    where = None if data is None else str(data)
+    return [
+        Job("acr", SWEPT_AT, scale, where, str(out), 0, sweep, value) for sweep in sweeps for value in SWEEPS[sweep][1]
+    ]
+
+
+def _swept(job: Job) -> dict[str, Any]:
+    """What a sweep changes: one constant, and for Tables 13 and 14 the norm of the steps."""
+    name, _ = SWEEPS[job.sweep]
+    value: float = job.value
+    if name == "begin":
+        value = max(1, round(job.scale.epochs * value / 150))
+    made: dict[str, Any] = {name: int(value) if name in ("begin", "sphere_steps") else value}
+    if job.sweep in LINF:
+        step = made.get("sphere_step", 0.25) / math.sqrt(PIXELS)
+        made |= {"sphere_norm": "linf", "sphere_step": step}
+    return made
+
+
 def recipe_of(job: Job) -> Any:
     """The recipe of a job: one schedule for all, and each method's own constants."""
     from certcal.training import recipe
@@ -172,6 +210,7 @@ def recipe_of(job: Job) -> Any:
         settings |= {"deferred": begin, "milestones": (begin,), "decay": rate / scale.rate}
     if job.method == "acr-steep":
         settings |= STEEP
+    settings |= _swept(job) if job.sweep else {}
     for kept, off in zip(ABLATION.get(job.method, (True,) * 3), OFF, strict=True):
         settings |= {} if kept else off
     return recipe(kind, preset=PRESETS.get(kind), **settings)

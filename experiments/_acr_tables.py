@@ -9,7 +9,7 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from _acr_jobs import ABLATION, METHODS, Job, record_of
+from _acr_jobs import ABLATION, METHODS, SWEEPS, Job, record_of
 from _running import markdown
 
 from certcal.smoothing import certificates, open_run
@@ -95,6 +95,25 @@ def ablation_table(networks: Sequence[Network]) -> str:
         )
     head = ["σ", "discard", "weigh", "attack", "ACR", *(f"{radius:.2f}" for radius in RADII)]
     return markdown(head, rows)
+
+
+def sweep_table(networks: Sequence[Network], sweep: str) -> str:
+    """One of Tables 9 to 14: a constant of the recipe against ACR and certified accuracy."""
+    name, _ = SWEEPS[sweep]
+    several = [each for each in networks if each.job.sweep == sweep]
+    several.sort(key=lambda each: each.job.value)
+    columns = np.array([[each.average, *each.accuracies] for each in several])
+    best = columns.max(axis=0, initial=0.0)
+    rows = [
+        [f"{each.job.value:g}", *(_shown(v, top, i) for i, (v, top) in enumerate(zip(values, best, strict=True)))]
+        for each, values in zip(several, columns, strict=True)
+    ]
+    return markdown([name, "ACR", *(f"{radius:.2f}" for radius in RADII)], rows)
+
+
+def _shown(value: float, top: float, column: int) -> str:
+    text = f"{value:.3f}" if column == 0 else f"{100 * value:.1f}"
+    return f"**{text}**" if value == top > 0 else text
 
 
 def _accuracy_rows(

@@ -8,6 +8,7 @@ loop and judged by the distribution of p_A, certified accuracy, and certified ca
     python experiments/acr.py --out nets --as-it-is   # trains nothing: the tables of what is there
     python experiments/acr.py --out quick --quick     # minutes: few images, few epochs
     python experiments/acr.py --out nets --write-docs # tables and figures into docs/results
+    python experiments/acr.py --out nets --sweep table9 --sweep table12   # Tables 9 to 14, one constant at a time
 
 Needs Debian's package `dataset-fashion-mnist`, or --data FOLDER with its idx files.
 """
@@ -21,9 +22,9 @@ from collections.abc import Sequence
 from concurrent.futures import as_completed
 from pathlib import Path
 
-from _acr_jobs import QUICK, Job, Scale, jobs_of, record_of, train_and_sample
+from _acr_jobs import QUICK, SWEEPS, Job, Scale, jobs_of, record_of, sweep_jobs, train_and_sample
 from _acr_page import draw, page
-from _acr_tables import finished
+from _acr_tables import finished, sweep_table
 from _running import RESULTS, processes, write_results
 
 from certcal._checks import InputError
@@ -57,15 +58,20 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true", help="a small version, in minutes")
     parser.add_argument("--as-it-is", action="store_true", help="train nothing: the tables of what is finished")
     parser.add_argument("--seeds", type=int, default=1, help="how often Gaussian training and the recipe are trained")
+    parser.add_argument("--sweep", action="append", choices=tuple(SWEEPS), help="one of Tables 9 to 14; repeatable")
     parser.add_argument("--workers", type=int, default=len(os.sched_getaffinity(0)))
     parser.add_argument("--write-docs", action="store_true")
     options = parser.parse_args()
-    if options.write_docs and options.quick:
-        parser.error("--write-docs needs the whole, without --quick")
+    if options.write_docs and (options.quick or options.sweep):
+        parser.error("--write-docs needs the whole, without --quick and --sweep")
     os.environ["OMP_NUM_THREADS"] = "1"
     os.environ.setdefault("OMP_WAIT_POLICY", "passive")
     options.out.mkdir(parents=True, exist_ok=True)
-    jobs = jobs_of(QUICK if options.quick else Scale(), options.data, options.out, options.seeds)
+    scale = QUICK if options.quick else Scale()
+    if options.sweep:
+        jobs = sweep_jobs(scale, options.data, options.out, options.sweep)
+    else:
+        jobs = jobs_of(scale, options.data, options.out, options.seeds)
     if not options.as_it_is:
         with only_writer(options.out, "training networks"):
             failed = run_all(jobs, options.workers)
@@ -74,6 +80,10 @@ def main() -> None:
     networks = finished(jobs)
     if not networks:
         raise InputError(f"{options.out} holds no finished networks; leave --as-it-is out")
+    if options.sweep:
+        for sweep in options.sweep:
+            print(f"{sweep.replace('table', 'Table ')}\n\n{sweep_table(networks, sweep)}\n")
+        return
     tables, families = page(networks)
     if len(networks) < len(jobs):
         there = {each.job.name for each in networks}

@@ -386,6 +386,28 @@ MUTATIONS = (
         "spent = level / (_TESTS - 1)",
         "tests/smoothing/test_chance.py::test_each_test_spends_exactly_its_share_of_the_level",
     ),
+    mutation(
+        "verdicts on logs: also about the last p that abstained samples can reach",
+        "smoothing/robustness/_dominance.py",
+        "told = where > open_to",
+        "told = where >= open_to",
+        "tests/smoothing/test_robustness.py::test_a_verdict_on_logs_holds_for_all_votes_that_fit",
+        "tests/smoothing/test_robustness.py::test_open_votes_decide_nothing_that_they_might_change",
+    ),
+    mutation(
+        "verdicts on logs: above if it is for the most votes that fit",
+        "smoothing/robustness/_dominance.py",
+        "if above.any() and np.all(a_low >= b_high):",
+        "if above.any() and np.all(a_high >= b_high):",
+        "tests/smoothing/test_robustness.py::test_a_verdict_on_logs_holds_for_all_votes_that_fit",
+    ),
+    mutation(
+        "certified confidences: bounds as printed, rounded to nearest",
+        "smoothing/_published.py",
+        ".T - np.array([halves[name] for name in names]).T",
+        ".T",
+        "tests/smoothing/test_published.py::test_certified_confidences_are_read_rounded_down_and_can_be_certified",
+    ),
     # -------------------------------------------------------------------------------------------------- concentration
     mutation(
         "Clopper-Pearson: a level a millionth too large",

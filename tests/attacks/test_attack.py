@@ -279,3 +279,36 @@ def test_an_attack_that_returns_what_it_may_not_is_refused(trained: Trained, mak
 def test_bad_input_is_one_sentence(trained: Trained, options: dict[str, Any], complaint: str) -> None:
     with pytest.raises(InputError, match=complaint):
         run_own(trained, "one-step", **options)
+
+
+@pytest.mark.parametrize("norm", ["linf", "l2"])
+def test_restarts_keep_the_best_per_sample_and_every_promise(trained: Trained, norm: str) -> None:
+    data, steps = (trained.inputs[:60], trained.labels[:60]), 4
+    epsilon = 0.1 if norm == "linf" else 1.0
+    options: Any = {"epsilon": epsilon, "norm": norm, "steps": steps, "attacks": ["plus-true", Pgd(steps)]}
+    once, thrice = (certcal.attack(trained.network, data, **options, restarts=times) for times in (1, 3))
+    batches = certcal.attack(trained.network, data, **options, restarts=3, batch=7)
+    for before, row, other in zip(once, thrice, batches, strict=True):
+        assert before.attacked is not None
+        assert row.attacked is not None
+        method = Ace(steps=steps) if row.attack == "plus-true" else Pgd(steps)
+        values = [
+            method.objective(each.attacked.predictions, before.attacked.clean_predicted) for each in (before, row)
+        ]
+        assert np.all(values[1] >= values[0] - 1e-6)
+        assert row.restarts_won == int((values[1] > values[0]).sum()) > 0
+        assert (before.restarts_won, other.restarts_won) == (None, row.restarts_won)  # a stream per sample
+        assert row.attacked.lengths.max() <= epsilon
+        assert row.attack != "plus-true" or row.changed == 0
+    assert json.loads(thrice.to_json())["conventions"]["restarts"] == 3
+    assert "restarts" not in json.loads(once.to_json())["conventions"]
+    assert thrice.seeds == {"random starts": 0}
+    assert "ran 3 times" in str(thrice.report().to_html() if hasattr(thrice.report(), "to_html") else thrice)
+
+
+def test_an_attack_that_begins_at_the_clean_input_runs_once(trained: Trained) -> None:
+    data = trained.inputs[:20], trained.labels[:20]
+    found = certcal.attack(trained.network, data, epsilon=0.1, attacks=["one-step"], restarts=4)
+    assert found["one-step"].restarts_won is None
+    with pytest.raises(InputError, match="restarts"):
+        certcal.attack(trained.network, data, epsilon=0.1, restarts=0)

@@ -117,7 +117,7 @@ def test_what_is_said_to_be_certified_is_sure_in_every_output(certcal_command, t
         0,
         [["0.5", "0.2000"]],
     )
-    assert "by the radii as printed, rounded to nearest, up to 4 more of 5 samples would count at a radius" in flat(
+    assert "By the radii as printed, rounded to nearest, up to 4 more of 5 samples would count at a radius" in flat(
         ran.out
     )
     assert "the average certified radius by the radii as printed" in flat(ran.out)

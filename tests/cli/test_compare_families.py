@@ -146,7 +146,7 @@ def test_logs_make_families_too_and_have_no_calibration(certcal_command, logs):
     assert document["calibration"] == []
     assert document["graphs"][0]["edges"] == [list(edge) for edge in found.graphs[0].edges]
     assert {each["ahead"] for each in document["graphs"][0]["beyond_chance"][0]["stretches"]} == {"x"}
-    assert any(note.startswith("x 0.5: alpha = 0.001 was inferred") for note in document["notes"])
+    assert [note for note in document["notes"] if "inferred" in note] == [f"All 2 logs: {found.runs[0].notes[0]}"]
     shown = certcal_command("compare", *named, "--sigma", 0.5, "-n", N)
     assert shown.code == 0
     assert "Certified calibration" not in shown.out
@@ -168,7 +168,7 @@ def test_a_path_with_an_equals_sign_is_a_path_where_it_exists(certcal_command, l
         (("a=none.tsv",), "none.tsv: there is no such run or log"),
         (("=LOG",), "has no name before the '='; write NAME=PATH"),
         (("a=",), "a= has no path after the '='; write NAME=PATH"),
-        (("a=LOG", "a=LOG"), "have the same sigma 0.5, and a family has one run per noise level"),
+        (("a=LOG", "a=LOG"), "is given twice; give each run once"),
         (("a=LOG", "b=SHORT"), "a 0.5 and b 0.5 are about different samples (sample 3 is in a 0.5 only)"),
         (("LOG", "--budget", "100,0.01"), "--budget: other budgets are for families; name the runs"),
         (("a=LOG", "--budget", "100"), "'100' is not N,ALPHA, such as 100,0.01"),

@@ -205,13 +205,58 @@ def test_what_logs_leave_open_is_not_taken_for_an_answer():
     log = replace(
         record([40, 38, 0], right), highest=np.array([40, 38, 38]), unknown=np.array([False, False, True])
     )  # fmt: skip
+    above = compare_families({"a": [whole], "log": [log]}, at=[0]).graphs[0]
+    assert (above.edges, above.open_below) == ((("log", "a"),), 38 / 40)
+    assert "at sigma 1, by P(p_A >= p) at every p >= 0.951 (open below) on these samples" in above.statement
+    log = replace(log, lowest=np.array([39, 37, 0]), highest=np.array([40, 39, 38]))
     found = compare_families({"a": [whole], "log": [log]}, at=[0]).graphs[0]
     assert [pair.verdict for pair in found.pairs] == ["unclear"]
     assert "no method is surely better than another; 1 pair cannot be told from what the logs print" in found.statement
     assert "put 0 of 1 pair in that order and leave 1 open." in found.contradiction
     three = compare_families({"a": [whole], "log": [log], "low": [record([30, 25, 21])]}, at=[0]).graphs[0]
-    assert three.edges == (("a", "low"),)
-    assert "not surely dominated: a and log; 2 pairs cannot be told" in three.statement
+    assert three.edges == (("a", "low"), ("log", "low"))
+    assert "not surely dominated: a and log; 1 pair cannot be told" in three.statement
+
+
+def test_several_runs_at_one_noise_level_are_means_over_them():
+    votes = [[40, 40, 38, 21], [40, 38, 30, 30], [40, 36, 36, 0]]
+    runs, at = [record(each, name=str(i)) for i, each in enumerate(votes)], [0.0, 0.5, 1.0]
+    found = compare_families({"many": runs, "one": [record([39, 39, 39, 39])]}, at=at)
+    (repeated,), alone = found.repeats, [compare([each], at=at).runs[0] for each in runs]
+    many, one = found.runs
+    assert (many.runs, one.runs, many.n, len(found.families[0].runs)) == (3, 1, 12, 1)
+    assert many.curve.values == pytest.approx(np.mean([each.curve.values for each in alone], axis=0))
+    assert many.average.value == pytest.approx(np.mean([each.average.value for each in alone]))
+    assert repeated.average.deviation == pytest.approx(np.std([each.average.value for each in alone], ddof=1))
+    spread = np.std([each.curve.values for each in alone], axis=0, ddof=1)
+    assert [each.deviation for each in repeated.accuracies] == pytest.approx(spread)
+    assert [each.mean for each in repeated.accuracies] == pytest.approx(many.curve.values)
+    mean = np.mean([PaDistribution.of(each).survival([0.5, 0.9, 1])[0] for each in runs], axis=0)
+    assert many.distribution.survival([0.5, 0.9, 1])[0] == pytest.approx(mean)
+    assert found.graphs[0].chances == ()
+    assert any("means over them" in note for note in found.notes)
+    rows = found.columns()
+    assert "standard_deviation_of_certified_accuracy" in rows["quantity"]
+    assert json.loads(found.to_json())["repeats"][0]["runs"] == ["many 1 #1", "many 1 #2", "many 1 #3"]
+
+
+def test_runs_of_different_samples_are_compared_on_those_they_share():
+    label = [0, 1, 0, 1, 0]
+    whole, rest = record([40, 39, 30, 25, 38], label=label), record([35, 40, 38], label=label[2:])
+    rest = replace(rest, index=np.array([2, 3, 4]))
+    with pytest.raises(InputError, match=r"about different samples \(sample 0 is in a 1 only\); compare the common"):
+        compare_families({"a": [whole], "b": [rest]}, at=[0])
+    found = compare_families({"a": [whole], "b": [rest]}, at=[0, 0.5], samples="common")
+    assert [run.n for run in found.runs] == [3, 3]
+    alone = compare([whole.select([2, 3, 4])], at=[0, 0.5]).runs[0]
+    assert (found.runs[0].curve.certified, found.runs[0].average.value) == (alone.curve.certified, alone.average.value)
+    assert found.notes[0] == "Compared on the 3 samples that all runs have; left out of a 1 (2)."
+    both = compare([replace(whole, name="a"), replace(rest, name="b")], at=[0])
+    assert both.notes[0].startswith("a and b are about different samples (sample 0 is in a only), and part of")
+    shared = compare([replace(whole, name="a"), replace(rest, name="b")], at=[0], samples="common")
+    assert [run.n for run in shared.runs] == [3, 3]
+    with pytest.raises(InputError, match="have no sample in common"):
+        compare_families({"a": [whole.select([0, 1])], "b": [rest]}, at=[0], samples="common")
 
 
 def test_families_without_a_common_noise_level_are_compared_at_every_radius():
@@ -386,7 +431,13 @@ def test_reduction_of_nothing_is_nothing():
         ([record([3])], {}, "sources holds no families"),
         ({"a": []}, {}, "family 'a' has no runs"),
         ({"": [record([3])]}, {}, "'' is no name of a family"),
-        ({"a": [record([3]), record([4])]}, {}, "family 'a' has two runs at sigma 1; a family has one run per noise"),
+        ({"a": [record([3]), record([4, 4])]}, {}, "sample 1 is in a 1 #2 only"),
+        ({"a": [record([3])]}, {"samples": "some"}, "samples is 'some'"),
+        (
+            {"a": [record([3])], "b": [record([3], label=[7])]},
+            {"samples": "common"},
+            "sample 0 has label 0 in a 1 and 7 in b 1, so their numbers do not mean the same samples",
+        ),
         ({"a": [record([3])], "b": [record([3, 4])]}, {}, "sample 1 is in b 1 only"),
         ({"a": [record([3])], "b": [record([3], label=[7])]}, {}, "sample 0 has label 0 in a 1 and 7 in b 1"),
         ({"a": [record([3])]}, {"settings": [(10,)]}, "pass pairs of draws and alpha"),

@@ -240,7 +240,7 @@ def test_certified_accuracy_of_a_log_counts_no_sample_whose_radius_was_rounded_u
     assert "1 of these 5 samples (0.2000)" in both.runs[0].curve.sentences[0]
     assert [run.average.as_printed for run in both.runs] == [True, False]
     assert (
-        "by the radii as printed, rounded to nearest, up to 4 more of 5 samples would count at a radius"
+        "By the radii as printed, rounded to nearest, up to 4 more of the 5 samples of log would count at a radius"
         in both.notes[-1]
     )
     families = compare_families({"log": [log]}, [0.5])

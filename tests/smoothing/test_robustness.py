@@ -260,9 +260,50 @@ def test_open_votes_decide_nothing_that_they_might_change():
     found = dominance(PaDistribution.of(sure), PaDistribution.of(open_ended))
     assert found.verdict == "first"  # above even if the open sample has 25 votes for its label
     raised = VoteRecord(**{**open_ended.__dict__, "highest": np.array([36, 31])})
-    unclear = dominance(PaDistribution.of(sure), PaDistribution.of(raised))
-    assert unclear.verdict == "unclear"
+    above = dominance(PaDistribution.of(sure), PaDistribution.of(raised))
+    assert (above.verdict, above.open_below, above.edge) == ("first", 31 / 40, ("sure", "open"))
+    assert "sure is above open: P(p_A >= p) is" in above.sentence
+    assert "for every p >= 0.776, open below, on these samples" in above.sentence
+    assert "that ask for such a p; below that it is open" in above.statement
+    rounded = VoteRecord(**{**raised.__dict__, "highest": np.array([39, 31])})
+    unclear = dominance(PaDistribution.of(sure), PaDistribution.of(rounded))
+    assert (unclear.verdict, unclear.open_below) == ("unclear", None)
     assert "cannot be told" in unclear.sentence
+    (left,) = unclear.unsettled
+    assert (left.start, left.stop) == (36 / 40, 39 / 40)
+    assert "but what is printed leaves 0.9 to 0.975 open" in unclear.statement
+
+
+def known_in_part(name, votes):
+    """Votes of which a log abstained (25 or fewer of 40), or printed radii that two counts fit."""
+    unknown = np.array([k <= 25 for k, _ in votes])
+    low = np.array([0 if k <= 25 else k for k, _ in votes])
+    high = np.array([25 if k <= 25 else min(k + wide, N) for k, wide in votes])
+    return VoteRecord(**{**record(high, ~unknown, name=name).__dict__, "lowest": low, "unknown": unknown})
+
+
+in_part = st.lists(st.tuples(st.integers(20, N), st.integers(0, 1)), min_size=2, max_size=2)
+
+
+@given(in_part, in_part, st.randoms(use_true_random=False))
+def test_a_verdict_on_logs_holds_for_all_votes_that_fit(some, others, chosen):
+    first, second = known_in_part("a", some), known_in_part("b", others)
+    found = dominance(PaDistribution.of(first), PaDistribution.of(second))
+    assert found.open_below in (None, 25 / N)
+    asked = [Fraction(k, N) for k in range(20, N + 1) if found.open_below is None or k > 25]
+    for _ in range(4):
+        votes = [[chosen.randint(*ends) for ends in zip(each.lowest.tolist(), each.highest.tolist(), strict=True)]
+                 for each in (first, second)]  # fmt: skip
+        a, b = ([naive.survival(each, N, [1, 1], p) for p in asked] for each in votes)
+        if found.verdict == "second":
+            a, b = b, a
+        ahead = [x > y for x, y in zip(a, b, strict=True)]
+        if found.edge is not None:
+            assert a != b
+            assert all(x >= y for x, y in zip(a, b, strict=True))
+            assert all(ahead) or not found.strict
+        assert found.verdict != "equal" or a == b
+        assert found.verdict != "neither" or (any(ahead) and any(y > x for x, y in zip(a, b, strict=True)))
 
 
 def test_the_average_radius_comes_with_its_warning_and_what_hides_in_it():

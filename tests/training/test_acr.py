@@ -307,3 +307,32 @@ def test_no_noise_gives_all_votes_to_one_answer_and_no_history_is_kept():
     votes = label_votes(Target(network), inputs, labels, 0.0, 5, seeded())
     assert votes.tolist() == (5 * (network(inputs).argmax(1) == labels)).tolist()
     assert not votes.requires_grad
+
+
+class _Always(nn.Module):
+    """Gives every input one class, with the right number of outputs."""
+
+    outputs = "logits"
+
+    def __init__(self, chosen):
+        super().__init__()
+        self.rows = nn.Parameter(torch.eye(10)[chosen], requires_grad=False)
+
+    def forward(self, batch):
+        return self.rows.expand(batch.shape[0], -1) + 0 * batch.flatten(1).sum(1, keepdim=True)
+
+
+def test_another_network_can_judge_which_samples_are_hard(tmp_path):
+    some, chosen = data(200), 3
+    how = tuned(begin=0, epochs=1, weigh_every=0, sphere_steps=0)
+    with pytest.warns(SelectionWarning):
+        trained = train(network(), some, how, judge=_Always(chosen), out=tmp_path / "a")
+    assert trained.history[0]["kept"] == np.mean(some.labels == chosen)
+    with pytest.raises(InputError, match="holds a training run with"):
+        train(network(), some, how, judge=_Always(4), out=tmp_path / "a")
+    with pytest.raises(InputError, match="begin is 0, so random weights would judge"):
+        train(network(), some, how)
+    with pytest.raises(InputError, match="judge: it is not for gaussian training"):
+        train(network(), some, small("gaussian"), judge=_Always(chosen))
+    with pytest.raises(InputError, match=r"judge: it returns \(2, 4\) for 2 inputs, and the network in training"):
+        train(network(), some, how, judge=nn.Sequential(nn.Flatten(), nn.LazyLinear(4)))

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 import torch
 
+from certcal import InputError
 from certcal.attacks import Found, Target
 from certcal.training import recipe, train
 from certcal.training._catrs import CatRs, Sought, WorseNoise, catrs_loss, confident_draws, divergence, restored
@@ -213,3 +214,38 @@ def test_training_with_several_draws_learns_and_resumes_to_the_same_bits(tmp_pat
     with pytest.raises(Stopped):
         train(network(), data(300), plan, out=tmp_path / "run", checkpoint_seconds=0.0, progress=stop_at(40))
     assert same_weights(whole, train(network(), data(300), plan, out=tmp_path / "run"))
+
+
+def test_given_soft_labels_are_what_the_worse_noise_leads_away_from():
+    given = torch.softmax(random(8, 3, seed=9), 1)
+    found = seek(WorseNoise(0.25, 4, soft=given))
+    assert torch.allclose(found.soft.exp(), given)
+    own = seek()
+    assert not torch.equal(found.noisy, own.noisy)
+    # The network's own smoothed prediction, given, is the same as not giving it.
+    again = seek(WorseNoise(0.25, 4, soft=own.soft.exp()))
+    assert torch.allclose(again.noisy, own.noisy, atol=1e-6)
+    certain = seek(WorseNoise(0.25, 4, soft=torch.eye(3, dtype=torch.float64)[LABELS]))
+    assert bool(certain.noisy.isfinite().all())
+    assert bool(divergence(certain.soft, own.soft).isfinite().all())
+
+
+def test_training_with_soft_labels_is_another_training_and_is_checked(tmp_path):
+    some, how = data(128), small("cat-rs", sigma=0.3, epochs=1, draws=2)
+    hard = np.eye(10)[some.labels]
+    folder = tmp_path / "run"
+    trained = train(network(), some, how, soft=hard, out=folder)
+    assert not same_weights(trained.network, train(network(), some, how).network)
+    assert train(network(), some, how, soft=hard, out=folder).resumed == trained.history[0]["step"]
+    with pytest.raises(InputError, match="holds a training run with"):
+        train(network(), some, how, out=folder)
+    for soft, text in (
+        (hard[:5], r"soft: it has shape \(5, 10\), not \(128, 10\); pass a row"),
+        (2 * hard, "soft"),
+    ):
+        with pytest.raises(InputError, match=text):
+            train(network(), some, how, soft=soft)
+    with pytest.raises(InputError, match="soft: it is not for macer training"):
+        train(network(), some, small("macer", sigma=0.3, draws=4), soft=hard)
+    with pytest.raises(InputError, match="soft labels are not shared with workers"):
+        train(network(), some, replace(how, pieces=2), soft=hard, workers=2)

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from certcal._checks import InputError, choice, positive, share, whole_number
 from certcal.attacks._protocol import AttackedModel, Target
-from certcal.attacks.ascent import checked_steps, odds_against
+from certcal.attacks.ascent import checked_steps, cross_entropy, odds_against
 from certcal.attacks.ball import LONGEST as MOST
 from certcal.attacks.ball import Ball
 from certcal.predictions import Predictions
@@ -59,6 +59,8 @@ class Ace:
     '(-1, ŷ)-ACE'
     """
 
+    begins_anywhere: ClassVar[bool] = True
+
     eta: int = 1
     omega: Omega = "true"
     steps: int = 100
@@ -94,7 +96,7 @@ class Ace:
         schedule = Schedule(self.steps, longest, SHORTEST * min(epsilon, longest))
         classes = labels if self.omega == "true" else model.predicted
         signs = torch.full_like(labels, self.eta)
-        return climb(model, inputs, model.predicted, classes, signs, model.ball(epsilon), schedule)
+        return climb(model, inputs, model.predicted, classes, signs, model.ball(epsilon), schedule, model.start)
 
     def objective(self, predictions: Predictions, predicted: NDArray[np.int64]) -> NDArray[np.float64]:
         """What is climbed, per sample."""
@@ -174,19 +176,6 @@ def shortened(
     return found
 
 
-def cross_entropy(predictions: Predictions, classes: NDArray[np.int64]) -> NDArray[np.float64]:
-    """-log p of one class per sample, in float64 from the model's outputs."""
-    rows = np.arange(classes.size)
-    if predictions.logits is None:
-        assert predictions.probabilities is not None
-        p = predictions.probabilities[rows, classes].astype(np.float64)
-        with np.errstate(divide="ignore"):
-            return -np.log(p)
-    logits = predictions.logits.astype(np.float64)
-    logits -= logits.max(axis=1, keepdims=True)
-    return np.asarray(np.log(np.exp(logits).sum(axis=1)) - logits[rows, classes])
-
-
 def lead(log_probabilities: Tensor, classes: Tensor) -> Tensor:
     """By how much the logarithm of one class's probability exceeds the largest of the others; NaN if any is NaN."""
     chosen = classes.unsqueeze(1)
@@ -216,7 +205,14 @@ class Schedule:
 
 
 def climb(
-    target: Target, clean: Tensor, kept: Tensor, classes: Tensor, signs: Tensor, ball: Ball, schedule: Schedule
+    target: Target,
+    clean: Tensor,
+    kept: Tensor,
+    classes: Tensor,
+    signs: Tensor,
+    ball: Ball,
+    schedule: Schedule,
+    start: Tensor | None = None,
 ) -> Tensor:
     """Perturbed inputs of a batch, sealed: per sample the best point on the way whose label is kept.
 
@@ -230,11 +226,13 @@ def climb(
     among some twenty settings on images that these numbers are from, so elsewhere expect less.
 
     Each step is one forward and one backward pass over the samples that are not finished: what is learned about a
-    proposed point (is the label kept, is it better?) and the gradient there come from the same pass.
+    proposed point (is the label kept, is it better?) and the gradient there come from the same pass. It may start
+    elsewhere than at the clean inputs, where the labels are the same.
     """
-    best = clean.clone()
+    begun = clean if start is None else start
+    best = begun.clone()
     left = torch.arange(clean.shape[0], device=clean.device)
-    state, proposed, weights = None, clean, signs
+    state, proposed, weights = None, begun, signs
     for step in range(schedule.steps + 1):
         at = proposed.detach().requires_grad_(True)
         log_probabilities = target.rows(left).log_probabilities(at)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import dataclass, fields, is_dataclass, replace
 from functools import cached_property, partial
 from typing import Any
 
@@ -11,7 +11,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from certcal._checks import InputError
+from certcal._checks import InputError, whole_number
 from certcal._rounding import round_outward, short_text
 from certcal.attacks._protocol import AttackMethod
 from certcal.attacks.ball import Ball
@@ -150,6 +150,7 @@ def perturb(
     method: AttackMethod,
     *,
     epsilon: float,
+    restarts: int = 1,
     threads: int = 1,
     progress: Progress | None = None,
     **rest: Any,
@@ -164,7 +165,7 @@ def perturb(
         :class:`Ace`, :class:`OneStepAce`, :class:`Pgd`, or an :class:`AttackMethod` of your own.
     epsilon
         The largest distance from the clean inputs.
-    threads, progress
+    restarts, threads, progress
         As for :func:`perturb_each`.
 
     Examples
@@ -177,7 +178,7 @@ def perturb(
     Attacked('(+1, y)-ACE', n=8, norm='linf', epsilon=0.1, moved=8, labels_changed=0, accuracy=0.125)
     """
     subject = Subject.of(model, inputs, labels, **rest)
-    return perturb_each(subject, [method], [epsilon], threads=threads, progress=progress)[0]
+    return perturb_each(subject, [method], [epsilon], restarts=restarts, threads=threads, progress=progress)[0]
 
 
 def perturb_each(
@@ -185,6 +186,7 @@ def perturb_each(
     methods: Sequence[AttackMethod],
     epsilons: Sequence[float],
     *,
+    restarts: int = 1,
     threads: int = 1,
     progress: Progress | None = None,
 ) -> list[Attacked]:
@@ -204,6 +206,10 @@ def perturb_each(
         Attacks.
     epsilons
         The largest distances from the clean inputs.
+    restarts
+        How often an attack that can begin anywhere is run: first from the clean input, then from random points of the
+        ball where the label is kept. Per sample the best is kept; ``settings["restarts_won"]`` says for how many that
+        was not the first.
     threads
         How many threads torch computes with. More may be faster, and may change the last digits of what is found.
     progress
@@ -226,6 +232,7 @@ def perturb_each(
     """
     for method in methods:
         _check_method(method)
+    restarts = whole_number(restarts, 1, 10_000, "restarts", "pass how often an attack is run, at least 1")
     balls = [subject.ball(epsilon) for epsilon in epsilons]
     n = len(subject.labels)
     found: list[Attacked] = []
@@ -238,24 +245,56 @@ def perturb_each(
             if progress is not None:
                 progress(len(found) * n + done, len(balls) * len(methods) * n)
 
+        def run(method: AttackMethod, ball: Ball, restart: int, times: int) -> Attacked:
+            inputs, kept = np.array(subject.inputs), predicted(clean)
+            move = partial(_move, method, subject, ball, kept, inputs, restart)
+            for part in subject.parts():
+                fitting.pieces(move, part.start, part.stop)
+                tell((restart * n + part.stop) // times)
+            return verified(method, subject, ball, clean, inputs)
+
         for ball in balls:
             for method in methods:
-                inputs, kept = np.array(subject.inputs), predicted(clean)
-                move = partial(_move, method, subject, ball, kept, inputs)
-                for part in subject.parts():
-                    fitting.pieces(move, part.start, part.stop)
-                    tell(part.stop)
-                found.append(verified(method, subject, ball, clean, inputs))
+                times = restarts if getattr(method, "begins_anywhere", False) and ball.epsilon else 1
+                best, won = run(method, ball, 0, times), np.zeros(n, np.bool_)
+                for restart in range(1, times):
+                    best, better = _best(method, subject, ball, best, run(method, ball, restart, times))
+                    won |= better
+                if times > 1:
+                    settings = {**best.settings, "restarts": times, "restarts_won": int(won.sum())}
+                    best = replace(best, settings=settings)
+                found.append(best)
     return found
 
 
+def _best(
+    method: AttackMethod, subject: Subject, ball: Ball, one: Attacked, other: Attacked
+) -> tuple[Attacked, NDArray[np.bool_]]:
+    """Of two attacks per sample the one whose objective is higher, and where that is the second."""
+    kept, objective = one.clean_predicted, getattr(method, "objective")  # noqa: B009
+    better: NDArray[np.bool_] = objective(other.predictions, kept) > objective(one.predictions, kept)
+    if not better.any():
+        return one, better
+    inputs = np.where(better.reshape(-1, *(1,) * (one.inputs.ndim - 1)), other.inputs, one.inputs)
+    return verified(method, subject, ball, one.clean_predictions, inputs), better
+
+
 def _move(
-    method: AttackMethod, subject: Subject, ball: Ball, kept: NDArray[np.int64], inputs: Floats, first: int, last: int
+    method: AttackMethod,
+    subject: Subject,
+    ball: Ball,
+    kept: NDArray[np.int64],
+    inputs: Floats,
+    restart: int,
+    first: int,
+    last: int,
 ) -> None:
     """Put perturbed inputs, within ball and box, in the places of a batch of clean ones."""
     part = slice(first, last)
-    start, truth, labels = (subject.tensor(each[part]) for each in (subject.inputs, subject.labels, kept))
-    moved = method.run(subject.attacked(part, labels), start, truth, ball.epsilon)
+    clean, truth, labels = (subject.tensor(each[part]) for each in (subject.inputs, subject.labels, kept))
+    keeps = bool(getattr(method, "keeps_labels", True))
+    start = subject.random_start(part, labels, ball, restart, keeps) if restart else None
+    moved = method.run(subject.attacked(part, labels, start), clean, truth, ball.epsilon)
     inputs[part] = ball.checked(method.name, torch.tensor(subject.inputs[part]), moved, first).numpy()
 
 

@@ -87,6 +87,9 @@ class AttackedModel(Target):
         How distances are measured, and the values that an input may have, or None.
     predicted
         Predicted classes of the clean inputs.
+    start
+        Where an attack that can begin anywhere begins, within ball and box, with the labels kept; None for the clean
+        inputs.
 
     Examples
     --------
@@ -98,6 +101,7 @@ class AttackedModel(Target):
     norm: Norm = "linf"
     box: tuple[float, float] | None = (0.0, 1.0)
     predicted: Tensor = field(default_factory=lambda: torch.empty(0, dtype=torch.int64))
+    start: Tensor | None = None
 
     def __call__(self, inputs: Tensor) -> Tensor:
         """Log probabilities (n, classes)."""
@@ -116,7 +120,8 @@ class AttackMethod(Protocol):
     ordinary call. Two optional attributes say more. ``keeps_labels``, True unless it says otherwise: a sample whose
     predicted label has changed gets its clean input back. ``objective(predictions, predicted)``: one number per sample
     from the :class:`~certcal.Predictions` and the classes predicted for the clean inputs; a sample for which it has
-    fallen gets its clean input back, too.
+    fallen gets its clean input back, too. ``begins_anywhere``, False unless it says otherwise: it begins at
+    ``model.start`` where that is given, so that it can be run again from random points and the best be kept.
 
     Attributes
     ----------

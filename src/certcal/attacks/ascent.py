@@ -6,12 +6,15 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import ClassVar
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from certcal._checks import positive, whole_number
 from certcal.attacks._protocol import AttackedModel, Found, Keep, Target
 from certcal.attacks.ball import LONGEST, Ball
+from certcal.predictions import Predictions
 
 Objective = Callable[[Tensor, int], Tensor]
 Score = Callable[[Tensor], Tensor]
@@ -26,10 +29,11 @@ def ascend(
     length: float | Move,
     objective: Objective,
     score: Score | None = None,
+    start: Tensor | None = None,
 ) -> Tensor:
     """Inputs after some steps of one length along the normalised gradient, each projected into the ball."""
-    moved = clean
-    best, best_score = clean, None
+    moved = clean if start is None else start
+    best, best_score = moved, None
     for step in range(steps):
         at = moved.detach().requires_grad_(True)
         log_probabilities = target.log_probabilities(at)
@@ -76,6 +80,19 @@ def odds_against(log_probabilities: Tensor, classes: Tensor) -> Tensor:
     return torch.logsumexp(others, 1) - log_probabilities.gather(1, chosen).squeeze(1)
 
 
+def cross_entropy(predictions: Predictions, classes: NDArray[np.int64]) -> NDArray[np.float64]:
+    """-log p of one class per sample, in float64 from the model's outputs."""
+    rows = np.arange(classes.size)
+    if predictions.logits is None:
+        assert predictions.probabilities is not None
+        p = predictions.probabilities[rows, classes].astype(np.float64)
+        with np.errstate(divide="ignore"):
+            return -np.log(p)
+    logits = predictions.logits.astype(np.float64)
+    logits -= logits.max(axis=1, keepdims=True)
+    return np.asarray(np.log(np.exp(logits).sum(axis=1)) - logits[rows, classes])
+
+
 @dataclass(frozen=True)
 class Pgd:
     """Raise the cross entropy of the true class over ‖γ‖ ≤ ε, whatever becomes of the label.
@@ -97,6 +114,7 @@ class Pgd:
     """
 
     keeps_labels: ClassVar[bool] = False
+    begins_anywhere: ClassVar[bool] = True
 
     steps: int = 20
     scale: float = 1.0
@@ -117,7 +135,13 @@ class Pgd:
             return odds_against(log_probabilities, labels)
 
         ball = model.ball(epsilon)
-        return ascend(model, inputs, ball, self.steps, step_length(ball, self.steps, self.scale), against, against)
+        length = step_length(ball, self.steps, self.scale)
+        return ascend(model, inputs, ball, self.steps, length, against, against, model.start)
+
+    def objective(self, predictions: Predictions, predicted: NDArray[np.int64]) -> NDArray[np.float64]:
+        """What is climbed, per sample."""
+        assert predictions.labels is not None
+        return cross_entropy(predictions, predictions.labels)
 
 
 @dataclass(frozen=True)

@@ -27,7 +27,9 @@ Box = tuple[float, float] | None
 Progress = Callable[[int, int], None]
 
 # Sets the noise of attacks apart from what else is drawn with the same seed.
-_STREAM = 0xACE
+_STREAM, _RESTARTS = 0xACE, 0xACE1
+# How often a random start is halved until its label is kept, and by what log probability it must lead.
+_HALVED, _LEAD = 6, 1e-4
 
 
 @dataclass(frozen=True, eq=False)
@@ -141,11 +143,41 @@ class Subject:
                 raise
             raise InputError(f"epsilon is {epsilon!r}; pass a distance, at least 0") from None
 
-    def attacked(self, part: slice, predicted: Tensor) -> AttackedModel:
+    def attacked(self, part: slice, predicted: Tensor, start: Tensor | None = None) -> AttackedModel:
         """What an attack is given for some of the samples, whose labels are to stay: with their noise."""
         noise = self._noise(part)
         moved = None if noise is None else self.tensor(noise)
-        return AttackedModel(self.network.module, self.network.outputs, moved, self.norm, self.box, predicted)
+        return AttackedModel(self.network.module, self.network.outputs, moved, self.norm, self.box, predicted, start)
+
+    def random_start(self, part: slice, predicted: Tensor, ball: Ball, restart: int, keeps: bool) -> Tensor:
+        """A point of the ball per sample, even in it, from a stream of its own; nearer where the label would change.
+
+        Towards the clean input it is halved up to so many times, and is the clean input where that does not help.
+        """
+        clean = self.tensor(self.inputs[part])
+        shape = self.inputs.shape[1:]
+        drawn: list[NDArray[np.float64]] = []
+        for k in range(part.start, part.stop):
+            own = np.random.Generator(np.random.Philox(key=[self.seed, _RESTARTS], counter=[0, 0, restart, k]))
+            if self.norm == "linf":
+                drawn.append(own.uniform(-1, 1, shape))
+            else:
+                way = own.standard_normal(shape)
+                drawn.append(way / np.linalg.norm(way) * own.random() ** (1 / way.size))
+        change = self.tensor(np.stack(drawn).astype(np.float32)) * ball.epsilon
+        start = ball.seal(clean, clean + change)
+        if not keeps:
+            return start
+        model = self.attacked(part, predicted)
+        with torch.no_grad():
+            for _ in range(_HALVED):
+                lost = ~(_lead(model(start), predicted) > _LEAD)
+                if not bool(lost.any()):
+                    return start
+                change = torch.where(lost.reshape(-1, *(1,) * (change.ndim - 1)), change / 2, change)
+                start = ball.seal(clean, clean + change)
+            lost = ~(_lead(model(start), predicted) > _LEAD)
+        return torch.where(lost.reshape(-1, *(1,) * (start.ndim - 1)), clean, start)
 
     def predict(self, inputs: Floats) -> Predictions:
         """Predictions by the model's ordinary call, a batch at a time; with the same noise if it is smoothed."""
@@ -186,6 +218,11 @@ class Subject:
         ]
         each = [np.random.Generator(stream).standard_normal(shape, dtype=np.float32) for stream in streams]
         return np.float32(self.sigma) * np.stack(each, axis=1)
+
+
+def _lead(log_probabilities: Tensor, classes: Tensor) -> Tensor:
+    others = log_probabilities.scatter(1, classes.unsqueeze(1), -torch.inf)
+    return log_probabilities.gather(1, classes.unsqueeze(1)).squeeze(1) - others.amax(1)
 
 
 def single_precision(box: Box) -> Box:

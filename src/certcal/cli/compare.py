@@ -53,6 +53,7 @@ def _budgets(ctx: click.Context, param: click.Parameter, values: Sequence[str]) 
         ("certcal compare small-noise large-noise --radius 0,0.5,1 -o curves.csv", "at these radii, also to a file"),
         ("certcal compare small-noise large-noise -o comparison.html", "as a page"),
         ("certcal compare gaussian=g25 gaussian=g50 acr=a25 acr=a50", "methods, each at two noise levels"),
+        ("certcal compare gaussian=g50 gaussian=g50-seed1 acr=a50 acr=a50-seed1", "means over two trainings each"),
         ("certcal compare gaussian=g50 acr=a50 --budget 100,0.01", "as with 100 noise samples at alpha 0.01"),
         ("certcal compare small-noise large-noise --json | jq '.dominance[0].sentence'", "for scripts"),
     ),
@@ -73,7 +74,7 @@ def _budgets(ctx: click.Context, param: click.Parameter, values: Sequence[str]) 
     metavar="N,ALPHA",
     help=spec_of(CompareSettings, "budgets").help,
 )
-@settings_options(CompareSettings, _COMPARING, only=("sigma", "n"))
+@settings_options(CompareSettings, _COMPARING, only=("samples", "sigma", "n"))
 @output_options(DRAWN, mlflow=False)
 def compare(sources: tuple[str, ...], key: str | None, by: str | None, output: Output, **options: Any) -> None:
     """Compare two tables of predictions, or the certified robustness of runs and published logs.
@@ -85,9 +86,10 @@ def compare(sources: tuple[str, ...], key: str | None, by: str | None, output: O
     correct. Reports certified accuracy at each radius and the best over all runs, the average certified radius with
     its caveat, the distribution of p_A, and for each pair whether one dominates the other.
 
-    NAME=SOURCE puts a run or a log into a family, the runs of one training method at different sigma. Families are
-    compared at each sigma and by their best over sigma: certified accuracy, the distribution of p_A, other sampling
-    budgets, which method dominates which, and what is certified of the confidences.
+    NAME=SOURCE puts a run or a log into a family, the runs of one training method at different sigma. Several at one
+    sigma are other seeds of one training: means over them, and standard deviations. Families are compared at each
+    sigma and by their best over sigma: certified accuracy, the distribution of p_A, other sampling budgets, which
+    method dominates which, and what is certified of the confidences.
     """
     from certcal.cli.progress import Waiting
     from certcal.verbs.compare import compare as verb

@@ -126,6 +126,20 @@ def _plain(text: str) -> int | float | str:
 )
 @option(
     _WHAT,
+    "--judge",
+    metavar="WEIGHTS",
+    type=click.Path(),
+    help="For acr: weights that judge which samples are hard, instead of those in training.",
+)
+@option(
+    _WHAT,
+    "--soft",
+    metavar="FILE",
+    type=click.Path(),
+    help="For cat-rs: soft labels of the training samples, probabilities in a .npy file.",
+)
+@option(
+    _WHAT,
     "--preset",
     metavar="NAME",
     help="Published hyperparameters for a data set, such as cifar-10, at this sigma.",

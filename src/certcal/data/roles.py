@@ -166,7 +166,8 @@ def log_columns(names: Sequence[str]) -> dict[str, str]:
     """
     resolver, found = Resolver(names, {}), dict[str, str | None]()
     for own, role in LOG.items():
-        found[own] = resolver.pick(role, ((own,), *ROLES[role].names, *([("index", "id")] if own == "idx" else [])))
+        more = {"idx": [("index", "id")], "radius": [("exact_radius",)]}.get(own, [])
+        found[own] = resolver.pick(role, ((own,), *ROLES[role].names, *more))
     return {own: name for own, name in found.items() if name is not None}
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import warnings
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal, InvalidOperation
 from pathlib import Path
 from typing import Any
@@ -19,6 +19,8 @@ from certcal.data import LOG, log_columns
 from certcal.smoothing.robustness._votes import VoteRecord, certifying_probability, smallest_votes
 
 COLUMNS = tuple(LOG)
+# Columns in which some logs give the votes for the chosen class.
+VOTES = ("count", "raw_count")
 ABSTAINED = -1
 MOST_BYTES = 1 << 28
 # Radii are the work of somebody else's special functions; this much of them is left open besides the printed digits.
@@ -55,7 +57,7 @@ class CertificationLog:
     correct
         Is the prediction right?
     lowest, highest
-        Votes that fit: printed radii are rounded, so a few counts may.
+        Votes that fit: printed radii are rounded, so a few counts may. The same where the log gives the votes.
     notes
         What a reader should know, among it every warning.
     """
@@ -85,6 +87,11 @@ class CertificationLog:
         """Samples without a certificate."""
         return self.predicted == ABSTAINED
 
+    def select(self, rows: Any) -> CertificationLog:
+        """Some of the samples, by their places."""
+        arrays = ("index", "label", "predicted", "radii", "correct", "lowest", "highest")
+        return replace(self, **{name: getattr(self, name)[rows] for name in arrays})
+
     def record(self, name: str = "") -> VoteRecord:
         """The votes, for everything in :mod:`certcal.smoothing.robustness`.
 
@@ -103,7 +110,9 @@ class CertificationLog:
 def read_log(path: str | os.PathLike[str], *, sigma: float, n: int, alpha: float | None = None) -> CertificationLog:
     r"""Read a log of ``idx label predict radius correct time`` lines, separated by tabs, and recover the votes.
 
-    Other names are found as in any table: ``y_true`` for label, ``prediction`` for predict, and so on.
+    Other names are found as in any table: ``y_true`` for label, ``prediction`` for predict, ``exact_radius`` for
+    radius, and so on. Where a column ``count`` or ``raw_count`` gives the votes for the chosen class, nothing is left
+    open but the class of abstained samples; radii must be those that these votes certify.
 
     A radius is σΦ⁻¹ of the Clopper–Pearson lower bound of votes / n, so it names the votes as far as its digits go. The
     printed digits are taken as rounded to nearest; how many there are is read off the file. An α explains a printed
@@ -144,6 +153,13 @@ def read_log(path: str | os.PathLike[str], *, sigma: float, n: int, alpha: float
     distinct, first, back = np.unique(radii[known], return_index=True, return_inverse=True)
     half = columns["half"][known][first]
     printed = _Printed(distinct - half, distinct + half, sigma, n)
+    counts = columns.get("votes")
+    if counts is not None:
+        _check_votes(counts, n, os.fspath(path))
+        fewest, most = np.full(distinct.size, n), np.zeros(distinct.size, np.int64)
+        np.minimum.at(fewest, back, counts[known])
+        np.maximum.at(most, back, counts[known])
+        printed = replace(printed, counted=(fewest, most))
     try:
         used, notes = _settle(alpha, printed, distinct, columns["idx"][known][first])
     except InputError as error:
@@ -151,6 +167,14 @@ def read_log(path: str | os.PathLike[str], *, sigma: float, n: int, alpha: float
     lowest = np.zeros(known.size, np.int64)
     highest = np.full(known.size, smallest_votes(0.5, n, used) - 1)
     lowest[known], highest[known] = (votes[back] for votes in printed.votes(used))
+    if counts is not None:
+        beyond = ~known & (counts > highest)
+        if beyond.any():
+            row = int(np.argmax(beyond))
+            raise InputError(
+                f"{os.fspath(path)}: line {row + 2}, {counts[row]} votes abstain, which certify at {used:g}"
+            )
+        lowest, highest = np.where(known, counts, 0), counts
     return CertificationLog(
         path=os.fspath(path),
         sigma=sigma,
@@ -175,6 +199,13 @@ class _Printed:
     upper: NDArray[np.float64]
     sigma: float
     n: int
+    # Fewest and most votes that the log counts for each, if it does.
+    counted: tuple[NDArray[np.int64], NDArray[np.int64]] | None = None
+
+    @property
+    def drawn(self) -> str:
+        """What the radii should be certified by."""
+        return f"{self.n} draws" if self.counted is None else f"the votes given, of {self.n} draws,"
 
     def votes(self, alpha: float, some: Any = ...) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Lowest and highest count whose radius is inside each interval; lowest above highest where none is."""
@@ -190,7 +221,15 @@ class _Printed:
         width = np.subtract(*(certifying_probability(end, self.sigma) for end in (self.upper, self.lower)))
         order = np.argsort(width)
         parts = order[:_TELLING], order[_TELLING:]
-        return [alpha for alpha in alphas if all(np.all(np.less_equal(*self.votes(alpha, part))) for part in parts)]
+        return [alpha for alpha in alphas if all(self.fit(alpha, part).all() for part in parts)]
+
+    def fit(self, alpha: float, some: Any = ...) -> NDArray[np.bool_]:
+        """Whether some number of votes, or those counted, certify a radius inside each interval."""
+        lowest, highest = self.votes(alpha, some)
+        if self.counted is None:
+            return lowest <= highest
+        fewest, most = self.counted
+        return (lowest <= fewest[some]) & (most[some] <= highest)
 
 
 def _settle(
@@ -211,12 +250,12 @@ def _settle(
     found = f"alpha = {_listed(likely)} each explain" if likely else "no round alpha up to 0.05 explains"
     if claimed is None:
         raise InputError(
-            f"{found} every radius with {printed.n} draws and sigma = {printed.sigma:g}; give the alpha it was "
+            f"{found} every radius with {printed.drawn} and sigma = {printed.sigma:g}; give the alpha it was "
             "certified with (alpha), and check sigma and n"
         )
-    place = int(np.argmax(np.greater(*printed.votes(claimed))))
+    place = int(np.argmax(~printed.fit(claimed)))
     raise InputError(
-        f"radius {radii[place]:g} of sample {index[place]} is none that {printed.n} draws certify at alpha = "
+        f"radius {radii[place]:g} of sample {index[place]} is none that {printed.drawn} certify at alpha = "
         f"{claimed:g} and sigma = {printed.sigma:g}, and {found} every radius; check sigma, n and alpha"
     )
 
@@ -231,7 +270,7 @@ def _listed(levels: Sequence[float]) -> str:
 
 def _parse(path: str | os.PathLike[str]) -> dict[str, NDArray[Any]]:
     """Columns of the file as numbers, and the half unit of each radius' last digit."""
-    lines = _lines(path)
+    lines = tab_lines(path)
     place = os.fspath(path)
     header = lines[0].split("\t")
     if len(set(header)) < len(header):
@@ -244,12 +283,14 @@ def _parse(path: str | os.PathLike[str]) -> dict[str, NDArray[Any]]:
     if missing:
         raise InputError(
             f"{place}: the first line names no column {', '.join(map(repr, missing))}; a log has "
-            f"{' '.join(COLUMNS)}, separated by tabs"
+            f"{' '.join(COLUMNS)}, separated by tabs{_other_form(header)}"
         )
     if len(lines) < 2:
         raise InputError(f"{place}: the log has no samples; it needs at least one line below the names")
-    cells: dict[str, list[str]] = {name: [] for name in COLUMNS}
+    votes = next((name for name in VOTES if name in header), None)
     at = {name: header.index(known[name]) for name in COLUMNS}
+    at |= {} if votes is None else {votes: header.index(votes)}
+    cells: dict[str, list[str]] = {name: [] for name in at}
     for number, line in enumerate(lines[1:], start=2):
         parts = line.split("\t")
         if len(parts) != len(header):
@@ -257,17 +298,37 @@ def _parse(path: str | os.PathLike[str]) -> dict[str, NDArray[Any]]:
                 f"{place}: line {number} has {len(parts)} fields where the first has {len(header)}; the log is cut off "
                 "or damaged there, so repair or delete the line"
             )
-        for name in COLUMNS:
-            cells[name].append(parts[at[name]].strip())
+        for name, column in at.items():
+            cells[name].append(parts[column].strip())
     columns: dict[str, NDArray[Any]] = {
         name: _whole_numbers(cells[name], name, place) for name in COLUMNS if name != "radius"
     }
     columns["radius"], columns["half"] = _radii(cells["radius"], columns["predict"], place)
+    if votes is not None:
+        columns["votes"] = _whole_numbers(cells[votes], votes, place)
     _check(columns, place)
     return columns
 
 
-def _lines(path: str | os.PathLike[str]) -> list[str]:
+def _other_form(header: Sequence[str]) -> str:
+    """Which function reads a published file of another form, if it is one."""
+    if header == ["x", "y"] or (len(header) == 2 and all(_is_number(each) for each in header)):
+        return "; this is a curve, which certcal.smoothing.read_curve reads"
+    if any(name.startswith("exp_cdf_") for name in header):
+        return "; these are certified confidences, which certcal.smoothing.read_confidence_log reads"
+    return ""
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
+
+
+def tab_lines(path: str | os.PathLike[str]) -> list[str]:
+    """The lines of a text file of fields separated by tabs; at least one."""
     file = Path(path)
     try:
         with open_regular(file) as stream:
@@ -325,6 +386,14 @@ def _radii(
     size = np.array([float(number.adjusted()) if number else -np.inf for number in numbers])
     unit = np.maximum(10.0**-decimals, 10.0 ** (size - digits + 1))
     return radii, 0.5 * unit + _SLACK * radii
+
+
+def _check_votes(votes: NDArray[np.int64], n: int, place: str) -> None:
+    """Refuse counts that so many draws cannot give."""
+    bad = (votes < 0) | (votes > n)
+    if bad.any():
+        row = int(np.argmax(bad))
+        raise InputError(f"{place}: line {row + 2}, {votes[row]} votes out of {n} draws; check n")
 
 
 def _check(columns: dict[str, NDArray[Any]], place: str) -> None:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
@@ -50,10 +50,12 @@ class EasyFirst(Constants, method="acr"):
     p_A is judged with the recipe's whole σ, whatever its warm-up, by the network in evaluation mode.
 
     Presets: ``"cifar-10"`` is table 6, ``"imagenet"`` is table 7 with 90 epochs, no weighing and 50 draws (appendix
-    C.1). Where the paper judges ImageNet's samples by a network trained before, here that must be the one that training
-    starts from. Batches and the missing warm-up of σ are as in the authors' code, in which a batch of 256 is cut into m
-    parts of one step each.
+    C.1). The paper judges ImageNet's samples by a network that was trained before with Gaussian noise: pass it as
+    ``judge`` of :func:`certcal.training.train`, or train from it. Batches and the missing warm-up of σ are as in the
+    authors' code, in which a batch of 256 is cut into m parts of one step each.
     """
+
+    takes: ClassVar[tuple[str, ...]] = ("judge",)
 
     begin: int = 70
     discard_below: float = 0.4
@@ -109,7 +111,8 @@ class EasyFirst(Constants, method="acr"):
         if self.begin == 0 and self.discard_below and not started:
             raise InputError(
                 "begin is 0, so random weights would judge which samples are hard and discard whole classes; pass the "
-                "weights to begin with as start, a begin of at least 1 with more epochs than that, or discard_below 0"
+                "weights to begin with as start, a trained network as judge, a begin of at least 1 with more epochs "
+                "than that, or discard_below 0"
             )
 
 
@@ -148,7 +151,8 @@ class EasySamples:
 
     def _discarded(self, weights: Tensor, look: Look) -> Tensor:
         own, everything = self.constants, torch.arange(weights.numel())
-        shares = self._votes(look, everything, own.discard_draws, "discard").double() / own.discard_draws
+        judged = look if look.judge is None else replace(look, target=look.judge)
+        shares = self._votes(judged, everything, own.discard_draws, "discard").double() / own.discard_draws
         if not bool((shares >= own.discard_below).any()):
             raise InputError(
                 f"no sample is left for epoch {look.moment.epoch}: of the noisy copies of each, fewer than "

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import torch
 from torch import Tensor
@@ -42,13 +43,16 @@ class CatRs(Constants, method="cat-rs"):
       Gaussian noise of σ = 0.25, whatever σ is now. Here a run depends on its recipe and its data only, so ŷ is the
       average prediction of the network that is being trained (fixed, in evaluation mode) over the same M draws, shrunk
       to σ = ``target_sigma`` where the noise is larger. So ŷ is as soft as the network itself and moves with it; early
-      in training it asks for less than theirs.
+      in training it asks for less than theirs. For theirs, pass these shares as ``soft`` of
+      :func:`certcal.training.train`.
     - They restore mean and root mean square after projecting, which can leave the ball by a little; here it comes
       first, and what is used is within ε.
     - While ε is 0 (the recipe's ``epsilon_delay``), δ* = δ, which is what small ε tend to; theirs has no warm-up.
 
     The recipe's ``loss`` has no part in it.
     """
+
+    takes: ClassVar[tuple[str, ...]] = ("soft",)
 
     high_weight: float = 1.0
     target_sigma: float = 0.25
@@ -90,6 +94,7 @@ class WorseNoise:
     steps: int
     scale: float = 1.0
     norm: Norm = "l2"
+    soft: Tensor | None = None  # probabilities (n, classes) of the samples at hand, where they are given
 
     def __call__(
         self, target: Target, inputs: Tensor, labels: Tensor, moment: Moment, generator: torch.Generator
@@ -97,9 +102,12 @@ class WorseNoise:
         """What the network should predict, and the noisy inputs at which it does so least."""
         noise = target.noise
         assert noise is not None
-        with torch.no_grad():
-            calm = noise * min(1.0, self.target_sigma / moment.sigma)
-            soft = Target(target.network, target.outputs, calm).log_probabilities(inputs)
+        if self.soft is None:
+            with torch.no_grad():
+                calm = noise * min(1.0, self.target_sigma / moment.sigma)
+                soft = Target(target.network, target.outputs, calm).log_probabilities(inputs)
+        else:
+            soft = self.soft.clamp_min(torch.finfo(self.soft.dtype).tiny).log()  # shares may be 0, which adds nothing
         if not moment.epsilon:
             return Sought(soft, None)
         ball = Ball(moment.epsilon, self.norm, box=None)

@@ -247,6 +247,8 @@ def _description(workshop: Workshop, inputs: Inputs, test: Inputs | None) -> dic
             "outputs": workshop.outputs,
             "first_weights": weights_digest(network),
         },
+        "judge": None if workshop.judge is None else weights_digest(workshop.judge),
+        "soft": None if workshop.soft is None else hashlib.sha256(workshop.soft.numpy().tobytes()).hexdigest(),
     }
 
 
@@ -274,6 +276,8 @@ _WORDS = {
     "test": "other test data",
     "network": "another network, or one with other first weights",
     "format": "files of another version",
+    "judge": "another judge",
+    "soft": "other soft labels",
 }
 
 

@@ -403,7 +403,7 @@ def _norms(
     for place, sample in enumerate(index):
         for way, parts in enumerate(every):
             generator = generator_of("gradient norms: noise", seed, int(sample), device=workshop.device)
-            judged = workshop.judge(parts, now, *workshop.samples(sample[None], None), generator, dropout=None)
+            judged = workshop.loss(parts, now, *workshop.samples(sample[None], None), generator, dropout=None)
             squares = [each.to(kind).square().sum() for each in workshop.gradients(judged)]
             norms[way, place] = math.sqrt(sum(read(torch.stack(squares))))
         if not np.isfinite(norms[:, place]).all():

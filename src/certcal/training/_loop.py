@@ -31,7 +31,7 @@ from certcal.models.protocol import Outputs
 from certcal.models.torch_threads import torch_threads
 from certcal.training._checkpoints import RunFolder, TrainingState, opened, save_model
 from certcal.training._parts import Look, SelectionWarning, lost_classes, parts_of, selected
-from certcal.training._prepare import Start, check_trainable, fitted
+from certcal.training._prepare import Start, check_trainable, fitted, given
 from certcal.training._processes import ProcessCrew, joined
 from certcal.training._recipe import Recipe
 from certcal.training._schedules import Moment, batches_of, drawn, generator_of, moment, order_of
@@ -137,6 +137,8 @@ def train(
     out: str | os.PathLike[str] | None = None,
     test: Inputs | None = None,
     start: Start | None = None,
+    judge: Start | None = None,
+    soft: Any = None,
     outputs: Outputs | None = None,
     device: str = "auto",
     workers: int = 1,
@@ -163,6 +165,12 @@ def train(
         Data to look at after every epoch.
     start
         Weights to begin with, for fine-tuning: a ``.safetensors`` file, or a network.
+    judge
+        For ``acr``: who says which samples are hard and discarded, as a network that returns what this one does, or
+        as weights of the same network. Default: the network in training.
+    soft
+        For ``cat-rs``: what each training sample should be predicted as, probabilities (n, classes). Default: what
+        the network in training predicts on average.
     outputs
         What the network returns, ``"logits"`` or ``"probabilities"``; needed unless it has an attribute ``outputs``.
     device
@@ -201,7 +209,8 @@ def train(
             named = processes.device(named)
             processes.check(recipe, workers)
         workshop = fitted(network, inputs, recipe, test=test, start=start, outputs=outputs, device=named)
-        check_trainable(workshop, inputs, start is not None, workers)
+        workshop = given(workshop, network, judge, soft, workers)
+        check_trainable(workshop, inputs, start is not None or judge is not None, workers)
         folder = None
         if out is not None and (processes is None or processes.first):
             folder = open_things.enter_context(opened(Path(out), workshop, inputs, test))
@@ -286,7 +295,8 @@ class _Loop:
         """Weigh the samples for the epoch."""
         workshop, before = self.workshop, self.state.selection
         target = Target(workshop.network.eval(), workshop.outputs)
-        look = Look(target, workshop.inputs, workshop.labels, now, workshop.recipe.seed, workshop.device)
+        judge = None if workshop.judge is None else Target(workshop.judge, workshop.outputs)
+        look = Look(target, workshop.inputs, workshop.labels, now, workshop.recipe.seed, workshop.device, judge)
         assert self.parts.selection is not None
         with torch.no_grad():
             weights = self.parts.selection(before, look)

@@ -73,6 +73,7 @@ class Look:
     moment: Moment
     seed: int
     device: torch.device | str = "cpu"
+    judge: Target | None = None  # another network than the one in training, for once-and-for-all decisions
 
     def generator(self, purpose: str) -> torch.Generator:
         """A generator for this epoch; another purpose gives another."""
@@ -252,8 +253,11 @@ class Constants:
     def fits(self, recipe: Recipe) -> None:
         """Raise unless the constants go together with the rest of a recipe."""
 
+    # What a training by the method can be given besides its data: "judge", "soft".
+    takes: ClassVar[tuple[str, ...]] = ()
+
     def can_begin(self, recipe: Recipe, started: bool) -> None:
-        """Raise unless training can begin; ``started`` if it does so with weights that were trained before."""
+        """Raise unless training can begin; ``started`` if it does so, or judges, with weights trained before."""
 
     def _set(self, **checked: Any) -> None:
         for name, value in checked.items():

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import os
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from certcal._checks import InputError, whole_number
+from certcal._checks import InputError, probability_matrix, whole_number
 from certcal._files import read_bytes
 from certcal._text import counted, reason
 from certcal.attacks.subject import check_box, single_precision
@@ -68,6 +69,49 @@ def fitted(
     rows = inputs.inputs
     held = torch.tensor(rows) if isinstance(rows, np.ndarray) else ReadInputs(rows)
     return Workshop(mine, returns, recipe, held, torch.tensor(inputs.labels))
+
+
+def given(workshop: Workshop, network: nn.Module, judge: Start | None, soft: Any, workers: int) -> Workshop:
+    """The same with what only some methods take, checked: another network that judges samples, and soft labels."""
+    takes: tuple[str, ...] = getattr(workshop.recipe.own, "takes", ())
+    for name, value in (("judge", judge), ("soft", soft)):
+        if value is not None and name not in takes:
+            why = f"it is not for {workshop.recipe.method} training"
+            raise InputError(why, argument=name, remedy="leave it out, or take another method")
+    if soft is not None:
+        if workers > 1:
+            raise InputError("soft labels are not shared with workers", argument="workers", remedy="give 1 worker")
+        workshop = replace(workshop, soft=_soft_labels(soft, workshop))
+    if judge is None:
+        return workshop
+    name = type(judge).__name__
+    mine = copy.deepcopy(judge if isinstance(judge, nn.Module) else network)
+    if not isinstance(judge, nn.Module):
+        mine.load_state_dict(_weights_of(judge, mine, type(network).__name__))
+    mine = mine.to(workshop.device).eval()
+    held = workshop.inputs[torch.arange(min(2, workshop.labels.numel()))].to(workshop.device)
+    try:
+        with torch.no_grad():
+            found, own = mine(held).shape, workshop.network.eval()(held).shape
+    except Exception as error:
+        remedy = "give a network for the same inputs"
+        raise InputError(f"{name} does not take them ({reason(error)})", argument="judge", remedy=remedy) from error
+    if found != own:
+        why = f"it returns {tuple(found)} for {held.shape[0]} inputs, and the network in training {tuple(own)}"
+        raise InputError(why, argument="judge", remedy="give a network for the same classes")
+    return replace(workshop, judge=mine)
+
+
+def _soft_labels(soft: Any, workshop: Workshop) -> Tensor:
+    """Probabilities of every training sample, as float32."""
+    rows = probability_matrix(soft, "soft").astype(np.float32)
+    with torch.no_grad():
+        held = workshop.inputs[torch.arange(1)].to(workshop.device)
+        expected = workshop.labels.numel(), workshop.network.eval()(held).shape[1]
+    if rows.shape != expected:
+        remedy = "pass a row of probabilities per training sample, in their order"
+        raise InputError(f"it has shape {rows.shape}, not {expected}", argument="soft", remedy=remedy)
+    return torch.tensor(rows)
 
 
 def check_trainable(workshop: Workshop, inputs: Inputs, started: bool, workers: int) -> None:

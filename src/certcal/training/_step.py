@@ -89,6 +89,9 @@ class Workshop:
     recipe: Recipe
     inputs: Tensor | ReadInputs
     labels: Tensor
+    # Given by whoever trains: what samples should be predicted as (n, classes), and who judges them instead.
+    soft: Tensor | None = None
+    judge: nn.Module | None = None
 
     @property
     def trained(self) -> list[nn.Parameter]:
@@ -131,8 +134,10 @@ class Workshop:
         counters = recipe.seed, place.step, piece
         inputs, labels = self.samples(index, place.step)
         generator = generator_of("piece", *counters, device=self.device)
-        now = moment(recipe, place.epoch)
-        judged = self.judge(parts_of(recipe), now, inputs, labels, generator, seed_of("network", *counters))
+        now, parts = moment(recipe, place.epoch), parts_of(recipe)
+        if self.soft is not None:
+            parts = replace(parts, scout=replace(cast("Any", parts.scout), soft=self.soft[index].to(self.device)))
+        judged = self.loss(parts, now, inputs, labels, generator, seed_of("network", *counters))
         correct = (judged.log_probabilities.detach().argmax(1) == labels).sum()
         return judged, torch.stack([judged.loss.detach().float(), correct.float()])
 
@@ -145,7 +150,7 @@ class Workshop:
         black = 0.0 if box is None else min(max(0.0, box[0]), box[1])
         return augmented(inputs, index, recipe.augment, recipe.seed, step, black), labels
 
-    def judge(
+    def loss(
         self,
         parts: TrainingParts,
         now: Moment,

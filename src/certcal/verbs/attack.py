@@ -44,13 +44,20 @@ class AttackSettings(DataSettings):
         choices=("linf", "l2"),
     )
     steps: int = setting(100, "Maximum number of gradient steps.", "whole", least=1, most=1_000_000)
+    restarts: int = setting(
+        1,
+        "How often an attack runs: from the clean input, then from random points; per input the best is kept.",
+        "whole",
+        least=1,
+        most=10_000,
+    )
     box: tuple[float, float] | str | None = setting(
         "auto",
         "Range of input values, or none. Default: 0,1 if all values are pixels k/255, otherwise none.",
         "box",
         optional=True,
     )
-    seed: int = setting(0, "Random seed of the smoothing noise.", "whole", least=0, most=2**63 - 1)
+    seed: int = setting(0, "Random seed of the smoothing noise and of restarts.", "whole", least=0, most=2**63 - 1)
     batch: int = setting(500, "Inputs per call of the model.", "whole", least=1, most=1 << 24)
     threads: int = setting(
         1, "Number of torch threads; more than one may change the last digits.", "whole", least=1, most=4096
@@ -119,6 +126,11 @@ class AttackRow:
     def moved(self) -> int:
         """How many inputs were perturbed at all."""
         return 0 if self.attacked is None else self.attacked.moved
+
+    @property
+    def restarts_won(self) -> int | None:
+        """For how many inputs a random start reached more than the clean one; None without restarts."""
+        return None if self.attacked is None else self.attacked.settings.get("restarts_won")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -232,8 +244,9 @@ class Attack(Result):
     @property
     def seeds(self) -> Mapping[str, int]:
         """Of the noise."""
-        smoothed = self.conventions["sigma"] is not None
-        return {"noise of the smoothed classifier": self.conventions["seed"]} if smoothed else {}
+        seed = self.conventions["seed"]
+        smoothed = {} if self.conventions["sigma"] is None else {"noise of the smoothed classifier": seed}
+        return smoothed | ({"random starts": seed} if "restarts" in self.conventions else {})
 
     @property
     def sources(self) -> Sequence[str]:
@@ -276,6 +289,7 @@ class Attack(Result):
                     "epsilon": row.epsilon,
                     "moved": row.moved,
                     "labels_changed": row.changed,
+                    **({} if row.restarts_won is None else {"restarts_won": row.restarts_won}),
                     **row.measured.to_dict(),
                 }
                 for row in self.rows
@@ -400,8 +414,8 @@ def attack(
 ) -> Attack:
     """Move the confidences of a model as far as attacks can while every predicted label stays, and measure them.
 
-    Keywords beside those below are the fields of :class:`AttackSettings`: norm, steps, box, seed, batch, threads,
-    device, bins, sigma, draws; every (20: samples 0, 20, 40, …), resize and crop (of images in folders).
+    Keywords beside those below are the fields of :class:`AttackSettings`: norm, steps, restarts, box, seed, batch,
+    threads, device, bins, sigma, draws; every (20: samples 0, 20, 40, …), resize and crop (of images in folders).
 
     Parameters
     ----------
@@ -490,7 +504,8 @@ def attack(
         done = finished
 
     progress.stage(titles[0], len(inputs) * len(titles))
-    found = perturb_each(subject, methods, distances, threads=settings.threads, progress=tell)
+    how: Any = {"restarts": settings.restarts, "threads": settings.threads}
+    found = perturb_each(subject, methods, distances, **how, progress=tell)
     return Attack(
         source or f"{model if named else network.description} on {opened.name}",
         {"model": network.description, "data": opened.name, "part": opened.part, "n": len(inputs)}
@@ -511,6 +526,7 @@ def attack(
             "norm": settings.norm,
             "box": None if box is None else list(box),
             "steps": settings.steps,
+            **({} if settings.restarts == 1 else {"restarts": settings.restarts}),
             "sigma": settings.sigma,
             "draws": None if settings.sigma is None else subject.draws,
             "seed": settings.seed,

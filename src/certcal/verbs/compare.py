@@ -62,6 +62,12 @@ class CompareSettings(Settings):
         metavar="N,ALPHA",
         flag="--budget",
     )
+    samples: str = setting(
+        "all",
+        "Which samples: all, which families must share, or the common ones of all runs.",
+        "word",
+        choices=("all", "common"),
+    )
     sigma: tuple[float, ...] = setting(
         (),
         "Noise level of the logs: once for all, or once for each in order.",
@@ -104,8 +110,9 @@ def compare(
     Keywords are ``key`` (a column that says which sample a row is), ``by`` (a column of groups), ``columns`` and the
     fields of :class:`~certcal.verbs.changes.ChangeSettings`.
 
-    Of runs: keywords that are fields of :class:`CompareSettings` are settings: radii, alpha, budgets, sigma, n. Every
-    other keyword is a family: the runs of one training method, each at another noise level.
+    Of runs: keywords that are fields of :class:`CompareSettings` are settings: radii, alpha, budgets, samples, sigma,
+    n. Every other keyword is a family: the runs of one training method at one or more noise levels. Several at one
+    noise level are other seeds of the same training; their values are means over them, with standard deviations.
 
     Parameters
     ----------
@@ -220,7 +227,8 @@ def _runs(sources: Sequence[Any], asked: CompareSettings) -> Comparison:
         raise InputError("other budgets are for families", argument="budgets", remedy="name the runs, as in NAME=RUN")
     read, origins = _read(sources, asked)
     named = [_named(source, letter) for source, letter in zip(read, letters(len(read)), strict=True)]
-    found = compare_runs(named, asked.radii or None, alpha=_ALPHA if asked.alpha is None else asked.alpha)
+    level = _ALPHA if asked.alpha is None else asked.alpha
+    found = compare_runs(named, asked.radii or None, alpha=level, samples=asked.samples)
     return replace(found, origins=dict(zip((run.name for run in found.runs), origins, strict=True)))
 
 
@@ -230,21 +238,26 @@ def _families(families: Mapping[str, Any], asked: CompareSettings) -> FamilyComp
     listed = [(name, each) for name, several in families.items() for each in _several(several)]
     read, origins = _read([source for _, source in listed], asked)
     members: dict[str, list[Any]] = {name: [] for name in families}
-    paths: dict[tuple[str, float], str] = {}
+    paths: dict[str, list[str]] = {}
     for (name, _), source, origin in zip(listed, read, origins, strict=True):
-        sigma = float(source.sigma)
-        if (name, sigma) in paths and origin:
-            raise InputError(
-                f"{name}={origin} and {name}={paths[name, sigma]} have the same sigma {sigma:g}, and a family has one "
-                "run per noise level; give one of them another name"
-            )
+        if origin in (same := paths.setdefault(f"{name} {float(source.sigma):g}", [])) and origin:
+            raise InputError(f"{name}={origin} is given twice; give each run once")
         members[name].append(source)
-        paths[name, sigma] = origin
-    alpha = _ALPHA if asked.alpha is None else asked.alpha
-    found = compare_families(members, asked.radii or None, alpha=alpha, settings=asked.budgets or DEFAULT_BUDGETS)
-    return replace(
-        found, origins={run.name: paths[family.name, run.sigma] for family in found.families for run in family.runs}
+        same.append(origin)
+    found = compare_families(
+        members,
+        asked.radii or None,
+        alpha=_ALPHA if asked.alpha is None else asked.alpha,
+        settings=asked.budgets or DEFAULT_BUDGETS,
+        samples=asked.samples,
     )
+    named = {name: several for name, several in paths.items() if any(several)}
+    own = {f"{name} #{i}": path for name, several in named.items() for i, path in enumerate(several, 1)}
+    whole = {
+        name: several[0] + (f" and {len(several) - 1} more" if len(several) > 1 else "")
+        for name, several in named.items()
+    }
+    return replace(found, origins={**own, **whole})
 
 
 def _several(sources: Any) -> Sequence[Any]:

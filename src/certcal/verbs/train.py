@@ -226,6 +226,8 @@ def train(
     out: str | os.PathLike[str] | None = None,
     test: Any = None,
     start: Any = None,
+    judge: Any = None,
+    soft: Any = None,
     preset: str | None = None,
     limit: int | None = None,
     resize: int | None = None,
@@ -261,6 +263,10 @@ def train(
         Data to look at after every epoch; by default the test part of the data, if there is one.
     start
         Weights to begin with, for fine-tuning: a .safetensors file, a checkpoint (.pth, .pt, …), or a network.
+    judge
+        For acr: who says which samples are hard and discarded; a file of weights of the same network, or a network.
+    soft
+        For cat-rs: what each training sample should be predicted as, probabilities (n, classes), or a .npy file.
     preset
         Hyperparameters that were published for a data set, such as "cifar-10", at this sigma.
     limit
@@ -295,6 +301,7 @@ def train(
     limit, bias = counted_from_one("limit", limit), counted_from_one("bias", bias, _MOST)
     progress.stage("reading")
     _check_start(start)
+    _check_start(judge, "judge")
     parts, name = _parts(data, test, limit, DataSettings(resize=resize, crop=crop))
     inputs = parts.train
     if isinstance(method, Recipe):
@@ -317,6 +324,8 @@ def train(
         out=out,
         test=parts.test,
         start=start,
+        judge=judge,
+        soft=_soft(soft, limit),
         outputs=outputs,
         device=device,
         workers=workers,
@@ -379,7 +388,21 @@ def _recipe(method: str, start: Any, preset: str | None, inputs: Inputs, changes
     )
 
 
-def _check_start(start: Any) -> None:
+def _soft(soft: Any, limit: int | None) -> Any:
+    """Soft labels from a file, those of the first so many samples."""
+    if isinstance(soft, str | os.PathLike):
+        import numpy as np
+
+        path = Path(soft)  # pyright: ignore[reportUnknownArgumentType]
+        try:
+            soft = np.load(path, allow_pickle=False)
+        except (OSError, ValueError, EOFError) as error:
+            remedy = "give a .npy file of probabilities (n, classes)"
+            raise InputError(f"{path}: cannot be read ({error})", argument="soft", remedy=remedy) from None
+    return soft if soft is None or limit is None else soft[:limit]
+
+
+def _check_start(start: Any, argument: str = "start") -> None:
     """Refuse what holds no weights, with the name of the file beside or in it that does."""
     if not isinstance(start, str | os.PathLike):
         return
@@ -390,7 +413,7 @@ def _check_start(start: Any) -> None:
     there = [path / name if path.is_dir() else path.parent / name for name in _WEIGHTS]
     near = next((each for each in there if each.is_file()), None)
     remedy = f"give {near or 'a .safetensors file with the weights'}"
-    raise InputError(f"{path} is {what}", argument="start", remedy=remedy)
+    raise InputError(f"{path} is {what}", argument=argument, remedy=remedy)
 
 
 def _classes(parts: Parts) -> int:

@@ -168,6 +168,12 @@ def _attacker(found: Attack) -> list[str]:
             f"or the predicted class ŷ, in at most {given['steps']} steps along the gradient. With η = +1 it lowers "
             "the confidence in that class, with η = −1 it raises it."
         )
+    if given.get("restarts", 1) > 1:
+        won = max(row.restarts_won or 0 for row in found)
+        said.append(
+            f"Each attack that can begin anywhere ran {given['restarts']} times, from the clean input and from random "
+            f"points of the ball; per input the best was kept, which was one of the latter for up to {won:,} inputs."
+        )
     if "one-step" in names:
         said.append(
             "The one-step attack lowers the confidence of right predictions and raises that of wrong ones, by a single "

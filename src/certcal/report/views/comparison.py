@@ -37,10 +37,10 @@ from certcal.report.views.families import (
     curve_charts,
     grouped,
 )
-from certcal.smoothing.robustness import WARNING, FamilyComparison
+from certcal.smoothing.robustness import WARNING, FamilyComparison, gathered, just_above
 
 if TYPE_CHECKING:
-    from certcal.smoothing.robustness import Compared, Comparison, DominanceGraph, RunFamily
+    from certcal.smoothing.robustness import Compared, Comparison, DominanceGraph, RunFamily, Spread
 
 _ESTIMATE = "An estimate on these samples, since shares of votes stand for p_A."
 _CERTIFIED = (
@@ -54,10 +54,10 @@ _SCALE = (
 _LEFT_OUT = "The steps of the distributions of p_A are left out of the numbers in this page, to keep it small."
 # The verdict on two methods, as the end of a sentence.
 _VERDICTS = {
-    "first": "{first} dominates {second}.",
-    "second": "{second} dominates {first}.",
+    "first": "{first} {dominates} {second}{since}.",
+    "second": "{second} {dominates} {first}{since}.",
     "neither": "neither {first} nor {second} dominates{where}.",
-    "equal": "{first} and {second} have the same distribution of p_A.",
+    "equal": "{first} and {second} have the same distribution of p_A{since}.",
     "unclear": "the logs do not tell whether {first} or {second} dominates.",
 }
 _SHARES = (0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99, 0.999, 1.0)
@@ -75,7 +75,8 @@ _DOMINANCE = (
     "nowhere lower and somewhere higher for every p ≥ 1/2: certified accuracy, as read off these shares, is then "
     "behind at no radius, number of noise samples and alpha. With the best sigma at each radius, certified "
     "accuracy is ahead at every radius, for one number of noise samples and alpha. Without a path between two "
-    "methods, the better one depends on the setting."
+    "methods, the better one depends on the setting. Logs do not say what abstained, so of logs all this is about the "
+    "p that abstained samples cannot reach: from 0.505 on with 100,000 noise samples at alpha 0.001."
 )
 _AVERAGE = f"Do not rank models by it. {WARNING}. It is shown because published tables report it."
 _RANKED = (
@@ -104,6 +105,7 @@ def view(found: Comparison) -> Report:
     sections += [Section("Verdicts", _verdicts(found), brief=True, folded=True)] if found.graphs else []
     sections.append(Section("Certified accuracy", [Text(_CERTIFIED), Figures(accuracy_charts(found), _left(found))]))
     sections += map(_folded, _accuracy_tables(found))
+    sections += [_folded(_repeats(found))] if found.repeats else []
     sections.append(Section("Distribution of p_A", _p_a(found), brief=_single(found)))
     sections.append(Section("Average certified radius", _average(found), brief=True, folded=True))
     if found.calibration:
@@ -112,7 +114,8 @@ def view(found: Comparison) -> Report:
     appendix = [runs] if families else []
     appendix += [Section("Other sampling budgets", budgets(found))] if found.settings else []
     what = "training method" if families else "smoothed classifier"
-    described = f"{len(found.runs):,} {'runs or logs' if several else 'run or log'} at sigma "
+    count = sum(run.runs for run in found.runs)
+    described = f"{count:,} {'runs or logs' if count > 1 else 'run or log'} at sigma "
     described += ", ".join(f"{sigma:g}" for sigma in found.sigmas)
     described += f", compared at {len(found.at):,} {'radii' if len(found.at) > 1 else 'radius'}"
     return Report(
@@ -122,7 +125,7 @@ def view(found: Comparison) -> Report:
         appendix,
         _listed_sources(found.sources),
         f"{counted(len(found.families), noun)}, {described}" if families else described,
-        [*([] if families else [f"{run.name}: {each}" for run in found.runs for each in run.notes]), *found.notes],
+        [*([] if families else gathered(found.runs)), *found.notes],
         smaller=[lambda: _without_steps(found)],
     )
 
@@ -233,7 +236,8 @@ def _headline(found: Comparison) -> list[Block]:
     said = [capital(f"{_places(found, graphs)}, {verdict}") for verdict, graphs in where.items()]
     rest = len(said) - 3
     more = [Text(f"{counted(rest, 'further comparison')} below.", "note")] if rest > 0 else []
-    return [Claim("Estimate", said[0], "", _ESTIMATE), *map(Text, said[1:3]), *more]
+    other = [Text(each, "note") for each in found.notes if "different samples" in each]
+    return [*other, Claim("Estimate", said[0], "", _ESTIMATE), *map(Text, said[1:3]), *more]
 
 
 def _places(found: Comparison, graphs: Sequence[DominanceGraph]) -> str:
@@ -249,13 +253,22 @@ def _verdict(graph: DominanceGraph, noun: str) -> str:
     if len(graph.names) == 2:
         (pair,) = graph.pairs
         where = f": {pair.where}" if len(pair.stretches) == 2 else ", since their curves cross several times"
-        return _VERDICTS[pair.verdict].format(first=pair.first, second=pair.second, where=where)
+        dominates, since = "dominates" if pair.open_below is None else "is above", _since(graph)
+        words = {"first": pair.first, "second": pair.second, "dominates": dominates, "since": since}
+        return _VERDICTS[pair.verdict].format(where=where, **words)
     surely = " surely" if any(pair.verdict == "unclear" for pair in graph.pairs) else ""
     if not graph.edges:
         return f"no {noun}{surely} dominates another."
     top = graph.undominated
     listed = ", ".join(top[:4]) + (f" and {len(top) - 4} more" if len(top) > 4 else "")
-    return f"{len(top)} of {len(graph.names)} {noun}s {'are' if len(top) > 1 else 'is'} undominated: {listed}."
+    verb = "are" if len(top) > 1 else "is"
+    return f"{len(top)} of {len(graph.names)} {noun}s {verb} undominated{_since(graph)}: {listed}."
+
+
+def _since(graph: DominanceGraph) -> str:
+    """From where on a verdict holds, if logs leave open what is below."""
+    symbol = "p_A" if graph.sigma is not None else "radii"
+    return "" if graph.open_below is None else f" for {symbol} ≥ {just_above(graph.open_below)}, open below"
 
 
 def _where(found: Comparison, graph: DominanceGraph) -> str:
@@ -344,6 +357,29 @@ def _accuracy_tables(found: Comparison) -> list[Table]:
     return made
 
 
+def _repeats(found: Comparison) -> Table:
+    """Mean and standard deviation over the runs of a method at a noise level, as published tables give them."""
+
+    def cell(spread: Spread, times: float, digits: int) -> str:
+        return f"{times * spread.mean:.{digits}f} ± {times * spread.deviation:.{digits}f}"
+
+    rows: list[Sequence[Cell] | Heading] = []
+    for sigma in found.sigmas:
+        own = [each for each in found.repeats if each.sigma == sigma]
+        rows += [Heading(f"sigma {sigma:g}")] if own else []
+        rows += [
+            [each.family, len(each.runs), cell(each.average, 1, 4), *(cell(spread, 100, 2) for spread in each.printed)]
+            for each in own
+        ]
+    columns = [Column("method"), Column("runs", "count"), Column("average radius", "estimate")]
+    columns += [Column(f"% at {short_text(radius, 'lower')}", "estimate") for radius in found.at]
+    note = (
+        "Standard deviations with one less than the number of runs below. Of logs, by the radii as printed. All runs "
+        "are about the same samples, so nothing here is about other ones."
+    )
+    return Table(columns, rows, "Mean ± standard deviation over runs", note, fit="split")
+
+
 def _left(found: Comparison) -> str:
     left, noun = len(found.families) - MOST_DRAWN, _noun(found)
     return f"{left:,} further {f'{noun}s are' if left > 1 else f'{noun} is'} in the tables only." if left > 0 else ""
@@ -420,6 +456,7 @@ def _runs(found: Comparison) -> Table:
         for run in family.runs:
             low, high = run.draws
             draws = f"{low:,}" if low == high else f"{low:,} – {high:,}"
-            row: list[Cell] = [family.name, f"{run.sigma:g}", run.n, run.n_abstained, draws]
+            name = family.name if run.runs == 1 else f"{family.name} ({run.runs} runs)"
+            row: list[Cell] = [name, f"{run.sigma:g}", run.n, run.n_abstained, draws]
             rows.append([*row, short_text(run.alpha, "upper"), found.origin(run)])
     return Table(columns, rows)

@@ -14,7 +14,14 @@ from certcal.smoothing.robustness._accuracy import (
 )
 from certcal.smoothing.robustness._budgets import DEFAULT_BUDGETS, Budget, SettingTable
 from certcal.smoothing.robustness._chance import Chance, chance
-from certcal.smoothing.robustness._compare import CertifiedCalibration, Compared, Comparison, RunFamily, compare
+from certcal.smoothing.robustness._compare import (
+    CertifiedCalibration,
+    Compared,
+    Comparison,
+    RunFamily,
+    compare,
+    gathered,
+)
 from certcal.smoothing.robustness._distribution import (
     ConvertedAccuracy,
     PaCurve,
@@ -22,9 +29,10 @@ from certcal.smoothing.robustness._distribution import (
     PaPoints,
     from_curve,
 )
-from certcal.smoothing.robustness._dominance import Dominance, Stretch, dominance, dominance_table
+from certcal.smoothing.robustness._dominance import Dominance, Stretch, dominance, dominance_table, just_above
 from certcal.smoothing.robustness._families import FamilyComparison, compare_families
 from certcal.smoothing.robustness._graph import DominanceGraph
+from certcal.smoothing.robustness._repeats import RepeatedRuns, Spread
 from certcal.smoothing.robustness._votes import VoteRecord, named, smallest_votes, vote_radii
 
 __all__ = [
@@ -45,8 +53,10 @@ __all__ = [
     "PaCurve",
     "PaDistribution",
     "PaPoints",
+    "RepeatedRuns",
     "RunFamily",
     "SettingTable",
+    "Spread",
     "Stretch",
     "VoteRecord",
     "average_certified_radius",
@@ -58,6 +68,8 @@ __all__ = [
     "dominance",
     "dominance_table",
     "from_curve",
+    "gathered",
+    "just_above",
     "named",
     "smallest_votes",
     "trivial_average_radius",

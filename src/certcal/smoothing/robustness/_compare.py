@@ -32,6 +32,8 @@ from certcal.smoothing.robustness._budgets import SettingTable
 from certcal.smoothing.robustness._distribution import PaDistribution
 from certcal.smoothing.robustness._dominance import Dominance, dominance_table
 from certcal.smoothing.robustness._graph import DominanceGraph
+from certcal.smoothing.robustness._repeats import RepeatedRuns
+from certcal.smoothing.robustness._samples import differing, on_common_samples
 from certcal.smoothing.robustness._votes import VoteRecord, as_record
 
 if TYPE_CHECKING:
@@ -62,6 +64,8 @@ class Compared:
         Of p_A.
     notes
         What a reader should know about a log.
+    runs
+        How many runs these are, taken together: then all shares are means over them.
     """
 
     name: str
@@ -75,6 +79,7 @@ class Compared:
     average: AverageCertifiedRadius
     distribution: PaDistribution
     notes: tuple[str, ...] = ()
+    runs: int = 1
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON."""
@@ -90,6 +95,7 @@ class Compared:
             "average_certified_radius": self.average.to_dict(),
             "distribution": self.distribution.to_dict(),
             "notes": list(self.notes),
+            "runs": self.runs,
         }
 
 
@@ -173,6 +179,8 @@ class Comparison(Result):
         Of families: what is certified of confidences, of runs only, not of logs.
     origins
         File or folder of each run by the run's name, for those that were read from one.
+    repeats
+        Of families: where a method has several runs at a noise level, each of them.
 
     Examples
     --------
@@ -192,6 +200,7 @@ class Comparison(Result):
     settings: tuple[SettingTable, ...] = ()
     calibration: tuple[CertifiedCalibration, ...] = ()
     origins: Mapping[str, str] = field(default_factory=dict[str, str])
+    repeats: tuple[RepeatedRuns, ...] = ()
 
     def __repr__(self) -> str:
         radii = f"{len(self.at):,} {'radius' if len(self.at) == 1 else 'radii'}"
@@ -283,7 +292,7 @@ class Comparison(Result):
         return {name: [row[name] for row in rows] for name in rows[0]}
 
 
-def compare(sources: Any, at: Any = None, *, alpha: float = 0.001) -> Comparison:
+def compare(sources: Any, at: Any = None, *, alpha: float = 0.001, samples: str = "all") -> Comparison:
     """Certified accuracy, its best over σ, average radius, distribution of p_A and dominance of several runs.
 
     Parameters
@@ -294,8 +303,11 @@ def compare(sources: Any, at: Any = None, *, alpha: float = 0.001) -> Comparison
         Radii. Default: from 0 to the largest certified one in even steps.
     alpha
         Level at which votes are certified. Logs keep their own.
+    samples
+        "common" to compare on the samples that all runs have.
     """
-    runs, records = compared_runs(sources, at, alpha)
+    several, records, cut = on_common_samples(*_recorded(sources), samples)
+    runs = compared_runs(several, records, at, alpha)
     families = tuple(RunFamily(run.name, (run,), best_accuracy([run.curve])) for run in runs)
     graphs: tuple[DominanceGraph, ...] = ()
     if len(runs) > 1:
@@ -303,12 +315,12 @@ def compare(sources: Any, at: Any = None, *, alpha: float = 0.001) -> Comparison
         one = len({run.sigma for run in runs}) == 1
         averages = {run.name: run.average.value for run in runs} if one else {}
         graphs = (DominanceGraph(runs[0].sigma if one else None, tuple(run.name for run in runs), pairs, averages),)
-    return Comparison(families, best_accuracy([run.curve for run in runs]), graphs, notes_of(runs, records))
+    best = best_accuracy([run.curve for run in runs])
+    return Comparison(families, best, graphs, (*cut, *_about_samples(records), *notes_of(runs)))
 
 
-def compared_runs(sources: Any, at: Any, alpha: float) -> tuple[tuple[Compared, ...], list[VoteRecord]]:
-    """Each run on its own, all at the same radii, and what is known of its votes."""
-    alpha = failure_probability(alpha, "alpha")
+def _recorded(sources: Any) -> tuple[list[Any], list[VoteRecord]]:
+    """Sources, and what is known of the votes of each under its own name."""
     several = list(sources)
     if not several:
         raise InputError("sources is empty; pass at least one run or log")
@@ -318,13 +330,18 @@ def compared_runs(sources: Any, at: Any, alpha: float) -> tuple[tuple[Compared, 
     for name in names:
         if names.count(name) > 1:
             raise InputError(f"two runs are called {name!r}; give them different names")
+    return several, records
+
+
+def compared_runs(several: Sequence[Any], records: Sequence[VoteRecord], at: Any, alpha: float) -> tuple[Compared, ...]:
+    """Each run on its own, all at the same radii."""
+    alpha = failure_probability(alpha, "alpha")
     printed = [_printed(each, record, alpha) for each, record in zip(several, records, strict=True)]
     where = _default_radii([radii for radii, _ in printed]) if at is None else check_at(at)
-    runs = tuple(
+    return tuple(
         _compared(each, record, radii, level, where)
         for each, record, (radii, level) in zip(several, records, printed, strict=True)
     )
-    return runs, records
 
 
 def common_setting(runs: Sequence[Compared]) -> dict[str, Any]:
@@ -370,14 +387,14 @@ def _compared(
     )
 
 
-def notes_of(runs: Sequence[Compared], records: Sequence[VoteRecord]) -> tuple[str, ...]:
+def _about_samples(records: Sequence[VoteRecord]) -> tuple[str, ...]:
+    found = differing(records)
+    return () if found is None else (f"{found[0]} ({found[1]}), and part of a difference may be theirs.",)
+
+
+def notes_of(runs: Sequence[Compared]) -> tuple[str, ...]:
+    """What limits a comparison."""
     notes: list[str] = []
-    first = records[0]
-    for other in records[1:]:
-        if not (np.array_equal(other.index, first.index) and np.array_equal(other.label, first.label)):
-            notes.append(
-                f"{first.name} and {other.name} are about different samples, so part of a difference may be theirs."
-            )
     if len({(run.draws, run.alpha) for run in runs}) > 1:
         notes.append(
             "The runs differ in draws or alpha, which changes certified radii; the distribution of p_A depends on "
@@ -395,11 +412,28 @@ def notes_of(runs: Sequence[Compared], records: Sequence[VoteRecord]) -> tuple[s
             "Of logs, certified accuracy is by the fewest votes that the printed radii allow, and the average "
             "certified radius by the radii as printed."
         )
-    for run in runs:
-        more = max(a - b for a, b in zip(run.printed.certified, run.curve.certified, strict=True))
-        if more > 0:
-            notes.append(
-                f"{run.name}: by the radii as printed, rounded to nearest, up to {more} more of {run.n} samples would "
-                "count at a radius."
-            )
+    more = {
+        run.name: max(a - b for a, b in zip(run.printed.certified, run.curve.certified, strict=True)) for run in runs
+    }
+    if any(more.values()):
+        most = max(runs, key=lambda run: more[run.name] / run.n)
+        whose = f"of the {most.n} samples of {most.name}" if len(runs) > 1 else f"of {most.n} samples"
+        fewer = ", and of the others fewer" if sum(count > 0 for count in more.values()) > 1 else ""
+        notes.append(
+            f"By the radii as printed, rounded to nearest, up to {more[most.name]} more {whose} would count at a "
+            f"radius{fewer}."
+        )
     return tuple(notes)
+
+
+def gathered(runs: Sequence[Compared]) -> list[str]:
+    """What is to be known of single logs, said once for all that it holds for."""
+    whose: dict[str, list[str]] = {}
+    for run in runs:
+        for note in run.notes:
+            whose.setdefault(note, []).append(run.name)
+    several = len(runs) > 1
+    return [
+        f"{f'All {len(runs)} logs' if len(names) == len(runs) and several else ', '.join(names)}: {note}"
+        for note, names in whose.items()
+    ]

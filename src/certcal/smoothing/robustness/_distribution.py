@@ -136,6 +136,8 @@ class PaDistribution(Convertible):
         Standard deviation of the noise.
     low, high
         Sorted point estimates of p_A: the lowest and the highest that fit what is known. The same in a run.
+    open_to
+        The largest p that samples of unknown class may reach: up to there the curve is open. 0 where all are known.
 
     Examples
     --------
@@ -151,6 +153,7 @@ class PaDistribution(Convertible):
     sigma: float
     low: NDArray[np.float64]
     high: NDArray[np.float64]
+    open_to: float = 0.0
 
     @classmethod
     def of(cls, source: Any, name: str = "") -> PaDistribution:
@@ -165,7 +168,8 @@ class PaDistribution(Convertible):
         """
         record = as_record(source, name)
         low, high = record.values()
-        return cls(name or record.name, record.sigma, np.sort(low), np.sort(high))
+        open_to = float(np.max(high, where=record.unknown, initial=0.0))
+        return cls(name or record.name, record.sigma, np.sort(low), np.sort(high), open_to)
 
     def __len__(self) -> int:
         return self.low.size
@@ -310,6 +314,29 @@ class PaPoints(Convertible):
         lower = below[np.searchsorted(self.p, where, side="left")]
         upper = above[np.searchsorted(self.p, where, side="right")]
         return np.where(where > 1, 0.0, lower), np.where(where > 1, 0.0, upper)
+
+    def distribution(self, samples: int = 10_000, name: str = "") -> PaDistribution:
+        """The bracket as a distribution of so many samples, for :func:`dominance`; who is which is not known.
+
+        Parameters
+        ----------
+        samples
+            How many the shares are of: each must be a whole number of samples, to the precision of its digits.
+        name
+            Of the run.
+        """
+        samples = whole_number(samples, 1, 10**9, "samples", "pass how many samples the shares are of")
+        counts = np.rint(self.share * samples).astype(np.int64)
+        off = np.abs(counts / samples - self.share)
+        if np.any(off > 1e-6):
+            place = int(np.argmax(off))
+            what = f"share[{place}] is {self.share[place]:g}, no whole number of {samples} samples"
+            raise InputError(f"{what}; pass how many samples the shares are of")
+        # Those counted at a point but not at the next lie between the two.
+        sizes = -np.diff(np.concatenate(([samples], counts, [0])))
+        low = np.repeat(np.concatenate(([0.0], self.p)), sizes)
+        high = np.repeat(np.concatenate((np.nextafter(self.p, 0.0), [1.0])), sizes)
+        return PaDistribution(name, self.sigma, low, high, float(high[0]) if sizes[0] else 0.0)
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON."""

@@ -5,12 +5,17 @@ asked for by some (R, N, α). So at one σ a model is ahead in every setting exa
 the other's for every p >= 1/2. At different σ the same p belongs to different radii; there the certified accuracies at
 one budget and level are compared at every radius, and the verdict is about that budget and level only.
 
+A published log does not say which class was chosen where it abstained. Such samples may count for any p below the one
+that certifies anything, .505 with 100,000 draws at α = .001, so no two logs can be told apart below it. Where that
+alone is open, the verdict is on every p above, and says so.
+
 p_A is estimated by the share of votes, so a verdict is an estimate: new draws may turn it where two curves are close.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from typing import Any
@@ -64,6 +69,10 @@ class Dominance:
         Where which curve is surely above.
     draws, alpha
         The setting that the verdict is about when σ differs, else None.
+    open_below
+        The verdict is about every p (or R) above this, since logs leave open what is below; None if it is about all.
+    unsettled
+        Of an unclear verdict: where what is printed leaves open who is ahead.
 
     Examples
     --------
@@ -84,6 +93,8 @@ class Dominance:
     draws: int | None = None
     alpha: float | None = None
     everywhere: bool = False
+    open_below: float | None = None
+    unsettled: tuple[Stretch, ...] = ()
 
     @property
     def edge(self) -> tuple[str, str] | None:
@@ -99,14 +110,30 @@ class Dominance:
         setting = "" if self.alpha is None else f" ({self.draws} draws, alpha {short_text(self.alpha, 'upper')})"
         if self.edge is not None:
             how = "higher" if self.strict else "nowhere lower and somewhere higher"
-            what, at = ("P(p_A >= p)", "for every p >= 1/2") if in_p else ("certified accuracy", "at every radius")
-            return f"{self.edge[0]} dominates {self.edge[1]}: {what}{setting} is {how} {at} on these samples."
+            what = "P(p_A >= p)" if in_p else "certified accuracy"
+            at = f"for every {self._range}{self._but}"
+            better, worse = self.edge
+            verb = "dominates" if self.open_below is None else "is above"
+            return f"{better} {verb} {worse}: {what}{setting} is {how} {at} on these samples."
         if self.verdict == EQUAL:
-            what = "distribution of p_A above 1/2" if in_p else f"certified accuracy at every radius{setting}"
-            return f"{self.first} and {self.second} have the same {what} on these samples."
+            what = "distribution of p_A" if in_p else f"certified accuracy{setting}"
+            both = f"{self.first} and {self.second} have the same {what}"
+            return f"{both} for every {self._range}{self._but} on these samples."
         if self.verdict == NEITHER:
             return f"neither {self.first} nor {self.second} dominates{setting}: on these samples {self.where}."
         return f"whether {self.first} or {self.second} dominates cannot be told from what the logs print."
+
+    @property
+    def _range(self) -> str:
+        """For which p or R the verdict holds."""
+        symbol = "p" if self.axis == "p_A" else "radius"
+        if self.open_below is not None:
+            return f"{symbol} >= {just_above(self.open_below)}"
+        return "p >= 1/2" if self.axis == "p_A" else symbol
+
+    @property
+    def _but(self) -> str:
+        return "" if self.open_below is None else ", open below,"
 
     @property
     def statement(self) -> str:
@@ -127,25 +154,38 @@ class Dominance:
         if self.verdict in (FIRST, SECOND):
             better, worse = (self.first, self.second) if self.verdict == FIRST else (self.second, self.first)
             how = "higher" if self.strict else "nowhere lower and somewhere higher"
-            text = f"{better} dominates {worse}: {curve} is {how} for every {'p >= 1/2' if in_p else 'radius'}"
+            verb = "dominates" if self.open_below is None else "is above"
+            text = f"{better} {verb} {worse}: {curve} is {how} for every {self._range} on these samples"
             if in_p:
+                asked = "" if self.open_below is None else " that ask for such a p"
                 text += (
-                    " on these samples, so its certified accuracy as read off these shares is ahead at every radius, "
-                    "number of draws and alpha"
+                    ", so its certified accuracy as read off these shares is ahead at every radius, number of draws "
+                    f"and alpha{asked}"
                 )
-            return text if in_p else f"{text} on these samples; sigma differs, so other draws may say otherwise"
+            else:
+                text += "; sigma differs, so other draws may say otherwise"
+            return f"{text}{self._left_open}"
         if self.verdict == EQUAL:
-            what = "distribution of p_A above 1/2" if in_p else curve
-            return f"{self.first} and {self.second} have the same {what} on these samples"
+            what = "distribution of p_A" if in_p else curve
+            same = f"{self.first} and {self.second} have the same {what} for every {self._range} on these samples"
+            return f"{same}{self._left_open}"
         if self.verdict == NEITHER:
             return (
                 f"neither {self.first} nor {self.second} is better {always}: by {curve} on these samples, {self.where}"
             )
         surely = f"surely {self.where}" if self.stretches else "they are nowhere surely apart"
+        left = [f"{each.start:.5g} to {each.stop:.5g}" for each in self.unsettled]
+        if left:
+            more = f" and {len(left) - 1} more" if len(left) > 1 else ""
+            surely += f", but what is printed leaves {left[0]}{more} open"
         return (
             f"whether {self.first} or {self.second} is better {always} cannot be told from what the logs print: by "
             f"{curve} on these samples, {surely}"
         )
+
+    @property
+    def _left_open(self) -> str:
+        return "" if self.open_below is None else "; below that it is open, since logs do not say what abstained"
 
     @property
     def where(self) -> str:
@@ -166,7 +206,8 @@ class Dominance:
 def dominance(first: PaDistribution, second: PaDistribution, *, n: int = 100_000, alpha: float = 0.001) -> Dominance:
     """Compare two distributions of p_A at every p >= 1/2, exactly, in whole numbers of samples.
 
-    Where a log leaves votes open, a curve counts as above only if it is for all votes that fit.
+    Where a log leaves votes open, a curve counts as above only if it is for all votes that fit. If nothing can be told
+    but for samples on which a log abstained, the verdict is about the p that these cannot reach.
 
     Parameters
     ----------
@@ -175,10 +216,7 @@ def dominance(first: PaDistribution, second: PaDistribution, *, n: int = 100_000
     n, alpha
         The setting at which radii are compared when σ differs; not used otherwise.
     """
-    names = first.name or "the first", second.name or "the second"
-    if first.sigma == second.sigma:
-        return decided(*names, [first], [second])
-    return decided(*names, [in_radii(first, n, alpha)], [in_radii(second, n, alpha)], (n, alpha))
+    return dominance_table([first, second], n=n, alpha=alpha)[0]
 
 
 def decided(
@@ -187,34 +225,56 @@ def decided(
     curves: Sequence[PaDistribution],
     others: Sequence[PaDistribution],
     setting: tuple[int, float] | None = None,
+    *,
+    open_to: float,
 ) -> Dominance:
     """The verdict on two methods, each by the highest of its curves: over p >= 1/2, or with a setting over radii."""
     where = (steps if setting is None else radius_steps)(*curves, *others)
     # Whole numbers over one denominator, at every step of any curve.
-    a_low, a_high = (count * len(others[0]) for count in _highest(curves, where))
-    b_low, b_high = (count * len(curves[0]) for count in _highest(others, where))
+    whole = math.lcm(*(len(each) for each in (*curves, *others)))
+    (a_low, a_high), (b_low, b_high) = _highest(curves, where, whole), _highest(others, where, whole)
     above, below = a_low > b_high, a_high < b_low
-    verdict, ahead = NEITHER, np.zeros_like(above)
-    if np.all(a_low >= b_high) and above.any():
-        verdict, ahead = FIRST, above
-    elif np.all(b_low >= a_high) and below.any():
-        verdict, ahead = SECOND, below
-    elif np.array_equal(a_low, a_high) and np.array_equal(b_low, b_high) and np.array_equal(a_low, b_low):
-        verdict = EQUAL
-    elif not (above.any() and below.any()):
-        verdict = UNCLEAR
+    verdict, open_below = _told(a_low, a_high, b_low, b_high), None
+    told = np.ones_like(above)
+    if verdict == UNCLEAR:
+        told = where > open_to
+        verdict = _told(*(count[told] for count in (a_low, a_high, b_low, b_high)))
+        open_below = None if verdict == UNCLEAR or told.all() else open_to
+    ahead = {FIRST: above, SECOND: below}.get(verdict, np.zeros_like(above))
     stretches = _stretches(above.astype(np.int64) - below.astype(np.int64), where, {1: first, -1: second})
-    some = (a_high > 0) | (b_high > 0)
+    some = told & ((a_high > 0) | (b_high > 0))
+    # What stands between whoever is ahead somewhere and a verdict; where nobody is, whatever is known in part.
+    against = (a_low < a_high) | (b_low < b_high)
+    if (told & (above | below)).any():
+        against = a_low < b_high if (told & above).any() else b_low < a_high
+    unsettled = told & against if verdict == UNCLEAR else np.zeros_like(told)
     return Dominance(
         first,
         second,
         verdict,
-        bool(ahead.all()),
+        bool(ahead[told].all()),
         "p_A" if setting is None else "radius",
         stretches,
         *(setting or (None, None)),
         everywhere=verdict in (FIRST, SECOND) and bool(ahead[some].all()),
+        open_below=open_below,
+        unsettled=_stretches(unsettled.astype(np.int64), where, {1: ""}, merged=False),
     )
+
+
+def _told(
+    a_low: NDArray[np.int64], a_high: NDArray[np.int64], b_low: NDArray[np.int64], b_high: NDArray[np.int64]
+) -> str:
+    """What can be said of two curves, from the fewest and the most that each may be."""
+    above, below = a_low > b_high, a_high < b_low
+    if above.any() and below.any():
+        return NEITHER
+    if above.any() and np.all(a_low >= b_high):
+        return FIRST
+    if below.any() and np.all(b_low >= a_high):
+        return SECOND
+    exact = np.array_equal(a_low, a_high) and np.array_equal(b_low, b_high)
+    return EQUAL if exact and np.array_equal(a_low, b_low) else UNCLEAR
 
 
 def dominance_table(distributions: Any, *, n: int = 100_000, alpha: float = 0.001) -> tuple[Dominance, ...]:
@@ -237,7 +297,27 @@ def dominance_table(distributions: Any, *, n: int = 100_000, alpha: float = 0.00
     several: list[PaDistribution] = list(distributions)
     if len(several) < 2:
         raise InputError("distributions has fewer than two entries; pass at least two to compare")
-    return tuple(dominance(a, b, n=n, alpha=alpha) for a, b in combinations(several, 2))
+    # The same for all pairs, so that verdicts follow from each other as orders do.
+    one, radii = open_to(several), [in_radii(each, n, alpha) for each in several]
+    other = open_to(radii)
+    pairs: list[Dominance] = []
+    for a, b in combinations(range(len(several)), 2):
+        names = several[a].name or "the first", several[b].name or "the second"
+        if several[a].sigma == several[b].sigma:
+            pairs.append(decided(*names, [several[a]], [several[b]], open_to=one))
+        else:
+            pairs.append(decided(*names, [radii[a]], [radii[b]], (n, alpha), open_to=other))
+    return tuple(pairs)
+
+
+def open_to(curves: Iterable[PaDistribution]) -> float:
+    """The largest p or radius that samples on which some log abstained may reach."""
+    return max(each.open_to for each in curves)
+
+
+def just_above(value: float) -> str:
+    """Three decimals above a number: what is known from there on."""
+    return f"{(math.floor(value * 1000) + 1) / 1000:.3f}"
 
 
 def in_radii(seen: PaDistribution, n: int, alpha: float) -> PaDistribution:
@@ -247,7 +327,8 @@ def in_radii(seen: PaDistribution, n: int, alpha: float) -> PaDistribution:
         votes = np.floor(p * n * (1.0 + 4e-16)).astype(np.int64)  # p is itself a rounded quotient of whole numbers
         return np.nan_to_num(vote_radii(np.minimum(votes, n), n, seen.sigma, alpha), nan=-1.0)
 
-    return PaDistribution(seen.name, seen.sigma, radius(seen.low), radius(seen.high))
+    (open_to,) = radius(np.array([seen.open_to]))
+    return PaDistribution(seen.name, seen.sigma, radius(seen.low), radius(seen.high), float(open_to))
 
 
 def radius_steps(*curves: PaDistribution) -> NDArray[np.float64]:
@@ -256,21 +337,23 @@ def radius_steps(*curves: PaDistribution) -> NDArray[np.float64]:
     return np.unique(np.concatenate([*values, [0.0]]))
 
 
-def _stretches(sign: NDArray[np.int64], where: NDArray[np.float64], names: dict[int, str]) -> tuple[Stretch, ...]:
+def _stretches(
+    sign: NDArray[np.int64], where: NDArray[np.float64], names: dict[int, str], *, merged: bool = True
+) -> tuple[Stretch, ...]:
     """Runs of one sign; a step's value holds from the step before it."""
     found: list[Stretch] = []
     edges = np.flatnonzero(np.diff(sign)) + 1
     for start, stop in zip([0, *edges], [*edges, sign.size], strict=True):
         if sign[start] != 0:
             ahead, begins = names[int(sign[start])], float(where[max(start - 1, 0)])
-            if found and found[-1].ahead == ahead:  # only ties in between
+            if merged and found and found[-1].ahead == ahead:  # only ties in between
                 found[-1] = Stretch(ahead, found[-1].start, float(where[stop - 1]))
             else:
                 found.append(Stretch(ahead, begins, float(where[stop - 1])))
     return tuple(found)
 
 
-def _highest(several: Sequence[PaDistribution], where: NDArray[np.float64]) -> list[NDArray[np.int64]]:
-    """The fewest and the most samples of the best of several curves, at each step."""
-    counts = [each.survival_counts(where) for each in several]
-    return [np.max([count[end] for count in counts], axis=0) for end in (0, 1)]
+def _highest(several: Sequence[PaDistribution], where: NDArray[np.float64], whole: int) -> list[NDArray[np.int64]]:
+    """The fewest and the most samples of the best of several curves, at each step, out of a common whole."""
+    counts = [(each.survival_counts(where), whole // len(each)) for each in several]
+    return [np.max([count[end] * times for count, times in counts], axis=0) for end in (0, 1)]

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import combinations, pairwise
+from itertools import combinations, groupby
 from typing import Any, NamedTuple, cast
 
 import numpy as np
@@ -23,9 +25,12 @@ from certcal.smoothing.robustness._compare import (
     RunFamily,
     common_setting,
     compared_runs,
+    gathered,
     notes_of,
 )
 from certcal.smoothing.robustness._graph import DominanceGraph, graph_of_best, graph_of_shares
+from certcal.smoothing.robustness._repeats import RepeatedRuns, pooled
+from certcal.smoothing.robustness._samples import check_same_samples, on_common_samples
 from certcal.smoothing.robustness._votes import VoteRecord, as_record, named
 
 LEVEL = 0.05
@@ -39,6 +44,15 @@ _ONE_NETWORK = (
     "Every family has one network per sigma here: what another training of the same method would give is not in any of "
     "the statements."
 )
+_SOME_NETWORKS = (
+    "Where a family has one network at a sigma, what another training of the same method would give is not in the "
+    "statements."
+)
+_POOLED = (
+    "Where a family has several runs at a sigma, all its values are means over them, and nothing is said of what is "
+    "beyond chance: that is tested on single runs."
+)
+_FIRST_RUN = "Certified calibration is that of the first of them."
 _OTHER_DRAWS = (
     "Where numbers of draws differ at one sigma, nothing is said of what is beyond chance: shares of fewer draws are "
     "more spread out, so that even equal networks differ in them."
@@ -77,6 +91,7 @@ class FamilyComparison(Comparison):
             "settings": [each.to_dict() for each in self.settings],
             "graphs": [graph.to_dict() for graph in self.graphs],
             "calibration": [each.to_dict() for each in self.calibration],
+            "repeats": [each.to_dict() | {"sources": [self.origin(run) for run in each.runs]} for each in self.repeats],
             "sentences": list(self.sentences),
             "notes": list(self.notes),
         }
@@ -110,6 +125,8 @@ class FamilyComparison(Comparison):
                     }
         for one in self.calibration:
             yield from _of_calibration(one)
+        for several in self.repeats:
+            yield from _of_repeats(several)
         for graph in self.graphs:
             where = {} if graph.sigma is None else {"sigma": graph.sigma}
             for quantity, edges in (
@@ -129,13 +146,15 @@ def compare_families(
     settings: Sequence[Any] = DEFAULT_BUDGETS,
     calibration_at: Sequence[float] | None = None,
     level: float = LEVEL,
+    samples: str = "all",
 ) -> FamilyComparison:
     """Compare training methods, each by its runs at several noise levels, on the same samples.
 
     Parameters
     ----------
     sources
-        Per method its counts of runs, imported logs or VoteRecords, each at another σ.
+        Per method its counts of runs, imported logs or VoteRecords. Several at one σ are other seeds of one training:
+        their values are means over them.
     at
         Radii. Default: from 0 to the largest certified one in even steps.
     alpha
@@ -148,6 +167,8 @@ def compare_families(
         Probability with which any statement of a graph on what is beyond chance may be wrong: shared equally among its
         pairs. Such statements are about shares of as many votes as the runs have, not about p_A. The graphs of
         different σ have it each.
+    samples
+        "common" to compare on the samples that all runs have, where "all" refuses runs over different ones.
 
     Examples
     --------
@@ -163,20 +184,57 @@ def compare_families(
     level = failure_probability(level, "level")
     asked = check_settings(settings)
     members = _members(sources)
-    runs, records = compared_runs([named(one.source, one.name) for one in members], at, alpha)
-    _check_same_samples(records)
-    held = [ComparedMember(one.family, run, record) for one, run, record in zip(members, runs, records, strict=True)]
+    given = [named(one.source, one.name) for one in members]
+    known = [as_record(each) for each in given]
+    if samples == "all":
+        check_same_samples(known)
+    cut, separate, left_out = on_common_samples(given, known, samples)
+    together = _together(members, cut)
+    records = [as_record(each) for each in together.values()]
+    runs = compared_runs(list(together.values()), records, at, alpha)
+    counts = Counter((one.family, one.sigma) for one in members)
+    held = [
+        ComparedMember(family, replace(run, runs=counts[family, sigma]), record)
+        for (family, sigma), run, record in zip(together, runs, records, strict=True)
+    ]
+    runs = [one.run for one in held]
     families = tuple(_family(name, held) for name in dict.fromkeys(one.family for one in members))
-    best = best_accuracy([_best_of(family, len(records[0])) for family in families])
+    best = best_accuracy([_best_of(family) for family in families])
     by_sigma = {sigma: [one for one in held if one.run.sigma == sigma] for sigma in sorted({r.sigma for r in runs})}
     by_name = {sigma: [(one.family, one.run) for one in some] for sigma, some in by_sigma.items()}
     return FamilyComparison(
         families,
         best,
         _graphs(families, by_sigma, level),
-        _notes(runs, records, members),
+        (*left_out, *_notes(runs, members)),
         settings=setting_tables(by_name, asked),
-        calibration=_calibration(members, calibration_at, alpha),
+        calibration=_calibration(members, calibration_at, alpha, separate if left_out else None),
+        repeats=_repeats(members, cut, separate, runs[0].curve.at, alpha),
+    )
+
+
+def _together(members: Sequence[FamilyMember], sources: Sequence[Any]) -> dict[tuple[str, float], Any]:
+    """One source per method and noise level; several are pooled."""
+    several: dict[tuple[str, float], list[Any]] = {}
+    for one, source in zip(members, sources, strict=True):
+        several.setdefault((one.family, one.sigma), []).append(source)
+    return {
+        (family, sigma): own[0] if len(own) == 1 else pooled(own, f"{family} {sigma:g}")
+        for (family, sigma), own in several.items()
+    }
+
+
+def _repeats(
+    members: Sequence[FamilyMember], sources: Sequence[Any], records: Sequence[VoteRecord], at: Any, alpha: float
+) -> tuple[RepeatedRuns, ...]:
+    """Every run of a method that has several at a noise level."""
+    places: dict[tuple[str, float], list[int]] = {}
+    for place, one in enumerate(members):
+        places.setdefault((one.family, one.sigma), []).append(place)
+    return tuple(
+        RepeatedRuns(family, sigma, compared_runs([sources[i] for i in own], [records[i] for i in own], at, alpha))
+        for (family, sigma), own in places.items()
+        if len(own) > 1
     )
 
 
@@ -186,11 +244,12 @@ class FamilyMember(NamedTuple):
     family: str
     sigma: float
     source: Any
+    number: int = 0
 
     @property
     def name(self) -> str:
-        """Of the run."""
-        return f"{self.family} {self.sigma:g}"
+        """Of the run; with a number where there are several."""
+        return f"{self.family} {self.sigma:g}" + (f" #{self.number}" if self.number else "")
 
 
 class ComparedMember(NamedTuple):
@@ -213,38 +272,10 @@ def _members(sources: Any) -> list[FamilyMember]:
         if not given:
             raise InputError(f"family {name!r} has no runs; pass at least one")
         own = sorted((FamilyMember(name, as_record(each).sigma, each) for each in given), key=lambda one: one.sigma)
-        for one, after in pairwise(own):
-            if one.sigma == after.sigma:
-                raise InputError(
-                    f"family {name!r} has two runs at sigma {one.sigma:g}; a family has one run per noise level, so "
-                    "give the other one a name of its own"
-                )
-        members += own
+        for _, group in groupby(own, key=lambda one: one.sigma):
+            same = list(group)
+            members += same if len(same) == 1 else [one._replace(number=i) for i, one in enumerate(same, 1)]
     return members
-
-
-def _check_same_samples(records: Sequence[VoteRecord]) -> None:
-    """Refuse runs over different samples: part of every difference would be theirs, and no sample would be a pair."""
-    first = _labels(records[0])
-    for other in records[1:]:
-        labels = _labels(other)
-        differing = sorted(first.items() ^ labels.items())
-        if differing:
-            index = differing[0][0]
-            whose = first if index in first else labels
-            what = (
-                f"sample {index} has label {first[index]} in {records[0].name} and {labels[index]} in {other.name}"
-                if index in first and index in labels
-                else f"sample {index} is in {records[0].name if whose is first else other.name} only"
-            )
-            raise InputError(
-                f"{records[0].name} and {other.name} are about different samples ({what}); compare families on the "
-                "same samples"
-            )
-
-
-def _labels(record: VoteRecord) -> dict[int, int]:
-    return dict(zip(record.index.tolist(), record.label.tolist(), strict=True))
 
 
 def _family(name: str, held: Sequence[ComparedMember]) -> RunFamily:
@@ -252,10 +283,11 @@ def _family(name: str, held: Sequence[ComparedMember]) -> RunFamily:
     return RunFamily(name, runs, best_accuracy([run.curve for run in runs]))
 
 
-def _best_of(family: RunFamily, n: int) -> AccuracyCurve:
-    """A family's best over σ as a curve of its own; all runs are about the same n samples."""
-    counts = zip(*(run.curve.certified for run in family.runs), strict=True)
-    return AccuracyCurve(family.name, family.best.at, tuple(max(several) for several in counts), n)
+def _best_of(family: RunFamily) -> AccuracyCurve:
+    """A family's best over σ as a curve of its own, out of a number that all its runs divide."""
+    whole = math.lcm(*(run.n for run in family.runs))
+    shares = zip(*(run.curve.fractions for run in family.runs), strict=True)
+    return AccuracyCurve(family.name, family.best.at, tuple(int(max(several) * whole) for several in shares), whole)
 
 
 def _graphs(
@@ -276,8 +308,8 @@ def _graphs(
 
 
 def _same_draws(several: Sequence[ComparedMember]) -> bool:
-    """Whether all shares are out of the same number: those of fewer draws spread more, and would differ by that."""
-    return len({count for one in several for count in one.run.draws}) == 1
+    """Whether all are single runs, and all shares out of the same number: those of fewer draws spread more."""
+    return len({count for one in several for count in one.run.draws}) == 1 and all(one.run.runs == 1 for one in several)
 
 
 def _chances(several: Sequence[ComparedMember], level: float) -> list[Chance]:
@@ -299,9 +331,17 @@ def _values(record: VoteRecord) -> tuple[NDArray[np.float64], NDArray[np.float64
 
 
 def _calibration(
-    members: Sequence[FamilyMember], radii: Sequence[float] | None, alpha: float
+    members: Sequence[FamilyMember],
+    radii: Sequence[float] | None,
+    alpha: float,
+    cut: Sequence[VoteRecord] | None,
 ) -> tuple[CertifiedCalibration, ...]:
-    runs = [one for one in members if isinstance(one.source, Counts)]
+    """Of each run, the first where there are several; on the samples of the records that it was cut to, if any."""
+    runs: list[FamilyMember] = []
+    for place, one in enumerate(members):
+        if isinstance(one.source, Counts) and one.number <= 1:
+            kept = None if cut is None else np.flatnonzero(np.isin(one.source.index, cut[place].index))
+            runs.append(one if kept is None else one._replace(source=one.source.select(kept)))
     if not runs or (radii is not None and np.size(radii) == 0):
         return ()
     where = _default_radii(one.sigma for one in runs) if radii is None else np.atleast_1d(radii).tolist()
@@ -323,16 +363,21 @@ def _default_radii(sigmas: Iterable[float]) -> tuple[float, ...]:
     return tuple(float(f"{smallest * multiple:.6g}") for multiple in _MULTIPLES)
 
 
-def _notes(runs: Sequence[Compared], records: Sequence[VoteRecord], members: Sequence[FamilyMember]) -> tuple[str, ...]:
-    notes = [f"{run.name}: {note}" for run in runs for note in run.notes]
-    notes += notes_of(runs, records)
+def _notes(runs: Sequence[Compared], members: Sequence[FamilyMember]) -> tuple[str, ...]:
+    notes = [*gathered(runs), *notes_of(runs)]
     without = [one.name for one in members if not isinstance(one.source, Counts)]
     if 0 < len(without) < len(members):
         notes.append(f"Without histograms of confidences, nothing is certified of those of {', '.join(without)}.")
+    repeated = [run.name for run in runs if run.runs > 1]
+    if repeated:
+        notes.append(
+            f"{_POOLED} {_FIRST_RUN if any(isinstance(one.source, Counts) for one in members) else ''}".strip()
+        )
     if len({one.family for one in members}) > 1:
         if len({count for run in runs for count in run.draws}) > 1:
             notes.append(_OTHER_DRAWS)
-        notes.append(_ONE_NETWORK)
+        if len(repeated) < len(runs):
+            notes.append(_ONE_NETWORK if not repeated else _SOME_NETWORKS)
     return tuple(notes)
 
 
@@ -345,6 +390,15 @@ def _of_run(name: str, run: Compared) -> Iterator[dict[str, Any]]:
     lower, upper = run.distribution.survival(AT_P)
     for p, low, high in zip(AT_P, lower.tolist(), upper.tolist(), strict=True):
         yield {**about, "quantity": "share_with_p_a_at_least", "p": p, "value": low, "upper": high}
+
+
+def _of_repeats(several: RepeatedRuns) -> Iterator[dict[str, Any]]:
+    about = {"family": several.family, "sigma": several.sigma, "samples": "all"}
+    deviation = several.average.deviation
+    yield {**about, "quantity": "standard_deviation_of_average_certified_radius", "value": deviation}
+    for radius, spread in zip(several.runs[0].curve.at, several.accuracies, strict=True):
+        quantity = "standard_deviation_of_certified_accuracy"
+        yield {**about, "quantity": quantity, "radius": radius, "value": spread.deviation}
 
 
 def _of_calibration(one: CertifiedCalibration) -> Iterator[dict[str, Any]]:

@@ -28,6 +28,8 @@ from certcal.smoothing.robustness._dominance import (
     decided,
     dominance_table,
     in_radii,
+    just_above,
+    open_to,
 )
 
 Edge = tuple[str, str]
@@ -119,13 +121,20 @@ class DominanceGraph:
         return float(sum(each.level for each in self.chances))
 
     @property
+    def open_below(self) -> float | None:
+        """What is said of orders is about every p (or R) above this; None if it is about all."""
+        return max((pair.open_below for pair in self.pairs if pair.open_below is not None), default=None)
+
+    @property
     def setting(self) -> str:
         """Which curves were compared."""
         if self.sigma is not None:
-            return f"at sigma {self.sigma:g}, by P(p_A >= p) at every p >= 1/2"
+            since = "1/2" if self.open_below is None else f"{just_above(self.open_below)} (open below)"
+            return f"at sigma {self.sigma:g}, by P(p_A >= p) at every p >= {since}"
         first = self.pairs[0]
         level = "" if first.alpha is None else short_text(first.alpha, "upper")
-        return f"with the best sigma at each radius (draws = {first.draws}, alpha = {level})"
+        since = "" if self.open_below is None else f" from radius {just_above(self.open_below)} on"
+        return f"with the best sigma at each radius{since} (draws = {first.draws}, alpha = {level})"
 
     @property
     def sentence(self) -> str:
@@ -226,7 +235,8 @@ def graph_of_best(families: Mapping[str, Sequence[PaDistribution]], *, n: int, a
     """The graph of methods that may choose σ anew at each radius, by certified accuracy at one budget and level."""
     names = _distinct(list(families))
     curves = {name: [in_radii(each, n, alpha) for each in several] for name, several in families.items()}
-    pairs = tuple(decided(a, b, curves[a], curves[b], (n, alpha)) for a, b in combinations(names, 2))
+    limit = open_to(each for several in curves.values() for each in several)
+    pairs = tuple(decided(a, b, curves[a], curves[b], (n, alpha), open_to=limit) for a, b in combinations(names, 2))
     return DominanceGraph(None, names, pairs)
 
 

@@ -129,6 +129,11 @@ class VoteRecord:
         alpha = failure_probability(alpha, "alpha")
         return np.where(self.unknown, np.nan, vote_radii(self.lowest, self.draws, self.sigma, alpha))
 
+    def select(self, rows: Any) -> VoteRecord:
+        """Some of the samples, by their places."""
+        arrays = ("index", "label", "correct", "draws", "lowest", "highest", "unknown")
+        return replace(self, **{name: getattr(self, name)[rows] for name in arrays})
+
     def values(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Lowest and highest point estimate of p_A per sample: votes / draws, zero where the class is wrong."""
         low = np.where(self.correct, self.lowest / self.draws, 0.0)
@@ -212,16 +217,28 @@ def as_record(source: Any, name: str = "") -> VoteRecord:
     raise InputError(f"{type(source).__name__} holds no votes; pass a run's counts(), a log, or a VoteRecord")
 
 
+@dataclass(frozen=True, eq=False)
 class NamedLog:
     """A log under a name of its own, with all that a comparison asks of one."""
 
-    def __init__(self, log: Any, name: str) -> None:
-        self.radii, self.alpha, self.notes = log.radii, log.alpha, log.notes
-        self._log, self._name = log, name
+    votes_of: VoteRecord
+    name: str
+    radii: NDArray[np.float64]
+    alpha: float
+    notes: tuple[str, ...]
+
+    @property
+    def sigma(self) -> float:
+        """Standard deviation of the noise."""
+        return self.votes_of.sigma
 
     def record(self, name: str = "") -> VoteRecord:
         """What is known of its votes."""
-        return self._log.record(name or self._name)
+        return replace(self.votes_of, name=name or self.name)
+
+    def select(self, rows: Any) -> NamedLog:
+        """Some of its samples."""
+        return replace(self, votes_of=self.votes_of.select(rows), radii=self.radii[rows])
 
 
 def named(source: Any, name: str) -> VoteRecord | NamedLog:
@@ -233,5 +250,5 @@ def named(source: Any, name: str) -> VoteRecord | NamedLog:
     VoteRecord(name='mine', n=1, sigma=0.5)
     """
     if hasattr(source, "record"):
-        return NamedLog(source, name)
+        return NamedLog(source.record(name), name, source.radii, source.alpha, tuple(source.notes))
     return replace(as_record(source), name=name)
