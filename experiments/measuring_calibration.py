@@ -303,11 +303,8 @@ def credit_scores(path: Path) -> tuple[Floats, Bytes]:
     return model.predict_proba(x[10_000:])[:, 1], y[10_000:]
 
 
-def spam_scores(path: Path) -> tuple[Floats, Bytes]:
-    """Probability of spam by logistic regression on words of the message, headers left out, trained on 2,000 mails."""
-    from sklearn.feature_extraction.text import TfidfVectorizer
-    from sklearn.linear_model import LogisticRegression
-
+def spam_texts(path: Path) -> tuple[list[str], Bytes]:
+    """Mails without their headers, and whether they are spam."""
     texts: list[str] = []
     spam: list[int] = []
     with tarfile.open(path) as archive:
@@ -318,9 +315,18 @@ def spam_scores(path: Path) -> tuple[Floats, Bytes]:
                 assert file is not None
                 texts.append(file.read().decode("latin-1").partition("\n\n")[2][:20_000])
                 spam.append(group.startswith("spam"))
+    return texts, np.array(spam, np.uint8)
+
+
+def spam_scores(path: Path) -> tuple[Floats, Bytes]:
+    """Probability of spam by logistic regression on words of the message, trained on 2,000 mails."""
+    from sklearn.feature_extraction.text import TfidfVectorizer
+    from sklearn.linear_model import LogisticRegression
+
+    texts, spam = spam_texts(path)
     order = np.random.default_rng(0).permutation(len(texts))
     words = TfidfVectorizer(min_df=3, sublinear_tf=True)
-    y = np.array(spam, np.uint8)[order]
+    y = spam[order]
     x = words.fit([texts[i] for i in order[:2000]]).transform([texts[i] for i in order])
     model = LogisticRegression(C=10, max_iter=1000).fit(x[:2000], y[:2000])
     return model.predict_proba(x[2000:])[:, 1], y[2000:]
