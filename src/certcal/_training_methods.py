@@ -114,9 +114,6 @@ _CLEAN = ("sigma", "epsilon", "norm", "draws", "attack_steps")
 
 _ENTRIES = (
     Method("standard", "clean inputs", unused=_CLEAN),
-    Method("focal", "clean inputs, with the focal loss", unused=_CLEAN, own_loss=True),
-    Method("mmce", "clean inputs, with the calibration error of the batch (MMCE)", unused=_CLEAN, own_loss=True),
-    Method("perturbed", "clean inputs of two classes, whose scores will be perturbed", unused=_CLEAN, own_loss=True),
     _noisy(
         "gaussian",
         "Gaussian noise",
@@ -251,6 +248,9 @@ _ENTRIES = (
             ),
         },
     ),
+    Method("focal", "clean inputs, with the focal loss", unused=_CLEAN, own_loss=True),
+    Method("mmce", "clean inputs, with the calibration error of the batch (MMCE)", unused=_CLEAN, own_loss=True),
+    Method("perturbed", "clean inputs of two classes, whose scores will be perturbed", unused=_CLEAN, own_loss=True),
 )
 
 METHODS: dict[str, Method] = {each.name: each for each in _ENTRIES}

@@ -171,8 +171,10 @@ def _choose(table: str, tolerance: float, columns: dict[str, Any], settings: Bou
     from certcal._json import as_text, for_json
     from certcal.verbs.bound import choose_bandwidth
 
-    if settings.perturb is not None or output.paths or settings.form != "direct":
-        raise InputError("--choose-bandwidth prints a bandwidth and nothing else; leave --perturb, --form and -o out")
+    if settings.perturb is not None or output.paths:
+        raise InputError("--choose-bandwidth prints a bandwidth and nothing else; leave --perturb and -o out")
+    if settings.form != "direct":
+        raise InputError("--choose-bandwidth looks at AUROC, not at a bound; leave --form out")
     if is_mlflow_asked():
         raise InputError("--choose-bandwidth finds nothing to log; leave --mlflow out")
     chosen = choose_bandwidth(table, tolerance, columns=columns, scale=settings.scale)
