@@ -19,10 +19,10 @@ S = RNG.random(4_000)
 Y = (RNG.random(S.size) < S).astype(int)
 
 
-@pytest.mark.parametrize("scale", ["probability", "logit"])
-def test_the_bandwidth_is_chosen_kept_and_that_of_noise_and_bound(scale, tmp_path):
-    noise = PerturbedScores(tolerance=0.002, scale=scale, seed=3).fit(S[:1000], Y[:1000])
-    assert noise.bandwidth_ == choose_bandwidth(S[:1000], Y[:1000], 0.002, scale=scale).bandwidth
+@pytest.mark.parametrize(("scale", "given"), [("probability", None), ("logit", 0.2)])
+def test_the_bandwidth_is_chosen_kept_and_that_of_noise_and_bound(scale, given, tmp_path):
+    noise = PerturbedScores(given, tolerance=0.002, scale=scale, seed=3).fit(S[:1000], Y[:1000])
+    assert noise.bandwidth_ == (given or choose_bandwidth(S[:1000], Y[:1000], 0.002).bandwidth)
     save(noise, tmp_path / "noise.json")
     again = load(tmp_path / "noise.json").calibrator
     assert (again.bandwidth_, again.scale) == (noise.bandwidth_, scale)

@@ -112,7 +112,7 @@ def _by_width(population: Population, sheet: Sheet) -> Iterator[Lines]:
     values = np.array([[float(np.median(stage[group])) for group in groups] for stage in (before, after)])
     most = max(int(group.sum()) for group in groups)
     yield Lines(
-        f"{sheet.name}: {population.label} by width",
+        f"{sheet.name}: {population.label} by width, before and after temperature scaling",
         _WIDTH,
         population.label if most == 1 else f"median {population.label}",
         tuple(places.tolist()),
