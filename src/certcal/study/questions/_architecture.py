@@ -118,7 +118,8 @@ def _by_width(population: Population, sheet: Sheet) -> Iterator[Lines]:
         tuple(places.tolist()),
         ("before temperature scaling", "after temperature scaling"),
         values,
-        *(np.full_like(values, np.nan) for _ in range(2)),
+        np.full_like(values, np.nan),
+        np.full_like(values, np.nan),
         "One model per width" if most == 1 else f"Medians over models of one width, at most {most:,}",
     )
 
