@@ -566,6 +566,20 @@ MUTATIONS = (
         "tests/bounds/test_logit_noise.py::test_every_term_of_the_smooth_bound_is_its_formula",
     ),
     mutation(
+        "bounds: a published formula without a proof passes for a bound",
+        "bounds/_every.py",
+        'if form != "published":',
+        "if form:",
+        "tests/cli/test_bound.py::test_the_published_and_the_repaired_form_can_be_asked_for",
+    ),
+    mutation(
+        "calibrators: the bound on served scores assumes other noise than is served",
+        "calibrators/_perturbed.py",
+        "return smooth(scores, outcomes, self.bandwidth_, delta,",
+        "return smooth(scores, outcomes, 1.05 * self.bandwidth_, delta,",
+        "tests/calibrators/test_perturbed.py::test_the_bandwidth_is_chosen_kept_and_that_of_noise_and_bound",
+    ),
+    mutation(
         "classwise: all of delta for every class",
         "bounds/_every.py",
         "delta=share, **options",

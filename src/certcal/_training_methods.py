@@ -115,8 +115,10 @@ _CATRS: Numbers = {
 _CATRS_IMAGENET: Numbers = {"draws": 2, "attack_steps": 1, "batch": 128, "epochs": 90, "milestones": (30, 60, 85)}
 _CATRS_CIFAR = _by_sigma({"high_weight": (0.5, 1.0, 2.0)}, **_CATRS, **_CIFAR)
 
+_CLEAN = ("sigma", "epsilon", "norm", "draws", "attack_steps")
+
 _ENTRIES = (
-    Method("standard", "clean inputs", unused=("sigma", "epsilon", "norm", "draws", "attack_steps")),
+    Method("standard", "clean inputs", unused=_CLEAN),
     _noisy(
         "gaussian",
         "Gaussian noise",
@@ -252,6 +254,9 @@ _ENTRIES = (
             ),
         },
     ),
+    Method("focal", "clean inputs, with the focal loss", unused=_CLEAN, own_loss=True),
+    Method("mmce", "clean inputs, with the calibration error of the batch (MMCE)", unused=_CLEAN, own_loss=True),
+    Method("perturbed", "clean inputs of two classes, whose scores will be perturbed", unused=_CLEAN, own_loss=True),
 )
 
 METHODS: dict[str, Method] = {each.name: each for each in _ENTRIES}

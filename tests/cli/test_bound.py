@@ -225,6 +225,12 @@ def test_a_picture_of_many_terms_leaves_out_those_that_could_not_be_told_apart(c
         (("--weight", "score", "--largest-weight", "0.1"), "above largest_weight = 0.1; pass a larger limit"),
         (("--weight", "score", "--choose-bandwidth", "0.1"), "samples of equal weight; leave the weights out"),
         (("--largest-weight", "2"), "--largest-weight: the samples have no weights; leave it out"),
+        (("--form", "repaired"), "--form: only the bound of perturbed scores has this form; pass perturb"),
+        (("--form", "published", "--perturb", "0.1", "--scale", "logit"), "noise on the logit scale has the direct"),
+        (("--form", "published", "--where"), "--form: a band has one form; leave it out"),
+        (("--form", "published", "--choose-bandwidth", "0.1"), "leave --form out"),
+        (("--form", "published", "--plan", "0.1"), "--plan is for the direct form; leave --form out"),
+        (("--form", "published", "--weight", "score"), "--form: only the binned error has a bound for weighted"),
         (("--lipshitz", "2"), "did you mean '--lipschitz'?"),
         (("-o", "bounds.doc"), "choose one of the endings .html, .txt, .png, .svg, .pdf, .json, .csv"),
     ],
@@ -422,3 +428,29 @@ def test_a_band_that_there_is_not_is_refused(certcal_command, scores, more, sent
     ran = certcal_command("bound", scores, "--where", *more)
     assert (ran.code, ran.out) == (2, "")
     assert sentence in ran.err
+
+
+def test_the_published_and_the_repaired_form_can_be_asked_for(certcal_command, scores):
+    s, y = pair(scores)
+    z = bounds.perturb(s, 0.1, 0)
+
+    def found(form, *options):
+        document = json.loads(certcal_command("bound", scores, "--form", form, *options, "--json").out)
+        values = {each["method"]: each["value"] for each in document["bounds"]}
+        return values, {each["method"]: each["value"] for each in document.get("unproved", ())}, document["conventions"]
+
+    direct, repaired = (found(form, "--perturb", 0.1) for form in ("direct", "repaired"))
+    assert direct[0]["smooth"] == bounds.smooth(z, y, 0.1).value
+    assert "form" not in direct[2]
+    assert repaired[0] == direct[0] | {"smooth": bounds.smooth(z, y, 0.1, form="repaired").value}
+    assert (repaired[1], repaired[2]["form"]) == ({}, "repaired")
+    values, unproved, _ = found("published", "--perturb", 0.1)
+    assert "smooth" not in values  # its proof has a gap
+    assert unproved == {"smooth": bounds.smooth(z, y, 0.1, form="published").value}
+    assert values["bounded_variation"] == bounds.bounded_variation(z, y, form="published").value
+    assert found("published")[0]["bounded_variation"] == bounds.bounded_variation(s, y, form="published").value
+    shown = flat(certcal_command("bound", scores, "--form", "published", "--perturb", 0.1).out)
+    assert "Published formula, not a bound" in shown
+    assert "An estimate" in shown
+    ran = certcal_command("bound", scores, "--form", "published", "--perturb", 0.1, "--require", "smooth <= 1")
+    assert ran.code != 0  # nothing is proved by it

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from certcal._checks import InputError
 from certcal.metrics.cosine import MomentGrid
 from certcal.metrics.kde import kde_ece, kde_ece_of
 from tests import naive_kernels as naive
@@ -105,3 +106,30 @@ def test_a_grid_finds_the_bandwidth_that_the_samples_have() -> None:
     grid = MomentGrid()
     grid.update(np.array([0.75, 0.75]), np.array([0, 1], np.uint8))
     assert kde_ece_of(grid)[0] == 0.25
+
+
+@pytest.mark.parametrize("shape", SHAPES[:2])
+def test_the_triweight_kernel_agrees_with_direct_sums(shape: str) -> None:
+    z, c = shapes(120, seed=3)[shape]
+    w = np.random.default_rng(3).random(z.size) + 0.01
+    for options in ({}, {"sample_weight": w}, {"bandwidth": 0.05}, {"bandwidth": 0.4}):
+        assert kde_ece(z, c, kernel="triweight", **options) == pytest.approx(
+            naive.triweight_ece(z, c, **options), abs=2e-4
+        )
+
+
+@pytest.mark.parametrize(("seed", "n", "value"), [(1, 500, 0.146546), (0, 2000, 0.132886)])
+def test_the_triweight_kernel_has_the_values_of_its_authors_code(seed: int, n: int, value: float) -> None:
+    """ece_kde_binary of zhang64-llnl/Mix-n-Match-Calibration with KDEpy 1.1.12 on these ten classes."""
+    rng = np.random.default_rng(seed)
+    logits = rng.normal(size=(n, 10)) * 2
+    true, said = (np.exp(k * logits) / np.exp(k * logits).sum(1, keepdims=True) for k in (1.0, 1.5))
+    labels = (true.cumsum(1) < rng.random((n, 1))).sum(1).clip(0, 9)
+    assert kde_ece(said.max(1), said.argmax(1) == labels, kernel="triweight") == pytest.approx(value, abs=2e-5)
+
+
+def test_the_triweight_kernel_without_spread_has_the_gap_of_the_means() -> None:
+    assert kde_ece([0.75, 0.75], [1, 0], kernel="triweight") == 0.25
+    assert 0 <= kde_ece([0.2, 0.9, 0.9], [0, 0, 0], kernel="triweight") <= 1
+    with pytest.raises(InputError, match="kernel is 'box'"):
+        kde_ece([0.5], [1], kernel="box")

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
-from certcal._checks import InputError, class_pair, failure_probability, to_numpy
+from certcal._checks import InputError, choice, class_pair, failure_probability, to_numpy
 from certcal.bounds._binned import binned, binned_lower
 from certcal.bounds._binned_rms import binned_rms, binned_rms_lower
 from certcal.bounds._bounded_variation import bounded_variation
@@ -16,7 +16,7 @@ from certcal.bounds._cumulative import ks, kuiper
 from certcal.bounds._lipschitz import lipschitz
 from certcal.bounds._perturb import check_bandwidth, perturb, perturbed_assumption
 from certcal.bounds._shared import average_terms
-from certcal.bounds._smooth import smooth
+from certcal.bounds._smooth import FORMS, smooth
 from certcal.claims import Bound, Ledger, move_outward
 
 
@@ -75,6 +75,7 @@ def bound_functions(
     constant: float | None = None,
     bandwidth: float | None = None,
     scale: str = "probability",
+    form: str = "direct",
     rms: bool = False,
     seed: int = 0,
     probabilities: Any = None,
@@ -101,6 +102,9 @@ def bound_functions(
         Perturb the scores by it; adds :func:`smooth`.
     scale
         Scale of the noise, or of the constant: "probability" or "logit".
+    form
+        Of :func:`smooth` and :func:`bounded_variation`, where they have it. The published form of the first is no
+        bound, since its proof has a gap, and is left out.
     rms
         Also :func:`binned_rms` and :func:`binned_rms_lower`.
     seed
@@ -116,6 +120,7 @@ def bound_functions(
     >>> functions["binned"](0.05).text, functions["binned"](0.01).text
     ('0.0643', '0.0781')
     """
+    choice(form, FORMS, "form")
     asked = {"constant": constant, "bandwidth": bandwidth, "probabilities": probabilities, "rms": rms or None}
     asked |= {"weights": sample_weight}
     given = [name for name, value in asked.items() if value is not None]
@@ -131,11 +136,14 @@ def bound_functions(
     if bandwidth is not None:
         h = check_bandwidth(bandwidth)
         z, constant = perturb(confidence, h, seed, scale=scale), 0.5 / h
-        found["smooth"] = partial(_at, partial(smooth, bandwidth=h, scale=scale), z, correct)
+        if form != "published":
+            options: dict[str, Any] = {"bandwidth": h, "scale": scale, "form": form}
+            found["smooth"] = partial(_at, partial(smooth, **options), z, correct)
     if constant is not None:
         each["lipschitz"] = partial(lipschitz, constant=constant, scale=scale)
     if sample_weight is None:
-        each["bounded_variation"] = partial(bounded_variation, variation=variation)
+        split = {"form": form, "seed": seed} if form == "published" else {}
+        each["bounded_variation"] = partial(bounded_variation, variation=variation, **split)
     each["binned"] = partial(binned, bins=bins, closed=closed, **weights)
     more = {"binned_lower": partial(binned_lower, bins=bins, closed=closed, seed=seed, **weights)}
     if rms:

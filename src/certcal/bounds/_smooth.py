@@ -88,6 +88,22 @@ def smooth(
     bandwidth: float,
     delta: float = 0.05,
     *,
+    form: Literal["published"],
+    folds: int | None = None,
+    seed: int = 0,
+    smoothing: float | None = None,
+    perturb: bool = False,
+    scale: str = "probability",
+) -> Unproved: ...
+
+
+@overload
+def smooth(
+    scores: Any,
+    outcomes: Any,
+    bandwidth: float,
+    delta: float = 0.05,
+    *,
     form: str,
     folds: int | None = None,
     seed: int = 0,

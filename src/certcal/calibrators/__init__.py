@@ -21,6 +21,7 @@ from certcal.calibrators._isotonic import IsotonicCalibration
 from certcal.calibrators._judged import FrontPoint, JudgedAt, JudgedMap, front_of, gain_over, judge
 from certcal.calibrators._logistic import BetaCalibration, PlattScaling
 from certcal.calibrators._multiclass import OneVsRest, TopLabel
+from certcal.calibrators._perturbed import PerturbedModel, PerturbedScores
 from certcal.calibrators._predictions import METHODS as PREDICTION_METHODS
 from certcal.calibrators._predictions import (
     SCORE_METHODS,
@@ -63,6 +64,8 @@ __all__ = [
     "NotFittedError",
     "OneVsRest",
     "OutcomeMap",
+    "PerturbedModel",
+    "PerturbedScores",
     "PlattScaling",
     "Saved",
     "ScoreCalibrator",

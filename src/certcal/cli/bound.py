@@ -37,6 +37,7 @@ _SCHEMA = "certcal/bandwidth/1"
         ("certcal bound predictions.csv --lipschitz 2", "if accuracy changes by at most 2 per unit of confidence"),
         ("certcal bound predictions.csv --perturb 0.1", "without such an assumption, for perturbed scores"),
         ("certcal bound predictions.csv --perturb 0.2 --scale logit", "with noise that spares rare outcomes"),
+        ("certcal bound predictions.csv --perturb 0.1 --form published", "the paper's formulas, as printed"),
         ("certcal bound predictions.csv --where", "at which scores, with a band"),
         ("certcal bound --plan 0.02", "how many samples a bound of 0.02 takes, before there are any"),
         ("certcal bound others.csv --plan 0.02 --plan-error 0.01", "for scores like these and a true error of 0.01"),
@@ -140,6 +141,8 @@ def _plan(
         raise InputError("--plan prints a number of samples and nothing else; leave -o and --mlflow out")
     if by is not None or output.require or columns["weight"] is not None:
         raise InputError("--plan is for all samples, of equal weight; leave --by, --weight and --require out")
+    if settings.form != "direct":
+        raise InputError("--plan is for the direct form; leave --form out")
     chosen: dict[str, Any] = {"error": plan_error or 0.0, "power": 0.9 if plan_power is None else plan_power}
     with Waiting() as waiting:
         waiting.stage("simulating")
@@ -170,6 +173,8 @@ def _choose(table: str, tolerance: float, columns: dict[str, Any], settings: Bou
 
     if settings.perturb is not None or output.paths:
         raise InputError("--choose-bandwidth prints a bandwidth and nothing else; leave --perturb and -o out")
+    if settings.form != "direct":
+        raise InputError("--choose-bandwidth looks at AUROC, not at a bound; leave --form out")
     if is_mlflow_asked():
         raise InputError("--choose-bandwidth finds nothing to log; leave --mlflow out")
     chosen = choose_bandwidth(table, tolerance, columns=columns, scale=settings.scale)

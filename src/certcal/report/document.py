@@ -245,7 +245,7 @@ class Claim:
         relation = relation_of(claim)
         text = text_of(claim)
         sentence = " ".join(filter(None, (what, "is", relation, text, over))) + "."
-        terms = getattr(claim, "terms", None)
+        terms = isinstance(claim, Bound) and claim.terms
         return cls(
             kind_of(claim),
             sentence,

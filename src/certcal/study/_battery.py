@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from certcal._checks import InputError
+from certcal._checks import InputError, choice
 from certcal._threads import map_blocks
 from certcal.calibrators import fit_temperature
 from certcal.calibrators.scores import as_logits
 from certcal.claims import Estimate
-from certcal.metrics import STUDY_BINS, Measurements, auroc, measure
+from certcal.metrics import STUDY_BINS, Measurements, auroc, kde_ece, measure
+from certcal.metrics.kde import KERNELS
 from certcal.predictions import Predictions
 
 BINNED = ("ece", "equal_mass_ece", "classwise_ece", "classwise_equal_mass_ece", "mce")
@@ -76,6 +77,7 @@ def battery(
     bins: Sequence[int] = STUDY_BINS,
     validation: float = 0.2,
     seed: int = 0,
+    kde: str = "gaussian",
     out_of_distribution: Mapping[str, Any] | None = None,
 ) -> Battery:
     """Five binned metrics at nine bin counts and five others, before and after temperature scaling.
@@ -95,6 +97,8 @@ def battery(
         Share of the samples on which the temperature is fitted.
     seed
         Random seed of the split.
+    kde
+        Kernel of ``kde_ece``, see :func:`certcal.metrics.kde_ece`; the benchmark study's is "triweight".
     out_of_distribution
         Confidences of the model on other data sets, by name; each gives the AUROC of telling the two apart.
 
@@ -121,14 +125,19 @@ def battery(
     order = np.random.default_rng(seed).permutation(n)
     fitted, test = predictions.select(np.sort(order[:held])), predictions.select(np.sort(order[held:]))
     names = ("accuracy", *BINNED, *UNBINNED)
+    choice(kde, KERNELS, "kde")
+
+    def measured(samples: Predictions) -> Measurements:
+        found = measure(samples, bins=bins, metrics=names)
+        return found if kde == "gaussian" else _with_kernel(found, samples, kde)
 
     def unscaled() -> tuple[Measurements, float]:
-        return measure(test, bins=bins, metrics=names), 1.0
+        return measured(test), 1.0
 
     def scaled() -> tuple[Measurements, float]:
         temperature = fit_temperature(_logits(fitted), fitted.labels, fitted.sample_weight)
         after = Predictions.from_logits(_logits(test) / temperature, test.labels, test.sample_weight)
-        return measure(after, bins=bins, metrics=names), temperature
+        return measured(after), temperature
 
     stages = (unscaled, scaled)
     found = map_blocks(lambda start, stop: [stage() for stage in stages[start:stop]], len(stages), small=1)
@@ -139,6 +148,18 @@ def battery(
         inside = np.arange(both.size) < len(test)
         apart.append(Estimate(f"auroc_{name}", auroc(both, inside), both.size))
     return Battery(before, after, temperature, tuple(apart))
+
+
+def _with_kernel(table: Measurements, samples: Predictions, kernel: str) -> Measurements:
+    """The table with the density estimate of another kernel."""
+
+    def row(each: Estimate) -> Estimate:
+        if each.name != "kde_ece":
+            return each
+        value = kde_ece(samples.confidence, samples.correct, kernel=kernel, sample_weight=samples.sample_weight)
+        return replace(each, value=value, settings={**each.settings, "kernel": kernel})
+
+    return replace(table, rows=tuple(map(row, table.rows)))
 
 
 def _logits(predictions: Predictions) -> NDArray[Any]:

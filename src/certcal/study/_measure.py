@@ -24,6 +24,7 @@ from certcal._settings import Settings, setting, takes
 from certcal._text import counted
 from certcal.engines import Engine, InProcess, LocalProcesses, held
 from certcal.metrics import STUDY_BINS
+from certcal.metrics.kde import KERNELS
 from certcal.study._battery import BINNED, UNBINNED
 from certcal.study._entries import Entry, EntrySource, Key, open_source
 from certcal.study._overview import StudyOverview, overview
@@ -65,6 +66,13 @@ class StudyMeasureSettings(Settings):
     bins: tuple[int, ...] = setting(STUDY_BINS, "Numbers of bins.", "whole", many=True, least=1, most=10_000_000)
     validation: float = setting(0.2, "Fraction of the samples used to fit the temperature.", "share")
     seed: int = setting(0, "Random seed of the split.", "whole", least=0, most=2**63 - 1)
+    kde: str = setting(
+        "gaussian",
+        "Kernel of the KDE-ECE; triweight, with its own bandwidth, is the benchmark study's.",
+        "word",
+        choices=KERNELS,
+        metavar="KERNEL",
+    )
 
 
 @takes(StudyMeasureSettings)
@@ -88,7 +96,7 @@ def measure(
     missing: new entries, files that have changed, rows that had failed. Entries that are no longer in the source leave
     the table. Other settings than those of the table are refused.
 
-    Keywords beside those below are the fields of :class:`StudyMeasureSettings`: layout, bins, validation, seed.
+    Keywords beside those below are the fields of :class:`StudyMeasureSettings`: layout, bins, validation, seed, kde.
 
     Parameters
     ----------
@@ -135,6 +143,7 @@ def measure(
         settings.validation,
         settings.seed,
         {role: name for role, name in (columns or {}).items() if name},
+        settings.kde,
     )
     for role in task.columns:
         if role not in _ROLES:

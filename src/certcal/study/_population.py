@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from certcal._checks import InputError
 from certcal.study._battery import BINNED
+from certcal.study._designs import distinct, is_size, matching, robustness_columns
 from certcal.study._findings import Finding, FindingTable
 from certcal.study._resampling import Resampling
 from certcal.study._table import OK, MeasuredColumn, Stage, StudyTable
@@ -137,6 +138,8 @@ class Population:
     robustness: tuple[str, ...]
     sizes: tuple[str, ...]
     architecture: tuple[str, ...]
+    rule: str = "none"  # by which models are the same cell
+    copies: int = 0  # models that are the same cell as another one, by the published rule if by none
 
     @property
     def column(self) -> str:
@@ -242,9 +245,9 @@ def populate(table: StudyTable, asked: StudyReviewSettings) -> tuple[Population,
     column = str(MeasuredColumn("pre", metric, bins if metric in BINNED else None))
     if column not in table:
         raise InputError(f"the table has no column {column!r}; {_remedy(table, metric)}")
-    table.numbers([*(asked.robustness or ()), *(asked.sizes or ())])
-    for name in asked.architecture or ():
-        table[name]
+    robust = robustness_columns(table, asked.robustness)
+    sizes = None if asked.sizes is None else matching(table, asked.sizes, "sizes", numbers=True)
+    design = None if asked.architecture is None else matching(table, asked.architecture, "architecture", numbers=False)
     split = _only_split(table) if split is None else split
     if split not in table.splits:
         there = ", ".join(map(repr, table.splits)) or "no rows"
@@ -252,11 +255,13 @@ def populate(table: StudyTable, asked: StudyReviewSettings) -> tuple[Population,
     kept = np.flatnonzero((table["status"] == OK) & (table["split"] == split))
     if not kept.size:
         raise InputError(f"no row of split {split!r} was measured; measure some models first")
+    same = distinct(table["model"][kept].tolist(), "published" if asked.unique == "none" else asked.unique)
+    copies = sum(name != first for name, first in same.items())
+    if copies and asked.unique != "none":
+        kept = kept[[same[name] == name for name in table["model"][kept].tolist()]]
     names = table["data"][kept]
     sheets = tuple(Sheet.of(name, table, kept[names == name]) for name in dict.fromkeys(names.tolist()))
-    robust = (*(asked.robustness or ()), *(name for name in table.columns if name.startswith("auroc_")))
     given = [name for name in table.given if name not in robust]
-    sizes, design = asked.sizes, asked.architecture
     population = Population(
         sheets,
         metric,
@@ -264,9 +269,11 @@ def populate(table: StudyTable, asked: StudyReviewSettings) -> tuple[Population,
         Resampling(asked.resamples, asked.level, asked.seed),
         asked.hcs_beta,
         asked.tops,
-        tuple(dict.fromkeys(robust)),
-        tuple(name for name in given if _varies(table[name][kept])) if sizes is None else sizes,
+        robust,
+        tuple(name for name in given if is_size(name) and _varies(table[name][kept])) if sizes is None else sizes,
         tuple(name for name in given if _is_choice(table[name][kept])) if design is None else design,
+        asked.unique,
+        copies,
     )
     return population, split
 

@@ -16,6 +16,7 @@ from certcal._checks import InputError
 from certcal._progress import SILENT, Progress
 from certcal._settings import Settings, setting, takes
 from certcal.study._battery import BINNED, UNBINNED
+from certcal.study._designs import INDEX, described
 from certcal.study._entries import numbers_or_texts
 from certcal.study._nats_files import read_architectures, read_nats_bench
 from certcal.study._overview import StudyOverview, overview
@@ -48,7 +49,7 @@ _MEASURED = re.compile(r"(pre|post)_(.+?)(?:_([1-9]\d{0,5}))?")
 _AREA = re.compile(r"(?:pre_)?au(?:ro)?c_(.+)")
 _ACCURACY = ("accuracy", "acc", "test_acc", "top1")
 _MODEL = ("model", "arch", "arch_str", "architecture", "arch_string")
-_INDEX = ("index", "arch_index", "idx", "unnamed: 0", "")
+_UNNAMED = ("unnamed: 0", "")
 _DATA = ("data", "dataset")
 # Scores that are no shares of anything: the logarithmic one is never scaled, the other only if it is beyond its range.
 _FREE = ("nll", "brier_score")
@@ -171,6 +172,8 @@ def read_calibration_table(
     r"""Read a table with columns such as ``arch``, ``acc``, ``pre_ECE_15``, ``post_cwCE_em_100`` and ``pre_KSCE``.
 
     Known names become ours, areas under curves become ``auroc_NAME``, and all other columns are kept as given ones.
+    Architectures of NATS-Bench get columns that their names tell: ``edge_1`` to ``edge_6`` and ``cell_parameters`` of a
+    cell; ``kernels``, ``width`` (where all layers are equally wide) and ``width_1`` to ``width_5`` of a size.
 
     Accuracies and calibration errors become shares. Whether they are shares or per cent in the file is told by their
     size only where that is certain: a value above 1 is per cent, and accuracies that are all up to 1 are shares, as
@@ -217,6 +220,7 @@ def read_calibration_table(
             listed = ", ".join(map(repr, list(columns)[:20]))
             raise InputError(f"there is no accuracy and no measurement such as pre_ECE_15; the columns are {listed}")
         scales = _to_shares(columns, scale, accuracy_scale)
+        columns |= {name: values for name, values in described(columns["model"]).items() if name not in columns}
         return StudyTable.of(columns, {"origin": "published table", "scale": scales})
     except InputError as error:
         raise error if str(error).startswith(str(file)) else InputError(f"{file}: {error}") from None
@@ -265,7 +269,7 @@ def _named(columns: Mapping[str, list[Any]], architectures: Sequence[str] | None
     origin: dict[str, str] = {}
     for name, values in columns.items():
         ours = _ours(name)
-        if ours is None and name.strip().lower() in _INDEX:
+        if ours is None and name.strip().lower() in (*INDEX, *_UNNAMED):
             index = index if index is not None else name
         new = ours or name.strip() or "index"
         if ours is None and new in (*STATE, *ORIGIN):

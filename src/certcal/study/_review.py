@@ -15,9 +15,10 @@ from certcal._settings import Settings, setting, takes
 from certcal._text import counted
 from certcal.result import Result
 from certcal.study._battery import BINNED, UNBINNED
+from certcal.study._designs import matching
 from certcal.study._findings import Answer, Chart, Finding, listed, plain_values
 from certcal.study._overview import StudyOverview, opened
-from certcal.study._population import SMALLEST_TOP, Population, Sheet, populate
+from certcal.study._population import SMALLEST_TOP, Population, Sheet, of_models, populate
 from certcal.study._ranks import correlations
 from certcal.study._table import OK, StudyTable
 from certcal.study.questions import QUESTIONS
@@ -58,14 +59,15 @@ class StudyReviewSettings(Settings):
     seed: int = setting(0, "Random seed of the bootstrap.", "whole", least=0, most=2**63 - 1)
     robustness: tuple[str, ...] | None = setting(
         None,
-        "Robustness, such as accuracy under attack. Default: only out-of-distribution AUROC.",
+        "Robustness, such as accuracy under attack; patterns such as 'pgd_*' work. Default: known names, and "
+        "out-of-distribution AUROC in any case.",
         "name",
         many=True,
         metavar="COLUMN",
     )
     sizes: tuple[str, ...] | None = setting(
         None,
-        "Sizes, such as parameters, width or depth. Default: all columns of numbers.",
+        "Sizes, such as parameters, width or depth; patterns work. Default: all other columns of numbers.",
         "name",
         many=True,
         metavar="COLUMN",
@@ -73,10 +75,25 @@ class StudyReviewSettings(Settings):
     )
     architecture: tuple[str, ...] | None = setting(
         None,
-        "Design choices, such as an operation. Default: all columns of text with few values.",
+        "Design choices, such as an operation; patterns work. Default: all columns of text with few values.",
         "name",
         many=True,
         metavar="COLUMN",
+    )
+    matrix: tuple[str, ...] | None = setting(
+        None,
+        "Columns of the correlation matrices; patterns such as 'pre_*_15' work. Default: all measurements.",
+        "name",
+        many=True,
+        metavar="COLUMN",
+    )
+    unique: str = setting(
+        "published",
+        "Which cells of NATS-Bench count as one, so that intervals do not count copies: published (6,466 differ), "
+        "function (5,044), or none to keep every row.",
+        "word",
+        choices=("published", "function", "none"),
+        metavar="RULE",
     )
 
 
@@ -190,8 +207,10 @@ def review(
     Keywords beside those below are the fields of :class:`StudyReviewSettings`. ``metric`` and ``bins`` say what the
     answers are about. ``tops`` are numbers of most accurate models to look at beside all, in populations of at least
     5,000 by default those of the benchmark study, 1,000 to 5,000. Columns of ``robustness`` are joined by all columns
-    whose names begin with ``auroc_``; ``architecture`` takes by default texts with at most twelve different values. A
-    larger ``hcs_beta`` prefers calibration over accuracy.
+    whose names begin with ``auroc_``; by default they are those of the benchmark study's figures 41 to 49, or else all
+    with the names of its table. ``architecture`` takes by default texts with at most twelve different values. A larger
+    ``hcs_beta`` prefers calibration over accuracy. With ``tops`` there is a matrix of each of these parts too. Of cells
+    of NATS-Bench that are the same by the rule ``unique``, the first in the table is reviewed.
 
     Parameters
     ----------
@@ -225,10 +244,11 @@ def review(
     whole, name = opened(table)
     progress.stage("reviewing")
     population, split = populate(whole, settings)
+    matrix = None if settings.matrix is None else matching(whole, settings.matrix, "matrix", numbers=True)
     rows = whole["split"] == split
     return StudyReview(
         tuple(question.answer(population) for question in QUESTIONS),
-        tuple(_charts(population)),
+        tuple(_charts(population, matrix)),
         len(population.models),
         tuple(sheet.name for sheet in population.sheets),
         split,
@@ -244,24 +264,33 @@ def review(
     )
 
 
-def _charts(population: Population) -> Iterator[Chart]:
-    """The whole matrices of every data set, and its best models."""
+def _charts(population: Population, matrix: Sequence[str] | None) -> Iterator[Chart]:
+    """The matrices of every data set, and its best models."""
     for sheet in population.sheets[:_MATRICES]:
-        yield from _matrices(sheet)
+        yield from _matrices(sheet, matrix, population.wanted or ())
     for sheet in population.sheets:
         found = population.ranking(sheet)
         if found is not None:
             yield found
 
 
-def _matrices(sheet: Sheet) -> Iterator[Chart]:
-    names = [str(measurement) for measurement in sheet.source.measurements]
-    names += [name for name in sheet.source.columns if name == "accuracy" or name.startswith("auroc_")]
-    if 2 <= len(names) <= _COLUMNS and len(sheet) >= 2:
-        values = sheet.numbers(names)
-        for method in ("kendall", "spearman"):
-            title = f"{sheet.name}: all measurements ({method.capitalize()})"
-            yield correlations(values, names, method=method, title=title)
+def _matrices(sheet: Sheet, chosen: Sequence[str] | None, tops: Sequence[int]) -> Iterator[Chart]:
+    """Of all models, and of the most accurate ones if so many were asked for."""
+    names, what = list(chosen or ()), "chosen columns"
+    if chosen is None:
+        names, what = [str(measurement) for measurement in sheet.source.measurements], "all measurements"
+        names += [name for name in sheet.source.columns if name == "accuracy" or name.startswith("auroc_")]
+    if not 2 <= len(names) <= _COLUMNS or len(sheet) < 2:
+        return
+    values = sheet.numbers(names)
+    for method in ("kendall", "spearman"):
+        title = f"{sheet.name}: {what} ({method.capitalize()})"
+        yield correlations(values, names, method=method, title=title)
+    known = np.flatnonzero(~np.isnan(sheet["accuracy"])) if "accuracy" in sheet else np.empty(0, np.int64)
+    for top in sorted(set(tops)):
+        if SMALLEST_TOP <= top < known.size:
+            title = f"{sheet.name}: {what}, {of_models(top, known.size)} (Kendall)"
+            yield correlations(values[known[:top]], names, title=title)
 
 
 def _cautions(population: Population) -> Iterator[str]:
@@ -271,6 +300,10 @@ def _cautions(population: Population) -> Iterator[str]:
         f"Intervals are at {100 * how.level:g} % each, not jointly ({how.resamples} resamples of models), and take the "
         "test samples as given."
     )
+    if population.copies:
+        kept = f"one of each is reviewed ({population.rule} rule)" if population.rule != "none" else "all are reviewed"
+        narrow = "" if population.rule != "none" else ": intervals count copies as further evidence and are too narrow"
+        yield f"{population.copies:,} models are the same cell of NATS-Bench as another one; {kept}{narrow}."
     if found := [each for sheet in sheets for each in _duplicates(sheet)]:
         yield (
             f"Some models have exactly the measurements of another ({listed(found)}): intervals count copies as "

@@ -135,7 +135,7 @@ class StudyTable:
 
     def __getitem__(self, name: str) -> NDArray[Any]:
         if name not in self.columns:
-            hint = did_you_mean(name, self.columns, f"it has {self._has}")
+            hint = did_you_mean(name, self.columns, f"it has {self.has}")
             raise InputError(f"the table has no column {name!r}; {hint}")
         return self.columns[name]
 
@@ -262,7 +262,7 @@ class StudyTable:
         return html_table([], facts, "Table of a study", row_headers=True)
 
     @property
-    def _has(self) -> str:
+    def has(self) -> str:
         """The names of the columns in a sentence: those that came with the models first, of measurements the number."""
         measured = len(self.measurements)
         others = [*self.given, *(name for name in self.columns if is_own(name) and MeasuredColumn.parse(name) is None)]

@@ -162,11 +162,13 @@ class Measuring:
     validation: float
     seed: int
     columns: Mapping[str, str]
+    kde: str = "gaussian"
 
     @property
     def settings(self) -> dict[str, Any]:
         """What the table says of how it was measured."""
-        found = {"bins": [*self.bins], "validation": self.validation, "seed": self.seed}
+        found: dict[str, Any] = {"bins": [*self.bins], "validation": self.validation, "seed": self.seed}
+        found |= {} if self.kde == "gaussian" else {"kde": self.kde}
         return {**found, "columns": dict(self.columns)} if self.columns else found
 
     def prepare(self) -> None:
@@ -200,7 +202,12 @@ class Measuring:
                 "probabilities of every class"
             )
         found = battery(
-            predictions, bins=self.bins, validation=self.validation, seed=self.seed, out_of_distribution=others
+            predictions,
+            bins=self.bins,
+            validation=self.validation,
+            seed=self.seed,
+            kde=self.kde,
+            out_of_distribution=others,
         )
         tested = found.before.n
         sizes = {"n": tested, "n_validation": len(predictions) - tested, "classes": predictions.classes}

@@ -9,7 +9,7 @@ from certcal._training_methods import METHODS
 
 try:
     # Each of these is the objective of a method, and names its entry.
-    from certcal.training import _acr, _catrs, _consistency, _macer, _smoothmix  # noqa: F401  # pyright: ignore[reportUnusedImport]
+    from certcal.training import _acr, _calibrated, _catrs, _consistency, _macer, _smoothmix  # noqa: F401  # pyright: ignore[reportUnusedImport]
     from certcal.training._gradient_norms import GradientNorms, NormBox, NormGroup, gradient_norms
     from certcal.training._log import export_events, read_log
     from certcal.training._loop import Diverged, Trained, TrainingProgress, train

@@ -202,7 +202,9 @@ class Recipe:
 
     @property
     def together(self) -> bool:
-        """Whether the adversary attacks a whole batch at once, so that one sample has no loss of its own."""
+        """Whether adversary or loss look at a whole batch at once, so that one sample has no loss of its own."""
+        if getattr(self.own, "together", False):
+            return True
         chosen: Any = METHODS[self.method].adversary if self.adversary is None else self.adversary
         return bool(getattr(ADVERSARIES[chosen] if isinstance(chosen, str) else chosen, "together", False))
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import certcal
@@ -12,7 +12,7 @@ from certcal._checks import MOST_CHANGE, InputError
 from certcal._progress import SILENT, Progress
 from certcal._settings import Settings, setting, takes
 from certcal._text import counted
-from certcal.claims import Bound, TwoSidedBound, round_outward
+from certcal.claims import Bound, Estimate, TwoSidedBound, round_outward
 from certcal.data import OPTIONS, LoadedTable, load_table, split_by
 from certcal.predictions import Predictions
 from certcal.result import Result
@@ -53,6 +53,13 @@ class BoundSettings(Settings):
         "word",
         choices=("probability", "logit"),
     )
+    form: str = setting(
+        "direct",
+        "Form of the bounds that have several: direct, the tightest; published, the paper's formulas; or repaired, the "
+        "published one of perturbed scores with its proof mended.",
+        "word",
+        choices=("direct", "repaired", "published"),
+    )
     classwise: bool = setting(False, "Also bound the classwise calibration error, averaged over classes.", "flag")
     rms: bool = setting(False, "Also bound the root mean square of the binned error, from both sides.", "flag")
     largest_weight: float | None = setting(
@@ -65,6 +72,12 @@ class BoundSettings(Settings):
         if self.perturb is not None and (self.lipschitz is not None or self.classwise):
             other = "lipschitz" if self.lipschitz is not None else "classwise"
             raise InputError(f"it cannot be combined with {other}", argument="perturb", remedy="leave one out")
+        if self.form == "repaired" and self.perturb is None:
+            reason = "only the bound of perturbed scores has this form"
+            raise InputError(reason, argument="form", remedy="pass perturb, or leave it out")
+        if self.form != "direct" and self.perturb is not None and self.scale != "probability":
+            reason = "noise on the logit scale has the direct form only"
+            raise InputError(reason, argument="form", remedy="leave it out, or scale")
 
     @property
     def conventions(self) -> dict[str, Any]:
@@ -75,6 +88,8 @@ class BoundSettings(Settings):
         found |= {name: value for name, value in given.items() if value is not None}
         if self.scale != "probability":
             found["scale"] = self.scale
+        if self.form != "direct":
+            found["form"] = self.form
         found |= {"rms": True} if self.rms else {}
         return found | {"seed": self.seed, "classwise": self.classwise}
 
@@ -93,17 +108,22 @@ class BoundedGroup:
         By method, the function of :mod:`certcal.bounds`; the mean over classes has "classwise_" before it.
     interval
         The binned error from both sides, which hold together; None for a single sample.
+    unproved
+        What a published formula gives whose proof has a gap, by method: an estimate, not a bound.
     """
 
     name: str
     n: int
     bounds: Mapping[str, Bound]
     interval: TwoSidedBound | None = None
+    unproved: Mapping[str, Estimate] = field(default_factory=dict[str, Estimate])
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON."""
         found: dict[str, Any] = {"bounds": [{"method": name, **each.to_dict()} for name, each in self.bounds.items()]}
-        return found | ({} if self.interval is None else {"interval": self.interval.to_dict()})
+        found |= {} if self.interval is None else {"interval": self.interval.to_dict()}
+        others = [{"method": name, **each.to_dict()} for name, each in self.unproved.items()]
+        return found | ({"unproved": others} if others else {})
 
     def lines(self) -> Iterator[tuple[Any, ...]]:
         """Of a table: every bound followed by its terms, then both sides at once."""
@@ -112,6 +132,8 @@ class BoundedGroup:
             yield name, None, bound.side, bound.value, bound.text, *rest, bound.statement
             for term, value in bound.terms.items():
                 yield name, term, bound.side, float(value), round_outward(value, bound.side), *rest, None
+        for name, each in self.unproved.items():
+            yield name, None, None, each.value, None, None, each.n, each.sentence
         if self.interval is not None:
             for end in (self.interval.lower, self.interval.upper):
                 rest = self.interval.delta, end.n, self.interval.statement
@@ -189,10 +211,11 @@ class Bounds(Result):
         """The file."""
         return (self.source,)
 
-    def claims(self) -> Sequence[Bound | TwoSidedBound]:
-        """Every bound, and both sides at once."""
+    def claims(self) -> Sequence[Bound | TwoSidedBound | Estimate]:
+        """Every bound, both sides at once, and what a published formula without a proof gives."""
         parts = (self.whole, *self.groups)
-        return [each for part in parts for each in (*part.bounds.values(), part.interval) if each is not None]
+        every = ((*part.bounds.values(), part.interval, *part.unproved.values()) for part in parts)
+        return [each for some in every for each in some if each is not None]
 
     def candidates(self) -> Sequence[Candidate]:
         """Every bound, also by its method."""
@@ -243,7 +266,7 @@ def bound(
     A measured error is an estimate that can be wrong by any amount. A bound holds with probability 1 - delta over the
     draw of the samples, for any number of them, under the assumptions that it lists. The samples must not have been
     used to train, choose or recalibrate the classifier. Keywords beside those below are the fields of
-    :class:`BoundSettings`: delta, joint, bins, closed, variation, lipschitz, perturb, scale, classwise,
+    :class:`BoundSettings`: delta, joint, bins, closed, variation, lipschitz, perturb, scale, form, classwise,
     rms, largest_weight, seed.
 
     The bounds of k groups fail with probability at most delta/k each, so those of one method hold together with
@@ -306,8 +329,8 @@ def _check(predictions: Predictions, settings: BoundSettings, name: str, kind: s
         if settings.largest_weight is not None:
             raise InputError("the samples have no weights", argument="largest_weight", remedy="leave it out")
         return
-    for asked in ("lipschitz", "perturb", "classwise", "rms"):
-        if getattr(settings, asked):
+    for asked in ("lipschitz", "perturb", "classwise", "rms", "form"):
+        if getattr(settings, asked) not in (None, False, "direct"):
             reason = f"only the binned error has a bound for weighted samples, and {name} has weights"
             raise InputError(reason, argument=asked, remedy="leave it out, or the weights")
 
@@ -333,9 +356,19 @@ def _bounded(
         if "binned_lower" in functions:
             ends = (functions[method](level / 2) for method in ("binned_lower", "binned"))
             interval = TwoSidedBound(*((bounds["binned_lower"], bounds["binned"]) if settings.joint else ends))
-        found.append(BoundedGroup(name, len(part), bounds, interval))
+        found.append(BoundedGroup(name, len(part), bounds, interval, _unproved(part, settings, each)))
         progress.advance(1)
     return found[0], by, found[1:]
+
+
+def _unproved(part: Predictions, asked: BoundSettings, delta: float) -> dict[str, Estimate]:
+    """The published formula for perturbed scores, if it is asked for."""
+    from certcal.bounds import smooth
+
+    if asked.form != "published" or asked.perturb is None:
+        return {}
+    z, c, h = part.confidence, part.correct, asked.perturb
+    return {"smooth": smooth(z, c, h, delta, form="published", seed=asked.seed, perturb=True)}
 
 
 def choose_bandwidth(
@@ -389,6 +422,8 @@ def where(
     from certcal.bounds import isotonic_band, surrogate
 
     asked = settings or BoundSettings()
+    if asked.form != "direct":
+        raise InputError("a band has one form", argument="form", remedy="leave it out")
     if asked.scale != "probability":
         raise InputError("a band has noise on the probability scale", argument="scale", remedy="leave it out")
     given = isinstance(data, Predictions)
@@ -455,6 +490,7 @@ def _functions(predictions: Predictions, asked: BoundSettings) -> dict[str, Call
         constant=asked.lipschitz,
         bandwidth=asked.perturb,
         scale=asked.scale,
+        form=asked.form,
         rms=asked.rms,
         seed=asked.seed,
         sample_weight=predictions.sample_weight,

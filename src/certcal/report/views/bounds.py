@@ -46,6 +46,9 @@ def view(found: Bounds) -> Report:
     both = [_both_sides(found.interval)] if found.interval is not None else []
     table = [_table(found)] if len(found.bounds) + len(both) > 1 else []
     sections = [Section("Bounds for the population", [*table, *bound_blocks(named), *both], brief=True)]
+    if found.whole.unproved:
+        claims: list[Block] = [Claim.of(each, capital(each.name)) for each in found.whole.unproved.values()]
+        sections.append(Section("Published formula, not a bound", claims, brief=True))
     if found.groups:
         sections.append(Section("Groups", [_group_table(found)], brief=True))
     return Report(

@@ -319,21 +319,22 @@ def _lines(given: Lines) -> drawn.Chart:
         raise InputError(f"{len(given.names)} lines are too many to tell apart; give at most {MOST_SERIES}")
     xs, values, low, high = list(given.x), given.values.tolist(), given.low.tolist(), given.high.tolist()
     across = _places(xs, given.across)
-    up = covering([value for rows in (values, low, high) for row in rows for value in row], given.up, low=None)
+    ends = () if all(math.isnan(value) for row in low for value in row) else (low, high)
+    up = covering([value for rows in (values, *ends) for row in rows for value in row], given.up, low=None)
     marks: list[drawn.Mark] = list(_zero(across, up))
-    marks += [drawn.Band(xs, low[place], high[place], place) for place in range(len(values))]
+    marks += [drawn.Band(xs, low[place], high[place], place) for place in range(len(values))] if ends else []
     marks += [drawn.Line(xs, values[place], place, name) for place, name in enumerate(given.names)]
     columns = [Column(given.across or "at"), *(Column(_count(x), "brief") for x in xs)]
     rows: list[list[Cell]] = []
     for place, name in enumerate(given.names):
         rows.append([name, *values[place]])
-        rows.append(["", *map(between, low[place], high[place])])
+        rows += [["", *map(between, low[place], high[place])]] if ends else []
     return drawn.Chart(
         given.title,
         f"{counted(len(given.names), 'line')} over {given.across}.",
         [Panel(across, up, marks, 250)],
-        _said("Bands are the intervals of the points that they join", given.note),
-        Table(columns, rows, f"{given.title}, with intervals", fit="split"),
+        _said("Bands are the intervals of the points that they join" if ends else "", given.note),
+        Table(columns, rows, f"{given.title}, with intervals" if ends else given.title, fit="split"),
     )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterator
 from dataclasses import dataclass
 from math import comb
 
@@ -10,7 +11,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from certcal._text import counted
-from certcal.study._findings import Box, BoxPlots, Draft, Finding, FindingTable, brackets, listed, percent, signed
+from certcal.study._findings import (
+    Box,
+    BoxPlots,
+    Draft,
+    Finding,
+    FindingTable,
+    Lines,
+    brackets,
+    listed,
+    percent,
+    signed,
+)
 from certcal.study._population import Population, Sheet
 
 # Best models that are compared with the population, at most, and the share of the population that they may be.
@@ -18,6 +30,8 @@ _BEST, _SHARE = 20, 10
 _FEWEST_BEST = 5
 # Columns that are drawn, and that the sentences name.
 _DRAWN, _NAMED = 8, 4
+# A column that says how wide all layers are, and how many widths are drawn as a line.
+_WIDTH, _WIDTHS = "width", 64
 
 
 def architecture(population: Population) -> Draft | str:
@@ -38,9 +52,13 @@ def architecture(population: Population) -> Draft | str:
                 for name in sizes
             }
             draft.findings += found.values()
-            draft.models += [each.n for each in found.values()]
+            draft.models += [
+                each.n for name, each in found.items() if name != _WIDTH
+            ]  # few are equally wide throughout
             said.append(_size_sentence(population, sheet, found))
             draft.draw((_size_boxes(population, sheet, name) for name in sizes[:_NAMED]), most=_DRAWN)
+            if _WIDTH in sizes and population.scaled in sheet:
+                draft.charts += _by_width(population, sheet)
         if designs:
             shares, table, sentence = _designs(population, sheet)
             draft.findings += shares
@@ -82,6 +100,28 @@ def _size_boxes(population: Population, sheet: Sheet, name: str) -> BoxPlots:
     column, values = sheet[name], sheet[population.column]
     boxes = tuple(Box.of(words, values[which]) for words, which in brackets(column))
     return BoxPlots(f"{sheet.name}: {population.label} by {name}", name, population.label, boxes)
+
+
+def _by_width(population: Population, sheet: Sheet) -> Iterator[Lines]:
+    """The metric before and after temperature scaling by width, as in the benchmark study's Figure 9."""
+    width, before, after = sheet.complete(_WIDTH, population.column, population.scaled)
+    places = np.unique(width)
+    if not 2 <= places.size <= _WIDTHS:
+        return
+    groups = [width == place for place in places]
+    values = np.array([[float(np.median(stage[group])) for group in groups] for stage in (before, after)])
+    most = max(int(group.sum()) for group in groups)
+    yield Lines(
+        f"{sheet.name}: {population.label} by width, before and after temperature scaling",
+        _WIDTH,
+        population.label if most == 1 else f"median {population.label}",
+        tuple(places.tolist()),
+        ("before temperature scaling", "after temperature scaling"),
+        values,
+        np.full_like(values, np.nan),
+        np.full_like(values, np.nan),
+        "One model per width" if most == 1 else f"Medians over models of one width, at most {most:,}",
+    )
 
 
 @dataclass(frozen=True)
