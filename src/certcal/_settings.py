@@ -27,7 +27,8 @@ class Spec:
     kind
         "whole", "number", "positive", "share" (between 0 and 1), "failure" (a probability of failing), "level" (of an
         interval), "size" (bytes), "distance" (above 0; on the command line also k/255), "box" (two numbers, or
-        "auto"), "flag", "word", "name" (a text without commas), "text" or "file".
+        "auto"), "edges" (of bins: a word, or numbers from 0 to 1), "flag", "word", "name" (a text without commas),
+        "text" or "file".
     many
         Whether several values may be given.
     ordered
@@ -243,6 +244,17 @@ def _box(value: Any, spec: Spec) -> Any:
     return low, high
 
 
+def _edges(value: Any, spec: Spec) -> Any:
+    from certcal.binning import check_edges
+
+    if isinstance(value, str):
+        return _word(value, spec)
+    try:
+        return tuple(check_edges(value).tolist())
+    except InputError as error:
+        raise _RefusedError(str(error)) from None
+
+
 _KINDS: dict[str, Callable[[Any, Spec], Any]] = {
     "whole": _whole,
     "number": _number,
@@ -255,6 +267,7 @@ _KINDS: dict[str, Callable[[Any, Spec], Any]] = {
     "flag": _flag,
     "word": _word,
     "box": _box,
+    "edges": _edges,
     "name": lambda value, _: value,
     "text": lambda value, _: value,
     "file": lambda value, _: value,
