@@ -89,6 +89,8 @@ def column(models: Sequence[Model], radius: float, kind: str) -> Column:
         runs.setdefault(model.method, []).append(str(model.run))
     by_run = {str(model.run): model for model in models}
     settings = {"radii": [radius], "within": WITHIN, "bins": BINS, "alpha": ALPHA, "confidence": kind}
+    if not any(made(model.run, radius, kind).n_certified for model in models):
+        return Column(radius, 0.0, {}, {})
     (found,) = choose(runs, **settings).at
 
     def cells(best: Mapping[str, CertifiedModel]) -> dict[str, Cell]:

@@ -245,14 +245,11 @@ def _box(value: Any, spec: Spec) -> Any:
 
 
 def _edges(value: Any, spec: Spec) -> Any:
-    from certcal.binning import check_edges
-
     if isinstance(value, str):
         return _word(value, spec)
-    try:
-        return tuple(check_edges(value).tolist())
-    except InputError as error:
-        raise _RefusedError(str(error)) from None
+    if not isinstance(value, Iterable):
+        raise _RefusedError(f"{value!r} is not one of {', '.join(spec.choices)}, and no list of numbers")
+    return tuple(_number(each, Spec("", "number")) for each in cast("Iterable[Any]", value))
 
 
 _KINDS: dict[str, Callable[[Any, Spec], Any]] = {

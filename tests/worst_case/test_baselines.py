@@ -399,12 +399,12 @@ def test_two_updates_in_a_step_are_two_gradient_steps_at_the_state_between() -> 
 
 def test_ascent_takes_momentum_and_schedules() -> None:
     lower, upper, correct, clean = smoothed(100, 7)
-    given = {"confidence": clean, "initial": "clean", "steps": 120, "rate": 0.5, "track": True}
+    given: dict[str, Any] = {"confidence": clean, "initial": "clean", "steps": 60, "track": True}
     exact, start = calibration_error(lower, upper, correct).value, ece(clean, correct)
-    plain = dece_ascent(lower, upper, correct, **given)
     ways = [{"momentum": 0.9}, {"schedule": "cosine"}, {"schedule": "plateau"}, {"cooling": "linear"}]
     for way in ways:
-        found = dece_ascent(lower, upper, correct, **given, **way)
+        rate = 1e-7 if way == {"schedule": "plateau"} else 0.01  # gains too small to count: the rate falls
+        found, plain = (dece_ascent(lower, upper, correct, **given, rate=rate, **more) for more in (way, {}))
         assert start < found.value <= exact
         assert not np.array_equal(found.history["projected"], plain.history["projected"]), way
         assert way.items() <= dict(found.settings).items()

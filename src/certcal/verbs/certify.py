@@ -14,7 +14,7 @@ import numpy as np
 from certcal._checks import InputError
 from certcal._progress import SILENT, Progress
 from certcal._settings import Settings, setting, takes
-from certcal.binning import equal_mass_edges
+from certcal.binning import check_edges, equal_mass_edges
 from certcal.data import IntervalTable, read_intervals
 from certcal.smoothing import (
     ACCOUNTINGS,
@@ -116,6 +116,10 @@ class CertifySettings(Settings):
         if self.grid and not self.compare:
             raise InputError("it is for the comparison with ADMM", argument="grid", remedy="set compare, too")
         if not isinstance(self.edges, str):
+            try:
+                check_edges(self.edges)
+            except InputError as error:
+                raise InputError(str(error), argument="edges") from None
             object.__setattr__(self, "bins", len(self.edges) - 1)
 
     @property
