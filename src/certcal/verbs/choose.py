@@ -315,7 +315,7 @@ def choose(
             "confidence": settings.confidence,
             "baseline": base,
         },
-        tuple(str(each) for runs in models.values() for each in _several(runs) if isinstance(each, str | os.PathLike)),
+        tuple(os.fspath(cast("str", one)) for own in models.values() for one in _several(own) if _is_path(one)),
     )
 
 
@@ -362,6 +362,10 @@ def _constant(made: Sequence[Certificates]) -> tuple[int, tuple[float, ...]]:
     return int(keep.sum()), tuple(scores)
 
 
+def _is_path(each: Any) -> bool:
+    return isinstance(each, str | os.PathLike)
+
+
 def _several(runs: Any) -> list[Any]:
     return list(runs) if isinstance(runs, list | tuple) else [runs]  # pyright: ignore
 
@@ -374,10 +378,11 @@ def _runs(models: Any) -> dict[str, dict[str, Counts]]:
     for method, runs in cast("Mapping[Any, Any]", models).items():
         own = found.setdefault(str(method), {})
         for place, each in enumerate(_several(runs), 1):
-            if isinstance(each, str | os.PathLike):
-                if not Path(each).is_dir():
-                    raise InputError(f"{each} is not the folder of a run", remedy="sample one first")
-                own[str(each)] = open_run(each).counts()
+            if _is_path(each):
+                path = Path(cast("str", each))
+                if not path.is_dir():
+                    raise InputError(f"{path} is not the folder of a run", remedy="sample one first")
+                own[os.fspath(cast("str", each))] = open_run(path).counts()
             elif isinstance(each, Run):
                 own[str(each.path)] = each.counts()
             elif isinstance(each, Counts):
