@@ -71,12 +71,15 @@ def _differences(jobs: Sequence[Any], models: Sequence[Model], radii: Sequence[f
 
     In points of exact error, with intervals over images, and of certified accuracy.
     """
-    known = {(job.method, job.sigma, job.rate): model for job, model in zip(jobs, models, strict=True)}
+    known = {
+        (job.method, job.sigma, job.rate, job.attack_steps, job.attack_scale): model
+        for job, model in zip(jobs, models, strict=True)
+    }
     rows: list[list[str]] = []
-    for (method, sigma, rate), model in known.items():
-        if method in ("at", "tuned-at"):
+    for (method, sigma, rate, *searched), model in known.items():
+        other = known.get(("tuned-at", sigma, rate, *searched))
+        if method in ("at", "tuned-at") or other is None:
             continue
-        other = known["tuned-at", sigma, rate]
         row = [model.method, f"{sigma:g}", f"{rate:g}"]
         for radius in radii:
             ours, theirs = evaluate(model, radius, "tight"), evaluate(other, radius, "tight")

@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
 import numpy as np
 
+from certcal import choose
 from certcal.smoothing import Certificates, certificates, open_run
+from certcal.verbs.choose import WITHIN, CertifiedModel
 from certcal.worst_case import brier_score, calibration_error
 from certcal.worst_case.baselines import ONE_SIZE_FITS_ALL, admm
 
 ALPHA = 0.001
 BINS = 15
-WITHIN = 0.03  # of the highest certified accuracy: the paper's rule for models that are compared
 RESAMPLES = 1000
 
 
@@ -82,19 +83,24 @@ class Column:
 
 
 def column(models: Sequence[Model], radius: float, kind: str) -> Column:
-    """The paper's rule: of the models within 3 % of the highest certified accuracy, each method's best."""
-    cells = [cell for model in models if (cell := evaluate(model, radius, kind)) is not None]
-    highest = max(cell.accuracy for cell in cells)
-    close = [cell for cell in cells if cell.accuracy >= highest - WITHIN]
-    methods = dict.fromkeys(model.method for model in models)
-    by_error = {m: min((c for c in close if c.model.method == m), key=lambda c: c.error, default=None) for m in methods}
-    by_brier = {m: min((c for c in close if c.model.method == m), key=lambda c: c.brier, default=None) for m in methods}
-    return Column(
-        radius,
-        highest,
-        {m: c for m, c in by_error.items() if c is not None},
-        {m: c for m, c in by_brier.items() if c is not None},
-    )
+    """The paper's rule, as the library has it: of the models within 3 % of the highest accuracy, each method's best."""
+    runs: dict[str, list[str]] = {}
+    for model in models:
+        runs.setdefault(model.method, []).append(str(model.run))
+    by_run = {str(model.run): model for model in models}
+    settings = {"radii": [radius], "within": WITHIN, "bins": BINS, "alpha": ALPHA, "confidence": kind}
+    if not any(made(model.run, radius, kind).n_certified for model in models):
+        return Column(radius, 0.0, {}, {})
+    (found,) = choose(runs, **settings).at
+
+    def cells(best: Mapping[str, CertifiedModel]) -> dict[str, Cell]:
+        return {method: _cell(by_run[one.name], one) for method, one in best.items()}
+
+    return Column(radius, found.highest, cells(found.by_error), cells(found.by_brier))
+
+
+def _cell(model: Model, one: CertifiedModel) -> Cell:
+    return Cell(model, one.accuracy, one.error.value, one.error_all.value, one.brier.value)
 
 
 def approximated(model: Model, radius: float, kind: str) -> float:

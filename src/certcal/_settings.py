@@ -27,7 +27,8 @@ class Spec:
     kind
         "whole", "number", "positive", "share" (between 0 and 1), "failure" (a probability of failing), "level" (of an
         interval), "size" (bytes), "distance" (above 0; on the command line also k/255), "box" (two numbers, or
-        "auto"), "flag", "word", "name" (a text without commas), "text" or "file".
+        "auto"), "edges" (of bins: a word, or numbers from 0 to 1), "flag", "word", "name" (a text without commas),
+        "text" or "file".
     many
         Whether several values may be given.
     ordered
@@ -243,6 +244,14 @@ def _box(value: Any, spec: Spec) -> Any:
     return low, high
 
 
+def _edges(value: Any, spec: Spec) -> Any:
+    if isinstance(value, str):
+        return _word(value, spec)
+    if not isinstance(value, Iterable):
+        raise _RefusedError(f"{value!r} is not one of {', '.join(spec.choices)}, and no list of numbers")
+    return tuple(_number(each, Spec("", "number")) for each in cast("Iterable[Any]", value))
+
+
 _KINDS: dict[str, Callable[[Any, Spec], Any]] = {
     "whole": _whole,
     "number": _number,
@@ -255,6 +264,7 @@ _KINDS: dict[str, Callable[[Any, Spec], Any]] = {
     "flag": _flag,
     "word": _word,
     "box": _box,
+    "edges": _edges,
     "name": lambda value, _: value,
     "text": lambda value, _: value,
     "file": lambda value, _: value,

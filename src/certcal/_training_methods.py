@@ -31,6 +31,8 @@ class Method:
         The adversary that it trains against, by its name in :data:`certcal.attacks.ADVERSARIES`; None for none.
     mixes
         Whether the calibration error that the adversary reaches is part of the loss.
+    sums
+        Whether it is then the sum over the batch, and not the mean.
     needs_noise
         Whether it makes no sense without noise.
     unused
@@ -52,6 +54,7 @@ class Method:
     aliases: tuple[str, ...] = ()
     adversary: str | None = None
     mixes: bool = False
+    sums: bool = False
     needs_noise: bool = False
     unused: tuple[str, ...] = ()
     own_loss: bool = False
@@ -148,6 +151,15 @@ _ENTRIES = (
         2048,
         fine_tunes=True,
         mixes=True,
+    ),
+    _adversarial(
+        "acce-act-star-sum",
+        "acce-act-star with the error as a sum over the batch, for which its shares were published",
+        "acce",
+        2048,
+        fine_tunes=True,
+        mixes=True,
+        sums=True,
     ),
     _adversarial(
         "exact-act",

@@ -200,3 +200,35 @@ def reach(
         gain = max(0.0, min(size * epsilon - already, size * left))
         ends.append(1 / (1 + math.exp(-(log_odds + way * gain))))
     return ends[0], ends[1]
+
+
+def one_stopping(
+    network: Network,
+    clean: Tensor,
+    kept: int,
+    of: int,
+    eta: int,
+    epsilon: float,
+    norm: str,
+    box: tuple[float, float] | None,
+    steps: int,
+    rate: float,
+) -> Tensor:
+    """Plain ascent on eta times the cross entropy of a class, until the label would change or the steps are used up."""
+    place, found, best, idle = clean, clean, -math.inf, 0
+    for step in range(steps + 1):
+        point = place.clone().requires_grad_(True)
+        logs = torch.log_softmax(network(point.unsqueeze(0))[0], 0)
+        if step and logs[kept] - max(logs[k] for k in range(len(logs)) if k != kept) <= 1e-4:
+            return found
+        found = place
+        value = -eta * logs[of]
+        (gradient,) = torch.autograd.grad(value, point)
+        if value.item() > best + 1e-4 * (abs(best) if math.isfinite(best) else 0):
+            best, idle = value.item(), 0
+        else:
+            idle += 1
+        if idle > 10:
+            rate, idle = rate / 10, 0
+        place = into_ball(clean, place + rate * gradient, epsilon, norm, box)
+    return found

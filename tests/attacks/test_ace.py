@@ -13,16 +13,17 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn import functional
 
+import certcal
 from certcal import InputError
-from certcal.attacks import Ace, Attacked, Ball, Subject, Target
-from certcal.attacks._ace import Schedule, climb, cross_entropy, lead, shortened
+from certcal.attacks import Ace, Attacked, Ball, StoppingAce, Subject, Target
+from certcal.attacks._ace import Schedule, climb, cross_entropy, lead, shortened, stopped
 from certcal.attacks._attacked import verified
 from certcal.attacks.ascent import odds_against
 from certcal.attacks.ball import Norm
 from certcal.metrics import ece, equal_mass_ece, top_label_brier_score
 from certcal.models.networks import MLP
 from tests.attacks.conftest import Trained
-from tests.attacks.naive import one_ace, one_shortened
+from tests.attacks.naive import one_ace, one_shortened, one_stopping
 from tests.attacks.small import ace, one_step_ace
 
 FOUR = [(1, "true"), (-1, "true"), (1, "predicted"), (-1, "predicted")]
@@ -437,3 +438,30 @@ def test_a_sample_for_which_no_length_keeps_the_label_stays(trained: Trained) ->
 def test_bad_settings_of_one_step_are_one_sentence(trained: Trained, options: dict[str, Any], complaint: str) -> None:
     with pytest.raises(InputError, match=complaint):
         one_step_ace(trained.network, trained.inputs[:3], trained.labels[:3], epsilon=0.1, **options)
+
+
+@pytest.mark.parametrize(("eta", "omega"), FOUR[:2])
+def test_the_published_attack_stops_where_the_label_would_change(eta: int, omega: str) -> None:
+    rng = np.random.default_rng(5)
+    network = random_network(rng, 5, 4, 6.0).double()
+    clean = torch.tensor(rng.random((12, 5)))
+    kept = network(clean).argmax(1)
+    classes = torch.tensor(rng.integers(0, 4, 12))
+    found = stopped(Target(network), clean, kept, classes, torch.full((12,), eta), Ball(0.3, "l2"), 20, 0.5)
+    twin = [
+        one_stopping(network, clean[i], int(kept[i]), int(classes[i]), eta, 0.3, "l2", (0.0, 1.0), 20, 0.5)
+        for i in range(12)
+    ]
+    assert torch.allclose(found, torch.stack(twin), atol=1e-7)
+    assert torch.equal(network(found).argmax(1), kept)
+    assert (found != clean).any(1).sum() > 4
+    data = rng.random((40, 5)).astype(np.float32), rng.integers(0, 4, 40)
+    single = network.float()
+    ours, theirs = (
+        certcal.attack(single, data, epsilon=0.3, attacks=[name], steps=30, box=None)[name]
+        for name in ("plus-true", "stopping-plus-true")
+    )
+    assert theirs.changed == 0
+    assert theirs["nll"].value <= ours["nll"].value
+    with pytest.raises(InputError, match="learning rate and no length"):
+        StoppingAce(step=0.1)

@@ -67,6 +67,9 @@ def test_the_mixed_loss_weighs_cross_entropy_and_calibration():
     found = Found(view.clean, lambda log_probabilities: 1 - log_probabilities[0, 0].exp())
     judged = MixedLoss(0.8)(replace(view, found=found))
     assert judged.loss.item() == pytest.approx(-0.8 * math.log(0.6) + 0.2 * 0.4, rel=1e-6)
+    three = replace(view, found=found, labels=view.labels.repeat(3))
+    summed = MixedLoss(0.8, lambda _: judged, sums=True)(three)
+    assert summed.loss.item() == pytest.approx(0.8 * judged.loss.item() + 0.2 * 3 * 0.4, rel=1e-6)
 
 
 def test_the_mixed_loss_is_the_cross_entropy_where_nothing_was_attacked():

@@ -411,3 +411,54 @@ def test_a_kind_of_ones_own_cannot_pass_for_a_built_in_one(counts: Counts) -> No
 
     with pytest.raises(InputError, match="confidence: tight is the name of a built-in kind; give yours another"):
         certcal.certify(counts, radii=[0.1], confidence=tight)
+
+
+def test_edges_are_given_frozen_or_recomputed_and_papers_count_alpha_three_times(
+    counts: Counts, tmp_path: Path
+) -> None:
+    given = certify(counts, radii=0.1, edges=[0, 0.5, 0.8, 1])
+    assert given.conventions["bins"] == 3
+    assert given.at().worst is not None
+    assert "edges=given" in given.at().worst.sentence
+    frozen = certify(counts, radii=0.1, bins=4, edges="equal-mass", adaptive=True)
+    line = frozen.at()
+    edges = certcal.binning.equal_mass_edges(counts.confidence_estimates().values, 4)
+    assert line.worst is not None
+    assert line.worst.bins is not None
+    np.testing.assert_array_equal(line.worst.bins.edges, edges)
+    assert line.adaptive is not None
+    bracket = line.summary["equal_mass_error"].worst
+    assert bracket is not None
+    assert bracket.reached is not None
+    assert bracket.reached <= bracket.value < line.adaptive.value  # failing certificates cost
+    assert "AdaECE" in str(frozen)
+    assert frozen.to_dict()["results"][0]["adaptive_claim"]["value"] == line.adaptive.value
+    table = frozen.save(tmp_path / "intervals.parquet")
+    again = certify(table, bins=4, edges="equal-mass").at()
+    assert again.worst is not None
+    assert again.worst.value == line.worst.value
+    with pytest.raises(InputError, match="no column of confidences without an attack"):
+        certify({"lower": [0.5], "upper": [0.6], "correct": [1]}, edges="equal-mass")
+    for edges_given, words in (("quantiles", "'quantiles' is not one of"), ([0, 0.5], "the last 1")):
+        with pytest.raises(InputError, match=words):
+            certify(counts, edges=edges_given)
+    with pytest.raises(InputError, match="grid"):
+        certify(counts, grid=True)
+
+
+def test_published_accounting_has_the_published_radius_and_says_what_it_spends() -> None:
+    n = 100_000
+    counts = Counts.from_confidences(np.full((1, n), 0.9), [0.5], votes=[n], sigma=1.0, correct=[True])
+    ours, theirs = (certificates(counts, 0.5, 0.001, "standard", accounting=each) for each in ("ledger", "published"))
+    assert theirs.radii[0] == pytest.approx(3.8115, abs=2e-4)
+    assert ours.radii[0] < 3.8
+    assert theirs.ledger.spent == pytest.approx(0.003)
+    assert theirs.alpha == pytest.approx(0.003)
+    assert theirs.lower[0] > ours.lower[0]
+    claim = theirs.claim()
+    assert "0.001 to each of three bounds" in claim.statement
+    shown = str(certify(counts, radii=0.5, accounting="published"))
+    assert "alpha as papers count it" in " ".join(shown.split())
+    assert "alpha 0.003 each (as papers count: 0.001 for each of three bounds)" in " ".join(shown.split())
+    with pytest.raises(InputError, match="exclude each other"):
+        certificates(counts, 0.5, familywise=True, accounting="published")

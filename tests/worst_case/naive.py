@@ -461,6 +461,40 @@ def exact_cumulative_sums(p: Problem) -> tuple[list[Fraction], list[Fraction]]:
 # -------------------------------------------------------------------------------------------------------------- inputs
 
 
+def worst_equal_mass(p: Problem, bins: int) -> float:
+    """Largest equal-mass calibration error with edges recomputed from the confidences, by trying all that can matter.
+
+    For a given weak order of the samples the bins are given and the error is a convex function of the confidences, so
+    it is largest where each is an end of some interval. A supremum under strict inequalities is met by confidences
+    that differ infinitely little: by -1, 0 or 1 of something, which is enough for three samples.
+    """
+    assert p.n <= 3
+    ends = np.unique(np.concatenate((p.lower, p.upper)))
+    spots = [
+        [
+            (float(end), off)
+            for end in ends
+            if low <= end <= high
+            for off in (-1, 0, 1)
+            if (off >= 0 or end > low) and (off <= 0 or end < high)
+        ]
+        for low, high in zip(p.lower, p.upper, strict=True)
+    ]
+    best = 0.0
+    for chosen in product(*spots):
+        totals = [0.0] * bins
+        for (value, off), right in zip(chosen, p.correct, strict=True):
+            if p.closed == "left":  # the number of edges m/M below the share of samples up to this one
+                passed = sum(other <= (value, off) for other in chosen)
+                m = sum(Fraction(edge, bins) < Fraction(passed, p.n) for edge in range(1, bins))
+            else:
+                passed = sum(other >= (value, off) for other in chosen)
+                m = bins - 1 - sum(Fraction(edge, bins) < Fraction(passed, p.n) for edge in range(1, bins))
+            totals[m] += right - value
+        best = max(best, sum(map(abs, totals)) / p.n)
+    return best
+
+
 def instance(seed: int, n: int = 9, bins: int = 8) -> Problem:
     """A small problem; kinds alternate: ends anywhere, on edges, l = u, all [0, 1], uneven and repeated edges."""
     random = np.random.default_rng(seed)

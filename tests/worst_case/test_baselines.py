@@ -359,6 +359,60 @@ def test_ascent_improves_on_its_start_and_tracks_its_curves() -> None:
     assert found.settings["initial"] == ("clean", "brier")[int(np.argmax(found.runs))]
 
 
+def test_the_knobs_of_the_ablations_act_on_their_own_run_and_stay_below_the_exact_value() -> None:
+    lower, upper, correct, clean = smoothed(60, 3)
+    runs = [
+        AdmmSettings(assignment_rate=0.05, assignment=each, updates=updates)
+        for each, updates in (("uniform", 1), ("zeros", 1), ("ones", 2), ("valid", 3))
+    ]
+    together = admm(lower, upper, correct, confidence=clean, settings=runs, steps=40, track=True)
+    alone = [admm(lower, upper, correct, confidence=clean, settings=each, steps=40).value for each in runs]
+    np.testing.assert_allclose(together.runs, alone, atol=1e-12)
+    first = together.history["assignment"][:, 0]
+    assert (first[1] == 0).all()
+    assert (first[2] == 1).all()
+    np.testing.assert_array_equal(first[3].argmax(1), assign(clean[:10], np.arange(16) / 15))
+    assert (first[3].sum(1) == 1).all()
+    exact = calibration_error(lower, upper, correct).value
+    assert max(together.runs) <= exact
+    with pytest.raises(InputError, match="assignment is 'twos'"):
+        AdmmSettings(assignment="twos")
+    with pytest.raises(InputError, match="updates is 0"):
+        AdmmSettings(updates=0)
+
+
+def test_two_updates_in_a_step_are_two_gradient_steps_at_the_state_between() -> None:
+    lower, upper, correct, clean = smoothed(7, 1)
+    problem, place = check_problem(lower, upper, correct, 5, None, "left", clean), Placement("cpu", "float64")
+    twice, once = AdmmSettings(assignment_rate=0.02, updates=2), AdmmSettings(assignment_rate=0.02)
+    fast, slow = (build_program(problem, (each,), place) for each in (twice, once))
+    states = [admm_steps.begin(fast, place([clean]), place([0.3]).view(-1, 1, 1)) for _ in range(2)]
+    admm_steps.advance(fast, states[0])
+    for _ in range(2):
+        admm_steps.update_assignment(slow, states[1])
+        admm_steps.update_confidence(slow, states[1])
+        each = states[1]
+        each.residual = admm_steps.residuals(slow, each.a, each.z, each.g, each.q1, each.q2)
+    np.testing.assert_allclose(states[0].a.numpy(), states[1].a.numpy(), atol=1e-14)
+    np.testing.assert_allclose(states[0].z.numpy(), states[1].z.numpy(), atol=1e-14)
+
+
+def test_ascent_takes_momentum_and_schedules() -> None:
+    lower, upper, correct, clean = smoothed(100, 7)
+    given: dict[str, Any] = {"confidence": clean, "initial": "clean", "steps": 60, "track": True}
+    exact, start = calibration_error(lower, upper, correct).value, ece(clean, correct)
+    ways = [{"momentum": 0.9}, {"schedule": "cosine"}, {"schedule": "plateau"}, {"cooling": "linear"}]
+    for way in ways:
+        rate = 1e-7 if way == {"schedule": "plateau"} else 0.01  # gains too small to count: the rate falls
+        found, plain = (dece_ascent(lower, upper, correct, **given, rate=rate, **more) for more in (way, {}))
+        assert start < found.value <= exact
+        assert not np.array_equal(found.history["projected"], plain.history["projected"]), way
+        assert way.items() <= dict(found.settings).items()
+    for bad in ({"momentum": 1.0}, {"schedule": "steep"}, {"cooling": "quick"}):
+        with pytest.raises(InputError, match=next(iter(bad))):
+            dece_ascent(lower, upper, correct, **given, **bad)
+
+
 # -------------------------------------------------------------------------------------------------------------- input
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 try:
     from certcal.attacks._acce import AcceAdversary
-    from certcal.attacks._ace import Ace, OneStepAce
+    from certcal.attacks._ace import Ace, OneStepAce, StoppingAce
     from certcal.attacks._attacked import Attacked, perturb, perturb_each
     from certcal.attacks._exact import ExactAdversary
     from certcal.attacks._protocol import Adversary, AttackedModel, AttackMethod, Found, Target
@@ -45,6 +45,7 @@ __all__ = [
     "OneStepAce",
     "Pgd",
     "SmoothAdv",
+    "StoppingAce",
     "Subject",
     "Target",
     "perturb",

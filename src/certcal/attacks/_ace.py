@@ -105,6 +105,52 @@ class Ace:
 
 
 @dataclass(frozen=True)
+class StoppingAce(Ace):
+    """The (η, ω)-ACE attack as it was published (Emde et al., appendix B.2), to compare like with like.
+
+    Plain gradient ascent with a learning rate that falls to a tenth where the objective has not grown for ten steps
+    (torch's schedule for plateaus, here for each sample by itself), projected into the ball. The attack of a sample
+    ends where its label would change, and the last point before that is what it finds: no other way is tried, so it is
+    weaker than :class:`Ace`. The paper says "a learning rate of 10" and not whether of the gradient or its sign; it is
+    the gradient here.
+
+    Attributes
+    ----------
+    rate
+        First learning rate.
+
+    Examples
+    --------
+    >>> StoppingAce(1, "true").name
+    '(+1, y)-ACE, stopping'
+    """
+
+    rate: float = 10.0
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        object.__setattr__(self, "rate", min(positive(self.rate, "rate"), MOST))
+        if self.step is not None:
+            raise InputError("its steps have a learning rate and no length", argument="step", remedy="pass rate")
+
+    @property
+    def name(self) -> str:
+        """As the paper writes it, and what it does at the border."""
+        return f"{super().name}, stopping"
+
+    @property
+    def key(self) -> str:
+        """In commands and files."""
+        return f"stopping-{super().key}"
+
+    def run(self, model: AttackedModel, inputs: Tensor, labels: Tensor, epsilon: float) -> Tensor:
+        """Perturbed inputs; see :class:`AttackMethod`."""
+        classes = labels if self.omega == "true" else model.predicted
+        given = (inputs, model.predicted, classes, torch.full_like(labels, self.eta), model.ball(epsilon))
+        return stopped(model, *given, self.steps, self.rate)
+
+
+@dataclass(frozen=True)
 class OneStepAce:
     """Move every input once along the gradient of its confidence: down where the prediction is right, up where not.
 
@@ -181,6 +227,40 @@ def lead(log_probabilities: Tensor, classes: Tensor) -> Tensor:
     chosen = classes.unsqueeze(1)
     others = log_probabilities.scatter(1, chosen, -torch.inf)
     return log_probabilities.gather(1, chosen).squeeze(1) - others.amax(1)
+
+
+# torch's defaults for rates that fall on plateaus: factor, patience, and the least relative gain that counts.
+PLATEAU = (0.1, 10, 1e-4)
+
+
+def stopped(
+    target: Target, clean: Tensor, kept: Tensor, classes: Tensor, signs: Tensor, ball: Ball, steps: int, rate: float
+) -> Tensor:
+    """Perturbed inputs of a batch, sealed: each sample's last point before its label would change."""
+    factor, patience, gain = PLATEAU
+    found, place = clean.clone(), clean
+    left = torch.arange(clean.shape[0], device=clean.device)
+    rates = torch.full(clean.shape[:1], rate, device=clean.device, dtype=clean.dtype)
+    best, idle = torch.full_like(rates, -torch.inf), torch.zeros_like(left)
+    for step in range(steps + 1):
+        at = place.detach().requires_grad_(True)
+        log_probabilities = target.rows(left).log_probabilities(at)
+        values = -signs[left] * log_probabilities.gather(1, classes[left].unsqueeze(1)).squeeze(1)
+        (gradient,) = torch.autograd.grad(values.sum(), at)
+        keeps = lead(log_probabilities.detach(), kept[left]) > MARGIN if step else torch.ones_like(left).bool()
+        rows = keeps.nonzero().squeeze(1)
+        left, place, gradient, now = left[rows], place[rows], gradient[rows], values.detach()[rows]
+        found[left] = place
+        if step == steps or not rows.numel():
+            break
+        rates, best, idle = rates[rows], best[rows], idle[rows]
+        grows = now > best + gain * best.abs().nan_to_num(0.0, 0.0, 0.0)
+        best, idle = torch.where(grows, now, best), torch.where(grows, 0, idle + 1)
+        falls = idle > patience
+        rates, idle = torch.where(falls, rates * factor, rates), torch.where(falls, 0, idle)
+        moves = rates.reshape(-1, *(1,) * (place.ndim - 1)) * gradient
+        place = ball.seal(clean[left], place + moves)
+    return found
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from certcal.verbs.certification import INTERVALS, Certification
 from certcal.verbs.certify import CertifySettings
 
 ROLES = ("lower", "upper", "correct", "prediction", "label", "certified")
-OF_RUNS = ("confidence", "familywise", "drawn_only")
+OF_RUNS = ("confidence", "familywise", "accounting", "drawn_only")
 _RUN = "Certificates from a run"
 
 
@@ -29,6 +29,8 @@ _RUN = "Certificates from a run"
         ("certcal certify intervals.csv --by hospital", "each group beside the whole"),
         ("certcal certify intervals.csv --alpha 0.001 --delta 0.01", "intervals that hold with probability 0.999"),
         ("certcal certify intervals.csv --compare", "what ADMM and gradient ascent would have said"),
+        ("certcal certify run --compare --grid --accounting published", "as papers count and search"),
+        ("certcal certify run --edges equal-mass --adaptive", "equal-mass bins, frozen and recomputed"),
         ("certcal certify intervals.csv -o report.html -o certified.csv", "write a page and files as well"),
         ("certcal certify intervals.csv --json | jq '.results[0].headline'", "for scripts"),
     ),

@@ -242,6 +242,14 @@ def _parsed(value: str, spec: Spec) -> Any:
                     f"{text!r} is no box; give the smallest and the largest value, such as 0,1, or none"
                 )
             return low, high
+        case "edges":
+            if word in spec.choices:
+                return word
+            numbers = tuple(_float(part) for part in text.split(","))
+            if not all(map(math.isfinite, numbers)):
+                words = ", ".join(spec.choices)
+                raise _UnreadableError(f"{text!r} is none of {words}; give one, or numbers such as 0,0.5,0.9,1")
+            return numbers
         case kind:
             share = kind in ("share", "failure", "level")
             number = _float(text[:-1]) / 100 if share and text.endswith("%") else _float(text)

@@ -62,6 +62,8 @@ CERTIFIED_NAMES = {
     "ks_error": "Kolmogorov–Smirnov error",
     "population_bound": "calibration error in the population",
     "claimed_calibration_error": "calibration error, claimed",
+    "equal_mass_error": "equal-mass calibration error (AdaECE)",
+    "claimed_equal_mass_error": "equal-mass calibration error, claimed",
 }
 
 CALIBRATION_ERROR = (
@@ -100,6 +102,11 @@ CERTIFIED = {
     "claimed_calibration_error": "The worst case on these samples, plus what failing certificates can add: each moves "
     "two bins by at most one sample each, and the tail of a binomial distribution bounds how many fail. Nothing is "
     "added when all certificates hold together (familywise).",
+    "equal_mass_error": "Equal-mass bins with edges recomputed from the attacked confidences. A bound: the best signs "
+    "with one change per edge, each edge between the order statistics of the interval ends. The sentence also says "
+    "what some confidences have.",
+    "claimed_equal_mass_error": "The same bound where each edge may be further out by as many ranks as certificates "
+    "fail, plus what those samples can add themselves.",
 }
 
 

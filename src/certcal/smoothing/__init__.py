@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from certcal.smoothing import robustness
-from certcal.smoothing._certificates import Certificates, Failures, certificates
+from certcal.smoothing._certificates import ACCOUNTINGS, Certificates, Failures, certificates
 from certcal.smoothing._counts import ConfidenceEstimates, Counts, Overview, default_thresholds, overview
 from certcal.smoothing._decisions import Decisions, decide, read_decisions
 from certcal.smoothing._diagnostics import InfluentialSample, Widths, influential_samples
@@ -24,6 +24,7 @@ from certcal.smoothing._sampled_until import SampledUntil, sample_until
 from certcal.smoothing._sampler import Sampler, SamplingError, Selection, Tally
 
 __all__ = [
+    "ACCOUNTINGS",
     "CONFIDENCES",
     "KINDS",
     "CertificateKind",

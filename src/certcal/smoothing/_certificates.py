@@ -27,6 +27,8 @@ Floats = NDArray[np.float64]
 # How a sample's α is shared between the prediction and the two ends of its confidence interval: fixed once, for all
 # radii and kinds. Everything depends on the logarithm of a share only; docs/certificates.md has the numbers.
 SHARES = {"prediction": 2, "lower": 3, "upper": 3}
+# As the papers count, alpha goes wholly to each of these bounds, so a certificate may fail with as many times alpha.
+ACCOUNTINGS = ("ledger", "published")
 
 _PER_SAMPLE = ("lower", "upper", "correct", "certified", "abstained", "radii")
 
@@ -86,6 +88,9 @@ class Certificates:
         The map that the confidences went through, in words; None for those of the model itself.
     anytime
         Whether they hold together for all numbers of draws that were looked at (:func:`certcal.sample_until`).
+    accounting
+        "ledger" when alpha is shared among the bounds of a sample, "published" when each of them had a third of
+        ``alpha``: what the papers call alpha.
     """
 
     lower: Floats
@@ -103,6 +108,7 @@ class Certificates:
     earlier: tuple[tuple[int, int], ...] = ()
     recalibration: str | None = None
     anytime: bool = False
+    accounting: str = "ledger"
 
     def __len__(self) -> int:
         return self.lower.size
@@ -161,10 +167,11 @@ class Certificates:
         ]
         return table([], facts, "Certificates", row_headers=True)
 
-    def summary(self, bins: int = 15, closed: str = "left", delta: float = 0.05) -> CertifiedSummary:
+    def summary(self, bins: int = 15, closed: str = "left", delta: float = 0.05, **edges: Any) -> CertifiedSummary:
         """Everything that these certificates say together; see :func:`certcal.worst_case.certify`.
 
-        The bounds on the population pay for certificates that fail with probability ``ledger.spent`` each.
+        The bounds on the population pay for certificates that fail with probability ``ledger.spent`` each. ``edges``,
+        ``chosen`` and ``adaptive`` are passed on.
         """
         from certcal.worst_case import certify
 
@@ -177,6 +184,7 @@ class Certificates:
             closed=closed,
             delta=delta,
             alpha=self.ledger.spent,
+            **edges,
         )
 
     def select(self, rows: Any) -> Certificates:
@@ -216,7 +224,14 @@ class Certificates:
         return failing(self.n, self.ledger.spent, delta, self.n_certified if samples == "certified" else self.n)
 
     def claim(
-        self, bins: int = 15, closed: str = "left", samples: str = "certified", delta: float = 0.001
+        self,
+        bins: int = 15,
+        closed: str = "left",
+        samples: str = "certified",
+        delta: float = 0.001,
+        *,
+        edges: Any = None,
+        adaptive: bool = False,
     ) -> Certificate:
         """The largest calibration error that perturbations up to the radius can cause on these samples.
 
@@ -232,30 +247,45 @@ class Certificates:
             "certified": of the certified samples. "all": of all, those that are not certified being free.
         delta
             Used when alpha is per sample: the probability with which the claim may fail.
+        edges
+            Edges of the bins, or None for equal widths.
+        adaptive
+            Whether to claim the equal-mass calibration error with edges recomputed after the attack instead. K failing
+            samples move the ranks of the others, and edges may then be K ranks further out.
         """
-        from certcal.worst_case import calibration_error
+        from certcal.worst_case import calibration_error, equal_mass_error
 
         choice(samples, ("certified", "all"), "samples")
         if samples == "certified" and not self.n_certified:
             raise InputError(f'no sample is certified at radius {self.radius:g}; use samples="all" or a smaller radius')
+        failed = None if self.familywise else self.failures(delta, samples)
+        binned: dict[str, Any] = {"bins": bins, "closed": closed}
+        error: Any = calibration_error
+        if adaptive:
+            error = equal_mass_error
+            binned |= {"failing": 0 if failed is None else min(failed.count, failed.n), "trials": 0}
+        elif edges is not None:
+            binned["edges"] = edges
         if self.n_certified:
-            found = calibration_error(
-                self.lower, self.upper, self.correct, certified=self.certified, bins=bins, closed=closed
-            )
+            found = error(self.lower, self.upper, self.correct, certified=self.certified, **binned)
             worst: WorstCase = found if samples == "certified" else found.all_samples or found
         else:
-            worst = calibration_error(self.lower, self.upper, np.ones(self.n, np.uint8), bins=bins, closed=closed)
+            worst = error(self.lower, self.upper, np.ones(self.n, np.uint8), **binned)
         of = CONFIDENCE if self.recalibration is None else f"a map of the {CONFIDENCE}"
         settings: dict[str, Any] = {"confidence": of, "intervals": self.confidence}
-        settings |= {"bins": bins, "closed": closed, "samples": samples}
-        if self.familywise:
+        settings |= {"bins": bins if edges is None else len(edges) - 1, "closed": closed, "samples": samples}
+        if adaptive or edges is not None:
+            settings["edges"] = "recomputed after the attack" if adaptive else "given"
+        if self.accounting == "published":
+            settings["accounting"] = f"as published: {short_text(self.alpha / 3, 'upper')} to each of three bounds"
+        if failed is None:
             ledger, more = Ledger(self.alpha).split(**SHARES), 0.0
         else:
-            failed = self.failures(delta, samples)
-            ledger, more = Ledger(delta).spend(f"more than {failed.count} certificates fail", delta), failed.term
+            ledger = Ledger(delta).spend(f"more than {failed.count} certificates fail", delta)
+            more = 0.0 if adaptive else failed.term  # where edges move, the worst case has it already
             settings |= {"alpha per sample": self.alpha, "failing certificates": failed.count}
         value = min(1.0, move_outward(worst.value + more, "upper", 1e-15))
-        name = NAME
+        name = f"equal-mass {NAME}" if adaptive else NAME
         if self.recalibration is not None:
             name = name.replace("the ", "the recalibrated ")
             settings["recalibration"] = self.recalibration
@@ -268,6 +298,8 @@ def certificates(
     alpha: float = 0.001,
     confidence: str | CertificateKind = "tight",
     familywise: bool = False,
+    *,
+    accounting: str = "ledger",
 ) -> Certificates:
     """Certify predictions and confidences of a smoothed classifier under perturbations of norm up to a radius.
 
@@ -295,6 +327,10 @@ def certificates(
         Kind of interval: a name, or a :class:`CertificateKind` of your own.
     familywise
         Share alpha among the samples, so that with probability at least 1 - alpha *no* certificate fails.
+    accounting
+        "ledger" shares alpha among the prediction and both ends of the interval. "published" gives alpha to each of the
+        three, as the papers do: their largest radii (3.811 σ for 10⁵ draws at alpha = .001) come from it. What is
+        returned then has three times alpha, which is what a union bound allows to be claimed.
 
     Returns
     -------
@@ -318,7 +354,13 @@ def certificates(
     kind = kind_of(confidence)
     failure_probability(alpha, "alpha")
     distance = check_radius(radius)
-    ledger = Ledger(equal_part(alpha, len(counts)) if familywise else float(alpha)).split(**SHARES)
+    shares = SHARES
+    if choice(accounting, ACCOUNTINGS, "accounting") == "published":
+        if familywise:
+            reason = "alpha wholly to each bound and alpha for all samples together exclude each other"
+            raise InputError(reason, argument="accounting", remedy="choose one")
+        alpha, shares = failure_probability(3 * alpha, "alpha"), dict.fromkeys(SHARES, 1)
+    ledger = Ledger(equal_part(alpha, len(counts)) if familywise else float(alpha)).split(**shares)
     spent = dict(ledger.entries)
     radii = certified_radii(counts, spent["prediction"])
     abstained = np.isnan(radii)
@@ -342,6 +384,7 @@ def certificates(
         bool(familywise),
         counts.noise,
         counts.earlier,
+        accounting=accounting,
     )
 
 

@@ -189,18 +189,20 @@ class MixedLoss:
 
     The calibration error is that of equation (5), with its 1/N: at most 1. The paper takes η from .8 to .99 because its
     own "may be magnitudes larger than the CE", which only the sum over the batch can be; so the same η gives the
-    calibration less weight here. Where there was no adversary (ε = 0), the loss is the cross entropy alone.
+    calibration less weight here, unless ``sums`` takes the sum. Where there was no adversary (ε = 0), the loss is the
+    cross entropy alone.
     """
 
     mix: float = 0.9
     entropy: Objective = field(default_factory=SmoothedCrossEntropy)
+    sums: bool = False
 
     def __call__(self, view: View) -> Judged:
         judged = self.entropy(view)
         if view.found.calibration is None:
             return judged
         # From one forward pass: of the average over the draws, whichever cross entropy it is mixed with.
-        calibration = view.found.calibration(judged.log_probabilities)
+        calibration = view.found.calibration(judged.log_probabilities) * (view.labels.shape[0] if self.sums else 1)
         return Judged(self.mix * judged.loss + (1 - self.mix) * calibration, judged.log_probabilities)
 
 
@@ -270,7 +272,7 @@ def parts_of(recipe: Recipe) -> TrainingParts:
         return recipe.own.parts(recipe)
     objective = objective_of(recipe)
     if METHODS[recipe.method].mixes:
-        objective = MixedLoss(recipe.mix, objective)
+        objective = MixedLoss(recipe.mix, objective, METHODS[recipe.method].sums)
     noise = GaussianNoise(recipe.draws) if recipe.sigma else None
     return TrainingParts(noise, objective, adversary_of(recipe))
 

@@ -60,6 +60,8 @@ class CertifiedAt:
         that fail can add. Of the certified samples, or of all when none is certified.
     methods
         The exact worst case and what the published methods reach, when a comparison was asked for.
+    adaptive
+        The claim of a run about equal-mass bins whose edges are recomputed after the attack, when that was asked for.
     """
 
     radius: float | None
@@ -68,6 +70,7 @@ class CertifiedAt:
     certificates: Certificates | None = None
     claim: Certificate | None = None
     methods: tuple[ComparedMethod, ...] = ()
+    adaptive: Certificate | None = None
 
     @property
     def radius_text(self) -> str:
@@ -113,6 +116,8 @@ class CertifiedAt:
         found = list[tuple[str, str, Any]](self.summary.claims())
         if self.claim is not None:
             found.append(("claimed_calibration_error", str(self.claim.settings["samples"]), self.claim))
+        if self.adaptive is not None:
+            found.append(("claimed_equal_mass_error", str(self.adaptive.settings["samples"]), self.adaptive))
         return found
 
     def to_dict(self) -> dict[str, Any]:
@@ -121,6 +126,8 @@ class CertifiedAt:
         document["information"]["verdict"] = self.summary.information.verdict_at(self.radius_text)
         if self.claim is not None:
             document |= {"mean_width": self.width, "claim": self.claim.to_dict()}
+        if self.adaptive is not None:
+            document["adaptive_claim"] = self.adaptive.to_dict()
         if self.methods:
             document["comparison"] = [method.to_dict() for method in self.methods]
         return document
@@ -357,7 +364,8 @@ class Certification(Result):
         if one is None or not one.n_certified:
             return None
         shown, asked = one.certified, self.settings
-        return reliability(clean.values[shown], one.correct[shown], bins=asked.bins, closed=asked.closed)
+        edges = asked.placed(clean.values).get("edges")
+        return reliability(clean.values[shown], one.correct[shown], bins=asked.bins, edges=edges, closed=asked.closed)
 
     def widths(self, kind: str, radius: float | None = None) -> Widths | None:
         """How wide the certified intervals of any kind are at a radius; None when there are none.
@@ -378,7 +386,8 @@ class Certification(Result):
                 (line.certificates for line in self.lines if (line.radius, line.kind) == (first.radius, kind)), None
             )
             if one is None and first.radius is not None:
-                one = certificates(counts, first.radius, self.conventions["alpha"], kind, self.settings.familywise)
+                given = (counts, first.radius, self.conventions["alpha"], kind, self.settings.familywise)
+                one = certificates(*given, accounting=self.settings.accounting)
             self._widths[first.radius, kind] = None if one is None else one.widths()
         return self._widths[first.radius, kind]
 

@@ -337,6 +337,8 @@ def describe_run(manifest: Manifest | None, counts: Counts, one: Certificates, *
     whole = "" if manifest is None or n == manifest.samples else f" of {manifest.samples:,}"
     noise = NOISE_NAMES[counts.noise]
     level = f"alpha {short_text(one.alpha, 'upper')} {'in all' if one.familywise else 'each'}"
+    if one.accounting == "published":
+        level += f" (as papers count: {short_text(one.alpha / 3, 'upper')} for each of three bounds)"
     kind = "certificates compared" if several else f"{one.confidence} certificates"
     return (
         f"{n:,}{whole} samples, {away:,} abstained ({away / n:.1%}); {noise}, sigma {counts.sigma:g}, "

@@ -14,8 +14,10 @@ import numpy as np
 from certcal._checks import InputError
 from certcal._progress import SILENT, Progress
 from certcal._settings import Settings, setting, takes
+from certcal.binning import check_edges, equal_mass_edges
 from certcal.data import IntervalTable, read_intervals
 from certcal.smoothing import (
+    ACCOUNTINGS,
     CONFIDENCES,
     Counts,
     Manifest,
@@ -29,6 +31,7 @@ from certcal.verbs.certification import Certification, CertifiedAt
 from certcal.verbs.certified_samples import ALPHA_OF_RUNS, ROLES, about_run, chosen_radii, describe_run
 
 MOST_RADII, MOST_BINS = 1000, 10_000
+EDGES = ("equal-width", "equal-mass")
 STEPS_PER_SIGMA = 4
 HEADLINE_STEP = 2  # half of sigma
 
@@ -54,6 +57,17 @@ class CertifySettings(Settings):
     )
     bins: int = setting(15, "Number of bins of the calibration error.", "whole", least=1, most=MOST_BINS)
     closed: str = setting("left", "Closed end of each bin.", "word", choices=("left", "right"))
+    edges: str | tuple[float, ...] = setting(
+        "equal-width",
+        "Edges of the bins: equal-width; equal-mass, frozen at the confidences without an attack; or numbers from 0 to "
+        "1, with commas.",
+        "edges",
+        choices=EDGES,
+        metavar="EDGES",
+    )
+    adaptive: bool = setting(
+        False, "Also bracket AdaECE: equal-mass bins whose edges are recomputed after the attack.", "flag"
+    )
     delta: float = setting(0.05, "Failure probability of each population bound.", "failure")
     alpha: float | None = setting(
         None,
@@ -63,6 +77,7 @@ class CertifySettings(Settings):
         zero=True,
     )
     compare: bool = setting(False, "Also run ADMM and gradient ascent (needs torch; slow).", "flag")
+    grid: bool = setting(False, "With compare: ADMM by its published grid of 16 runs, the largest counting.", "flag")
     confidence: tuple[Any, ...] = setting(
         ("tight",),
         f"Kind of certificate: {', '.join(CONFIDENCES[:-1])} or {CONFIDENCES[-1]}; several, or all, side by side.",
@@ -74,6 +89,13 @@ class CertifySettings(Settings):
     )
     familywise: bool = setting(
         False, "Treat alpha as the family-wise error rate: the probability that any certificate fails.", "flag"
+    )
+    accounting: str = setting(
+        "ledger",
+        "How alpha is counted: ledger (shared among a sample's bounds), or published (given wholly to each of the "
+        "three, as papers do; the claim says three times alpha).",
+        "word",
+        choices=ACCOUNTINGS,
     )
     drawn_only: bool = setting(False, "Certify the finished samples of an incomplete run.", "flag")
 
@@ -91,11 +113,32 @@ class CertifySettings(Settings):
         if len(kinds) > 1 and self.compare:
             raise InputError("it needs one kind of certificate", argument="compare", remedy="choose one")
         object.__setattr__(self, "confidence", kinds)
+        if self.grid and not self.compare:
+            raise InputError("it is for the comparison with ADMM", argument="grid", remedy="set compare, too")
+        if not isinstance(self.edges, str):
+            try:
+                check_edges(self.edges)
+            except InputError as error:
+                raise InputError(str(error), argument="edges") from None
+            object.__setattr__(self, "bins", len(self.edges) - 1)
 
     @property
     def binning(self) -> dict[str, Any]:
         """What the numerics are told about bins and the population."""
         return {"bins": self.bins, "closed": self.closed, "delta": self.delta}
+
+    def placed(self, clean: Any) -> dict[str, Any]:
+        """The same with edges that were given, or are quantiles of confidences without an attack (None: unknown)."""
+        placed: dict[str, Any] = {} if self.edges == "equal-width" else {"edges": self.edges}
+        if self.edges == "equal-mass":
+            placed = {"edges": equal_mass_edges(clean, self.bins, self.closed), "chosen": True}
+        return {**self.binning, **placed, **({"adaptive": True} if self.adaptive else {})}
+
+    @property
+    def conventions(self) -> dict[str, Any]:
+        """What is said about them: more than bins, closed and delta only where it was asked for."""
+        more: dict[str, Any] = {} if self.edges == "equal-width" else {"edges": self.edges}
+        return {**self.binning, **more, **({"adaptive": True} if self.adaptive else {})}
 
 
 @takes(CertifySettings, ROLES)
@@ -113,7 +156,7 @@ def certify(
     does, a sample's confidence stays between lower and upper, and whether its prediction is correct; any verifier's
     output will do. What is claimed holds for every choice of confidences inside the intervals: it is computed exactly,
     and rounded in the safe direction. Keywords beside those below are the fields of :class:`CertifySettings`: radii,
-    bins, closed, delta, alpha, compare, confidence, familywise, drawn_only.
+    bins, closed, edges, adaptive, delta, alpha, compare, grid, confidence, familywise, accounting, drawn_only.
 
     What is random, assumed and claimed at one radius and by one kind of certificate is with
     :func:`certcal.smoothing.certificates` and :meth:`~certcal.smoothing.Certificates.claim`, and for the population
@@ -171,7 +214,9 @@ def certify(
             raise InputError("the columns of this table are known; leave them out", argument="by")
         return _of_table(given, settings, progress)
     named = columns if by is None else {**(columns or {}), "by": by}
-    return _of_table(read_intervals(cast("str", source), named, alpha=settings.alpha is None), settings, progress)
+    clean = settings.edges == "equal-mass"
+    table = read_intervals(cast("str", source), named, alpha=settings.alpha is None, samples=clean)
+    return _of_table(table, settings, progress)
 
 
 def default_radii(counts: Counts, alpha: float = ALPHA_OF_RUNS, familywise: bool = False) -> tuple[float, ...]:
@@ -201,18 +246,22 @@ def _of_counts(
     alpha = ALPHA_OF_RUNS if settings.alpha is None else settings.alpha
     kinds, several = settings.confidence, len(settings.confidence) > 1
     radii = settings.radii or default_radii(counts, alpha, settings.familywise)
+    placed = settings.placed(counts.confidence_estimates().values if settings.edges == "equal-mass" else None)
     lines: list[CertifiedAt] = []
     progress.stage("certifying", len(radii) * len(kinds))
     for radius in radii:
         for kind in kinds:
-            one = certificates(counts, radius, alpha, kind, settings.familywise)
-            samples = "certified" if one.n_certified else "all"
-            claim = one.claim(bins=settings.bins, closed=settings.closed, samples=samples, delta=alpha)
+            one = certificates(counts, radius, alpha, kind, settings.familywise, accounting=settings.accounting)
+            binned: dict[str, Any] = {"bins": settings.bins, "closed": settings.closed, "delta": alpha}
+            binned["samples"] = "certified" if one.n_certified else "all"
+            claim = one.claim(**binned, edges=placed.get("edges"))
             group = one.confidence if several else None
-            lines.append(CertifiedAt(radius, group, one.summary(**settings.binning), one, claim))
+            line = CertifiedAt(radius, group, one.summary(**placed), one, claim)
+            lines.append(replace(line, adaptive=one.claim(**binned, adaptive=True)) if settings.adaptive else line)
             progress.advance(1)
     if settings.compare:
-        lines = [_compared(line, settings, progress, line.certificates) for line in lines]
+        clean = counts.confidence_estimates().values if settings.grid else None
+        lines = [_compared(line, settings, progress, line.certificates, placed, clean) for line in lines]
     first = lines[0].certificates
     assert first is not None
     names = [kind_name(kind) for kind in kinds]
@@ -224,8 +273,9 @@ def _of_counts(
         lines=lines,
         by="certificate" if several else None,
         conventions={
-            **settings.binning,
+            **settings.conventions,
             "alpha": alpha,
+            **({} if settings.accounting == "ledger" else {"accounting": settings.accounting}),
             "familywise": settings.familywise,
             "confidence": names[0] if not several else "all" if kinds == CONFIDENCES else names,
             "ledger": first.ledger.to_dict(),
@@ -243,21 +293,25 @@ def _of_counts(
 def _of_table(table: IntervalTable, settings: CertifySettings, progress: Progress) -> Certification:
     from certcal.worst_case import certify as certified
 
-    for name in ("confidence", "familywise", "drawn_only"):
+    for name in ("confidence", "familywise", "accounting", "drawn_only"):
         if getattr(settings, name) != getattr(CertifySettings, name):
             raise InputError(f"it is for runs, and {table.path} is a table", argument=name, remedy="leave it out")
     alpha = (table.alpha or 0.0) if settings.alpha is None else settings.alpha
     wanted = {table.radii[k] for k in chosen_radii(str(table.path), table.radii, settings.radii) if table.radii}
+    if settings.edges == "equal-mass" and table.confidence is None:
+        reason = f"{table.path} has no column of confidences without an attack, of which the edges are quantiles"
+        remedy = "add one named confidence, or give the edges as numbers"
+        raise InputError(reason, argument="edges", remedy=remedy)
+    placed = settings.placed(table.confidence)
     lines: list[CertifiedAt] = []
     progress.stage("certifying")
     for part in table.parts():
         if part.radius is not None and part.radius not in wanted:
             continue
-        summary = certified(
-            part.lower, part.upper, part.correct, certified=part.certified, alpha=alpha, **settings.binning
-        )
+        summary = certified(part.lower, part.upper, part.correct, certified=part.certified, alpha=alpha, **placed)
         line = CertifiedAt(None if part.radius is None else float(part.radius), part.group, summary)
-        lines.append(_compared(line, settings, progress, part) if settings.compare and part.group is None else line)
+        compared = settings.compare and part.group is None
+        lines.append(_compared(line, settings, progress, part, placed) if compared else line)
     made = {} if table.origin is None else {"certificates": table.origin.to_dict()}
     radii = dict.fromkeys(line.radius for line in lines)
     return Certification(
@@ -267,7 +321,7 @@ def _of_table(table: IntervalTable, settings: CertifySettings, progress: Progres
         description=_describe_table(table, lines),
         lines=lines,
         by=table.layout.group,
-        conventions={**settings.binning, "alpha": alpha},
+        conventions={**settings.conventions, "alpha": alpha},
         place=len(radii) - 1,
         settings=settings,
         origin=table.origin,
@@ -284,7 +338,14 @@ def _describe_table(table: IntervalTable, lines: Sequence[CertifiedAt]) -> str:
     return f"{count}; {table.layout.description}{made}"
 
 
-def _compared(line: CertifiedAt, settings: CertifySettings, progress: Progress, part: Any) -> CertifiedAt:
+def _compared(
+    line: CertifiedAt,
+    settings: CertifySettings,
+    progress: Progress,
+    part: Any,
+    placed: Mapping[str, Any],
+    clean: Any = None,
+) -> CertifiedAt:
     """A line with what the published methods make of its certified samples."""
     from certcal.worst_case.baselines import compare
 
@@ -293,5 +354,13 @@ def _compared(line: CertifiedAt, settings: CertifySettings, progress: Progress, 
     keep = slice(None) if part.certified is None else part.certified
     arrays = (part.lower[keep], part.upper[keep], part.correct[keep].astype(np.uint8))
     where = f", radius {line.radius_text}" if line.radius_text else ""
-    found = compare(*arrays, settings.bins, closed=settings.closed, say=lambda name: progress.stage(f"{name}{where}"))
+    found = compare(
+        *arrays,
+        settings.bins,
+        edges=placed.get("edges"),
+        closed=settings.closed,
+        confidence=None if clean is None else np.clip(clean[keep], *arrays[:2]),
+        grid=settings.grid,
+        say=lambda name: progress.stage(f"{name}{where}"),
+    )
     return replace(line, methods=found)

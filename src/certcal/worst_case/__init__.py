@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from certcal.worst_case._calibration import SignProgram, calibration_error
+from certcal.worst_case._equal_mass import any_edges_error, equal_mass_error
 from certcal.worst_case._information import Information, information
 from certcal.worst_case._ks import ks_error
 from certcal.worst_case._mce import mce
@@ -18,9 +19,11 @@ __all__ = [
     "Information",
     "SignProgram",
     "WorstCase",
+    "any_edges_error",
     "brier_score",
     "calibration_error",
     "certify",
+    "equal_mass_error",
     "information",
     "ks_error",
     "mce",

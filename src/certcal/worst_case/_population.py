@@ -20,7 +20,8 @@ def population_bound(
     What is random: the N samples (with their intervals), drawn independently from the population and not used to train,
     choose or recalibrate the classifier. What is claimed: with probability at least 1 - delta over them, the largest
     calibration error that confidences inside the intervals can have *in the population*, with the same bins, is at most
-    ``value``.
+    ``value``. For the worst case of :func:`any_edges_error` the edges may be any, also those read off the samples:
+    signs are then a function on [0, 1] that changes at most M - 1 times, and the rest of the proof is the same.
 
     Why: for given signs s the worth g_n(s) of a sample is in [-1, 1]. The population's worst case is max_s E g(s), so
     it is E g(s*) for signs s* that depend on the population alone. The empirical one is F = max_s mean g_n(s) >= mean
@@ -43,7 +44,7 @@ def population_bound(
     Parameters
     ----------
     worst_case
-        From :func:`calibration_error`.
+        From :func:`calibration_error` or :func:`any_edges_error`.
     delta
         Probability with which the bound may fail over the draw of the samples.
     alpha
@@ -60,6 +61,10 @@ def population_bound(
     """
     if not isinstance(worst_case, WorstCase):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise InputError(f"worst_case is {worst_case!r}; pass a result of calibration_error")
+    if worst_case.settings.get("edges") == "recomputed":
+        raise InputError(
+            f"worst_case is an {worst_case.name}, whose edges depend on the samples; pass any_edges_error's"
+        )
     if worst_case.mean_square is None or worst_case.extreme != "highest":
         raise InputError(f"worst_case is a {worst_case.extreme} {worst_case.name}; pass one from calibration_error")
     delta = failure_probability(delta, "delta")
@@ -97,7 +102,7 @@ def population_bound(
         (
             "samples with their intervals are independent draws from the population",
             NOT_USED_BEFORE,
-            "the edges were not chosen from them",
+            *(() if worst_case.settings.get("edges") == "any" else ("the edges were not chosen from them",)),
             "each interval and correctness holds except with probability alpha",
         ),
         {"empirical worst case": worst_case.value, "deviation": deviation, "certificate failures": failures},

@@ -58,6 +58,8 @@ class WorstCase:
     correct
         Makes the correctness that belongs to the witness when it is first asked for, or is it; None for metrics that
         have no ``contributions``.
+    reached
+        What the witness has, where the value is a proved bound and not known to be exact; else None.
     """
 
     name: str
@@ -71,6 +73,7 @@ class WorstCase:
     settings: Mapping[str, Any] = field(default_factory=dict[str, Any])
     square: Callable[[], float] | float | None = field(default=None, repr=False)
     correct: Callable[[], NDArray[np.uint8]] | NDArray[np.uint8] | None = field(default=None, repr=False)
+    reached: float | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "settings", Frozen(self.settings))
@@ -148,8 +151,12 @@ class WorstCase:
         relation = "at most" if self.extreme == "highest" else "at least"
         return (
             f"{self.name}{in_words(self.settings)} is {relation} {self.text} on {these_samples(self.n)} "
-            "for all confidences inside the given intervals."
+            f"for all confidences inside the given intervals{self._also}."
         )
+
+    @property
+    def _also(self) -> str:
+        return "" if self.reached is None else f"; some have {round_outward(self.reached, 'lower')}"
 
     def _repr_html_(self) -> str:
         name = "Worst case" if self.extreme == "highest" else "Best case"
@@ -171,6 +178,7 @@ class WorstCase:
             "signs": None if self.signs is None else self.signs.tolist(),
             "all_samples": None if self.all_samples is None else self.all_samples.to_dict(),
             "settings": dict(self.settings),
+            **({} if self.reached is None else {"reached": self.reached}),
             "sentence": self.sentence,
         }
 

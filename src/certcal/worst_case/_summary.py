@@ -12,9 +12,11 @@ import numpy as np
 
 from certcal._checks import failure_probability
 from certcal._html import element, table
+from certcal.binning import check_edges
 from certcal.bounds import clopper_pearson
 from certcal.claims import Bound, Frozen, in_full, in_words, round_outward, short_text, these_samples
 from certcal.worst_case._calibration import calibration_error
+from certcal.worst_case._equal_mass import any_edges_error, equal_mass_error
 from certcal.worst_case._information import Information, taken_apart
 from certcal.worst_case._intervals import Intervals, check_intervals
 from certcal.worst_case._ks import ks_error
@@ -50,6 +52,14 @@ class CertifiedRange:
     worst: WorstCase | None
     worst_all: WorstCase
     best: WorstCase | None
+
+    def with_settings(self, more: Mapping[str, Any]) -> CertifiedRange:
+        """The same with more settings in its sentences."""
+
+        def told(each: WorstCase | None) -> Any:
+            return None if each is None else replace(each, settings={**each.settings, **more})
+
+        return CertifiedRange(told(self.worst), told(self.worst_all), told(self.best))
 
     @property
     def lowest(self) -> float | None:
@@ -102,8 +112,9 @@ class CertifiedSummary:
         What of the information in the confidences is certified to survive, over the certified samples: the certified
         Brier score, taken apart, and a verdict.
     ranges
-        Per metric ("brier_score", "nll", "calibration_error", "mce", "ks_error") the worst case over the certified
-        samples, the worst case over all, and the best case. ``summary["ks_error"]`` is short for one of them.
+        Per metric ("brier_score", "nll", "calibration_error", "mce", "ks_error" and, if asked for, "equal_mass_error")
+        the worst case over the certified samples, the worst case over all, and the best case. ``summary["ks_error"]``
+        is short for one of them.
     population, population_all
         Bounds on the worst-case calibration error of the population: given that a sample is certified (None when none
         is), and over all samples. Each holds with probability 1 - delta; both together with 1 - 2 delta.
@@ -221,6 +232,9 @@ def certify(
     closed: str = "left",
     delta: float = 0.05,
     alpha: float = 0.0,
+    edges: Any = None,
+    chosen: bool = False,
+    adaptive: bool = False,
 ) -> CertifiedSummary:
     """Everything that intervals of confidences certify about a classifier.
 
@@ -243,6 +257,12 @@ def certify(
         given, half of it goes to a Clopper-Pearson lower bound on the certified share.
     alpha
         Probability with which a sample's interval or correctness may be wrong.
+    edges
+        Edges of the bins, or None for equal widths.
+    chosen
+        Whether these edges were read off these samples. Population bounds are then for any edges of so many bins.
+    adaptive
+        Whether to add "equal_mass_error", the bracket of :func:`equal_mass_error`.
 
     Returns
     -------
@@ -262,16 +282,24 @@ def certify(
     alpha = failure_probability(alpha, "alpha", zero=True)
     intervals = check_intervals(lower, upper, correct, certified)
     mask, kept = intervals.certified, intervals.certified_count
-    binned = {"bins": bins, "closed": closed}
+    binned: dict[str, Any] = {"bins": bins, "closed": closed}
+    placed = binned if edges is None else {**binned, "edges": check_edges(edges)}
     metrics: dict[str, tuple[Callable[..., WorstCase], bool, dict[str, Any]]] = {
         "brier_score": (brier_score, True, {}),
         "nll": (nll, True, {}),
-        "calibration_error": (calibration_error, True, binned),
-        "mce": (mce, False, binned),
+        "calibration_error": (calibration_error, True, placed),
+        "mce": (mce, False, placed),
         "ks_error": (ks_error, True, {}),
+        "equal_mass_error": (equal_mass_error, False, binned),
     }
-    ranges = {key: _range(*metrics[key], intervals, nothing=kept == 0) for key in METRICS}
+    wanted = (*METRICS, "equal_mass_error") if adaptive else METRICS
+    ranges = {key: _range(*metrics[key], intervals, nothing=kept == 0) for key in wanted}
+    told = {} if edges is None else {"edges": "frozen" if chosen else "given"}
+    for key in ("calibration_error", "mce") if told else ():
+        ranges[key] = ranges[key].with_settings(told)
     errors = ranges["calibration_error"]
+    if chosen and edges is not None:
+        errors = _range(any_edges_error, False, binned, intervals, nothing=kept == 0)
     right = int(np.count_nonzero(intervals.correct if mask is None else intervals.correct[mask]))
     return CertifiedSummary(
         len(intervals),
@@ -283,7 +311,7 @@ def certify(
         if errors.worst is None
         else _given_certified(errors.worst, mask is not None, len(intervals), delta, alpha),
         population_bound(errors.worst_all, delta, alpha),
-        {**binned, "delta": delta, "alpha": alpha},
+        {**binned, **told, "delta": delta, "alpha": alpha},
     )
 
 

@@ -59,6 +59,10 @@ if TYPE_CHECKING:
 _MOST_STATES, _MOST_FRAMES, _FEWEST_FRAMES = 1500, 41, 5
 _MOST_GROUPS = 8
 
+_EDGES = {
+    "equal-mass": "The edges are quantiles of the confidences without an attack and stay where they are; since they "
+    "were read off these samples, population bounds are for any edges."
+}
 # A name has the same look in every chart.
 _LOOKS = {
     "claimed": 1,
@@ -145,6 +149,8 @@ def _over(one: CertifiedAt) -> str:
 
 def _headline(found: Certification, one: CertifiedAt) -> Claim:
     what = f"At radius {one.radius_text}, the calibration error" if one.radius_text else "The calibration error"
+    if found.settings.accounting == "published":
+        what += " (alpha as papers count it)"
     if one.claim is not None:
         radius = "The claim holds under every change of the inputs of Euclidean length up to the radius."
         meaning = f"{CALIBRATION_ERROR} {radius}"
@@ -386,6 +392,13 @@ def _notes(found: Certification) -> list[str]:
 
     given, lines = found.conventions, found.lines
     notes = [f"Bins are {BRACKETS[str(given['closed'])]}. Numbers are rounded in the safe direction."]
+    if "edges" in given:
+        notes.append(_EDGES.get(str(given["edges"]), "The edges were given."))
+    if found.settings.adaptive:
+        notes.append(
+            "AdaECE has equal-mass bins whose edges are recomputed after the attack. Its value is a proved bound; some "
+            "confidences inside the intervals reach the number beside it."
+        )
     if len(lines) > 1:
         notes.append(
             f"ECE has {given['bins']} bins. Each line's population bound may fail with probability "

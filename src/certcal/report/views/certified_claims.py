@@ -37,6 +37,7 @@ def values_table(found: Certification, lines: Sequence[CertifiedAt], frames: Map
         (True, Column("certified accuracy", "bound", "lower"), lambda line: line.summary.accuracy),
         (True, Column("ECE", "bound", "upper"), worst("calibration_error")),
         (claimed, Column("ECE, claimed", "bound", "upper", 4), lambda line: line.claim if line.worst else None),
+        (found.settings.adaptive, Column("AdaECE", "bound", "upper", 4), worst("equal_mass_error")),
         (partly, Column("ECE, all", "bound", "upper", 5), lambda line: line.summary["calibration_error"].worst_all),
         (True, Column("ECE, population", "bound", "upper", 6), lambda line: line.summary.population),
         (grouped and claimed, Column("mean width", "bound", "upper", 3), lambda line: line.width),
@@ -105,6 +106,17 @@ def claims_table(one: CertifiedAt) -> Table:
         row("claimed_calibration_error", *(("", claim) if summary.n_certified else ("", "", "", claim)))
     metric("calibration_error", f"ECE, {summary.settings['bins']} bins, exact")
     metric("mce")
+    if "equal_mass_error" in summary.ranges:
+        metric("equal_mass_error", "AdaECE, edges recomputed, bound")
+        worst, everywhere = summary["equal_mass_error"].worst, summary["equal_mass_error"].worst_all
+        reached = [
+            None if each is None else round_outward(each.reached or 0.0, "lower") for each in (worst, everywhere)
+        ]
+        row("AdaECE that some confidences have", reached[0] or "undefined", "", reached[1] or "")
+        if one.adaptive is not None:
+            row(
+                "claimed_equal_mass_error", *(("", one.adaptive) if summary.n_certified else ("", "", "", one.adaptive))
+            )
     metric("ks_error")
     rows.append(Heading("The same ECE in the population"))
     level = short_text(summary.settings["delta"], "upper")

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from certcal._checks import InputError, choice, positive
+from certcal._checks import InputError, choice, positive, whole_number
 from certcal.worst_case.baselines._problem import (
     STARTS,
     Baseline,
@@ -18,6 +18,8 @@ from certcal.worst_case.baselines._problem import (
     plain_error,
     require_torch,
 )
+
+ASSIGNMENTS = ("uniform", "zeros", "ones", "valid")
 
 
 @dataclass(frozen=True)
@@ -34,6 +36,11 @@ class AdmmSettings:
         First ρ, the factor it grows by in every step, and where it stops growing; the same for all five constraints.
     gradient_clip
         Largest entry of the gradient of a.
+    assignment
+        The first a: "uniform" for 1/M, "zeros", "ones", or "valid" for the bins of the first confidences. Appendix G.2
+        finds the first by far the best.
+    updates
+        Updates of a and z per step; appendix G.2 tries 1 to 3.
 
     Examples
     --------
@@ -48,9 +55,13 @@ class AdmmSettings:
     rho_growth: float = 1.004
     rho_ceiling: float = 10.0
     gradient_clip: float = 1.0
+    assignment: str = "uniform"
+    updates: int = 1
 
     def __post_init__(self) -> None:
         choice(self.initial, STARTS, "initial")
+        choice(self.assignment, ASSIGNMENTS, "assignment")
+        whole_number(self.updates, 1, 100, "updates", "pass a whole number from 1 to 100")
         for name in ("confidence_rate", "assignment_rate", "rho", "rho_growth", "rho_ceiling", "gradient_clip"):
             positive(getattr(self, name), name)
 

@@ -10,7 +10,7 @@ from typing import Any
 from certcal._checks import InputError
 from certcal.claims import round_outward
 from certcal.worst_case._calibration import calibration_error
-from certcal.worst_case.baselines._admm import admm
+from certcal.worst_case.baselines._admm import GRID, admm
 from certcal.worst_case.baselines._dece import dece_ascent
 from certcal.worst_case.baselines._problem import Baseline, check_problem, plain_error
 
@@ -113,14 +113,28 @@ def prepare() -> None:
 
 
 def compare(
-    lower: Any, upper: Any, correct: Any, bins: int = 15, *, closed: str = "left", say: Callable[[str], object] = str
+    lower: Any,
+    upper: Any,
+    correct: Any,
+    bins: int = 15,
+    *,
+    edges: Any = None,
+    closed: str = "left",
+    confidence: Any = None,
+    grid: bool = False,
+    say: Callable[[str], object] = str,
 ) -> tuple[ComparedMethod, ...]:
     """Every method on the same intervals: the exact worst case, and what the published ones reach.
 
     Parameters
     ----------
-    lower, upper, correct, bins, closed
+    lower, upper, correct, bins, edges, closed
         As for :func:`certcal.worst_case.calibration_error`.
+    confidence
+        Clean confidences, where ADMM and the ascent start; None takes the middle of each interval.
+    grid
+        Whether ADMM runs with the 16 settings of appendix I.1, as in the paper's tables of trained models, and not with
+        the two of appendix G.3.
     say
         Called with the name of each method before it runs.
 
@@ -132,9 +146,14 @@ def compare(
     """
     found: list[ComparedMethod] = []
     for name, (is_exact, method) in METHODS.items():
+        options: dict[str, Any] = {"edges": edges, "closed": closed}
+        if method in (admm, dece_ascent):
+            options["confidence"] = confidence
+        if method is admm and grid:
+            name, options["settings"] = f"ADMM, best of {len(GRID)} runs", GRID
         say(name)
         start = time.perf_counter()
-        result = method(lower, upper, correct, bins, closed=closed)
+        result = method(lower, upper, correct, bins, **options)
         seconds = time.perf_counter() - start
         value = float(result.value)
         text = result.text if is_exact else round_outward(value, "lower")

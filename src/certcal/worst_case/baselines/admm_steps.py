@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from certcal._checks import InputError, choice
+from certcal.binning import assign
 from certcal.models.devices import has_doubles, resolve
 from certcal.worst_case.baselines._problem import Problem
 
@@ -68,6 +69,7 @@ class AdmmProgram:
     gradient_clip: Tensor
     rho_growth: Tensor
     rho_ceiling: Tensor
+    updates: tuple[int, ...] = (1,)  # of a and z per step, by run
 
 
 @dataclass(eq=False)
@@ -87,13 +89,13 @@ class AdmmState:
     rho: Tensor
 
 
-def begin(program: AdmmProgram, start: Tensor, rho: Tensor) -> AdmmState:
-    """Step 0 from confidences (runs, N): a = 1/M (appendix G.2), q₁ = q₂ = a, g = z, λ = 0 (algorithm 2).
+def begin(program: AdmmProgram, start: Tensor, rho: Tensor, assignment: Tensor | None = None) -> AdmmState:
+    """Step 0 from confidences (runs, N): a = 1/M (appendix G.2) or as given, q₁ = q₂ = a, g = z, λ = 0 (algorithm 2).
 
     z starts as the given confidence moved inside every accessible bin, and as 0 in the others (§3.3).
     """
     z = start.unsqueeze(1).clamp(program.lower, program.upper)
-    a = torch.full_like(z, 1 / z.shape[1])
+    a = torch.full_like(z, 1 / z.shape[1]) if assignment is None else assignment
     residual = residuals(program, a, z, z, a, a)
     first, second, third, fourth, fifth = (torch.zeros_like(each) for each in residual)
     return AdmmState(a, z, z, a, a, residual, (first, second, third, fourth, fifth), rho)
@@ -115,6 +117,14 @@ def advance(program: AdmmProgram, state: AdmmState) -> None:
     """One pass through algorithm 1, in its order, then the schedule of ρ."""
     update_assignment(program, state)
     update_confidence(program, state)
+    for done in range(1, max(program.updates)):
+        a, z = state.a, state.z
+        more = torch.tensor([each > done for each in program.updates], device=a.device).view(-1, 1, 1)
+        state.residual = residuals(program, a, z, state.g, state.q1, state.q2)
+        update_assignment(program, state)
+        state.a = torch.where(more, state.a, a)
+        update_confidence(program, state)
+        state.z = torch.where(more, state.z, z)
     update_split_variables(program, state)
     ascend_duals(program, state)
 
@@ -245,7 +255,19 @@ def build_program(problem: Problem, settings: tuple[AdmmSettings, ...], place: P
         gradient_clip=per_run([each.gradient_clip for each in settings]),
         rho_growth=per_run([each.rho_growth for each in settings]),
         rho_ceiling=per_run([each.rho_ceiling for each in settings]),
+        updates=tuple(each.updates for each in settings),
     )
+
+
+def first_assignment(problem: Problem, settings: tuple[AdmmSettings, ...], start: NDArray[Any]) -> NDArray[Any]:
+    """a⁰ of every run, (runs, M, N)."""
+    bins = problem.edges.size - 1
+    out = np.empty((len(settings), bins, start.shape[1]))
+    for each, confidence, a in zip(settings, start, out, strict=True):
+        a[:] = {"zeros": 0.0, "ones": 1.0, "valid": 0.0}.get(each.assignment, 1 / bins)
+        if each.assignment == "valid":
+            a[assign(confidence, problem.edges, problem.closed), np.arange(confidence.size)] = 1.0
+    return out
 
 
 def solve(
@@ -260,9 +282,11 @@ def solve(
     """Confidences and bins (runs, N) of every run's best projected step, and the diagnostics if tracked."""
     place = Placement(device, precision)
     program = build_program(problem, settings, place)
-    start = place([problem.start(each.initial, seed) for each in settings])
+    begun = np.array([problem.start(each.initial, seed) for each in settings])
+    start = place(begun)
     with torch.no_grad():
-        state = begin(program, start, place([each.rho for each in settings]).view(-1, 1, 1))
+        a = place(first_assignment(problem, settings, begun))
+        state = begin(program, start, place([each.rho for each in settings]).view(-1, 1, 1), a)
         recorder = Recorder(state, steps) if track else None
         best = torch.full_like(start[:, 0], -1)
         confidence, bin_of = torch.zeros_like(start), torch.zeros_like(start, dtype=torch.int64)

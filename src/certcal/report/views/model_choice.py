@@ -1,0 +1,172 @@
+"""Which model has the best certified calibration: the words and the layout of a ModelChoice."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from certcal.claims import round_outward
+from certcal.report.charts import MOST_SERIES, Chart, Mark, Panel, Points, Segments, covering, curves
+from certcal.report.document import NOTHING, Block, Cell, Column, Figures, Heading, Report, Section, Strong, Table, Text
+from certcal.verbs.certification import radius_text
+
+if TYPE_CHECKING:
+    from certcal.verbs.choose import CertifiedModel, ChosenAt, ModelChoice
+
+_MOST_LINES = 12
+_RULE = (
+    "At each radius, models whose certified accuracy is at most {within:g} below the highest are compared, and each "
+    "method is represented by its best: the rule of Emde et al. (2024). Calibration errors are exact worst cases."
+)
+_OPTIMISTIC = (
+    "Values hold on these samples where the certificates do. The best of several models is chosen by these very "
+    "numbers, so expect more on other samples."
+)
+
+
+def view(found: ModelChoice, *, remarks: Sequence[str] = ()) -> Report:
+    """The report of a choice."""
+    constant = _constant(found)
+    matrices = list(found.correlations.items())
+    sections = [
+        Section("Best calibration at comparable accuracy", [_best(found, "error"), _best(found, "brier")], brief=True),
+        Section(f"Change against {found.baseline}", [Figures(_changes(found))]),
+        *([Section("Certified Brier score on a constant subset", [Figures([constant])])] if constant else []),
+        *([Section("Rank correlations by radius", [_ranks(found)], brief=True)] if matrices else []),
+    ]
+    return Report(
+        "Which model has the best certified calibration?",
+        [Text(_headline(found)), *map(Text, remarks)],
+        sections,
+        [Section("All models", [_all(found)])],
+        ", ".join(found.methods),
+        f"{len(found.constant)} models; {found.conventions['confidence']} certificates, "
+        f"alpha {found.conventions['alpha']:g} each; {found.conventions['bins']} bins",
+        [_RULE.format(within=found.conventions["within"]), _OPTIMISTIC],
+    )
+
+
+def charts(found: ModelChoice) -> Sequence[Chart]:
+    """Change of accuracy and calibration error, a chart per radius."""
+    return _changes(found)
+
+
+def _headline(found: ModelChoice) -> str:
+    each = found.at[-1]
+    method, one = min(each.by_error.items(), key=lambda pair: pair[1].error.value)
+    return (
+        f"At radius {radius_text(each.radius)}, {method} has the smallest certified calibration error, at most "
+        f"{one.error.text}, among models with a certified accuracy of at least "
+        f"{round_outward(max(0.0, each.highest - found.conventions['within']), 'lower')}."
+    )
+
+
+def _best(found: ModelChoice, key: str) -> Table:
+    """A row per method, a column per radius; the smallest stands out."""
+
+    def chosen(each: ChosenAt) -> dict[str, CertifiedModel]:
+        return dict(each.by_error if key == "error" else each.by_brier)
+
+    def value(one: CertifiedModel) -> float:
+        return one.error.value if key == "error" else one.brier.value
+
+    rows: list[Sequence[Cell] | Heading] = [
+        [
+            "certified accuracy",
+            *(f"[{max(0.0, each.highest - found.conventions['within']):.3f}, {each.highest:.3f}]" for each in found.at),
+        ]
+    ]
+    for method in found.methods:
+        cells: list[Cell] = []
+        for each in found.at:
+            best = chosen(each)
+            if method not in best:
+                cells.append(NOTHING)
+                continue
+            text = best[method].error.text if key == "error" else best[method].brier.text
+            cells.append(Strong(text) if value(best[method]) == min(map(value, best.values())) else text)
+        rows.append([method, *cells])
+    name = "calibration error" if key == "error" else "Brier score"
+    heads = [Column("method"), *(Column(f"R = {radius_text(each.radius)}") for each in found.at)]
+    return Table(heads, rows, f"Certified {name}, at most; the smallest stands out")
+
+
+def _changes(found: ModelChoice) -> list[Chart]:
+    """Every model against the most accurate baseline (Figure 4)."""
+    made: list[Chart] = []
+    for each in found.at:
+        changed = found.changes(each.radius)
+        if not changed:
+            continue
+        across = covering([0.0, *(x for _, x, _ in changed)], "change of certified accuracy", low=None)
+        up = covering([0.0, *(y for _, _, y in changed)], "change of calibration error", low=None)
+        marks: list[Mark] = [
+            Segments([(across.low, 0.0, across.high, 0.0)], "zero"),
+            Segments([(0.0, up.low, 0.0, up.high)], "zero"),
+        ]
+        for place, method in enumerate(found.methods):
+            own = [(one, x, y) for one, x, y in changed if one.method == method]
+            if own:
+                names = [f"{method}, {one.name}" for one, _, _ in own]
+                marks.append(Points([x for _, x, _ in own], [y for _, _, y in own], place % MOST_SERIES, method, names))
+        best = min(changed, key=lambda each: each[2])
+        said = f"Largest fall of the calibration error: {best[2]:+.4f} by {best[0].method}, accuracy {best[1]:+.4f}."
+        made.append(Chart(f"Radius {radius_text(each.radius)}", said, [Panel(across, up, marks, 240)], size="small"))
+    return made
+
+
+def _constant(found: ModelChoice) -> Chart | None:
+    """Certified Brier score over samples certified at every radius (Figure 16b)."""
+    lines = {
+        f"{method}, {name.rstrip('/').split('/')[-1]} ({n})": values
+        for (method, name), (n, values) in found.constant.items()
+        if n
+    }
+    radii = [float(radius) for radius in found.conventions["radii"]]
+    if not lines or len(radii) < 2:
+        return None
+    shown = dict(list(lines.items())[:_MOST_LINES])
+    return curves(
+        "Certified Brier score, the same samples at all radii",
+        radii,
+        shown,
+        y_label="Brier score",
+        description=f"{len(lines)} models over samples certified at every radius; their number is in brackets.",
+        most=1.0,
+        caption="Samples certified at the largest radius only, so the certified accuracy does not change along a line.",
+    )
+
+
+def _ranks(found: ModelChoice) -> Table:
+    """Spearman's correlations of each pair, by radius (Figure 19)."""
+    names = list(next(iter(found.correlations.values())).names)
+    pairs = [(i, j) for i in range(len(names)) for j in range(i + 1, len(names))]
+    rows: list[Sequence[Cell] | Heading] = [
+        [f"{names[i]} – {names[j]}", *(float(matrix.values[i][j]) for matrix in found.correlations.values())]
+        for i, j in pairs
+    ]
+    heads = [Column("pair"), *(Column(f"R = {radius_text(radius)}", "estimate") for radius in found.correlations)]
+    return Table(heads, rows, "Spearman's rank correlation over all models")
+
+
+def _all(found: ModelChoice) -> Block:
+    efficient = {id(one) for each in found.at for one in each.pareto}
+    rows: list[Sequence[Cell] | Heading] = []
+    for each in found.at:
+        rows.append(Heading(f"radius {radius_text(each.radius)}"))
+        for one in (one for one in found.models if one.radius == each.radius):
+            mark = "yes" if id(one) in efficient else ""
+            rows.append(
+                [one.method, one.name, one.n_certified, one.accuracy, one.error, one.error_all, one.brier, mark]
+            )
+    heads = [
+        Column("method"),
+        Column("model", priority=3),
+        Column("certified", "count", priority=4),
+        Column("certified accuracy", "bound", "lower"),
+        Column("ECE", "bound", "upper"),
+        Column("ECE, all", "bound", "upper", 2),
+        Column("Brier", "bound", "upper"),
+        Column("Pareto", priority=1),
+    ]
+    return Table(heads, rows, "Pareto: no other model has more accuracy and a smaller error", most=400)

@@ -1,0 +1,398 @@
+"""Which model has the best certified calibration among those that are about as accurate? Several runs per method."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar, cast
+
+import numpy as np
+
+import certcal
+from certcal._checks import InputError
+from certcal._progress import SILENT, Progress
+from certcal._settings import Settings, setting, takes
+from certcal._text import counted
+from certcal.result import Result
+from certcal.smoothing import CONFIDENCES, Certificates, Counts, Run, certificates, open_run
+from certcal.verbs.certification import radius_text
+from certcal.worst_case import brier_score, calibration_error
+
+if TYPE_CHECKING:
+    from certcal.study import Matrix
+    from certcal.worst_case import WorstCase
+
+# What Emde et al. (2024) compare: models within 3 % of the highest certified accuracy, at these radii.
+WITHIN, RADII = 0.03, (0.05, 0.2, 0.5, 1.0)
+# What is correlated by rank, and its name in tables (Figure 19).
+RANKED = {
+    "certified_accuracy": "certified accuracy",
+    "calibration_error": "calibration error",
+    "brier_score": "Brier score",
+    "average_certified_radius": "average certified radius",
+}
+
+
+@dataclass(frozen=True)
+class ChooseSettings(Settings):
+    """At which radii models are compared, and which of them are comparable.
+
+    Examples
+    --------
+    >>> ChooseSettings(within=0.02).radii
+    (0.05, 0.2, 0.5, 1.0)
+    """
+
+    radii: tuple[float, ...] = setting(
+        RADII, "Radii at which models are compared.", "number", many=True, least=0, flag="--radius", metavar="R"
+    )
+    within: float = setting(
+        WITHIN,
+        "How far below the highest certified accuracy a model may be to be compared, as a share of all samples.",
+        "number",
+        least=0,
+        most=1,
+    )
+    bins: int = setting(15, "Number of bins of the calibration error.", "whole", least=1, most=10_000)
+    closed: str = setting("left", "Closed end of each bin.", "word", choices=("left", "right"))
+    alpha: float = setting(0.001, "Failure probability of each sample's certificate.", "failure")
+    confidence: str = setting("tight", f"Kind of certificate: {', '.join(CONFIDENCES)}.", "word", choices=CONFIDENCES)
+    baseline: str | None = setting(
+        None, "Method that changes are relative to. Default: the first.", "text", metavar="METHOD"
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class CertifiedModel:
+    """One model at one radius.
+
+    Attributes
+    ----------
+    method, name
+        The method that it competes for, and what tells it from others of the method.
+    radius
+        Of the perturbations.
+    accuracy
+        Share of samples that are certified and right.
+    error, error_all, brier
+        Exact worst cases of what is certified: the calibration error, that over all samples, and the Brier score.
+    average_certified_radius
+        Of the run, whatever the radius.
+    n_certified
+        Number of certified samples.
+    """
+
+    method: str
+    name: str
+    radius: float
+    accuracy: float
+    error: WorstCase
+    error_all: WorstCase
+    brier: WorstCase
+    average_certified_radius: float
+    n_certified: int
+
+    @property
+    def values(self) -> dict[str, float]:
+        """The numbers by their names in tables."""
+        return {
+            "certified_accuracy": self.accuracy,
+            "calibration_error": self.error.value,
+            "calibration_error_all": self.error_all.value,
+            "brier_score": self.brier.value,
+            "average_certified_radius": self.average_certified_radius,
+        }
+
+
+@dataclass(frozen=True, eq=False)
+class ChosenAt:
+    """The comparison at one radius.
+
+    Attributes
+    ----------
+    radius, highest
+        The radius, and the highest certified accuracy of any model there.
+    by_error, by_brier
+        The best model of each method among those that are about as accurate: by the calibration error, and by the Brier
+        score. A method without such a model is missing.
+    pareto
+        Models that no other beats in certified accuracy without having a larger calibration error (appendix I.2).
+    """
+
+    radius: float
+    highest: float
+    by_error: Mapping[str, CertifiedModel]
+    by_brier: Mapping[str, CertifiedModel]
+    pareto: tuple[CertifiedModel, ...]
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class ModelChoice(Result):
+    """Certified accuracy and calibration of several models of several methods, and the best of each.
+
+    What is said of each model holds where its certificates do; that a model was chosen among several by these very
+    numbers makes its own number optimistic for other samples.
+
+    Attributes
+    ----------
+    methods
+        Their names, in the order given.
+    models
+        Every model at every radius at which it certifies anything.
+    at
+        The comparison at each radius.
+    constant
+        Per method and model, the certified Brier score at each radius over the samples that are certified at all radii
+        (Figure 16b), and how many they are; empty when there are none.
+    conventions
+        Radii, share, bins, closed, alpha and kind of certificate.
+    """
+
+    view: ClassVar[str] = "certcal.report.views.model_choice"
+
+    methods: tuple[str, ...]
+    models: tuple[CertifiedModel, ...]
+    at: tuple[ChosenAt, ...]
+    constant: Mapping[tuple[str, str], tuple[int, tuple[float, ...]]]
+    conventions: Mapping[str, Any]
+    paths: tuple[str, ...] = ()
+
+    def __repr__(self) -> str:
+        return f"<ModelChoice: {counted(len(self.constant), 'model')} of {counted(len(self.methods), 'method')}>"
+
+    @property
+    def sources(self) -> Sequence[str]:
+        """The folders of the runs."""
+        return self.paths
+
+    @property
+    def baseline(self) -> str:
+        """The method that changes are relative to."""
+        return str(self.conventions["baseline"])
+
+    def claims(self) -> Sequence[Any]:
+        """The worst cases of the chosen models, then of all others."""
+        first = [one for each in self.at for one in (*each.by_error.values(), *each.by_brier.values())]
+        found = [claim for one in (*first, *self.models) for claim in (one.error, one.brier)]
+        return tuple({id(claim): claim for claim in found}.values())
+
+    @cached_property
+    def correlations(self) -> Mapping[float, Matrix]:
+        """Spearman's rank correlations of the four numbers over all models, by radius (Figure 19)."""
+        from certcal.study import correlations
+
+        found: dict[float, Matrix] = {}
+        for each in self.at:
+            rows = [[one.values[key] for key in RANKED] for one in self.models if one.radius == each.radius]
+            if len(rows) > 2:
+                found[each.radius] = correlations(
+                    rows, list(RANKED.values()), method="spearman", title=f"radius {radius_text(each.radius)}"
+                )
+        return found
+
+    def changes(self, radius: float) -> list[tuple[CertifiedModel, float, float]]:
+        """Each model with what it changes against the best baseline: accuracy and calibration error (Figure 4)."""
+        here = [one for one in self.models if one.radius == radius]
+        base = [one for one in here if one.method == self.baseline]
+        if not base:
+            return []
+        best = max(base, key=lambda one: (one.accuracy, -one.error.value))
+        return [(one, one.accuracy - best.accuracy, one.error.value - best.error.value) for one in here]
+
+    def contents(self) -> dict[str, Any]:
+        """Plain values for JSON."""
+
+        def told(one: CertifiedModel) -> dict[str, Any]:
+            names = {"method": one.method, "model": one.name, "radius": one.radius, "n_certified": one.n_certified}
+            return {**names, **one.values}
+
+        return {
+            "certcal": certcal.__version__,
+            "conventions": dict(self.conventions),
+            "methods": list(self.methods),
+            "chosen": [
+                {
+                    "radius": each.radius,
+                    "highest_certified_accuracy": each.highest,
+                    "by_calibration_error": {method: told(one) for method, one in each.by_error.items()},
+                    "by_brier_score": {method: told(one) for method, one in each.by_brier.items()},
+                    "pareto": [told(one) for one in each.pareto],
+                }
+                for each in self.at
+            ],
+            "models": [told(one) for one in self.models],
+            "constant_subset": [
+                {"method": method, "model": name, "samples": n, "brier_score": list(values)}
+                for (method, name), (n, values) in self.constant.items()
+            ],
+            "rank_correlations": [
+                {"radius": radius, "names": list(RANKED), "values": np.asarray(matrix.values).tolist()}
+                for radius, matrix in self.correlations.items()
+            ],
+        }
+
+    def columns(self) -> Mapping[str, Sequence[Any]]:
+        """One line per model and radius."""
+        chosen = {id(one) for each in self.at for one in each.by_error.values()}
+        efficient = {id(one) for each in self.at for one in each.pareto}
+        rows = self.models
+        return {
+            "radius": [one.radius for one in rows],
+            "method": [one.method for one in rows],
+            "model": [one.name for one in rows],
+            "certified": [one.n_certified for one in rows],
+            **{key: [one.values[key] for one in rows] for key in rows[0].values},
+            "chosen": [id(one) in chosen for one in rows],
+            "pareto": [id(one) in efficient for one in rows],
+        }
+
+
+@takes(ChooseSettings)
+def choose(
+    models: Mapping[str, Sequence[Any] | Any], *, progress: Progress = SILENT, settings: ChooseSettings
+) -> ModelChoice:
+    """Find each method's model with the best certified calibration among those that are about as accurate.
+
+    The rule of Emde et al. (2024), Tables 2 and 6 to 10: at each radius, models whose certified accuracy is within 3 %
+    of the highest are compared, and each method is represented by the one of them with the smallest certified
+    calibration error (or Brier score). The calibration error here is the exact worst case, not what ADMM finds.
+
+    Parameters
+    ----------
+    models
+        Runs by method: folders, opened runs or counts, one or several each.
+    progress
+        Where to report how far the work is.
+    settings
+        All settings at once; or give the fields of :class:`ChooseSettings`: radii, within, bins, closed, alpha,
+        confidence, baseline.
+
+    Examples
+    --------
+    >>> import certcal, numpy as np
+    >>> from certcal.smoothing import Counts
+    >>> def run(mean):
+    ...     draws = np.random.default_rng(0).beta(20 * mean, 20 * (1 - mean), (20, 500))
+    ...     return Counts.from_confidences(draws, np.linspace(0.01, 0.99, 99), votes=[480] * 20, sigma=0.5)
+    >>> found = certcal.choose({"AT": run(0.8), "ACT": [run(0.85), run(0.9)]}, radii=[0.1])
+    >>> found.at[0].by_error["ACT"].name, round(found.at[0].highest, 2)
+    ('run 2', 1.0)
+    """
+    given = _runs(models)
+    base = next(iter(given)) if settings.baseline is None else settings.baseline
+    if base not in given:
+        raise InputError(f"{base!r} is not one of {', '.join(given)}", argument="baseline")
+    radii = tuple(sorted(set(settings.radii)))
+    if not radii:
+        raise InputError("there is none", argument="radii", remedy="give at least one radius")
+    progress.stage("certifying", len(radii) * sum(map(len, given.values())))
+    found: list[CertifiedModel] = []
+    constant: dict[tuple[str, str], tuple[int, tuple[float, ...]]] = {}
+    for method, runs in given.items():
+        for name, counts in runs.items():
+            made = [certificates(counts, radius, settings.alpha, settings.confidence) for radius in radii]
+            mean_radius = float(np.mean(np.where(made[0].correct, np.nan_to_num(made[0].radii), 0.0)))
+            found += [_certified(method, name, one, mean_radius, settings) for one in made if one.n_certified]
+            constant[method, name] = _constant(made)
+            progress.advance(len(radii))
+    if not found:
+        raise InputError("no model certifies any sample at these radii", argument="radii", remedy="give smaller ones")
+    here = {radius: [one for one in found if one.radius == radius] for radius in radii}
+    return ModelChoice(
+        tuple(given),
+        tuple(found),
+        tuple(best_within(radius, tuple(given), cells, settings.within) for radius, cells in here.items() if cells),
+        constant,
+        {
+            "radii": list(radii),
+            "within": settings.within,
+            "bins": settings.bins,
+            "closed": settings.closed,
+            "alpha": settings.alpha,
+            "confidence": settings.confidence,
+            "baseline": base,
+        },
+        tuple(os.fspath(cast("str", one)) for own in models.values() for one in _several(own) if _is_path(one)),
+    )
+
+
+def best_within(radius: float, methods: Sequence[str], models: Sequence[CertifiedModel], within: float) -> ChosenAt:
+    """The paper's rule at one radius: of the models near the highest certified accuracy, each method's best."""
+    highest = max(one.accuracy for one in models)
+    close = [one for one in models if one.accuracy >= highest - within - 1e-12]
+
+    def best(key: str) -> dict[str, CertifiedModel]:
+        own = {method: [one for one in close if one.method == method] for method in methods}
+        return {method: min(some, key=lambda one: one.values[key]) for method, some in own.items() if some}
+
+    pareto = tuple(
+        one
+        for one in models
+        if not any(
+            other.accuracy >= one.accuracy
+            and other.error.value <= one.error.value
+            and (other.accuracy, -other.error.value) != (one.accuracy, -one.error.value)
+            for other in models
+        )
+    )
+    return ChosenAt(radius, highest, best("calibration_error"), best("brier_score"), pareto)
+
+
+def _certified(
+    method: str, name: str, one: Certificates, mean_radius: float, settings: ChooseSettings
+) -> CertifiedModel:
+    arrays = (one.lower, one.upper, one.correct)
+    error = calibration_error(*arrays, settings.bins, closed=settings.closed, certified=one.certified)
+    brier = brier_score(*arrays, certified=one.certified)
+    accuracy = float(np.mean(one.certified & one.correct))
+    return CertifiedModel(
+        method, name, one.radius, accuracy, error, error.all_samples or error, brier, mean_radius, one.n_certified
+    )
+
+
+def _constant(made: Sequence[Certificates]) -> tuple[int, tuple[float, ...]]:
+    """The Brier score at each radius over the samples certified at the largest, which are those certified at all."""
+    keep = np.logical_and.reduce([one.certified for one in made])
+    if not keep.any():
+        return 0, ()
+    scores = [brier_score(one.lower[keep], one.upper[keep], one.correct[keep]).value for one in made]
+    return int(keep.sum()), tuple(scores)
+
+
+def _is_path(each: Any) -> bool:
+    return isinstance(each, str | os.PathLike)
+
+
+def _several(runs: Any) -> list[Any]:
+    return list(runs) if isinstance(runs, list | tuple) else [runs]  # pyright: ignore
+
+
+def _runs(models: Any) -> dict[str, dict[str, Counts]]:
+    """Counts by method and name."""
+    if not isinstance(models, Mapping) or not models:
+        raise InputError("models is no mapping from methods to runs; pass such as {'AT': ['run1', 'run2']}")
+    found: dict[str, dict[str, Counts]] = {}
+    for method, runs in cast("Mapping[Any, Any]", models).items():
+        own = found.setdefault(str(method), {})
+        for place, each in enumerate(_several(runs), 1):
+            if _is_path(each):
+                path = Path(cast("str", each))
+                if not path.is_dir():
+                    raise InputError(f"{path} is not the folder of a run", remedy="sample one first")
+                own[os.fspath(cast("str", each))] = open_run(path).counts()
+            elif isinstance(each, Run):
+                own[str(each.path)] = each.counts()
+            elif isinstance(each, Counts):
+                own[f"run {place}"] = each
+            else:
+                raise InputError(f"models[{method!r}] holds {type(each).__name__}; pass folders of runs, or runs")
+        if not own:
+            raise InputError(f"models[{method!r}] is empty; pass at least one run")
+    sizes = {len(counts) for runs in found.values() for counts in runs.values()}
+    if len(sizes) > 1:
+        shown = ", ".join(map(str, sorted(sizes)))
+        raise InputError(f"the runs have {shown} samples; compare models on the same samples")
+    return found
