@@ -107,7 +107,7 @@ def _runs(d: Draw) -> tuple:
 
     right, wrong = cells(min(d.n, 40)), cells(min(d.n, 30))
     orders = np.argsort(right[1], kind="stable"), np.argsort(wrong[0], kind="stable")
-    return d.edges, *right, orders[0], *wrong, orders[1], float(d.rng.choice([1, -1]))
+    return 1 - d.edges, d.edges, *right, orders[0], *wrong, orders[1], float(d.rng.choice([1, -1]))
 
 
 def _placed(d: Draw) -> tuple:
@@ -189,7 +189,6 @@ CASES = {
     "cells.all_in_order": lambda d: d.intervals()[:2][:: int(d.rng.choice([1, -1]))],
     "cells.add_intervals": lambda d: (*d.intervals(), *d.lookup, *_copies(d), np.zeros((2 * d.bins**2, 5), np.int64)),
     "cells.add_crowded_intervals": lambda d: (*d.intervals(), *d.lookup, np.zeros((2 * d.bins**2, 5), np.int64)),
-    "cells.add_squares": lambda d: (*d.intervals(), np.zeros(2, np.int64)),
     "cells.group_intervals": lambda d: (*_placed(d)[:5], d.bins),
     "signs.best_runs": _runs,
     "signs.place": _placed,

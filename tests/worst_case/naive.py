@@ -146,6 +146,20 @@ def worth_by_pattern(p: Problem) -> np.ndarray:
     return np.array([worth[:, columns, pattern].max(axis=1) for pattern in sign_patterns(p.bins)])
 
 
+def least_log_capital(p: Problem, bets: np.ndarray, m: float, certified: Sequence[bool] | None = None) -> np.ndarray:
+    """The least log of a product of gains 1 + bet (m - worth) over all sign patterns, for each bet."""
+    worth = worth_by_pattern(p)
+    if certified is not None:
+        worth = with_free(worth, p, certified)
+    return np.array([np.log1p(bet * (m - worth)).sum(axis=1).min() for bet in np.minimum(bets, 0.9 / (1 - m))])
+
+
+def with_free(worth: np.ndarray, p: Problem, certified: Sequence[bool]) -> np.ndarray:
+    """The same where samples that are not certified may be anything."""
+    free = [worth_by_pattern(problem([0], [1], [c], p.edges, p.closed))[:, 0] for c in (0, 1)]
+    return np.where(np.asarray(certified)[None, :], worth, np.maximum(*free)[:, None])
+
+
 def worst_by_signs(p: Problem) -> float:
     """The largest mean worth over all sign patterns."""
     return float(worth_by_pattern(p).mean(axis=1).max())
@@ -155,8 +169,7 @@ def worst_in_population(p: Problem, probability: np.ndarray, certified: Sequence
     """The worst case of a population in which sample i of the problem has the given probability."""
     worth = worth_by_pattern(p)
     if certified is not None:
-        free = [worth_by_pattern(problem([0], [1], [c], p.edges, p.closed))[:, 0] for c in (0, 1)]
-        worth = np.where(np.asarray(certified)[None, :], worth, np.maximum(*free)[:, None])
+        worth = with_free(worth, p, certified)
     return float((worth @ probability).max())
 
 

@@ -40,14 +40,14 @@ def test_each_rule_broken_by_hand_disagrees_with_enumeration(broken: str) -> Non
 # rule: (text in the kernel, what it is replaced with)
 RULES = {
     "correct in '+': stays at its lower end": (
-        "stay_right[right_low[r]] += right_sums[r, 0] - right_sums[r, 1]",
-        "stay_right[right_low[r]] += right_sums[r, 0] - right_sums[r, 2]",
+        "stay_right[right_low[r]] += right_sums[r, 1]",
+        "stay_right[right_low[r]] -= right_sums[r, 2]",
     ),
     "correct in '+': counts itself": (
-        "stay_right[right_low[r]] += right_sums[r, 0] - right_sums[r, 1]",
+        "stay_right[right_low[r]] += right_sums[r, 1]",
         "stay_right[right_low[r]] += right_sums[r, 0]",
     ),
-    "correct below '+': goes up to the first edge": ("gain = 1.0 - edges[t]", "gain = 1.0 - edges[t - 1]"),
+    "correct below '+': goes up to the first edge": ("gain = up[t]", "gain = up[t - 1]"),
     "correct below '+': only if it reaches the bin": (
         "right_high[right_order[next_right]] < t",
         "right_high[right_order[next_right]] < t - 1",
@@ -57,23 +57,23 @@ RULES = {
         "right_high[right_order[next_right]] <= t",
     ),
     "correct without '+': goes to its upper end": (
-        "stuck[right_low[r]] += right_sums[r, 2] - right_sums[r, 0]",
+        "stuck[right_low[r]] += right_sums[r, 2]",
         "stuck[right_low[r]] += 0.0",
     ),
     "correct without '+': not to its lower end": (
-        "stuck[right_low[r]] += right_sums[r, 2] - right_sums[r, 0]",
-        "stuck[right_low[r]] += right_sums[r, 1] - right_sums[r, 0]",
+        "stuck[right_low[r]] += right_sums[r, 2]",
+        "stuck[right_low[r]] -= right_sums[r, 1]",
     ),
     "correct without '+': no longer counts as reaching": (
         "reach[right_low[r]] -= right_sums[r, 0]",
         "reach[right_low[r]] -= 0.0",
     ),
     "incorrect in '-': stays at its upper end": (
-        "stay_wrong[wrong_high[r]] += wrong_sums[r, 2]",
         "stay_wrong[wrong_high[r]] += wrong_sums[r, 1]",
+        "stay_wrong[wrong_high[r]] -= wrong_sums[r, 2]",
     ),
-    "incorrect above '-': comes down to the last edge": ("down[b] * edges[t]", "down[b] * edges[b + 1]"),
-    "incorrect above '-': not to the edge below": ("down[b] * edges[t]", "down[b] * edges[max(t - 1, 0)]"),
+    "incorrect above '-': comes down to the last edge": ("down[b] * down_to[t]", "down[b] * down_to[b + 1]"),
+    "incorrect above '-': not to the edge below": ("down[b] * down_to[t]", "down[b] * down_to[max(t - 1, 0)]"),
     "incorrect above '-': only if it reaches the bin": (
         "wrong_low[wrong_order[next_wrong]] < t",
         "wrong_low[wrong_order[next_wrong]] <= t",
@@ -83,14 +83,14 @@ RULES = {
         "wrong_low[wrong_order[next_wrong]] < t - 1",
     ),
     "incorrect without '-': goes to its lower end": (
+        "held[wrong_high[r]] += wrong_sums[r, 2]",
         "held[wrong_high[r]] -= wrong_sums[r, 1]",
-        "held[wrong_high[r]] -= wrong_sums[r, 2]",
     ),
     "incorrect without '-': is not forgotten": (
-        "held[wrong_high[r]] -= wrong_sums[r, 1]",
-        "held[wrong_high[r]] -= 0.0",
+        "held[wrong_high[r]] += wrong_sums[r, 2]",
+        "held[wrong_high[r]] += 0.0",
     ),
-    "incorrect with '-': is no longer held": ("held[wrong_high[r]] += wrong_sums[r, 1]", "held[wrong_high[r]] += 0.0"),
+    "incorrect with '-': is no longer held": ("held[wrong_high[r]] -= wrong_sums[r, 2]", "held[wrong_high[r]] -= 0.0"),
 }
 
 # Where samples are placed, given the signs: the same rules once more.
@@ -151,7 +151,7 @@ def missed(values: list[float]) -> int:
 
 
 def test_the_kernel_as_plain_python_agrees_with_enumeration(monkeypatch: pytest.MonkeyPatch) -> None:
-    unchanged = recompiled("gain = 1.0 - edges[t]", "gain = 1.0 - edges[t]")
+    unchanged = recompiled("gain = up[t]", "gain = up[t]")
     assert disagreements(values_with(monkeypatch, unchanged["best_runs"])) == 0
     assert missed(witnesses_with(monkeypatch, unchanged["place"])) == 0
 

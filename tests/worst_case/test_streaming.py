@@ -38,7 +38,6 @@ def in_pieces(samples: tuple[np.ndarray, ...], cuts: list[int], **options: Any) 
 def assert_same(one: WorstCase, other: WorstCase) -> None:
     assert one.value == other.value
     assert one.n == other.n
-    assert one.mean_square == other.mean_square
     assert one.to_dict() == other.to_dict()
     assert population_bound(one).to_dict() == population_bound(other).to_dict()
 

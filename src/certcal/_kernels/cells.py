@@ -120,20 +120,6 @@ def add_crowded_intervals(lower: Any, upper: Any, correct: Any, inner: Any, tabl
 
 
 @njit(patience=FEW)
-def add_squares(lower: Any, upper: Any, correct: Any, words: Any) -> Any:
-    """Add the largest (c - z)² of every sample to (high word, low word) of whole multiples of 2**-50."""
-    for start in range(0, lower.size, BLOCK):
-        total = 0
-        for i in range(start, min(start + BLOCK, lower.size)):
-            # Without a branch, because correctness cannot be predicted.
-            right = np.float64(correct[i])
-            gap = right * (1.0 - np.float64(lower[i])) + (1.0 - right) * np.float64(upper[i])
-            total += whole(gap * gap)
-        words[0] += total >> 32
-        words[1] += total & LOW
-
-
-@njit(patience=FEW)
 def group_intervals(lower: Any, upper: Any, correct: Any, low_bin: Any, high_bin: Any, bins: Any) -> Any:
     """Keys in rising order, and sums, of the cells that hold samples.
 

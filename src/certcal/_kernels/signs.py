@@ -17,7 +17,8 @@ from certcal._kernels._compile import FEW, njit
 
 @njit(patience=400)  # edges, of which it walks over the square
 def best_runs(
-    edges: Any,
+    up: Any,
+    down_to: Any,
     right_low: Any,
     right_high: Any,
     right_sums: Any,
@@ -28,31 +29,35 @@ def best_runs(
     wrong_order: Any,
     sense: Any,
 ) -> Any:
-    """Largest (``sense`` = 1) or smallest (-1) worth Σ_n g_n(s) over all sign patterns, and the signs.
+    """Largest (``sense`` = 1) or smallest (-1) sum over the samples of what their worth brings, and the signs.
 
-    The largest is the largest Σ_m |S_m|; minus the smallest is a lower bound on the smallest Σ_m |S_m|.
+    With the worths g_n(s) themselves the largest is the largest Σ_m |S_m|, and minus the smallest is a lower bound on
+    the smallest Σ_m |S_m|. Any function of a worth can be added up instead: nothing here depends on it.
 
-    ``right_*`` are the cells of correct samples: their lowest and highest reachable bin, their (count, Σ lower, Σ
-    upper), and the order of the cells by highest bin; ``wrong_*`` those of incorrect samples, ordered by lowest bin.
+    ``up`` and ``down_to`` have, for every edge, what a correct sample brings that goes up to it, and an incorrect one
+    that comes down to it. ``right_*`` are the cells of correct samples: their lowest and highest reachable bin, how
+    many they are, what they bring at their lower ends (in a '+' bin) and at their upper ends (if none is reached), and
+    the order of the cells by highest bin. ``wrong_*`` are those of incorrect samples, ordered by lowest bin: how many,
+    what they bring at their upper ends (in a '-' bin), and at their lower ends.
     """
-    bins = edges.size - 1
+    bins = up.size - 1
     # Worth of a bin's own samples: correct ones starting in a '+' bin stay at their lower end (1 - lower), incorrect
     # ones ending in a '-' bin stay at their upper end.
     stay_right = np.zeros(bins)
     stay_wrong = np.zeros(bins)
-    # Correct samples by lowest bin: how many reach the bin under way, and Σ(upper - 1) of those that do not.
+    # Correct samples by lowest bin: how many reach the bin under way, and what those bring that do not.
     reach = np.zeros(bins)
     stuck = np.zeros(bins)
     for r in range(right_low.size):
-        stay_right[right_low[r]] += right_sums[r, 0] - right_sums[r, 1]
+        stay_right[right_low[r]] += right_sums[r, 1]
         reach[right_low[r]] += right_sums[r, 0]
-    # Incorrect samples by highest bin: how many can come down to below the bin under way, and Σ(-lower) of those that
+    # Incorrect samples by highest bin: how many can come down to below the bin under way, and what those bring that
     # cannot.
     down = np.zeros(bins)
     held = np.zeros(bins)
     for r in range(wrong_low.size):
-        stay_wrong[wrong_high[r]] += wrong_sums[r, 2]
-        held[wrong_high[r]] -= wrong_sums[r, 1]
+        stay_wrong[wrong_high[r]] += wrong_sums[r, 1]
+        held[wrong_high[r]] += wrong_sums[r, 2]
     plus = np.full(bins + 1, -np.inf)
     plus[0] = 0.0
     minus = np.full(bins + 1, -np.inf)
@@ -65,9 +70,9 @@ def best_runs(
         while next_right < right_order.size and right_high[right_order[next_right]] < t:
             r = right_order[next_right]
             reach[right_low[r]] -= right_sums[r, 0]
-            stuck[right_low[r]] += right_sums[r, 2] - right_sums[r, 0]
+            stuck[right_low[r]] += right_sums[r, 2]
             next_right += 1
-        gain = 1.0 - edges[t]
+        gain = up[t]
         worth = 0.0
         best = -np.inf
         for a in range(t - 1, -1, -1):
@@ -84,11 +89,11 @@ def best_runs(
         while next_wrong < wrong_order.size and wrong_low[wrong_order[next_wrong]] < t:
             r = wrong_order[next_wrong]
             down[wrong_high[r]] += wrong_sums[r, 0]
-            held[wrong_high[r]] += wrong_sums[r, 1]
+            held[wrong_high[r]] -= wrong_sums[r, 2]
             next_wrong += 1
         worth = minus[t]
         for b in range(t, bins):
-            worth += sense * (down[b] * edges[t] + held[b] + stay_right[b])
+            worth += sense * (down[b] * down_to[t] + held[b] + stay_right[b])
             if worth > plus[b + 1]:
                 plus[b + 1] = worth
                 plus_from[b + 1] = t

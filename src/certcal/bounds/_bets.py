@@ -10,12 +10,10 @@ from numpy.typing import NDArray
 
 from certcal.binning import assign
 from certcal.bounds._shared import Floats
+from certcal.bounds.concentration import DEVIATIONS, place_bets
 
-# Standard deviations for which a bet is placed, and the largest bet.
-DEVIATIONS: Floats = 0.5 ** (np.arange(7.0) / 2)
-LARGEST_BET = 0.9
-
-# The same for values that may vary by much less: of small weights, or of differences between similar classifiers.
+# Standard deviations for which a bet is placed where values may vary by much less: of small weights, or of differences
+# between similar classifiers.
 SMALL_DEVIATIONS: Floats = 0.5 ** np.arange(10.0)
 
 # Samples that are taken one by one; of more, each is replaced by the corners of its cell.
@@ -41,11 +39,6 @@ class Wagers(NamedTuple):
         rows[:, 3] += signs[self.owner] * rows[:, 2]
         rows[:, 2] = 0.0
         return Wagers(rows, self.owner)
-
-
-def place_bets(delta: float, n: int, deviations: Floats = DEVIATIONS) -> Floats:
-    """Bets that depend on nothing but how many draws there are and the level."""
-    return np.minimum(np.sqrt(2 * math.log(1 / delta) / n) / deviations, LARGEST_BET)
 
 
 def upper_limit(points: Wagers, delta: float, n: int, deviations: Floats = DEVIATIONS) -> float:

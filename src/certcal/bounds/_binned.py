@@ -10,8 +10,9 @@ from numpy.typing import NDArray
 from certcal._assumptions import INDEPENDENT, NOT_USED_BEFORE
 from certcal._checks import InputError, choice, failure_probability, positive, score_pair
 from certcal.binning import CLOSED, BinSums, edges_for, sums
-from certcal.bounds._bets import DEVIATIONS, SMALL_DEVIATIONS, Wagers, spread, upper_limit
+from certcal.bounds._bets import SMALL_DEVIATIONS, Wagers, spread, upper_limit
 from certcal.bounds._shared import Floats, check_seed, fold_of_each, upper_bound
+from certcal.bounds.concentration import DEVIATIONS
 from certcal.claims import ORDER, Bound, TwoSidedBound, move_outward
 
 NAME = "binned calibration error of the population"

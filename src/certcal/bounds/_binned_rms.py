@@ -10,9 +10,10 @@ from numpy.typing import NDArray
 
 from certcal._checks import InputError
 from certcal.binning import assign
-from certcal.bounds._bets import LARGEST_BET, SMALL_DEVIATIONS, mean_limit
+from certcal.bounds._bets import SMALL_DEVIATIONS, mean_limit
 from certcal.bounds._binned import asked_bins, binned_points
 from certcal.bounds._shared import Floats, check_seed, fold_of_each, upper_bound
+from certcal.bounds.concentration import LARGEST_BET
 from certcal.claims import ORDER, Bound, move_outward
 
 NAME = "binned root mean square calibration error of the population"

@@ -10,8 +10,9 @@ from numpy.typing import NDArray
 
 from certcal._assumptions import INDEPENDENT, NOT_USED_BEFORE
 from certcal._checks import InputError, failure_probability, score_pair
-from certcal.bounds._bets import mean_limit, place_bets
+from certcal.bounds._bets import mean_limit
 from certcal.bounds._shared import Sample, check_seed, fold_of_each, in_order, upper_bound
+from certcal.bounds.concentration import place_bets
 from certcal.claims import ORDER, Bound, move_outward
 
 KS = "KS calibration error of the population"

@@ -24,6 +24,10 @@ SIDES = ("both", "lower", "upper")
 _BETA = 1e-10
 _SUM = 1e-14
 
+# Standard deviations for which a bet is placed, and the largest bet.
+DEVIATIONS: Floats = 0.5 ** (np.arange(7.0) / 2)
+LARGEST_BET = 0.9
+
 # Near the smallest floats the incomplete beta function loses its digits.
 _LEAST = 1e-250
 
@@ -312,3 +316,8 @@ def _plain(value: Any) -> Any:
 
 def _limits(lower: Floats, upper: Floats) -> Limits:
     return Limits(_plain(lower), _plain(upper))
+
+
+def place_bets(delta: float, n: int, deviations: Floats = DEVIATIONS, largest: float = LARGEST_BET) -> Floats:
+    """Bets that depend on nothing but how many draws there are and the level."""
+    return np.minimum(np.sqrt(2 * math.log(1 / delta) / n) / deviations, largest)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,8 +11,9 @@ from numpy.typing import NDArray
 from certcal._checks import InputError, choice
 from certcal.binning import CLOSED, BinTable, edges_for, sums
 from certcal.metrics.binned import ece_of
+from certcal.worst_case._gains import Gains
 from certcal.worst_case._intervals import NOTHING, Intervals
-from certcal.worst_case._program import UNIT, Bins, Program, squares, witness
+from certcal.worst_case._program import Bins, Program, witness
 from certcal.worst_case._result import WorstCase, outward
 
 Floats = NDArray[np.float64]
@@ -67,10 +68,10 @@ def calibration_error(
     program, intervals = Program.read(lower, upper, correct, certified, edges_for(bins, edges), side, own=True)
     if best:
         return _smallest(program, intervals, intervals.only_certified())
-    return _solve(program, lambda: squares(intervals.only_certified().arrays), intervals)
+    return _solve(program, lambda: Gains.of(intervals.only_certified().arrays, program.bins), intervals)
 
 
-def _solve(program: Program, square_sum: Callable[[], int], intervals: Intervals | None) -> WorstCase:
+def _solve(program: Program, gains: Callable[[], Gains], intervals: Intervals | None) -> WorstCase:
     """The worst case of a program, with a witness when its intervals are at hand."""
     if program.n == 0:
         raise InputError(NOTHING)
@@ -79,13 +80,13 @@ def _solve(program: Program, square_sum: Callable[[], int], intervals: Intervals
         total, signs, right = max(
             ((*program.solve(program.free, right), right) for right in (1, 0)), key=lambda solution: solution[0]
         )
-        everything = _result(program, square_sum, intervals, total, signs, right)
-    return _result(program, square_sum, intervals, *program.solve(), None, everything)
+        everything = _result(program, gains, intervals, total, signs, right)
+    return _result(program, gains, intervals, *program.solve(), None, everything)
 
 
 def _result(
     program: Program,
-    square_sum: Callable[[], int],
+    gains: Callable[[], Gains],
     intervals: Intervals | None,
     total: float,
     signs: NDArray[np.int8],
@@ -119,7 +120,7 @@ def _result(
         None if intervals is None else attain,
         all_samples,
         settings=settings,
-        square=lambda: (square_sum() * UNIT + free) / n,
+        stakes=lambda: gains().with_free(free),
         correct=None if intervals is None else correct,
     )
 
@@ -128,8 +129,9 @@ class SignProgram:
     """:func:`calibration_error` for samples that come in pieces, on one machine or on several.
 
     What is kept are sums over the samples that can reach the same bins: at most bins² of them for correct and as many
-    for incorrect samples, however many samples there are. The sums are exact, so the result has the same bits however
-    the samples were cut, ordered, and merged; and they are the bits of :func:`calibration_error` on all of them.
+    for incorrect samples, and counts on a finer grid for :func:`population_bound`, however many samples there are. The
+    sums are exact, so the result has the same bits however the samples were cut, ordered, and merged; and they are the
+    bits of :func:`calibration_error` on all of them.
 
     Parameters
     ----------
@@ -149,7 +151,7 @@ class SignProgram:
         self._edges = edges_for(bins, edges)
         self._closed = choice(closed, CLOSED, "closed")
         self._program = Program(self._edges, self._closed)
-        self._squares = 0
+        self._gains: Gains | None = None
 
     def __len__(self) -> int:
         """Number of samples added so far, certified or not."""
@@ -173,7 +175,10 @@ class SignProgram:
         program, intervals = Program.read(lower, upper, correct, certified, self._edges, self._closed)
         self._program.merge(program)
         if program.n:
-            self._squares += squares(intervals.only_certified().arrays)
+            self._take(Gains.of(intervals.only_certified().arrays, program.bins))
+
+    def _take(self, more: Gains | None) -> None:
+        self._gains = self._gains + more if self._gains is not None and more is not None else self._gains or more
 
     def merge(self, other: SignProgram) -> None:
         """Add the samples of another program with the same bins, which stays as it is.
@@ -192,7 +197,7 @@ class SignProgram:
         if self._closed != other._closed or not np.array_equal(self._edges, other._edges):
             raise InputError("other has different bins; merge programs made with the same edges and closed=")
         self._program.merge(other._program)
-        self._squares += other._squares
+        self._take(other._gains)
 
     def result(self) -> WorstCase:
         """The worst case of all samples so far, for :func:`population_bound` too; more can be added afterwards.
@@ -212,8 +217,8 @@ class SignProgram:
         """
         if not len(self):
             raise InputError("no samples were added; add some before asking for the result")
-        square_sum = self._squares
-        return _solve(self._program, lambda: square_sum, None)
+        gains = self._gains
+        return _solve(self._program, lambda: cast("Gains", gains), None)
 
 
 def _smallest(program: Program, intervals: Intervals, kept: Intervals) -> WorstCase:

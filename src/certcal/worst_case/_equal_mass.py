@@ -26,8 +26,8 @@ from numpy.typing import NDArray
 from certcal._checks import bin_count, choice, whole_number
 from certcal.binning import CLOSED, BinTable, mass_edges, sums
 from certcal.metrics.binned import ece_of
+from certcal.worst_case._gains import Chernoff
 from certcal.worst_case._intervals import Intervals, check_intervals
-from certcal.worst_case._program import UNIT, squares
 from certcal.worst_case._result import WorstCase, outward
 
 Floats = NDArray[np.float64]
@@ -146,7 +146,7 @@ def _bracket(
             lambda: (_spread(z, order, len(intervals), np.nan), table),
             everything,
             settings={**settings, **more},
-            square=lambda: (squares(kept.arrays) * UNIT + free) / n,
+            stakes=Chernoff(n),
             correct=_spread(problem.c, order, len(intervals), 0),
             reached=reached,
         )

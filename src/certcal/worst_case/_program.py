@@ -182,24 +182,6 @@ def as_floats(cells: Cells) -> NDArray[np.float64]:
     return out
 
 
-def squares(samples: Arrays) -> int:
-    """Σ max (c - z)² over checked samples, in multiples of 2⁻⁵⁰: the same for any order and pieces, never too small.
-
-    It bounds the sum of their squared gains whatever the signs. Every square is rounded to a multiple of 2⁻⁵⁰ and off
-    by at most one of them, which is added.
-    """
-    from certcal._kernels.cells import add_squares
-
-    low, high, c = kernel_float(samples[0]), kernel_float(samples[1]), samples[2]
-
-    def one(start: int, stop: int) -> int:
-        words = np.zeros(2, np.int64)
-        add_squares(low[start:stop], high[start:stop], c[start:stop], words)
-        return (int(words[0]) << 32) + int(words[1])
-
-    return sum(map_blocks(one, low.size)) + low.size
-
-
 class Program:
     """The certified samples of one type of confidences, as cells, with how many others there are.
 
@@ -274,31 +256,46 @@ class Program:
         With ``sense=-1`` the smallest Σ_n g_n(s) over sign patterns s, where g_n(s) is the best that sample n can do.
         With ``relief``, Σ_n g_n(s) less its first part in bins of sign + and its second in bins of sign -.
         """
-        from certcal._kernels.signs import best_runs
-
         wrong, right = self._columns()
         if free:
-            whole = np.zeros(1, np.int64), np.array([self.bins.count - 1]), np.array([[free, 0.0, free]])
-            right, wrong = (_joined(right, whole), wrong) if free_correct else (right, _joined(wrong, whole))
-        if relief is not None:  # cells without samples, whose sums are only read where a bin's own samples stay
+            whole = np.zeros(1, np.int64), np.array([self.bins.count - 1])
+            if free_correct:
+                right = joined(right, (*whole, np.array([[free, free, 0.0]])))
+            else:
+                wrong = joined(wrong, (*whole, np.array([[free, free, 0.0]])))
+        if relief is not None:  # cells without samples, which bring something only where a bin's own samples stay
             bins, none = np.arange(self.bins.count), np.zeros(self.bins.count)
-            right = _joined(right, (bins, bins, np.stack([none, relief[0], none], axis=1)))
-            wrong = _joined(wrong, (bins, bins, np.stack([none, none, -relief[1]], axis=1)))
-        small = np.uint16 if self.bins.count < 1 << 16 else np.int64  # NumPy sorts 16-bit numbers by radix
-        by_high, by_low = (np.argsort(ends.astype(small), kind="stable") for ends in (right[1], wrong[0]))
-        value, signs = best_runs(self.bins.edges, *right, by_high, *wrong, by_low, float(sense))
-        return float(value), signs
+            right = joined(right, (bins, bins, np.stack([none, -relief[0], none], axis=1)))
+            wrong = joined(wrong, (bins, bins, np.stack([none, -relief[1], none], axis=1)))
+        return best_signs(1.0 - self.bins.edges, self.bins.edges, right, wrong, sense)
 
     def _columns(self) -> tuple[Columns, Columns]:
-        """Lowest bin, highest bin and (count, Σ lower, Σ upper) of the cells of incorrect and of correct samples."""
+        """Lowest bin, highest bin, and how many, Σ worth where they stay and where they cannot, of the cells.
+
+        First those of incorrect samples, which stay at their upper ends; then those of correct ones.
+        """
         cells, bins = self._settle(), self.bins.count
         cut = int(np.searchsorted(cells.keys, bins**2))
-        ends, sums = cells.keys % bins**2, as_floats(cells)
+        ends = cells.keys % bins**2
+        number, low, high = as_floats(cells).T
+        wrong, right = np.stack([number, high, -low], axis=1), np.stack([number, number - low, high - number], axis=1)
         lows, highs = ends // bins, ends % bins
-        return (lows[:cut], highs[:cut], sums[:cut]), (lows[cut:], highs[cut:], sums[cut:])
+        return (lows[:cut], highs[:cut], wrong[:cut]), (lows[cut:], highs[cut:], right[cut:])
 
 
-def _joined(one: Columns, other: Columns) -> Columns:
+def best_signs(
+    up: Floats, down: Floats, right: Columns, wrong: Columns, sense: float
+) -> tuple[float, NDArray[np.int8]]:
+    """The largest (or with ``sense=-1`` the smallest) sum over cells, and its signs: see ``_kernels/signs.py``."""
+    from certcal._kernels.signs import best_runs
+
+    small = np.uint16 if up.size <= 1 << 16 else np.int64  # NumPy sorts 16-bit numbers by radix
+    by_high, by_low = (np.argsort(ends.astype(small), kind="stable") for ends in (right[1], wrong[0]))
+    value, signs = best_runs(up, down, *right, by_high, *wrong, by_low, float(sense))
+    return float(value), signs
+
+
+def joined(one: Columns, other: Columns) -> Columns:
     return np.append(one[0], other[0]), np.append(one[1], other[1]), np.concatenate((one[2], other[2]))
 
 

@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,6 +15,9 @@ from certcal._checks import InputError
 from certcal._html import element
 from certcal.binning import BinTable, assign
 from certcal.claims import Frozen, in_words, move_outward, round_outward, these_samples
+
+if TYPE_CHECKING:
+    from certcal.worst_case._gains import Limit
 
 Attained = tuple[NDArray[Any], BinTable | None]
 
@@ -53,8 +56,8 @@ class WorstCase:
         The same with uncertified samples free to be anything, when a mask was given.
     settings
         Bins and their closure.
-    square
-        Makes ``mean_square`` when it is first asked for, or is it.
+    stakes
+        Makes what :func:`population_bound` bets on when it is first asked for, or is it; None for other metrics.
     correct
         Makes the correctness that belongs to the witness when it is first asked for, or is it; None for metrics that
         have no ``contributions``.
@@ -71,7 +74,7 @@ class WorstCase:
     extreme: str = "highest"
     lower_end: float | None = None
     settings: Mapping[str, Any] = field(default_factory=dict[str, Any])
-    square: Callable[[], float] | float | None = field(default=None, repr=False)
+    stakes: Callable[[], Limit] | Limit | None = field(default=None, repr=False)
     correct: Callable[[], NDArray[np.uint8]] | NDArray[np.uint8] | None = field(default=None, repr=False)
     reached: float | None = None
 
@@ -88,9 +91,9 @@ class WorstCase:
         return self.attain()
 
     @cached_property
-    def mean_square(self) -> float | None:
-        """Mean of the largest (c - z)² inside the intervals, for :func:`population_bound`; None for other metrics."""
-        return self.square() if callable(self.square) else self.square
+    def gains(self) -> Limit | None:
+        """The samples by the ends of their intervals, for :func:`population_bound`; None for other metrics."""
+        return self.stakes() if callable(self.stakes) else self.stakes
 
     @property
     def witness(self) -> NDArray[Any]:
@@ -141,7 +144,7 @@ class WorstCase:
     def __reduce__(self) -> tuple[Any, ...]:
         """Copy or send with the witness made; the function that makes it stays behind."""
         values = {each.name: getattr(self, each.name) for each in fields(self) if each.name != "attain"}
-        values["square"] = self.mean_square
+        values["stakes"] = self.gains
         values["correct"] = self._own_correct
         return _restored, (values, None if self.attain is None else self._attained)
 

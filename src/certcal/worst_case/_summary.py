@@ -25,6 +25,8 @@ from certcal.worst_case._population import population_bound
 from certcal.worst_case._result import CertifiedValue, WorstCase
 from certcal.worst_case._scores import brier_score, nll
 
+# Of delta, for a lower bound on the certified share: it only divides alpha, which is small.
+_FOR_THE_SHARE = 0.01
 # Keys of the metrics in the order in which they are reported.
 METRICS = ("brier_score", "nll", "calibration_error", "mce", "ks_error")
 
@@ -254,7 +256,7 @@ def certify(
         As for :func:`certcal.metrics.ece`.
     delta
         Probability with which a population bound may fail over the draw of the samples. When alpha > 0 and a mask is
-        given, half of it goes to a Clopper-Pearson lower bound on the certified share.
+        given, a hundredth of it goes to a Clopper-Pearson lower bound on the certified share.
     alpha
         Probability with which a sample's interval or correctness may be wrong.
     edges
@@ -344,8 +346,9 @@ def _given_certified(worst: WorstCase, masked: bool, n: int, delta: float, alpha
     """The bound over certified samples, with delta shared when the certified fraction must be bounded too."""
     if not masked or alpha == 0:
         return population_bound(worst, delta, alpha)
-    fraction = float(clopper_pearson(worst.n, n, delta / 2, side="lower").lower)
-    bound = population_bound(worst, delta / 2, alpha, certified_fraction=fraction)
+    spent = _FOR_THE_SHARE * delta
+    fraction = float(clopper_pearson(worst.n, n, spent, side="lower").lower)
+    bound = population_bound(worst, delta - spent, alpha, certified_fraction=fraction)
     share = round_outward(fraction, "lower")
     return replace(bound, delta=delta, settings={**bound.settings, "certified_fraction": share})
 
