@@ -25,7 +25,7 @@ _NAMES = Spec("", "name", many=True, ordered=True)
             "certcal verify --model model.txt --data loans.csv --change income=+10% --change age=1 --integer age",
             "what applicants can change",
         ),
-        ("certcal verify --model mine:forest --data t.csv --epsilon 0.1 --at-most 2", "two features at a time"),
+        ("certcal verify --model mine:forest --data t.csv --epsilon 0.1 --at-once 2", "two features at a time"),
         ("certcal verify --model model.json --data loans.csv --epsilon 0.1 -o intervals.parquet", "keep; then:"),
         ("certcal certify intervals.parquet", "everything that the intervals certify"),
         ("certcal verify --model net.safetensors --data digits --change 1 --epsilon 2/255", "a network"),
@@ -68,7 +68,14 @@ _NAMES = Spec("", "name", many=True, ordered=True)
     metavar="[FEATURE=]LOW:HIGH",
     help="Smallest and largest value, as age=18: or 0:1; repeatable.",
 )
-@option(_BOX, "--at-most", type=Typed(Spec("", "whole")), metavar="K", help="At most K features change at a time.")
+@option(
+    _BOX,
+    "--at-once",
+    "at_once",
+    type=Typed(Spec("", "whole")),
+    metavar="K",
+    help="At most K features change at a time.",
+)
 @option(_BOX, "--norm", type=NamedChoice(["linf", "l2"]), default="linf", help="Norm of the change. Default: linf.")
 @settings_options(VerifySettings, _VERIFYING, skip=("attack",))
 @option(_VERIFYING, "--no-attack", is_flag=True, help="Do not search the box for scores that are reached.")
@@ -81,7 +88,7 @@ def verify(
     fixed: tuple[str, ...],
     integer: tuple[str, ...],
     limits: tuple[str, ...],
-    at_most: int | None,
+    at_once: int | None,
     norm: str,
     no_attack: bool,
     output: Output,
@@ -101,7 +108,7 @@ def verify(
     settings = collected(VerifySettings, {**options, "attack": not no_attack})
     for name in VerifySettings.__dataclass_fields__:
         options.pop(name, None)
-    more = {"fixed": fixed, "integers": integer, "at_most": at_most, "norm": norm}
+    more = {"fixed": fixed, "integers": integer, "at_most": at_once, "norm": norm}
     box = InputBox.of_texts(change, limits, **more) if change or limits or any(more.values()) else None
     sources = existing_files(model, *([] if weights is None else [weights]), data)
     output.check(*sources)

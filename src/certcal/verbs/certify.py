@@ -155,7 +155,8 @@ def certify(
         progress.stage("preparing the comparison")
         prepare()
     progress.stage("reading")
-    given: Any = source.table() if isinstance(source, Verification) else source
+    given: Any = cast("Any", source)
+    given = given.table() if isinstance(given, Verification) else given
     if isinstance(given, str | os.PathLike) and Path(cast("str", given)).is_dir():
         given = open_run(cast("str", given))
     if isinstance(given, Run | Counts):

@@ -213,7 +213,7 @@ class Verification(Result):
 
     def __repr__(self) -> str:
         one = self.at()
-        said = f"calibration error between {one.reached.text} and {one.worst.text}"
+        said = f"calibration error from {one.reached.value:.4f} to {one.worst.text}"
         return f"<Verification of {self.source}: {counted(len(self), 'sample')}, {said}>"
 
     @property
@@ -378,9 +378,9 @@ def verify(
     changes = around.on(rows, names, columns)
     progress.stage("verifying", len(rows) * len(settings.epsilon))
     parts = [_piece(verifier, changes, start, settings, progress) for start in range(0, len(rows), PIECE)]
-    predicted, score = (np.concatenate([part[k] for part in parts]) for k in (0, 1))
+    predicted, score = np.concatenate([part[0] for part in parts]), np.concatenate([part[1] for part in parts])
     binary = verifier.classes == 2
-    correct = (labels if binary else predicted == labels).astype(np.uint8)
+    correct = np.asarray(labels if binary else np.equal(predicted, labels), np.uint8)
     progress.stage("certifying")
     lines = [
         _line(epsilon, _together([part[2][k] for part in parts]), correct, score, binary, settings)
@@ -423,7 +423,7 @@ def _opened(
         how = {each.name: getattr(settings, each.name) for each in fields(DataSettings)}
         opened = open_inputs(data, part=part, limit=some, **how)
         inputs = opened.inputs.in_memory()
-        return np.asarray(inputs.inputs), inputs.labels, (), {}, opened.name
+        return np.asarray(inputs.inputs), inputs.labels, (), dict[str, Any](), opened.name
     if part is not None:
         raise InputError("it is for data in two parts", argument="part", remedy="leave it out")
     features = read_features(data, label=label, beside=box.columns).subset(every=settings.every, limit=some)

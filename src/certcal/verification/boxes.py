@@ -173,7 +173,7 @@ class InputBox:
     @property
     def by_name(self) -> Mapping[str, Amount]:
         """The amounts by feature; empty where one is for all."""
-        found: Any = cast("Any", self.change)
+        found: Any = self.change
         return found if isinstance(found, dict) else {}  # pyright: ignore[reportUnknownVariableType]
 
     @property
@@ -324,6 +324,8 @@ class Perturbations:
     def _move(self, amount: Amount, rows: Any, low: Any, high: Any, epsilon: float, place: Any, some: Any) -> None:
         if amount.unit == "values":
             return
+        # In double precision; float32 ends are then the nearest ones, between which the same float32 inputs lie.
+        rows = np.asarray(rows, np.float64)
         size: Any = 1.0 if some is None else some
         if amount.unit == "sd":
             size = self.deviations[place]
@@ -331,9 +333,8 @@ class Perturbations:
             size = np.abs(rows)
         for end, side, step in ((low, amount.down, -np.inf), (high, amount.up, np.inf)):
             reach = epsilon * side * size * (1 + 2.0**-50)
-            moved: Any = np.nextafter(rows - reach if step < 0 else rows + reach, step)
-            moved = np.where(np.broadcast_to(reach, rows.shape) == 0, rows, moved)
-            end[...] = np.where(np.isnan(rows), rows, moved)
+            moved = np.nextafter(np.add(rows, -reach if step < 0 else reach), step)
+            end[...] = np.where(np.isnan(rows) | (np.broadcast_to(reach, rows.shape) == 0), rows, moved)
 
     @cached_property
     def _choices(self) -> dict[int, Floats]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -200,19 +201,16 @@ def _xgboost(booster: Any, rounds: int | None = None) -> Ensemble:
         leaves = values * weights[place] if weights.size else values
         # To be below a float32 is to be at most the one before it.
         threshold = np.nextafter(values, np.float32(-np.inf)).astype(np.float64)
-        sides = (np.asarray(tree[f"{side}_children"], np.int64) for side in ("left", "right"))
+        left, right = (np.asarray(tree[f"{side}_children"], np.int64) for side in ("left", "right"))
         spread = _in_column(leaves, int(model["tree_info"][place]), columns)
-        part = _tree(np.asarray(tree["split_indices"]), threshold, tree["default_left"], *sides, spread)
+        part = _tree(np.asarray(tree["split_indices"]), threshold, tree["default_left"], left, right, spread)
         many = zip(tree["categories_nodes"], tree["categories_segments"], tree["categories_sizes"], strict=True)
         for node, start, size in many:
-            right = np.asarray(tree["categories"][start : start + size], np.float64)
-            part["categories"][int(node)] = CategorySplit(np.empty(0), right, True)
+            chosen = np.asarray(tree["categories"][start : start + size], np.float64)
+            part["categories"][int(node)] = CategorySplit(np.empty(0), chosen, True)
         parts.append(part)
     base = np.atleast_1d(np.asarray(json.loads(facts["base_score"]), np.float64))
     base = np.log(base / (1 - base)) if columns == 1 else np.broadcast_to(base, columns).copy()
-    options: dict[str, Any] = {"validate_features": False}
-    if rounds is not None:
-        options["iteration_range"] = (0, rounds)
     return joined(
         parts,
         description=f"XGBoost, {counted(len(parts), 'tree')}",
@@ -220,7 +218,7 @@ def _xgboost(booster: Any, rounds: int | None = None) -> Ensemble:
         classes=classes,
         group=np.asarray(model["tree_info"][:used], np.int32),
         base=base,
-        predict=lambda rows: booster.inplace_predict(rows, **options),
+        predict=partial(booster.inplace_predict, validate_features=False, iteration_range=(0, rounds or 0)),
         link="logistic" if columns == 1 else "softmax",
         single=True,
         unit=SINGLE,
@@ -251,7 +249,7 @@ def _lightgbm(booster: Any) -> Ensemble:
         classes=max(2, columns),
         group=np.arange(len(parts), dtype=np.int32) % columns,
         base=np.zeros(columns),
-        predict=lambda rows: booster.predict(rows, validate_features=False, num_threads=thread_count()),
+        predict=partial(booster.predict, validate_features=False, num_threads=thread_count()),
         link="logistic" if columns == 1 else "softmax",
         truncated=True,
         unit=8 * DOUBLE,  # scales and averages are products more

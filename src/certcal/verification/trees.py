@@ -350,7 +350,7 @@ class TreeVerifier:
                 low, high = bounds(np.full(n, other), np.where(rows, predicted, other))
                 margins[0, rows, other], margins[1, rows, other] = low[rows], high[rows]
         if e.link == "softmax":
-            low, high, certified = confidence_intervals(*margins, predicted, unit=e.unit)
+            low, high, certified = confidence_intervals(margins[0], margins[1], predicted, unit=e.unit)
             return low, high, certified, points, ends[2]
         low, high = bounds(predicted, nothing)
         own = np.arange(e.classes) == predicted[:, None]
