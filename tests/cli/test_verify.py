@@ -38,7 +38,7 @@ def test_the_command_writes_intervals_that_certify_reads(files: Path, tmp_path: 
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        (["--change", "incom=5"], "--change.*no feature 'incom'|no feature 'incom'"),
+        (["--change", "incom=5"], "--change: there is no feature 'incom'; did you mean 'income'"),
         (["--label", "nothing"], "nothing"),
         (["--norm", "l2"], "l2"),
         (["--change", "region=0|1"], "not among its values"),

@@ -55,6 +55,7 @@ _NAMES = Spec("", "name", many=True, ordered=True)
 @option(
     _BOX,
     "--integer",
+    "integers",
     type=Typed(_NAMES),
     callback=joined(_NAMES),
     multiple=True,
@@ -71,7 +72,7 @@ _NAMES = Spec("", "name", many=True, ordered=True)
 @option(
     _BOX,
     "--at-once",
-    "at_once",
+    "at_most",
     type=Typed(Spec("", "whole")),
     metavar="K",
     help="At most K features change at a time.",
@@ -86,9 +87,9 @@ def verify(
     weights: str | None,
     change: tuple[str, ...],
     fixed: tuple[str, ...],
-    integer: tuple[str, ...],
+    integers: tuple[str, ...],
     limits: tuple[str, ...],
-    at_once: int | None,
+    at_most: int | None,
     norm: str,
     no_attack: bool,
     output: Output,
@@ -108,7 +109,7 @@ def verify(
     settings = collected(VerifySettings, {**options, "attack": not no_attack})
     for name in VerifySettings.__dataclass_fields__:
         options.pop(name, None)
-    more = {"fixed": fixed, "integers": integer, "at_most": at_once, "norm": norm}
+    more = {"fixed": fixed, "integers": integers, "at_most": at_most, "norm": norm}
     box = InputBox.of_texts(change, limits, **more) if change or limits or any(more.values()) else None
     sources = existing_files(model, *([] if weights is None else [weights]), data)
     output.check(*sources)

@@ -53,7 +53,7 @@ class Amount:
                 return cls(1.0, 1.0, column=text[1:])
             found = _AMOUNT.fullmatch(text)
             if found is None:
-                raise InputError(f"{name}: {given!r} is no amount", argument="box", remedy=_GIVE)
+                raise InputError(f"{name}: {given!r} is no amount", argument="change", remedy=_GIVE)
             number = float(found["number"])
             unit = {"%": "relative", "sd": "sd", "": "absolute"}[found["unit"]]
             number = number / 100 if unit == "relative" else number
@@ -62,7 +62,7 @@ class Amount:
             return cls(unit="values", values=_numbers(cast("Iterable[Any]", given), name))
         number = _number(given, name)
         if number < 0:
-            raise InputError(f"{name}: {number:g} is below 0", argument="box", remedy="write '-500' for only down")
+            raise InputError(f"{name}: {number:g} is below 0", argument="change", remedy="write '-500' for only down")
         return cls(number, number)
 
     @property
@@ -128,7 +128,7 @@ class InputBox:
         else:
             change = Amount.of(change, _EVERY)
             if change.unit == "values" or change.column is not None:
-                raise InputError("values and columns are for single features", argument="box", remedy=_GIVE)
+                raise InputError("values and columns are for single features", argument="change", remedy=_GIVE)
         object.__setattr__(self, "change", change)
         object.__setattr__(self, "limits", _limits(self.limits))
         if self.at_most is not None and not self.at_most >= 1:
@@ -263,7 +263,11 @@ class Perturbations:
     columns: Mapping[str, Floats]
 
     def __post_init__(self) -> None:
-        for argument, some in (("box", self.box.by_name), ("fixed", self.box.fixed), ("integers", self.box.integers)):
+        for argument, some in (
+            ("change", self.box.by_name),
+            ("fixed", self.box.fixed),
+            ("integers", self.box.integers),
+        ):
             for name in some:
                 self._place(name, argument)
         for name, (low, high) in self.box.limits.items():
@@ -274,13 +278,13 @@ class Perturbations:
             self._refuse(name, "integers", column, column != np.floor(column), "no whole number")
         for place, values in self._choices.items():
             column = self.rows[:, place]
-            self._refuse(self._name(place), "box", column, ~np.isin(column, values), "not among its values")
+            self._refuse(self._name(place), "change", column, ~np.isin(column, values), "not among its values")
         for column in self.box.columns:
             if column not in self.columns:
-                raise InputError(f"there is no column {column!r} of amounts", argument="box", remedy="name another")
+                raise InputError(f"there is no column {column!r} of amounts", argument="change", remedy="name another")
             if not (self.columns[column] >= 0).all():
                 row = int(np.argmin(self.columns[column] >= 0))
-                raise InputError(f"column {column!r}, row {row + 1}: it is no amount from 0", argument="box")
+                raise InputError(f"column {column!r}, row {row + 1}: it is no amount from 0", argument="change")
 
     def __len__(self) -> int:
         return self.rows.shape[0]
@@ -303,7 +307,7 @@ class Perturbations:
         low, high = rows.copy(), rows.copy()
         if self.box.by_name:
             for name, amount in self.box.by_name.items():
-                place = self._place(name, "box")
+                place = self._place(name, "change")
                 some = amount.column and self.columns[amount.column][start:stop]
                 self._move(amount, rows[:, place], low[:, place], high[:, place], epsilon, place, some)
         else:
@@ -339,7 +343,7 @@ class Perturbations:
     @cached_property
     def _choices(self) -> dict[int, Floats]:
         several = {name: each for name, each in self.box.by_name.items() if each.unit == "values"}
-        return {self._place(name, "box"): np.unique(np.array(each.values)) for name, each in several.items()}
+        return {self._place(name, "change"): np.unique(np.array(each.values)) for name, each in several.items()}
 
     def _name(self, place: int) -> str:
         return self.names[place] if self.names else str(place)
@@ -374,14 +378,14 @@ def _number(value: Any, name: str) -> float:
     except (TypeError, ValueError):
         number = math.nan
     if isinstance(value, bool) or not math.isfinite(number):
-        raise InputError(f"{name}: {value!r} is no amount", argument="box", remedy=_GIVE)
+        raise InputError(f"{name}: {value!r} is no amount", argument="change", remedy=_GIVE)
     return number
 
 
 def _numbers(values: Iterable[Any], name: str) -> tuple[float, ...]:
     found = tuple(_number(each, name) for each in values)
     if not found:
-        raise InputError(f"{name}: there are no values", argument="box", remedy=_GIVE)
+        raise InputError(f"{name}: there are no values", argument="change", remedy=_GIVE)
     return found
 
 

@@ -113,7 +113,7 @@ class Ensemble:
 
 
 @dataclass(frozen=True, eq=False)
-class Grid:
+class CellGrid:
     """The cells into which an ensemble's thresholds cut each feature, and its nodes in terms of them.
 
     Of a feature of whole numbers only those count, so that every cell holds one. Categories come with those that are
@@ -191,7 +191,7 @@ class Grid:
             moved = there & (region.lower[:, place] != region.upper[:, place])
             if moved.any():
                 reason = f"feature {place} holds categories, and sample {int(np.argmax(moved))} may move in between"
-                raise InputError(reason, argument="box", remedy="give the values that it may take, or keep it fixed")
+                raise InputError(reason, argument="change", remedy="give the values that it may take, or keep it fixed")
             if place in self.choices:
                 low[there, place], high[there, place] = 0, self.choices[place].size - 1
         for place, values in self.choices.items():
@@ -274,7 +274,7 @@ class TreeVerifier:
         found = self._own(values)
         predicted = found.argmax(axis=1)
         alone = BoxedRows(values, values, values)
-        low, high, _ = self._intervals(Grid(e), alone, predicted, budget=0, attack=False)[:3]
+        low, high, _ = self._intervals(CellGrid(e), alone, predicted, budget=0, attack=False)[:3]
         answer = self._answer(found, predicted)
         if not ((low <= answer) & (answer <= high)).all():
             row = int(np.argmin((low <= answer) & (answer <= high)))
@@ -290,7 +290,7 @@ class TreeVerifier:
         if region.l2 is not None:
             reason = "trees are verified over boxes, not over l2 balls"
             raise InputError(reason, argument="norm", remedy="give an amount for each feature")
-        grid = Grid(self.ensemble, region.integers, region.choices)
+        grid = CellGrid(self.ensemble, region.integers, region.choices)
         low, high, certified, points, own = self._intervals(grid, region, predicted, budget=budget, attack=attack)
         clean = self._own(region.rows)
         reached = [self._answer(clean, predicted)] * 2
@@ -325,7 +325,7 @@ class TreeVerifier:
         return np.take_along_axis(probabilities, predicted[:, None], axis=1)[:, 0]
 
     def _intervals(
-        self, grid: Grid, region: BoxedRows, predicted: NDArray[np.int64], *, budget: int, attack: bool
+        self, grid: CellGrid, region: BoxedRows, predicted: NDArray[np.int64], *, budget: int, attack: bool
     ) -> tuple[Floats, Floats, NDArray[np.bool_], list[Cells], Cells]:
         e, ends = self.ensemble, grid.ends(region)
         most = e.features if region.at_most is None else region.at_most
@@ -359,7 +359,7 @@ class TreeVerifier:
 
 
 def _bounds(
-    grid: Grid, ends: tuple[Cells, Cells, Cells], plus: Any, minus: Any, most: int, budget: int, attack: bool
+    grid: CellGrid, ends: tuple[Cells, Cells, Cells], plus: Any, minus: Any, most: int, budget: int, attack: bool
 ) -> tuple[Floats, Floats, tuple[Cells, Cells]]:
     """Bounds on sums with the base and room for rounding, and points that come near them."""
     e, n = grid.ensemble, ends[0].shape[0]
