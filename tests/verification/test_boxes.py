@@ -61,7 +61,7 @@ def test_an_amount_that_was_computed_leaves_nothing_out() -> None:
         (lambda: region([1, 2]), "single features"),
         (lambda: region({"age": "@slack"}), "no column 'slack'"),
         (lambda: region({"age": "@slack"}, columns={"slack": np.array([1, np.nan, 1])}), "row 2"),
-        (lambda: region("1sd", at_most=0), "it is 0"),
+        (lambda: region("1sd", at_most=0), "0 features cannot"),
         (lambda: region({"age": 1}, norm="l2"), "one radius"),
         (lambda: InputBox.of_texts(["1sd", "age=1"]), "another for one"),
         (lambda: InputBox.of_texts(["age=1", "age=2"]), "named twice"),

@@ -72,7 +72,7 @@ _NAMES = Spec("", "name", many=True, ordered=True)
 @option(
     _BOX,
     "--at-once",
-    "at_most",
+    "at_once",
     type=Typed(Spec("", "whole")),
     metavar="K",
     help="At most K features change at a time.",
@@ -89,7 +89,7 @@ def verify(
     fixed: tuple[str, ...],
     integers: tuple[str, ...],
     limits: tuple[str, ...],
-    at_most: int | None,
+    at_once: int | None,
     norm: str,
     no_attack: bool,
     output: Output,
@@ -109,7 +109,7 @@ def verify(
     settings = collected(VerifySettings, {**options, "attack": not no_attack})
     for name in VerifySettings.__dataclass_fields__:
         options.pop(name, None)
-    more = {"fixed": fixed, "integers": integers, "at_most": at_most, "norm": norm}
+    more = {"fixed": fixed, "integers": integers, "at_most": at_once, "norm": norm}
     box = InputBox.of_texts(change, limits, **more) if change or limits or any(more.values()) else None
     sources = existing_files(model, *([] if weights is None else [weights]), data)
     output.check(*sources)
