@@ -174,7 +174,7 @@ def certify(
             raise InputError("the columns of this table are known; leave them out", argument="by")
         return _of_table(given, settings, progress)
     named = columns if by is None else {**(columns or {}), "by": by}
-    return _of_table(read_intervals(given, named, alpha=settings.alpha is None), settings, progress)
+    return _of_table(read_intervals(cast("str", given), named, alpha=settings.alpha is None), settings, progress)
 
 
 def default_radii(counts: Counts, alpha: float = ALPHA_OF_RUNS, familywise: bool = False) -> tuple[float, ...]:

@@ -427,7 +427,7 @@ def _opened(
     if part is not None:
         raise InputError("it is for data in two parts", argument="part", remedy="leave it out")
     features = read_features(data, label=label, beside=box.columns).subset(every=settings.every, limit=some)
-    name = str(data) if isinstance(data, str | os.PathLike) else "data"
+    name = os.fspath(cast("str", data)) if isinstance(data, str | os.PathLike) else "data"
     return features.values, features.labels, features.names, features.columns, name
 
 
