@@ -96,11 +96,11 @@ mutations: $(VENV)/.dev $(VENV)/.kernels ## weaken each guarantee in a copy and 
 $(BENCH)/.ready: pyproject.toml constraints.txt bench/requirements.txt
 	$(call make_venv,$(BENCH))
 	@echo "Installing certcal and its peers into $(BENCH) (once, a few minutes) …"
-	@$(BENCH)/bin/python $(INSTALL) -e '.[sklearn,torch,onnx]' -r bench/requirements.txt
+	@$(BENCH)/bin/python $(INSTALL) -e '.[trees,torch,onnx]' -r bench/requirements.txt
 	@touch $@
 
 bench: $(BENCH)/.ready ## speed and memory against peers, as ratios measured in one run
-	@missed=0; for part in run worst_case sampling certifying bounds adversaries calibrators study; do \
+	@missed=0; for part in run worst_case sampling certifying verification bounds adversaries calibrators study; do \
 	  echo "== bench/$$part.py"; $(BENCH)/bin/python bench/$$part.py || missed=1; done; exit $$missed
 
 experiments: ## list the experiments

@@ -422,6 +422,35 @@ MUTATIONS = (
         ".T",
         "tests/smoothing/test_published.py::test_certified_confidences_are_read_rounded_down_and_can_be_certified",
     ),
+    # ---------------------------------------------------------------------------------------------------- verification
+    mutation(
+        "trees: the largest leaf on the right counts for less",
+        "_kernels/leaves.py",
+        "value = max(value, best[local.right[node], c - (dear >> 1)])",
+        "value = max(value, best[local.right[node], c - (dear >> 1)] - 0.02)",
+        "tests/verification/test_trees.py::test_intervals_are_what_brute_force_over_the_thresholds_finds",
+    ),
+    mutation(
+        "trees: the library's sums are taken as exact",
+        "verification/trees.py",
+        "room = size * sum(",
+        "room = 0.0 * size * sum(",
+        "tests/verification/test_trees.py::test_intervals_are_what_brute_force_over_the_thresholds_finds",
+    ),
+    mutation(
+        "boxes: the ends of computed amounts are rounded inward",
+        "verification/boxes.py",
+        "(1 + 2.0**-50)",
+        "(1 - 2.0**-40)",
+        "tests/verification/test_boxes.py::test_an_amount_that_was_computed_leaves_nothing_out",
+    ),
+    mutation(
+        "margins: confidences are rounded inward",
+        "verification/margins.py",
+        "low * (1 - room) - tiny",
+        "low * (1 + room)",
+        "tests/verification/test_boxes.py::test_confidences_from_margins_hold_every_softmax_and_are_nearly_reached",
+    ),
     # -------------------------------------------------------------------------------------------------- concentration
     mutation(
         "Clopper-Pearson: a level a millionth too large",

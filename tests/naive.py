@@ -478,3 +478,33 @@ def classified(draw: st.DrawFn, most: int = 30, classes: int = 6) -> tuple[Any, 
     if draw(st.booleans()):
         y = p.argmax(axis=1)
     return p.astype(draw(st.sampled_from(DTYPES))), y, w
+
+
+# -------------------------------------------------------------------------------------------------------------- boxes
+
+
+def box_points(
+    row: Any, lower: Any, upper: Any, thresholds: Sequence[Any], at_most: int | None = None, step: Any = np.float64
+) -> np.ndarray[Any, Any]:
+    """One point of every cell into which thresholds cut a box, and both sides of every threshold inside it.
+
+    ``step`` is the type whose neighbours are on both sides; a missing value stays missing.
+    """
+    choices: list[list[float]] = []
+    for own, low, high, cuts in zip(row, lower, upper, thresholds, strict=True):
+        if math.isnan(own):
+            choices.append([own])
+            continue
+        near = [f(step(cut)) for cut in cuts for f in (float, _before, _after)]
+        choices.append(sorted({float(own), float(low), float(high), *(cut for cut in near if low <= cut <= high)}))
+    points = np.array(np.meshgrid(*choices, indexing="ij")).reshape(len(choices), -1).T
+    differ = (points != np.asarray(row)) & ~np.isnan(points)
+    return points if at_most is None else points[differ.sum(axis=1) <= at_most]
+
+
+def _before(value: Any) -> float:
+    return float(np.nextafter(value, type(value)(-np.inf)))
+
+
+def _after(value: Any) -> float:
+    return float(np.nextafter(value, type(value)(np.inf)))

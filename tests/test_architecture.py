@@ -18,7 +18,7 @@ SOURCE = Path(__file__).parent.parent / "src" / "certcal"
 # Groups of rooms, top to bottom: a room may use any room of a lower group. Private modules (`_name`) are the lowest.
 GROUPS = (
     ("cli", "report", "verbs", "study"),
-    ("training", "attacks", "torchmetrics", "interop", "calibrators", "smoothing"),
+    ("training", "attacks", "torchmetrics", "interop", "calibrators", "smoothing", "verification"),
     ("worst_case", "metrics", "bounds", "data", "models", "engines"),
     ("result", "verdict", "claims", "predictions", "binning"),
 )
@@ -56,6 +56,7 @@ LIGHT = NUMERICS | {
     "report",
     "calibrators",
     "smoothing",
+    "verification",
     "study",
     "interop",
     "result",
@@ -75,7 +76,7 @@ LIBRARIES = {
     "pyarrow": {"data", "smoothing", "study", "result"},
     "rich": {"cli", "report"},
     "click": {"cli"},
-    "torch": {"attacks", "training", "models", "interop", "worst_case/baselines"},
+    "torch": {"attacks", "training", "models", "interop", "verification", "worst_case/baselines"},
     "torchmetrics": {"interop"},
     "safetensors": {"training", "models"},
     "onnx": {"models"},
@@ -90,6 +91,8 @@ LIBRARIES = {
     "datasets": {"interop"},
     "matplotlib": {"report"},
     "plotly": set[str](),
+    "xgboost": {"models"},
+    "lightgbm": {"models"},
     "sklearn": {"calibrators", "interop", "models", "data"},
     "pandas": {"models", "result"},
     "polars": set[str](),

@@ -188,6 +188,12 @@ def physical_memory() -> int | None:
         return None
 
 
+def schema_notes(schema: Any) -> dict[str, str]:
+    """What a writer has said about the whole table, as texts by name."""
+    notes: Mapping[bytes, bytes] = schema.metadata or {}
+    return {key.decode(errors="replace"): text.decode(errors="replace") for key, text in notes.items()}
+
+
 def check_memory(path: Path, needed: int, advice: str, *, limit: int | None = None) -> None:
     """Refuse what cannot fit into this machine's memory, or into less, before trying."""
     memory = physical_memory()

@@ -12,7 +12,15 @@ from pathlib import Path
 from typing import Any, cast
 
 from certcal._checks import InputError, to_numpy
-from certcal.data.formats import Kind, OpenTable, TableColumn, check_column_count, column_kind, schema_columns
+from certcal.data.formats import (
+    Kind,
+    OpenTable,
+    TableColumn,
+    check_column_count,
+    column_kind,
+    schema_columns,
+    schema_notes,
+)
 
 _NUMPY_KINDS: Mapping[str, Kind] = {"f": "number", "i": "number", "u": "number", "b": "boolean"}
 
@@ -45,6 +53,7 @@ class MemoryTable(OpenTable):
         except (TypeError, ValueError, pa.ArrowException) as error:
             raise InputError(f"a table cannot be made of this {kind} ({error})") from None
         self.columns = schema_columns(self.path, table.schema)
+        self.metadata = schema_notes(table.schema)
         self._made = dict(zip(self.names, table.columns, strict=True))
         self.rows = table.num_rows
 

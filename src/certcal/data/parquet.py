@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from certcal.data.formats import OpenTable, check_memory, reading, schema_columns
+from certcal.data.formats import OpenTable, check_memory, reading, schema_columns, schema_notes
 
 parquet: Any = import_module("pyarrow.parquet")
 
@@ -23,8 +23,7 @@ class ParquetTable(OpenTable):
         with reading(path, "Parquet file"), parquet.ParquetFile(str(file_path)) as file:
             self.columns = schema_columns(path, file.schema_arrow)
             self.rows = int(file.metadata.num_rows)
-            notes: Mapping[bytes, bytes] = file.schema_arrow.metadata or {}
-            self.metadata = {key.decode(errors="replace"): text.decode(errors="replace") for key, text in notes.items()}
+            self.metadata = schema_notes(file.schema_arrow)
 
     def _batches(self, columns: tuple[str, ...], size: int, numbers: frozenset[str]) -> Iterator[Any]:
         # Read through a small buffer: without it a row group, which may be the whole file, is loaded first.

@@ -29,6 +29,7 @@ from certcal.smoothing import (
 )
 from certcal.verbs.certification import Certification, CertifiedAt
 from certcal.verbs.certified_samples import ALPHA_OF_RUNS, ROLES, about_run, chosen_radii, describe_run
+from certcal.verbs.verify import Verification
 
 MOST_RADII, MOST_BINS = 1000, 10_000
 EDGES = ("equal-width", "equal-mass")
@@ -168,7 +169,8 @@ def certify(
     ----------
     source
         The folder of a run, an opened run or its counts; a file of intervals (Parquet, CSV, TSV, npz, Arrow), what
-        :func:`certcal.data.read_intervals` returns, or a table in memory (pandas, polars, pyarrow, a mapping).
+        :func:`certcal.data.read_intervals` returns, a table in memory (pandas, polars, pyarrow, a mapping), or the
+        :class:`~certcal.Verification` of a model.
     by
         Certify each value of this column of a table beside the whole.
     columns
@@ -196,7 +198,8 @@ def certify(
         progress.stage("preparing the comparison")
         prepare()
     progress.stage("reading")
-    given: Any = source
+    given: Any = cast("Any", source)
+    given = given.table() if isinstance(given, Verification) else given
     if isinstance(given, str | os.PathLike) and Path(cast("str", given)).is_dir():
         given = open_run(cast("str", given))
     if isinstance(given, Run | Counts):
@@ -215,7 +218,7 @@ def certify(
         return _of_table(given, settings, progress)
     named = columns if by is None else {**(columns or {}), "by": by}
     clean = settings.edges == "equal-mass"
-    table = read_intervals(cast("str", source), named, alpha=settings.alpha is None, samples=clean)
+    table = read_intervals(cast("str", given), named, alpha=settings.alpha is None, samples=clean)
     return _of_table(table, settings, progress)
 
 

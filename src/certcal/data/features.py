@@ -1,0 +1,163 @@
+"""Features of a table as float64, with what is missing, for models that look at columns rather than at images."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from certcal._checks import InputError, same_length, to_numpy
+from certcal._checks import labels as class_labels
+from certcal.data.formats import check_memory, open_table
+from certcal.data.inputs import MAX_CLASSES, Inputs
+from certcal.data.pieces import Arrays, CellError, gather, in_file, pieces
+from certcal.data.roles import ROLES, Resolver
+
+# Every other column is a feature: one called y beside a label is one, too.
+_LABEL = (("label", "labels"), *ROLES["label"].names, *ROLES["outcome"].names)
+
+
+@dataclass(frozen=True, eq=False)
+class Features:
+    """A row of numbers per sample, and its true class.
+
+    Attributes
+    ----------
+    values
+        float64, a row per sample; NaN where a value is missing.
+    labels
+        True classes from 0.
+    names
+        Of the features; empty where they have none.
+    columns
+        Further columns that are no features, by name.
+    """
+
+    values: NDArray[np.float64]
+    labels: NDArray[np.int64]
+    names: tuple[str, ...] = ()
+    columns: Mapping[str, NDArray[np.float64]] = field(default_factory=dict[str, Any])
+
+    def __len__(self) -> int:
+        return self.labels.size
+
+    def subset(self, *, every: int = 1, limit: int | None = None) -> Features:
+        """Samples 0, every, 2·every, …, the first ``limit`` of them."""
+        rows = slice(0, len(self) if limit is None else min(len(self), every * limit), every)
+        columns = {name: values[rows] for name, values in self.columns.items()}
+        return Features(self.values[rows], self.labels[rows], self.names, columns)
+
+
+def read_features(source: Any, *, label: str | None = None, beside: Sequence[str] = ()) -> Features:
+    """Features and labels from a table, or from a pair of both in memory.
+
+    Parameters
+    ----------
+    source
+        A file or a table in memory, of which one column holds the labels and every other is a feature; or a pair of
+        features (an array, or a table with names) and labels; or :class:`Inputs`. Empty cells and NaN are missing.
+    label
+        The column of labels, where its name does not say it (label, labels, y_true, target, …).
+    beside
+        Columns that are no features and are kept beside them.
+
+    Examples
+    --------
+    >>> found = read_features({"age": [31.0, None], "income": [10, 20], "label": [0, 1]})
+    >>> found.names, found.values.tolist(), found.labels.tolist()
+    (('age', 'income'), [[31.0, 10.0], [nan, 20.0]], [0, 1])
+    """
+    if isinstance(source, Features):
+        return source
+    if isinstance(source, Inputs):
+        inputs = source.in_memory()
+        return Features(np.asarray(inputs.inputs, np.float64).reshape(len(inputs), -1), inputs.labels)
+    if isinstance(source, tuple | list) and len(cast("tuple[Any, ...]", source)) == 2:
+        return _of_pair(*cast("tuple[Any, Any]", source), tuple(beside))
+    if isinstance(source, str | os.PathLike) and str(cast("Any", source)).lower().endswith(".npz"):
+        from certcal.data.opening import open_inputs
+
+        return read_features(open_inputs(source).inputs)
+    return _of_table(source, label, tuple(beside))
+
+
+def _of_pair(features: Any, labels: Any, beside: tuple[str, ...]) -> Features:
+    names = tuple(map(str, getattr(features, "columns", ())))
+    array = to_numpy(features, "data")
+    if array.ndim != 2 or array.dtype.kind not in "biuf" or not array.size:
+        reason = f"the features have shape {array.shape} and type {array.dtype}"
+        raise InputError(reason, argument="data", remedy="pass numbers, a row per sample and a column per feature")
+    values = np.array(array, np.float64)
+    _refuse_infinite(values, names)
+    truth = class_labels(labels, MAX_CLASSES)
+    same_length(features=values.shape[0], labels=truth.size)
+    for name in beside:
+        if name not in names:
+            raise InputError(f"there is no column {name!r} beside the features", argument="data", remedy="add it")
+    kept = [place for place in range(values.shape[1]) if not names or names[place] not in beside]
+    columns = {name: values[:, names.index(name)] for name in beside}
+    return Features(np.ascontiguousarray(values[:, kept]), truth, tuple(names[k] for k in kept if names), columns)
+
+
+def _refuse_infinite(values: NDArray[np.float64], names: Sequence[str]) -> None:
+    bad = np.isinf(values)
+    if bad.any():
+        row, column = map(int, np.argwhere(bad)[0])
+        where = f"column {names[column]!r}" if names else f"feature {column}"
+        raise InputError(f"{where} of sample {row} is infinite; drop the sample or repair it", argument="data")
+
+
+def _of_table(source: Any, given: str | None, beside: tuple[str, ...]) -> Features:
+    table = open_table(source)
+    with in_file(table.path):
+        resolver = Resolver(table.columns, {} if given is None else {"label": given})
+        label = resolver.optional("label", _LABEL)
+        if label is None:
+            raise InputError(f"no column of true classes was found; name it label{resolver.listing('label')}")
+        columns = {column.name: column.kind for column in table.columns if column.name != label}
+        for name in beside:
+            if name not in columns:
+                raise InputError(f"there is no column {name!r}; the table must have it beside the features")
+        features = tuple(name for name in columns if name not in beside)
+        if not features:
+            raise InputError(f"there is no column but {label!r}; the other columns are the features")
+        for name, kind in columns.items():
+            if kind not in ("number", "boolean", "unknown"):
+                raise CellError(name, None, "does not hold numbers", "give the codes that the model was fitted on")
+        if table.rows is not None:
+            check_memory(table.path, 8 * table.rows * len(columns), "read a part of the table")
+        several = (*features, *beside)
+
+        def convert(batch: Any, first_row: int) -> Arrays:
+            return _piece(batch, several, label, first_row)
+
+        parts = pieces(table, (*several, label), convert, numbers=several, width=len(several))
+        arrays = gather(parts, table.rows)
+        _refuse_infinite(arrays["features"], several)
+        found = np.ascontiguousarray(arrays["features"][:, : len(features)])
+        more = {name: arrays["features"][:, len(features) + k] for k, name in enumerate(beside)}
+        return Features(found, arrays["labels"], features, more)
+
+
+def _piece(batch: Any, features: tuple[str, ...], label: str, first_row: int) -> Arrays:
+    from certcal.data import values
+    from certcal.data.arrow import compute, pa
+
+    def filled(name: str) -> Any:
+        column = batch.column(name)
+        if pa.types.is_floating(column.type) or pa.types.is_integer(column.type) or pa.types.is_boolean(column.type):
+            return compute.fill_null(column.cast(pa.float64()), float("nan"))
+        return column if not pa.types.is_null(column.type) else pa.nulls(len(column), pa.float64()).fill_null(np.nan)
+
+    matrix = values.matrix([filled(name) for name in features], features, first_row)
+    labels = values.class_numbers(batch.column(label), label, first_row, None, is_ordered=True)
+    bad = ~((labels >= 0) & (labels < MAX_CLASSES) & (np.floor(labels) == labels))
+    if bad.any():
+        place = int(np.argmax(bad))
+        remedy = f"labels are whole numbers from 0 to {MAX_CLASSES - 1}"
+        raise CellError(label, first_row + place + 1, f"is {labels[place]}", remedy)
+    return {"features": matrix.astype(np.float64, copy=False), "labels": labels.astype(np.int64)}

@@ -1,0 +1,410 @@
+"""What may be changed about an input: amounts for each feature, directions, whole numbers, categories, how many."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from certcal._checks import InputError
+from certcal._text import did_you_mean
+
+Floats = NDArray[np.float64]
+
+_AMOUNT = re.compile(r"(?P<side>[+-]?)(?P<number>\d+(\.\d*)?|\.\d+)(?P<unit>%|sd|)")
+_EVERY = "every feature"
+_GIVE = (
+    "give an amount such as 500, '5%', '0.5sd', '+500' (only up) or '-500' (only down), '@column', or allowed values"
+)
+
+
+@dataclass(frozen=True)
+class Amount:
+    """How far one feature may move: down and up, in some unit, or to which values.
+
+    Examples
+    --------
+    >>> Amount.of("+5%", "income")
+    Amount(down=0.0, up=0.05, unit='relative', column=None, values=())
+    >>> Amount.of(500, "income").text, Amount.of("@slack", "income").text, Amount.of([1, 2], "region").text
+    ('±500', '± slack', 'one of 1, 2')
+    """
+
+    down: float = 0.0
+    up: float = 0.0
+    unit: str = "absolute"
+    column: str | None = None
+    values: tuple[float, ...] = ()
+
+    @classmethod
+    def of(cls, given: Any, name: str) -> Amount:
+        """What was given for a feature: a number, a text or a list of values."""
+        if isinstance(given, cls):
+            return given
+        if isinstance(given, str):
+            text = given.strip()
+            if text.startswith("@") and len(text) > 1:
+                return cls(1.0, 1.0, column=text[1:])
+            found = _AMOUNT.fullmatch(text)
+            if found is None:
+                raise InputError(f"{name}: {given!r} is no amount", argument="change", remedy=_GIVE)
+            number = float(found["number"])
+            unit = {"%": "relative", "sd": "sd", "": "absolute"}[found["unit"]]
+            number = number / 100 if unit == "relative" else number
+            return cls(0.0 if found["side"] == "+" else number, 0.0 if found["side"] == "-" else number, unit)
+        if isinstance(given, Iterable):
+            return cls(unit="values", values=_numbers(cast("Iterable[Any]", given), name))
+        number = _number(given, name)
+        if number < 0:
+            raise InputError(f"{name}: {number:g} is below 0", argument="change", remedy="write '-500' for only down")
+        return cls(number, number)
+
+    @property
+    def text(self) -> str:
+        """For people."""
+        if self.unit == "values":
+            return f"one of {', '.join(f'{value:g}' for value in self.values)}"
+        if self.column is not None:
+            return f"± {self.column}"
+        factor, unit = {"relative": (100, " %"), "sd": (1, " sd"), "absolute": (1, "")}[self.unit]
+        if self.down == self.up:
+            return f"±{self.up * factor:g}{unit}"
+        return f"+{self.up * factor:g}{unit}" if self.down == 0 else f"−{self.down * factor:g}{unit}"
+
+
+@dataclass(frozen=True)
+class InputBox:
+    """A perturbation set: how far each feature may be moved, at the same time and independently of the others.
+
+    Attributes
+    ----------
+    change
+        One amount for all features, or amounts by feature; then the others stay. An amount is a number or a text: 500,
+        "5%" (of the sample's own value), "0.5sd" (of the feature's standard deviation in the data), "+500" or "-500"
+        (only up, only down), "@column" (the table says it for each sample), or the values that a category may take.
+    fixed
+        Features that stay, of one amount for all.
+    integers
+        Features that are whole numbers, before and after.
+    limits
+        Smallest and largest value of a feature, or None for no such limit, by name; or one pair for all features, such
+        as (0, 1) for pixels.
+    at_most
+        At most so many features differ at a time; None for all.
+    norm
+        "linf", or "l2" for all features together within that distance; then the change is one number.
+
+    Examples
+    --------
+    >>> InputBox({"income": "+10%", "age": 0}).text
+    'age ±0, income +10 %'
+    >>> InputBox("0.1sd", fixed=["sex"], at_most=2).text
+    '±0.1 sd of every feature but sex; at most 2 features at a time'
+    """
+
+    change: Any = "1sd"
+    fixed: tuple[str, ...] = ()
+    integers: tuple[str, ...] = ()
+    limits: Any = field(default_factory=dict[str, Any])
+    at_most: int | None = None
+    norm: str = "linf"
+
+    def __post_init__(self) -> None:
+        for name in ("fixed", "integers"):
+            given: Any = getattr(self, name)
+            object.__setattr__(self, name, (given,) if isinstance(given, str) else tuple(map(str, given)))
+        change: Any = self.change
+        if isinstance(change, Mapping):
+            given = cast("Mapping[Any, Any]", change)
+            change = {str(name): Amount.of(value, str(name)) for name, value in given.items()}
+            if self.fixed:
+                raise InputError("features that are not named stay", argument="fixed", remedy="leave it out")
+        else:
+            change = Amount.of(change, _EVERY)
+            if change.unit == "values" or change.column is not None:
+                raise InputError("values and columns are for single features", argument="change", remedy=_GIVE)
+        object.__setattr__(self, "change", change)
+        object.__setattr__(self, "limits", _limits(self.limits))
+        if self.at_most is not None and not self.at_most >= 1:
+            raise InputError(f"{self.at_most!r} features cannot change at a time; give a whole number from 1")
+        if self.norm not in ("linf", "l2"):
+            raise InputError(f"it is {self.norm!r}", argument="norm", remedy="give 'linf' or 'l2'")
+        if self.norm == "l2" and (self.by_name or self.every.unit != "absolute" or self.integers or self.at_most):
+            reason = "an l2 ball has one radius for all features"
+            raise InputError(
+                reason, argument="norm", remedy="give one number as the change, and nothing about features"
+            )
+
+    @classmethod
+    def of_texts(cls, change: Sequence[str] = (), limits: Sequence[str] = (), **more: Any) -> InputBox:
+        """A box from texts such as "income=+10%", "region=1|2|3", "0.1sd" and "age=18:".
+
+        Examples
+        --------
+        >>> InputBox.of_texts(["age=2", "region=1|2"], ["age=18:"], integers=["age"]).text
+        'age ±2, region one of 1, 2'
+        """
+        pairs = [_named(text) for text in change]
+        amounts = {name: text.split("|") if "|" in text else text for name, text in pairs}
+        if len(amounts) < len(pairs):
+            raise InputError("a feature is named twice", argument="change", remedy="name each once")
+        if _EVERY in amounts and len(amounts) > 1:
+            reason = "there is an amount for all features and another for one"
+            raise InputError(reason, argument="change", remedy="name all that may change, or none")
+        ends: dict[str, Any] = {}
+        for name, text in map(_named, limits):
+            low, found, high = text.partition(":")
+            if not found:
+                raise InputError(f"{text!r} is no pair", argument="limits", remedy="write LOW:HIGH, such as 18: or 0:1")
+            ends[name] = (low.strip() or None, high.strip() or None)
+        return cls(amounts.get(_EVERY, amounts) if amounts else "1sd", limits=ends, **more)
+
+    @property
+    def every(self) -> Amount:
+        """The amount of features that are not named."""
+        return Amount() if self.by_name else cast("Amount", self.change)
+
+    @property
+    def by_name(self) -> Mapping[str, Amount]:
+        """The amounts by feature; empty where one is for all."""
+        found: Any = self.change
+        return found if isinstance(found, dict) else {}  # pyright: ignore[reportUnknownVariableType]
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """Columns of the table that say amounts, and are no features."""
+        return tuple(dict.fromkeys(each.column for each in self.by_name.values() if each.column is not None))
+
+    @property
+    def uses_deviations(self) -> bool:
+        """Whether amounts are in units of standard deviations."""
+        return any(each.unit == "sd" for each in (self.every, *self.by_name.values()))
+
+    @property
+    def text(self) -> str:
+        """For people."""
+        most = "" if self.at_most is None else f"; at most {self.at_most} features at a time"
+        most = most.replace("1 features", "1 feature")
+        if self.norm == "l2":
+            return f"ℓ2 distance {self.every.up:g}"
+        if not self.by_name:
+            but = f" but {', '.join(self.fixed)}" if self.fixed else ""
+            return f"{self.every.text} of every feature{but}{most}"
+        return ", ".join(f"{name} {self.by_name[name].text}" for name in sorted(self.by_name)) + most
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values for JSON."""
+        change = {name: each.text for name, each in self.by_name.items()} if self.by_name else self.every.text
+        limits = {name: [None if math.isinf(end) else end for end in ends] for name, ends in self.limits.items()}
+        found = {"change": change, "fixed": list(self.fixed), "integers": list(self.integers), "limits": limits}
+        return {**found, "at_most": self.at_most, "norm": self.norm}
+
+    def on(
+        self, rows: NDArray[Any], names: Sequence[str] = (), columns: Mapping[str, Floats] | None = None
+    ) -> Perturbations:
+        """The set around each of these rows."""
+        return Perturbations(self, rows, tuple(names), dict(columns or {}))
+
+
+@dataclass(frozen=True, eq=False)
+class BoxedRows:
+    """Rows of a model's inputs and what may become of each of them.
+
+    Attributes
+    ----------
+    rows
+        The inputs, samples along the first axis.
+    lower, upper
+        Ends of the box, of the same shape and type; a row lies inside its own box. NaN where a value is missing, and it
+        stays missing.
+    l2
+        Within this distance of its row as well; None without such a limit.
+    at_most
+        At most so many features of a row differ from it.
+    integers
+        Features that stay whole numbers.
+    choices
+        Values that features may take instead of their own, whatever the ends of the box say.
+    """
+
+    rows: NDArray[Any]
+    lower: NDArray[Any]
+    upper: NDArray[Any]
+    l2: float | None = None
+    at_most: int | None = None
+    integers: tuple[int, ...] = ()
+    choices: Mapping[int, Floats] = field(default_factory=dict[int, Floats])
+
+    def __len__(self) -> int:
+        return self.rows.shape[0]
+
+
+@dataclass(frozen=True, eq=False)
+class Perturbations:
+    """A :class:`InputBox` around given rows, with names found and units turned into numbers.
+
+    Examples
+    --------
+    >>> rows = np.array([[20.0, 1.0], [30.0, 2.0]])
+    >>> around = InputBox({"age": "10%"}, limits={"age": (18, 32)}, integers=["age"]).on(rows, ["age", "sex"])
+    >>> around.region(0, 2).lower.tolist(), around.region(0, 2, epsilon=0.5).upper.tolist()
+    ([[18.0, 1.0], [27.0, 2.0]], [[21.0, 1.0], [31.0, 2.0]])
+    """
+
+    box: InputBox
+    rows: NDArray[Any]
+    names: tuple[str, ...]
+    columns: Mapping[str, Floats]
+
+    def __post_init__(self) -> None:
+        for argument, some in (
+            ("change", self.box.by_name),
+            ("fixed", self.box.fixed),
+            ("integers", self.box.integers),
+        ):
+            for name in some:
+                self._place(name, argument)
+        for name, (low, high) in self.box.limits.items():
+            column = self._column(name, "limits")
+            self._refuse(name, "limits", column, (column < low) | (column > high), "outside its limits")
+        for name in self.box.integers:
+            column = self._column(name, "integers")
+            self._refuse(name, "integers", column, column != np.floor(column), "no whole number")
+        for place, values in self._choices.items():
+            column = self.rows[:, place]
+            self._refuse(self._name(place), "change", column, ~np.isin(column, values), "not among its values")
+        for column in self.box.columns:
+            if column not in self.columns:
+                raise InputError(f"there is no column {column!r} of amounts", argument="change", remedy="name another")
+            if not (self.columns[column] >= 0).all():
+                row = int(np.argmin(self.columns[column] >= 0))
+                raise InputError(f"column {column!r}, row {row + 1}: it is no amount from 0", argument="change")
+
+    def __len__(self) -> int:
+        return self.rows.shape[0]
+
+    @cached_property
+    def deviations(self) -> NDArray[Any]:
+        """Standard deviation of each feature over the rows, without what is missing."""
+        with np.errstate(invalid="ignore"):
+            there = np.isfinite(self.rows)
+            counts = np.maximum(there.sum(axis=0), 1)
+            mean = np.where(there, self.rows, 0).sum(axis=0, dtype=np.float64) / counts
+            return np.sqrt((np.where(there, self.rows - mean, 0) ** 2).sum(axis=0, dtype=np.float64) / counts)
+
+    def region(self, start: int, stop: int, epsilon: float = 1.0) -> BoxedRows:
+        """Rows from start to stop with every amount multiplied by epsilon.
+
+        The ends are rounded outward where the amount has been computed, so that no allowed input is left out.
+        """
+        rows = self.rows[start:stop]
+        low, high = rows.copy(), rows.copy()
+        if self.box.by_name:
+            for name, amount in self.box.by_name.items():
+                place = self._place(name, "change")
+                some = amount.column and self.columns[amount.column][start:stop]
+                self._move(amount, rows[:, place], low[:, place], high[:, place], epsilon, place, some)
+        else:
+            self._move(self.box.every, rows, low, high, epsilon, slice(None), None)
+            for name in self.box.fixed:
+                place = self._place(name, "fixed")
+                low[:, place] = high[:, place] = rows[:, place]
+        for name in self.box.integers:
+            place = self._place(name, "integers")
+            low[:, place], high[:, place] = np.ceil(low[:, place]), np.floor(high[:, place])
+        for name, (least, most) in self.box.limits.items():
+            place = (slice(None), ...) if name == _EVERY else (slice(None), self._place(name, "limits"))
+            low[place], high[place] = np.maximum(low[place], least), np.minimum(high[place], most)
+        whole = tuple(self._place(name, "integers") for name in self.box.integers)
+        ball = epsilon * self.box.every.up if self.box.norm == "l2" else None
+        return BoxedRows(rows, low, high, ball, self.box.at_most, whole, self._choices)
+
+    def _move(self, amount: Amount, rows: Any, low: Any, high: Any, epsilon: float, place: Any, some: Any) -> None:
+        if amount.unit == "values":
+            return
+        # In double precision; float32 ends are then the nearest ones, between which the same float32 inputs lie.
+        rows = np.asarray(rows, np.float64)
+        size: Any = 1.0 if some is None else some
+        if amount.unit == "sd":
+            size = self.deviations[place]
+        elif amount.unit == "relative":
+            size = np.abs(rows)
+        for end, side, step in ((low, amount.down, -np.inf), (high, amount.up, np.inf)):
+            reach = epsilon * side * size * (1 + 2.0**-50)
+            moved = np.nextafter(np.add(rows, -reach if step < 0 else reach), step)
+            end[...] = np.where(np.isnan(rows) | (np.broadcast_to(reach, rows.shape) == 0), rows, moved)
+
+    @cached_property
+    def _choices(self) -> dict[int, Floats]:
+        several = {name: each for name, each in self.box.by_name.items() if each.unit == "values"}
+        return {self._place(name, "change"): np.unique(np.array(each.values)) for name, each in several.items()}
+
+    def _name(self, place: int) -> str:
+        return self.names[place] if self.names else str(place)
+
+    def _place(self, name: str, argument: str) -> int:
+        known = self.names or tuple(map(str, range(self.rows.shape[1] if self.rows.ndim == 2 else 0)))
+        if name in known:
+            return known.index(name)
+        hint = did_you_mean(name, known)
+        raise InputError(f"there is no feature {name!r}", argument=argument, remedy=hint or f"known: {_few(known)}")
+
+    def _column(self, name: str, argument: str) -> NDArray[Any]:
+        return self.rows if name == _EVERY else self.rows[:, self._place(name, argument)]
+
+    def _refuse(self, name: str, argument: str, column: NDArray[Any], bad: NDArray[np.bool_], what: str) -> None:
+        wrong = bad & ~np.isnan(column)
+        if wrong.any():
+            place = tuple(map(int, np.argwhere(wrong)[0]))
+            reason = f"{name} of sample {place[0]} is {column[place]:g}, {what}"
+            raise InputError(reason, argument=argument, remedy="repair the sample, or say otherwise what may change")
+
+
+def _named(text: str) -> tuple[str, str]:
+    """Feature and amount of "income=500"; without a name every feature."""
+    name, found, amount = text.rpartition("=")
+    return (name.strip(), amount.strip()) if found else (_EVERY, text.strip())
+
+
+def _number(value: Any, name: str) -> float:
+    try:
+        number = float(value)
+    except (TypeError, ValueError):
+        number = math.nan
+    if isinstance(value, bool) or not math.isfinite(number):
+        raise InputError(f"{name}: {value!r} is no amount", argument="change", remedy=_GIVE)
+    return number
+
+
+def _numbers(values: Iterable[Any], name: str) -> tuple[float, ...]:
+    found = tuple(_number(each, name) for each in values)
+    if not found:
+        raise InputError(f"{name}: there are no values", argument="change", remedy=_GIVE)
+    return found
+
+
+def _limits(given: Any) -> dict[str, tuple[float, float]]:
+    """Smallest and largest value by feature, infinite where there is none."""
+    pairs: Mapping[Any, Any] = cast("Any", given) if isinstance(given, Mapping) else {_EVERY: given}
+    found: dict[str, tuple[float, float]] = {}
+    for name, pair in pairs.items():
+        try:
+            low, high = pair
+            ends = -math.inf if low is None else float(low), math.inf if high is None else float(high)
+        except (TypeError, ValueError):
+            ends = 1.0, 0.0
+        if not ends[0] <= ends[1]:
+            reason = f"{name}: {pair!r} is no pair of a smallest and a largest value"
+            raise InputError(reason, argument="limits", remedy="give both, or None for no limit")
+        found[str(name)] = ends
+    return found
+
+
+def _few(names: Sequence[str]) -> str:
+    return ", ".join(names[:8]) + (", …" if len(names) > 8 else "")

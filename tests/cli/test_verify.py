@@ -1,0 +1,52 @@
+"""``certcal verify``: options make the box, intervals are written, mistakes are one sentence."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import xgboost
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory: Any) -> Path:
+    folder, rng = tmp_path_factory.mktemp("verify"), np.random.default_rng(3)
+    x = np.column_stack([rng.normal(2000, 500, 300), rng.integers(18, 70, 300), rng.integers(0, 3, 300)]).round(1)
+    y = (x[:, 0] + rng.normal(0, 300, 300) > 2000).astype(int)
+    model = xgboost.XGBClassifier(n_estimators=8, max_depth=3, n_jobs=1).fit(x, y)
+    model.save_model(folder / "model.json")
+    rows = [f"{','.join(map(str, row))},{label}" for row, label in zip(x.tolist(), y, strict=True)]
+    (folder / "loans.csv").write_text("\n".join(["income,age,region,label", *rows]) + "\n")
+    return folder
+
+
+def test_the_command_writes_intervals_that_certify_reads(files: Path, tmp_path: Path, certcal_command: Any) -> None:
+    told = ["--model", files / "model.json", "--data", files / "loans.csv"]
+    box = ["--change", "income=+5%", "--change", "age=1", "--integer", "age", "--limits", "age=18:"]
+    done = certcal_command("verify", *told, *box, "--at-once", 1, "-o", tmp_path / "intervals.parquet", "--json")
+    assert done.code == 0, done.err
+    found = json.loads(done.out)
+    assert found["box"]["at_most"] == 1
+    assert found["results"][0]["n"] == 300
+    assert certcal_command("certify", tmp_path / "intervals.parquet").code == 0
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (["--change", "incom=5"], "--change: there is no feature 'incom'; did you mean 'income'"),
+        (["--label", "nothing"], "nothing"),
+        (["--norm", "l2"], "l2"),
+        (["--change", "region=0|1"], "not among its values"),
+        (["--part", "test"], "--part"),
+    ],
+)
+def test_mistakes_end_with_one_sentence(options: list[str], said: str, files: Path, certcal_command: Any) -> None:
+    done = certcal_command("verify", "--model", files / "model.json", "--data", files / "loans.csv", *options)
+    assert done.code == 2
+    assert re.search(said, done.err), done.err
+    assert "Traceback" not in done.err
