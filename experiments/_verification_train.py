@@ -1,4 +1,4 @@
-"""LeNet for Fashion-MNIST by three methods of `certcal train`, and by interval bound propagation (Gowal et al. 2018)."""
+"""LeNet for Fashion-MNIST by three methods of the project, and by interval bound propagation (Gowal et al. 2018)."""
 
 from __future__ import annotations
 

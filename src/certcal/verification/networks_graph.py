@@ -6,13 +6,14 @@ Importing this loads torch.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from math import prod
 from typing import Any, NoReturn
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
+from torch.nn.grad import conv2d_input  # pyright: ignore[reportUnknownVariableType]
 
 from certcal._checks import InputError
 from certcal._text import reason
@@ -213,7 +214,9 @@ class _Reader:
         steps = self.steps[: last.number + 1]
         if outputs == "probabilities":
             if not isinstance(steps[-1], _Softmax):
-                raise InputError(f"the network's probabilities come from {steps[-1].name}; only a softmax has bounds here")
+                raise InputError(
+                    f"the network's probabilities come from {steps[-1].name}; only a softmax has bounds here"
+                )
             steps = steps[: steps[-1].inputs[0] + 1]
         for step in steps[:-1] if steps[-1].name == "log_softmax" else steps:
             if isinstance(step, _Softmax) or step.name == "log_softmax":
@@ -237,19 +240,32 @@ def _check_overwriting(node: Any, name: str) -> None:
 # ------------------------------------------------------------------------------------------------------------ affine
 
 
-def _affine(to: _Node, x: Any, apply: Map, terms: int, **rest: Any) -> Affine:
+def _affine(
+    to: _Node,
+    x: Any,
+    apply: Map,
+    terms: int,
+    *,
+    sizes: Map | None = None,
+    transposed: Map | None = None,
+    squares: Map | None = None,
+    bias: Tensor | None = None,
+    bias_sizes: Tensor | float = 0.0,
+    diagonal: bool = False,
+) -> Affine:
     """An affine map with entries that are not negative, unless its sizes are given; its transpose by autograd."""
     if not isinstance(x, _Value):
         to.refuse("of constants has no bounds here")
     shape = x.shape
 
-    def transposed(rows: Tensor) -> Tensor:
+    def transpose(rows: Tensor) -> Tensor:
         with torch.enable_grad():
             at = torch.zeros((len(rows), *shape), dtype=rows.dtype, requires_grad=True)
             return torch.autograd.grad(apply(at), at, rows)[0]
 
-    given = {"sizes": apply, "transposed": transposed, **rest}
-    return Affine(to.name, (x.number,), to.shape, terms, apply=apply, **given)
+    back = transposed or transpose
+    given = (apply, sizes or apply, back, squares, bias, bias_sizes, diagonal)
+    return Affine(to.name, (x.number,), to.shape, terms, *given)
 
 
 def _constant(to: _Node, value: Any) -> Tensor:
@@ -268,7 +284,8 @@ def _linear(to: _Node, x: Any, weight: Any, bias: Any = None) -> Step:
         sizes=lambda v: F.linear(v, w.abs() + TINY),
         squares=lambda v: F.linear(v, w.square()),
         transposed=lambda rows: rows @ w,
-        **_shift(to, bias),
+        bias=_shift(to, bias),
+        bias_sizes=_shift_sizes(to, bias),
     )
 
 
@@ -277,9 +294,11 @@ def _conv2d(to: _Node, x: Any, weight: Any, bias: Any = None, *settings: Any) ->
     if len(x.shape) != 3:
         to.refuse("of anything but (channels, height, width) has no bounds here")
     names = dict(zip(("stride", "padding", "dilation", "groups"), settings, strict=False))
-    by: dict[str, Any] = {}
-    if not isinstance(names.get("padding"), str):  # torch takes no words there
-        by["transposed"] = lambda rows: torch.nn.grad.conv2d_input((len(rows), *x.shape), w, rows, **names)
+    shift = None if bias is None else _constant(to, bias)[:, None, None]
+
+    def transposed(rows: Tensor) -> Tensor:
+        return conv2d_input((len(rows), *x.shape), w, rows, **names)
+
     return _affine(
         to,
         x,
@@ -287,16 +306,18 @@ def _conv2d(to: _Node, x: Any, weight: Any, bias: Any = None, *settings: Any) ->
         prod(w.shape[1:]) + 1,
         sizes=lambda v: F.conv2d(v, w.abs() + TINY, None, **names),
         squares=lambda v: F.conv2d(v, w.square(), None, **names),
-        **by,
-        **_shift(to, None if bias is None else _constant(to, bias)[:, None, None]),
+        transposed=None if isinstance(names.get("padding"), str) else transposed,  # torch takes no words there
+        bias=_shift(to, shift),
+        bias_sizes=_shift_sizes(to, shift),
     )
 
 
-def _shift(to: _Node, bias: Any) -> dict[str, Any]:
-    if bias is None:
-        return {}
-    b = _constant(to, bias).expand(to.shape)
-    return {"bias": b, "bias_sizes": b.abs() + TINY}
+def _shift(to: _Node, bias: Any) -> Tensor | None:
+    return None if bias is None else _constant(to, bias).expand(to.shape)
+
+
+def _shift_sizes(to: _Node, bias: Any) -> Tensor | float:
+    return 0.0 if bias is None else _constant(to, bias).expand(to.shape).abs() + TINY
 
 
 def _diagonal(to: _Node, x: Any, factor: Tensor, shift: Tensor | None = None, sizes: Any = 0.0, terms: int = 4) -> Step:
@@ -378,7 +399,8 @@ def _mean(to: _Node, x: Any, dims: Any = None, keep: bool = False) -> Step:
     if not dims or any(dim % (len(x.shape) + 1) == 0 for dim in dims):
         to.refuse("over samples has no bounds here")
     apply: Map = lambda v: v.mean(tuple(dims), keep)  # noqa: E731
-    return _affine(to, x, apply, prod(x.shape) + 2, sizes=lambda v: apply(v + TINY))
+    count = prod((_TRACED, *x.shape)[dim] for dim in dims)
+    return _affine(to, x, apply, count + 2, sizes=lambda v: apply(v + TINY))
 
 
 def _reshape(to: _Node, x: Any, *_: Any) -> Step:
@@ -401,6 +423,14 @@ def _pad(to: _Node, x: Any, pads: Any, mode: str = "constant", value: Any = None
     if mode != "constant" or value or min(pads) < 0:
         to.refuse("with anything but zeros has no bounds here")
     return _select(to, x, pads)
+
+
+def _pad_with(to: _Node, x: Any, pads: Any, value: Any = 0) -> Step:
+    return _pad(to, x, pads, "constant", value)
+
+
+def _subtract(to: _Node, x: Any, y: Any, *, alpha: float = 1) -> Step:
+    return _add(to, x, y, alpha=alpha, sign=-1.0)
 
 
 def _same(to: _Node, x: Any, *_: Any, **__: Any) -> _Value | Step:
@@ -445,9 +475,10 @@ def _log_softmax(to: _Node, x: Any, dim: int, *_: Any) -> Step:
     """The logits, but for a shift that all of them share and the rounding of it."""
     _softmax(to, x, dim)
     (classes,) = x.shape
+    # As a map it is the identity; its sizes only serve the rounding.
     largest: Map = lambda v: v + v.amax(1, keepdim=True)  # noqa: E731
     kept: Map = lambda v: v  # noqa: E731
-    return replace(_affine(to, x, kept, classes + 16, transposed=kept, bias_sizes=float(classes)), sizes=largest)
+    return _affine(to, x, kept, classes + 16, sizes=largest, transposed=kept, bias_sizes=float(classes))
 
 
 # Operations that only change shapes, which are also done to constants.
@@ -458,7 +489,7 @@ _OPERATIONS: dict[str, Callable[..., Any]] = {
     "conv2d": _conv2d,
     "batch_norm": _batch_norm,
     "add": _add,
-    "sub": lambda *args, **keywords: _add(*args, sign=-1.0, **keywords),
+    "sub": _subtract,
     "mul": _multiply,
     "div": _divide,
     "avg_pool2d": _average,
@@ -469,7 +500,7 @@ _OPERATIONS: dict[str, Callable[..., Any]] = {
     "permute": _select,
     "transpose": _select,
     "pad": _pad,
-    "constant_pad_nd": lambda to, x, pads, value=0: _pad(to, x, pads, "constant", value),
+    "constant_pad_nd": _pad_with,
     "contiguous": _same,
     "clone": _same,
     "detach": _same,
