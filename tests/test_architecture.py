@@ -35,7 +35,7 @@ SIDEWAYS = {
     ("training", "attacks"),
     ("interop", "calibrators"),
     ("torchmetrics", "interop"),
-    ("calibrators", "smoothing", "verification"),
+    ("calibrators", "smoothing"),
     ("worst_case", "bounds"),
     ("worst_case", "metrics"),
     ("worst_case", "models"),  # its baselines compute on the same devices

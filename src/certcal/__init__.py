@@ -28,6 +28,7 @@ if TYPE_CHECKING:
         study,
         torchmetrics,
         training,
+        verification,
         worst_case,
     )
     from certcal.claims import Bound, Certificate, Estimate
@@ -45,6 +46,7 @@ if TYPE_CHECKING:
     from certcal.verbs.recalibrate import PredictionRecalibration, Recalibration, recalibrate
     from certcal.verbs.sample import RunSummary, decide, sample, sample_until, summarize
     from certcal.verbs.train import Training, train
+    from certcal.verbs.verify import Verification, verify
     from certcal.verdict import Verdict
 
 __version__ = "0.1.0"
@@ -71,6 +73,7 @@ __all__ = [
     "RunSummary",
     "Training",
     "Verdict",
+    "Verification",
     "apply_map",
     "attack",
     "attacks",
@@ -98,6 +101,8 @@ __all__ = [
     "torchmetrics",
     "train",
     "training",
+    "verification",
+    "verify",
     "worst_case",
 ]
 
@@ -118,6 +123,7 @@ _HOMES = {
     "certcal.verbs.recalibrate": ("PredictionRecalibration", "Recalibration", "recalibrate"),
     "certcal.verbs.sample": ("RunSummary", "decide", "sample", "sample_until", "summarize"),
     "certcal.verbs.train": ("Training", "train"),
+    "certcal.verbs.verify": ("Verification", "verify"),
     "certcal.verdict": ("Verdict",),
 }
 

@@ -294,7 +294,8 @@ def model_options(section: str) -> Callable[[Decorated], Decorated]:
             required=True,
             metavar="MODEL",
             type=click.Path(),
-            help="File (.onnx .safetensors), module:name, or with --weights a network such as resnet110-cifar.",
+            help="File (.onnx .safetensors; trees: .json .ubj .txt), module:name, or with --weights a network such as "
+            "resnet110-cifar.",
         ),
         option(
             section,

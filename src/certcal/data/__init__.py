@@ -13,6 +13,7 @@ from certcal.data.bundled import (
     naive_bayes,
     noisy_network,
 )
+from certcal.data.features import Features, read_features
 from certcal.data.formats import Chunks, OpenTable, TableColumn, existing, local_file, open_table, physical_memory
 from certcal.data.image_files import fashion_mnist, read_idx
 from certcal.data.inputs import Inputs, Parts, Split, first_of
@@ -76,6 +77,7 @@ __all__ = [
     "Embedded",
     "EmbeddedNetwork",
     "Family",
+    "Features",
     "Inputs",
     "IntervalLayout",
     "IntervalOrigin",
@@ -120,6 +122,7 @@ __all__ = [
     "other_columns",
     "physical_memory",
     "plain_name",
+    "read_features",
     "read_idx",
     "read_inputs",
     "read_intervals",

@@ -183,7 +183,10 @@ class EstimatorModel(_PythonModel):
         self._columns: Any = getattr(estimator, "feature_names_in_", None)
 
     def _forward(self, batch: Batch) -> Any:
-        rows = batch.reshape(batch.shape[0], -1)
+        return self.predict_rows(batch.reshape(batch.shape[0], -1))
+
+    def predict_rows(self, rows: NDArray[Any]) -> Any:
+        """The probabilities of rows of features as they are, in double precision or with missing values as well."""
         check_shape(rows.shape[1:], self._features, self.description)
         return self.estimator.predict_proba(with_names(rows, self._columns))
 
@@ -196,6 +199,7 @@ class BoosterModel(_PythonModel):
         about = f"Booster ({library})"
         returns = declared(outputs, "probabilities", f"a {about}")
         super().__init__(booster, "", returns, about, None if name is None else Source(name, returns))
+        self.booster = booster
         self._columns: Any = None
         if library == "xgboost":
             objective = json.loads(booster.save_config())["learner"]["objective"]["name"]

@@ -39,7 +39,11 @@ _AS_WRITTEN = (
     "its weights"
 )
 
-_FORMATS = "ONNX (.onnx), or weights of a reference network (.safetensors)"
+_FORMATS = (
+    "ONNX (.onnx), weights of a reference network (.safetensors), or trees of XGBoost (.json .ubj) or LightGBM (.txt)"
+)
+# Files in which boosters are saved by their own libraries: no pickles.
+BOOSTERS = {".json": "xgboost", ".ubj": "xgboost", ".txt": "lightgbm"}
 CHECKPOINTS = (".pth", ".pth.tar", ".pt", ".ckpt", ".bin")
 _PICKLES = (".pkl", ".pickle", ".joblib")
 _NETWORK = "'package.module:name', resnet110-cifar or resnet50-imagenet"
@@ -65,7 +69,8 @@ def load(
     ----------
     path_or_name
         An ONNX file (``.onnx``, run by onnxruntime), weights of a reference network (``.safetensors``, written by
-        ``certcal.models.networks.save_weights``), or ``"package.module:name"`` for anything that
+        ``certcal.models.networks.save_weights``), trees that XGBoost (``.json``, ``.ubj``) or LightGBM (``.txt``) has
+        saved, or ``"package.module:name"`` for anything that
         :func:`certcal.models.wrap` takes, and for a class or function that makes it: one whose parameters without a
         default are among ``sample_shape``, ``classes`` and ``seed``. Naming a module runs it. With ``weights`` also a
         network by name, such as ``"resnet110-cifar"`` (see :func:`certcal.models.networks.by_name`).
@@ -128,6 +133,8 @@ def load(
             from certcal.models._torch import load_network
 
             return load_network(path, outputs, device)
+    if suffix in BOOSTERS and not named:
+        return _where_it_is(_load_booster(path, outputs), "a Booster", device)
     if named:
         found, taken = made(text, {})
         if taken is not None and is_instance(found, "torch.nn", "Module"):
@@ -147,6 +154,23 @@ def load(
     )
     names = f"give a file, {_FORMATS}; a name, 'package.module:name'; or, with weights, {', '.join(PUBLISHED)}"
     raise InputError(f"{text!r} is no model", remedy=_meant(text) or names)
+
+
+def _load_booster(path: Path, outputs: Outputs | None) -> Model:
+    """Trees from the file that XGBoost or LightGBM has saved; the library itself reads it."""
+    library = BOOSTERS[path.suffix.lower()]
+    read_bytes(path, LARGEST_FILE, "a model")
+    with extra("trees", (library,), f"a {path.suffix} file of trees"):
+        package: Any = import_module(library)
+    try:
+        made = package.Booster(model_file=os.fspath(path))
+        return BoosterModel(made, outputs, os.fspath(path.resolve()))
+    except InputError:
+        raise
+    except Exception as error:
+        raise InputError(
+            f"{path}: {library} cannot read it: {reason(error)}", remedy=f"save the model with {library}'s save_model"
+        ) from error
 
 
 def _meant(name: str) -> str:

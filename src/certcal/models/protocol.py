@@ -18,6 +18,8 @@ OUTPUTS: tuple[Outputs, ...] = ("probabilities", "logits")
 # The name under which a file says what its model returns.
 DECLARATION = "certcal.outputs"
 LARGEST_FILE = 2**40
+# Endings of the files that are models by themselves.
+_FILES = (".onnx", ".safetensors", ".json", ".ubj", ".txt")
 
 
 @dataclass(frozen=True)
@@ -55,7 +57,7 @@ class Source:
     def packed(self) -> Source | PackedSource:
         """What a process on another machine needs: the same, and the bytes of the files if there are any."""
         path = Path(self.weights or self.name)
-        if self.weights is None and path.suffix.lower() not in (".onnx", ".safetensors"):
+        if self.weights is None and path.suffix.lower() not in _FILES:
             return self
         data = read_bytes(path, LARGEST_FILE, "a model")
         files = {path.name: np.frombuffer(data, np.uint8)}

@@ -160,7 +160,9 @@ def source_of(data: Any, columns: Mapping[str, Any] | None, settings: Settings) 
     """
     from certcal.calibrators import CertifiedSamples
     from certcal.smoothing import Counts, Run
+    from certcal.verbs.verify import Verification
 
+    data = data.table() if isinstance(data, Verification) else data
     path = Path(cast("Any", data)) if isinstance(data, str | os.PathLike) else None
     given = by_role(columns, ROLES)
     if isinstance(data, Predictions):

@@ -27,6 +27,7 @@ from certcal.smoothing import (
 )
 from certcal.verbs.certification import Certification, CertifiedAt
 from certcal.verbs.certified_samples import ALPHA_OF_RUNS, ROLES, about_run, chosen_radii, describe_run
+from certcal.verbs.verify import Verification
 
 MOST_RADII, MOST_BINS = 1000, 10_000
 STEPS_PER_SIGMA = 4
@@ -125,7 +126,8 @@ def certify(
     ----------
     source
         The folder of a run, an opened run or its counts; a file of intervals (Parquet, CSV, TSV, npz, Arrow), what
-        :func:`certcal.data.read_intervals` returns, or a table in memory (pandas, polars, pyarrow, a mapping).
+        :func:`certcal.data.read_intervals` returns, a table in memory (pandas, polars, pyarrow, a mapping), or the
+        :class:`~certcal.Verification` of a model.
     by
         Certify each value of this column of a table beside the whole.
     columns
@@ -153,7 +155,7 @@ def certify(
         progress.stage("preparing the comparison")
         prepare()
     progress.stage("reading")
-    given: Any = source
+    given: Any = source.table() if isinstance(source, Verification) else source
     if isinstance(given, str | os.PathLike) and Path(cast("str", given)).is_dir():
         given = open_run(cast("str", given))
     if isinstance(given, Run | Counts):
@@ -171,7 +173,7 @@ def certify(
             raise InputError("the columns of this table are known; leave them out", argument="by")
         return _of_table(given, settings, progress)
     named = columns if by is None else {**(columns or {}), "by": by}
-    return _of_table(read_intervals(cast("str", source), named, alpha=settings.alpha is None), settings, progress)
+    return _of_table(read_intervals(given, named, alpha=settings.alpha is None), settings, progress)
 
 
 def default_radii(counts: Counts, alpha: float = ALPHA_OF_RUNS, familywise: bool = False) -> tuple[float, ...]:

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from certcal.verification.boxes import Box, Perturbations, Region
+from certcal.verification.boxes import BoxedRows, InputBox, Perturbations
 from certcal.verification.kinds import KINDS, Verified, Verifier, verifier_of
 from certcal.verification.margins import confidence_intervals, predicted_intervals, score_intervals
 
 __all__ = [
     "KINDS",
-    "Box",
+    "BoxedRows",
+    "InputBox",
     "Perturbations",
-    "Region",
     "Verified",
     "Verifier",
     "confidence_intervals",

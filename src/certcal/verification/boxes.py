@@ -79,7 +79,7 @@ class Amount:
 
 
 @dataclass(frozen=True)
-class Box:
+class InputBox:
     """A perturbation set: how far each feature may be moved, at the same time and independently of the others.
 
     Attributes
@@ -102,9 +102,9 @@ class Box:
 
     Examples
     --------
-    >>> Box({"income": "+10%", "age": 0}).text
+    >>> InputBox({"income": "+10%", "age": 0}).text
     'age ±0, income +10 %'
-    >>> Box("0.1sd", fixed=["sex"], at_most=2).text
+    >>> InputBox("0.1sd", fixed=["sex"], at_most=2).text
     '±0.1 sd of every feature but sex; at most 2 features at a time'
     """
 
@@ -140,6 +140,30 @@ class Box:
             raise InputError(
                 reason, argument="norm", remedy="give one number as the change, and nothing about features"
             )
+
+    @classmethod
+    def of_texts(cls, change: Sequence[str] = (), limits: Sequence[str] = (), **more: Any) -> InputBox:
+        """A box from texts such as "income=+10%", "region=1|2|3", "0.1sd" and "age=18:".
+
+        Examples
+        --------
+        >>> InputBox.of_texts(["age=2", "region=1|2"], ["age=18:"], integers=["age"]).text
+        'age ±2, region one of 1, 2'
+        """
+        pairs = [_named(text) for text in change]
+        amounts = {name: text.split("|") if "|" in text else text for name, text in pairs}
+        if len(amounts) < len(pairs):
+            raise InputError("a feature is named twice", argument="change", remedy="name each once")
+        if _EVERY in amounts and len(amounts) > 1:
+            reason = "there is an amount for all features and another for one"
+            raise InputError(reason, argument="change", remedy="name all that may change, or none")
+        ends: dict[str, Any] = {}
+        for name, text in map(_named, limits):
+            low, found, high = text.partition(":")
+            if not found:
+                raise InputError(f"{text!r} is no pair", argument="limits", remedy="write LOW:HIGH, such as 18: or 0:1")
+            ends[name] = (low.strip() or None, high.strip() or None)
+        return cls(amounts.get(_EVERY, amounts) if amounts else "1sd", limits=ends, **more)
 
     @property
     def every(self) -> Amount:
@@ -189,7 +213,7 @@ class Box:
 
 
 @dataclass(frozen=True, eq=False)
-class Region:
+class BoxedRows:
     """Rows of a model's inputs and what may become of each of them.
 
     Attributes
@@ -223,17 +247,17 @@ class Region:
 
 @dataclass(frozen=True, eq=False)
 class Perturbations:
-    """A :class:`Box` around given rows, with names found and units turned into numbers.
+    """A :class:`InputBox` around given rows, with names found and units turned into numbers.
 
     Examples
     --------
     >>> rows = np.array([[20.0, 1.0], [30.0, 2.0]])
-    >>> around = Box({"age": "10%"}, limits={"age": (18, 32)}, integers=["age"]).on(rows, ["age", "sex"])
+    >>> around = InputBox({"age": "10%"}, limits={"age": (18, 32)}, integers=["age"]).on(rows, ["age", "sex"])
     >>> around.region(0, 2).lower.tolist(), around.region(0, 2, epsilon=0.5).upper.tolist()
     ([[18.0, 1.0], [27.0, 2.0]], [[21.0, 1.0], [31.0, 2.0]])
     """
 
-    box: Box
+    box: InputBox
     rows: NDArray[Any]
     names: tuple[str, ...]
     columns: Mapping[str, Floats]
@@ -270,7 +294,7 @@ class Perturbations:
             mean = np.where(there, self.rows, 0).sum(axis=0, dtype=np.float64) / counts
             return np.sqrt((np.where(there, self.rows - mean, 0) ** 2).sum(axis=0, dtype=np.float64) / counts)
 
-    def region(self, start: int, stop: int, epsilon: float = 1.0) -> Region:
+    def region(self, start: int, stop: int, epsilon: float = 1.0) -> BoxedRows:
         """Rows from start to stop with every amount multiplied by epsilon.
 
         The ends are rounded outward where the amount has been computed, so that no allowed input is left out.
@@ -295,7 +319,7 @@ class Perturbations:
             low[place], high[place] = np.maximum(low[place], least), np.minimum(high[place], most)
         whole = tuple(self._place(name, "integers") for name in self.box.integers)
         ball = epsilon * self.box.every.up if self.box.norm == "l2" else None
-        return Region(rows, low, high, ball, self.box.at_most, whole, self._choices)
+        return BoxedRows(rows, low, high, ball, self.box.at_most, whole, self._choices)
 
     def _move(self, amount: Amount, rows: Any, low: Any, high: Any, epsilon: float, place: Any, some: Any) -> None:
         if amount.unit == "values":
@@ -335,6 +359,12 @@ class Perturbations:
             place = tuple(map(int, np.argwhere(wrong)[0]))
             reason = f"{name} of sample {place[0]} is {column[place]:g}, {what}"
             raise InputError(reason, argument=argument, remedy="repair the sample, or say otherwise what may change")
+
+
+def _named(text: str) -> tuple[str, str]:
+    """Feature and amount of "income=500"; without a name every feature."""
+    name, found, amount = text.rpartition("=")
+    return (name.strip(), amount.strip()) if found else (_EVERY, text.strip())
 
 
 def _number(value: Any, name: str) -> float:

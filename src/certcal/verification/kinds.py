@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from certcal._checks import InputError
-from certcal.verification.boxes import Region
+from certcal.verification.boxes import BoxedRows
 
 Floats = NDArray[np.float64]
 
@@ -63,7 +63,7 @@ class Verifier(Protocol):
         """The model's own probabilities, a row per sample and a column per class."""
         ...
 
-    def verify(self, region: Region, predicted: NDArray[np.int64], *, budget: int, attack: bool) -> Verified:
+    def verify(self, region: BoxedRows, predicted: NDArray[np.int64], *, budget: int, attack: bool) -> Verified:
         """Bound the answers over a region, and attack inside it; sound whatever the budget."""
         ...
 

@@ -1,0 +1,110 @@
+"""``certcal verify``: bounds on a model's scores over everything that its inputs may become."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from certcal._settings import Spec
+from certcal.cli.app import ExampleCommand
+from certcal.cli.emit import DRAWN, Output, output_options
+from certcal.cli.options import NamedChoice, Typed, collected, joined, model_options, option, settings_options
+from certcal.verbs.certification import INTERVALS
+from certcal.verbs.verify import VerifySettings
+
+_WHAT, _BOX, _VERIFYING = "Model and data", "What may change", "Verifying"
+_NAMES = Spec("", "name", many=True, ordered=True)
+
+
+@click.command(
+    cls=ExampleCommand,
+    examples=(
+        ("certcal verify --model model.json --data loans.csv --epsilon 0.05,0.1", "tenths of standard deviations"),
+        (
+            "certcal verify --model model.txt --data loans.csv --change income=+10% --change age=1 --integer age",
+            "what applicants can change",
+        ),
+        ("certcal verify --model mine:forest --data t.csv --epsilon 0.1 --at-most 2", "two features at a time"),
+        ("certcal verify --model model.json --data loans.csv --epsilon 0.1 -o intervals.parquet", "keep; then:"),
+        ("certcal certify intervals.parquet", "everything that the intervals certify"),
+        ("certcal verify --model net.safetensors --data digits --change 1 --epsilon 2/255", "a network"),
+    ),
+)
+@model_options(_WHAT)
+@option(_WHAT, "--label", metavar="COLUMN", help="Column of the labels in a table of features.")
+@option(_WHAT, "--part", type=NamedChoice(["train", "test"]), help="Split of the data. Default: test.")
+@option(_WHAT, "--limit", type=Typed(Spec("", "whole")), metavar="N", help="Verify the first N samples. Default: all.")
+@option(
+    _BOX,
+    "--change",
+    multiple=True,
+    metavar="[FEATURE=]AMOUNT",
+    help="How far a feature may move, as income=500, income=5%, income=0.5sd, income=+500 (only up), income=@column, "
+    "or its allowed values, as region=1|2|3; repeatable. Without a name: every feature. Default: 1sd.",
+)
+@option(
+    _BOX,
+    "--fixed",
+    type=Typed(_NAMES),
+    callback=joined(_NAMES),
+    multiple=True,
+    metavar="NAME[,NAME...]",
+    help="Features that stay as they are.",
+)
+@option(
+    _BOX,
+    "--integer",
+    type=Typed(_NAMES),
+    callback=joined(_NAMES),
+    multiple=True,
+    metavar="NAME[,NAME...]",
+    help="Features that are whole numbers.",
+)
+@option(
+    _BOX,
+    "--limits",
+    multiple=True,
+    metavar="[FEATURE=]LOW:HIGH",
+    help="Smallest and largest value, as age=18: or 0:1; repeatable.",
+)
+@option(_BOX, "--at-most", type=Typed(Spec("", "whole")), metavar="K", help="At most K features change at a time.")
+@option(_BOX, "--norm", type=NamedChoice(["linf", "l2"]), default="linf", help="Norm of the change. Default: linf.")
+@settings_options(VerifySettings, _VERIFYING, skip=("attack",))
+@option(_VERIFYING, "--no-attack", is_flag=True, help="Do not search the box for scores that are reached.")
+@output_options((*DRAWN, INTERVALS))
+def verify(
+    model: str,
+    data: str,
+    weights: str | None,
+    change: tuple[str, ...],
+    fixed: tuple[str, ...],
+    integer: tuple[str, ...],
+    limits: tuple[str, ...],
+    at_most: int | None,
+    norm: str,
+    no_attack: bool,
+    output: Output,
+    **options: Any,
+) -> None:
+    """Bound the scores of MODEL on DATA over all inputs that the box allows, and certify their calibration.
+
+    No noise is drawn: the bounds hold for the model itself and for certain. MODEL is a tree ensemble that XGBoost
+    (.json, .ubj) or LightGBM (.txt) has saved, module:name of one or of a scikit-learn ensemble, or a network. In a
+    table every column but the labels is a feature; empty cells are missing values, and stay missing.
+    """
+    from certcal.cli.progress import Waiting
+    from certcal.cli.sources import existing_files
+    from certcal.verbs.verify import verify as verb
+    from certcal.verification import InputBox
+
+    settings = collected(VerifySettings, {**options, "attack": not no_attack})
+    for name in VerifySettings.__dataclass_fields__:
+        options.pop(name, None)
+    more = {"fixed": fixed, "integers": integer, "at_most": at_most, "norm": norm}
+    box = InputBox.of_texts(change, limits, **more) if change or limits or any(more.values()) else None
+    sources = existing_files(model, *([] if weights is None else [weights]), data)
+    output.check(*sources)
+    with Waiting(counted="samples", wordy=True) as waiting:
+        found = verb(model, data, box, weights=weights, progress=waiting, settings=settings, **options)
+    output.emit(found)

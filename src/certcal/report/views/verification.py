@@ -1,0 +1,170 @@
+"""What was verified over a perturbation set: the words and the layout of a Verification."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from certcal._text import counted
+from certcal.claims import round_outward
+from certcal.report.charts import Axis, Chart, Line, Panel, covering, radii_axis
+from certcal.report.document import (
+    Block,
+    Cell,
+    Claim,
+    Column,
+    Facts,
+    Figures,
+    KeyNumber,
+    KeyNumbers,
+    Listing,
+    Report,
+    Section,
+    Table,
+    Text,
+)
+from certcal.verbs.certification import radius_text
+
+if TYPE_CHECKING:
+    from certcal.verbs.verify import Verification, VerifiedAt
+
+_METRICS = {"ks_error": "KS", "brier_score": "Brier", "nll": "log loss"}
+_MEANING = (
+    "Whatever becomes of inputs inside their boxes, in this sample and in the population it was drawn from. Nothing "
+    "about the model is left to chance: the intervals hold for certain."
+)
+_GAP = (
+    "The worst case on these samples lies between what the attack reached and what is certified. The distance between "
+    "the two is what the verifier does not know."
+)
+
+
+def view(found: Verification) -> Report:
+    """The report of a verification."""
+    one = found.at()
+    claim = Claim.of(
+        one.population, "ECE of the population", over="whatever inputs do inside the box", meaning=_MEANING
+    )
+    claim = replace(claim, assumptions=(*claim.assumptions, *found.assumptions))
+    over = "all samples" if found.binary else "the samples whose class cannot change"
+    bracket = Text(
+        f"On these samples the worst ECE over {over} is between {round_outward(one.reached.value, 'lower')}, which an "
+        f"attack reached, and {one.worst.text}, which is certified."
+    )
+    if found.binary:
+        notes = ["The outcome of a binary score is fixed: no sample needs to be certified, and none is left out."]
+    else:
+        notes = ["A sample is certified when no input inside its box changes the predicted class."]
+    return Report(
+        "How wrong can the confidences be inside the box?",
+        [claim, bracket],
+        [
+            Section("Key numbers", [_key_numbers(found)]),
+            Section("By size of the box", [_table(found), *_figures(found)], brief=True),
+        ],
+        [
+            Section("What may change", [Facts(list(_changes(found).items()), "Box")]),
+            Section("How it is known", [Listing(_method(found))]),
+        ],
+        found.source,
+        found.description,
+        notes,
+    )
+
+
+def charts(found: Verification) -> Sequence[Chart]:
+    """The bracket of the ECE by the size of the box, or the intervals' widths where there is one size."""
+    if len(found.lines) > 1:
+        x = [line.epsilon for line in found]
+        certified, reached = [line.worst.value for line in found], [line.reached.value for line in found]
+        population = [line.population.value for line in found]
+        lines = [
+            Line(x, population, 2, "population, certified"),
+            Line(x, certified, 0, "these samples, certified"),
+            Line(x, reached, 1, "these samples, reached"),
+        ]
+        axis = covering([0, *certified, *reached, *population], "ECE", most=1.0)
+        said = "ECE certified for the population and for these samples, and ECE reached, by multiple of the box"
+        return [Chart("ECE by size of the box", said, [Panel(radii_axis(x, "multiple of the box"), axis, lines)])]
+    one = found.at()
+    share = np.linspace(0, 1, 101)
+    made = [
+        Line(share.tolist(), np.quantile(widths, share).tolist(), look, name, markers=False)
+        for look, (name, widths) in enumerate(
+            {
+                "certified": one.verified.upper - one.verified.lower,
+                "reached": one.verified.reached_upper - one.verified.reached_lower,
+            }.items()
+        )
+    ]
+    high = covering([0, *made[0].y], "width of the interval", most=1.0)
+    x_axis = Axis(0.0, 1.0, ((0.0, "0"), (0.5, "0.5"), (1.0, "1")), "share of samples")
+    said = "Widths of the certified and of the reached intervals, narrowest first"
+    return [Chart("Widths of the score intervals", said, [Panel(x_axis, high, made)])]
+
+
+def _figures(found: Verification) -> list[Block]:
+    return [Figures(list(charts(found)), _GAP if found.settings.attack else "")]
+
+
+def _key_numbers(found: Verification) -> KeyNumbers:
+    one = found.at()
+    mean = float(found.correct.mean())
+    numbers = [
+        KeyNumber("samples", f"{len(found):,}", (found.about["model"],)),
+        KeyNumber("base rate" if found.binary else "accuracy", f"{mean:.4f}", ("on these samples",)),
+        KeyNumber("ECE, certified", one.worst.text, ("at most, on these samples",)),
+        KeyNumber("ECE, reached", round_outward(one.reached.value, "lower"), ("at least",)),
+        KeyNumber("mean width", f"{one.width:.4f}", (f"{one.reached_width:.4f} reached", f"{one.exact:.1%} exact")),
+    ]
+    if not found.binary:
+        some = one.summary.n_certified
+        numbers.insert(2, KeyNumber("certified", f"{some:,}", (f"class changed for {one.verified.flipped.sum():,}",)))
+    return KeyNumbers(numbers, f"Box: {found.box.text}; multiple {radius_text(one.epsilon)}.")
+
+
+def _table(found: Verification) -> Table:
+    columns = [
+        Column("multiple"),
+        Column("ECE, population", "bound", "upper"),
+        Column("ECE, certified", "bound", "upper"),
+        Column("ECE, reached", "bound", "lower"),
+        *(Column(name, "bound", "upper", priority=2) for name in _METRICS.values()),
+        Column("mean width", "estimate", priority=3),
+        Column("exact", "percent", priority=4),
+    ]
+    if not found.binary:
+        columns.insert(1, Column("certified", "count"))
+    return Table(columns, [_row(found, line) for line in found], "Worst cases inside the box; exact: % of samples")
+
+
+def _row(found: Verification, line: VerifiedAt) -> list[Cell]:
+    worst = [line.summary[key].worst or line.summary[key].worst_all for key in _METRICS]
+    cells: list[Cell] = [radius_text(line.epsilon), line.population, line.worst, float(line.reached.value), *worst]
+    if not found.binary:
+        cells.insert(1, line.summary.n_certified)
+    return [*cells, line.width, line.exact]
+
+
+def _changes(found: Verification) -> dict[str, str]:
+    told = {"changes": found.box.text}
+    told |= {"whole numbers": ", ".join(found.box.integers)} if found.box.integers else {}
+    limits = [f"{name} from {low:g} to {high:g}" for name, (low, high) in found.box.limits.items()]
+    return told | ({"limits": ", ".join(limits)} if limits else {})
+
+
+def _method(found: Verification) -> list[str]:
+    budget = found.settings.budget
+    said = [
+        f"Scores are bounded for the model itself, {found.about['model']}, by {found.about['method']}. "
+        f"Each sample's box is split at most {counted(budget, 'time')}; a larger budget can only tighten the bounds.",
+        "Intervals hold the model's own answer in its own arithmetic: bounds have room for what rounding can do.",
+        "The failure probability over noise is 0, for there is no noise. The bound for the population fails with "
+        f"probability at most {found.settings.delta:g} over the draw of the samples.",
+    ]
+    if found.settings.attack:
+        said.append("The attack's inputs lie inside the boxes, and their scores are the model's own.")
+    return said

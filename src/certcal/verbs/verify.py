@@ -1,0 +1,496 @@
+"""How wrong can the confidences be when inputs move inside a box? Certificates without noise, for the model itself."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+import certcal
+from certcal._checks import InputError
+from certcal._progress import SILENT, Progress
+from certcal._settings import counted_from_one, setting, takes
+from certcal._text import counted
+from certcal.claims import Bound, Estimate
+from certcal.data import (
+    METADATA,
+    DataSettings,
+    IntervalOrigin,
+    columns_as_table,
+    intervals_as_parquet,
+    open_inputs,
+    read_features,
+)
+from certcal.result import Result
+from certcal.verbs.certification import INTERVALS
+from certcal.verdict import Candidate
+from certcal.verification import InputBox, Verified
+from certcal.verification.kinds import kind_of
+
+if TYPE_CHECKING:
+    from certcal.verification import Perturbations, Verifier
+    from certcal.worst_case import CertifiedSummary, WorstCase
+
+PIECE = 20_000
+BUDGET = 100
+_SWEEPS = 20
+_MOST_SEARCHED = 200_000
+
+
+@dataclass(frozen=True)
+class VerifySettings(DataSettings):
+    """How far inputs may move, how long bounds are tightened, and what is claimed of them.
+
+    Examples
+    --------
+    >>> VerifySettings(epsilon=[0.2, 0.1, 0.2]).epsilon
+    (0.1, 0.2)
+    """
+
+    epsilon: tuple[float, ...] = setting(
+        (1.0,),
+        "Multiples of the amounts of the box, each verified.",
+        "distance",
+        many=True,
+        metavar="E",
+        zero=True,
+    )
+    budget: int = setting(
+        BUDGET,
+        "Boxes into which each sample's box may be split to tighten its bounds; 0 for the first bounds only.",
+        "whole",
+        least=0,
+        most=10_000_000,
+    )
+    attack: bool = setting(True, "Also search the box for scores that are reached.", "flag")
+    bins: int = setting(15, "Number of bins of the calibration error.", "whole", least=1, most=10_000)
+    closed: str = setting("left", "Closed end of each bin.", "word", choices=("left", "right"))
+    delta: float = setting(0.05, "Failure probability of each population bound.", "failure")
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        object.__setattr__(self, "epsilon", tuple(sorted(set(self.epsilon))))
+        if not self.epsilon:
+            raise InputError("there is none", argument="epsilon", remedy="give at least one")
+
+
+@dataclass(frozen=True, eq=False)
+class VerifiedAt:
+    """What was verified at one multiple of the box.
+
+    Attributes
+    ----------
+    epsilon
+        Multiple of the box's amounts.
+    verified
+        Intervals of the scores, and what an attack reached inside the box.
+    summary
+        What the intervals mean together: worst cases over these samples, and the bound for the population.
+    reached
+        The largest calibration error for which an attack found inputs: a lower end of the worst case over the samples
+        that the summary's is over. Without an attack the calibration error of the samples as they are.
+    """
+
+    epsilon: float
+    verified: Verified
+    summary: CertifiedSummary
+    reached: Estimate
+
+    @property
+    def worst(self) -> WorstCase:
+        """The worst calibration error: of the certified samples, or of all when none is certified."""
+        found = self.summary["calibration_error"]
+        return found.worst or found.worst_all
+
+    @property
+    def population(self) -> Bound:
+        """The bound for the population behind those samples."""
+        return self.summary.population or self.summary.population_all
+
+    @property
+    def width(self) -> float:
+        """Mean width of the intervals."""
+        return float((self.verified.upper - self.verified.lower).mean())
+
+    @property
+    def reached_width(self) -> float:
+        """Mean distance between the smallest and the largest score that the attack reached."""
+        return float((self.verified.reached_upper - self.verified.reached_lower).mean())
+
+    @property
+    def exact(self) -> float:
+        """Share of samples whose interval is reached at both ends, to within 0.0001."""
+        found = self.verified
+        inside = np.maximum(found.upper - found.reached_upper, found.reached_lower - found.lower)
+        return float((inside <= 1e-4).mean())
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values for JSON."""
+        return {
+            "epsilon": self.epsilon,
+            "mean_width": self.width,
+            "mean_reached_width": self.reached_width,
+            "reached_at_both_ends": self.exact,
+            "classes_changed": int(self.verified.flipped.sum()),
+            "reached": self.reached.to_dict(),
+            **self.summary.to_dict(),
+        }
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Verification(Result):
+    """Intervals of a model's scores over a perturbation set, without noise, and what they certify.
+
+    What is claimed at each multiple: whatever becomes of the inputs inside their boxes, all at once, the model's own
+    score of each sample stays in its interval. This holds for certain, so alpha is 0. For a binary score the outcome
+    does not depend on the inputs, and every sample counts; otherwise a sample is certified when its class cannot
+    change. :func:`certcal.certify` and :func:`certcal.recalibrate` take a verification in place of a table.
+
+    Attributes
+    ----------
+    source, about, description
+        What was verified: for people, for machines, and in a line.
+    box
+        What may change.
+    lines
+        Per multiple of the box, the smallest first.
+    correct
+        The outcome of a binary score; otherwise whether the predicted class is right.
+    confidence
+        The score, or the predicted class's confidence, of the samples as they are.
+    binary
+        Whether it is a binary score.
+    assumptions
+        What the intervals rest on.
+    settings
+        What was asked for.
+
+    Examples
+    --------
+    >>> import certcal, numpy as np
+    >>> from sklearn.ensemble import GradientBoostingClassifier
+    >>> x = np.random.default_rng(0).normal(size=(300, 3))
+    >>> y = (x[:, 0] + x[:, 1] > 0).astype(int)
+    >>> model = GradientBoostingClassifier(n_estimators=10, max_depth=2, random_state=0).fit(x[:200], y[:200])
+    >>> v = certcal.verify(model, (x[200:], y[200:]), 0.05)
+    >>> bool((v.at().verified.lower <= v.confidence).all()), len(v)
+    (True, 100)
+    >>> v.at().reached.value <= v.at().worst.value
+    True
+    """
+
+    view: ClassVar[str] = "certcal.report.views.verification"
+
+    source: str
+    about: Mapping[str, Any]
+    description: str
+    box: InputBox
+    lines: tuple[VerifiedAt, ...]
+    correct: NDArray[np.uint8]
+    confidence: NDArray[np.float64]
+    binary: bool
+    assumptions: tuple[str, ...]
+    settings: VerifySettings
+
+    def __len__(self) -> int:
+        return self.correct.size
+
+    def __iter__(self) -> Iterator[VerifiedAt]:
+        return iter(self.lines)
+
+    def at(self, epsilon: float | None = None) -> VerifiedAt:
+        """What was verified at a multiple of the box; the largest when not given."""
+        found = [line for line in self.lines if epsilon in (None, line.epsilon)]
+        if not found:
+            known = ", ".join(f"{line.epsilon:g}" for line in self.lines)
+            raise InputError(f"{epsilon:g} is not one of {known}", argument="epsilon")
+        return found[-1]
+
+    def __repr__(self) -> str:
+        one = self.at()
+        said = f"calibration error between {one.reached.text} and {one.worst.text}"
+        return f"<Verification of {self.source}: {counted(len(self), 'sample')}, {said}>"
+
+    @property
+    def sources(self) -> Sequence[str]:
+        """What was read."""
+        return (self.source,)
+
+    def claims(self) -> Sequence[Any]:
+        """The bound for the population at the largest multiple, the worst case, what is reached; then all others."""
+        first = [claim for line in reversed(self.lines) for claim in (line.population, line.worst, line.reached)]
+        rest = [claim for line in self.lines for _, _, claim in line.summary.claims()]
+        return tuple({id(claim): claim for claim in (*first, *rest)}.values())
+
+    def candidates(self) -> Sequence[Candidate]:
+        """The claims of the largest multiple first."""
+        found: list[Candidate] = []
+        for line in reversed(self.lines):
+            where = {"epsilon": line.epsilon}
+            found.append(Candidate(line.population, ("population_bound",), None, where))
+            found += [
+                Candidate(claim, (key,), None, {**where, "samples": samples})
+                for key, samples, claim in line.summary.claims()
+            ]
+            found.append(Candidate(line.reached, ("reached",), None, where))
+        return found
+
+    def contents(self) -> dict[str, Any]:
+        """Plain values for JSON."""
+        return {
+            "certcal": certcal.__version__,
+            "source": self.source,
+            "n": len(self),
+            **self.about,
+            "box": self.box.to_dict(),
+            "assumptions": list(self.assumptions),
+            "conventions": {
+                each: getattr(self.settings, each) for each in ("budget", "attack", "bins", "closed", "delta")
+            },
+            "alpha": 0.0,
+            "results": [line.to_dict() for line in self.lines],
+        }
+
+    def intervals(self) -> dict[str, NDArray[Any]]:
+        """The table of intervals by column, as :func:`certcal.certify` reads it: a row per sample and multiple."""
+        n, several = len(self), len(self.lines)
+        found = {
+            "radius": np.repeat([line.epsilon for line in self.lines], n),
+            "sample": np.tile(np.arange(n), several),
+            "lower": np.concatenate([line.verified.lower for line in self.lines]),
+            "upper": np.concatenate([line.verified.upper for line in self.lines]),
+            "outcome" if self.binary else "correct": np.tile(self.correct, several),
+            "confidence": np.tile(self.confidence, several),
+            "reached_lower": np.concatenate([line.verified.reached_lower for line in self.lines]),
+            "reached_upper": np.concatenate([line.verified.reached_upper for line in self.lines]),
+            "alpha": np.zeros(n * several),
+        }
+        if not self.binary:
+            found["certified"] = np.concatenate([line.verified.certified for line in self.lines])
+        return found
+
+    def columns(self) -> Mapping[str, Sequence[Any]]:
+        """The table of intervals with all digits."""
+        return {name: values.tolist() for name, values in self.intervals().items()}
+
+    @property
+    def origin(self) -> IntervalOrigin:
+        """What the intervals are and rest on."""
+        return IntervalOrigin("deterministic", f"no noise; {self.box.text}", self.assumptions)
+
+    def table(self) -> Any:
+        """The same as a pyarrow Table that says what the intervals rest on."""
+        return columns_as_table(self.intervals(), {METADATA: self.origin.text})
+
+    def save(self, path: str | os.PathLike[str], *, force: bool = False, **options: Any) -> Path:
+        """Write the answer whole, or not at all: also .parquet, the intervals, which can be certified again.
+
+        Parameters
+        ----------
+        path, force, options
+            As for :meth:`Result.save`.
+        """
+        from certcal._files import write_bytes
+
+        target = Path(path)
+        if target.suffix.lower() != INTERVALS:
+            return super().save(target, force=force, **options)
+        write_bytes(target, intervals_as_parquet(self.intervals(), self.origin), force=force)
+        return target
+
+
+@takes(VerifySettings)
+def verify(
+    model: Any,
+    data: Any,
+    box: Any = None,
+    *,
+    outputs: Any = None,
+    weights: str | os.PathLike[str] | None = None,
+    label: str | None = None,
+    part: Any = None,
+    limit: int | None = None,
+    source: str | None = None,
+    progress: Progress = SILENT,
+    settings: VerifySettings,
+) -> Verification:
+    """Bound a model's scores over everything that its inputs may become, without noise, and certify their calibration.
+
+    Keywords beside those below are the fields of :class:`VerifySettings`: epsilon, budget, attack, bins, closed, delta;
+    every, resize and crop.
+
+    Parameters
+    ----------
+    model
+        A fitted classifier of scikit-learn (random forests, extra trees, gradient boosting, histogram gradient
+        boosting), XGBoost or LightGBM, one of their Boosters, the file that XGBoost (.json, .ubj) or LightGBM (.txt)
+        has saved; a torch network of linear, convolutional and ReLU layers, or its file; or "module:name" of these.
+    data
+        For trees a table of which one column holds the labels and every other is a feature, or a pair of features and
+        labels; NaN is missing. For networks inputs as :func:`certcal.attack` takes them.
+    box
+        What may change: an :class:`~certcal.verification.InputBox`, amounts by feature, or one number for all features,
+        in units of their standard deviations for tables and as it is for other inputs. By default one standard
+        deviation, which is for use with ``epsilon``.
+    outputs, weights
+        As for :func:`certcal.models.load`.
+    label
+        The column of labels, where its name does not say it.
+    part, limit
+        Of data in two parts "train" or "test"; only the first so many samples.
+    source
+        What is verified, in a few words.
+    progress
+        Where to report how far the work is.
+    settings
+        All settings at once.
+
+    Examples
+    --------
+    >>> import certcal, numpy as np
+    >>> from sklearn.ensemble import RandomForestClassifier
+    >>> x = np.random.default_rng(0).normal(size=(200, 2))
+    >>> y = (x[:, 0] > 0).astype(int)
+    >>> model = RandomForestClassifier(5, max_depth=2, random_state=0).fit(x, y)
+    >>> v = certcal.verify(model, (x, y), {"0": 0.1, "1": "+5%"}, epsilon=[0.5, 1])
+    >>> [line.epsilon for line in v], certcal.certify(v).radii
+    ([0.5, 1.0], (0.5, 1.0))
+    """
+    from certcal.models import load, wrap
+
+    progress.stage("loading the model")
+    named = isinstance(model, str | os.PathLike)
+    found = load(os.fspath(cast("str", model)), outputs, weights=weights) if named else wrap(model, outputs)
+    kind = kind_of(found)
+    verifier = kind.make(found)
+    around = _box(box, tabular=kind.tabular)
+    progress.stage("reading")
+    rows, labels, names, columns, name = _opened(data, kind.tabular, around, label, part, limit, settings)
+    if labels.max(initial=0) >= verifier.classes:
+        worst = int(np.argmax(labels))
+        reason = f"the label of sample {worst} is {labels[worst]}, and the model has {verifier.classes} classes"
+        raise InputError(reason, argument="data", remedy="number the classes as the model does, from 0")
+    changes = around.on(rows, names, columns)
+    progress.stage("verifying", len(rows) * len(settings.epsilon))
+    parts = [_piece(verifier, changes, start, settings, progress) for start in range(0, len(rows), PIECE)]
+    predicted, score = (np.concatenate([part[k] for part in parts]) for k in (0, 1))
+    binary = verifier.classes == 2
+    correct = (labels if binary else predicted == labels).astype(np.uint8)
+    progress.stage("certifying")
+    lines = [
+        _line(epsilon, _together([part[2][k] for part in parts]), correct, score, binary, settings)
+        for k, epsilon in enumerate(settings.epsilon)
+    ]
+    assumptions = ["every input stays inside its box"]
+    if around.uses_deviations:
+        assumptions.append("the amounts, in standard deviations of these samples, are taken as given")
+    text = f"{counted(len(rows), 'sample')}, {verifier.description}; {verifier.method}; {around.text}"
+    shown = f"{model if named else verifier.description} on {name}"
+    return Verification(
+        source or shown,
+        {"model": verifier.description, "data": name, "method": verifier.method, "classes": verifier.classes},
+        text,
+        around,
+        tuple(lines),
+        correct,
+        score,
+        binary,
+        tuple(assumptions),
+        settings,
+    )
+
+
+def _box(box: Any, *, tabular: bool) -> InputBox:
+    if isinstance(box, InputBox):
+        return box
+    if box is None:
+        return InputBox("1sd" if tabular else 1.0)
+    if isinstance(box, int | float) and not isinstance(box, bool):
+        return InputBox(f"{box!r}sd" if tabular and box >= 0 else box)
+    return InputBox(box)
+
+
+def _opened(
+    data: Any, tabular: bool, box: InputBox, label: str | None, part: Any, limit: int | None, settings: VerifySettings
+) -> tuple[NDArray[Any], NDArray[np.int64], tuple[str, ...], Mapping[str, Any], str]:
+    some = counted_from_one("limit", limit)
+    if not tabular:
+        how = {each.name: getattr(settings, each.name) for each in fields(DataSettings)}
+        opened = open_inputs(data, part=part, limit=some, **how)
+        inputs = opened.inputs.in_memory()
+        return np.asarray(inputs.inputs), inputs.labels, (), {}, opened.name
+    if part is not None:
+        raise InputError("it is for data in two parts", argument="part", remedy="leave it out")
+    features = read_features(data, label=label, beside=box.columns).subset(every=settings.every, limit=some)
+    name = str(data) if isinstance(data, str | os.PathLike) else "data"
+    return features.values, features.labels, features.names, features.columns, name
+
+
+def _piece(
+    verifier: Verifier, changes: Perturbations, start: int, settings: VerifySettings, progress: Progress
+) -> tuple[NDArray[np.int64], NDArray[np.float64], list[Verified]]:
+    """Predicted classes, scores and intervals of some rows."""
+    stop = min(start + PIECE, len(changes))
+    probabilities = verifier.predict(changes.rows[start:stop])
+    predicted = probabilities.argmax(axis=1)
+    score = probabilities[:, 1] if verifier.classes == 2 else probabilities.max(axis=1)
+    found: list[Verified] = []
+    for epsilon in settings.epsilon:
+        region = changes.region(start, stop, epsilon)
+        found.append(verifier.verify(region, predicted, budget=settings.budget, attack=settings.attack))
+        progress.advance(stop - start)
+    return predicted, score, found
+
+
+def _together(parts: list[Verified]) -> Verified:
+    names = [each.name for each in fields(Verified)]
+    return Verified(*(np.concatenate([getattr(part, name) for part in parts]) for name in names))
+
+
+def _line(
+    epsilon: float,
+    found: Verified,
+    correct: NDArray[np.uint8],
+    score: NDArray[np.float64],
+    binary: bool,
+    settings: VerifySettings,
+) -> VerifiedAt:
+    from certcal.worst_case import certify
+
+    binned: dict[str, Any] = {"bins": settings.bins, "closed": settings.closed}
+    mask = None if binary else found.certified
+    summary = certify(found.lower, found.upper, correct, certified=mask, delta=settings.delta, **binned)
+    worst = summary["calibration_error"]
+    kept = slice(None) if binary or worst.worst is None else found.certified
+    options = np.stack([score, found.reached_lower, found.reached_upper], axis=1)[kept]
+    start = (worst.worst or worst.worst_all).witness[kept] if worst.worst is not None else score
+    value = _reached(options, correct[kept], start, settings)
+    told = {**binned, "attack": "inside the box", "epsilon": epsilon}
+    return VerifiedAt(epsilon, found, summary, Estimate("ece", value, n=options.shape[0], settings=told))
+
+
+def _reached(
+    options: NDArray[np.float64], outcomes: NDArray[np.uint8], target: NDArray[np.float64], settings: VerifySettings
+) -> float:
+    """The largest calibration error found among confidences that are reached, each sample at one of its options."""
+    from certcal._kernels.attained import ascend, sums_of
+    from certcal.binning import assign, equal_width_edges
+    from certcal.metrics import ece
+
+    edges = equal_width_edges(settings.bins)
+    places = assign(options.reshape(-1), edges, settings.closed).reshape(options.shape)
+    truth = outcomes.astype(np.float64)
+    rows, best = np.arange(truth.size), 0.0
+    starts = [np.zeros(truth.size, np.int64), np.abs(options - target[:, None]).argmin(axis=1)]
+    starts += [np.where(outcomes == k, 1, 2) for k in (0, 1)]
+    for chosen in starts:
+        sums = sums_of(options, places, truth, chosen, settings.bins)
+        ascend(options, places, truth, chosen, sums, _SWEEPS if truth.size <= _MOST_SEARCHED else 2)
+        picked = options[rows, chosen]
+        best = max(best, ece(picked, outcomes, settings.bins, closed=settings.closed))
+    return best
