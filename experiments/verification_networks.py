@@ -24,7 +24,7 @@ from _verification_train import SIGMA, trained
 
 from certcal.data import Inputs, fashion_mnist
 from certcal.smoothing import certificates, sample
-from certcal.verification import Box, verifier_of
+from certcal.verification import InputBox, verifier_of
 from certcal.worst_case import calibration_error
 
 NETWORKS = {
@@ -62,7 +62,7 @@ def verified(network: Any, images: Any, labels: Any) -> list[list[str]]:
     predicted = verifier.predict(images).argmax(1)
     correct, hopeless = predicted == labels, set[str]()
     for norm, radius in REGIONS:
-        region = Box(radius, limits=(0, 1), norm=norm).on(images).region(0, len(images))
+        region = InputBox(radius, limits=(0, 1), norm=norm).on(images).region(0, len(images))
         certified = np.zeros(len(images), np.bool_)
         name = f"{'ℓ∞' if norm == 'linf' else 'ℓ2'} {radius:.3g}"
         for bounds, budget in BUDGETS.items():

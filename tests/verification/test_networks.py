@@ -16,7 +16,7 @@ from torch import Tensor, nn
 from certcal import InputError
 from certcal.models import wrap
 from certcal.models.networks import MLP, CellNetwork, LeNet, Normalize, ResNet
-from certcal.verification.boxes import Box, Region
+from certcal.verification.boxes import BoxedRows, InputBox
 from certcal.verification.kinds import KINDS, verifier_of
 from certcal.verification.networks_bounds import MarginBounds
 from certcal.verification.networks_graph import steps_of
@@ -95,7 +95,7 @@ def test_no_input_of_a_region_leaves_its_bounds(kind: str, norm: str) -> None:
     network, epsilon = make(), 0.05 if norm == "linf" else 0.15
     torch.manual_seed(3)
     clean = torch.rand(5, *shape)
-    region = Box(epsilon, limits=(0, 1), norm=norm).on(clean.numpy()).region(0, 5)
+    region = InputBox(epsilon, limits=(0, 1), norm=norm).on(clean.numpy()).region(0, 5)
     lower, upper = torch.tensor(region.lower), torch.tensor(region.upper)
     predicted = network(clean).argmax(1)
     drawn = points(clean, lower, upper, region.l2, 10_000).flatten(0, 1)  # 10⁵ with both norms
@@ -280,8 +280,8 @@ class TwoFaced(nn.Module):
         return self.layer(inputs) * (1.0 if inputs.shape[0] == 2 else -1.0)
 
 
-def region_of(rows: Any, **more: Any) -> Region:
-    return Region(rows, rows, rows, **more)
+def region_of(rows: Any, **more: Any) -> BoxedRows:
+    return BoxedRows(rows, rows, rows, **more)
 
 
 def test_a_verifier_refuses_what_it_cannot_bound() -> None:
@@ -302,7 +302,7 @@ def test_a_network_of_two_classes_has_intervals_of_its_score() -> None:
     rows = np.random.default_rng(0).random((70, 2), np.float32)  # more than are bounded at a time
     verifier = verifier_of(network)
     predicted = verifier.predict(rows).argmax(1)
-    region = Box(0.2).on(rows).region(0, 70)
+    region = InputBox(0.2).on(rows).region(0, 70)
     found = verifier.verify(region, predicted, budget=ALL, attack=True)
     assert found.certified.all()
     assert not found.flipped.any()

@@ -19,7 +19,7 @@ from certcal.attacks.ascent import ascend, odds_against
 from certcal.attacks.ball import LONGEST, Ball, Norm
 from certcal.models import Model, wrap
 from certcal.models.torch_threads import torch_threads
-from certcal.verification.boxes import Region
+from certcal.verification.boxes import BoxedRows
 from certcal.verification.kinds import Verified
 from certcal.verification.margins import predicted_intervals
 from certcal.verification.networks_bounds import MarginBounds
@@ -71,7 +71,7 @@ class NetworkVerifier:
         self._classes = found.shape[1]
         return found
 
-    def verify(self, region: Region, predicted: NDArray[np.int64], *, budget: int, attack: bool) -> Verified:
+    def verify(self, region: BoxedRows, predicted: NDArray[np.int64], *, budget: int, attack: bool) -> Verified:
         """Bound the answers over a region, and attack inside it."""
         if region.at_most is not None or region.integers or region.choices:
             raise InputError(
@@ -87,7 +87,7 @@ class NetworkVerifier:
         joined = (np.concatenate([getattr(each, name) for each in found]) for name in Verified.__dataclass_fields__)
         return Verified(*joined)
 
-    def _verify(self, region: Region, predicted: NDArray[np.int64], budget: int, attack: bool) -> Verified:
+    def _verify(self, region: BoxedRows, predicted: NDArray[np.int64], budget: int, attack: bool) -> Verified:
         rows, lower, upper = (torch.tensor(each) for each in (region.rows, region.lower, region.upper))
         classes = torch.tensor(predicted)
         bounds = self._of(tuple(rows.shape[1:]))
@@ -127,7 +127,7 @@ class NetworkVerifier:
             )
 
     def _attacked(
-        self, region: Region, rows: Tensor, lower: Tensor, upper: Tensor, predicted: Tensor, sign: float
+        self, region: BoxedRows, rows: Tensor, lower: Tensor, upper: Tensor, predicted: Tensor, sign: float
     ) -> NDArray[Any]:
         """Inputs of the region where the odds of the predicted class are low (sign 1) or high (−1)."""
         distance: tuple[float, Norm] = (LONGEST, "linf") if region.l2 is None else (region.l2, "l2")
@@ -166,5 +166,5 @@ class _Inside(Ball):
         return super().seal(clean, moved).clamp(self.lower, self.upper)
 
 
-def _part(region: Region, part: slice) -> Region:
+def _part(region: BoxedRows, part: slice) -> BoxedRows:
     return replace(region, rows=region.rows[part], lower=region.lower[part], upper=region.upper[part])
