@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from fractions import Fraction
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -18,7 +19,7 @@ from certcal.models import wrap
 from certcal.models.networks import MLP, CellNetwork, LeNet, Normalize, ResNet
 from certcal.verification.boxes import BoxedRows, InputBox
 from certcal.verification.kinds import KINDS, verifier_of
-from certcal.verification.networks_bounds import MarginBounds
+from certcal.verification.networks_bounds import MarginBounds, _Propagation, _Set
 from certcal.verification.networks_graph import steps_of
 from tests import naive
 
@@ -179,6 +180,29 @@ def test_bounds_of_an_affine_network_are_exact(norm: str) -> None:
     assert torch.allclose(high, middle + reach, rtol=0, atol=2e-5)
     assert torch.allclose(low, middle - reach, rtol=0, atol=2e-5)
     assert float(reach.max()) > 0.01
+
+
+@pytest.mark.parametrize("kind", ["relu", "pool"])
+def test_the_lines_of_one_neuron_are_touched(kind: str) -> None:
+    """The plane above max(x, 0), and the one above max(x, y), are met at a corner of the box."""
+    last = nn.Linear(1, 2)
+    last.weight.data, last.bias.data = torch.tensor([[0.0], [1.0]]), torch.zeros(2)
+    if kind == "relu":
+        network, shape, ends = nn.Sequential(nn.ReLU(), last), (1,), (torch.tensor([[-1.0]]), torch.tensor([[3.0]]))
+    else:
+        network, shape = nn.Sequential(nn.MaxPool2d((1, 2)), nn.Flatten(), last), (1, 1, 2)
+        ends = torch.tensor([[[[1.0, 2.0]]]]), torch.tensor([[[[3.0, 4.0]]]])
+    found = MarginBounds(network.eval(), shape).margins(*ends, torch.zeros(1, dtype=torch.int64))
+    most = 3.0 if kind == "relu" else 4.0
+    propagation = _Propagation(MarginBounds(network, shape), _Set(*(end.double() for end in ends), ends[0], None), 1)
+    propagation.margins(torch.zeros(1, dtype=torch.int64))
+    (lines,) = propagation.relaxations.values()
+    corners = torch.cartesian_prod(*torch.stack([end.flatten() for end in ends]).T.double()).reshape(-1, prod(shape))
+    values = corners.amax(1) if kind == "pool" else corners.clamp_min(0).flatten()
+    above = (corners * lines.above.flatten()).sum(1) + lines.shift.flatten()
+    assert bool((above >= values - 1e-12).all())
+    assert float((above - values).min()) < 1e-6
+    assert most <= float(found[1][0, 1]) < most + 1e-3
 
 
 def exact_margin(network: MLP, inputs: Any) -> Fraction:

@@ -57,18 +57,22 @@ class NetworkVerifier:
         self.model, self.module = model, module
         self.description = model.description
         self._bounds: dict[tuple[int, ...], MarginBounds] = {}
-        self._classes: int | None = None
 
     @property
     def classes(self) -> int:
-        """Number of classes, known once samples were predicted."""
-        assert self._classes is not None, "predict first"
-        return self._classes
+        """Number of classes: what the last linear layer gives."""
+        widths = [part.out_features for part in self.module.modules() if isinstance(part, nn.Linear)]
+        if not widths:
+            raise InputError(f"{self.description} has no Linear layer, which its classes are counted by")
+        return widths[-1]
 
     def predict(self, rows: NDArray[Any]) -> NDArray[np.float64]:
         """The network's own probabilities."""
         found = self._probabilities(self.model(rows))
-        self._classes = found.shape[1]
+        if found.shape[1] != self.classes:
+            raise InputError(
+                f"{self.description} returns {found.shape[1]} columns, its last Linear layer {self.classes}"
+            )
         return found
 
     def verify(self, region: BoxedRows, predicted: NDArray[np.int64], *, budget: int, attack: bool) -> Verified:
