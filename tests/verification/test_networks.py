@@ -232,10 +232,11 @@ def test_the_bounds_of_a_point_hold_exact_arithmetic_and_float32_in_any_order() 
         assert float(low[k, 1]) <= float(single[k]) <= float(high[k, 1])
         # The rounding that is allowed for is some of what rounding may do, and no more than that.
         assert abs(float(exact[k]) - float(single[k])) < float((high - low)[k, 1]) < 0.01 * abs(float(single[k])) + 1
-    # Summands that cancel, added in another order: 1e8 + 1 − 1e8 is 0 or 1.
-    last = nn.Linear(3, 2)
-    last.weight.data, last.bias.data = torch.tensor([[0.0, 0, 0], [1e8, 1, -1e8]]), torch.zeros(2)
-    ends = MarginBounds(nn.Sequential(last).eval(), (3,)).margins(*(torch.ones(1, 3),) * 2, predicted[:1])
+    # Summands that cancel, added in another order: 1e8 + 1 − 1e8 is 0 or 1. The input is zero, and not rounded.
+    first, last = nn.Linear(1, 3), nn.Linear(3, 2)
+    first.bias.data = torch.tensor([1e8, 1.0, -1e8])
+    last.weight.data, last.bias.data = torch.tensor([[0.0, 0, 0], [1.0, 1, 1]]), torch.zeros(2)
+    ends = MarginBounds(nn.Sequential(first, last).eval(), (1,)).margins(*(torch.zeros(1, 1),) * 2, predicted[:1])
     assert float(ends[0][0, 1]) <= 0
     assert float(ends[1][0, 1]) >= 1
 
