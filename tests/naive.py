@@ -508,3 +508,51 @@ def _before(value: Any) -> float:
 
 def _after(value: Any) -> float:
     return float(np.nextafter(value, type(value)(np.inf)))
+
+
+# ------------------------------------------------------------------------------------------------------------ networks
+
+
+def network_range(layers: Sequence[Any], lower: Any, upper: Any, row: Any) -> tuple[float, float]:
+    """Smallest and largest row · f(x) over a box, by a linear program for every choice of which parts are active.
+
+    A layer is a pair (W, b), the word "relu", or a list of windows, whose largest entries are taken.
+    """
+    from scipy.optimize import linprog
+
+    found: list[float] = []
+
+    def solve(matrix: Any, shift: Any, conditions: list[Any], limits: list[float], rest: Sequence[Any]) -> None:
+        if not rest:
+            for sign in (1.0, -1.0):
+                best = linprog(
+                    sign * (row @ matrix),
+                    A_ub=np.array(conditions) if conditions else None,
+                    b_ub=np.array(limits) if limits else None,
+                    bounds=list(zip(lower, upper, strict=True)),
+                )
+                if best.status == 0:
+                    found.append(float(row @ matrix @ best.x + row @ shift))
+            return
+        if isinstance(rest[0], tuple):
+            weight, bias = rest[0]
+            solve(weight @ matrix, weight @ shift + bias, conditions, limits, rest[1:])
+            return
+        windows = [(k,) for k in range(len(shift))] if rest[0] == "relu" else rest[0]
+        for choice in np.ndindex(*(len(window) + (rest[0] == "relu") for window in windows)):
+            rows, values, more, ends = [], [], list(conditions), list(limits)
+            for picked, window in zip(choice, windows, strict=True):
+                candidates = [(matrix[k], shift[k]) for k in window]
+                if rest[0] == "relu":
+                    candidates.append((np.zeros(matrix.shape[1]), 0.0))
+                slope, value = candidates[picked]
+                rows.append(slope)
+                values.append(value)
+                for other, height in candidates:  # none of them is larger
+                    more.append(other - slope)
+                    ends.append(value - height)
+            solve(np.array(rows), np.array(values), more, ends, rest[1:])
+
+    inputs = len(lower)
+    solve(np.eye(inputs), np.zeros(inputs), [], [], list(layers))
+    return min(found), max(found)

@@ -18,7 +18,7 @@ SOURCE = Path(__file__).parent.parent / "src" / "certcal"
 # Groups of rooms, top to bottom: a room may use any room of a lower group. Private modules (`_name`) are the lowest.
 GROUPS = (
     ("cli", "report", "verbs", "study"),
-    ("training", "attacks", "torchmetrics", "interop", "calibrators", "smoothing", "verification"),
+    ("training", "verification", "attacks", "torchmetrics", "interop", "calibrators", "smoothing"),
     ("worst_case", "metrics", "bounds", "data", "models", "engines"),
     ("result", "verdict", "claims", "predictions", "binning"),
 )
@@ -33,6 +33,7 @@ SIDEWAYS = {
     ("report", "study"),
     ("verbs", "study"),
     ("training", "attacks"),
+    ("verification", "attacks"),
     ("interop", "calibrators"),
     ("torchmetrics", "interop"),
     ("calibrators", "smoothing"),

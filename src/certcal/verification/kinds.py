@@ -102,7 +102,23 @@ def _of_trees(model: Any) -> Verifier:
     return tree_verifier(model)
 
 
-KINDS: Mapping[str, Kind] = {each.name: each for each in (Kind("trees", _is_tree_ensemble, _of_trees, tabular=True),)}
+def _is_network(model: Any) -> bool:
+    return hasattr(model, "module") or any(kind.__module__ == "torch.nn.modules.module" for kind in type(model).__mro__)
+
+
+def _of_network(model: Any) -> Verifier:
+    from certcal.verification.networks import network_verifier
+
+    return network_verifier(model)
+
+
+KINDS: Mapping[str, Kind] = {
+    each.name: each
+    for each in (
+        Kind("networks", _is_network, _of_network),
+        Kind("trees", _is_tree_ensemble, _of_trees, tabular=True),
+    )
+}
 
 
 def kind_of(model: Any) -> Kind:

@@ -1,0 +1,344 @@
+"""Bounds of networks hold for exact arithmetic, for float32 and for whatever an attack finds; and they are tight."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from fractions import Fraction
+from math import prod
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch import Tensor, nn
+
+from certcal import InputError
+from certcal.models import wrap
+from certcal.models.networks import MLP, CellNetwork, LeNet, Normalize, ResNet
+from certcal.verification.boxes import BoxedRows, InputBox
+from certcal.verification.kinds import KINDS, verifier_of
+from certcal.verification.networks_bounds import MarginBounds, _Propagation, _Set
+from certcal.verification.networks_graph import steps_of
+from tests import naive
+
+ALL = 1 << 30
+
+
+class Residual(nn.Module):
+    """Everything that has bounds, in one small network."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.normalize = Normalize(0.4, 0.3)
+        self.first = nn.Conv2d(1, 4, 3, padding=1)
+        self.inner = nn.Sequential(nn.BatchNorm2d(4), nn.ReLU(inplace=True), nn.Conv2d(4, 4, 3, padding="same"))
+        self.smaller = nn.Sequential(nn.AvgPool2d(2), nn.Conv2d(4, 6, 1, groups=2))
+        self.last = nn.Linear(6, 3)
+        self.drop = nn.Dropout(0.5)
+
+    def forward(self, inputs: Tensor) -> Tensor:
+        features = self.first(self.normalize(inputs))
+        features = torch.relu(2.0 * features - self.inner(features))
+        pooled = torch.max_pool2d(nn.functional.pad(self.smaller(features), (0, 1)), 2, 1)
+        return self.drop(self.last(pooled.permute(0, 1, 3, 2).mean((2, 3))))
+
+
+def residual() -> nn.Module:
+    torch.manual_seed(0)
+    network = Residual()
+    for name, tensor in network.inner.state_dict().items():
+        if "running" in name:
+            tensor.uniform_(0.5, 1.5)
+    return network.eval()
+
+
+def perceptron() -> nn.Module:
+    return MLP(6, hidden=(8, 8), classes=3, mean=0.4, std=0.3, seed=1).eval()
+
+
+def pooled() -> nn.Module:
+    torch.manual_seed(2)
+    parts = (nn.Conv2d(1, 4, 3), nn.MaxPool2d(2), nn.ReLU(), nn.Flatten(), nn.Linear(16, 12), nn.ReLU())
+    return nn.Sequential(*parts, nn.Linear(12, 3), nn.LogSoftmax(1)).eval()
+
+
+KIND: dict[str, tuple[Callable[[], nn.Module], tuple[int, ...]]] = {
+    "perceptron": (perceptron, (6,)),
+    "pooled": (pooled, (1, 6, 6)),
+    "residual": (residual, (1, 6, 6)),
+}
+
+
+def margins_of(network: nn.Module, inputs: Tensor, predicted: Tensor) -> Tensor:
+    with torch.no_grad():
+        answers = network(inputs).double()
+    return answers - answers.gather(1, predicted[:, None])
+
+
+def points(clean: Tensor, lower: Tensor, upper: Tensor, radius: float | None, count: int) -> Tensor:
+    """Random inputs of a region: inside, and at the ends of the box or of the ball."""
+    shape = (count, *clean.shape)
+    drawn = lower + (upper - lower) * torch.rand(shape).round(decimals=0 if radius is None else 6)
+    drawn[: count // 2] = lower + (upper - lower) * torch.rand(shape)[: count // 2]
+    if radius is not None:
+        change = torch.randn(shape)
+        change *= radius / change.flatten(2).norm(dim=2).reshape(count, -1, *(1,) * (clean.ndim - 1)) * (1 - 1e-6)
+        drawn = (clean + change).clamp(lower, upper)
+    return drawn.clamp(lower, upper)
+
+
+@pytest.mark.parametrize("norm", ["linf", "l2"])
+@pytest.mark.parametrize("kind", list(KIND))
+def test_no_input_of_a_region_leaves_its_bounds(kind: str, norm: str) -> None:
+    make, shape = KIND[kind]
+    network, epsilon = make(), 0.05 if norm == "linf" else 0.15
+    torch.manual_seed(3)
+    clean = torch.rand(5, *shape)
+    region = InputBox(epsilon, limits=(0, 1), norm=norm).on(clean.numpy()).region(0, 5)
+    lower, upper = torch.tensor(region.lower), torch.tensor(region.upper)
+    predicted = network(clean).argmax(1)
+    drawn = points(clean, lower, upper, region.l2, 10_000).flatten(0, 1)  # 10⁵ with both norms
+    found = margins_of(network, drawn, predicted.repeat(10_000)).reshape(10_000, 5, 3)
+    bounds, widths = MarginBounds(network, shape), list[Tensor]()
+    for budget in (0, 1, ALL):
+        low, high = bounds.margins(lower, upper, predicted, centre=clean, radius=region.l2, budget=budget)
+        assert bool((low <= found.amin(0)).all())
+        assert bool((high >= found.amax(0)).all())
+        widths.append(high - low)
+    answer = verifier_of(wrap(network, "logits")).verify(region, predicted.numpy(), budget=ALL, attack=True)
+    assert (answer.lower <= answer.reached_lower).all()
+    assert (answer.reached_upper <= answer.upper).all()
+    assert not (answer.certified & answer.flipped).any()
+    # Lines are never worse than intervals, and better on the whole; random points come within a factor.
+    assert bool((widths[2] <= widths[0]).all())
+    assert float(widths[2].sum()) < 0.75 * float(widths[0].sum())
+    reach = (found.amax(0) - found.amin(0)).sum()
+    assert float(widths[2].sum()) < 4 * float(reach)
+
+
+@given(st.integers(0, 10**6), st.sampled_from([0.02, 0.3]))
+@settings(max_examples=4, deadline=None)
+def test_bounds_hold_the_exact_range_of_a_perceptron(seed: int, epsilon: float) -> None:
+    network = MLP(2, hidden=(3, 2), classes=2, mean=0.3, std=0.7, seed=seed).eval()
+    clean = torch.rand(1, 2, generator=torch.Generator().manual_seed(seed)) - 0.5
+    layers: list[Any] = [(np.eye(2) / 0.7, np.full(2, -0.3 / 0.7))]
+    for layer in network.layers:
+        layers.append(
+            "relu"
+            if isinstance(layer, nn.ReLU)
+            else (layer.weight.detach().double().numpy(), layer.bias.detach().double().numpy())
+        )
+    ends = clean - epsilon, clean + epsilon
+    exact = naive.network_range(layers, *(each[0].double().numpy() for each in ends), np.array([-1.0, 1.0]))
+    bounds = MarginBounds(network, (2,))
+    for budget in (0, ALL):
+        low, high = bounds.margins(*ends, torch.zeros(1, dtype=torch.int64), budget=budget)
+        assert float(low[0, 1]) <= exact[0] + 1e-9
+        assert exact[1] - 1e-9 <= float(high[0, 1])
+        if budget and epsilon < 0.1:  # few neurons change their sign, so lines lose little
+            assert float((high - low)[0, 1]) <= 1.5 * (exact[1] - exact[0]) + 1e-4
+
+
+@given(st.integers(0, 10**6))
+@settings(max_examples=3, deadline=None)
+def test_bounds_hold_the_exact_range_of_a_max_pool(seed: int) -> None:
+    torch.manual_seed(seed)
+    network = nn.Sequential(nn.Conv2d(1, 2, 2), nn.MaxPool2d((1, 2)), nn.Flatten(), nn.Linear(4, 2)).eval()
+    clean, epsilon = torch.rand(1, 1, 3, 3), 0.4
+    conv, last = network[0], network[3]
+    rows = torch.eye(9).reshape(9, 1, 3, 3)
+    matrix = (conv(rows) - conv(torch.zeros(1, 1, 3, 3))).flatten(1).T.detach().double().numpy()
+    shift = conv(torch.zeros(1, 1, 3, 3)).flatten().detach().double().numpy()
+    linear = (last.weight.detach().double().numpy(), last.bias.detach().double().numpy())
+    windows = [(0, 1), (2, 3), (4, 5), (6, 7)]
+    ends = clean - epsilon, clean + epsilon
+    box = [each.flatten().double().numpy() for each in ends]
+    exact = naive.network_range([(matrix, shift), windows, linear], *box, np.array([-1.0, 1.0]))
+    low, high = MarginBounds(network, (1, 3, 3)).margins(*ends, torch.zeros(1, dtype=torch.int64))
+    assert float(low[0, 1]) <= exact[0] + 1e-6
+    assert exact[1] - 1e-6 <= float(high[0, 1])
+
+
+@pytest.mark.parametrize("norm", ["linf", "l2"])
+def test_bounds_of_an_affine_network_are_exact(norm: str) -> None:
+    torch.manual_seed(4)
+    network = nn.Sequential(nn.Flatten(), nn.Linear(9, 5), nn.BatchNorm1d(5), nn.Linear(5, 3)).eval()
+    clean, epsilon = torch.rand(2, 3, 3), 0.1
+    lower, upper = clean - epsilon, clean + epsilon
+    lower[1, 0], upper[1, 0] = clean[1, 0], clean[1, 0]  # features that stay
+    predicted = network(clean).argmax(1)
+    low, high = MarginBounds(network, (3, 3)).margins(
+        lower, upper, predicted, centre=clean, radius=epsilon if norm == "l2" else None
+    )
+    with torch.no_grad():
+        slopes = torch.stack([network(row.reshape(1, 3, 3))[0] for row in torch.eye(9)]) - network(torch.zeros(1, 3, 3))
+    slopes = (slopes.T.double()[None] - slopes.T.double()[predicted][:, None]) * (lower < upper).flatten(1)[:, None]
+    reach = epsilon * (slopes.abs().sum(2) if norm == "linf" else slopes.square().sum(2).sqrt())
+    middle = margins_of(network, clean, predicted)
+    assert torch.allclose(high, middle + reach, rtol=0, atol=2e-5)
+    assert torch.allclose(low, middle - reach, rtol=0, atol=2e-5)
+    assert float(reach.max()) > 0.01
+
+
+@pytest.mark.parametrize("kind", ["relu", "pool"])
+def test_the_lines_of_one_neuron_are_touched(kind: str) -> None:
+    """The plane above max(x, 0), and the one above max(x, y), are met at a corner of the box."""
+    last = nn.Linear(1, 2)
+    last.weight.data, last.bias.data = torch.tensor([[0.0], [1.0]]), torch.zeros(2)
+    if kind == "relu":
+        network, shape, ends = nn.Sequential(nn.ReLU(), last), (1,), (torch.tensor([[-1.0]]), torch.tensor([[3.0]]))
+    else:
+        network, shape = nn.Sequential(nn.MaxPool2d((1, 2)), nn.Flatten(), last), (1, 1, 2)
+        ends = torch.tensor([[[[1.0, 2.0]]]]), torch.tensor([[[[3.0, 4.0]]]])
+    found = MarginBounds(network.eval(), shape).margins(*ends, torch.zeros(1, dtype=torch.int64))
+    most = 3.0 if kind == "relu" else 4.0
+    propagation = _Propagation(MarginBounds(network, shape), _Set(*(end.double() for end in ends), ends[0], None), 1)
+    propagation.margins(torch.zeros(1, dtype=torch.int64))
+    (lines,) = propagation.relaxations.values()
+    corners = torch.cartesian_prod(*torch.stack([end.flatten() for end in ends]).T.double()).reshape(-1, prod(shape))
+    values = corners.amax(1) if kind == "pool" else corners.clamp_min(0).flatten()
+    above = (corners * lines.above.flatten()).sum(1) + lines.shift.flatten()
+    assert bool((above >= values - 1e-12).all())
+    assert float((above - values).min()) < 1e-6
+    assert most <= float(found[1][0, 1]) < most + 1e-3
+
+
+def exact_margin(network: MLP, inputs: Any) -> Fraction:
+    """l_1 − l_0 in exact arithmetic."""
+    values = [(Fraction(float(x)) - Fraction(float(network.normalize.mean))) for x in inputs]
+    values = [each / Fraction(float(network.normalize.std)) for each in values]
+    for layer in network.layers:
+        if isinstance(layer, nn.ReLU):
+            values = [max(each, Fraction(0)) for each in values]
+        else:
+            rows = zip(layer.weight.tolist(), layer.bias.tolist(), strict=True)
+            values = [
+                sum((Fraction(w) * v for w, v in zip(row, values, strict=True)), Fraction(bias)) for row, bias in rows
+            ]
+    return values[1] - values[0]
+
+
+def test_the_bounds_of_a_point_hold_exact_arithmetic_and_float32_in_any_order() -> None:
+    network = MLP(40, hidden=(40, 40), classes=2, mean=0.3, std=0.001, seed=5).eval()
+    clean = torch.rand(3, 40, generator=torch.Generator().manual_seed(1))
+    predicted = torch.zeros(3, dtype=torch.int64)
+    low, high = MarginBounds(network, (40,)).margins(clean, clean, predicted)
+    exact = [exact_margin(network, row) for row in clean]
+    single = margins_of(network, clean, predicted)[:, 1]
+    for k in range(3):
+        assert Fraction(float(low[k, 1])) <= exact[k] <= Fraction(float(high[k, 1]))
+        assert float(low[k, 1]) <= float(single[k]) <= float(high[k, 1])
+        # The rounding that is allowed for is some of what rounding may do, and no more than that.
+        assert abs(float(exact[k]) - float(single[k])) < float((high - low)[k, 1]) < 0.01 * abs(float(single[k])) + 1
+    # Summands that cancel, added in another order: 1e8 + 1 − 1e8 is 0 or 1. The input is zero, and not rounded.
+    first, last = nn.Linear(1, 3), nn.Linear(3, 2)
+    first.bias.data = torch.tensor([1e8, 1.0, -1e8])
+    last.weight.data, last.bias.data = torch.tensor([[0.0, 0, 0], [1.0, 1, 1]]), torch.zeros(2)
+    ends = MarginBounds(nn.Sequential(first, last).eval(), (1,)).margins(*(torch.zeros(1, 1),) * 2, predicted[:1])
+    assert float(ends[0][0, 1]) <= 0
+    assert float(ends[1][0, 1]) >= 1
+
+
+def test_intervals_of_large_or_broken_values_claim_nothing() -> None:
+    network = nn.Sequential(nn.Linear(2, 2)).eval()
+    network[0].weight.data.fill_(torch.inf)
+    low, high = MarginBounds(network, (2,)).margins(
+        torch.ones(1, 2), torch.ones(1, 2), torch.zeros(1, dtype=torch.int64)
+    )
+    assert (float(low[0, 1]), float(high[0, 1])) == (-np.inf, np.inf)
+
+
+class Overwritten(nn.Module):
+    def forward(self, inputs: Tensor) -> Tensor:
+        doubled = inputs * 2.0
+        return torch.relu_(doubled.reshape(-1, 2)) + doubled
+
+
+class Mixing(nn.Module):
+    def forward(self, inputs: Tensor) -> Tensor:
+        return inputs - inputs.mean(0)
+
+
+@pytest.mark.parametrize(
+    ("network", "shape", "complaint"),
+    [
+        (nn.Sequential(nn.Linear(2, 2), nn.Sigmoid()), (2,), "sigmoid has no bounds here; a network may have Linear"),
+        (nn.Sequential(nn.Linear(2, 2), nn.Softmax(1), nn.ReLU()), (2,), "softmax inside the network has no bounds"),
+        (nn.Sequential(nn.Conv2d(1, 2, 1), nn.MaxPool2d(2, padding=1)), (1, 4, 4), "max_pool2d with padding, dilation"),
+        (nn.Sequential(nn.Conv2d(2, 2, 1)), (2, 2), "conv2d"),
+        (Overwritten(), (2,), "relu_ overwrites a value that is used elsewhere"),
+        (Mixing(), (2,), "mean over samples has no bounds here"),
+        (nn.Sequential(nn.Linear(2, 1)), (2,), "returns shape (1,) for a sample"),
+        (nn.Sequential(nn.Linear(3, 2)), (2,), "cannot be traced for samples of shape (2,)"),
+        (nn.Linear(2, 2).to(torch.bfloat16), (2,), "bfloat16"),
+    ],
+)
+def test_what_has_no_bounds_is_refused_by_name(network: nn.Module, shape: tuple[int, ...], complaint: str) -> None:
+    with pytest.raises(InputError) as caught:
+        steps_of(network.eval(), shape)
+    assert complaint in str(caught.value)
+
+
+def test_networks_of_this_project_have_bounds() -> None:
+    cell = ("nor_conv_3x3", "none", "skip_connect", "skip_connect", "avg_pool_3x3", "nor_conv_1x1")
+    for network in (LeNet(pixels=12), ResNet(8, channels=1), CellNetwork(cell, widths=(2, 2, 2), pixels=8)):
+        shape = (network.sample_shape[0], 12, 12) if isinstance(network, ResNet) else network.sample_shape
+        clean = torch.rand(2, *shape)
+        with torch.no_grad():
+            predicted = network.eval()(clean).argmax(1)
+        low, high = MarginBounds(network, shape).margins(clean, clean, predicted, budget=1)
+        found = margins_of(network, clean, predicted)
+        assert bool(((low <= found) & (found <= high)).all())
+        assert float((high - low).max()) < 0.5
+
+
+class TwoFaced(nn.Module):
+    """Answers batches of two, which are traced, in another way than others."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layer = nn.Linear(2, 2)
+
+    def forward(self, inputs: Tensor) -> Tensor:
+        return self.layer(inputs) * (1.0 if inputs.shape[0] == 2 else -1.0)
+
+
+def region_of(rows: Any, **more: Any) -> BoxedRows:
+    return BoxedRows(rows, rows, rows, **more)
+
+
+def test_a_verifier_refuses_what_it_cannot_bound() -> None:
+    rows = np.random.default_rng(0).random((3, 2), np.float32)
+    predicted = np.zeros(3, np.int64)
+    with pytest.raises(InputError, match="answers sample 0 outside of what its layers can make of it"):
+        verifier_of(wrap(TwoFaced().eval(), "logits")).verify(region_of(rows), predicted, budget=0, attack=False)
+    whole = verifier_of(MLP(2, hidden=(), classes=2).eval())
+    with pytest.raises(InputError, match="for tree ensembles"):
+        whole.verify(region_of(rows, at_most=1), predicted, budget=0, attack=False)
+    with pytest.raises(InputError, match="not finite"):
+        whole.verify(region_of(np.full_like(rows, np.nan)), predicted, budget=0, attack=False)
+    assert next(iter(KINDS)) == "networks"
+
+
+def test_a_network_of_two_classes_has_intervals_of_its_score() -> None:
+    network = MLP(2, hidden=(4,), classes=2, seed=3).eval()
+    rows = np.random.default_rng(0).random((70, 2), np.float32)  # more than are bounded at a time
+    verifier = verifier_of(network)
+    predicted = verifier.predict(rows).argmax(1)
+    region = InputBox(0.2).on(rows).region(0, 70)
+    found = verifier.verify(region, predicted, budget=ALL, attack=True)
+    assert found.certified.all()
+    assert not found.flipped.any()
+    grid = np.stack(np.meshgrid(*(np.linspace(-0.2, 0.2, 21),) * 2), -1).reshape(-1, 2).astype(np.float32)
+    moved = np.clip(rows[:, None] + grid, region.lower[:, None], region.upper[:, None])
+    scores = verifier.predict(moved.reshape(-1, 2))[:, 1].reshape(70, -1)
+    assert (found.lower <= scores.min(1)).all()
+    assert (scores.max(1) <= found.upper).all()
+    # The attack finds nearly all that the grid does.
+    assert (found.reached_upper - found.reached_lower).sum() > 0.8 * np.ptp(scores, axis=1).sum()
+    softmax = nn.Sequential(network, nn.Softmax(1)).eval()
+    again = verifier_of(wrap(softmax, "probabilities")).verify(region, predicted, budget=ALL, attack=True)
+    assert np.abs(again.lower - found.lower).max() < 1e-5
+    assert (again.lower <= again.reached_lower).all()
