@@ -32,7 +32,7 @@ class AttackEntry:
     usual: bool = True
 
 
-_ENTRIES = (
+_OWN = (
     AttackEntry("minus-true", "Ace", "raise the confidence in the true class", {"eta": -1, "omega": "true"}),
     AttackEntry("plus-true", "Ace", "lower it", {"eta": 1, "omega": "true"}),
     AttackEntry(
@@ -48,11 +48,12 @@ _ENTRIES = (
 )
 
 # As published, ending where the label would change: for comparisons with the paper's numbers.
-_ENTRIES += tuple(
+_STOPPING = tuple(
     AttackEntry(f"stopping-{each.name}", "StoppingAce", f"{each.name} as published", each.parameters, usual=False)
-    for each in _ENTRIES
+    for each in _OWN
     if each.kind == "Ace"
 )
+_ENTRIES = (*_OWN, *_STOPPING)
 
 ATTACKS: dict[str, AttackEntry] = {each.name: each for each in _ENTRIES}
 USUAL = tuple(each.name for each in _ENTRIES if each.usual)

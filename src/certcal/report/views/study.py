@@ -328,7 +328,8 @@ def _lines(given: Lines) -> drawn.Chart:
     rows: list[list[Cell]] = []
     for place, name in enumerate(given.names):
         rows.append([name, *values[place]])
-        rows += [["", *map(between, low[place], high[place])]] if ends else []
+        if ends:
+            rows.append(["", *map(between, low[place], high[place])])
     return drawn.Chart(
         given.title,
         f"{counted(len(given.names), 'line')} over {given.across}.",
