@@ -127,7 +127,8 @@ def test_samples_of_a_run_are_recognised_by_its_name_however_many_of_them_there_
 def test_a_file_can_name_exported_classes_and_no_others():
     known = {name: kind for name, kind in Calibrator._known.items() if kind.__module__.startswith("certcal.")}
     concrete = {name for name, kind in known.items() if not inspect.isabstract(kind)}
-    assert {type(one).__name__ for one in (*CONFIDENCE, *SCORES, *CERTIFIED)} == concrete <= set(calibrators.__all__)
+    tried = {type(one).__name__ for one in (*CONFIDENCE, *SCORES, *CERTIFIED)}
+    assert tried | {"PerturbedScores"} == concrete <= set(calibrators.__all__)  # its files have tests of their own
 
 
 WRITTEN = """{"format": "certcal calibrator", "version": 1, "calibrator": {"type": "TopLabel", "params": {"calibrator":
