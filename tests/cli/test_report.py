@@ -204,7 +204,7 @@ def test_named_runs_become_a_comparison_of_families(certcal_command, run, here):
         (("plain={run}", "{run}"), (), "has no name, and plain="),
         (("plain=nothing", "other={run}"), (), "nothing: there is no such table, run or log; check the path"),
         (("plain={scores}", "other={run}"), (), "this is a table of predictions, and runs and logs are compared here"),
-        (("plain={run}", "plain={run}"), (), "have the same sigma"),
+        (("plain={run}", "plain={run}"), (), "is given twice; give each run once"),
         (
             ("plain={run}", "other={run}"),
             ("--familywise",),

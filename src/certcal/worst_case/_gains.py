@@ -88,7 +88,7 @@ class Gains:
     @classmethod
     def of(cls, samples: Arrays, bins: Bins) -> Gains:
         """Of checked samples."""
-        grid = CellGrid.of(bins)
+        grid = EndGrid.of(bins)
         low, high, c = kernel_float(samples[0]), kernel_float(samples[1]), samples[2]
 
         def one(start: int, stop: int) -> list[tuple[Words, Words]]:
@@ -127,8 +127,8 @@ class Gains:
         return first_at_least_zero(excess, min(least, 1 - 1e-9), float(bets[0]))
 
     @cached_property
-    def _grid(self) -> CellGrid:
-        return CellGrid.of(self.bins)
+    def _grid(self) -> EndGrid:
+        return EndGrid.of(self.bins)
 
     @cached_property
     def _ends(self) -> tuple[_Ends, _Ends]:
@@ -176,14 +176,14 @@ class Gains:
 
 
 @dataclass(frozen=True, eq=False)
-class CellGrid:
+class EndGrid:
     """The cells that bins are cut into, and the bin of each."""
 
     bins: Bins
     bin_of: Words
 
     @classmethod
-    def of(cls, bins: Bins) -> CellGrid:
+    def of(cls, bins: Bins) -> EndGrid:
         """At most CELLS in all, or one for each bin."""
         parts = max(1, CELLS // bins.count)
         lines: list[NDArray[Any]] = []
