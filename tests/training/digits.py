@@ -12,11 +12,11 @@ from torch import Tensor, nn
 
 from certcal.data import Inputs, digits_images
 from certcal.models.networks import MLP
-from certcal.training import Recipe, Trained, TrainingProgress, recipe
+from certcal.training import METHODS, Recipe, Trained, TrainingProgress, recipe
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
-ADVERSARIAL = ("smoothadv", "brier-act", "acce-act", "acce-act-star", "exact-act", "exact-act-star", "exact-act-ahead")
+ADVERSARIAL = tuple(name for name, entry in METHODS.items() if entry.adversary)
 
 # Small numbers for the methods with constants of their own.
 OWN: dict[str, dict[str, Any]] = {
@@ -33,27 +33,36 @@ OWN: dict[str, dict[str, Any]] = {
 }
 
 
-def data(samples: int = 500) -> Inputs:
+# Methods for two classes: digits are then odd or even.
+TWO_CLASSES = ("perturbed",)
+
+
+def data(samples: int = 500, method: str = "") -> Inputs:
     """Digits of 8 × 8 pixels."""
     train = digits_images().train
-    return Inputs.from_arrays(train.inputs[:samples], train.labels[:samples])
+    return Inputs.from_arrays(train.inputs[:samples], train.labels[:samples] % classes_for(method))
 
 
-def held_out(samples: int = 100) -> Inputs:
+def held_out(samples: int = 100, method: str = "") -> Inputs:
     """Other digits."""
     test = digits_images().test
-    return Inputs.from_arrays(test.inputs[:samples], test.labels[:samples])
+    return Inputs.from_arrays(test.inputs[:samples], test.labels[:samples] % classes_for(method))
 
 
-def network(seed: int = 0) -> MLP:
+def classes_for(method: str) -> int:
+    """Number of classes that a method is for."""
+    return 2 if method in TWO_CLASSES else 10
+
+
+def network(seed: int = 0, method: str = "") -> MLP:
     """Of 32 units."""
-    return MLP(64, hidden=(32,), seed=seed)
+    return MLP(64, hidden=(32,), classes=classes_for(method), seed=seed)
 
 
 def small(method: str, **changes: Any) -> Recipe:
     """A recipe of few steps that go far."""
     numbers: dict[str, Any] = {"epochs": 2, "batch": 128, "learning_rate": 0.2, "milestones": ()}
-    if method != "standard":
+    if "sigma" not in METHODS[method].unused:
         numbers |= {"sigma": 0.1, "sigma_warmup": 0}
     if method in ADVERSARIAL:
         numbers |= {"epsilon": 0.2, "epsilon_delay": 0, "epsilon_warmup": 0, "attack_steps": 2, "draws": 2}

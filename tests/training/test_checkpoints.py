@@ -33,7 +33,8 @@ from tests.training.digits import (
 
 
 def go(method, out=None, samples=300, **changes):
-    return train(network(), data(samples), small(method), test=held_out(), out=out, checkpoint_seconds=0.0, **changes)
+    given = network(method=method), data(samples, method), small(method)
+    return train(*given, test=held_out(method=method), out=out, checkpoint_seconds=0.0, **changes)
 
 
 @pytest.mark.parametrize("method", METHODS)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from functools import partial
 
 import pytest
 import torch
@@ -13,7 +14,18 @@ from certcal import InputError
 from certcal.models.networks import MLP
 from certcal.training import METHODS, PerturbedLoss, gradient_norms, train
 from tests.accelerator import accelerator
-from tests.training.digits import Modern, Stopped, data, held_out, network, numbers, same_weights, small, stop_at
+from tests.training.digits import (
+    TWO_CLASSES,
+    Modern,
+    Stopped,
+    data,
+    held_out,
+    network,
+    numbers,
+    same_weights,
+    small,
+    stop_at,
+)
 
 SOME = data(120)
 
@@ -21,7 +33,8 @@ SOME = data(120)
 def went(method, device, net=network, test=None, out=None, progress=None, **changes):
     plan = small(method, **{"epochs": 1, "batch": 60, **({"begin": 0} if method == "acr" else {}), **changes})
     often = {} if out is None else {"checkpoint_seconds": 0.0}
-    return train(net(), SOME, plan, device=device, test=test, out=out, progress=progress, **often)
+    net, some = (partial(network, method=method), data(120, method)) if method in TWO_CLASSES else (net, SOME)
+    return train(net(), some, plan, device=device, test=test, out=out, progress=progress, **often)
 
 
 def nearly(one, other):
