@@ -20,6 +20,8 @@ ADVERSARIAL = tuple(name for name, entry in METHODS.items() if entry.adversary)
 
 # Small numbers for the methods with constants of their own.
 OWN: dict[str, dict[str, Any]] = {
+    "mmce": {"penalty": 0.1},
+    "acce-act-star-sum": {"mix": 0.999},  # of a sum over the batch
     "macer": {"draws": 4, "weight": 0.5},
     "consistency": {"draws": 2},
     "smoothmix": {"draws": 2, "attack_steps": 2},

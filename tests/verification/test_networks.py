@@ -14,6 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor, nn
 
+import certcal
 from certcal import InputError
 from certcal.models import wrap
 from certcal.models.networks import MLP, CellNetwork, LeNet, Normalize, ResNet
@@ -342,3 +343,27 @@ def test_a_network_of_two_classes_has_intervals_of_its_score() -> None:
     again = verifier_of(wrap(softmax, "probabilities")).verify(region, predicted, budget=ALL, attack=True)
     assert np.abs(again.lower - found.lower).max() < 1e-5
     assert (again.lower <= again.reached_lower).all()
+
+
+def test_a_network_with_its_own_float32_softmax_is_inside_its_interval_and_ties_are_not_certified():
+    torch.manual_seed(0)
+    for classes in (2, 3):
+        small = nn.Sequential(nn.Linear(4, classes), nn.Softmax(1)).eval()
+        with torch.no_grad():
+            for weights in small.parameters():
+                weights.mul_(1e-3)
+        rows = np.random.default_rng(0).normal(size=(100, 4)).astype(np.float32)
+        with torch.no_grad():
+            answers = small(torch.tensor(rows)).numpy().astype(np.float64)
+        found = certcal.verify(small, (rows, answers.argmax(1)), 0.0, outputs="probabilities").at().verified
+        own = answers[:, 1] if classes == 2 else answers.max(axis=1)
+        assert ((found.lower <= own) & (own <= found.upper)).all()
+    flat = nn.Sequential(nn.Linear(1, 3), nn.Softmax(1)).eval()
+    with torch.no_grad():
+        flat[0].weight[:] = torch.tensor([[0.0], [1.0], [-1.0]])
+        flat[0].bias[:] = 0
+    rows = np.full((5, 1), 1e-6, np.float32)
+    near = certcal.verify(flat, (rows, np.ones(5, int)), InputBox("-0.00000099"), outputs="probabilities")
+    with torch.no_grad():
+        assert int(flat(torch.full((1, 1), 1.2e-8)).argmax()) != 1  # inside the box the probabilities tie
+    assert not near.at().verified.certified.any()

@@ -20,7 +20,9 @@ from sklearn.ensemble import (
     RandomForestClassifier,
 )
 from sklearn.multioutput import MultiOutputClassifier
+from sklearn.tree import DecisionTreeClassifier
 
+import certcal
 from certcal import InputError
 from certcal.models import wrap
 from certcal.verification import InputBox, verifier_of
@@ -238,3 +240,49 @@ def test_what_cannot_be_converted_is_refused_by_name() -> None:
     for make, name in several:
         with pytest.raises(InputError, match=name):
             verifier_of(wrap(make()))
+
+
+def test_categories_alone_are_verified_and_those_that_a_library_would_cut_are_refused():
+    random = np.random.default_rng(0)
+    x = np.c_[random.integers(0, 4, 300), random.integers(0, 3, 300)].astype(float)
+    y = (x[:, 0] == 1).astype(int)
+    forest = HistGradientBoostingClassifier(max_iter=5, categorical_features=[0, 1]).fit(x, y)
+    found = certcal.verify(forest, (x[:20], y[:20]), InputBox({"0": [0, 1, 2, 3]})).at().verified
+    for category in range(4):
+        moved = x[:20].copy()
+        moved[:, 0] = category
+        score = forest.predict_proba(moved)[:, 1]
+        assert ((found.lower <= score) & (score <= found.upper)).all()
+    boosted = xgboost.XGBClassifier(
+        n_estimators=5, max_depth=2, feature_types=["c", "q"], enable_categorical=True, n_jobs=1
+    ).fit(x, y)
+    with pytest.raises(InputError, match=r"the category 2\.5 of feature 0 is no whole number from 0"):
+        certcal.verify(boosted, (x[:20], y[:20]), InputBox({"0": [0, 1, 2, 2.5, 3]}))
+
+
+def test_values_that_lightgbm_takes_for_zero_are_taken_so():
+    random = np.random.default_rng(0)
+    x = np.round(random.normal(size=(300, 2)), 0)
+    y = (x[:, 0] > -0.5).astype(int)
+    model = lightgbm.LGBMClassifier(n_estimators=3, num_leaves=3, min_child_samples=3, verbose=-1, n_jobs=1).fit(x, y)
+    nearly = -1.0000000180025095e-35
+    box = InputBox({"0": "+2"}, limits={"0": (-5, nearly)})
+    found = certcal.verify(model, (np.array([[-1.0, 0.0]] * 5), np.zeros(5, int)), box, attack=False).at().verified
+    assert found.upper[0] >= model.predict_proba([[nearly, 0.0]])[0, 1]
+
+
+def test_what_an_attack_reached_is_about_the_class_that_was_predicted():
+    x = np.r_[np.full(100, -1.0), np.full(100, 1.0)][:, None]
+    y = np.r_[[0] * 40 + [1] * 30 + [2] * 30, [0] * 30 + [1] * 40 + [2] * 30]
+    tree = DecisionTreeClassifier(max_depth=1).fit(x, y)
+    line = certcal.verify(tree, (np.full((50, 1), -1.0), np.zeros(50, int)), {"0": 3.0}).at()
+    assert line.verified.certified.sum() == 0
+    assert line.reached.value <= 0.6  # whatever inputs are: the confidence is 0.4 and the class right or wrong
+
+
+def test_a_verifier_is_made_of_estimators_as_they_are():
+    random = np.random.default_rng(0)
+    x = random.normal(size=(60, 2))
+    y = (x[:, 0] > 0).astype(int)
+    for model in (RandomForestClassifier(3), xgboost.XGBClassifier(n_estimators=3, n_jobs=1)):
+        assert verifier_of(model.fit(x, y)).classes == 2

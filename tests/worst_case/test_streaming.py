@@ -39,7 +39,12 @@ def assert_same(one: WorstCase, other: WorstCase) -> None:
     assert one.value == other.value
     assert one.n == other.n
     assert one.to_dict() == other.to_dict()
-    assert population_bound(one).to_dict() == population_bound(other).to_dict()
+    mine, yours = one.gains, other.gains
+    assert np.array_equal(mine.keys, yours.keys)
+    assert np.array_equal(mine.sums, yours.sums)
+    assert (mine.n, mine.free) == (yours.n, yours.free)
+    if one.settings["bins"] < 300:  # many bins take long
+        assert population_bound(one).to_dict() == population_bound(other).to_dict()
 
 
 @pytest.mark.parametrize("dtype", [np.float64, np.float32, np.float16])

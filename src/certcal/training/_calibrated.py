@@ -92,7 +92,7 @@ class MmceLoss(_OfConfidences, method="mmce"):
             share = torch.where(right, 1 / right.sum().clamp_min(1), 1 / (~right).sum().clamp_min(1)).to(confidence)
         residual = (right.to(confidence) - confidence) * share
         kernel = torch.exp(-(confidence[:, None] - confidence).abs() / self.width)
-        square = (residual @ kernel @ residual).clamp_min(0.0)
+        square = (residual[:, None] * kernel * residual).sum().clamp_min(0.0)
         return functional.nll_loss(log_probabilities, labels) + self.penalty * torch.sqrt(square + _LEAST)
 
 

@@ -467,7 +467,9 @@ def _line(
     summary = certify(found.lower, found.upper, correct, certified=mask, delta=settings.delta, **binned)
     worst = summary["calibration_error"]
     kept = slice(None) if binary or worst.worst is None else found.certified
-    options = np.stack([score, found.reached_lower, found.reached_upper], axis=1)[kept]
+    # Where the class changed, confidences of the first class say nothing about the calibration of the new one.
+    ends = [np.where(found.flipped, score, each) for each in (found.reached_lower, found.reached_upper)]
+    options = np.stack([score, *ends], axis=1)[kept]
     start = (worst.worst or worst.worst_all).witness[kept] if worst.worst is not None else score
     value = _reached(options, correct[kept], start, settings)
     told = {**binned, "attack": "inside the box", "epsilon": epsilon}

@@ -131,8 +131,9 @@ class InputBox:
                 raise InputError("values and columns are for single features", argument="change", remedy=_GIVE)
         object.__setattr__(self, "change", change)
         object.__setattr__(self, "limits", _limits(self.limits))
-        if self.at_most is not None and not self.at_most >= 1:
-            raise InputError(f"{self.at_most!r} features cannot change at a time; give a whole number from 1")
+        if self.at_most is not None and (type(self.at_most) is not int or self.at_most < 1):
+            reason = f"{self.at_most!r} features cannot change at a time"
+            raise InputError(reason, argument="at_most", remedy="give a whole number from 1")
         if self.norm not in ("linf", "l2"):
             raise InputError(f"it is {self.norm!r}", argument="norm", remedy="give 'linf' or 'l2'")
         if self.norm == "l2" and (self.by_name or self.every.unit != "absolute" or self.integers or self.at_most):

@@ -252,6 +252,7 @@ def _lightgbm(booster: Any) -> Ensemble:
         predict=partial(booster.predict, validate_features=False, num_threads=thread_count()),
         link="logistic" if columns == 1 else "softmax",
         truncated=True,
+        zero=float(np.float32(1e-35)),  # what is not larger is left out of a row, as zeros are
         unit=8 * DOUBLE,  # scales and averages are products more
     )
 

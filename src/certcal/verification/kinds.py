@@ -90,8 +90,14 @@ class Kind:
     tabular: bool = False
 
 
+def inside(model: Any) -> Any:
+    """The estimator or Booster in what :func:`certcal.models.wrap` made of it; any other object as it is."""
+    own = type(model).__module__.startswith("certcal.")  # estimators have parameters of these names
+    return getattr(model, "estimator", getattr(model, "booster", model)) if own else model
+
+
 def _is_tree_ensemble(model: Any) -> bool:
-    inner = getattr(model, "estimator", getattr(model, "booster", model))
+    inner = inside(model)
     library = type(inner).__module__.partition(".")[0]
     return library in ("xgboost", "lightgbm", "sklearn")
 

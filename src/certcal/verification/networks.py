@@ -21,7 +21,7 @@ from certcal.models import Model, wrap
 from certcal.models.torch_threads import torch_threads
 from certcal.verification.boxes import BoxedRows
 from certcal.verification.kinds import Verified
-from certcal.verification.margins import predicted_intervals
+from certcal.verification.margins import DOUBLE, predicted_intervals
 from certcal.verification.networks_bounds import MarginBounds
 
 # Unit roundoff of the network's arithmetic.
@@ -98,10 +98,10 @@ class NetworkVerifier:
         self._check(bounds, rows, classes)
         ends = bounds.margins(lower, upper, classes, centre=rows, radius=region.l2, budget=budget)
         least, most = (each.numpy() for each in ends)
-        if self.model.outputs == "probabilities":  # its own softmax rounds differences of logits
+        if own_softmax := self.model.outputs == "probabilities":  # its own softmax rounds differences of logits
             size = np.maximum(np.abs(least), np.abs(most)).max(axis=1, keepdims=True)
             least, most = least - 4 * _SINGLE * size, most + 4 * _SINGLE * size
-        low, high, certified = predicted_intervals(least, most, predicted)
+        low, high, certified = predicted_intervals(least, most, predicted, unit=_SINGLE if own_softmax else DOUBLE)
         reached = [self.predict(region.rows)]
         if attack:
             reached += [self.predict(self._attacked(region, rows, lower, upper, classes, sign)) for sign in (1.0, -1.0)]

@@ -20,7 +20,7 @@ from certcal._kernels.leaves import Forest, bound_rows
 from certcal._text import reason as reason_of
 from certcal._threads import map_blocks
 from certcal.verification.boxes import BoxedRows
-from certcal.verification.kinds import Verified
+from certcal.verification.kinds import Verified, inside
 from certcal.verification.margins import DOUBLE, confidence_intervals, score_intervals
 
 Floats = NDArray[np.float64]
@@ -64,6 +64,8 @@ class Ensemble:
         Unit roundoff of the library's sums and link.
     truncated
         Whether categories are cut to whole numbers before they are compared.
+    zero
+        The largest size of a value that counts as 0.
     """
 
     description: str
@@ -83,6 +85,7 @@ class Ensemble:
     single: bool = False
     unit: float = DOUBLE
     truncated: bool = False
+    zero: float = 0.0
     categories: Mapping[int, CategorySplit] = field(default_factory=dict[int, CategorySplit])
 
     @cached_property
@@ -106,6 +109,8 @@ class Ensemble:
 
     def compared(self, rows: Floats) -> Floats:
         """Values as the library compares them."""
+        if self.zero:
+            rows = np.where(np.abs(rows) <= self.zero, 0.0, rows)
         if not self.single:
             return rows
         with np.errstate(over="ignore"):
@@ -130,6 +135,8 @@ class CellGrid:
         e = self.ensemble
         inner = np.flatnonzero(e.feature >= 0)
         plain = inner[~np.isin(inner, list(e.categories))] if e.categories else inner
+        if not plain.size:  # categories only, or no split at all
+            return {}
         order = plain[np.argsort(e.feature[plain], kind="stable")]
         places, starts = np.unique(e.feature[order], return_index=True)
         parts = np.split(e.threshold[order], starts[1:])
@@ -290,6 +297,13 @@ class TreeVerifier:
         if region.l2 is not None:
             reason = "trees are verified over boxes, not over l2 balls"
             raise InputError(reason, argument="norm", remedy="give an amount for each feature")
+        if self.ensemble.truncated:
+            for place in self.ensemble.categorical:
+                given = region.choices.get(place, np.empty(0))
+                if (odd := given[(given != np.trunc(given)) | (given < 0)]).size:
+                    reason = f"the category {odd[0]:g} of feature {place} is no whole number from 0"
+                    remedy = "give the numbers of the categories: the library cuts others to such a number"
+                    raise InputError(reason, argument="box", remedy=remedy)
         grid = CellGrid(self.ensemble, region.integers, region.choices)
         low, high, certified, points, own = self._intervals(grid, region, predicted, budget=budget, attack=attack)
         clean = self._own(region.rows)
@@ -388,7 +402,7 @@ def tree_verifier(model: Any) -> TreeVerifier:
     """The verifier of a fitted ensemble of scikit-learn, XGBoost or LightGBM, or of what :func:`wrap` made of it."""
     from certcal.verification.conversion import ensemble_of
 
-    inner = getattr(model, "estimator", getattr(model, "booster", model))
+    inner = inside(model)
     return TreeVerifier(ensemble_of(inner))
 
 
