@@ -253,6 +253,12 @@ def compressed(path: Path, state: State) -> None:
     path.with_name("again").rename(path)
 
 
+def test_images_of_another_number_of_channels_are_refused_and_not_repeated(small: State, tmp_path: Path) -> None:
+    torch.save(script(small), tmp_path / "w.pth.tar")
+    with pytest.raises(InputError, match="the network takes 3 channels, and inputs have 1; give such images"):
+        load(tmp_path / "w.pth.tar")(np.zeros((2, 1, 32, 32), np.float32))
+
+
 def test_a_checkpoint_that_names_its_network_is_a_model_by_itself(small: State, tmp_path: Path) -> None:
     torch.save(script(small), tmp_path / "w.pth.tar")
     images = np.random.default_rng(0).random((2, 3, 32, 32), np.float32)
@@ -261,7 +267,8 @@ def test_a_checkpoint_that_names_its_network_is_a_model_by_itself(small: State, 
     assert alone.fingerprint(images) == named.fingerprint(images)
     for arch in ("cifar_resnet21", "vgg16", torch.zeros(1), 7):  # a number of layers that nobody published, and others
         torch.save({**script(small), "arch": arch}, tmp_path / "w.pth")
-        with pytest.raises(InputError, match="a checkpoint holds weights without their network"):
+        named = "name the network .'package.*, resnet110-cifar or resnet50-imagenet. and give the file as its weights"
+        with pytest.raises(InputError, match=f"a checkpoint holds weights without their network; {named}"):
             load(tmp_path / "w.pth")
     torch.save(script(small, arch="resnet18"), tmp_path / "w.pth")
     with pytest.raises(InputError, match="do not fit resnet18-imagenet"):

@@ -68,8 +68,7 @@ def test_any_number_of_samples_is_taken(suffix: str, rows: int, lenet_files: dic
 @pytest.mark.parametrize(
     ("name", "sentence"),
     [
-        ("model.pth", r"model\.pth: a checkpoint holds weights without their network; name the network \('package"),
-        ("model.pth.tar", "resnet110-cifar or resnet50-imagenet. and give the file as its weights"),
+        ("model.pth", r"model\.pth: there is no such file"),
         ("resnet110-cifar", "weights: it is needed for resnet110-cifar; give a checkpoint"),
         ("resnet21-cifar", "'resnet21-cifar' is no model; the published networks are resnet20-cifar, resnet32"),
         ("resnet20", "resnet20 needs weights; give the .safetensors file that training wrote as the model, or a pub"),

@@ -95,11 +95,11 @@ def load(
     --------
     >>> load("operator:neg", outputs="logits")([[0.5, 2.0]])
     array([[-0.5, -2. ]], dtype=float32)
-    >>> load("cohen.pth.tar")
+    >>> load("model.pkl")
     Traceback (most recent call last):
         ...
-    certcal._checks.InputError: cohen.pth.tar: a checkpoint holds weights without their network; name the network
-    ('package.module:name', resnet110-cifar or resnet50-imagenet) and give the file as its weights
+    certcal._checks.InputError: model.pkl: .pkl files are pickles, which can run code and are never loaded; export the
+    model with certcal.models.export_onnx, or load it yourself and pass it to certcal.models.wrap
     """
     text = os.fspath(path_or_name)
     path = Path(text)
@@ -142,7 +142,7 @@ def load(
             cast("nn.Module", found).eval()
         return _adapted(found, outputs, text, device)
     if is_checkpoint(path):
-        network = _network_in(path) if path.is_file() else ""
+        network = _network_in(path)
         if network in PUBLISHED:
             return load(network, outputs, weights=path, device=device)
         raise InputError(

@@ -108,6 +108,7 @@ class PerturbedScoreLoss(_OfConfidences, method="perturbed"):
     margin: float = 1.0
     nodes: int = NODES
 
+    two_classes: ClassVar[bool] = True
     together: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
@@ -116,7 +117,4 @@ class PerturbedScoreLoss(_OfConfidences, method="perturbed"):
 
     def loss(self, log_probabilities: Tensor, labels: Tensor) -> Tensor:
         """The loss of a batch."""
-        classes = log_probabilities.shape[1]
-        if classes != 2:
-            raise InputError(f"there are {classes} classes; perturbed training is for scores of two", argument="method")
         return PerturbedLoss(self.bandwidth, margin=self.margin, nodes=self.nodes)(log_probabilities, labels)

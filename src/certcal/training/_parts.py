@@ -257,6 +257,7 @@ class Constants:
 
     # What a training by the method can be given besides its data: "judge", "soft".
     takes: ClassVar[tuple[str, ...]] = ()
+    two_classes: ClassVar[bool] = False  # whether it is for networks with two classes only
 
     def can_begin(self, recipe: Recipe, started: bool) -> None:
         """Raise unless training can begin; ``started`` if it does so, or judges, with weights trained before."""

@@ -105,13 +105,18 @@ def given(workshop: Workshop, network: nn.Module, judge: Start | None, soft: Any
 def _soft_labels(soft: Any, workshop: Workshop) -> Tensor:
     """Probabilities of every training sample, as float32."""
     rows = probability_matrix(soft, "soft").astype(np.float32)
-    with torch.no_grad():
-        held = workshop.inputs[torch.arange(1)].to(workshop.device)
-        expected = workshop.labels.numel(), workshop.network.eval()(held).shape[1]
+    expected = workshop.labels.numel(), _classes(workshop)
     if rows.shape != expected:
         remedy = "pass a row of probabilities per training sample, in their order"
         raise InputError(f"it has shape {rows.shape}, not {expected}", argument="soft", remedy=remedy)
     return torch.tensor(rows)
+
+
+def _classes(workshop: Workshop) -> int:
+    """Number of classes of the network."""
+    with torch.no_grad():
+        held = workshop.inputs[torch.arange(1)].to(workshop.device)
+        return int(workshop.network.eval()(held).shape[1])
 
 
 def check_trainable(workshop: Workshop, inputs: Inputs, started: bool, workers: int) -> None:
@@ -119,6 +124,9 @@ def check_trainable(workshop: Workshop, inputs: Inputs, started: bool, workers: 
     recipe = workshop.recipe
     if recipe.own is not None:
         recipe.own.can_begin(recipe, started)
+        if recipe.own.two_classes and (classes := _classes(workshop)) != 2:
+            why = f"there are {classes} classes; {recipe.method} training is for scores of two"
+            raise InputError(why, argument="method")
     if len(inputs) < recipe.batch:
         why = f"it is {recipe.batch}, but there are {len(inputs)} samples to train on"
         raise InputError(why, argument="batch", remedy="give a smaller one")

@@ -46,6 +46,10 @@ class Normalize(nn.Module):
 
     def forward(self, inputs: Tensor) -> Tensor:
         """Normalised inputs, channels along the second axis."""
+        if self.mean.numel() > 1 and inputs.shape[1] != self.mean.numel():  # which would be broadcast
+            raise InputError(
+                f"the network takes {self.mean.numel()} channels, and inputs have {inputs.shape[1]}; give such images"
+            )
         shape = (-1,) + (1,) * (inputs.ndim - 2)
         return (inputs - self.mean.reshape(shape)) / self.std.reshape(shape)
 
