@@ -13,10 +13,11 @@ import certcal
 from certcal import InputError
 from certcal.metrics import mmce
 from certcal.models.networks import MLP
-from certcal.training import PerturbedLoss, Recipe, constants_of, recipe
+from certcal.training import PerturbedLoss, Recipe, constants_of, recipe, train
 from certcal.training._calibrated import FocalLoss, MmceLoss, PerturbedScoreLoss
 from certcal.training._parts import parts_of
 from certcal.training._schedules import Moment
+from tests.training.digits import data, network
 from tests.training.views import finite_slopes, linear, seen, slopes
 
 NOW = Moment(0, 0.0, 0.0, 0.1)
@@ -48,13 +49,14 @@ def test_the_second_term_of_the_mmce_is_that_of_the_metric_or_weighs_right_and_w
     assert MmceLoss(3.0, weighted=True)(seen(DRAWS, [0, 1, 2, 0, 0], NOW)).loss.isfinite()  # none is wrong
 
 
-def test_the_loss_of_perturbed_scores_is_that_of_the_module_and_of_two_classes():
+def test_the_loss_of_perturbed_scores_is_that_of_the_module_and_of_two_classes(tmp_path):
     two = DRAWS[:, :, :2].clone()
     view = seen(two, [0, 1, 1, 0, 1], NOW)
     expected = PerturbedLoss(0.1, margin=2.0)(two[0], torch.tensor([0, 1, 1, 0, 1])).item()
     assert PerturbedScoreLoss(0.1, 2.0)(view).loss.item() == pytest.approx(expected, rel=1e-9)
-    with pytest.raises(InputError, match="there are 3 classes; perturbed training is for scores of two"):
-        PerturbedScoreLoss()(seen(DRAWS, LABELS, NOW))
+    with pytest.raises(InputError, match="there are 10 classes; perturbed training is for scores of two"):
+        train(network(), data(300), recipe("perturbed", epochs=1), out=tmp_path / "run")
+    assert not (tmp_path / "run").exists()
 
 
 @pytest.mark.parametrize("loss", [FocalLoss(), FocalLoss(0.5), MmceLoss(), MmceLoss(weighted=True)])
