@@ -332,7 +332,8 @@ def verify(
         has saved; a torch network of linear, convolutional and ReLU layers, or its file; or "module:name" of these.
     data
         For trees a table of which one column holds the labels and every other is a feature, or a pair of features and
-        labels; NaN is missing. For networks inputs as :func:`certcal.attack` takes them.
+        labels; NaN is missing. Columns go by name where the model stores the names it was fitted on, in any order,
+        and by position where it does not. For networks inputs as :func:`certcal.attack` takes them.
     box
         What may change: an :class:`~certcal.verification.InputBox`, amounts by feature, or one number for all features,
         in units of their standard deviations for tables and as it is for other inputs. By default one standard
@@ -370,7 +371,9 @@ def verify(
     verifier = kind.make(found)
     around = _box(box, tabular=kind.tabular)
     progress.stage("reading")
-    rows, labels, names, columns, name = _opened(data, kind.tabular, around, label, part, limit, settings)
+    rows, labels, names, columns, name, placed = _opened(
+        data, kind.tabular, verifier, around, label, part, limit, settings
+    )
     if labels.max(initial=0) >= verifier.classes:
         worst = int(np.argmax(labels))
         reason = f"the label of sample {worst} is {labels[worst]}, and the model has {verifier.classes} classes"
@@ -390,6 +393,7 @@ def verify(
     if around.uses_deviations:
         assumptions.append("the amounts, in standard deviations of these samples, are taken as given")
     text = f"{counted(len(rows), 'sample')}, {verifier.description}; {verifier.method}; {around.text}"
+    text += "; columns by position" if placed else ""
     shown = f"{model if named else verifier.description} on {name}"
     return Verification(
         source or shown,
@@ -416,19 +420,29 @@ def _box(box: Any, *, tabular: bool) -> InputBox:
 
 
 def _opened(
-    data: Any, tabular: bool, box: InputBox, label: str | None, part: Any, limit: int | None, settings: VerifySettings
-) -> tuple[NDArray[Any], NDArray[np.int64], tuple[str, ...], Mapping[str, Any], str]:
+    data: Any,
+    tabular: bool,
+    verifier: Verifier,
+    box: InputBox,
+    label: str | None,
+    part: Any,
+    limit: int | None,
+    settings: VerifySettings,
+) -> tuple[NDArray[Any], NDArray[np.int64], tuple[str, ...], Mapping[str, Any], str, bool]:
+    """Rows, labels, names, further columns and the data's name; and whether named columns go by position."""
     some = counted_from_one("limit", limit)
     if not tabular:
         how = {each.name: getattr(settings, each.name) for each in fields(DataSettings)}
         opened = open_inputs(data, part=part, limit=some, **how)
         inputs = opened.inputs.in_memory()
-        return np.asarray(inputs.inputs), inputs.labels, (), dict[str, Any](), opened.name
+        return np.asarray(inputs.inputs), inputs.labels, (), dict[str, Any](), opened.name, False
     if part is not None:
         raise InputError("it is for data in two parts", argument="part", remedy="leave it out")
     features = read_features(data, label=label, beside=box.columns).subset(every=settings.every, limit=some)
     name = os.fspath(cast("str", data)) if isinstance(data, str | os.PathLike) else "data"
-    return features.values, features.labels, features.names, features.columns, name
+    ordered = features.in_order(verifier.names)
+    placed, used = ordered is None and bool(features.names), ordered or features
+    return used.values, used.labels, used.names, used.columns, name, placed
 
 
 def _piece(
