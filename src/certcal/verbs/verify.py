@@ -30,6 +30,7 @@ from certcal.result import Result
 from certcal.verbs.certification import INTERVALS
 from certcal.verdict import Candidate
 from certcal.verification import InputBox, Verified
+from certcal.verification.boxes import short
 from certcal.verification.kinds import kind_of
 
 if TYPE_CHECKING:
@@ -211,6 +212,11 @@ class Verification(Result):
             raise InputError(f"{epsilon:g} is not one of {known}", argument="epsilon")
         return found[-1]
 
+    @property
+    def sizes(self) -> str:
+        """The box and the multiples of its amounts, for people."""
+        return _sizes(self.box, self.settings)
+
     def __repr__(self) -> str:
         one = self.at()
         said = f"calibration error from {one.reached.value:.4f} to {one.worst.text}"
@@ -281,7 +287,7 @@ class Verification(Result):
     @property
     def origin(self) -> IntervalOrigin:
         """What the intervals are and rest on."""
-        return IntervalOrigin("deterministic", f"no noise; {self.box.text}", self.assumptions)
+        return IntervalOrigin("deterministic", f"no noise; {self.sizes}", self.assumptions)
 
     def table(self) -> Any:
         """The same as a pyarrow Table that says what the intervals rest on."""
@@ -392,7 +398,7 @@ def verify(
     assumptions = ["every input stays inside its box"]
     if around.uses_deviations:
         assumptions.append("the amounts, in standard deviations of these samples, are taken as given")
-    text = f"{counted(len(rows), 'sample')}, {verifier.description}; {verifier.method}; {around.text}"
+    text = f"{counted(len(rows), 'sample')}, {verifier.description}; {verifier.method}; {_sizes(around, settings)}"
     text += "; columns by position" if placed else ""
     shown = f"{model if named else verifier.description} on {name}"
     return Verification(
@@ -407,6 +413,13 @@ def verify(
         tuple(assumptions),
         settings,
     )
+
+
+def _sizes(box: InputBox, settings: VerifySettings) -> str:
+    if settings.epsilon == (1.0,):
+        return box.text
+    several = "multiples" if len(settings.epsilon) > 1 else "multiple"
+    return f"at {several} {', '.join(map(short, settings.epsilon))} of {box.text}"
 
 
 def _box(box: Any, *, tabular: bool) -> InputBox:

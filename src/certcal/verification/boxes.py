@@ -68,14 +68,19 @@ class Amount:
     @property
     def text(self) -> str:
         """For people."""
+        return self.times()
+
+    def times(self, epsilon: float = 1.0) -> str:
+        """The same of a multiple of the amount."""
         if self.unit == "values":
             return f"one of {', '.join(f'{value:g}' for value in self.values)}"
         if self.column is not None:
-            return f"± {self.column}"
+            return f"± {'' if epsilon == 1 else f'{short(epsilon)} × '}{self.column}"
         factor, unit = {"relative": (100, " %"), "sd": (1, " sd"), "absolute": (1, "")}[self.unit]
+        down, up = (f"{epsilon * side * factor:g}" for side in (self.down, self.up))
         if self.down == self.up:
-            return f"±{self.up * factor:g}{unit}"
-        return f"+{self.up * factor:g}{unit}" if self.down == 0 else f"−{self.down * factor:g}{unit}"
+            return f"±{up}{unit}"
+        return f"+{up}{unit}" if self.down == 0 else f"−{down}{unit}"
 
 
 @dataclass(frozen=True)
@@ -189,14 +194,24 @@ class InputBox:
     @property
     def text(self) -> str:
         """For people."""
+        return self.times()
+
+    def times(self, epsilon: float = 1.0) -> str:
+        """The box whose amounts are multiplied by epsilon, for people.
+
+        Examples
+        --------
+        >>> InputBox().times(0.1), InputBox({"age": 2, "income": "+5%"}).times(0.5)
+        ('±0.1 sd of every feature', 'age ±1, income +2.5 %')
+        """
         most = "" if self.at_most is None else f"; at most {self.at_most} features at a time"
         most = most.replace("1 features", "1 feature")
         if self.norm == "l2":
-            return f"ℓ2 distance {self.every.up:g}"
+            return f"ℓ2 distance {epsilon * self.every.up:g}"
         if not self.by_name:
             but = f" but {', '.join(self.fixed)}" if self.fixed else ""
-            return f"{self.every.text} of every feature{but}{most}"
-        return ", ".join(f"{name} {self.by_name[name].text}" for name in sorted(self.by_name)) + most
+            return f"{self.every.times(epsilon)} of every feature{but}{most}"
+        return ", ".join(f"{name} {self.by_name[name].times(epsilon)}" for name in sorted(self.by_name)) + most
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON."""
@@ -364,6 +379,11 @@ class Perturbations:
             place = tuple(map(int, np.argwhere(wrong)[0]))
             reason = f"{name} of sample {place[0]} is {column[place]:g}, {what}"
             raise InputError(reason, argument=argument, remedy="repair the sample, or say otherwise what may change")
+
+
+def short(number: float) -> str:
+    """A multiple of a box with few digits."""
+    return f"{number:.4g}"
 
 
 def _named(text: str) -> tuple[str, str]:
