@@ -32,7 +32,12 @@ def test_the_command_writes_intervals_that_certify_reads(files: Path, tmp_path: 
     found = json.loads(done.out)
     assert found["box"]["at_most"] == 1
     assert found["results"][0]["n"] == 300
-    assert certcal_command("certify", tmp_path / "intervals.parquet").code == 0
+    conditions = ["age stays a whole number", "age stays at least 18"]
+    assert found["assumptions"][1:] == conditions
+    again = certcal_command("certify", tmp_path / "intervals.parquet")
+    assert again.code == 0
+    said = " ".join(again.out.split())
+    assert f"age ±1, income +5 %; at most 1 feature at a time; {'; '.join(conditions)}" in said
 
 
 @pytest.mark.parametrize(

@@ -395,7 +395,7 @@ def verify(
         _line(epsilon, _together([part[2][k] for part in parts]), correct, score, binary, settings)
         for k, epsilon in enumerate(settings.epsilon)
     ]
-    assumptions = ["every input stays inside its box"]
+    assumptions = ["every input stays inside its box", *around.conditions]
     if around.uses_deviations:
         assumptions.append("the amounts, in standard deviations of these samples, are taken as given")
     text = f"{counted(len(rows), 'sample')}, {verifier.description}; {verifier.method}; {_sizes(around, settings)}"

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from certcal._checks import InputError
-from certcal._text import did_you_mean
+from certcal._text import counted, did_you_mean
 
 Floats = NDArray[np.float64]
 
@@ -153,7 +153,7 @@ class InputBox:
         Examples
         --------
         >>> InputBox.of_texts(["age=2", "region=1|2"], ["age=18:"], integers=["age"]).text
-        'age ±2, region one of 1, 2'
+        'age ±2, region one of 1, 2; age stays a whole number; age stays at least 18'
         """
         pairs = [_named(text) for text in change]
         amounts = {name: text.split("|") if "|" in text else text for name, text in pairs}
@@ -204,14 +204,30 @@ class InputBox:
         >>> InputBox().times(0.1), InputBox({"age": 2, "income": "+5%"}).times(0.5)
         ('±0.1 sd of every feature', 'age ±1, income +2.5 %')
         """
-        most = "" if self.at_most is None else f"; at most {self.at_most} features at a time"
-        most = most.replace("1 features", "1 feature")
+        most = "" if self.at_most is None else f"; at most {counted(self.at_most, 'feature')} at a time"
+        most += "".join(f"; {each}" for each in self.conditions)
         if self.norm == "l2":
-            return f"ℓ2 distance {epsilon * self.every.up:g}"
+            return f"ℓ2 distance {epsilon * self.every.up:g}{most}"
         if not self.by_name:
             but = f" but {', '.join(self.fixed)}" if self.fixed else ""
             return f"{self.every.times(epsilon)} of every feature{but}{most}"
         return ", ".join(f"{name} {self.by_name[name].times(epsilon)}" for name in sorted(self.by_name)) + most
+
+    @property
+    def conditions(self) -> tuple[str, ...]:
+        """What features stay, whatever becomes of them: whole numbers, between their limits.
+
+        Examples
+        --------
+        >>> InputBox(1, limits={"age": (18, None), "share": (0, 1)}, integers=["age"]).conditions
+        ('age stays a whole number', 'age stays at least 18', 'share stays from 0 to 1')
+        """
+        found = [f"{name} stays a whole number" for name in self.integers]
+        for name, (low, high) in self.limits.items():
+            ends = f"from {low:g} to {high:g}" if math.isfinite(low) and math.isfinite(high) else ""
+            ends = ends or (f"at least {low:g}" if math.isfinite(low) else f"at most {high:g}")
+            found += [f"{name} stays {ends}"] if math.isfinite(low) or math.isfinite(high) else []
+        return tuple(found)
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON."""

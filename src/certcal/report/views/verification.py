@@ -167,10 +167,8 @@ def _row(found: Verification, line: VerifiedAt) -> list[Cell]:
 
 
 def _changes(found: Verification) -> dict[str, str]:
-    told = {"changes": found.box.text}
-    told |= {"whole numbers": ", ".join(found.box.integers)} if found.box.integers else {}
-    limits = [f"{name} from {low:g} to {high:g}" for name, (low, high) in found.box.limits.items()]
-    return told | ({"limits": ", ".join(limits)} if limits else {})
+    amounts, *conditions = found.box.text.split("; ")
+    return {"changes": amounts} | ({"conditions": ", ".join(conditions)} if conditions else {})
 
 
 def _method(found: Verification) -> list[str]:
