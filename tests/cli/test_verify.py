@@ -48,6 +48,9 @@ def test_the_command_writes_intervals_that_certify_reads(files: Path, tmp_path: 
         (["--norm", "l2"], "l2"),
         (["--change", "region=0|1"], "not among its values"),
         (["--part", "test"], "--part"),
+        (["--at-once", "0"], "--at-once: 0 is not a whole number from 1"),
+        (["--limits", "age=80:18"], "--limits: age: the smallest value, 80, is above the largest, 18; give the smalle"),
+        (["--fixed", "agee"], "--fixed: there is no feature 'agee'; did you mean 'age'"),
     ],
 )
 def test_mistakes_end_with_one_sentence(options: list[str], said: str, files: Path, certcal_command: Any) -> None:

@@ -137,7 +137,8 @@ class InputBox:
         object.__setattr__(self, "change", change)
         object.__setattr__(self, "limits", _limits(self.limits))
         if self.at_most is not None and not self.at_most >= 1:
-            raise InputError(f"{self.at_most!r} features cannot change at a time; give a whole number from 1")
+            reason = f"{self.at_most!r} features cannot change at a time"
+            raise InputError(reason, argument="at_most", remedy="give a whole number from 1")
         if self.norm not in ("linf", "l2"):
             raise InputError(f"it is {self.norm!r}", argument="norm", remedy="give 'linf' or 'l2'")
         if self.norm == "l2" and (self.by_name or self.every.unit != "absolute" or self.integers or self.at_most):
@@ -383,6 +384,9 @@ class Perturbations:
         known = self.names or tuple(map(str, range(self.rows.shape[1] if self.rows.ndim == 2 else 0)))
         if name in known:
             return known.index(name)
+        if not known:
+            reason = f"these inputs have no features with names, such as {name!r}"
+            raise InputError(reason, argument=argument, remedy="say the same of every feature")
         hint = did_you_mean(name, known)
         raise InputError(f"there is no feature {name!r}", argument=argument, remedy=hint or f"known: {_few(known)}")
 
@@ -434,7 +438,10 @@ def _limits(given: Any) -> dict[str, tuple[float, float]]:
             low, high = pair
             ends = -math.inf if low is None else float(low), math.inf if high is None else float(high)
         except (TypeError, ValueError):
-            ends = 1.0, 0.0
+            ends = math.nan, math.nan
+        if ends[0] > ends[1]:
+            reason = f"{name}: the smallest value, {ends[0]:g}, is above the largest, {ends[1]:g}"
+            raise InputError(reason, argument="limits", remedy="give the smallest first")
         if not ends[0] <= ends[1]:
             reason = f"{name}: {pair!r} is no pair of a smallest and a largest value"
             raise InputError(reason, argument="limits", remedy="give both, or None for no limit")
