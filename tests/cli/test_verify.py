@@ -32,7 +32,12 @@ def test_the_command_writes_intervals_that_certify_reads(files: Path, tmp_path: 
     found = json.loads(done.out)
     assert found["box"]["at_most"] == 1
     assert found["results"][0]["n"] == 300
-    assert certcal_command("certify", tmp_path / "intervals.parquet").code == 0
+    conditions = ["age stays a whole number", "age stays at least 18"]
+    assert found["assumptions"][1:] == conditions
+    again = certcal_command("certify", tmp_path / "intervals.parquet")
+    assert again.code == 0
+    said = " ".join(again.out.split())
+    assert f"age ±1, income +5 %; at most 1 feature at a time; {'; '.join(conditions)}" in said
 
 
 @pytest.mark.parametrize(
@@ -43,6 +48,9 @@ def test_the_command_writes_intervals_that_certify_reads(files: Path, tmp_path: 
         (["--norm", "l2"], "l2"),
         (["--change", "region=0|1"], "not among its values"),
         (["--part", "test"], "--part"),
+        (["--at-once", "0"], "--at-once: 0 is not a whole number from 1"),
+        (["--limits", "age=80:18"], "--limits: age: the smallest value, 80, is above the largest, 18; give the smalle"),
+        (["--fixed", "agee"], "--fixed: there is no feature 'agee'; did you mean 'age'"),
     ],
 )
 def test_mistakes_end_with_one_sentence(options: list[str], said: str, files: Path, certcal_command: Any) -> None:

@@ -20,6 +20,11 @@ from certcal.metrics import ece
 NAMES = ("income", "age", "score", "region")
 
 
+def text_of(found: Any) -> str:
+    """What is printed, without the ends of lines."""
+    return " ".join(str(found).split())
+
+
 @pytest.fixture(scope="module")
 def loans() -> tuple[Any, Any]:
     rng = np.random.default_rng(3)
@@ -68,7 +73,10 @@ def test_a_binary_score_is_certified_on_every_sample_and_bracketed(model: Any, l
     r = certcal.recalibrate(v, radii=[0.1])
     assert r.to_dict()["columns"]["correct"] == "outcome"
     assert v.verdict("ece <= 0.9")
-    assert "whatever inputs do inside the box" in str(v)
+    assert "whatever inputs do inside the box (±0.1 sd of every feature; the largest of 2)." in text_of(v)
+    assert "at multiples 0.02, 0.1 of ±1 sd of every feature" in v.description
+    assert "at multiples 0.02, 0.1 of ±1 sd of every feature" in c.description
+    assert "(±0.3333 sd of every feature)" in text_of(certcal.verify(model, (x[:9], y[:9]), "2sd", epsilon=0.16665))
     assert v.to_dict()["alpha"] == 0
     json.loads(v.to_json())
 
@@ -101,6 +109,11 @@ def test_several_classes_are_certified_where_none_can_change(loans: tuple[Any, A
     assert certcal.certify(v).at().summary.n_certified == one.summary.n_certified
     assert "certified" in v.intervals()
     assert "whose class cannot change" in str(v)
+    assert f"ECE of the population of certified samples ({one.summary.n_certified} of 300) is at most" in text_of(v)
+    wide = certcal.verify(forest, (x[300:310], y[300:310]), 50.0, budget=0)
+    assert wide.at().summary.n_certified == 0
+    assert "of all samples (none is certified), is at most" in text_of(wide)
+    assert "worst ECE over all samples" in text_of(wide)
 
 
 def test_pieces_files_and_memory_give_the_same_intervals(
@@ -128,7 +141,7 @@ def test_models_and_tables_that_do_not_fit_are_refused(model: Any, loans: tuple[
     with pytest.raises(InputError, match="label of sample 0 is 2"):
         certcal.verify(model, (x, np.full(600, 2)))
     (tmp_path / "broken.json").write_text("{}")
-    with pytest.raises(InputError, match="cannot read it"):
+    with pytest.raises(InputError, match="cannot read it: XGBoostError: [A-Z]"):
         certcal.verify(tmp_path / "broken.json", (x, y))
     with pytest.raises(InputError, match="cannot be verified"):
         certcal.verify(lambda rows: rows, (x, y), outputs="logits")

@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from certcal._settings import Spec
+from certcal._settings import Spec, counted_from_one
 from certcal.cli.app import ExampleCommand
 from certcal.cli.emit import DRAWN, Output, output_options
 from certcal.cli.options import NamedChoice, Typed, collected, joined, model_options, option, settings_options
@@ -109,7 +109,7 @@ def verify(
     settings = collected(VerifySettings, {**options, "attack": not no_attack})
     for name in VerifySettings.__dataclass_fields__:
         options.pop(name, None)
-    more = {"fixed": fixed, "integers": integers, "at_most": at_once, "norm": norm}
+    more = {"fixed": fixed, "integers": integers, "at_most": counted_from_one("at_once", at_once), "norm": norm}
     box = InputBox.of_texts(change, limits, **more) if change or limits or any(more.values()) else None
     sources = existing_files(model, *([] if weights is None else [weights]), data)
     output.check(*sources)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, cast
@@ -19,6 +20,8 @@ from certcal.data.roles import ROLES, Resolver
 
 # Every other column is a feature: one called y beside a label is one, too.
 _LABEL = (("label", "labels"), *ROLES["label"].names, *ROLES["outcome"].names)
+# Names that libraries give to columns without one.
+_AUTOMATIC = re.compile(r"(f|Column_|)(\d+)")
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,6 +53,44 @@ class Features:
         rows = slice(0, len(self) if limit is None else min(len(self), every * limit), every)
         columns = {name: values[rows] for name, values in self.columns.items()}
         return Features(self.values[rows], self.labels[rows], self.names, columns)
+
+    def in_order(self, names: Sequence[str]) -> Features | None:
+        """The features in the order of a model's names; None where one of both has none, and columns go by position.
+
+        Parameters
+        ----------
+        names
+            The features that the model was fitted on; those that a library made up are no names.
+
+        Examples
+        --------
+        >>> found = read_features({"age": [31.0], "income": [10], "label": [0]}).in_order(["income", "age"])
+        >>> found.names, found.values.tolist()
+        (('income', 'age'), [[10.0, 31.0]])
+        """
+        wanted = tuple(names)
+        if not (wanted and self.names):
+            return None
+        # LightGBM writes underscores for the spaces of names.
+        joined = tuple(re.sub(r"\s", "_", name) for name in self.names)
+        for own in (self.names, joined):
+            if sorted(own) == sorted(wanted) and len(set(own)) == len(own):
+                order = [own.index(name) for name in wanted]
+                values = np.ascontiguousarray(self.values[:, order])
+                return Features(values, self.labels, tuple(self.names[place] for place in order), self.columns)
+        found = [_AUTOMATIC.fullmatch(name) for name in wanted]
+        if all(each is not None and int(each[2]) == place for place, each in enumerate(found)):
+            return None
+        pairs = zip(self.names, joined, strict=True)
+        several = {
+            "missing": set(wanted).difference(self.names, joined),
+            "unexpected": {name for name, other in pairs if not {name, other} & set(wanted)},
+        }
+        told = [f"{what}: {_few(sorted(some))}" for what, some in several.items() if some]
+        twice = sorted({name for name in self.names if self.names.count(name) > 1})
+        told += [f"twice: {_few(twice)}"] if twice else []
+        reason = f"the columns are not the features that the model was fitted on ({'; '.join(told)})"
+        raise InputError(reason, argument="data", remedy="name the columns as they were then, in any order")
 
 
 def read_features(source: Any, *, label: str | None = None, beside: Sequence[str] = ()) -> Features:
@@ -83,6 +124,10 @@ def read_features(source: Any, *, label: str | None = None, beside: Sequence[str
 
         return read_features(open_inputs(source).inputs)
     return _of_table(source, label, tuple(beside))
+
+
+def _few(names: Sequence[str]) -> str:
+    return ", ".join(map(repr, names[:8])) + (f" and {len(names) - 8} more" if len(names) > 8 else "")
 
 
 def _of_pair(features: Any, labels: Any, beside: tuple[str, ...]) -> Features:

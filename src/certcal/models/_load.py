@@ -42,6 +42,8 @@ _AS_WRITTEN = (
 _FORMATS = (
     "ONNX (.onnx), weights of a reference network (.safetensors), or trees of XGBoost (.json .ubj) or LightGBM (.txt)"
 )
+# Where in its own sources XGBoost has failed, which says nothing to a user.
+_WHERE = re.compile(r"\[[\d:]+\] \S+:\d+: ")
 # Files in which boosters are saved by their own libraries: no pickles.
 BOOSTERS = {".json": "xgboost", ".ubj": "xgboost", ".txt": "lightgbm"}
 CHECKPOINTS = (".pth", ".pth.tar", ".pt", ".ckpt", ".bin")
@@ -171,7 +173,8 @@ def _load_booster(path: Path, outputs: Outputs | None) -> Model:
         raise
     except Exception as error:
         raise InputError(
-            f"{path}: {library} cannot read it: {reason(error)}", remedy=f"save the model with {library}'s save_model"
+            f"{path}: {library} cannot read it: {_WHERE.sub('', reason(error))}",
+            remedy=f"save the model with {library}'s save_model",
         ) from error
 
 

@@ -30,6 +30,7 @@ from certcal.result import Result
 from certcal.verbs.certification import INTERVALS
 from certcal.verdict import Candidate
 from certcal.verification import InputBox, Verified
+from certcal.verification.boxes import short
 from certcal.verification.kinds import kind_of
 
 if TYPE_CHECKING:
@@ -211,6 +212,11 @@ class Verification(Result):
             raise InputError(f"{epsilon:g} is not one of {known}", argument="epsilon")
         return found[-1]
 
+    @property
+    def sizes(self) -> str:
+        """The box and the multiples of its amounts, for people."""
+        return _sizes(self.box, self.settings)
+
     def __repr__(self) -> str:
         one = self.at()
         said = f"calibration error from {one.reached.value:.4f} to {one.worst.text}"
@@ -281,7 +287,7 @@ class Verification(Result):
     @property
     def origin(self) -> IntervalOrigin:
         """What the intervals are and rest on."""
-        return IntervalOrigin("deterministic", f"no noise; {self.box.text}", self.assumptions)
+        return IntervalOrigin("deterministic", f"no noise; {self.sizes}", self.assumptions)
 
     def table(self) -> Any:
         """The same as a pyarrow Table that says what the intervals rest on."""
@@ -332,7 +338,8 @@ def verify(
         has saved; a torch network of linear, convolutional and ReLU layers, or its file; or "module:name" of these.
     data
         For trees a table of which one column holds the labels and every other is a feature, or a pair of features and
-        labels; NaN is missing. For networks inputs as :func:`certcal.attack` takes them.
+        labels; NaN is missing. Columns go by name where the model stores the names it was fitted on, in any order,
+        and by position where it does not. For networks inputs as :func:`certcal.attack` takes them.
     box
         What may change: an :class:`~certcal.verification.InputBox`, amounts by feature, or one number for all features,
         in units of their standard deviations for tables and as it is for other inputs. By default one standard
@@ -370,7 +377,9 @@ def verify(
     verifier = kind.make(found)
     around = _box(box, tabular=kind.tabular)
     progress.stage("reading")
-    rows, labels, names, columns, name = _opened(data, kind.tabular, around, label, part, limit, settings)
+    rows, labels, names, columns, name, placed = _opened(
+        data, kind.tabular, verifier, around, label, part, limit, settings
+    )
     if labels.max(initial=0) >= verifier.classes:
         worst = int(np.argmax(labels))
         reason = f"the label of sample {worst} is {labels[worst]}, and the model has {verifier.classes} classes"
@@ -386,10 +395,11 @@ def verify(
         _line(epsilon, _together([part[2][k] for part in parts]), correct, score, binary, settings)
         for k, epsilon in enumerate(settings.epsilon)
     ]
-    assumptions = ["every input stays inside its box"]
+    assumptions = ["every input stays inside its box", *around.conditions]
     if around.uses_deviations:
         assumptions.append("the amounts, in standard deviations of these samples, are taken as given")
-    text = f"{counted(len(rows), 'sample')}, {verifier.description}; {verifier.method}; {around.text}"
+    text = f"{counted(len(rows), 'sample')}, {verifier.description}; {verifier.method}; {_sizes(around, settings)}"
+    text += "; columns by position" if placed else ""
     shown = f"{model if named else verifier.description} on {name}"
     return Verification(
         source or shown,
@@ -405,6 +415,13 @@ def verify(
     )
 
 
+def _sizes(box: InputBox, settings: VerifySettings) -> str:
+    if settings.epsilon == (1.0,):
+        return box.text
+    several = "multiples" if len(settings.epsilon) > 1 else "multiple"
+    return f"at {several} {', '.join(map(short, settings.epsilon))} of {box.text}"
+
+
 def _box(box: Any, *, tabular: bool) -> InputBox:
     if isinstance(box, InputBox):
         return box
@@ -416,19 +433,29 @@ def _box(box: Any, *, tabular: bool) -> InputBox:
 
 
 def _opened(
-    data: Any, tabular: bool, box: InputBox, label: str | None, part: Any, limit: int | None, settings: VerifySettings
-) -> tuple[NDArray[Any], NDArray[np.int64], tuple[str, ...], Mapping[str, Any], str]:
+    data: Any,
+    tabular: bool,
+    verifier: Verifier,
+    box: InputBox,
+    label: str | None,
+    part: Any,
+    limit: int | None,
+    settings: VerifySettings,
+) -> tuple[NDArray[Any], NDArray[np.int64], tuple[str, ...], Mapping[str, Any], str, bool]:
+    """Rows, labels, names, further columns and the data's name; and whether named columns go by position."""
     some = counted_from_one("limit", limit)
     if not tabular:
         how = {each.name: getattr(settings, each.name) for each in fields(DataSettings)}
         opened = open_inputs(data, part=part, limit=some, **how)
         inputs = opened.inputs.in_memory()
-        return np.asarray(inputs.inputs), inputs.labels, (), dict[str, Any](), opened.name
+        return np.asarray(inputs.inputs), inputs.labels, (), dict[str, Any](), opened.name, False
     if part is not None:
         raise InputError("it is for data in two parts", argument="part", remedy="leave it out")
     features = read_features(data, label=label, beside=box.columns).subset(every=settings.every, limit=some)
     name = os.fspath(cast("str", data)) if isinstance(data, str | os.PathLike) else "data"
-    return features.values, features.labels, features.names, features.columns, name
+    ordered = features.in_order(verifier.names)
+    placed, used = ordered is None and bool(features.names), ordered or features
+    return used.values, used.labels, used.names, used.columns, name, placed
 
 
 def _piece(

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from certcal._checks import InputError
-from certcal._text import did_you_mean
+from certcal._text import counted, did_you_mean
 
 Floats = NDArray[np.float64]
 
@@ -68,14 +68,19 @@ class Amount:
     @property
     def text(self) -> str:
         """For people."""
+        return self.times()
+
+    def times(self, epsilon: float = 1.0) -> str:
+        """The same of a multiple of the amount."""
         if self.unit == "values":
             return f"one of {', '.join(f'{value:g}' for value in self.values)}"
         if self.column is not None:
-            return f"± {self.column}"
+            return f"± {'' if epsilon == 1 else f'{short(epsilon)} × '}{self.column}"
         factor, unit = {"relative": (100, " %"), "sd": (1, " sd"), "absolute": (1, "")}[self.unit]
+        down, up = (f"{epsilon * side * factor:g}" for side in (self.down, self.up))
         if self.down == self.up:
-            return f"±{self.up * factor:g}{unit}"
-        return f"+{self.up * factor:g}{unit}" if self.down == 0 else f"−{self.down * factor:g}{unit}"
+            return f"±{up}{unit}"
+        return f"+{up}{unit}" if self.down == 0 else f"−{down}{unit}"
 
 
 @dataclass(frozen=True)
@@ -149,7 +154,7 @@ class InputBox:
         Examples
         --------
         >>> InputBox.of_texts(["age=2", "region=1|2"], ["age=18:"], integers=["age"]).text
-        'age ±2, region one of 1, 2'
+        'age ±2, region one of 1, 2; age stays a whole number; age stays at least 18'
         """
         pairs = [_named(text) for text in change]
         amounts = {name: text.split("|") if "|" in text else text for name, text in pairs}
@@ -190,14 +195,40 @@ class InputBox:
     @property
     def text(self) -> str:
         """For people."""
-        most = "" if self.at_most is None else f"; at most {self.at_most} features at a time"
-        most = most.replace("1 features", "1 feature")
+        return self.times()
+
+    def times(self, epsilon: float = 1.0) -> str:
+        """The box whose amounts are multiplied by epsilon, for people.
+
+        Examples
+        --------
+        >>> InputBox().times(0.1), InputBox({"age": 2, "income": "+5%"}).times(0.5)
+        ('±0.1 sd of every feature', 'age ±1, income +2.5 %')
+        """
+        most = "" if self.at_most is None else f"; at most {counted(self.at_most, 'feature')} at a time"
+        most += "".join(f"; {each}" for each in self.conditions)
         if self.norm == "l2":
-            return f"ℓ2 distance {self.every.up:g}"
+            return f"ℓ2 distance {epsilon * self.every.up:g}{most}"
         if not self.by_name:
             but = f" but {', '.join(self.fixed)}" if self.fixed else ""
-            return f"{self.every.text} of every feature{but}{most}"
-        return ", ".join(f"{name} {self.by_name[name].text}" for name in sorted(self.by_name)) + most
+            return f"{self.every.times(epsilon)} of every feature{but}{most}"
+        return ", ".join(f"{name} {self.by_name[name].times(epsilon)}" for name in sorted(self.by_name)) + most
+
+    @property
+    def conditions(self) -> tuple[str, ...]:
+        """What features stay, whatever becomes of them: whole numbers, between their limits.
+
+        Examples
+        --------
+        >>> InputBox(1, limits={"age": (18, None), "share": (0, 1)}, integers=["age"]).conditions
+        ('age stays a whole number', 'age stays at least 18', 'share stays from 0 to 1')
+        """
+        found = [f"{name} stays a whole number" for name in self.integers]
+        for name, (low, high) in self.limits.items():
+            ends = f"from {low:g} to {high:g}" if math.isfinite(low) and math.isfinite(high) else ""
+            ends = ends or (f"at least {low:g}" if math.isfinite(low) else f"at most {high:g}")
+            found += [f"{name} stays {ends}"] if math.isfinite(low) or math.isfinite(high) else []
+        return tuple(found)
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON."""
@@ -353,6 +384,9 @@ class Perturbations:
         known = self.names or tuple(map(str, range(self.rows.shape[1] if self.rows.ndim == 2 else 0)))
         if name in known:
             return known.index(name)
+        if not known:
+            reason = f"these inputs have no features with names, such as {name!r}"
+            raise InputError(reason, argument=argument, remedy="say the same of every feature")
         hint = did_you_mean(name, known)
         raise InputError(f"there is no feature {name!r}", argument=argument, remedy=hint or f"known: {_few(known)}")
 
@@ -365,6 +399,11 @@ class Perturbations:
             place = tuple(map(int, np.argwhere(wrong)[0]))
             reason = f"{name} of sample {place[0]} is {column[place]:g}, {what}"
             raise InputError(reason, argument=argument, remedy="repair the sample, or say otherwise what may change")
+
+
+def short(number: float) -> str:
+    """A multiple of a box with few digits."""
+    return f"{number:.4g}"
 
 
 def _named(text: str) -> tuple[str, str]:
@@ -399,7 +438,10 @@ def _limits(given: Any) -> dict[str, tuple[float, float]]:
             low, high = pair
             ends = -math.inf if low is None else float(low), math.inf if high is None else float(high)
         except (TypeError, ValueError):
-            ends = 1.0, 0.0
+            ends = math.nan, math.nan
+        if ends[0] > ends[1]:
+            reason = f"{name}: the smallest value, {ends[0]:g}, is above the largest, {ends[1]:g}"
+            raise InputError(reason, argument="limits", remedy="give the smallest first")
         if not ends[0] <= ends[1]:
             reason = f"{name}: {pair!r} is no pair of a smallest and a largest value"
             raise InputError(reason, argument="limits", remedy="give both, or None for no limit")

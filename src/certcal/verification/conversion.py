@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -30,7 +31,15 @@ def ensemble_of(model: Any) -> Ensemble:
     if convert is None:
         known = ", ".join(dict.fromkeys(each for _, each in _CONVERSIONS))
         raise _refused(f"{name} of {library}", "cannot be verified", f"verified are {known}")
-    return convert(model)
+    return replace(convert(model), names=_names(model))
+
+
+def _names(model: Any) -> tuple[str, ...]:
+    """Names of the features that a model was fitted on, if it stores them."""
+    inner = model.get_booster() if hasattr(model, "get_booster") else getattr(model, "booster_", model)
+    found = inner.feature_name() if hasattr(inner, "feature_name") else getattr(inner, "feature_names", None)
+    found = getattr(inner, "feature_names_in_", None) if found is None else found
+    return () if found is None else tuple(map(str, found))
 
 
 def _refused(what: str, why: str, remedy: str = "fit a model without it") -> InputError:

@@ -59,6 +59,11 @@ class Verifier(Protocol):
         """Number of classes."""
         ...
 
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Of the features that the model was fitted on; empty where it stores none."""
+        ...
+
     def predict(self, rows: NDArray[Any]) -> Floats:
         """The model's own probabilities, a row per sample and a column per class."""
         ...

@@ -52,6 +52,7 @@ class NetworkVerifier:
     """
 
     method = "interval and linear bounds of the network (IBP, CROWN)"
+    names: tuple[str, ...] = ()
 
     def __init__(self, model: Model, module: nn.Module) -> None:
         self.model, self.module = model, module

@@ -56,6 +56,8 @@ class Ensemble:
         What is added to the sums.
     categories
         Nodes that split categories.
+    names
+        Of the features, as the model stores them; empty where it does not.
     link
         "logistic", "softmax" or "mean".
     single
@@ -87,6 +89,7 @@ class Ensemble:
     truncated: bool = False
     zero: float = 0.0
     categories: Mapping[int, CategorySplit] = field(default_factory=dict[int, CategorySplit])
+    names: tuple[str, ...] = ()
 
     @cached_property
     def depth(self) -> int:
@@ -271,6 +274,11 @@ class TreeVerifier:
     def classes(self) -> int:
         """Number of classes."""
         return self.ensemble.classes
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Of the features, as the model stores them."""
+        return self.ensemble.names
 
     def predict(self, rows: NDArray[Any]) -> Floats:
         """The library's own probabilities, after a check that the trees here are the library's."""

@@ -26,12 +26,14 @@ from certcal.report.document import (
     Table,
     Text,
 )
-from certcal.verbs.certification import radius_text
+from certcal.verification.boxes import short
 
 if TYPE_CHECKING:
     from certcal.verbs.verify import Verification, VerifiedAt
 
 _METRICS = {"ks_error": "KS", "brier_score": "Brier", "nll": "log loss"}
+# Letters of a box that the headline describes whole.
+_LONGEST = 60
 _MEANING = (
     "Whatever becomes of inputs inside their boxes, in this sample and in the population it was drawn from. Nothing "
     "about the model is left to chance: the intervals hold for certain."
@@ -45,11 +47,10 @@ _GAP = (
 def view(found: Verification) -> Report:
     """The report of a verification."""
     one = found.at()
-    claim = Claim.of(
-        one.population, "ECE of the population", over="whatever inputs do inside the box", meaning=_MEANING
-    )
+    over = f"whatever inputs do inside the box{_size(found, one)}"
+    claim = Claim.of(one.population, f"ECE of the population{_samples(found, one)}", over=over, meaning=_MEANING)
     claim = replace(claim, assumptions=(*claim.assumptions, *found.assumptions))
-    over = "all samples" if found.binary else "the samples whose class cannot change"
+    over = "the samples whose class cannot change" if one.summary.n_certified and not found.binary else "all samples"
     bracket = Text(
         f"On these samples the worst ECE over {over} is between {round_outward(one.reached.value, 'lower')}, which an "
         f"attack reached, and {one.worst.text}, which is certified."
@@ -73,6 +74,22 @@ def view(found: Verification) -> Report:
         found.description,
         notes,
     )
+
+
+def _samples(found: Verification, one: VerifiedAt) -> str:
+    """Which samples the headline is about, where it is not about all."""
+    if found.binary:
+        return ""
+    some = one.summary.n_certified
+    return f" of certified samples ({some:,} of {len(found):,})" if some else ", of all samples (none is certified),"
+
+
+def _size(found: Verification, one: VerifiedAt) -> str:
+    """How large the box of the headline is, and that there are smaller ones."""
+    text = found.box.times(one.epsilon)
+    told = [text if len(text) <= _LONGEST else f"{short(one.epsilon)} × the amounts below"]
+    told += [f"the largest of {len(found.lines)}"] if len(found.lines) > 1 else []
+    return f" ({'; '.join(told)})"
 
 
 def charts(found: Verification) -> Sequence[Chart]:
@@ -123,7 +140,7 @@ def _key_numbers(found: Verification) -> KeyNumbers:
     if not found.binary:
         some = one.summary.n_certified
         numbers.insert(2, KeyNumber("certified", f"{some:,}", (f"class changed for {one.verified.flipped.sum():,}",)))
-    return KeyNumbers(numbers, f"Box: {found.box.text}; multiple {radius_text(one.epsilon)}.")
+    return KeyNumbers(numbers, f"Box: {found.box.times(one.epsilon)}; multiple {short(one.epsilon)}.")
 
 
 def _table(found: Verification) -> Table:
@@ -143,17 +160,15 @@ def _table(found: Verification) -> Table:
 
 def _row(found: Verification, line: VerifiedAt) -> list[Cell]:
     worst = [line.summary[key].worst or line.summary[key].worst_all for key in _METRICS]
-    cells: list[Cell] = [radius_text(line.epsilon), line.population, line.worst, float(line.reached.value), *worst]
+    cells: list[Cell] = [short(line.epsilon), line.population, line.worst, float(line.reached.value), *worst]
     if not found.binary:
         cells.insert(1, line.summary.n_certified)
     return [*cells, line.width, line.exact]
 
 
 def _changes(found: Verification) -> dict[str, str]:
-    told = {"changes": found.box.text}
-    told |= {"whole numbers": ", ".join(found.box.integers)} if found.box.integers else {}
-    limits = [f"{name} from {low:g} to {high:g}" for name, (low, high) in found.box.limits.items()]
-    return told | ({"limits": ", ".join(limits)} if limits else {})
+    amounts, *conditions = found.box.text.split("; ")
+    return {"changes": amounts} | ({"conditions": ", ".join(conditions)} if conditions else {})
 
 
 def _method(found: Verification) -> list[str]:
