@@ -20,6 +20,7 @@ from certcal.models import wrap
 from certcal.models.networks import MLP, CellNetwork, LeNet, Normalize, ResNet
 from certcal.verification.boxes import BoxedRows, InputBox
 from certcal.verification.kinds import KINDS, verifier_of
+from certcal.verification.networks import NetworkVerifier
 from certcal.verification.networks_bounds import MarginBounds, _Propagation, _Set
 from certcal.verification.networks_graph import steps_of
 from tests import naive
@@ -321,6 +322,25 @@ def test_a_verifier_refuses_what_it_cannot_bound() -> None:
     with pytest.raises(InputError, match="not finite"):
         whole.verify(region_of(np.full_like(rows, np.nan)), predicted, budget=0, attack=False)
     assert next(iter(KINDS)) == "networks"
+
+
+@pytest.mark.parametrize("size", [88.0, 99.0, 120.0])  # the smaller probability is denormal, has one digit, is 0
+def test_a_softmax_that_underflows_is_accepted_and_its_answers_are_inside(size: float) -> None:
+    network = nn.Sequential(nn.Linear(2, 2), nn.Softmax(1)).eval()
+    network[0].weight.data, network[0].bias.data = torch.eye(2), torch.tensor([size, 0.0])
+    rows = np.random.default_rng(0).random((20, 2), np.float32)
+    verifier = verifier_of(wrap(network, "probabilities"))
+    clean = verifier.predict(rows)
+    assert clean.min() < 1e-37
+    found = verifier.verify(InputBox(0.2).on(rows).region(0, 20), clean.argmax(1), budget=10, attack=True)
+    assert (found.lower <= found.reached_lower).all()
+    assert (found.reached_upper <= found.upper).all()
+    assert found.upper.max() < 1e-36
+    other = wrap(lambda inputs: np.full((len(inputs), 2), [1.0, 0.0], np.float32), "probabilities")
+    with pytest.raises(InputError, match="answers sample 0 outside"):  # a 0 is no answer of every network
+        NetworkVerifier(other, nn.Sequential(nn.Linear(2, 2), nn.Softmax(1)).eval()).verify(
+            region_of(rows), clean.argmax(1), budget=0, attack=False
+        )
 
 
 def test_a_network_of_two_classes_has_intervals_of_its_score() -> None:

@@ -21,11 +21,11 @@ from certcal.models import Model, wrap
 from certcal.models.torch_threads import torch_threads
 from certcal.verification.boxes import BoxedRows
 from certcal.verification.kinds import Verified
-from certcal.verification.margins import DOUBLE, predicted_intervals
+from certcal.verification.margins import DOUBLE, SINGLE, predicted_intervals
 from certcal.verification.networks_bounds import MarginBounds
 
-# Unit roundoff of the network's arithmetic.
-_SINGLE = 2.0**-24
+# The smallest normal number of the network's arithmetic.
+_TINY = float(np.finfo(np.float32).tiny)
 # Samples at a time, and steps of the attack in each direction.
 _SAMPLES, _STEPS = 64, 20
 
@@ -99,10 +99,11 @@ class NetworkVerifier:
         self._check(bounds, rows, classes)
         ends = bounds.margins(lower, upper, classes, centre=rows, radius=region.l2, budget=budget)
         least, most = (each.numpy() for each in ends)
-        if own_softmax := self.model.outputs == "probabilities":  # its own softmax rounds differences of logits
+        if self.model.outputs == "probabilities":  # its own softmax rounds differences of logits
             size = np.maximum(np.abs(least), np.abs(most)).max(axis=1, keepdims=True)
-            least, most = least - 4 * _SINGLE * size, most + 4 * _SINGLE * size
-        low, high, certified = predicted_intervals(least, most, predicted, unit=_SINGLE if own_softmax else DOUBLE)
+            least, most = least - 4 * SINGLE * size, most + 4 * SINGLE * size
+        unit = SINGLE if self.model.outputs == "probabilities" else DOUBLE
+        low, high, certified = predicted_intervals(least, most, predicted, unit=unit)
         reached = [self.predict(region.rows)]
         if attack:
             reached += [self.predict(self._attacked(region, rows, lower, upper, classes, sign)) for sign in (1.0, -1.0)]
@@ -119,11 +120,16 @@ class NetworkVerifier:
     def _check(self, bounds: MarginBounds, rows: Tensor, predicted: Tensor) -> None:
         """Refuse a network that, as it was traced, does not compute what its module computes of these samples."""
         answers = torch.tensor(self.model(rows.numpy()), dtype=torch.float64)
-        answers = answers.log() if self.model.outputs == "probabilities" else answers
-        margins = answers - answers.gather(1, predicted[:, None])
         lower, upper = bounds.margins(rows, rows, predicted, budget=0)
-        room = 1e-5 * (1 + margins.abs()) if self.model.outputs == "probabilities" else 0.0
-        wrong = ((margins < lower - room) | (margins > upper + room)) & margins.isfinite()
+        least = most = answers
+        if self.model.outputs == "probabilities":
+            # Below its smallest normal number float32 has few digits or none.
+            least, most = (answers - _TINY).clamp_min(0).log(), (answers + _TINY).log()
+            lower, upper = lower - 1e-5 * (1 + lower.abs()), upper + 1e-5 * (1 + upper.abs())
+        own = predicted[:, None]
+        wrong = (most - least.gather(1, own) < lower) | (least - most.gather(1, own) > upper)
+        finite = answers.isfinite()
+        wrong &= finite & finite.gather(1, own) & (own != torch.arange(answers.shape[1]))
         if bool(wrong.any()):
             sample = int(wrong.any(1).nonzero()[0])
             raise InputError(
