@@ -852,6 +852,20 @@ MUTATIONS = (
         "test_the_bounds_of_a_point_hold_exact_arithmetic_and_float32_in_any_order",
     ),
     mutation(
+        "networks: their own softmax is taken as exact",
+        "verification/networks.py",
+        'unit = SINGLE if self.model.outputs == "probabilities" else DOUBLE',
+        "unit = DOUBLE",
+        "tests/verification/test_networks.py::test_a_softmax_that_underflows_is_accepted_and_its_answers_are_inside",
+    ),
+    mutation(
+        "trees: columns of a table stay in its order",
+        "data/features.py",
+        "order = [own.index(name) for name in wanted]",
+        "order = list(range(len(own)))",
+        "tests/verification/test_names.py::test_columns_go_by_name_or_are_refused",
+    ),
+    mutation(
         "networks: 97 per cent of the ball",
         "verification/networks_bounds.py",
         "- region.radius * moved.square()",
