@@ -71,7 +71,8 @@ def matching(table: StudyTable, asked: Iterable[str], argument: str, *, numbers:
     >>> matching(table, ["fgsm_*"], "robustness", numbers=True)
     Traceback (most recent call last):
         ...
-    certcal._checks.InputError: robustness: no column fits 'fgsm_*'; the table has pgd_1, pgd_2, pgd_by
+    certcal._checks.InputError: robustness: no column fits 'fgsm_*'; the table has pgd_1, pgd_2, pgd_by, model, data,
+    split, status, reason
     """
     found: list[str] = []
     for name in asked:
@@ -123,7 +124,7 @@ def distinct(models: Sequence[str], rule: str) -> dict[str, str]:
     Examples
     --------
     >>> names = [str(Cell(("none",) * 5 + (last,))) for last in ("none", "skip_connect")]
-    >>> distinct([*names, "mine"], "published") == {names[0]: names[0], names[1]: names[0], "mine": "mine"}
+    >>> distinct([*names, "mine"], "function") == {names[0]: names[0], names[1]: names[0], "mine": "mine"}
     True
     """
     topology, kind, first = TopologySpace(), RULES[rule], dict[str, str]()
