@@ -49,7 +49,10 @@ def options_of(words):
             ["measure", "x.csv", "--metric", "smoth_ece"],
             "--metric: there is no 'smoth_ece'; did you mean 'smooth_ece'?",
         ),
-        (["sample", "--model", "net.pth", "--data", "digits", "--sigma", "1", "-o", "x"], "its weights (--weights)\n"),
+        (
+            ["sample", "--model", "net.pth", "--data", "digits", "--sigma", "1", "-o", "x"],
+            "net.pth: there is no such file; check the path\n",
+        ),
         (["measure", "{scores}", "--by", "sit"], "there is no column 'sit'; did you mean 'site'?"),
         (["measure", "{folder}/score.csv"], "there is no such file; did you mean '{folder}/scores.csv'?"),
         (["certify", "{folder}/score.csv"], "there is no such run or table; did you mean '{folder}/scores.csv'?"),
