@@ -351,10 +351,26 @@ MUTATIONS = (
         "tests/smoothing/test_certificates.py::test_the_number_of_failing_certificates_is_a_binomial_quantile",
     ),
     mutation(
+        "failing certificates: one sample fewer is free",
+        "worst_case/_gains.py",
+        "self.with_free(self.free + k)",
+        "self.with_free(self.free + k - 1)",
+        "tests/worst_case/test_failing.py::"
+        "test_the_bound_is_never_below_the_worst_choice_of_failing_samples_and_mostly_is_that",
+    ),
+    mutation(
+        "failing certificates: 2 per cent less of what they add",
+        "worst_case/_gains.py",
+        "- k * floors",
+        "- k * floors - 0.02 * k * (1 - floors)",
+        "tests/worst_case/test_failing.py::"
+        "test_the_bound_is_never_below_the_worst_choice_of_failing_samples_and_mostly_is_that",
+    ),
+    mutation(
         "failing certificates: nothing added for them",
         "smoothing/_certificates.py",
-        'certificates fail", delta), failed.term',
-        'certificates fail", delta), 0.0',
+        "worst.with_failing(failed.count)",
+        "worst.value",
         "tests/smoothing/test_certificates.py::"
         "test_a_claim_about_this_data_set_counts_failing_certificates_or_shares_alpha",
     ),
