@@ -275,13 +275,7 @@ METHODS: dict[str, Method] = {each.name: each for each in _ENTRIES}
 
 
 def method_named(method: Any) -> Method:
-    """The entry of a method, also by another name of it.
-
-    Examples
-    --------
-    >>> method_named("AT").name
-    'smoothadv'
-    """
+    """The entry of a method, also by another name of it."""
     name = str(method).lower().replace("_", "-")
     for each in METHODS.values():
         if name in (each.name, *each.aliases):

@@ -71,13 +71,7 @@ class ClaimedNumbers:
 
 
 def found_in(document: Any) -> ClaimedNumbers:
-    """Every number that a document claims, under a name of its own.
-
-    Parameters
-    ----------
-    document
-        What ``to_dict`` of a claim or of results returns, or lists and mappings of such.
-    """
+    """Every number that a document claims, under a name of its own."""
     by = cast("Mapping[str, Any]", document).get("by") if isinstance(document, Mapping) else None
     claims = list(_claims(document, (), (), str(by or "group")))
     every = list(_distinct(number for claim in claims for number in claim.numbers))

@@ -87,17 +87,7 @@ def high_of(curve: CalibrationCurve) -> float:
 
 
 class CalibrationCurve:
-    """The smoothed curve at points that stand for the samples, in the order of their scores.
-
-    Attributes
-    ----------
-    score, residual
-        Mean score, and mean of outcome minus score, of each point.
-    weight
-        Share of the samples, or of their weight.
-    spread
-        Σw² / (Σw)² of the samples of a point: what its mean has of the variance of one outcome.
-    """
+    """The smoothed curve at points that stand for the samples, in the order of their scores."""
 
     def __init__(self, s: NDArray[Any], y: NDArray[np.uint8], w: Floats | None) -> None:
         order = np.lexsort((y, s))

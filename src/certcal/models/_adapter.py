@@ -272,19 +272,7 @@ def check_shape(given: tuple[int, ...], expected: tuple[int | None, ...] | None,
 
 
 def in_batches(run: Callable[[Batch], NDArray[Any]], batch: Batch, least: int, most: int | None) -> NDArray[Any]:
-    """Call a model that takes only some batch sizes: cut what is too long, fill what is too short with a sample of it.
-
-    Examples
-    --------
-    >>> sizes = []
-    >>> def run(part):
-    ...     sizes.append(len(part))
-    ...     return 2 * part
-    >>> in_batches(run, np.arange(5, dtype=np.float32)[:, None], 2, 2).ravel()
-    array([0., 2., 4., 6., 8.], dtype=float32)
-    >>> sizes
-    [2, 2, 2]
-    """
+    """Call a model that takes only some batch sizes: cut what is too long, fill up what is too short."""
     rows = batch.shape[0]
     if least <= rows and (most is None or rows <= most):
         return run(batch)

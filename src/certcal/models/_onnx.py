@@ -114,16 +114,7 @@ def _unmapped(rows: Any, name: str) -> NDArray[Any]:
 
 
 def providers(device: str, offered: Sequence[str]) -> list[Any]:
-    """What onnxruntime is asked for, in its words; what has no other place there is computed on the CPU.
-
-    Examples
-    --------
-    >>> offered = ["CUDAExecutionProvider", "CPUExecutionProvider"]
-    >>> providers("cuda:1", offered)[0]
-    ('CUDAExecutionProvider', {'device_id': 1, 'use_tf32': 0})
-    >>> providers("auto", offered[1:])
-    ['CPUExecutionProvider']
-    """
+    """What onnxruntime is asked for, in its words; what has no other place there is computed on the CPU."""
     kind, _, number = ("cuda" if device == "auto" else device).partition(":")
     found = next((each for each in _PROVIDERS.get(kind, ()) if each in offered), None)
     if device == "cpu" or (device == "auto" and found is None):

@@ -372,14 +372,7 @@ class Chart:
 
 
 def legend_of(panels: Iterable[Panel | Stack | Heatmap | Graph]) -> list[tuple[Mark, str]]:
-    """The marks that have a label, each label once, in their order.
-
-    Examples
-    --------
-    >>> panel = Panel(unit("x"), unit("y"), [Line([0], [1], label="a"), Line([0], [0], 1, "b"), Line([1], [1])])
-    >>> [label for _, label in legend_of([panel])]
-    ['a', 'b']
-    """
+    """The marks that have a label, each label once, in their order."""
     found: dict[str, Mark] = {}
     for panel in panels:
         for mark in panel.marks if isinstance(panel, Panel) else ():

@@ -26,15 +26,7 @@ CAPTION = (
 
 
 def decision_chart(curve: DecisionCurve, title: str = "Net benefit over thresholds") -> Chart:
-    """Net benefit of the score over thresholds, beside treating all and treating none.
-
-    Examples
-    --------
-    >>> from certcal.metrics import decision_curve
-    >>> chart = decision_chart(decision_curve([0.1, 0.3, 0.6, 0.9], [0, 1, 0, 1]))
-    >>> [mark.label for mark in chart.panels[0].marks]
-    ['95% interval at each threshold', 'score', 'treat all', 'treat none']
-    """
+    """Net benefit of the score over thresholds, beside treating all and treating none."""
     used = _informative(curve)
     x = curve.threshold[used]
     top = float(max(curve.rate, curve.upper[used].max()))

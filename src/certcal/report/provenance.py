@@ -57,13 +57,7 @@ class Provenance:
         inputs: Iterable[tuple[str, int, str]] = (),
         notes: Iterable[str] = (),
     ) -> Provenance:
-        """Provenance of what this process computes now: date and versions are filled in.
-
-        Examples
-        --------
-        >>> sorted(Provenance.here().versions)[:3]
-        ['certcal', 'numba', 'numpy']
-        """
+        """Provenance of what this process computes now: date and versions are filled in."""
         found = {"certcal": certcal.__version__, "python": platform.python_version()}
         for name in _RELEVANT:
             try:

@@ -36,13 +36,7 @@ RULES: dict[str, Callable[[Cell], str]] = {
 
 
 def is_robustness(name: str) -> bool:
-    """Whether a column of this name is an accuracy under attack or corruption.
-
-    Examples
-    --------
-    >>> [is_robustness(name) for name in ("pgd_Linf_acc1_0", "snow", "params")]
-    [True, True, False]
-    """
+    """Whether a column of this name is an accuracy under attack or corruption."""
     return name in _CORRUPTED or _ATTACKED.fullmatch(name) is not None
 
 
@@ -61,19 +55,7 @@ def robustness_columns(table: StudyTable, asked: Sequence[str] | None) -> tuple[
 
 
 def matching(table: StudyTable, asked: Iterable[str], argument: str, *, numbers: bool) -> tuple[str, ...]:
-    """Columns by name or by pattern (``pgd_*``), in the order asked for; patterns for numbers pass over text.
-
-    Examples
-    --------
-    >>> table = StudyTable.of({"model": ["a"], "pgd_1": [0.5], "pgd_2": [0.4], "pgd_by": ["x"]})
-    >>> matching(table, ["pgd_*"], "robustness", numbers=True)
-    ('pgd_1', 'pgd_2')
-    >>> matching(table, ["fgsm_*"], "robustness", numbers=True)
-    Traceback (most recent call last):
-        ...
-    certcal._checks.InputError: robustness: no column fits 'fgsm_*'; the table has pgd_1, pgd_2, pgd_by, model, data,
-    split, status, reason
-    """
+    """Columns by name or by pattern (``pgd_*``), in the order asked for; patterns for numbers pass over text."""
     found: list[str] = []
     for name in asked:
         if name in table or not any(sign in name for sign in "*?["):
@@ -119,14 +101,7 @@ def described(models: Sequence[str]) -> dict[str, list[Any]]:
 
 
 def distinct(models: Sequence[str], rule: str) -> dict[str, str]:
-    """For each model the first one that is the same cell by a rule; a model that is no cell is itself.
-
-    Examples
-    --------
-    >>> names = [str(Cell(("none",) * 5 + (last,))) for last in ("none", "skip_connect")]
-    >>> distinct([*names, "mine"], "function") == {names[0]: names[0], names[1]: names[0], "mine": "mine"}
-    True
-    """
+    """For each model the first one that is the same cell by a rule; a model that is no cell is itself."""
     topology, kind, first = TopologySpace(), RULES[rule], dict[str, str]()
     return {
         name: first.setdefault(kind(Cell.parse(name)), name) if name in topology else name

@@ -229,13 +229,7 @@ class Population:
 
 
 def of_models(top: int, n: int) -> str:
-    """Which models, in words.
-
-    Examples
-    --------
-    >>> of_models(20, 200), of_models(200, 200)
-    ('the 20 most accurate models', 'all 200 models')
-    """
+    """Which models, in words."""
     return f"the {top:,} most accurate models" if top < n else f"all {n:,} models"
 
 

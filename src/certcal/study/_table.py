@@ -66,13 +66,7 @@ class MeasuredColumn:
 
 
 def is_own(name: str) -> bool:
-    """Whether a column of this name is made by measuring, and not given with the models.
-
-    Examples
-    --------
-    >>> is_own("accuracy"), is_own("pre_ece_15"), is_own("auroc_svhn"), is_own("depth")
-    (True, True, True, False)
-    """
+    """Whether a column of this name is made by measuring, and not given with the models."""
     return name in _OWN or name.startswith(AUROC) or MeasuredColumn.parse(name) is not None
 
 

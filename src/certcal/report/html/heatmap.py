@@ -149,13 +149,7 @@ def _runs(values: Sequence[Sequence[float]]) -> dict[str, str]:
 
 
 def _blocks(names: Sequence[str]) -> list[tuple[str, int, int]]:
-    """Neighbours whose names differ in a number at their end only, as a name with its first and its last place.
-
-    Examples
-    --------
-    >>> _blocks(["pre_ece_5", "pre_ece_15", "pre_mmce", "accuracy"])
-    [('pre_ece', 0, 2), ('pre_mmce', 2, 3), ('accuracy', 3, 4)]
-    """
+    """Neighbours whose names differ in a number at their end only, as a name with its first and its last place."""
     found: list[tuple[str, int, int]] = []
     for name, members in groupby(names, lambda name: _NUMBERED.sub("", name) or name):
         start = found[-1][2] if found else 0
@@ -182,13 +176,7 @@ def _labels(blocks: Sequence[tuple[str, int, int]], cell: float, margin: int) ->
 
 
 def _apart(places: Sequence[float], gap: float, low: float, high: float) -> list[float]:
-    """Places near the given ones, in their order, that are at least ``gap`` apart; none where there is no room.
-
-    Examples
-    --------
-    >>> _apart([5, 6, 30], 10, 0, 50), _apart([48, 49], 10, 0, 50), _apart([1, 2, 3], 30, 0, 50)
-    ([5, 15, 30], [40, 50], [])
-    """
+    """Places near the given ones, in their order, that are at least ``gap`` apart; none where there is no room."""
     if gap * (len(places) - 1) > high - low:
         return []
     found: list[float] = []
