@@ -166,22 +166,14 @@ class Bars:
 
 @dataclass(frozen=True)
 class Points:
-    """Points without a line.
-
-    Attributes
-    ----------
-    names
-        What each point is called, shown where a renderer can point at it.
-    shade, shade_label
-        A third value per point, drawn as a step of a colour scale, and its name.
-    """
+    """Points without a line."""
 
     x: Values
     y: Values
     look: Look = "ink"
     label: str = ""
-    names: Sequence[str] = ()
-    shade: Values | None = None
+    names: Sequence[str] = ()  # what each point is called, shown where a renderer can point at it
+    shade: Values | None = None  # A third value per point, drawn as a step of a colour scale, and its name
     shade_label: str = ""
 
 

@@ -17,36 +17,15 @@ _RELEVANT = ("numpy", "scipy", "numba", "pyarrow")
 
 @dataclass(frozen=True)
 class Provenance:
-    """Everything that somebody needs to make the same page again.
+    """Everything that somebody needs to make the same page again."""
 
-    Attributes
-    ----------
-    command
-        The command as it was given, word by word; None when there was none.
-    created
-        When, as a text in ISO 8601.
-    versions
-        Of Python and of the packages behind the numbers.
-    seeds
-        Seeds by what they were for.
-    inputs
-        Name, size in bytes and SHA-256 of each file that was read.
-    notes
-        Anything else, in sentences.
-
-    Examples
-    --------
-    >>> origin = Provenance(("certcal", "measure", "my table.csv"), seeds={"bootstrap": 0})
-    >>> origin.command_line
-    "certcal measure 'my table.csv'"
-    """
-
-    command: tuple[str, ...] | None = None
-    created: str = ""
+    command: tuple[str, ...] | None = None  # the command as it was given, word by word; None when there was none
+    created: str = ""  # when, as a text in ISO 8601
+    # Of Python and of the packages behind the numbers.
     versions: Mapping[str, str] = field(default_factory=dict[str, str])
-    seeds: Mapping[str, int] = field(default_factory=dict[str, int])
-    inputs: tuple[tuple[str, int, str], ...] = ()
-    notes: tuple[str, ...] = ()
+    seeds: Mapping[str, int] = field(default_factory=dict[str, int])  # seeds by what they were for
+    inputs: tuple[tuple[str, int, str], ...] = ()  # name, size in bytes and SHA-256 of each file that was read
+    notes: tuple[str, ...] = ()  # anything else, in sentences
 
     @classmethod
     def here(

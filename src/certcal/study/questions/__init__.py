@@ -18,27 +18,13 @@ from certcal.study.questions._scaling import scaling
 
 @dataclass(frozen=True)
 class Question:
-    """One question.
+    """One question."""
 
-    Attributes
-    ----------
-    name
-        What it is about, in a word or two.
-    title
-        As the benchmark study asks it.
-    needs
-        What a table must have for an answer.
-    ask
-        The answer for a population in the making, or why there is none.
-    published
-        What the benchmark study found.
-    """
-
-    name: str
-    title: str
-    needs: str
-    ask: Callable[[Population], Draft | str]
-    published: str
+    name: str  # what it is about, in a word or two
+    title: str  # as the benchmark study asks it
+    needs: str  # what a table must have for an answer
+    ask: Callable[[Population], Draft | str]  # the answer for a population in the making, or why there is none
+    published: str  # what the benchmark study found
 
     def answer(self, population: Population) -> Answer:
         """The answer for a population; one that cannot be given says why."""
