@@ -20,6 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from certcal.claims import Estimate, Interval
+from certcal.metrics._intervals import deviation
 from certcal.metrics.registry import MeanOf, MetricEntry, entry_named
 from certcal.predictions import Predictions
 
@@ -100,9 +101,7 @@ def difference_interval(
             _noise(second, others[1], after, (after.confidence,)),
         ]
         noise, reach = both[0][0] + both[1][0], max(both[0][1], both[1][1])
-    q = float(ndtri((1 + level) / 2))
-    half = q * q * reach / 2
-    margin = half + math.sqrt(half * half + q * q * noise)
+    margin = deviation(noise, reach, float(ndtri((1 + level) / 2)))
     middle = values[1] - values[0]
     return Interval(middle - margin, middle + margin, level, PAIRED if paired else UNPAIRED)
 

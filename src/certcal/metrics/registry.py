@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 from itertools import groupby
+from operator import attrgetter, methodcaller
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -18,9 +19,8 @@ from numpy.typing import NDArray
 from certcal._checks import InputError
 from certcal.binning import BinTable
 from certcal.metrics import _intervals as intervals
-from certcal.metrics import binary, binned, classwise, cumulative, kde, loess, scores, smooth
+from certcal.metrics import binary, binned, classwise, cumulative, kernel, loess, scores
 from certcal.metrics._intervals import IntervalRule
-from certcal.metrics._mmce import mmce
 
 if TYPE_CHECKING:
     from certcal.metrics.cosine import KernelSums
@@ -437,25 +437,25 @@ _ENTRIES = (
     ),
     MetricEntry(
         "smooth_ece",
-        smooth.smooth_ece,
+        kernel.smooth_ece,
         "SmoothECE",
         "Gaps are smoothed with a kernel, reflected at 0 and 1, whose width is where the smoothed error equals it. No "
         "bins are chosen.",
         _WHOLE,
         1,
-        OfKernelSums(smooth.smoothed_error, smooth.smooth_ece_of),
+        OfKernelSums(kernel.smoothed_error, kernel.smooth_ece_of),
         headline=4,
         interval=intervals.SMOOTH,
     ),
     MetricEntry(
         "kde_ece",
-        kde.kde_ece,
+        kernel.kde_ece,
         "ECE by kernel density",
         "Accuracy as a function of the confidence is estimated with kernels; the value is its mean distance from the "
         "confidence.",
         _WHOLE,
         4,
-        OfKernelSums(kde.density_error, kde.kde_ece_of),
+        OfKernelSums(kernel.density_error, kernel.kde_ece_of),
         by_kind=_binary(
             "The observed rate as a function of the score is estimated with kernels; the value is its mean distance "
             "from the score."
@@ -464,7 +464,7 @@ _ENTRIES = (
     ),
     MetricEntry(
         "mmce",
-        mmce,
+        kernel.mmce,
         "MMCE",
         "A kernel compares all pairs of samples; the value is zero only when no smooth function of the confidence "
         "tells correct from expected.",
@@ -575,7 +575,7 @@ _ENTRIES = (
         "score of exactly 0 or 1 that was wrong.",
         _RISKS,
         1,
-        OfPart(binary.OutcomeRegression, binary.slope_of),
+        OfPart(binary.OutcomeRegression, lambda fit: fit.line[1]),
         better="neither",
         tasks=("binary",),
         interval=binary.SLOPE,
@@ -589,7 +589,7 @@ _ENTRIES = (
         "a score of exactly 0 or 1 that was wrong.",
         _RISKS,
         2,
-        OfPart(binary.OutcomeRegression, binary.intercept_of),
+        OfPart(binary.OutcomeRegression, attrgetter("shift")),
         better="neither",
         tasks=("binary",),
         interval=binary.INTERCEPT,
@@ -616,7 +616,7 @@ _ENTRIES = (
         "this curve and the scores.",
         _RISKS,
         4,
-        OfPart(loess.CalibrationCurve, loess.mean_of),
+        OfPart(loess.CalibrationCurve, attrgetter("mean")),
         short="ICI",
         tasks=("binary",),
         interval=loess.ICI,
@@ -628,7 +628,7 @@ _ENTRIES = (
         "The median of the distances between the smoothed curve and the scores.",
         _RISKS,
         5,
-        OfPart(loess.CalibrationCurve, loess.median_of),
+        OfPart(loess.CalibrationCurve, methodcaller("quantile", 0.5)),
         tasks=("binary",),
         interval=loess.E50,
     ),
@@ -639,7 +639,7 @@ _ENTRIES = (
         "The 90th percentile of the distances between the smoothed curve and the scores.",
         _RISKS,
         6,
-        OfPart(loess.CalibrationCurve, loess.high_of),
+        OfPart(loess.CalibrationCurve, methodcaller("quantile", 0.9)),
         tasks=("binary",),
         interval=loess.E90,
     ),

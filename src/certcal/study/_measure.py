@@ -24,7 +24,7 @@ from certcal._settings import Settings, setting, takes
 from certcal._text import counted
 from certcal.engines import Engine, InProcess, LocalProcesses, held
 from certcal.metrics import STUDY_BINS
-from certcal.metrics.kde import KERNELS
+from certcal.metrics.kernel import KERNELS
 from certcal.study._battery import BINNED, UNBINNED
 from certcal.study._entries import Entry, EntrySource, Key, open_source
 from certcal.study._overview import StudyOverview, overview
