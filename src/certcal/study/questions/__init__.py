@@ -7,13 +7,10 @@ from dataclasses import dataclass
 
 from certcal.study._findings import Answer, Draft
 from certcal.study._population import Population
-from certcal.study.questions._accuracy import accuracy
+from certcal.study.questions._accurate import accuracy, robustness
 from certcal.study.questions._architecture import architecture
-from certcal.study.questions._bins import bin_counts
-from certcal.study.questions._datasets import across_datasets
-from certcal.study.questions._metrics import agreement
-from certcal.study.questions._robustness import robustness
-from certcal.study.questions._scaling import scaling
+from certcal.study.questions._orders import across_datasets, agreement
+from certcal.study.questions._scaling import bin_counts, scaling
 
 
 @dataclass(frozen=True)
