@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from certcal._checks import InputError
+from certcal._text import plain_name as plain_metric
 from certcal.binning import BinTable
 from certcal.metrics import _intervals as intervals
 from certcal.metrics import binary, binned, classwise, cumulative, kernel, loess, scores
@@ -700,17 +701,6 @@ def row_names(task: str | None = None) -> list[str]:
     kinds = TASK_KINDS if task is None else (task,)
     every = (each.text("name", kind) for each in METRICS.values() for kind in kinds if kind in each.tasks)
     return list(dict.fromkeys(every))
-
-
-def plain_metric(name: str) -> str:
-    """A metric's name without what tells spellings apart.
-
-    Examples
-    --------
-    >>> plain_metric("Brier-Score"), plain_metric("ECE")
-    ('brier_score', 'ece')
-    """
-    return name.strip().lower().replace("-", "_").replace(" ", "_")
 
 
 def metric_name(name: str) -> str:
