@@ -190,10 +190,8 @@ class CertifiedBeta(CertifiedLogistic):
 
     Parameters
     ----------
-    tradeoff
-        λ from 0 (clean) to 1 (certified).
-    tolerance
-        The gap that ends the search.
+    tradeoff, tolerance
+        As for :class:`CertifiedTemperature`.
 
     Attributes
     ----------

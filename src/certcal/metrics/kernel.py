@@ -40,14 +40,10 @@ def smooth_ece(confidence: Any, correct: Any, *, bandwidth: float | None = None,
 
     Parameters
     ----------
-    confidence
-        Confidence of each prediction, in [0, 1].
-    correct
-        Whether each prediction is correct, 0 or 1.
+    confidence, correct, sample_weight
+        As for :func:`certcal.metrics.ece`.
     bandwidth
         Return smECE_σ for this σ instead. Bandwidths below 1e-12 count as 1e-12.
-    sample_weight
-        Weights >= 0, or None.
 
     Examples
     --------
@@ -142,10 +138,8 @@ def kde_ece(
 
     Parameters
     ----------
-    confidence
-        Confidence of each prediction, in [0, 1].
-    correct
-        Whether each prediction is correct, 0 or 1.
+    confidence, correct, sample_weight
+        As for :func:`certcal.metrics.ece`.
     bandwidth
         h. By default 1.06 s n^(-1/5) with the standard deviation s of the confidences and, with weights,
         n = (Σw)² / Σw². If s < 1e-10 all confidences count as equal, and the value is its limit for h → 0,
@@ -155,8 +149,6 @@ def kde_ece(
         kernel (1 - (u/3h)²)³ of standard deviation h, confidences reflected at the nearer end, sums on the code's grid
         of 2¹⁴ places, and by default h = s (2n)^(-1/5) with the standard deviation s of the *correct* samples'
         confidences (of all, where that is below 1e-10). Its value is that of the grid.
-    sample_weight
-        Weights >= 0, or None.
 
     Examples
     --------
@@ -256,14 +248,10 @@ def mmce(confidence: Any, correct: Any, *, width: float = 0.4, sample_weight: An
 
     Parameters
     ----------
-    confidence
-        Confidence of each prediction, in [0, 1].
-    correct
-        Whether each prediction is correct, 0 or 1.
+    confidence, correct, sample_weight
+        As for :func:`certcal.metrics.ece`.
     width
         Width of the kernel.
-    sample_weight
-        Weights >= 0, or None.
 
     Examples
     --------

@@ -34,12 +34,8 @@ def ici(scores: Any, outcomes: Any, *, sample_weight: Any = None) -> float:
 
     Parameters
     ----------
-    scores
-        Probability of the outcome 1 of each sample, in [0, 1].
-    outcomes
-        0 or 1 per sample.
-    sample_weight
-        Weights >= 0, or None.
+    scores, outcomes, sample_weight
+        As for :func:`certcal.metrics.calibration_slope`.
 
     Examples
     --------

@@ -58,7 +58,7 @@ class Picture:
 
 Cell: TypeAlias = "str | float | tuple[float, float] | HasText | None"
 
-_SIGNS = {"upper": "≤", "lower": "≥"}
+SIGNS = {"upper": "≤", "lower": "≥"}
 
 
 @dataclass(frozen=True)
@@ -89,7 +89,7 @@ class Column:
     @property
     def title(self) -> str:
         """The head with the side on which its numbers hold."""
-        return f"{self.head}\u00a0{_SIGNS[self.side]}" if self.side is not None else self.head
+        return f"{self.head}\u00a0{SIGNS[self.side]}" if self.side is not None else self.head
 
     @property
     def is_number(self) -> bool:
