@@ -208,12 +208,7 @@ class CertifiedBeta(CertifiedLogistic):
     (0.0, [0.75])
     """
 
-    _limits: ClassVar = {
-        "slope": (0.0, STEEPEST),
-        "intercept": (-1e6, 1e6),
-        "objective": (0.0, 1.0),
-        "gap": (0.0, 1.0),
-    }
+    _limits: ClassVar = {"slope": (0.0, STEEPEST), "intercept": (-1e6, 1e6), "objective": (0.0, 1.0), "gap": (0.0, 1.0)}
 
     def _fit_points(self, points: BrierPoints) -> None:
         low, high = log_odds(points.x)

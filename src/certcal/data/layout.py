@@ -10,17 +10,7 @@ from typing import Any, Literal, TypedDict
 
 from certcal._checks import InputError
 from certcal.data.formats import TableColumn
-from certcal.data.roles import (
-    CORRECT,
-    OPTIONS,
-    OUTCOME,
-    ROLES,
-    SCORE,
-    TOP_CONFIDENCE,
-    Resolver,
-    by_role,
-    plain_name,
-)
+from certcal.data.roles import CORRECT, OPTIONS, OUTCOME, ROLES, SCORE, TOP_CONFIDENCE, Resolver, by_role, plain_name
 
 
 @dataclass(frozen=True)

@@ -347,11 +347,7 @@ def export_onnx(
 
 
 def _checked(
-    module: Any,
-    path: str | os.PathLike[str],
-    outputs: Outputs | None,
-    sample_shape: Sequence[int] | None,
-    force: bool,
+    module: Any, path: str | os.PathLike[str], outputs: Outputs | None, sample_shape: Sequence[int] | None, force: bool
 ) -> tuple[Path, Outputs, tuple[int, ...]]:
     with extra("torch", ("torch",), "exporting"):
         torch: Any = import_module("torch")

@@ -121,9 +121,7 @@ def _picture(key: str, title: str, description: str, names: Sequence[str], value
             transform=f"translate({margin} {coordinate(margin + cell / 2)}) scale({cell:.5g})",
         ),
         element(
-            "path",
-            class_="border",
-            d="".join(f"M{place} {margin}v{side}M{margin} {place}h{side}" for place in borders),
+            "path", class_="border", d="".join(f"M{place} {margin}v{side}M{margin} {place}h{side}" for place in borders)
         ),
         element("rect", x=margin, y=margin, width=side, height=side, class_="sensor", data_cells=key),
         width=WIDTHS[size],

@@ -136,11 +136,7 @@ def calibration(found: Comparison) -> list[Block]:
     missing = [run.name for family in found.families for run in family.runs if (family.name, run.sigma) not in there]
     notes = ["Skill below -1 is drawn at the lower edge."] if _is_cut(found) else []
     notes += [f"Without, since only their votes are known: {', '.join(missing)}."] if missing else []
-    return [
-        Text(_CALIBRATION),
-        *map(Figures, calibration_charts(found)),
-        *(Text(each, "note") for each in notes),
-    ]
+    return [Text(_CALIBRATION), *map(Figures, calibration_charts(found)), *(Text(each, "note") for each in notes)]
 
 
 def calibration_table(found: Comparison) -> Table:

@@ -10,18 +10,7 @@ from typing import TYPE_CHECKING, Any
 from certcal._checks import InputError
 from certcal._text import counted, distance_text, duration, three_digits
 from certcal.report.charts import Axis, Boxes, Chart, Panel, Segments, Words, curves, named
-from certcal.report.document import (
-    Block,
-    Claim,
-    Column,
-    Facts,
-    Figures,
-    Report,
-    Section,
-    Table,
-    Text,
-    settings_of,
-)
+from certcal.report.document import Block, Claim, Column, Facts, Figures, Report, Section, Table, Text, settings_of
 
 if TYPE_CHECKING:
     from certcal.training import GradientNorms
