@@ -123,8 +123,6 @@ class MetricEntry:
     reads
         What the function takes: confidences and correctness, one of them, class probabilities and labels, or logits
         instead of probabilities where there are some.
-    bins
-        Whether it has a row per number of bins.
     options
         Further options of the row.
     better
@@ -149,7 +147,6 @@ class MetricEntry:
     place: int = 0
     form: Form = field(default_factory=OfSamples)
     reads: Literal["pair", "confidence", "correct", "classes", "logits"] = "pair"
-    bins: bool = False
     options: Mapping[str, Any] = field(default_factory=dict[str, Any])
     better: Literal["lower", "higher", "neither"] = "lower"
     short: str = ""
@@ -158,6 +155,11 @@ class MetricEntry:
     tasks: tuple[str, ...] = TASK_KINDS
     interval: IntervalRule | None = None
     by_kind: Mapping[str, Mapping[str, str]] = field(default_factory=dict[str, Mapping[str, str]])
+
+    @property
+    def bins(self) -> bool:
+        """Whether it has a row per number of bins."""
+        return isinstance(self.form, OfBins | OfClasses)
 
     def text(self, what: Literal["name", "label", "definition", "short"], kind: str | None = None) -> str:
         """A text in the words of a kind of task; the short label is the label where there is none."""
@@ -250,7 +252,6 @@ _ENTRIES = (
         _BINS,
         1,
         OfBins(binned.ece_of),
-        bins=True,
         headline=3,
         by_kind=_binary(
             "Samples are put into bins of equal width by their score. The value is the mean over samples of the "
@@ -266,7 +267,6 @@ _ENTRIES = (
         _BINS,
         2,
         OfBins(binned.ece_of, mass=True),
-        bins=True,
         short="equal mass",
         headline=5,
         by_kind=_binary("As ECE, with bins that hold equally many samples; equal scores share a bin."),
@@ -280,7 +280,6 @@ _ENTRIES = (
         _BINS,
         6,
         OfBins(binned.mce_of),
-        bins=True,
         short="MCE",
         headline=10,
         by_kind=_binary("The largest gap between observed rate and mean score of any bin that holds samples."),
@@ -294,7 +293,6 @@ _ENTRIES = (
         _BINS,
         4,
         OfBins(binned.lp_ece_of),
-        bins=True,
         options={"p": 2.0},
         interval=intervals.LP,
     ),
@@ -306,7 +304,6 @@ _ENTRIES = (
         _BINS,
         3,
         OfBins(binned.debiased_ece_of),
-        bins=True,
         interval=intervals.RMS,
     ),
     MetricEntry(
@@ -317,7 +314,6 @@ _ENTRIES = (
         _RATES,
         4,
         OfBins(scores.harmonic_score_of),
-        bins=True,
         options={"beta": 1.0},
         better="higher",
         tasks=_OF_CLASSES,
@@ -331,7 +327,6 @@ _ENTRIES = (
         _SCORES,
         3,
         OfBins(scores.reliability_of),
-        bins=True,
         interval=intervals.RELIABILITY,
     ),
     MetricEntry(
@@ -342,7 +337,6 @@ _ENTRIES = (
         _SCORES,
         4,
         OfBins(scores.resolution_of),
-        bins=True,
         better="higher",
         by_kind=_binary("How much the observed rates of the bins differ from the base rate: more is better."),
         interval=intervals.RESOLUTION,
@@ -355,7 +349,6 @@ _ENTRIES = (
         _SCORES,
         5,
         OfBins(scores.uncertainty_of),
-        bins=True,
         better="neither",
         interval=intervals.UNCERTAINTY,
     ),
@@ -367,7 +360,6 @@ _ENTRIES = (
         _SCORES,
         6,
         OfBins(scores.within_bin_of, scored=True),
-        bins=True,
         better="neither",
         by_kind=_binary("What is left because scores differ within their bin."),
         interval=intervals.WITHIN,
@@ -381,7 +373,6 @@ _ENTRIES = (
         7,
         OfClasses(),
         "classes",
-        bins=True,
         tasks=("multiclass",),
         interval=intervals.CLASSWISE,
     ),
@@ -394,7 +385,6 @@ _ENTRIES = (
         8,
         OfClasses(mass=True),
         "classes",
-        bins=True,
         tasks=("multiclass",),
         interval=intervals.CLASSWISE_MASS,
     ),

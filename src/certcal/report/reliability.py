@@ -197,11 +197,11 @@ def shared_counts(tables: Iterable[BinTable | None]) -> Axis:
     return counts(value for each in drawn for value in each.count.tolist())
 
 
-def coarser(bins: BinTable, most: int = MOST_BARS) -> BinTable:
+def coarser(bins: BinTable) -> BinTable:
     """Neighbouring bins put together, for a picture that cannot show them all; the same bins when it can."""
-    if len(bins.count) <= most:
+    if len(bins.count) <= MOST_BARS:
         return bins
-    starts = np.arange(0, len(bins.count), -(-len(bins.count) // most))
+    starts = np.arange(0, len(bins.count), -(-len(bins.count) // MOST_BARS))
     names = ("count", "weight", "squared_weight", "confidence_sum", "correct_sum")
     sums = (np.add.reduceat(getattr(bins, name), starts) for name in names)
     return BinTable(np.append(bins.edges[starts], bins.edges[-1]), bins.closed, *sums)

@@ -39,8 +39,8 @@ LABELS = {
 _PUBLISHED_TOPS = (1000, 2000, 3000, 4000, 5000)
 _SHARES = (10, 4, 2)
 SMALLEST_TOP = 10
-# Models of a ranking.
-_RANKED = 20
+# Models of a ranking, and different texts of a column that is a choice.
+_RANKED, _MOST_CHOICES = 20, 12
 
 
 @dataclass(frozen=True, eq=False)
@@ -298,6 +298,6 @@ def _varies(values: NDArray[Any]) -> bool:
     return known.size > 0 and bool((known != known[0]).any())
 
 
-def _is_choice(values: NDArray[Any], most: int = 12) -> bool:
+def _is_choice(values: NDArray[Any]) -> bool:
     """Whether a column holds texts of which there are only a few different ones."""
-    return values.dtype == object and 2 <= len(set(values.tolist())) <= most
+    return values.dtype == object and 2 <= len(set(values.tolist())) <= _MOST_CHOICES

@@ -158,7 +158,7 @@ def _blocks(names: Sequence[str]) -> list[tuple[str, int, int]]:
 def _labels(blocks: Sequence[tuple[str, int, int]], cell: float, margin: int) -> list[Raw]:
     """Names of the blocks to the left and above, moved apart where they would cover each other."""
     middles = [margin + cell * (start + stop) / 2 for _, start, stop in blocks]
-    places = _apart(middles, _GAP, margin + 4, margin + cell * blocks[-1][2] - 4)
+    places = _apart(middles, margin + 4, margin + cell * blocks[-1][2] - 4)
     edge = margin - 2
     made: list[Raw] = []
     for (name, _, _), middle, place in zip(blocks, middles, places, strict=False):
@@ -173,15 +173,15 @@ def _labels(blocks: Sequence[tuple[str, int, int]], cell: float, margin: int) ->
     return made
 
 
-def _apart(places: Sequence[float], gap: float, low: float, high: float) -> list[float]:
-    """Places near the given ones, in their order, that are at least ``gap`` apart; none where there is no room."""
-    if gap * (len(places) - 1) > high - low:
+def _apart(places: Sequence[float], low: float, high: float) -> list[float]:
+    """Places near the given ones, in their order, that are far enough apart; none where there is no room."""
+    if _GAP * (len(places) - 1) > high - low:
         return []
     found: list[float] = []
     for place in places:
-        found.append(max(place, low) if not found else max(place, found[-1] + gap))
+        found.append(max(place, low) if not found else max(place, found[-1] + _GAP))
     limit = high
     for index in range(len(found) - 1, -1, -1):
         found[index] = min(found[index], limit)
-        limit = found[index] - gap
+        limit = found[index] - _GAP
     return found

@@ -55,7 +55,7 @@ class Curve(NamedTuple):
 
 
 def curve_charts(
-    title: str, radii: Sequence[float], lines: Sequence[Curve], up: Axis, *, caption: str = "", size: str = "normal"
+    title: str, radii: Sequence[float], lines: Sequence[Curve], up: Axis, *, size: str = "normal"
 ) -> list[Chart]:
     """Lines over the radius, in as many charts as keep them apart; those beyond ``MOST_DRAWN`` are left out."""
     made: list[Chart] = []
@@ -74,7 +74,7 @@ def curve_charts(
         said = " ".join(
             f"{line.name}: {line.texts[0]} at radius {near}, {line.texts[-1]} at radius {far}." for line in group
         )
-        made.append(Chart(title, said, [Panel(across, up, marks, 220)], caption, size=size))
+        made.append(Chart(title, said, [Panel(across, up, marks, 220)], size=size))
     return made
 
 
