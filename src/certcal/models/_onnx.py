@@ -20,7 +20,7 @@ from certcal._checks import InputError, whole_number
 from certcal._durable import open_regular, write_durably
 from certcal._files import read_bytes, refuse_overwriting
 from certcal._text import reason
-from certcal.models._adapter import Adapter, Batch, check_shape, extra, in_batches
+from certcal.models._adapter import Adapter, Batch, check_shape, extra
 from certcal.models.devices import Fitting
 from certcal.models.protocol import DECLARATION, Outputs, Source, declared
 
@@ -60,7 +60,7 @@ class OnnxModel(Adapter):
         rows = shape[0] if shape and isinstance(shape[0], int) else None
         if rows is not None and rows < 1:
             raise InputError(f"{name} takes batches of {rows} samples; export it with a free batch dimension")
-        self._least, self._most = rows or 1, rows
+        self._size = rows  # of its batches, where they have one
         self._sample = tuple(size if isinstance(size, int) else None for size in shape[1:]) if shape else None
         self._fetch = [_matrix_output(session, name)]
         self.device = _device_of(session)
@@ -68,9 +68,14 @@ class OnnxModel(Adapter):
 
     def _forward(self, batch: Batch) -> NDArray[Any]:
         check_shape(batch.shape[1:], self._sample, self.description)
-        if self._most is not None:  # its batches have one size
-            return in_batches(self._run, batch, self._least, self._most)
-        return self.fitting(self._run, batch)
+        if self._size is None:
+            return self.fitting(self._run, batch)
+        answers: list[NDArray[Any]] = []
+        for start in range(0, len(batch), self._size):
+            part = batch[start : start + self._size]
+            filled = np.concatenate([part, np.repeat(part[-1:], self._size - len(part), axis=0)])
+            answers.append(self._run(filled)[: len(part)])
+        return np.concatenate(answers)
 
     def _run(self, batch: Batch) -> NDArray[Any]:
         answer: Any = self.session.run(self._fetch, {self._feed: batch.astype(self._dtype, copy=False)})[0]
