@@ -11,6 +11,7 @@ from importlib import metadata
 from typing import Any
 
 import certcal
+from certcal._json import plain
 
 _RELEVANT = ("numpy", "scipy", "numba", "pyarrow")
 
@@ -55,11 +56,5 @@ class Provenance:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON."""
-        return {
-            "command": None if self.command is None else list(self.command),
-            "created": self.created,
-            "versions": dict(self.versions),
-            "seeds": dict(self.seeds),
-            "inputs": [{"name": name, "bytes": size, "sha256": digest} for name, size, digest in self.inputs],
-            "notes": list(self.notes),
-        }
+        inputs = [{"name": name, "bytes": size, "sha256": digest} for name, size, digest in self.inputs]
+        return {**plain(vars(self)), "inputs": inputs}

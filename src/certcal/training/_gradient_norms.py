@@ -15,6 +15,7 @@ from torch import Tensor, nn
 
 from certcal._checks import InputError, whole_number
 from certcal._html import element, table
+from certcal._json import plain
 from certcal._text import capital, counted, three_digits
 from certcal.attacks import Target
 from certcal.binning import assign, equal_width_edges
@@ -115,7 +116,7 @@ class NormBox:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON."""
-        return {**asdict(self), "quantiles": None if self.quantiles is None else list(self.quantiles)}
+        return plain(vars(self))
 
 
 @dataclass(frozen=True, eq=False, repr=False)
