@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from fnmatch import fnmatchcase
 from typing import Any
 
@@ -28,11 +28,6 @@ INDEX = ("config", "index", "arch_index", "idx")
 _NO_SIZES = (*INDEX, "correct_confidence", "incorrect_confidence")
 # A 3 × 3 convolution has nine weights for each pair of channels, a 1 × 1 convolution one.
 _WEIGHTS = {"nor_conv_3x3": 9, "nor_conv_1x1": 1}
-
-RULES: dict[str, Callable[[Cell], str]] = {
-    "published": lambda cell: cell.published,
-    "function": lambda cell: cell.function,
-}
 
 
 def is_robustness(name: str) -> bool:
@@ -102,8 +97,8 @@ def described(models: Sequence[str]) -> dict[str, list[Any]]:
 
 def distinct(models: Sequence[str], rule: str) -> dict[str, str]:
     """For each model the first one that is the same cell by a rule; a model that is no cell is itself."""
-    topology, kind, first = TopologySpace(), RULES[rule], dict[str, str]()
+    topology, first = TopologySpace(), dict[str, str]()
     return {
-        name: first.setdefault(kind(Cell.parse(name)), name) if name in topology else name
+        name: first.setdefault(getattr(Cell.parse(name), rule), name) if name in topology else name
         for name in dict.fromkeys(models)
     }
