@@ -17,6 +17,7 @@ from certcal.smoothing._kinds import (
 )
 from certcal.smoothing._logs import CertificationLog, LogWarning, read_log
 from certcal.smoothing._manifest import Manifest
+from certcal.smoothing._pooled import pooled_claim
 from certcal.smoothing._published import ConfidenceLog, read_confidence_log, read_curve
 from certcal.smoothing._run import Run, RunState, check_inputs, open_run, usable_counts
 from certcal.smoothing._sample import sample
@@ -57,6 +58,7 @@ __all__ = [
     "kind_name",
     "open_run",
     "overview",
+    "pooled_claim",
     "read_confidence_log",
     "read_curve",
     "read_decisions",

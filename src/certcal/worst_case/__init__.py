@@ -7,6 +7,7 @@ from certcal.worst_case._equal_mass import any_edges_error, equal_mass_error
 from certcal.worst_case._information import Information, information
 from certcal.worst_case._ks import ks_error
 from certcal.worst_case._mce import mce
+from certcal.worst_case._pooled import PooledEnds, pooled_calibration_error
 from certcal.worst_case._population import population_bound
 from certcal.worst_case._result import CertifiedValue, WorstCase
 from certcal.worst_case._scores import brier_score, nll
@@ -17,6 +18,7 @@ __all__ = [
     "CertifiedSummary",
     "CertifiedValue",
     "Information",
+    "PooledEnds",
     "SignProgram",
     "WorstCase",
     "any_edges_error",
@@ -28,5 +30,6 @@ __all__ = [
     "ks_error",
     "mce",
     "nll",
+    "pooled_calibration_error",
     "population_bound",
 ]
