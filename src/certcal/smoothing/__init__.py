@@ -14,6 +14,7 @@ from certcal.smoothing._kinds import (
     holds_at_all_radii,
     kind_explanation,
     kind_name,
+    pools_noise,
 )
 from certcal.smoothing._logs import CertificationLog, LogWarning, read_log
 from certcal.smoothing._manifest import Manifest
@@ -59,6 +60,7 @@ __all__ = [
     "open_run",
     "overview",
     "pooled_claim",
+    "pools_noise",
     "read_confidence_log",
     "read_curve",
     "read_decisions",

@@ -6,13 +6,13 @@ are the draws of all samples; the class A of each is fixed. In the notation of `
 l = L(S) be the end of sample n below which no perturbation brings its confidence, and u = 1 - L(S of 1 - X) the upper
 one. All of the following hold together except with the probability in the ledger:
 
-1. *prediction*: each class probability lies within its Clopper-Pearson limits, at level/2N each. So the samples that
+1. *predictions*: each class probability lies within its Clopper-Pearson limits, at level/2N each. So the samples that
    are called certified are; and it is known of nearly all samples whether their class probability is at least p*, the
    share of votes that would just certify, which depends on the number of draws alone.
-2. *intervals*: l and u lie within their limits from below and above, at level/4N each.
-3. *sum*: of each sample's draws a random half (drawn by ``SEED``) chooses one end a (l or 1 - u) or none, and a tangent
-   for each threshold: a >= c + E W(X). The other half gives the estimate â = c + mean W. With weights Y = W/n' for its
-   n' draws and a mean Ŷ from the first half, let ξ = ρ (Y - Ŷ) >= -1. Then exp(λξ - ψξ²) <= 1 + λξ with
+2. *limits of the ends*: l and u lie within their limits from below and above, at level/4N each.
+3. *sum of the ends*: of each sample's draws a random half (drawn by ``SEED``) chooses one end a (l or 1 - u) or none,
+   and a tangent for each threshold: a >= c + E W(X). The other half gives the estimate â = c + mean W. With Y = W/n'
+   for its n' draws and a mean Ŷ from the first half, let ξ = ρ (Y - Ŷ) >= -1. Then exp(λξ - ψξ²) <= 1 + λξ with
    ψ = -log(1 - λ) - λ (Fan, Grama and Liu 2015), hence E exp(λρ (Y - EY) - ψξ²) <= (1 + x) exp(-x) <= 1 with
    x = λρ (EY - Ŷ). So has the product over all draws of the samples in T: those that have chosen an end and whose class
    probability is at least p*. T is fixed once the first halves are, though not known, and so are λ and ρ. By Markov's
@@ -36,7 +36,7 @@ from certcal._checks import InputError, choice, failure_probability
 from certcal.binning import CLOSED, assign, edges_for
 from certcal.bounds import clopper_pearson
 from certcal.claims import Certificate, Ledger, move_outward
-from certcal.smoothing._bands import HistogramRows, Side, tight_above
+from certcal.smoothing._bands import HistogramRows, Side, shift, tight_above
 from certcal.smoothing._certificates import CONFIDENCE, NAME, assumptions_of, certified_radii, check_radius, equal_part
 from certcal.smoothing._counts import Counts
 from certcal.smoothing._kinds import CertificateKind, equal_draws, kind_name, kind_of
@@ -46,11 +46,11 @@ from certcal.worst_case import PooledEnds, calibration_error, pooled_calibration
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
-SHARES = {"prediction": 1, "intervals": 1, "sum": 2}
+SHARES = {"predictions": 1, "limits_of_the_ends": 2, "sum_of_the_ends": 1}
 # Of the random half of the draws.
 SEED = 0
 # Added to the counts of both sides of a threshold: a tangent is best where its survival is expected to be.
-PRIOR = 0.5
+PRIOR = 0.25
 LARGEST_BET = 0.9
 # Samples whose tables are in memory at once.
 _BLOCK = 1 << 12
@@ -97,23 +97,23 @@ def pooled_claim(
     >>> right = np.arange(200) % 5 > 0
     >>> counts = Counts.from_confidences(x, np.linspace(0.01, 0.99, 99), votes=[1000] * 200, sigma=0.5, correct=right)
     >>> pooled_claim(counts, 0.5).text, certificates(counts, 0.5).claim().text
-    ('', '')
+    ('0.3841', '0.4838')
     """
     kind, level = kind_of(confidence), failure_probability(delta, "delta")
     distance = check_radius(radius)
     ledger = Ledger(level).split(**SHARES)
     spent = dict(ledger.entries)
-    certified, likely, possible = _membership(counts, distance, equal_part(spent["prediction"], 2 * len(counts)))
+    certified, likely, possible = _membership(counts, distance, equal_part(spent["predictions"], 2 * len(counts)))
     if samples is None:
         samples = "certified" if certified.any() else "all"
     if choice(samples, ("certified", "all"), "samples") == "certified" and not certified.any():
         raise InputError(f'no sample is certified at radius {distance:g}; use samples="all" or a smaller radius')
     correct = counts.predicted == counts.label
-    pooled = _Pool.of(counts, distance / counts.sigma, spent["sum"], bins)
+    pooled = _Pool.of(counts, distance / counts.sigma, spent["sum_of_the_ends"], bins)
     end = np.where(possible, pooled.end, 0).astype(np.int8)
     rows = certified | (end != 0)
     lower, upper, inner = np.zeros(len(counts)), np.ones(len(counts)), pooled.estimate.copy()
-    part = equal_part(spent["intervals"], 4 * len(counts))
+    part = equal_part(spent["limits_of_the_ends"], 4 * len(counts))
     if rows.any():
         chosen = counts.select(rows)
         lower[rows], upper[rows] = kind(chosen, distance, 2 * part)
@@ -121,19 +121,22 @@ def pooled_claim(
             if (inside := end == which).any():
                 limit = _limits_from_above(counts.select(inside), distance / counts.sigma, part, flip)
                 inner[inside] = 1 - limit if flip else limit
-    deviation = pooled.deviation(spent["sum"], end != 0)
+    deviation = pooled.deviation(spent["sum_of_the_ends"], end != 0)
     own = PooledEnds(lower, upper, 0 * end, pooled.estimate, inner, likely, 0.0)
     together = PooledEnds(lower, upper, end, pooled.estimate, inner, likely, deviation)
     binned: dict[str, Any] = {"bins": bins, "closed": choice(closed, CLOSED, "closed"), "edges": edges}
-    value = min(pooled_calibration_error(each, correct, certified, **binned, samples=samples) for each in (own, together))
+    value = min(
+        pooled_calibration_error(each, correct, certified, **binned, samples=samples) for each in (own, together)
+    )
     settings: dict[str, Any] = {"confidence": CONFIDENCE, "intervals": kind_name(kind)}
     settings |= {"bins": edges_for(bins, edges).size - 1, "closed": closed, "samples": samples}
     if edges is not None:
         settings["edges"] = "given"
-    settings["noise"] = "averaged over the samples"
+    settings |= {"certified": "together", "noise": "averaged over the samples"}
     n = int(np.count_nonzero(certified)) if samples == "certified" else len(counts)
+    value = min(1.0, move_outward(value, "upper", 1e-12))
     rests = assumptions_of(counts, kind_name(kind))
-    return Certificate(NAME, move_outward(value, "upper", 1e-12), "upper", distance, ledger, n, rests, settings)
+    return Certificate(NAME, value, "upper", distance, ledger, n, rests, settings)
 
 
 def _membership(counts: Counts, radius: float, level: float) -> tuple[NDArray[np.bool_], ...]:
@@ -184,13 +187,14 @@ class _Pool(NamedTuple):
             sides = (Side.of(counts.thresholds, flip) for flip in (False, True))
             blocks.append(np.stack([_means(first, draws - first, side, r) for side in sides]))
             votes.append(first[:, half + 1 :].sum(axis=1) / first.sum(axis=1).clip(1))
-        lower, upper = np.concatenate(blocks, axis=2)
+        both: Floats = np.concatenate(blocks, axis=2)
+        lower, upper = both[0], both[1]
         # Samples that will probably be certified: a draw with a confidence above ½ is a vote.
         likely = np.concatenate(votes) > ndtr(r)
         likely |= not likely.any()
         end = _chosen_ends(lower[0], 1 - upper[0], counts.predicted == counts.label, likely, bins)
-        _, estimate, mean, squares, foreseen = np.where(end > 0, upper, lower)
-        scale = 1 / max(float(mean.max(where=end != 0, initial=0.0)), 1e-300)
+        estimate, mean, squares, foreseen = (np.where(end > 0, upper[row], lower[row]) for row in range(1, 5))
+        scale = 1 / float(mean.max(where=end != 0, initial=1e-12))
         bets = np.geomspace(1e-4, LARGEST_BET, 200)
         total = scale**2 * float(foreseen.sum(where=likely & (end != 0)))
         bet = float(bets[np.argmin((math.log(1 / level) + _price(bets) * total) / bets)])
@@ -221,9 +225,7 @@ def _first_half(histogram: Integers, generator: np.random.Generator) -> Integers
 
 def _means(first: Integers, rest: Integers, side: Side, r: float) -> Floats:
     """Of one end a of each sample: L of the first half, â, Ŷ, Σ (Y - Ŷ)², and the same as the first half foresees."""
-    from scipy.special import ndtr, ndtri
-
-    first, rest = ((first[:, ::-1], rest[:, ::-1]) if side.flip else (first, rest))
+    first, rest = (first[:, ::-1], rest[:, ::-1]) if side.flip else (first, rest)
     n, more = first.sum(axis=1), rest.sum(axis=1)
     above = np.cumsum(first[:, :0:-1], axis=1)[:, ::-1]
     point = (above + PRIOR) / (n + 2 * PRIOR)[:, None]
@@ -234,7 +236,7 @@ def _means(first: Integers, rest: Integers, side: Side, r: float) -> Floats:
     mean = np.einsum("ij,ij->i", first, worth) / n
     apart = (worth - mean[:, None]) ** 2
     estimate = offset + np.einsum("ij,ij->i", rest, worth) / more
-    found = ndtr(ndtri(point) - r) @ side.widths
+    found: Floats = shift(point, r) @ side.widths
     rounding = 1e-12 * (1 + worth[:, -1])
     squares, foreseen = (np.einsum("ij,ij->i", part, apart) for part in (rest, first))
     return np.stack([found, estimate - rounding, mean / more, squares / more**2, foreseen / n / more])
@@ -245,7 +247,7 @@ def _chosen_ends(
 ) -> NDArray[np.int8]:
     """The ends that the worst case of these intervals takes: -1 the lower, 1 the upper one, 0 an edge of a bin."""
     low, high = np.minimum(lower, upper).clip(0, 1), np.maximum(lower, upper).clip(0, 1)
-    signs = calibration_error(low[likely], high[likely], correct[likely], bins).signs
+    signs = np.asarray(calibration_error(low[likely], high[likely], correct[likely], bins).signs)
     first, last = (assign(each, edges_for(bins, None), "left") for each in (low, high))
     wanted = np.where(correct, 1, -1)
     # How many bins up to each have the wanted sign; a correct sample wants '+' at its lower end.

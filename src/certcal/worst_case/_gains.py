@@ -274,8 +274,8 @@ def least_sums(up: Floats, down: Floats, right: Brought, wrong: Brought) -> Floa
 def least_runs(worth_minus: Floats, worth_plus: Floats) -> Floats:
     """The smallest sum over all ways to cut the bins into runs of '-' and '+', a row for each bet.
 
-    ``worth_minus[:, i, t - 1]`` is what bin i brings in a run of '-' that ends at edge t > i, and ``worth_plus[:, j, t]``
-    what bin j brings in a run of '+' that begins at edge t <= j.
+    ``worth_minus[:, i, t - 1]`` is what bin i brings in a run of '-' that ends at edge t > i, and
+    ``worth_plus[:, j, t]`` what bin j brings in a run of '+' that begins at edge t <= j.
     """
     from_a = np.cumsum(worth_minus[:, ::-1], axis=1)[:, ::-1]  # over bins from a on, also those beyond t
     to_b = np.cumsum(worth_plus, axis=1)

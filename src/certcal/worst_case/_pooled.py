@@ -27,7 +27,7 @@ All depend on s through p alone, so the maximum over the signs is found from tab
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -41,7 +41,7 @@ Floats = NDArray[np.float64]
 Flags = NDArray[np.bool_]
 
 # Bins up to which sums over runs are tables.
-MOST_BINS = 2048
+MOST_POOLED_BINS = 2048
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,13 +72,14 @@ class PooledEnds:
 
     def flipped(self, rows: Flags) -> PooledEnds:
         """Some samples, with confidences read as 1 minus what they are."""
-        ends = (1 - self.upper[rows], 1 - self.lower[rows], -self.end[rows], 1 - self.estimate[rows])
-        return PooledEnds(*ends, 1 - self.inner[rows], self.sure[rows], self.deviation)
+        one = self.select(rows)
+        estimate, inner = 1 - one.estimate, 1 - one.inner
+        return PooledEnds(1 - one.upper, 1 - one.lower, -one.end, estimate, inner, one.sure, self.deviation)
 
     def select(self, rows: Flags) -> PooledEnds:
         """Some samples."""
-        arrays = (self.lower, self.upper, self.end, self.estimate, self.inner, self.sure)
-        return PooledEnds(*(each[rows] for each in arrays), self.deviation)
+        names = ("lower", "upper", "end", "estimate", "inner", "sure")
+        return replace(self, **{name: getattr(self, name)[rows] for name in names})
 
 
 def pooled_calibration_error(
