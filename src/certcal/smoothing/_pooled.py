@@ -193,7 +193,11 @@ class _Pool(NamedTuple):
         likely = np.concatenate(votes) > ndtr(r)
         likely |= not likely.any()
         end = _chosen_ends(lower[0], 1 - upper[0], counts.predicted == counts.label, likely, bins)
-        estimate, mean, squares, foreseen = (np.where(end > 0, upper[row], lower[row]) for row in range(1, 5))
+
+        def of_end(row: int) -> Floats:
+            return np.asarray(np.where(end > 0, upper[row], lower[row]), np.float64)
+
+        estimate, mean, squares, foreseen = map(of_end, range(1, 5))
         scale = 1 / float(mean.max(where=end != 0, initial=1e-12))
         bets = np.geomspace(1e-4, LARGEST_BET, 200)
         total = scale**2 * float(foreseen.sum(where=likely & (end != 0)))
