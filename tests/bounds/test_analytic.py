@@ -12,7 +12,7 @@ from scipy.special import expit
 
 from certcal.bounds import _smooth, perturb, smooth
 from certcal.bounds._analytic import (
-    Cells,
+    NarrowCells,
     Pieces,
     distance_bound,
     fitted,
@@ -89,7 +89,7 @@ def test_the_product_at_optimal_nodes_is_as_small_as_is_expected(length: float) 
             assert product.max() < 1.6 * expected
 
 
-def some_cells(rng: np.random.Generator, n: int, h: float, *, logit: bool = False) -> tuple[Cells, np.ndarray]:
+def some_cells(rng: np.random.Generator, n: int, h: float, *, logit: bool = False) -> tuple[NarrowCells, np.ndarray]:
     """Samples of which each has a cell for itself, and their outcomes."""
     scores = np.sort(rng.beta(1, 2, n))
     where = places(scores, "logit" if logit else "probability", 0.5 / h)

@@ -34,7 +34,7 @@ ROWS = 8192
 ROUNDING = 1e-9
 
 
-class Cells(NamedTuple):
+class NarrowCells(NamedTuple):
     """Samples by narrow cells: mean place, number, outcomes 1, Σ (place - mean)², mean score, Σ (score - mean)²."""
 
     place: Floats
@@ -44,9 +44,9 @@ class Cells(NamedTuple):
     score: Floats
     score_within: Floats
 
-    def part(self, which: slice | NDArray[np.bool_]) -> Cells:
+    def part(self, which: slice | NDArray[np.bool_]) -> NarrowCells:
         """Some of the cells."""
-        return Cells(*(each[which] for each in self))
+        return NarrowCells(*(each[which] for each in self))
 
 
 class Pieces(NamedTuple):
@@ -67,7 +67,7 @@ class Fit(NamedTuple):
     largest: float
 
 
-def in_cells(sample: Sample, where: Places, h: float) -> Cells:
+def in_cells(sample: Sample, where: Places, h: float) -> NarrowCells:
     """Sorted samples by cells; equal places share one."""
     from certcal._kernels.buckets import run_sums
 
@@ -81,10 +81,10 @@ def in_cells(sample: Sample, where: Places, h: float) -> Cells:
         scores = np.empty_like(sums)
         run_sums(*sample, starts, scores)
     number = sums[:, 0]
-    return Cells(sums[:, 2] / number, number, sums[:, 1], sums[:, 3], scores[:, 2] / number, scores[:, 3])
+    return NarrowCells(sums[:, 2] / number, number, sums[:, 1], sums[:, 3], scores[:, 2] / number, scores[:, 3])
 
 
-def in_pieces(cells: Cells, h: float) -> Pieces:
+def in_pieces(cells: NarrowCells, h: float) -> Pieces:
     """Cut the scores where noise and bias together are expected to be least, were η(s) = s. Outcomes are not looked at.
 
     A piece of length L with N nodes is to have the noise 0.8 √(N Σ v), v = s(1 - s), and the bias 2^½ exp(-N π²/4(L/2h
@@ -117,7 +117,7 @@ def in_pieces(cells: Cells, h: float) -> Pieces:
     return Pieces(starts, nodes, float(best.sum()) / float(cells.number.sum()))
 
 
-def fitted(cells: Cells, pieces: Pieces, h: float) -> Fit:
+def fitted(cells: NarrowCells, pieces: Pieces, h: float) -> Fit:
     """The fits of all pieces together, as means over samples: squares and errors are divided by n²."""
     n = float(cells.number.sum())
     stops = np.append(pieces.starts[1:], cells.place.size)
@@ -127,7 +127,7 @@ def fitted(cells: Cells, pieces: Pieces, h: float) -> Fit:
     gap, bias, squares, errors, _ = (math.fsum(each) for each in zip(*found, strict=True))
     largest = max(each.largest for each in found) / n
     room = ROUNDING + 2.0**-50 / h  # the second is for the rounding of places
-    return Fit(gap / n + room, bias / n + room, squares / n**2, errors / n**2, largest)
+    return Fit(gap / n + room, bias / n + room, squares / n**2, errors / n**2 * (1 + ROUNDING), largest)
 
 
 def optimal_nodes(low: float, high: float, count: int, h: float) -> Floats:
@@ -172,7 +172,7 @@ def distance_bound(product: Floats) -> Floats:
     return product * np.sqrt(1 + product * product / 4)
 
 
-def _alone(cells: Cells, h: float) -> Fit:
+def _alone(cells: NarrowCells, h: float) -> Fit:
     """Every cell's mean outcome for itself: η changes by at most 1/2h per unit of the place."""
     m, hits, score = cells.number, cells.hits, cells.score
     gap = m * np.sqrt((score - hits / m) ** 2 + cells.score_within / m)
@@ -181,7 +181,7 @@ def _alone(cells: Cells, h: float) -> Fit:
     return Fit(float(gap.sum()), float(bias.sum()), float(m.sum()), float(errors.sum()), 1.0)
 
 
-def _projected(cells: Cells, count: int, h: float) -> Fit:
+def _projected(cells: NarrowCells, count: int, h: float) -> Fit:
     """A weighted least-squares fit of the outcomes of one piece.
 
     H = Φ(ΦᵀWΦ + λ)⁻¹ΦᵀW with W = 1/v and v near s(1 - s), all fixed by the scores. Let ‖·‖ be the norm with weights W.
@@ -195,8 +195,8 @@ def _projected(cells: Cells, count: int, h: float) -> Fit:
        of (ΦᵀΦ)^½ A (ΦᵀW²Φ) A (ΦᵀΦ)^½.
     4. |a_j| <= W_j Σ_k |φ_k(x_j)| Γ_k with Γ_k = Σ_i |(ΦA)_ik|.
 
-    Rounding of the sums moves ΦᵀWΦ by far less than λ/10, so 0.6 stands for ½ in step 1; what the solution of the
-    equations is off by is measured, and counted with the norm 1/(2√λ) of A^½ applied to it.
+    Rounding of the sums, some 1e-13 of ΦᵀWΦ, is less than λ/10, so 0.6 stands for ½ in step 1; what the solution of the
+    equations is off by is measured, and ‖ΦA·‖ <= 1/(2√λ) says what that does to the fit.
     """
     n = float(cells.number.sum())
     inherent = cells.score * (1 - cells.score)
