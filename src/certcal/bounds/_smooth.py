@@ -147,13 +147,11 @@ def smooth(
     3. |s - η(s)| is a function of the score with values in [0, 1]; Chernoff's inequality at δ₂ leads from its mean over
        the samples to its expectation. δ₁ + δ₂ = δ.
 
-    H is one of two, chosen by looking at scores only. *Analytic*: a projection, piece by piece, on functions that
-    interpolate. In the strip |Im z| < πh/2 around the real line η is analytic and never real outside of (0, 1); so
-    from its values at nodes t_k it is known up to Π_k tanh(|s - t_k|/2h) (√(1 + …/4) of that): with N nodes per
-    bandwidth about 2 exp(-π²N/2). The bound falls like √(ln(n)/nh). *Local averages*: H_ij = w_ij, not negative, in a
-    window around s_i, which no outcome can tilt by much; better for few samples with scores near 0 or 1. Their bias is
-    at most Σ_j w_ij |d_ij|/2h and at most |Σ_j w_ij d_ij|/2h + Σ_j w_ij d_ij²/4h², d_ij = s_j - s_i, because |η′| <=
-    1/2h and |η″| <= 1/2h².
+    H is one of two, chosen by looking at scores only. *Analytic*: a projection on functions that interpolate, piece by
+    piece (the documentation has the theorem). Its bias falls like exp(-π²N/2) with N nodes per bandwidth,
+    so the bound falls like √(ln(n)/nh). *Local averages*: H_ij = w_ij, not negative, in a window around s_i; better for
+    few samples with scores near 0 or 1. Their bias is at most Σ_j w_ij |d_ij|/2h and at most |Σ_j w_ij d_ij|/2h + Σ_j
+    w_ij d_ij²/4h², d_ij = s_j - s_i, because |η′| <= 1/2h and |η″| <= 1/2h².
 
     No samples are set aside, and the noise of the fit enters through one sign pattern only.
 
