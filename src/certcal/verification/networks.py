@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from certcal._checks import InputError
+from certcal._margins import DOUBLE, SINGLE, predicted_intervals
 from certcal.attacks import Target
 from certcal.attacks.ascent import ascend, odds_against
 from certcal.attacks.ball import LONGEST, Ball, Norm
@@ -21,7 +22,6 @@ from certcal.models import Model, wrap
 from certcal.models.torch_threads import torch_threads
 from certcal.verification.boxes import BoxedRows
 from certcal.verification.kinds import Verified
-from certcal.verification.margins import DOUBLE, SINGLE, predicted_intervals
 from certcal.verification.networks_bounds import MarginBounds
 
 # The smallest normal number of the network's arithmetic.
@@ -99,9 +99,6 @@ class NetworkVerifier:
         self._check(bounds, rows, classes)
         ends = bounds.margins(lower, upper, classes, centre=rows, radius=region.l2, budget=budget)
         least, most = (each.numpy() for each in ends)
-        if self.model.outputs == "probabilities":  # its own softmax rounds differences of logits
-            size = np.maximum(np.abs(least), np.abs(most)).max(axis=1, keepdims=True)
-            least, most = least - 4 * SINGLE * size, most + 4 * SINGLE * size
         unit = SINGLE if self.model.outputs == "probabilities" else DOUBLE
         low, high, certified = predicted_intervals(least, most, predicted, unit=unit)
         reached = [self.predict(region.rows)]
