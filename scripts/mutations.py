@@ -445,6 +445,14 @@ MUTATIONS = (
         "tests/verification/test_boxes.py::test_an_amount_that_was_computed_leaves_nothing_out",
     ),
     mutation(
+        "margins: a margin of logits takes the same end of both",
+        "data/class_bounds.py",
+        "np.nextafter(least - upper, -np.inf)",
+        "np.nextafter(least - lower, -np.inf)",
+        "tests/data/test_class_bounds.py::"
+        "test_margins_and_logits_give_the_intervals_of_their_softmax_however_they_are_written",
+    ),
+    mutation(
         "margins: a softmax subtracts logits exactly",
         "_margins.py",
         "sign * 2 * unit * (np.abs(each) + behind)",

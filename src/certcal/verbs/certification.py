@@ -191,6 +191,11 @@ class Certification(Result):
     _widths: dict[tuple[float | None, str], Widths | None] = field(default_factory=dict[Any, "Widths | None"])
 
     @property
+    def binary(self) -> bool:
+        """Whether the intervals are of a binary score, all of whose samples count."""
+        return self.lines[0].summary.binary
+
+    @property
     def radii(self) -> tuple[float | None, ...]:
         """Each radius once, ascending; None alone for a table without a column of radii."""
         return tuple(dict.fromkeys(line.radius for line in self.lines))

@@ -491,7 +491,8 @@ def _line(
 
     binned: dict[str, Any] = {"bins": settings.bins, "closed": settings.closed}
     mask = None if binary else found.certified
-    summary = certify(found.lower, found.upper, correct, certified=mask, delta=settings.delta, **binned)
+    arrays = (found.lower, found.upper, correct)
+    summary = certify(*arrays, certified=mask, delta=settings.delta, binary=binary, **binned)
     worst = summary["calibration_error"]
     kept = slice(None) if binary or worst.worst is None else found.certified
     # Where the class changed, confidences of the first class say nothing about the calibration of the new one.
