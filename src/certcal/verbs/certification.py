@@ -261,8 +261,7 @@ class Certification(Result):
             told = {"radius": line.radius, "kind": line.kind, str(self.by): group}
             where = {name: value for name, value in told.items() if value is not None}
             for key, samples, claim in sorted(line.claims(), key=lambda claim: claim[2] is not line.headline):
-                names = (key, key.removeprefix("claimed_"))
-                found.append(Candidate(claim, names, group, {**where, "samples": samples}))
+                found.append(Candidate.certified(claim, key, {**where, "samples": samples}, group=group))
         return found
 
     def contents(self) -> dict[str, Any]:
