@@ -121,7 +121,11 @@ class CertifySettings(Settings):
                 check_edges(self.edges)
             except InputError as error:
                 raise InputError(str(error), argument="edges") from None
-            object.__setattr__(self, "bins", len(self.edges) - 1)
+            count = len(self.edges) - 1
+            if self.bins not in (CertifySettings.bins, count):
+                reason = f"it is {self.bins}, and the edges make {count} bin{'' if count == 1 else 's'}"
+                raise InputError(reason, argument="bins", remedy="leave it out, or give as many edges")
+            object.__setattr__(self, "bins", count)
 
     @property
     def binning(self) -> dict[str, Any]:
