@@ -243,7 +243,7 @@ def train(
 
 def _others(method: str, others: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
     """What --set says; true and false are values of a method's own constants that are either."""
-    from certcal.training import Recipe, constants_of
+    from certcal.training import constants_of, recipe
 
     usual = constants_of(method)
     for name in others:
@@ -254,7 +254,7 @@ def _others(method: str, others: Mapping[str, Any], changes: Mapping[str, Any]) 
         raise InputError(f"--set own=… is no number; give the method's own constants by their names, {its}")
     for name, value in others.items():
         try:
-            _ = name in usual or Recipe.from_dict({"method": method, name: value})
+            _ = isinstance(usual.get(name), bool) or recipe(method, **{name: value})
         except InputError as error:
             if str(error).startswith((name, repr(name))):  # and not about another part that this one needs
                 raise InputError(str(error), argument="others") from None
