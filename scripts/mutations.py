@@ -489,8 +489,23 @@ MUTATIONS = (
         "tests/verification/test_boxes.py::test_an_amount_that_was_computed_leaves_nothing_out",
     ),
     mutation(
+        "margins: a margin of logits takes the same end of both",
+        "data/class_bounds.py",
+        "np.nextafter(least - upper, -np.inf)",
+        "np.nextafter(least - lower, -np.inf)",
+        "tests/data/test_class_bounds.py::"
+        "test_margins_and_logits_give_the_intervals_of_their_softmax_however_they_are_written",
+    ),
+    mutation(
+        "margins: a softmax subtracts logits exactly",
+        "_margins.py",
+        "sign * 2 * unit * (np.abs(each) + behind)",
+        "sign * 0 * unit",
+        "tests/verification/test_boxes.py::test_large_logits_that_a_softmax_rounds_stay_inside",
+    ),
+    mutation(
         "margins: confidences are rounded inward",
-        "verification/margins.py",
+        "_margins.py",
         "low * (1 - room) - tiny",
         "low * (1 + room)",
         "tests/verification/test_boxes.py::test_confidences_from_margins_hold_every_softmax_and_are_nearly_reached",
