@@ -1,5 +1,5 @@
 # pyright: basic
-"""Sums over runs of a sorted sample, and two of them merged."""
+"""Runs of a sorted sample, and two of them merged."""
 
 from __future__ import annotations
 
@@ -8,77 +8,6 @@ from typing import Any
 import numpy as np
 
 from certcal._kernels._compile import FEW, njit
-
-# Numbers added before the partial sum moves on, so that no sum loses more than about as many units in the last place.
-BLOCK = 128
-
-
-@njit(patience=FEW)
-def run_sums(scores: Any, outcomes: Any, starts: Any, out: Any) -> Any:
-    """Number, Σ outcome, Σ score and Σ (score - mean)², rounded up, of the runs from each start to the next.
-
-    Sums of n scores go through at most k = BLOCK + n/BLOCK additions each. With scores that are at most w above the
-    first, the squares are then off by at most n w² (k + 3) 2^-53, and the square of the sum by twice that.
-    """
-    for run in range(starts.size - 1):
-        begin, end = starts[run], starts[run + 1]
-        out[run, 0] = end - begin
-        out[run, 1:] = 0.0
-        if begin == end:
-            continue
-        origin = scores[begin]
-        hits, moved, squares = 0, np.float64(0.0), np.float64(0.0)
-        for block in range(begin, end, BLOCK):
-            part, square = np.float64(0.0), np.float64(0.0)
-            for i in range(block, min(end, block + BLOCK)):
-                x = scores[i] - origin
-                part += x
-                square += x * x
-                hits += np.int64(outcomes[i])
-            moved += part
-            squares += square
-        out[run, 1] = hits
-        out[run, 2] = moved + origin * (end - begin)
-        n, width = end - begin, scores[end - 1] - origin
-        lost = n * width * width * (BLOCK + n / BLOCK + 8.0) * 2.0**-51
-        out[run, 3] = max(0.0, squares - moved * moved / n) + lost
-
-
-@njit(patience=FEW)
-def cell_sums(scores: Any, outcomes: Any, cells: Any, out: Any) -> Any:
-    """The same for the cells [k/cells, (k+1)/cells) of a grid, the last one closed; ``cells`` is a power of two."""
-    starts = np.empty(2, np.int64)
-    begin = 0
-    out[:] = 0.0
-    while begin < scores.size:
-        cell = min(int(scores[begin] * cells), cells - 1)
-        end = begin + 1
-        limit = (cell + 1) / cells if cell < cells - 1 else 2.0
-        while end < scores.size and scores[end] < limit:
-            end += 1
-        starts[0], starts[1] = begin, end
-        run_sums(scores, outcomes, starts, out[cell : cell + 1])
-        begin = end
-
-
-@njit
-def merge_cells(cells: Any, width: Any, first: Any, out: Any) -> Any:
-    """Sums over buckets of ``width`` cells, of which the first ends after ``first`` cells; how many buckets."""
-    found, begin, end = 0, 0, first
-    while begin < len(cells):
-        end = min(end, len(cells))
-        number, hits, total, within = 0.0, 0.0, 0.0, 0.0
-        for k in range(begin, end):
-            number += cells[k, 0]
-            hits += cells[k, 1]
-            total += cells[k, 2]
-        for k in range(begin, end):
-            if cells[k, 0] > 0:
-                within += cells[k, 3] + cells[k, 0] * (cells[k, 2] / cells[k, 0] - total / number) ** 2
-        out[found, 0], out[found, 1], out[found, 2], out[found, 3] = number, hits, total, within
-        found += 1
-        begin, end = end, end + width
-    return found
 
 
 @njit(patience=FEW)
