@@ -13,7 +13,7 @@ from scipy import stats
 from certcal import InputError
 from certcal._kernels.runs import least_of_runs
 from certcal.bounds import _lipschitz, lipschitz
-from certcal.bounds._bets import mean_from_logs, running_sums, signed_sums
+from certcal.bounds._bets import OUTCOME_DEVIATIONS, mean_from_logs, running_sums, signed_sums
 from certcal.bounds._lipschitz import _Patterns
 from certcal.bounds._shared import in_order
 from certcal.bounds.concentration import place_bets
@@ -51,7 +51,7 @@ def test_the_value_is_where_the_mean_capital_reaches_one_over_delta() -> None:
     s = rng.random(2000)
     y = (rng.random(2000) < s).astype(np.uint8)
     bound = lipschitz(s, y, 3.0, 0.02)
-    bets = place_bets(0.02, 2000)
+    bets = place_bets(0.02, 2000, OUTCOME_DEVIATIONS)
     least = _Patterns.of(in_order(s, y), 3.0, False).least(bets)[:-1]
 
     def capital(m: float) -> float:
@@ -64,7 +64,7 @@ def test_the_value_is_where_the_mean_capital_reaches_one_over_delta() -> None:
 def test_two_per_cent_less_of_the_deviation_fails_where_betting_is_sharp() -> None:
     # Ten billion coins at the score 1/2 with an error of 1/1000: the tail is the binomial one.
     n, log_delta, p = 10**10, -400.0, 0.501
-    bets = place_bets(math.exp(log_delta), n)
+    bets = place_bets(math.exp(log_delta), n, OUTCOME_DEVIATIONS)
 
     def limit(heads: int) -> float:
         sums = signed_sums(np.array([[n - heads, heads, 0.0, 0.0, 0.5, 0.5]]), bets)

@@ -16,6 +16,9 @@ from certcal.bounds.concentration import DEVIATIONS, place_bets
 # between similar classifiers.
 SMALL_DEVIATIONS: Floats = 0.5 ** np.arange(10.0)
 
+# And of outcomes, whose standard deviation is at most 1/2.
+OUTCOME_DEVIATIONS: Floats = DEVIATIONS / 2
+
 # Samples that are taken one by one; of more, each is replaced by the corners of its cell.
 _FEW = 1 << 13
 

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from certcal._assumptions import INDEPENDENT, NOT_USED_BEFORE
 from certcal._checks import MOST_CHANGE, failure_probability, positive
-from certcal.bounds._bets import mean_from_logs, running_sums, signed_sums, sorted_cells
+from certcal.bounds._bets import OUTCOME_DEVIATIONS, mean_from_logs, running_sums, signed_sums, sorted_cells
 from certcal.bounds._scale import check_scale, log_odds
 from certcal.bounds._shared import Floats, Sample, check_pairs, in_order, upper_bound
 from certcal.bounds.concentration import place_bets
@@ -65,7 +65,7 @@ def lipschitz(scores: Any, outcomes: Any, constant: float, delta: float = 0.05, 
     >>> s = rng.random(100_000)
     >>> bound = lipschitz(s, rng.random(s.size) < s, constant=2)
     >>> print(bound.text)
-    0.0161
+    0.0163
     """
     slope = positive(constant, "constant", MOST_CHANGE)
     level, on_log_odds = failure_probability(delta, "delta"), check_scale(scale) == "logit"
@@ -75,7 +75,7 @@ def lipschitz(scores: Any, outcomes: Any, constant: float, delta: float = 0.05, 
     if on_log_odds:
         begin, end = np.searchsorted(sample.scores, (np.finfo(np.float64).tiny, 1 - _NEAR)).tolist()
     parts = [Sample(sample.scores[a:b], sample.outcomes[a:b]) for a, b in ((0, begin), (end, n), (begin, end))]
-    bets = place_bets(level, n)
+    bets = place_bets(level, n, OUTCOME_DEVIATIONS)
     least, rounding = _alone(parts[0], bets) + _alone(parts[1], bets), n * (n - end + begin + 20) * 2.0**-51
     if begin < end:
         patterns = _Patterns.of(parts[2], slope, on_log_odds)
