@@ -67,6 +67,8 @@ class BandKind:
         Whether its intervals hold at all radii at once.
     by_pilot
         Whether it uses the pilot draws.
+    pooled
+        Whether claims about a data set average the noise of its samples: :func:`certcal.smoothing.pooled_claim`.
     """
 
     name: str
@@ -74,6 +76,7 @@ class BandKind:
     explanation: str
     all_radii: bool = True
     by_pilot: bool = False
+    pooled: bool = False
 
     def __call__(self, counts: Counts, radius: float, alpha: float, /) -> tuple[Floats, Floats]:
         """Lower and upper ends of the confidences of all samples."""
@@ -93,13 +96,16 @@ class BandKind:
 KINDS: dict[str, BandKind] = {
     kind.name: kind
     for kind in (
-        BandKind("tight", tight, "A Clopper-Pearson limit at each threshold of the histogram; the default."),
+        BandKind(
+            "tight", tight, "A Clopper-Pearson limit at each threshold of the histogram; the default.", pooled=True
+        ),
         BandKind(
             "tangent",
             tangent,
             "One mean instead of a band, by convexity and bets chosen from the pilot draws; usually the narrowest.",
             all_radii=False,
             by_pilot=True,
+            pooled=True,
         ),
         BandKind("bernstein", bernstein, "The empirical Bernstein limit of the mean confidence."),
         BandKind("cdf", cdf, "A band of constant width (Dvoretzky, Kiefer, Wolfowitz), as published."),
@@ -139,6 +145,17 @@ def holds_at_all_radii(confidence: str | CertificateKind) -> bool:
     (True, False)
     """
     return bool(getattr(kind_of(confidence), "all_radii", False))
+
+
+def pools_noise(confidence: str | CertificateKind) -> bool:
+    """Whether claims about a data set with a kind of certificate average the noise of its samples.
+
+    Examples
+    --------
+    >>> pools_noise("tight"), pools_noise("cdf")
+    (True, False)
+    """
+    return bool(getattr(kind_of(confidence), "pooled", False))
 
 
 def kind_explanation(confidence: str | CertificateKind) -> str:
