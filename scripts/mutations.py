@@ -599,16 +599,38 @@ MUTATIONS = (
     mutation(
         "perturbed scores: half of the draw of the outcomes",
         "bounds/_smooth.py",
-        'outcome_term(budget["outcomes"], 1, *spread),',
-        'outcome_term(budget["outcomes"], 1, *spread) / 2,',
+        'outcome_term(budget["outcomes"], 1, fit.squares, fit.errors, fit.largest),',
+        'outcome_term(budget["outcomes"], 1, fit.squares, fit.errors, fit.largest) / 2,',
         "tests/bounds/test_smooth.py::test_every_term_of_the_direct_form_is_its_formula",
     ),
     mutation(
         "perturbed scores: without the bias",
         "bounds/_smooth.py",
-        '"bias": around.mean_error + around.rounding_of_error',
-        '"bias": around.rounding_of_error',
+        "bias = around.mean_error + around.rounding_of_error",
+        "bias = around.rounding_of_error",
         "tests/bounds/test_smooth.py::test_every_term_of_the_direct_form_is_its_formula",
+    ),
+    mutation(
+        "analytic fit: 98 % of the distance from the interpolation",
+        "bounds/_analytic.py",
+        "return product * np.sqrt(1 + product * product / 4)",
+        "return 0.98 * product * np.sqrt(1 + product * product / 4)",
+        "tests/bounds/test_analytic.py::"
+        "test_scores_whose_outcomes_alternate_are_as_far_from_their_interpolation_as_claimed",
+    ),
+    mutation(
+        "analytic fit: signs that are spread as the variance is not",
+        "bounds/_analytic.py",
+        "spread * max(float(np.linalg.eigvalsh(seen)[-1]), 0.0) * room",
+        "spread * float(np.linalg.eigvalsh(seen).mean()) * room",
+        "tests/bounds/test_analytic.py::test_every_part_of_a_fit_is_its_formula",
+    ),
+    mutation(
+        "analytic fit: what changes within a cell is free",
+        "bounds/_analytic.py",
+        "moved = cells.within / (4 * h * h)",
+        "moved = 0.0 * cells.within",
+        "tests/bounds/test_analytic.py::test_cells_change_a_fit_by_no_more_than_they_pay_for",
     ),
     mutation(
         "logit noise, Lipschitz: a function of the log-odds rises less than it may",
@@ -628,7 +650,7 @@ MUTATIONS = (
     mutation(
         "logit noise: derivatives as on the probability scale",
         "bounds/_smooth.py",
-        "h /= stretch",
+        "h /= where.stretch",
         "h /= 1.0",
         "tests/bounds/test_logit_noise.py::test_every_term_of_the_smooth_bound_is_its_formula",
     ),

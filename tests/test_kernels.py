@@ -186,6 +186,7 @@ CASES = {
     "sorted_bins.most_rising_bins": _rising,
     "moments.squared_norm": lambda d: (d.keys(), *_shared(d), float(0.1 + d.rng.random())),
     "moments.weighted_squared_norm": lambda d: (np.argsort(d.z, kind="stable"), d.z, d.c, d.w, 0.4),
+    "buckets.run_sums": lambda d: (*d.sorted(), starts := _starts(d), np.empty((starts.size - 1, 4))),
     "runs.cells_between": lambda d: (*d.sorted(), starts := np.unique(_starts(d)), np.empty((starts.size - 1, 6))),
     "runs.fine_starts": lambda d: (s := d.sorted()[0], s, 2.0, d.rng.random(), np.empty(d.n + 1, np.int64)),
     "runs.reaches": lambda d: (np.arange((p := _patterns(d))[0].shape[1]) / 9, p[1], 0.5, *np.copy(p[2:4])),
