@@ -709,15 +709,15 @@ MUTATIONS = (
     mutation(
         "binned error: no room for rounding",
         "bounds/_bets.py",
-        "rounding = 1e-9 + n * (len(points.owner) + 10) * 2.0**-51",
+        "rounding = 1e-9 + n * (points + 10) * 2.0**-51",
         "rounding = 0.0",
         "tests/bounds/test_binned.py::test_the_value_of_ten_billion_samples_has_the_capital_to_forty_digits",
     ),
     mutation(
         "binned error: three times the level",
         "bounds/_bets.py",
-        "place_bets(delta, n, deviations), log + rounding)",
-        "place_bets(delta, n, deviations), log - math.log(3) + rounding)",
+        "return math.log(1 / delta) + rounding",
+        "return math.log(1 / delta) - math.log(3) + rounding",
         "tests/bounds/test_binned.py::"
         "test_in_one_bin_the_bound_fails_with_at_most_delta_and_a_part_of_the_deviation_more_often",
         "test_the_value_is_where_the_least_capital_reaches_one_over_delta",
@@ -737,11 +737,11 @@ MUTATIONS = (
         "tests/bounds/test_binned.py::test_the_value_is_where_the_least_capital_reaches_one_over_delta",
     ),
     mutation(
-        "binned error from below: signs chosen on the tested half",
-        "bounds/_binned.py",
-        "asked.wagers(~tested)[1] > 0",
-        "asked.wagers(tested)[1] > 0",
-        "tests/bounds/test_binned.py::test_signs_are_not_chosen_on_the_half_that_is_tested",
+        "binned error from below: signs chosen by the sample that is tested",
+        "_kernels/capital.py",
+        "up[i] = total[at] + min(",
+        "up[i] = total[at] + gap + min(",
+        "tests/bounds/test_binned.py::test_signs_are_not_chosen_by_the_sample_that_is_tested",
     ),
     mutation(
         "weighted binned error: every sample at full stake",
@@ -825,12 +825,20 @@ MUTATIONS = (
         "tests/cli/test_bound.py::test_what_is_to_hold_together_shares_delta_over_everything",
     ),
     mutation(
-        "binned error from below: nine tenths of the deviation",
+        "binned error from below: two per cent more",
         "bounds/_binned.py",
-        "limit = -upper_limit(wagers.with_signs(-signs), asked.delta, n, asked.deviations)",
-        "limit = -0.9 * upper_limit(wagers.with_signs(-signs), asked.delta, n, asked.deviations) + 0.1 * observed",
+        "limit = -mean_limit(-values,",
+        "limit = -1.02 * mean_limit(-values,",
         "tests/bounds/test_binned.py::"
-        "test_the_lower_bound_fails_with_at_most_a_small_level_and_with_nine_tenths_of_the_deviation_more_often",
+        "test_the_lower_bound_fails_with_at_most_a_small_level_and_two_per_cent_more_of_it_more_often",
+    ),
+    mutation(
+        "binned error from below: the best order instead of the mean over them",
+        "bounds/_bets.py",
+        "float(np.logaddexp.reduce(logs.ravel())) - math.log(logs.size) >= target",
+        "float(np.logaddexp.reduce(logs.ravel())) - math.log(bets.size) >= target",
+        "tests/bounds/test_binned.py::"
+        "test_the_lower_value_is_where_the_mean_capital_over_orders_falls_below_one_over_delta",
     ),
     mutation(
         "weighted bins of a diagram: 5 % less of the band",

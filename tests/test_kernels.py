@@ -193,6 +193,13 @@ CASES = {
     "runs.least_of_runs": _patterns,
     "buckets.equal_mass_starts": lambda d: (d.sorted()[0], d.count, np.empty(2 * d.count + 2, np.int64)),
     "capital.largest_mean": _capital,
+    "capital.signs_so_far": lambda d: (
+        d.rng.permutation(d.n),
+        d.rng.integers(0, d.bins, d.n),
+        d.c - d.z.astype(np.float64),
+        d.bins,
+        np.empty(d.n, np.bool_),
+    ),
     "capital.cut_cells": lambda d: (*d.sorted(), int(d.rng.integers(1, 9)), np.zeros((d.n, capital.CELL))),
     "capital.largest_mean_of_cuts": lambda d: (_cut(d), d.rng.random(6) * 0.5, 3.0, bool(d.rng.random() < 0.5)),
     "classwise.add_gaps": lambda d: (*(m := d.matrix()), *d.lookup, np.zeros((m[0].shape[1], d.bins, 2), np.int64)),

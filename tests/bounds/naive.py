@@ -142,6 +142,23 @@ def capital_against(
     return float(np.logaddexp.reduce(logs) - math.log(len(logs)))
 
 
+def signs_before(order: np.ndarray, bins: np.ndarray, gaps: np.ndarray) -> np.ndarray:
+    """The sign that the samples before each one in the order give to its bin, helped by the bins beside it."""
+    signs = np.zeros(gaps.size)
+    for place, i in enumerate(order):
+        before = order[:place]
+        inside, left, right = (math.fsum(gaps[before[bins[before] == bins[i] + step]]) for step in (0, -1, 1))
+        reach = math.sqrt(1 + math.fsum(gaps[before[bins[before] == bins[i]]] ** 2)) / 2
+        signs[i] = 1 if inside + max(-reach, min(reach, (left + right) / 2)) > 0 else -1
+    return signs
+
+
+def capital_from_below(stake: np.ndarray, values: list[np.ndarray], bets: np.ndarray, m: float) -> float:
+    """Logarithm of the mean capital against an error of at most m, over bets and over the values in several orders."""
+    logs = [np.log(1 + bet * stake * (x - m) / (1 + m)).sum() for x in values for bet in bets]
+    return float(np.logaddexp.reduce(logs) - math.log(len(logs)))
+
+
 def outcome_term(s: np.ndarray, y: np.ndarray, weights: np.ndarray, delta: float, candidates: int) -> float:
     """Deviation of a weighted sum of outcomes: Hoeffding's, or Bernstein's with the largest variance that is likely."""
     aside = delta / 64

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from bisect import bisect_left
 from collections.abc import Callable
 
 import mpmath
@@ -13,10 +14,12 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from certcal import Bound, InputError
+from certcal._kernels.capital import signs_so_far
 from certcal.binning import assign, equal_width_edges
 from certcal.bounds import binned, binned_lower, bounded_variation, classwise, lipschitz
-from certcal.bounds._bets import Wagers, place_bets, upper_limit
-from certcal.bounds._shared import fold_of_each
+from certcal.bounds._bets import SMALL_DEVIATIONS, Wagers, place_bets, upper_limit
+from certcal.bounds._binned import orders
+from certcal.bounds.concentration import DEVIATIONS
 from certcal.claims import ORDER
 from certcal.metrics import ece
 from certcal.study import SYNTHETIC
@@ -88,24 +91,55 @@ def test_at_a_small_level_nine_tenths_of_the_deviation_fail_too_often() -> None:
     assert log_rate(0.9) > math.log(delta)
 
 
-def test_the_lower_bound_fails_with_at_most_a_small_level_and_with_nine_tenths_of_the_deviation_more_often() -> None:
-    n, delta, p = 4000, 1e-12, 0.75
-    tested = fold_of_each(n, 2, 0) == 1
-    places, hits = np.flatnonzero(tested), np.arange(1600, 1680)
+@pytest.mark.parametrize(("n", "weighted"), [(60, False), (60, True), (700, False), (9000, False), (9000, True)])
+def test_the_lower_value_is_where_the_mean_capital_over_orders_falls_below_one_over_delta(
+    n: int, weighted: bool
+) -> None:
+    """Of many samples the nodes of a grid stand for them, which makes the value a little smaller, never larger."""
+    rng = np.random.default_rng(n)
+    z = rng.integers(0, 257, n) / 256  # so that sums are exact
+    c = (rng.random(n) < z**3).astype(np.uint8)
+    w = rng.choice([0.5, 1.0, 2.0], n) if weighted else None
+    found = binned_lower(z, c, 7, DELTA, seed=3, sample_weight=w)
+    stake = np.ones(n) if w is None else w / 2
+    where = assign(z, equal_width_edges(7))
+    signs = [(signs_of_many if n > 1000 else naive.signs_before)(each, where, stake * (c - z)) for each in orders(n, 3)]
+    values = [each * (c - z) for each in signs]
+    assert len(values) == 4
+    assert found.terms["error with the signs seen before"] == pytest.approx(np.average(np.mean(values, 0), weights=w))
+    bets = place_bets(DELTA, n, SMALL_DEVIATIONS if weighted else DEVIATIONS)
+    assert found.value > 0
+    assert naive.capital_from_below(stake, values, bets, found.value) >= math.log(1 / DELTA)
+    assert naive.capital_from_below(stake, values, bets, found.value + 1e-5) < math.log(1 / DELTA)
 
-    def value(k: int) -> float:
-        c = (~tested).astype(np.uint8)  # the other half chooses the right sign, as it nearly always does
-        c[places[:k]] = 1
-        return binned_lower(np.full(n, 0.5), c, 1, delta).value
 
-    lower, seen = np.array([value(k) for k in hits]), hits / places.size - 0.5
-    log_chance = stats.binom.logsf(hits - 1, places.size, p)
+def signs_of_many(order: np.ndarray, bins: np.ndarray, gaps: np.ndarray) -> np.ndarray:
+    up = np.empty(gaps.size, np.bool_)
+    signs_so_far(order, bins, gaps, 7, up)
+    return np.where(up, 1, -1)
 
-    def log_rate(part: float) -> float:
-        return float(log_chance[seen + part * (lower - seen) > p - 0.5].max(initial=-np.inf))
 
-    assert log_rate(1.0) <= math.log(delta)
-    assert log_rate(0.9) > math.log(delta)
+def test_the_lower_bound_fails_with_at_most_a_small_level_and_two_per_cent_more_of_it_more_often() -> None:
+    """A coin whose first tosses show the right sign: then only the number of hits counts, which is binomial."""
+    n, delta, p = 4000, 1e-12, 0.1
+
+    def fails_at(part: float) -> int:
+        """The most hits with which this part of the bound is above the truth."""
+        found = lambda hits: part * binned_lower(np.full(n, 0.5), late_hits(n, hits), 1, delta).value  # noqa: E731
+        return bisect_left(range(400), True, lo=200, key=lambda hits: found(hits) <= 0.5 - p) - 1
+
+    # Other signs would only lower the value: a sum that crosses 0 loses there.
+    assert stats.binom.logcdf(fails_at(1.0), n, p) <= math.log(delta)
+    most, rng = fails_at(1.02), np.random.default_rng(0)
+    heads = rng.permuted(np.tile(np.arange(n) < most, (200, 1)), axis=1) - 0.5
+    late = np.all([heads[:, order].cumsum(axis=1).max(axis=1) <= 0 for order in orders(n, 0)], axis=0)
+    assert stats.binom.logcdf(most, n, p) + math.log(late.mean()) > math.log(delta)
+
+
+def late_hits(n: int, hits: int) -> np.ndarray:
+    """So many correct ones, late in every order of the lower bound with seed 0."""
+    first = np.min([np.argsort(order) for order in orders(n, 0)], axis=0)
+    return (np.argsort(np.argsort(-first)) < hits).astype(np.uint8)
 
 
 def test_samples_at_the_two_ends_of_a_cell_do_not_count_as_samples_in_its_middle() -> None:
@@ -199,39 +233,20 @@ def test_the_order_of_the_samples_does_not_matter() -> None:
     c = rng.random(1000) < z**2
     order = rng.permutation(1000)
     assert binned(z, c) == binned(z[order], c[order])
-    for seed in (0, 1):  # the lower bound looks at which half a sample is in, and at nothing else
-        fold = fold_of_each(1000, 2, seed)
-        within = np.lexsort((order, fold))[np.argsort(np.argsort(fold, kind="stable"))]
-        assert np.array_equal(fold[within], fold)
-        assert not np.array_equal(within, np.arange(1000))
-        assert binned_lower(z, c, seed=seed) == binned_lower(z[within], c[within], seed=seed)
 
 
-@pytest.mark.parametrize("seed", range(4))
-def test_the_lower_bound_holds_for_every_seed_by_itself_when_all_confidences_are_equal(seed: int) -> None:
-    # Exactly: with one confidence all that matters is how many of each half are correct, and these are binomial. Halves
-    # that are taken from the sorted samples fail here: with the default seed in 19 % of the draws at delta = 10 %.
-    n, m = 50, 25
-    tested = fold_of_each(n, 2, seed) == 1
-
-    def value(chosen_on: int, hits: int) -> float:
-        c = np.zeros(n, np.uint8)
-        c[np.flatnonzero(~tested)[:chosen_on]] = c[np.flatnonzero(tested)[:hits]] = 1
-        return binned_lower(np.full(n, 0.5), c, 1, DELTA, seed=seed).value
-
-    # Of the first half only the sign counts: it is negative for up to 12 correct ones of 25.
-    negative, positive = (np.array([value(chosen_on, hits) for hits in range(m + 1)]) for chosen_on in (0, m))
-    assert (value(12, 3), value(13, 20)) == (negative[3], positive[20])
-    rates = []
-    for p in np.linspace(0, 1, 101):
-        chance, below = stats.binom.pmf(np.arange(m + 1), m, p), float(stats.binom.cdf(12, m, p))
-        fails = [float(chance[values > abs(p - 0.5) + 1e-12].sum()) for values in (negative, positive)]
-        rates.append(below * fails[0] + (1 - below) * fails[1])
-    assert 0.01 < max(rates) <= DELTA
+@pytest.mark.parametrize("seed", range(2))
+def test_the_lower_bound_holds_for_every_seed_by_itself_over_all_outcomes_of_ten_samples(seed: int) -> None:
+    n, delta = 10, 0.2
+    outcomes = (np.arange(2**n)[:, None] >> np.arange(n)) & 1
+    found = np.array([binned_lower(np.full(n, 0.5), each, 1, delta, seed=seed).value for each in outcomes])
+    hits = outcomes.sum(axis=1)
+    rates = [(p**hits * (1 - p) ** (n - hits))[found > abs(p - 0.5) + 1e-12].sum() for p in np.linspace(0, 1, 101)]
+    assert 0.01 < max(rates) <= delta
 
 
-def test_signs_are_not_chosen_on_the_half_that_is_tested() -> None:
-    """Calibrated, so nothing is to be found; signs that fit the tested gaps of a hundred bins would find much."""
+def test_signs_are_not_chosen_by_the_sample_that_is_tested() -> None:
+    """Calibrated, so nothing is to be found; signs that fit the gaps of a hundred bins would find much."""
     rng = np.random.default_rng(9)
     z = (np.arange(1000) % 100 + 0.5) / 100
     values = [binned_lower(z, rng.random(1000) < z, 100, 1e-6, seed=seed).value for seed in range(20)]
@@ -268,9 +283,8 @@ def test_unusable_input_is_named(arguments: tuple[object, ...], options: dict[st
             bound(*arguments, **options)  # pyright: ignore
 
 
-def test_one_sample_is_too_few_for_a_lower_bound() -> None:
-    with pytest.raises(InputError, match="pass at least 2 samples"):
-        binned_lower([0.5], [1])
+def test_of_one_sample_the_lower_bound_is_zero() -> None:
+    assert binned_lower([0.5], [1]).value == 0
 
 
 # ----------------------------------------------------------------------------------------------------------- classwise
@@ -317,19 +331,14 @@ def test_what_it_rests_on_is_said(bound: Callable[..., Bound], more: tuple[str, 
 
 
 def test_the_lower_bound_needs_an_order_that_does_not_depend_on_correctness() -> None:
-    n, p, delta = 82, 0.6, 0.01
-    z = np.full(n, p)  # calibrated: every lower bound above 0 is wrong
-
-    def wrong(correct: np.ndarray) -> bool:
-        return binned_lower(z, correct, delta=delta).value > 0
-
-    by_correctness = [wrong(np.arange(n) >= n - right) for right in range(n + 1)]
-    assert stats.binom.pmf(np.arange(n + 1), n, p) @ by_correctness == pytest.approx(0.0165302, abs=1e-7)  # not 0.01
-    # As they were drawn: the halves are independent, and all that the other half decides is the sign.
-    tested = fold_of_each(n, 2, 0) == 1
-    half = n // 2
-    for others in (True, False):
-        correct = np.full((half + 1, n), others)
-        correct[:, tested] = np.arange(half) < np.arange(half + 1)[:, None]
-        failed = stats.binom.pmf(np.arange(half + 1), half, p) @ [wrong(each) for each in correct]
-        assert failed <= delta
+    """Calibrated. With what a bin has more of first, in one of the orders, the past tells what the future will be."""
+    n, bins, rng = 2000, 100, np.random.default_rng(0)
+    order = next(orders(n, 0))
+    z = np.full(n, 0.5) + np.arange(n) % bins * 1e-3
+    edges = np.concatenate(([0.0], 0.4995 + np.arange(bins) * 1e-3, [1.0]))
+    correct = rng.random(n) < z
+    assert binned_lower(z, correct, edges=edges).value == 0
+    rare = correct != (np.bincount(np.arange(n) % bins, correct - z) > 0)[np.arange(n) % bins]
+    place = np.empty(n, np.int64)
+    place[order] = np.argsort(rare, kind="stable")
+    assert binned_lower(z[place], correct[place], edges=edges).value > 0.005

@@ -22,6 +22,9 @@ OUTCOME_DEVIATIONS: Floats = DEVIATIONS / 2
 # Samples that are taken one by one; of more, each is replaced by the corners of its cell.
 _FEW = 1 << 13
 
+# Different stakes that are told apart; more are spread over as many quantiles of theirs.
+_NODES = 65
+
 # Cells that the bins are cut into by confidence, altogether, and samples that are looked at together.
 _CELLS = 256
 _BLOCK = 1 << 20
@@ -35,13 +38,6 @@ class Wagers(NamedTuple):
 
     rows: Floats
     owner: NDArray[np.int64]
-
-    def with_signs(self, signs: NDArray[np.int8]) -> Wagers:
-        """The same with known signs."""
-        rows = self.rows.copy()
-        rows[:, 3] += signs[self.owner] * rows[:, 2]
-        rows[:, 2] = 0.0
-        return Wagers(rows, self.owner)
 
 
 def upper_limit(points: Wagers, delta: float, n: int, deviations: Floats = DEVIATIONS) -> float:
@@ -62,11 +58,17 @@ def upper_limit(points: Wagers, delta: float, n: int, deviations: Floats = DEVIA
     """
     from certcal._kernels.capital import largest_mean
 
-    # The logarithms of the n gains are below 2.4 in size where it matters and are added over the points: each addition
-    # loses a 2^-53rd, and each logarithm a few.
-    log = math.log(1 / delta)
-    rounding = 1e-9 + n * (len(points.owner) + 10) * 2.0**-51
-    return float(largest_mean(*points, place_bets(delta, n, deviations), log + rounding))
+    return float(largest_mean(*points, place_bets(delta, n, deviations), _target(delta, n, len(points.owner))))
+
+
+def _target(delta: float, n: int, points: int) -> float:
+    """What the logarithm of the capital has to reach.
+
+    The logarithms of the n gains are below 2.4 in size where it matters and are added over the points: each addition
+    loses a 2^-53rd, and each logarithm a few.
+    """
+    rounding = 1e-9 + n * (points + 10) * 2.0**-51
+    return math.log(1 / delta) + rounding
 
 
 def mean_from_logs(logs: Floats, bets: Floats, n: int, delta: float, rounding: float) -> float:
@@ -165,16 +167,61 @@ def spread(z: NDArray[Any], c: NDArray[np.uint8], edges: Floats, closed: str, ot
     return Corners(count[bin, cell, hit, node], bin, hit - at, nodes[node])
 
 
-def mean_limit(values: Floats, delta: float, deviations: Floats = DEVIATIONS) -> float:
-    """Upper limit for the expectation of values in [-1, 1]; of many, the nodes of a fine grid stand for them."""
-    number, at = np.ones(values.size), values
-    if values.size > _FEW:
-        at = np.linspace(-1, 1, 4097)
-        node, along = _between(values, at)
-        number = np.bincount(node, 1 - along, at.size) + np.bincount(node + 1, along, at.size)
-    rows = np.zeros((at.size, 4))
-    rows[:, 0], rows[:, 1], rows[:, 3] = number, 1.0, at
-    return upper_limit(Wagers(rows, np.zeros(at.size, np.int64)), delta, values.size, deviations)
+def mean_limit(values: Floats, delta: float, deviations: Floats = DEVIATIONS, stakes: Floats | None = None) -> float:
+    """Upper limit, rounded up, for the expectation of values in [-1, 1], or for the one weighted by stakes in [0, 1].
+
+    Several rows are several ways to value the same draws; the capital is the mean over rows and bets. Each row may be a
+    bet of its own kind: all that is needed is that E[u (m - v)], given the draws before it in some order, is at most 0
+    at the true m, so that its capital is not expected to grow. Of many draws the nodes of a fine grid stand for them.
+    """
+    rows = np.atleast_2d(values)
+    n, u = rows.shape[1], stakes
+    if n <= _FEW:
+        corners, where = np.unique(rows + 1j * (1.0 if u is None else u), return_inverse=True)
+        at, staked = corners.real, corners.imag
+        number = np.array([np.bincount(each, minlength=at.size) for each in where.reshape(rows.shape)], np.float64)
+    else:
+        nodes = np.ones(1) if u is None else stake_nodes(u)
+        lines = 4096 if nodes.size == 1 else 512
+        number = np.stack([_shared_out(each, u, lines, nodes) for each in rows])
+        used = np.flatnonzero(number.any(axis=0))
+        number, at, staked = number[:, used], 2.0 / lines * (used // nodes.size) - 1.0, nodes[used % nodes.size]
+    bets, target = place_bets(delta, n, deviations), _target(delta, n, at.size)
+    low, high = 0, 1 << 41
+    while high - low > 1:
+        middle = (low + high) // 2
+        m = middle * 2.0**-40 - 1.0
+        logs = number @ np.log1p(np.outer(staked * (m - at), bets / (1.0 - m)))
+        reached = float(np.logaddexp.reduce(logs.ravel())) - math.log(logs.size) >= target
+        low, high = (low, middle) if reached else (middle, high)
+    return high * 2.0**-40 - 1.0
+
+
+def _shared_out(values: Floats, stakes: Floats | None, lines: int, nodes: Floats) -> Floats:
+    """How much of the draws stands at each corner of a grid, with their own means of values and of stakes."""
+    count = np.zeros((lines + 1) * nodes.size)
+    for start in range(0, values.size, _BLOCK):
+        block = slice(start, start + _BLOCK)
+        place = (values[block] + 1.0) * (lines / 2)
+        line = np.minimum(place.astype(np.int64), lines - 1)
+        across = place - line
+        shares: list[tuple[NDArray[np.int64], Floats]] = [(line, 1 - across), (line + 1, across)]
+        if stakes is not None and nodes.size > 1:
+            node, along = _between(stakes[block], nodes)
+            shares = [
+                (each * nodes.size + node + right, share * part)
+                for each, share in shares
+                for right, part in ((0, 1 - along), (1, along))
+            ]
+        for corner, share in shares:
+            count += np.bincount(corner, share, count.size)
+    return count
+
+
+def stake_nodes(stakes: Floats) -> Floats:
+    """The different stakes, or quantiles of so many that they are not told apart."""
+    different = np.unique(stakes)
+    return different if different.size <= _NODES else np.unique(np.quantile(stakes, np.linspace(0, 1, _NODES)))
 
 
 def _between(values: Floats, nodes: Floats) -> tuple[NDArray[np.int64], Floats]:

@@ -108,7 +108,7 @@ def bound_functions(
     rms
         Also :func:`binned_rms` and :func:`binned_rms_lower`.
     seed
-        Of the noise, and of the split of :func:`binned_lower`.
+        Of the noise, and of the orders of :func:`binned_lower`.
     probabilities, labels
         Also bound each class's own probability, averaged over the classes: names that begin with "classwise_".
     sample_weight, largest_weight
@@ -146,10 +146,8 @@ def bound_functions(
         each["bounded_variation"] = partial(bounded_variation, variation=variation, **split)
     each["binned"] = partial(binned, bins=bins, closed=closed, **weights)
     more = {"binned_lower": partial(binned_lower, bins=bins, closed=closed, seed=seed, **weights)}
-    if rms:
+    if rms and to_numpy(z, "confidence").size > 1:  # some choose gaps, and others test them
         more["binned_rms_lower"] = partial(binned_rms_lower, bins=bins, closed=closed, seed=seed)
-    if to_numpy(z, "confidence").size < 2:  # some choose signs, and others test them
-        more = {}
     more |= {"ks": ks, "kuiper": kuiper} if sample_weight is None else {}
     more |= {"binned_rms": partial(binned_rms, bins=bins, closed=closed)} if rms else {}
     found |= {name: partial(_at, function, z, correct) for name, function in (each | more).items()}
