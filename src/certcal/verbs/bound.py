@@ -107,7 +107,7 @@ class BoundedGroup:
     bounds
         By method, the function of :mod:`certcal.bounds`; the mean over classes has "classwise_" before it.
     interval
-        The binned error from both sides, which hold together; None for a single sample.
+        The binned error from both sides, which hold together.
     unproved
         What a published formula gives whose proof has a gap, by method: an estimate, not a bound.
     """
@@ -115,13 +115,13 @@ class BoundedGroup:
     name: str
     n: int
     bounds: Mapping[str, Bound]
-    interval: TwoSidedBound | None = None
+    interval: TwoSidedBound
     unproved: Mapping[str, Estimate] = field(default_factory=dict[str, Estimate])
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON."""
         found: dict[str, Any] = {"bounds": [{"method": name, **each.to_dict()} for name, each in self.bounds.items()]}
-        found |= {} if self.interval is None else {"interval": self.interval.to_dict()}
+        found["interval"] = self.interval.to_dict()
         others = [{"method": name, **each.to_dict()} for name, each in self.unproved.items()]
         return found | ({"unproved": others} if others else {})
 
@@ -134,10 +134,9 @@ class BoundedGroup:
                 yield name, term, bound.side, float(value), round_outward(value, bound.side), *rest, None
         for name, each in self.unproved.items():
             yield name, None, None, each.value, None, None, each.n, each.sentence
-        if self.interval is not None:
-            for end in (self.interval.lower, self.interval.upper):
-                rest = self.interval.delta, end.n, self.interval.statement
-                yield "binned_interval", None, end.side, end.value, end.text, *rest
+        for end in (self.interval.lower, self.interval.upper):
+            rest = self.interval.delta, end.n, self.interval.statement
+            yield "binned_interval", None, end.side, end.value, end.text, *rest
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -190,7 +189,7 @@ class Bounds(Result):
         return self.whole.bounds
 
     @property
-    def interval(self) -> TwoSidedBound | None:
+    def interval(self) -> TwoSidedBound:
         """The binned error of all samples from both sides at one delta."""
         return self.whole.interval
 
@@ -215,7 +214,7 @@ class Bounds(Result):
         """Every bound, both sides at once, and what a published formula without a proof gives."""
         parts = (self.whole, *self.groups)
         every = ((*part.bounds.values(), part.interval, *part.unproved.values()) for part in parts)
-        return [each for some in every for each in some if each is not None]
+        return [each for some in every for each in some]
 
     def candidates(self) -> Sequence[Candidate]:
         """Every bound, also by its method."""
@@ -352,10 +351,8 @@ def _bounded(
         level = settings.delta if not found else equal_share(settings.delta, len(groups))
         each = equal_share(settings.delta, several) if settings.joint else level
         bounds = {method: function(each) for method, function in functions.items()}
-        interval = None
-        if "binned_lower" in functions:
-            ends = (functions[method](level / 2) for method in ("binned_lower", "binned"))
-            interval = TwoSidedBound(*((bounds["binned_lower"], bounds["binned"]) if settings.joint else ends))
+        ends = (functions[method](level / 2) for method in ("binned_lower", "binned"))
+        interval = TwoSidedBound(*((bounds["binned_lower"], bounds["binned"]) if settings.joint else ends))
         found.append(BoundedGroup(name, len(part), bounds, interval, _unproved(part, settings, each)))
         progress.advance(1)
     return found[0], by, found[1:]

@@ -43,9 +43,8 @@ def view(found: Bounds) -> Report:
     """The report of bounds."""
     first = next(iter(found.bounds.values()))
     named = {bound_name(method): bound for method, bound in found.bounds.items()}
-    both = [_both_sides(found.interval)] if found.interval is not None else []
-    table = [_table(found)] if len(found.bounds) + len(both) > 1 else []
-    sections = [Section("Bounds for the population", [*table, *bound_blocks(named), *both], brief=True)]
+    blocks = [_table(found), *bound_blocks(named), _both_sides(found.interval)]
+    sections = [Section("Bounds for the population", blocks, brief=True)]
     if found.whole.unproved:
         claims: list[Block] = [Claim.of(each, capital(each.name)) for each in found.whole.unproved.values()]
         sections.append(Section("Published formula, not a bound", claims, brief=True))
@@ -69,7 +68,7 @@ def _notes(found: Bounds) -> list[str]:
     if found.conventions["joint"]:
         notes.append(f"All bounds here hold together, except with probability at most {level}: each has a share of it.")
     else:
-        several = len(found.bounds) + (found.interval is not None)
+        several = len(found.bounds) + 1
         notes.append(
             f"Each bound fails with probability at most {level} on its own: choose one before looking, since the best "
             f"of these {several} fails with up to {several} times that probability."
@@ -107,8 +106,7 @@ def bound_claim(bound: Bound, meaning: str = CALIBRATION_ERROR) -> Claim:
 
 def _table(found: Bounds) -> Table:
     rows = [(bound_name(method), bound.name, _relation(bound)) for method, bound in found.bounds.items()]
-    if found.interval is not None:
-        rows.append(("binned, both sides", found.interval.name, found.interval.text))
+    rows.append(("binned, both sides", found.interval.name, found.interval.text))
     return Table((Column("method"), Column("quantity"), Column("bound")), rows)
 
 
@@ -134,7 +132,7 @@ def _group_table(found: Bounds) -> Table:
     rows: list[list[Cell]] = []
     for part in parts:
         texts = [_relation(part.bounds[method]) if method in part.bounds else "–" for method in methods]
-        rows.append([part.name, part.n, *texts, "–" if part.interval is None else part.interval.text])
+        rows.append([part.name, part.n, *texts, part.interval.text])
     return Table(columns, rows, "Bounds per group", fit="split")
 
 
