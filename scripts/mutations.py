@@ -774,10 +774,10 @@ MUTATIONS = (
         "test_what_is_claimed_is_one_sentence_with_its_assumptions",
     ),
     mutation(
-        "difference: signs of the second chosen on the tested half",
+        "difference: every sign of the second is the best one",
         "bounds/_difference.py",
-        "sums(z[~tested], c[~tested], None, edges, closed)",
-        "sums(z[tested], c[tested], None, edges, closed)",
+        "gaps_with_past_signs(*second, edges, closed, order)",
+        "np.abs(gaps_with_past_signs(*second, edges, closed, order))",
         "tests/bounds/test_difference.py::test_the_ends_are_where_the_least_capital_reaches_two_over_delta",
     ),
     mutation(

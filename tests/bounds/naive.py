@@ -144,12 +144,12 @@ def capital_against(
 
 def signs_before(order: np.ndarray, bins: np.ndarray, gaps: np.ndarray) -> np.ndarray:
     """The sign that the samples before each one in the order give to its bin, helped by the bins beside it."""
-    signs = np.zeros(gaps.size)
-    for place, i in enumerate(order):
-        before = order[:place]
-        inside, left, right = (math.fsum(gaps[before[bins[before] == bins[i] + step]]) for step in (0, -1, 1))
-        reach = math.sqrt(1 + math.fsum(gaps[before[bins[before] == bins[i]]] ** 2)) / 2
-        signs[i] = 1 if inside + max(-reach, min(reach, (left + right) / 2)) > 0 else -1
+    signs, seen = np.zeros(gaps.size), {}
+    for i in order.tolist():
+        inside, left, right = (seen.get(int(bins[i]) + step, (0.0, 0.0)) for step in (0, -1, 1))
+        beside, reach = (left[0] + right[0]) / 2, math.sqrt(1 + inside[1]) / 2
+        signs[i] = 1 if inside[0] + max(-reach, min(reach, beside)) > 0 else -1
+        seen[int(bins[i])] = inside[0] + gaps[i], inside[1] + gaps[i] ** 2
     return signs
 
 

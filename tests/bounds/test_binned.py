@@ -14,7 +14,6 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from certcal import Bound, InputError
-from certcal._kernels.capital import signs_so_far
 from certcal.binning import assign, equal_width_edges
 from certcal.bounds import binned, binned_lower, bounded_variation, classwise, lipschitz
 from certcal.bounds._bets import SMALL_DEVIATIONS, Wagers, place_bets, upper_limit
@@ -103,7 +102,7 @@ def test_the_lower_value_is_where_the_mean_capital_over_orders_falls_below_one_o
     found = binned_lower(z, c, 7, DELTA, seed=3, sample_weight=w)
     stake = np.ones(n) if w is None else w / 2
     where = assign(z, equal_width_edges(7))
-    signs = [(signs_of_many if n > 1000 else naive.signs_before)(each, where, stake * (c - z)) for each in orders(n, 3)]
+    signs = [naive.signs_before(each, where, stake * (c - z)) for each in orders(n, 3)]
     values = [each * (c - z) for each in signs]
     assert len(values) == 4
     assert found.terms["error with the signs seen before"] == pytest.approx(np.average(np.mean(values, 0), weights=w))
@@ -111,12 +110,6 @@ def test_the_lower_value_is_where_the_mean_capital_over_orders_falls_below_one_o
     assert found.value > 0
     assert naive.capital_from_below(stake, values, bets, found.value) >= math.log(1 / DELTA)
     assert naive.capital_from_below(stake, values, bets, found.value + 1e-5) < math.log(1 / DELTA)
-
-
-def signs_of_many(order: np.ndarray, bins: np.ndarray, gaps: np.ndarray) -> np.ndarray:
-    up = np.empty(gaps.size, np.bool_)
-    signs_so_far(order, bins, gaps, 7, up)
-    return np.where(up, 1, -1)
 
 
 def test_the_lower_bound_fails_with_at_most_a_small_level_and_two_per_cent_more_of_it_more_often() -> None:

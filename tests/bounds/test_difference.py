@@ -13,7 +13,7 @@ from certcal import InputError
 from certcal.binning import assign, equal_width_edges
 from certcal.bounds import difference
 from certcal.bounds._bets import SMALL_DEVIATIONS, place_bets
-from certcal.bounds._shared import fold_of_each
+from certcal.bounds._binned import orders
 from certcal.claims import ORDER
 from certcal.study import SYNTHETIC
 from tests.bounds import naive
@@ -23,14 +23,10 @@ DELTA = 0.1
 
 def excess_capital(za, ca, zb, cb, bins: int, delta: float, value: float) -> float:
     """Capital against "the error of a minus that of b is ``value``", sample by sample."""
-    tested = fold_of_each(za.size, 2, 0) == 1
-    edges = equal_width_edges(bins)
-    bin_a, bin_b = assign(za, edges), assign(zb, edges)
-    signs = [1 if (cb - zb)[~tested & (bin_b == m)].sum() > 0 else -1 for m in range(bins)]
-    known = -np.array(signs)[bin_b] * (cb - zb) / 2
-    bets = place_bets(delta / 2, int(tested.sum()), SMALL_DEVIATIONS)
-    half = (ca - za)[tested] / 2
-    return naive.capital_against(np.ones(half.size), half, known[tested], bin_a[tested], bets, value / 2)
+    bin_a, bin_b = (assign(z, equal_width_edges(bins)) for z in (za, zb))
+    known = -naive.signs_before(next(orders(za.size, 0)), bin_b, cb - zb) * (cb - zb) / 2
+    bets = place_bets(delta / 2, za.size, SMALL_DEVIATIONS)
+    return naive.capital_against(np.ones(za.size), (ca - za) / 2, known, bin_a, bets, value / 2)
 
 
 @pytest.mark.parametrize(("n", "room"), [(40, 1e-9), (300, 1e-9), (30_000, 2e-4)])
@@ -57,30 +53,22 @@ def test_the_ends_are_where_the_least_capital_reaches_two_over_delta(n: int, roo
 def test_at_a_small_level_a_part_of_either_deviation_fail_too_often() -> None:
     """One is sure of 1, the other of 0, and a coin decides: the errors differ by 1 - 2p, and so do the scores."""
     n, delta, p = 4000, 2e-12, 0.5
-    tested = fold_of_each(n, 2, 0) == 1
-    places = np.flatnonzero(tested)
     one, zero = np.ones(n), np.zeros(n)
 
-    def outcomes(k: int, of: np.ndarray) -> np.ndarray:
-        c = np.zeros(n)
-        c[~tested] = np.arange(n - places.size) < p * (n - places.size)  # the half that chooses signs
-        c[of] = np.arange(of.size) < k
-        return c
-
-    def log_rate(of: np.ndarray, which: str, part: float) -> float:
+    def log_rate(which: str, part: float) -> float:
         """Of an upper end that is too small, which it is from a number of hits on."""
 
         def fails(k: int) -> bool:
-            c = outcomes(k, of)
-            upper, seen = getattr(difference(one, c, zero, c, 1, delta), which).upper.value, 1 - 2 * k / of.size
+            c = np.arange(n) < k  # after the first hit, whichever it is, the sign is right
+            upper, seen = getattr(difference(one, c, zero, c, 1, delta), which).upper.value, 1 - 2 * k / n
             return seen + part * (upper - seen) < 1 - 2 * p
 
-        least = bisect_left(range(of.size), True, lo=of.size // 2, hi=of.size * 2 // 3, key=fails)
-        return float(stats.binom.logsf(least - 1, of.size, p))
+        least = bisect_left(range(n), True, lo=n // 2, hi=n * 2 // 3, key=fails)
+        return float(stats.binom.logsf(least - 1, n, p))
 
-    for which, of in (("binned", places), ("brier", np.arange(n))):
-        assert log_rate(of, which, 1.0) <= math.log(delta / 2)
-        assert log_rate(of, which, 0.88) > math.log(delta / 2)
+    for which in ("binned", "brier"):
+        assert log_rate(which, 1.0) <= math.log(delta / 2)
+        assert log_rate(which, 0.88) > math.log(delta / 2)
 
 
 def shifted(z: np.ndarray) -> np.ndarray:
@@ -164,7 +152,6 @@ def test_what_is_claimed_is_one_sentence_with_its_assumptions() -> None:
         (([0.5, 0.5], [1, 0], [0.5], [1]), "lengths differ: confidence_a has 2, confidence_b has 1"),
         (([0.5, 0.5], [1, 0], [0.5, 2], [1, 0]), r"classifier b: confidence\[1\] is 2, outside"),
         (([0.5, 0.5], [1, 3], [0.5, 0.2], [1, 0]), r"classifier a: correct\[1\] is 3, neither 0 nor 1"),
-        (([0.5], [1], [0.5], [1]), "pass at least 2 samples"),
     ],
 )
 def test_unusable_input_is_named(arguments: tuple[object, ...], message: str) -> None:

@@ -149,8 +149,8 @@ def binned_lower(
     """
     asked = asked_bins(confidence, correct, bins, delta, edges, closed, sample_weight, largest_weight)
     settings = {**asked.settings, "seed": check_seed(seed)}
-    gaps = asked.c - asked.z.astype(np.float64)
-    values = np.stack([np.where(up, gaps, -gaps) for up in asked.signs_before(gaps, seed)])
+    given = asked.z, asked.c, asked.edges, asked.closed
+    values = np.stack([gaps_with_past_signs(*given, order, asked.stakes) for order in orders(asked.z.size, seed)])
     observed = float(np.average(values.mean(axis=0), weights=asked.stakes))
     limit = -mean_limit(-values, asked.delta, asked.deviations, asked.stakes)
     terms = {"error with the signs seen before": observed, "deviation": limit - observed}
@@ -201,17 +201,6 @@ class _Asked(NamedTuple):
         """Standard deviations for which bets are placed."""
         return DEVIATIONS if self.stakes is None else SMALL_DEVIATIONS
 
-    def signs_before(self, gaps: Floats, seed: int) -> Iterator[NDArray[np.bool_]]:
-        """In a few random orders, whether the gap of each sample's bin looks positive by the samples before it."""
-        from certcal._kernels.capital import signs_so_far
-
-        n, bin = self.z.size, assign(self.z, self.edges, self.closed)
-        weighted = gaps if self.stakes is None else gaps * self.stakes
-        for order in orders(n, seed):
-            up = np.empty(n, np.bool_)
-            signs_so_far(order, bin, weighted, self.edges.size - 1, up)
-            yield up
-
     def wagers(self) -> tuple[Wagers, Floats, float]:
         """What is bet on, Σ w (c - z) of every bin, and Σ w; w as a share of the largest."""
         z, c, stakes = self.z, self.c, self.stakes
@@ -228,6 +217,23 @@ def orders(n: int, seed: int) -> Iterator[NDArray[np.int64]]:
     generator = np.random.default_rng([seed, FOLDS])
     for _ in range(_ORDERS if n <= _FEW else 1):
         yield generator.permutation(n)
+
+
+def gaps_with_past_signs(
+    z: NDArray[Any],
+    c: NDArray[np.uint8],
+    edges: Floats,
+    closed: str,
+    order: NDArray[np.int64],
+    stakes: Floats | None = None,
+) -> Floats:
+    """σ (c - z) of every sample, with the sign σ that the samples before it in the order give to its bin."""
+    from certcal._kernels.capital import signs_so_far
+
+    gaps, up = c - z.astype(np.float64), np.empty(z.size, np.bool_)
+    weighted = gaps if stakes is None else gaps * stakes
+    signs_so_far(order, assign(z, edges, closed), weighted, edges.size - 1, up)
+    return np.where(up, gaps, -gaps)
 
 
 def asked_bins(

@@ -10,9 +10,10 @@ from numpy.typing import NDArray
 
 from certcal._assumptions import INDEPENDENT, NOT_USED_BEFORE
 from certcal._checks import InputError, choice, failure_probability, same_length, score_pair
-from certcal.binning import CLOSED, assign, edges_for, sums
+from certcal.binning import CLOSED, edges_for
 from certcal.bounds._bets import SMALL_DEVIATIONS, Wagers, mean_limit, spread, upper_limit
-from certcal.bounds._shared import Floats, check_seed, fold_of_each
+from certcal.bounds._binned import gaps_with_past_signs, orders
+from certcal.bounds._shared import Floats, check_seed
 from certcal.claims import ORDER, Bound, TwoSidedBound, move_outward
 
 _PAIRED = "both classifiers answered for the same samples, in the same order"
@@ -63,11 +64,11 @@ def difference(
     itself: choose one of the two before looking, or ask for half of delta.
 
     Why. Let X = c - z. T_a = E[σ_a(z_a) X_a] for signs σ_a of the bins that are fixed, though unknown, and no signs σ_b
-    bring E[σ_b(z_b) X_b] above T_b. So T_a - T_b is at most E[σ_a(z_a) X_a - σ_b(z_b) X_b] for σ_b that are chosen on
-    one half of the samples, independent of the other half. There the bets are on that difference, halved into [-1, 1],
-    with the worst signs σ_a bin by bin, as in :func:`binned`; it varies less than either part where the classifiers
-    agree. The lower end is the same with a and b exchanged. Each end spends delta/2. The Brier score needs no signs, so
-    its bets are on all samples.
+    bring E[σ_b(z_b) X_b] above T_b. So T_a - T_b is at most E[σ_a(z_a) X_a - σ_b(z_b) X_b], given the past, for σ_b
+    that the samples before each one choose in a random order, as in :func:`binned_lower`. The bets are on that
+    difference, halved into [-1, 1], with the worst signs σ_a bin by bin, as in :func:`binned`: at the true m a gain is
+    expected to be at most 1 given the past. The difference varies less than either part where the classifiers agree.
+    The lower end is the same with a and b exchanged. Each end spends delta/2. The Brier score needs no signs.
 
     Parameters
     ----------
@@ -76,7 +77,7 @@ def difference(
     bins, delta, edges, closed
         As for :func:`binned`; one binning for both.
     seed
-        Of the split into two halves.
+        Of the order.
     names
         Of the two classifiers, for the sentences.
 
@@ -88,7 +89,7 @@ def difference(
     >>> y = rng.random(z.size) < z
     >>> found = difference(z**2, y, z, y)  # the population's differences are 1/6 and 1/30
     >>> found.binned.text, found.brier.text
-    ('0.1376 to 0.1830', '0.0301 to 0.0383')
+    ('0.1435 to 0.1771', '0.0301 to 0.0383')
     """
     level = failure_probability(delta, "delta") / 2
     first, second = _pair(confidence_a, correct_a, "a"), _pair(confidence_b, correct_b, "b")
@@ -97,12 +98,8 @@ def difference(
     given = edges_for(bins, edges)
     settings: dict[str, Any] = {"bins": given.size - 1, "closed": choice(closed, CLOSED, "closed")}
     settings |= {"seed": check_seed(seed)} if edges is None else {"edges": "given", "seed": check_seed(seed)}
-    if n < 2:
-        raise InputError(
-            "confidence_a has 1 entry; pass at least 2 samples, some to choose signs and some to test them"
-        )
-    tested = fold_of_each(n, 2, seed) == 1
-    ends = [_excess(*pair, tested, given, closed, level) for pair in ((first, second), (second, first))]
+    order = next(orders(n, seed))
+    ends = [_excess(*pair, order, given, closed, level) for pair in ((first, second), (second, first))]
     assumed = INDEPENDENT, NOT_USED_BEFORE, _PAIRED
     name = f"binned calibration error of {names[0]} minus that of {names[1]}"
     binned = _both(name, ends, level, n, (*assumed, _FIXED, ORDER), settings)
@@ -124,20 +121,16 @@ def _pair(confidence: Any, correct: Any, which: str) -> tuple[NDArray[Any], NDAr
 def _excess(
     first: tuple[NDArray[Any], NDArray[np.uint8]],
     second: tuple[NDArray[Any], NDArray[np.uint8]],
-    tested: NDArray[np.bool_],
+    order: NDArray[np.int64],
     edges: Floats,
     closed: str,
     delta: float,
 ) -> float:
     """Upper limit for the binned error of the first minus that of the second."""
-    z, c = second
-    signs = np.where(sums(z[~tested], c[~tested], None, edges, closed).gap_sum > 0, 1.0, -1.0)
-    z, c = z[tested], c[tested]
-    known = -0.5 * signs[assign(z, edges, closed)] * (c - z.astype(np.float64))
-    z, c = first[0][tested], first[1][tested]
-    parts = spread(z, c, edges, closed, known, np.linspace(-0.5, 0.5, _NODES))
+    known = -0.5 * gaps_with_past_signs(*second, edges, closed, order)
+    parts = spread(*first, edges, closed, known, np.linspace(-0.5, 0.5, _NODES))
     rows = np.column_stack((parts.number, np.ones(parts.number.size), 0.5 * parts.gap, parts.other))
-    return 2 * upper_limit(Wagers(rows, parts.bin), delta, z.size, SMALL_DEVIATIONS)
+    return 2 * upper_limit(Wagers(rows, parts.bin), delta, known.size, SMALL_DEVIATIONS)
 
 
 def _loss(z: NDArray[Any], c: NDArray[np.uint8]) -> Floats:
