@@ -387,7 +387,7 @@ class Certification(Result):
             )
             if one is None and first.radius is not None:
                 given = (counts, first.radius, self.conventions["alpha"], kind, self.settings.familywise)
-                one = certificates(*given, accounting=self.settings.accounting)
+                one = certificates(*given, **self.settings.counted(len(self.radii)))
             self._widths[first.radius, kind] = None if one is None else one.widths()
         return self._widths[first.radius, kind]
 
