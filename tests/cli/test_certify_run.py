@@ -119,7 +119,7 @@ def test_without_radii_there_is_a_curve_up_to_the_largest_certified_radius(certc
 def test_the_headline_is_at_a_radius_that_the_draws_did_not_choose(certcal_command, run, kind):
     """Population bounds have an event for each radius: one that the draws chose would fail more often than it says."""
     counts = open_run(run).counts()
-    first = "tight" if kind == "all" else kind
+    first = "tangent" if kind == "all" else kind
     for options, radius in ((("--radius", ".1,1.2"), 1.2), ((), 0.25)):
         shown = flat(certcal_command("certify", run, "--confidence", kind, *options).out)
         at = certificates(counts, radius, confidence=first)
