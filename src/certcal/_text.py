@@ -26,9 +26,25 @@ def capital(sentence: str) -> str:
     return sentence[:1].upper() + sentence[1:]
 
 
+def plain_name(name: str) -> str:
+    """A name without what tells spellings apart.
+
+    Examples
+    --------
+    >>> plain_name("Lower Bound"), plain_name("Brier-Score ")
+    ('lower_bound', 'brier_score')
+    """
+    return name.strip().lower().replace("-", "_").replace(" ", "_")
+
+
 def counted(n: int, thing: str) -> str:
     """So many of a thing."""
     return f"{n:,} {thing}{'' if n == 1 else 's'}"
+
+
+def three_digits(value: float) -> str:
+    """An estimate whose further digits mean nothing."""
+    return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.3g}"
 
 
 def distance_text(distance: float) -> str:

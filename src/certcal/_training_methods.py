@@ -19,48 +19,22 @@ _SIGMAS = (0.25, 0.5, 1.0)
 
 @dataclass(frozen=True)
 class Method:
-    """What a training method needs, and the numbers that were published for it.
+    """What a training method needs, and the numbers that were published for it."""
 
-    Attributes
-    ----------
-    name, aliases
-        What it is called.
-    help
-        What it trains on, in a few words.
-    adversary
-        The adversary that it trains against, by its name in :data:`certcal.attacks.ADVERSARIES`; None for none.
-    mixes
-        Whether the calibration error that the adversary reaches is part of the loss.
-    sums
-        Whether it is then the sum over the batch, and not the mean.
-    needs_noise
-        Whether it makes no sense without noise.
-    unused
-        Hyperparameters that mean nothing to it.
-    own_loss
-        Whether its loss cannot be replaced.
-    fine_tunes
-        Whether it was published for fine-tuning.
-    usual
-        Hyperparameters that differ from those of all methods.
-    counts_epochs
-        Its own constants that count epochs, out of 150.
-    published
-        Hyperparameters and constants by data set and σ.
-    """
-
-    name: str
-    help: str
+    name: str  # what it is called
+    help: str  # what it trains on, in a few words
     aliases: tuple[str, ...] = ()
+    # The adversary that it trains against, by its name in :data:`certcal.attacks.ADVERSARIES`; None for none.
     adversary: str | None = None
-    mixes: bool = False
-    sums: bool = False
-    needs_noise: bool = False
-    unused: tuple[str, ...] = ()
-    own_loss: bool = False
-    fine_tunes: bool = False
-    usual: Numbers = field(default_factory=dict[str, Any])
-    counts_epochs: tuple[str, ...] = ()
+    mixes: bool = False  # whether the calibration error that the adversary reaches is part of the loss
+    sums: bool = False  # whether it is then the sum over the batch, and not the mean
+    needs_noise: bool = False  # whether it makes no sense without noise
+    unused: tuple[str, ...] = ()  # hyperparameters that mean nothing to it
+    own_loss: bool = False  # whether its loss cannot be replaced
+    fine_tunes: bool = False  # whether it was published for fine-tuning
+    usual: Numbers = field(default_factory=dict[str, Any])  # hyperparameters that differ from those of all methods
+    counts_epochs: tuple[str, ...] = ()  # its own constants that count epochs, out of 150
+    # Hyperparameters and constants by data set and σ.
     published: Mapping[str, Mapping[float, Numbers]] = field(default_factory=dict[str, Mapping[float, Numbers]])
 
 
@@ -275,13 +249,7 @@ METHODS: dict[str, Method] = {each.name: each for each in _ENTRIES}
 
 
 def method_named(method: Any) -> Method:
-    """The entry of a method, also by another name of it.
-
-    Examples
-    --------
-    >>> method_named("AT").name
-    'smoothadv'
-    """
+    """The entry of a method, also by another name of it."""
     name = str(method).lower().replace("_", "-")
     for each in METHODS.values():
         if name in (each.name, *each.aliases):

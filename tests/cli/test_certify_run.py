@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from certcal.data import read_intervals
-from certcal.smoothing import CONFIDENCES, certificates, open_run
+from certcal.smoothing import CONFIDENCES, certificates, open_run, pooled_claim
 from tests.smoothing.drawing import X, draw, model
 
 N = 24
@@ -54,7 +54,7 @@ def test_each_radius_has_a_line_with_what_the_library_certifies(certcal_command,
         texts = [
             summary.accuracy.text,
             summary["calibration_error"].worst.text,
-            made.claim().text,
+            pooled_claim(open_run(run).counts(), float(radius)).text,
             summary["calibration_error"].worst_all.text,
             summary.population.text,
             summary["brier_score"].worst.text,
@@ -64,8 +64,7 @@ def test_each_radius_has_a_line_with_what_the_library_certifies(certcal_command,
 
 
 def test_the_headline_is_the_claim_with_its_probability_and_assumptions(certcal_command, run):
-    made = open_run(run).certificates(0.125, alpha=0.01)
-    claim = made.claim(delta=0.01)
+    claim = pooled_claim(open_run(run).counts(), 0.125, 0.01)
     out = flat(certcal_command("certify", run, "--radius", ".125", "--alpha", "0.01").out)
     assert f"At radius 0.125, the calibration error of the smoothed classifier is at most {claim.text} on the" in out
     assert "Fails with probability at most 0.01 over the noise." in out
@@ -73,9 +72,11 @@ def test_the_headline_is_the_claim_with_its_probability_and_assumptions(certcal_
     assert claim.sentence[1:] in flat(
         certcal_command("certify", run, "--radius", ".125", "--alpha", "0.01", "--explain").out
     )
-    failed = made.failures(0.01)
+    assert "The claim is about the data set and fails with probability at most 0.01 over the noise" in out
+    published = flat(certcal_command("certify", run, "--radius", ".125", "--alpha", "0.01", "--confidence", "cdf").out)
+    failed = open_run(run).certificates(0.125, alpha=0.01).failures(0.01)
     assert failed.count > 0
-    assert f"more than {failed.count} of {N} fail with probability at most 0.01" in out
+    assert f"more than {failed.count} of {N} fail with probability at most 0.01" in published
 
 
 @pytest.mark.parametrize("how", [(), ("--familywise",)])
@@ -122,10 +123,10 @@ def test_the_headline_is_at_a_radius_that_the_draws_did_not_choose(certcal_comma
     first = "tangent" if kind == "all" else kind
     for options, radius in ((("--radius", ".1,1.2"), 1.2), ((), 0.25)):
         shown = flat(certcal_command("certify", run, "--confidence", kind, *options).out)
-        at = certificates(counts, radius, confidence=first)
+        at, claim = certificates(counts, radius, confidence=first), pooled_claim(counts, radius, confidence=first)
         assert (
-            f"At radius {radius}, the calibration error of the smoothed classifier is at most {at.claim().text} on the"
-            in shown
+            f"At radius {radius}, the calibration error of the smoothed classifier is at most {claim.text} on "
+            f"{'all' if claim.settings['samples'] == 'all' else 'the'} {claim.n}" in shown
         )
         assert (
             f"At radius {radius}, the calibration error in the population is at most {at.summary().population.text}"
@@ -268,8 +269,8 @@ def test_what_is_drawn_can_be_certified_when_that_is_said(certcal_command, unfin
     assert ran.code == 0
     assert "14 of 24 samples" in ran.out
     document = json.loads(certcal_command("certify", unfinished, "--radius", ".25", "--drawn-only", "--json").out)
-    made = certificates(open_run(run).counts(samples=14), 0.25)
-    assert document["results"][0]["claim"]["value"] == made.claim().value
+    made = pooled_claim(open_run(run).counts(samples=14), 0.25)
+    assert document["results"][0]["claim"]["value"] == made.value
     assert document["run"]["samples_of_the_run"] == N
 
 
@@ -283,7 +284,7 @@ def test_a_run_that_is_being_extended_is_certified_at_its_former_size(certcal_co
     document = json.loads(ran.out)
     assert document["run"]["draws"] == 400
     assert document["n"] == N
-    assert document["results"][0]["claim"]["value"] == made.certificates(0.1).claim().value
+    assert document["results"][0]["claim"]["value"] == pooled_claim(made.counts(), 0.1).value
 
 
 def test_when_no_sample_is_complete_there_is_nothing_to_certify(certcal_command, tmp_path):

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from certcal._checks import InputError
 from certcal.metrics.cosine import MomentGrid
-from certcal.metrics.kde import kde_ece, kde_ece_of
+from certcal.metrics.kernel import kde_ece, kde_ece_of
 from tests import naive_kernels as naive
 from tests.naive_kernels import SHAPES, samples, shapes
 

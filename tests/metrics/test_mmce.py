@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from certcal.metrics._mmce import mmce
+from certcal.metrics.kernel import mmce
 from tests import naive_kernels as naive
 from tests.naive_kernels import SHAPES, samples, shapes
 

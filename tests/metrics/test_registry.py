@@ -37,12 +37,7 @@ def median_confidence(confidence, correct, *, sample_weight=None):
 
 NEW = [
     MetricEntry(
-        "largest_bin",
-        largest_bin,
-        "fullest bin",
-        "The share of the fullest bin.",
-        form=OfBins(largest_bin_of),
-        bins=True,
+        "largest_bin", largest_bin, "fullest bin", "The share of the fullest bin.", form=OfBins(largest_bin_of)
     ),
     MetricEntry("median_confidence", median_confidence, "median", "The middle of all confidences.", "Accuracy", 9),
 ]

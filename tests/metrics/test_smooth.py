@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from certcal.metrics.cosine import MomentGrid, error_bound
-from certcal.metrics.smooth import fixed_point, residual_range, smooth_ece, smooth_ece_of
+from certcal.metrics.kernel import fixed_point, residual_range, smooth_ece, smooth_ece_of
 from tests import naive_kernels as naive
 from tests.naive_kernels import SHAPES, samples, shapes
 

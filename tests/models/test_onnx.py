@@ -14,6 +14,7 @@ from onnx import TensorProto, helper, numpy_helper
 
 from certcal import InputError
 from certcal.models import load, wrap
+from certcal.models._onnx import providers
 
 FLOAT = TensorProto.FLOAT
 WEIGHT = np.arange(6, dtype=np.float32).reshape(3, 2)
@@ -316,3 +317,9 @@ def test_an_operator_that_onnxruntime_does_not_know_is_one_sentence(tmp_path: Pa
     with pytest.raises(InputError, match="onnxruntime cannot open this model") as caught:
         load(saved(model, tmp_path), "logits")
     assert "\n" not in str(caught.value)
+
+
+def test_devices_are_asked_for_in_the_words_of_onnxruntime() -> None:
+    offered = ["CUDAExecutionProvider", "CPUExecutionProvider"]
+    assert providers("cuda:1", offered)[0] == ("CUDAExecutionProvider", {"device_id": 1, "use_tf32": 0})
+    assert providers("auto", offered[1:]) == ["CPUExecutionProvider"]

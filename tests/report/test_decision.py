@@ -11,7 +11,7 @@ import pytest
 import certcal
 from certcal import Predictions
 from certcal.metrics import decision_curve
-from certcal.report.decision import decision_chart
+from certcal.report.views.measurement import decision_chart
 
 RNG = np.random.default_rng(0)
 S = RNG.beta(1, 5, 400)

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 import certcal
 from certcal._checks import InputError
 from certcal.claims import Bound, Certificate, Ledger
-from certcal.report.document import Claim, Column, assumptions_of, probability_of
+from certcal.report.document import Claim, Column, assumptions_of, frames_of, probability_of
 from certcal.smoothing import Counts
 from certcal.smoothing.robustness import VoteRecord
 from certcal.worst_case import WorstCase, certify
@@ -227,3 +227,8 @@ def test_what_an_attack_reached_is_rounded_down():
     reached = next(each for each in found.report().sections[0].blocks[0].numbers if each.name == "AdaECE after")
     assert is_safe(reached.text, found.strongest["equal_mass_ece"].value, "lower")
     assert reached.remarks[0] == "at least"
+
+
+def test_of_many_states_a_choice_keeps_a_few_and_the_one_it_starts_with():
+    assert frames_of(4, 1) == [0, 1, 2, 3]
+    assert frames_of(1000, 10, most=5) == [0, 10, 333, 666, 999]

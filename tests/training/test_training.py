@@ -15,7 +15,7 @@ import pytest
 import certcal
 from certcal import InputError
 from certcal.cli.progress import APART_SECONDS, Waiting
-from certcal.data import DataSettings, Inputs, Parts, first_of, read_split
+from certcal.data import DataSettings, Inputs, Parts, read_split
 from certcal.data.rows import Rows
 from certcal.models.networks import MLP, by_name
 from certcal.report.charts import Boxes
@@ -37,7 +37,7 @@ def test_the_verb_is_the_loop_with_the_published_recipe(found: certcal.Training)
     split = read_split("digits")
     made = recipe("gaussian", fine_tune=False, sigma=0.25, epochs=2, batch=100, box=None)
     assert found.recipe == made
-    same = run(by_name("mlp", (1, 8, 8), 10), first_of(split.train, 200), made, test=split.test)
+    same = run(by_name("mlp", (1, 8, 8), 10), split.train.subset(limit=200), made, test=split.test)
     for one, two in zip(found.log, same.history, strict=True):
         assert {**one, "seconds": 0} == {**two, "seconds": 0}
     assert (found.samples, found.tested) == (200, 899)

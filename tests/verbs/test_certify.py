@@ -13,7 +13,7 @@ import certcal
 from certcal import Certification, InputError, certify, metrics
 from certcal._assumptions import own_kind
 from certcal.data import Inputs, read_intervals
-from certcal.smoothing import CONFIDENCES, Counts, Run, certificates, check_inputs
+from certcal.smoothing import CONFIDENCES, Counts, Run, certificates, check_inputs, pooled_claim
 from certcal.smoothing.robustness import PaDistribution, VoteRecord
 from tests.smoothing.drawing import X, draw
 
@@ -52,7 +52,10 @@ def test_every_line_is_what_certificates_of_its_radius_and_kind_say(counts: Coun
         assert one.certificates is not None
         np.testing.assert_array_equal(one.certificates.lower, own.lower)
         assert one.summary.to_dict() == own.summary(bins=7, closed="right", delta=0.1).to_dict()
-        assert one.claim == own.claim(bins=7, closed="right", delta=0.01)
+        binned: Any = {"bins": 7, "closed": "right", "delta": 0.01}
+        assert one.claim == (
+            own.claim(**binned) if one.kind == "cdf" else pooled_claim(counts, one.radius, confidence="tight", **binned)
+        )
         assert one.width == own.mean_width
         assert asked.at(one.radius, one.kind) is one
     assert asked.at() is asked.lines[2]
@@ -112,7 +115,7 @@ def test_an_unfinished_run_is_refused_unless_what_is_drawn_will_do(tmp_path: Pat
     some = certify(made.path, radii=0.1, drawn_only=True)
     assert some.n == late[0].first
     assert some.seeds == {"noise of the run": made.manifest.seed}
-    assert some.at().claim == certificates(made.counts(samples=late[0].first), 0.1).claim()
+    assert some.at().claim == pooled_claim(made.counts(samples=late[0].first), 0.1)
 
 
 @pytest.mark.parametrize(

@@ -553,3 +553,43 @@ def problems(draw: st.DrawFn, max_n: int = 12, min_bins: int = 1, max_bins: int 
         [0.0, *inner, 1.0],
         draw(st.sampled_from(("left", "right"))),
     )
+
+
+# ------------------------------------------------------------------------- intervals of which a sum of ends is limited
+
+
+def pooled(p: Problem, ends: Any, certified: Any, free: bool) -> float:
+    """The largest Σ_n v_n(s) over all signs, by trying every reachable end; plus what is paid once."""
+    total = -np.inf
+    samples = range(p.n)
+    for signs in product((1, -1), repeat=p.bins):
+
+        def worth(i: int, low: float, high: float, c: int | None = None, s: Sequence[int] = signs) -> float:
+            right = p.correct[i] if c is None else c
+            return max(s[m] * (right - z) for m, z in spots(p, i, low, high))
+
+        sums = 0.0
+        for i in samples:
+            low, high, end, value, inner = (getattr(ends, name)[i] for name in FIELDS)
+            inner = min(max(inner, low), high)
+            # Where an end is an edge of a bin, spots hold both sides of it.
+            reach = (low, inner) if end < 0 else (inner, high)
+            tried = [*reach, *(e for e in bin_edges(p) if reach[0] <= e <= reach[1])]
+            apart = [np.nextafter(e, a) for e in tried for a in (0, 1)] + tried
+            cases: list[float] = []
+            if end == 0 or not ends.sure[i]:
+                cases.append(worth(i, low, high) if certified[i] else 0.0)
+            if end != 0:
+                for e in {min(max(e, reach[0]), reach[1]) for e in apart}:
+                    own = 0.0 if not certified[i] else worth(i, e, high) if end < 0 else worth(i, low, e)
+                    cases.append(own + end * (value - e))
+            sums += max(cases)
+        if free:
+            rest = [i for i in samples if not certified[i]]
+            sums += max(sum(worth(i, 0, 1, c) for i in rest) for c in (0, 1))
+        total = max(total, sums)
+    n = p.n if free else int(np.count_nonzero(certified))
+    return float((total + ends.deviation) / n)
+
+
+FIELDS = ("lower", "upper", "end", "estimate", "inner")

@@ -190,10 +190,8 @@ class CertifiedBeta(CertifiedLogistic):
 
     Parameters
     ----------
-    tradeoff
-        λ from 0 (clean) to 1 (certified).
-    tolerance
-        The gap that ends the search.
+    tradeoff, tolerance
+        As for :class:`CertifiedTemperature`.
 
     Attributes
     ----------
@@ -210,12 +208,7 @@ class CertifiedBeta(CertifiedLogistic):
     (0.0, [0.75])
     """
 
-    _limits: ClassVar = {
-        "slope": (0.0, STEEPEST),
-        "intercept": (-1e6, 1e6),
-        "objective": (0.0, 1.0),
-        "gap": (0.0, 1.0),
-    }
+    _limits: ClassVar = {"slope": (0.0, STEEPEST), "intercept": (-1e6, 1e6), "objective": (0.0, 1.0), "gap": (0.0, 1.0)}
 
     def _fit_points(self, points: BrierPoints) -> None:
         low, high = log_odds(points.x)

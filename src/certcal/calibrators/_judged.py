@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from certcal._assumptions import NOT_USED_BEFORE
+from certcal._json import plain
 from certcal.bounds import betting, clopper_pearson
 from certcal.calibrators._certified import BrierTerms, CertifiedMap
 from certcal.calibrators._samples import CertifiedSamples
@@ -45,12 +46,7 @@ class JudgedAt:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON."""
-        return {
-            "radius": self.radius,
-            "summary": self.summary.to_dict(),
-            "claim": None if self.claim is None else self.claim.to_dict(),
-            "gain": None if self.gain is None else self.gain.to_dict(),
-        }
+        return plain(vars(self))
 
 
 @dataclass(frozen=True, eq=False)
@@ -92,13 +88,7 @@ class JudgedMap:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON."""
-        return {
-            "name": self.name,
-            "method": self.method,
-            "tradeoff": self.tradeoff,
-            "clean": {key: each.to_dict() for key, each in self.clean.items()},
-            "at": [one.to_dict() for one in self.at],
-        }
+        return {name: plain(value) for name, value in vars(self).items() if name != "calibrator"}
 
 
 @dataclass(frozen=True)
@@ -121,7 +111,7 @@ class FrontPoint:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON."""
-        return {**vars(self), "fitted": list(self.fitted), "held_out": list(self.held_out)}
+        return plain(vars(self))
 
 
 def front_of(

@@ -167,10 +167,7 @@ class PerturbedModel:
     source: None = None
 
     def __init__(
-        self,
-        model: object,
-        noise: PerturbedScores | float,
-        outputs: Literal["probabilities", "logits"] | None = None,
+        self, model: object, noise: PerturbedScores | float, outputs: Literal["probabilities", "logits"] | None = None
     ) -> None:
         self.model = model if isinstance(model, Model) and outputs is None else wrap(model, outputs)
         self.noise = noise if isinstance(noise, PerturbedScores) else PerturbedScores(noise).fit([0.5, 0.5], [0, 1])

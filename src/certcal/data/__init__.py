@@ -16,13 +16,9 @@ from certcal.data.bundled import (
 from certcal.data.features import Features, read_features
 from certcal.data.formats import Chunks, OpenTable, TableColumn, existing, local_file, open_table, physical_memory
 from certcal.data.image_files import fashion_mnist, read_idx
-from certcal.data.inputs import Inputs, Parts, Split, first_of
+from certcal.data.inputs import Inputs, Parts, Split
 from certcal.data.interval_table import IntervalPart, IntervalTable
-from certcal.data.intervals import (
-    IntervalLayout,
-    read_intervals,
-    resolve_interval_columns,
-)
+from certcal.data.intervals import IntervalLayout, read_intervals, resolve_interval_columns
 from certcal.data.layout import Family, Layout, Overrides, find_families, resolve_columns
 from certcal.data.opening import DataSettings, OpenedInputs, open_inputs, read_inputs, read_split
 from certcal.data.pieces import DoesNotFit, fingerprint_of, natural_order
@@ -107,7 +103,6 @@ __all__ = [
     "fashion_mnist",
     "find_families",
     "fingerprint_of",
-    "first_of",
     "hash_rows",
     "intervals_as_parquet",
     "load_scores",

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from certcal._checks import InputError, same_length, to_numpy
 from certcal._checks import labels as class_labels
-from certcal.data.formats import check_memory, open_table
+from certcal.data.formats import OpenTable, check_memory, open_table
 from certcal.data.inputs import MAX_CLASSES, Inputs
 from certcal.data.pieces import Arrays, CellError, gather, in_file, pieces
 from certcal.data.roles import ROLES, Resolver
@@ -159,22 +159,8 @@ def _refuse_infinite(values: NDArray[np.float64], names: Sequence[str]) -> None:
 def _of_table(source: Any, given: str | None, beside: tuple[str, ...]) -> Features:
     table = open_table(source)
     with in_file(table.path):
-        resolver = Resolver(table.columns, {} if given is None else {"label": given})
-        label = resolver.optional("label", _LABEL)
-        if label is None:
-            raise InputError(f"no column of true classes was found; name it label{resolver.listing('label')}")
-        columns = {column.name: column.kind for column in table.columns if column.name != label}
-        for name in beside:
-            if name not in columns:
-                raise InputError(f"there is no column {name!r}; the table must have it beside the features")
-        features = tuple(name for name in columns if name not in beside)
-        if not features:
-            raise InputError(f"there is no column but {label!r}; the other columns are the features")
-        for name, kind in columns.items():
-            if kind not in ("number", "boolean", "unknown"):
-                raise CellError(name, None, "does not hold numbers", "give the codes that the model was fitted on")
-        if table.rows is not None:
-            check_memory(table.path, 8 * table.rows * len(columns), "read a part of the table")
+        remedy = "give the codes that the model was fitted on"
+        label, features = feature_columns(table, given, _LABEL, 8, remedy, beside)
         several = (*features, *beside)
 
         def convert(batch: Any, first_row: int) -> Arrays:
@@ -199,10 +185,45 @@ def _piece(batch: Any, features: tuple[str, ...], label: str, first_row: int) ->
         return column if not pa.types.is_null(column.type) else pa.nulls(len(column), pa.float64()).fill_null(np.nan)
 
     matrix = values.matrix([filled(name) for name in features], features, first_row)
+    return {"features": matrix.astype(np.float64, copy=False), "labels": batch_labels(batch, label, first_row)}
+
+
+def feature_columns(
+    table: OpenTable,
+    given: str | None,
+    names: Sequence[Sequence[str]],
+    size: int,
+    remedy: str,
+    beside: Sequence[str] = (),
+) -> tuple[str, tuple[str, ...]]:
+    """The column of labels and those of features: all others, of numbers that take so many bytes each."""
+    resolver = Resolver(table.columns, {} if given is None else {"label": given})
+    label = resolver.optional("label", names)
+    if label is None:
+        raise InputError(f"no column of true classes was found; name it label{resolver.listing('label')}")
+    columns = {column.name: column.kind for column in table.columns if column.name != label}
+    for name in beside:
+        if name not in columns:
+            raise InputError(f"there is no column {name!r}; the table must have it beside the features")
+    features = tuple(name for name in columns if name not in beside)
+    if not features:
+        raise InputError(f"there is no column but {label!r}; the other columns are the features")
+    for name, kind in columns.items():
+        if kind not in ("number", "boolean", "unknown"):
+            raise CellError(name, None, "does not hold numbers", remedy)
+    if table.rows is not None:
+        check_memory(table.path, size * table.rows * len(columns), "read a part of the table")
+    return label, features
+
+
+def batch_labels(batch: Any, label: str, first_row: int) -> NDArray[np.int64]:
+    """The true classes of a record batch: whole numbers from 0."""
+    from certcal.data import values
+
     labels = values.class_numbers(batch.column(label), label, first_row, None, is_ordered=True)
     bad = ~((labels >= 0) & (labels < MAX_CLASSES) & (np.floor(labels) == labels))
     if bad.any():
         place = int(np.argmax(bad))
         remedy = f"labels are whole numbers from 0 to {MAX_CLASSES - 1}"
         raise CellError(label, first_row + place + 1, f"is {labels[place]}", remedy)
-    return {"features": matrix.astype(np.float64, copy=False), "labels": labels.astype(np.int64)}
+    return labels.astype(np.int64)

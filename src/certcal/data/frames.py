@@ -26,13 +26,7 @@ _NUMPY_KINDS: Mapping[str, Kind] = {"f": "number", "i": "number", "u": "number",
 
 
 class MemoryTable(OpenTable):
-    """Columns in memory, read through Arrow without a copy where the library allows it.
-
-    Examples
-    --------
-    >>> MemoryTable({"confidence": [0.9, 0.6], "correct": [1, 0]}).names
-    ('confidence', 'correct')
-    """
+    """Columns in memory, read through Arrow without a copy where the library allows it."""
 
     def __init__(self, source: Any) -> None:
         from certcal.data.arrow import pa
@@ -85,13 +79,7 @@ class MemoryTable(OpenTable):
 
 
 def is_table(source: Any) -> bool:
-    """Whether something is a table in memory rather than a path.
-
-    Examples
-    --------
-    >>> is_table({"confidence": [0.9]}), is_table("scores.csv")
-    (True, False)
-    """
+    """Whether something is a table in memory rather than a path."""
     return isinstance(source, Mapping) or hasattr(source, "__arrow_c_stream__") or _is_frame(source)
 
 

@@ -163,11 +163,6 @@ class Inputs:
         return cls(inputs, truth, names)
 
 
-def first_of(inputs: Inputs, limit: int) -> Inputs:
-    """The first samples, with the names of all classes."""
-    return inputs.subset(limit=limit)
-
-
 def _frozen(some: NDArray[Any]) -> NDArray[Any]:
     """A copy that cannot be written to."""
     own = np.array(some, order="C")

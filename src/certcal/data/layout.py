@@ -10,17 +10,7 @@ from typing import Any, Literal, TypedDict
 
 from certcal._checks import InputError
 from certcal.data.formats import TableColumn
-from certcal.data.roles import (
-    CORRECT,
-    OPTIONS,
-    OUTCOME,
-    ROLES,
-    SCORE,
-    TOP_CONFIDENCE,
-    Resolver,
-    by_role,
-    plain_name,
-)
+from certcal.data.roles import CORRECT, OPTIONS, OUTCOME, ROLES, SCORE, TOP_CONFIDENCE, Resolver, by_role, plain_name
 
 
 @dataclass(frozen=True)
@@ -128,14 +118,7 @@ def _named(members: list[tuple[str, str]]) -> Family:
 def given_family(
     table: Sequence[TableColumn], given: Any, role: str, missing: Callable[[str, str], InputError]
 ) -> Family:
-    """The family that an option names: a column of lists, names in class order, a pattern with ``*``, or a prefix.
-
-    Examples
-    --------
-    >>> columns = [TableColumn("p_cat"), TableColumn("p_dog"), TableColumn("label")]
-    >>> given_family(columns, "p_*", "probabilities", lambda role, name: InputError(name)).classes
-    ('cat', 'dog')
-    """
+    """The family that an option names: a column of lists, names in class order, a pattern with ``*``, or a prefix."""
     kinds = {column.name: column.kind for column in table}
     words = [str(word) for word in ([given] if isinstance(given, str) else given)]
     if len(words) == 1 and words[0] not in kinds:

@@ -14,8 +14,9 @@ from certcal._checks import InputError
 from certcal._durable import open_regular
 from certcal._settings import Settings, setting
 from certcal.data.datasets import dataset_inputs, is_dataset, is_named, named_dataset
-from certcal.data.formats import check_memory, file_ends, local_file, open_table
-from certcal.data.inputs import MAX_CLASSES, PARTS, Inputs, Part, Parts, Readers, Split, check_part, chosen
+from certcal.data.features import batch_labels, feature_columns
+from certcal.data.formats import file_ends, local_file, open_table
+from certcal.data.inputs import PARTS, Inputs, Part, Parts, Readers, Split, check_part, chosen
 from certcal.data.pieces import Arrays, CellError, gather, in_file, pieces
 from certcal.data.roles import ROLES, Resolver
 from certcal.data.rows import Rows, complaint, npy_source
@@ -202,19 +203,8 @@ def _of_archive(path: Path, inputs: str, labels: str) -> Inputs:
 def _of_table(path: Path, given: str | None) -> Inputs:
     table = open_table(path)
     with in_file(table.path):
-        resolver = Resolver(table.columns, {} if given is None else {"label": given})
-        label = resolver.optional("label", _LABEL)
-        if label is None:
-            raise InputError(f"no column of true classes was found; name it label{resolver.listing('label')}")
-        columns = {column.name: column.kind for column in table.columns if column.name != label}
-        if not columns:
-            raise InputError(f"there is no column but {label!r}; the other columns are the features")
-        for name, kind in columns.items():
-            if kind not in ("number", "boolean", "unknown"):
-                raise CellError(name, None, "does not hold numbers", "drop it: every column but the label is a feature")
-        features = tuple(columns)
-        if table.rows is not None:
-            check_memory(table.path, 4 * table.rows * len(features), "read a part of the table")
+        remedy = "drop it: every column but the label is a feature"
+        label, features = feature_columns(table, given, _LABEL, 4, remedy)
 
         def convert(batch: Any, first_row: int) -> Arrays:
             return _piece(batch, features, label, first_row)
@@ -235,13 +225,7 @@ def _piece(batch: Any, features: tuple[str, ...], label: str, first_row: int) ->
     if bad.any():
         row, column = map(int, np.argwhere(bad)[0])
         raise CellError(features[column], first_row + row + 1, *complaint(matrix[row, column]))
-    labels = values.class_numbers(batch.column(label), label, first_row, None, is_ordered=True)
-    bad = ~((labels >= 0) & (labels < MAX_CLASSES) & (np.floor(labels) == labels))
-    if bad.any():
-        place = int(np.argmax(bad))
-        remedy = f"labels are whole numbers from 0 to {MAX_CLASSES - 1}"
-        raise CellError(label, first_row + place + 1, f"is {labels[place]}", remedy)
-    return {"inputs": inputs, "labels": labels.astype(np.int64)}
+    return {"inputs": inputs, "labels": batch_labels(batch, label, first_row)}
 
 
 NAMED = ("digits", "fashion-mnist")

@@ -12,6 +12,7 @@ from difflib import get_close_matches
 from typing import Any, Literal, cast
 
 from certcal._checks import InputError
+from certcal._text import plain_name
 from certcal.data.formats import TableColumn
 
 _MOST_COMPARED, _LONGEST_COMPARED = 1000, 100
@@ -127,17 +128,6 @@ INTERVAL_OPTIONS = ("lower", "upper", "correct", "prediction", "label", "certifi
 SAMPLE_OPTIONS = (*INTERVAL_OPTIONS, "confidence", "sample")
 # A published log of certified radii has names of its own; others are found where these are not there.
 LOG = {"idx": "sample", "label": "label", "predict": "prediction", "radius": "radius", "correct": "correct"}
-
-
-def plain_name(name: str) -> str:
-    """A name without what tells spellings apart.
-
-    Examples
-    --------
-    >>> plain_name("Lower Bound"), plain_name("upper-bound ")
-    ('lower_bound', 'upper_bound')
-    """
-    return name.strip().lower().replace("-", "_").replace(" ", "_")
 
 
 def table_kind(names: Iterable[str]) -> Literal["intervals", "log", "inputs", "predictions"]:

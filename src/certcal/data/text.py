@@ -98,9 +98,7 @@ class TextTable(OpenTable):
             ),
             parse_options=arrow_csv.ParseOptions(delimiter=self.delimiter, newlines_in_values=True),
             convert_options=arrow_csv.ConvertOptions(
-                include_columns=None if types is None else list(types),
-                column_types=types,
-                strings_can_be_null=True,
+                include_columns=None if types is None else list(types), column_types=types, strings_can_be_null=True
             ),
         )
 

@@ -43,14 +43,7 @@ def _is_fraction(value: Any) -> bool:
 
 
 class Codes:
-    """Numbers for the distinct values of one or several columns, the same across record batches.
-
-    Examples
-    --------
-    >>> codes = Codes("animal", missing="(missing)")
-    >>> codes.add(pa.array(["cat", "dog", None, "cat"]), 0).tolist(), codes.names
-    ([0, 1, 2, 0], ['cat', 'dog', '(missing)'])
-    """
+    """Numbers for the distinct values of one or several columns, the same across record batches."""
 
     def __init__(
         self, column: str = "", *, missing: str | None = None, limit: int = MAX_CLASSES, of_classes: bool = False

@@ -34,50 +34,25 @@ _WORDS = {"Infinity": math.inf, "-Infinity": -math.inf}
 
 @dataclass(frozen=True)
 class Number:
-    """One number of a claim.
+    """One number of a claim."""
 
-    Attributes
-    ----------
-    name
-        Kind, place and name, such as ``bound/bounded_variation_at_most``.
-    value
-        With all digits: what is claimed was moved outward when it was computed.
-    sentence
-        What is claimed; empty for the ends of an interval, which the sentence before tells.
-    """
-
-    name: str
-    value: float
-    sentence: str = ""
+    name: str  # kind, place and name, such as ``bound/bounded_variation_at_most``
+    value: float  # with all digits: what is claimed was moved outward when it was computed
+    sentence: str = ""  # what is claimed; empty for the ends of an interval, which the sentence before tells
 
 
 @dataclass(frozen=True)
 class ClaimedNumbers:
-    """What a document holds.
+    """What a document holds."""
 
-    Attributes
-    ----------
-    numbers
-        Finite ones, in the order of the document, each name once.
-    left_out
-        Those that are undefined or infinite: a tracking server would store them as other numbers.
-    settings
-        How the numbers were computed, as texts.
-    """
-
-    numbers: tuple[Number, ...]
+    numbers: tuple[Number, ...]  # finite ones, in the order of the document, each name once
+    # Those that are undefined or infinite: a tracking server would store them as other numbers.
     left_out: tuple[Number, ...] = ()
-    settings: Mapping[str, str] = field(default_factory=dict[str, str])
+    settings: Mapping[str, str] = field(default_factory=dict[str, str])  # how the numbers were computed, as texts
 
 
 def found_in(document: Any) -> ClaimedNumbers:
-    """Every number that a document claims, under a name of its own.
-
-    Parameters
-    ----------
-    document
-        What ``to_dict`` of a claim or of results returns, or lists and mappings of such.
-    """
+    """Every number that a document claims, under a name of its own."""
     by = cast("Mapping[str, Any]", document).get("by") if isinstance(document, Mapping) else None
     claims = list(_claims(document, (), (), str(by or "group")))
     every = list(_distinct(number for claim in claims for number in claim.numbers))

@@ -8,7 +8,6 @@ from __future__ import annotations
 from certcal.metrics._bootstrap import bootstrap, with_interval
 from certcal.metrics._intervals import Evidence, IntervalRule
 from certcal.metrics._measure import STUDY_BINS, Measurements, Metric, measure
-from certcal.metrics._mmce import mmce
 from certcal.metrics._passes import Survey, check_bins, measure_stream, reliability_stream, survey_stream
 from certcal.metrics._reliability import Reliability, reliability
 from certcal.metrics._streaming import StreamingCalibration
@@ -23,7 +22,7 @@ from certcal.metrics.binned import debiased_ece, ece, equal_mass_ece, lp_ece, mc
 from certcal.metrics.classwise import classwise_ece, classwise_equal_mass_ece
 from certcal.metrics.cumulative import ks_error, kuiper_error
 from certcal.metrics.decision import DecisionCurve, decision_curve, net_benefit
-from certcal.metrics.kde import kde_ece
+from certcal.metrics.kernel import kde_ece, mmce, smooth_ece
 from certcal.metrics.loess import e50, e90, ici
 from certcal.metrics.registry import (
     METRICS,
@@ -51,7 +50,6 @@ from certcal.metrics.scores import (
     top_label_brier_score,
     top_label_nll,
 )
-from certcal.metrics.smooth import smooth_ece
 
 __all__ = [
     "METRICS",

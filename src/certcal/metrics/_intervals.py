@@ -215,6 +215,13 @@ def deviation(noise: float, reach: float, q: float) -> float:
     return half + math.sqrt(half * half + q * q * max(noise, 0.0))
 
 
+def part_rule(
+    name: str, make: Callable[..., Made], ends: Callable[[Made, float], Ends], least: float = 0.0, most: float = 1.0
+) -> IntervalRule:
+    """The rule of a metric of something that is made of scores, outcomes and weights once, and shared."""
+    return IntervalRule(name, lambda evidence, _, tail, __: ends(evidence.part(make), tail), least, most)
+
+
 # ------------------------------------------------------------------------------------------------------ rates and means
 
 
@@ -401,13 +408,9 @@ def _ratio_noise(evidence: Evidence, value: float) -> float:
     return value**2 * evidence.crowding * (1 if weighted else -1)
 
 
-def _ece(evidence: Evidence, value: float, tail: float, settings: Mapping[str, Any]) -> Ends:
-    return _ece_of(evidence, evidence.bins(settings), value, tail)
-
-
-def _mass_ece(evidence: Evidence, value: float, tail: float, settings: Mapping[str, Any]) -> Ends:
-    """About the bins that were found: their edges vary less than their gaps do."""
-    return _ece_of(evidence, evidence.bins(settings, mass=True), value, tail)
+def _ece(evidence: Evidence, value: float, tail: float, settings: Mapping[str, Any], *, mass: bool = False) -> Ends:
+    """With equal-mass bins about those that were found: their edges vary less than their gaps do."""
+    return _ece_of(evidence, evidence.bins(settings, mass=mass), value, tail)
 
 
 def _sweep(evidence: Evidence, value: float, tail: float, _: Mapping[str, Any]) -> Ends:
@@ -483,7 +486,7 @@ def squares_ends(
     return value - below, upper
 
 
-def _mean_square(evidence: Evidence, settings: Mapping[str, Any], tail: float) -> Ends:
+def _mean_square(evidence: Evidence, _: float, tail: float, settings: Mapping[str, Any]) -> Ends:
     found = BinNoise.of(evidence, evidence.bins(settings))
     inverse = 1 / found.share**2
     each = np.minimum(found.noise / found.share / evidence.crowding, 0.3)
@@ -493,12 +496,8 @@ def _mean_square(evidence: Evidence, settings: Mapping[str, Any], tail: float) -
     return max(0.0, lower), upper
 
 
-def _reliability(evidence: Evidence, _: float, tail: float, settings: Mapping[str, Any]) -> Ends:
-    return _mean_square(evidence, settings, tail)
-
-
 def _root_mean_square(evidence: Evidence, _: float, tail: float, settings: Mapping[str, Any]) -> Ends:
-    lower, upper = _mean_square(evidence, settings, tail)
+    lower, upper = _mean_square(evidence, _, tail, settings)
     return math.sqrt(lower), math.sqrt(upper)
 
 
@@ -570,10 +569,6 @@ def _classwise(
     return value - below, value + above
 
 
-def _classwise_mass(evidence: Evidence, value: float, tail: float, settings: Mapping[str, Any]) -> Ends:
-    return _classwise(evidence, value, tail, settings, mass=True)
-
-
 # --------------------------------------------------------------------------------------------------------- without bins
 
 
@@ -643,7 +638,7 @@ def _smooth(evidence: Evidence, value: float, tail: float, settings: Mapping[str
 
 def _density(evidence: Evidence, value: float, tail: float, settings: Mapping[str, Any]) -> Ends:
     """At the bandwidth of these samples. The residual t - c at t differs from z - c by the kernel's width at most."""
-    from certcal.metrics.kde import SMALLEST_SPREAD
+    from certcal.metrics.kernel import SMALLEST_SPREAD
 
     z, w = evidence.scores[0], evidence.weight
     spread = math.sqrt(float(np.average((z - np.average(z, weights=w)) ** 2, weights=w)))
@@ -657,17 +652,17 @@ def _density(evidence: Evidence, value: float, tail: float, settings: Mapping[st
 UNCERTAINTY = IntervalRule("Clopper-Pearson", _uncertainty, most=0.25)
 AUROC = IntervalRule("DeLong", _auroc)
 ECE = IntervalRule("norm", _ece)
-MASS_ECE = IntervalRule("norm", _mass_ece)
+MASS_ECE = IntervalRule("norm", partial(_ece, mass=True))
 SWEEP_ECE = IntervalRule("norm", _sweep)
 LARGEST_GAP = IntervalRule("Clopper-Pearson", _largest_gap)
 LP = IntervalRule("norm", _lp)
 RMS = IntervalRule("norm", _root_mean_square)
-RELIABILITY = IntervalRule("norm", _reliability)
+RELIABILITY = IntervalRule("norm", _mean_square)
 RESOLUTION = IntervalRule("norm", _resolution, most=0.25)
 WITHIN = IntervalRule("score", _within, least=-1.0)
 HARMONIC = IntervalRule("joint", _harmonic)
 CLASSWISE = IntervalRule("norm", _classwise)
-CLASSWISE_MASS = IntervalRule("norm", _classwise_mass)
+CLASSWISE_MASS = IntervalRule("norm", partial(_classwise, mass=True))
 SUP = IntervalRule("norm", _sup)
 RANGE = IntervalRule("norm", _range)
 HILBERT = IntervalRule("norm", _hilbert)

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from certcal._checks import confidences, correctness, same_length, weights
 from certcal._threads import map_blocks
-from certcal.metrics._intervals import Ends, Evidence, IntervalRule, quantile
+from certcal.metrics._intervals import Ends, Evidence, IntervalRule, part_rule, quantile
 from certcal.metrics.scores import weighted_mean
 
 Floats = NDArray[np.float64]
@@ -66,7 +66,7 @@ def calibration_slope(scores: Any, outcomes: Any, *, sample_weight: Any = None) 
     >>> round(calibration_slope([0.1, 0.1, 0.2, 0.8, 0.9, 0.9], [0, 1, 0, 1, 0, 1]), 6)
     0.244642
     """
-    return slope_of(OutcomeRegression(*binary_pair(scores, outcomes, sample_weight)))
+    return OutcomeRegression(*binary_pair(scores, outcomes, sample_weight)).line[1]
 
 
 def calibration_intercept(scores: Any, outcomes: Any, *, joint: bool = False, sample_weight: Any = None) -> float:
@@ -83,17 +83,7 @@ def calibration_intercept(scores: Any, outcomes: Any, *, joint: bool = False, sa
     1.386294
     """
     fit = OutcomeRegression(*binary_pair(scores, outcomes, sample_weight))
-    return fit.line[0] if joint else intercept_of(fit)
-
-
-def slope_of(fit: OutcomeRegression) -> float:
-    """:func:`calibration_slope` of a likelihood."""
-    return fit.line[1]
-
-
-def intercept_of(fit: OutcomeRegression) -> float:
-    """:func:`calibration_intercept` of a likelihood, with the slope at 1."""
-    return fit.shift
+    return fit.line[0] if joint else fit.shift
 
 
 class OutcomeRegression:
@@ -357,19 +347,12 @@ def spiegelhalter_p(scores: Any, outcomes: Any, *, sample_weight: Any = None) ->
 # ----------------------------------------------------------------------------------------------------------- intervals
 
 
-def _slope_ends(evidence: Evidence, _: float, tail: float, __: Mapping[str, Any]) -> Ends:
-    return evidence.part(OutcomeRegression).line_ends(tail)
-
-
-def _intercept_ends(evidence: Evidence, _: float, tail: float, __: Mapping[str, Any]) -> Ends:
-    return evidence.part(OutcomeRegression).shift_ends(tail)
-
-
 def _ratio_ends(evidence: Evidence, _: float, tail: float, __: Mapping[str, Any]) -> Ends:
     s, y = evidence.arrays[:2]
     return ratio_ends(s, y, evidence.weight, tail)
 
 
-SLOPE = IntervalRule("profile likelihood", _slope_ends, -math.inf, math.inf)
-INTERCEPT = IntervalRule("profile likelihood", _intercept_ends, -math.inf, math.inf)
+_UNLIMITED = (-math.inf, math.inf)
+SLOPE = part_rule("profile likelihood", OutcomeRegression, OutcomeRegression.line_ends, *_UNLIMITED)
+INTERCEPT = part_rule("profile likelihood", OutcomeRegression, OutcomeRegression.shift_ends, *_UNLIMITED)
 RATIO = IntervalRule("score", _ratio_ends, 0.0, math.inf)

@@ -132,12 +132,8 @@ def sweep_ece(confidence: Any, correct: Any, *, sample_weight: Any = None) -> fl
 
     Parameters
     ----------
-    confidence
-        Confidence of each prediction, in [0, 1].
-    correct
-        Whether each prediction is correct, 0 or 1.
-    sample_weight
-        Weights >= 0, or None.
+    confidence, correct, sample_weight
+        As for :func:`ece`.
 
     Examples
     --------

@@ -28,12 +28,8 @@ def ks_error(confidence: Any, correct: Any, *, sample_weight: Any = None) -> flo
 
     Parameters
     ----------
-    confidence
-        Confidence of each prediction, in [0, 1].
-    correct
-        Whether each prediction is correct, 0 or 1.
-    sample_weight
-        Weights >= 0, or None.
+    confidence, correct, sample_weight
+        As for :func:`certcal.metrics.ece`.
 
     Examples
     --------

@@ -99,16 +99,12 @@ def decision_curve(
 
     Parameters
     ----------
-    scores
-        Probability of the outcome 1 of each sample, in [0, 1].
-    outcomes
-        0 or 1 per sample.
+    scores, outcomes, sample_weight
+        As for :func:`certcal.metrics.calibration_slope`.
     thresholds
         Increasing numbers between 0 and 1; by default 0.01 to 0.99.
     level
         Confidence level of the interval at each threshold.
-    sample_weight
-        Weights >= 0, or None.
 
     Examples
     --------

@@ -20,6 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from certcal.claims import Estimate, Interval
+from certcal.metrics._intervals import deviation
 from certcal.metrics.registry import MeanOf, MetricEntry, entry_named
 from certcal.predictions import Predictions
 
@@ -35,27 +36,12 @@ _SAME = 1e-9
 
 
 def joint_level(level: float) -> float:
-    """The level of two intervals that hold together with this one, by the union bound.
-
-    Examples
-    --------
-    >>> joint_level(0.95)
-    0.975
-    """
+    """The level of two intervals that hold together with this one, by the union bound."""
     return round(1 - (1 - level) / 2, 12)
 
 
 def joint_interval(old: Estimate, new: Estimate) -> Interval | None:
-    """Where the new value minus the old one lies if both are inside their intervals; None where one has none.
-
-    Examples
-    --------
-    >>> old = Estimate("ece", 0.05, 100, {}, Interval(0.03, 0.08, 0.975, "percentile"))
-    >>> new = Estimate("ece", 0.02, 100, {}, Interval(0.01, 0.04, 0.975, "percentile"))
-    >>> found = joint_interval(old, new)
-    >>> round(found.lower, 12), round(found.upper, 12), found.level
-    (-0.07, 0.01, 0.95)
-    """
+    """Where the new value minus the old one lies if both are inside their intervals; None where one has none."""
     one, other = old.interval, new.interval
     if one is None or other is None:
         return None
@@ -115,9 +101,7 @@ def difference_interval(
             _noise(second, others[1], after, (after.confidence,)),
         ]
         noise, reach = both[0][0] + both[1][0], max(both[0][1], both[1][1])
-    q = float(ndtri((1 + level) / 2))
-    half = q * q * reach / 2
-    margin = half + math.sqrt(half * half + q * q * noise)
+    margin = deviation(noise, reach, float(ndtri((1 + level) / 2)))
     middle = values[1] - values[0]
     return Interval(middle - margin, middle + margin, level, PAIRED if paired else UNPAIRED)
 

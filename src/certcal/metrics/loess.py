@@ -8,14 +8,14 @@ neighbouring scores first, which moves a curve as smooth as this by nothing that
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from certcal.metrics._intervals import Ends, Evidence, IntervalRule
+from certcal.metrics._intervals import Ends, part_rule
 from certcal.metrics.binary import binary_pair
 
 Floats = NDArray[np.float64]
@@ -34,19 +34,15 @@ def ici(scores: Any, outcomes: Any, *, sample_weight: Any = None) -> float:
 
     Parameters
     ----------
-    scores
-        Probability of the outcome 1 of each sample, in [0, 1].
-    outcomes
-        0 or 1 per sample.
-    sample_weight
-        Weights >= 0, or None.
+    scores, outcomes, sample_weight
+        As for :func:`certcal.metrics.calibration_slope`.
 
     Examples
     --------
     >>> round(ici([0.2, 0.2, 0.2, 0.2, 0.8, 0.8], [0, 0, 1, 1, 1, 1]), 6)
     0.266667
     """
-    return mean_of(CalibrationCurve(*binary_pair(scores, outcomes, sample_weight)))
+    return CalibrationCurve(*binary_pair(scores, outcomes, sample_weight)).mean
 
 
 def e50(scores: Any, outcomes: Any, *, sample_weight: Any = None) -> float:
@@ -57,7 +53,7 @@ def e50(scores: Any, outcomes: Any, *, sample_weight: Any = None) -> float:
     >>> round(e50([0.2, 0.2, 0.2, 0.2, 0.8, 0.8], [0, 0, 1, 1, 1, 1]), 6)
     0.3
     """
-    return median_of(CalibrationCurve(*binary_pair(scores, outcomes, sample_weight)))
+    return CalibrationCurve(*binary_pair(scores, outcomes, sample_weight)).quantile(0.5)
 
 
 def e90(scores: Any, outcomes: Any, *, sample_weight: Any = None) -> float:
@@ -68,36 +64,11 @@ def e90(scores: Any, outcomes: Any, *, sample_weight: Any = None) -> float:
     >>> round(e90([0.2, 0.2, 0.2, 0.2, 0.8, 0.8], [0, 0, 1, 1, 1, 1]), 6)
     0.3
     """
-    return high_of(CalibrationCurve(*binary_pair(scores, outcomes, sample_weight)))
-
-
-def mean_of(curve: CalibrationCurve) -> float:
-    """:func:`ici` of a curve."""
-    return curve.mean
-
-
-def median_of(curve: CalibrationCurve) -> float:
-    """:func:`e50` of a curve."""
-    return curve.quantile(0.5)
-
-
-def high_of(curve: CalibrationCurve) -> float:
-    """:func:`e90` of a curve."""
-    return curve.quantile(0.9)
+    return CalibrationCurve(*binary_pair(scores, outcomes, sample_weight)).quantile(0.9)
 
 
 class CalibrationCurve:
-    """The smoothed curve at points that stand for the samples, in the order of their scores.
-
-    Attributes
-    ----------
-    score, residual
-        Mean score, and mean of outcome minus score, of each point.
-    weight
-        Share of the samples, or of their weight.
-    spread
-        Σw² / (Σw)² of the samples of a point: what its mean has of the variance of one outcome.
-    """
+    """The smoothed curve at points that stand for the samples, in the order of their scores."""
 
     def __init__(self, s: NDArray[Any], y: NDArray[np.uint8], w: Floats | None) -> None:
         order = np.lexsort((y, s))
@@ -115,7 +86,6 @@ class CalibrationCurve:
         self.residual = np.add.reduceat(weight * (outcome - score), starts) / total
         self.spread = np.add.reduceat(weight * weight, starts) / total**2
         self.weight = total / total.sum()
-        self._drawn: dict[int, Floats] = {}
 
     @cached_property
     def smoother(self) -> Floats:
@@ -161,15 +131,15 @@ class CalibrationCurve:
         low, high = (float(self._quantile(distance, share + side)[0]) for side in (-1e-12, 1e-12))
         return (low + high) / 2
 
-    def mean_ends(self, tail: float, seed: int = 0) -> Ends:
+    def mean_ends(self, tail: float) -> Ends:
         """Interval of the ICI; see :meth:`_ends`."""
-        return self._ends(self._mean, self.mean, tail, seed)
+        return self._ends(self._mean, self.mean, tail)
 
-    def quantile_ends(self, share: float, tail: float, seed: int = 0) -> Ends:
+    def quantile_ends(self, share: float, tail: float) -> Ends:
         """Interval of E50 or E90; see :meth:`_ends`."""
-        return self._ends(partial(self._quantile, share=share), self.quantile(share), tail, seed)
+        return self._ends(partial(self._quantile, share=share), self.quantile(share), tail)
 
-    def _ends(self, measure: Callable[[Floats], Floats], value: float, tail: float, seed: int) -> Ends:
+    def _ends(self, measure: Callable[[Floats], Floats], value: float, tail: float) -> Ends:
         """Interval of a summary of the distances |gap|, from curves of pure noise.
 
         Given the scores, the curve is the population's smoothed curve plus noise: the smoother applied to outcomes
@@ -180,19 +150,18 @@ class CalibrationCurve:
         the score: a curve near 0 shows none. (For the quantiles the inequality holds for curves of one shape, and the
         coverage is that of simulations.)
         """
-        noise = self._noise(seed)
+        noise = self._noise
         low = value - float(np.quantile(measure(np.abs(noise)), 1 - tail))
         high = float(np.quantile(measure(np.abs(self.gap[:, None] + noise)), 1 - tail))
         return max(low, 0.0), max(high, value)
 
-    def _noise(self, seed: int) -> Floats:
-        """Curves of pure noise, a column each."""
-        if seed not in self._drawn:
-            height = np.clip(self.score + self.gap, 0, 1)
-            variance = np.maximum(height * (1 - height), self.score * (1 - self.score)) * self.spread
-            normal = np.random.default_rng(seed).standard_normal((self.score.size, DRAWS))
-            self._drawn[seed] = self.smoother @ (np.sqrt(variance)[:, None] * normal)
-        return self._drawn[seed]
+    @cached_property
+    def _noise(self) -> Floats:
+        """Curves of pure noise, a column each; always the same."""
+        height = np.clip(self.score + self.gap, 0, 1)
+        variance = np.maximum(height * (1 - height), self.score * (1 - self.score)) * self.spread
+        normal = np.random.default_rng(0).standard_normal((self.score.size, DRAWS))
+        return self.smoother @ (np.sqrt(variance)[:, None] * normal)
 
     def _mean(self, distance: Floats) -> Floats:
         return self.weight @ distance
@@ -204,18 +173,6 @@ class CalibrationCurve:
         return distance[places, np.arange(order.shape[1])]
 
 
-def _mean_ends(evidence: Evidence, _: float, tail: float, __: Mapping[str, Any]) -> Ends:
-    return evidence.part(CalibrationCurve).mean_ends(tail)
-
-
-def _median_ends(evidence: Evidence, _: float, tail: float, __: Mapping[str, Any]) -> Ends:
-    return evidence.part(CalibrationCurve).quantile_ends(0.5, tail)
-
-
-def _high_ends(evidence: Evidence, _: float, tail: float, __: Mapping[str, Any]) -> Ends:
-    return evidence.part(CalibrationCurve).quantile_ends(0.9, tail)
-
-
-ICI = IntervalRule("noise", _mean_ends)
-E50 = IntervalRule("noise", _median_ends)
-E90 = IntervalRule("noise", _high_ends)
+ICI = part_rule("noise", CalibrationCurve, CalibrationCurve.mean_ends)
+E50 = part_rule("noise", CalibrationCurve, lambda curve, tail: curve.quantile_ends(0.5, tail))
+E90 = part_rule("noise", CalibrationCurve, lambda curve, tail: curve.quantile_ends(0.9, tail))

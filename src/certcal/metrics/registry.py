@@ -10,17 +10,18 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 from itertools import groupby
+from operator import attrgetter, methodcaller
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from certcal._checks import InputError
+from certcal._text import plain_name as plain_metric
 from certcal.binning import BinTable
 from certcal.metrics import _intervals as intervals
-from certcal.metrics import binary, binned, classwise, cumulative, kde, loess, scores, smooth
+from certcal.metrics import binary, binned, classwise, cumulative, kernel, loess, scores
 from certcal.metrics._intervals import IntervalRule
-from certcal.metrics._mmce import mmce
 
 if TYPE_CHECKING:
     from certcal.metrics.cosine import KernelSums
@@ -122,8 +123,6 @@ class MetricEntry:
     reads
         What the function takes: confidences and correctness, one of them, class probabilities and labels, or logits
         instead of probabilities where there are some.
-    bins
-        Whether it has a row per number of bins.
     options
         Further options of the row.
     better
@@ -148,7 +147,6 @@ class MetricEntry:
     place: int = 0
     form: Form = field(default_factory=OfSamples)
     reads: Literal["pair", "confidence", "correct", "classes", "logits"] = "pair"
-    bins: bool = False
     options: Mapping[str, Any] = field(default_factory=dict[str, Any])
     better: Literal["lower", "higher", "neither"] = "lower"
     short: str = ""
@@ -157,6 +155,11 @@ class MetricEntry:
     tasks: tuple[str, ...] = TASK_KINDS
     interval: IntervalRule | None = None
     by_kind: Mapping[str, Mapping[str, str]] = field(default_factory=dict[str, Mapping[str, str]])
+
+    @property
+    def bins(self) -> bool:
+        """Whether it has a row per number of bins."""
+        return isinstance(self.form, OfBins | OfClasses)
 
     def text(self, what: Literal["name", "label", "definition", "short"], kind: str | None = None) -> str:
         """A text in the words of a kind of task; the short label is the label where there is none."""
@@ -249,7 +252,6 @@ _ENTRIES = (
         _BINS,
         1,
         OfBins(binned.ece_of),
-        bins=True,
         headline=3,
         by_kind=_binary(
             "Samples are put into bins of equal width by their score. The value is the mean over samples of the "
@@ -265,7 +267,6 @@ _ENTRIES = (
         _BINS,
         2,
         OfBins(binned.ece_of, mass=True),
-        bins=True,
         short="equal mass",
         headline=5,
         by_kind=_binary("As ECE, with bins that hold equally many samples; equal scores share a bin."),
@@ -279,7 +280,6 @@ _ENTRIES = (
         _BINS,
         6,
         OfBins(binned.mce_of),
-        bins=True,
         short="MCE",
         headline=10,
         by_kind=_binary("The largest gap between observed rate and mean score of any bin that holds samples."),
@@ -293,7 +293,6 @@ _ENTRIES = (
         _BINS,
         4,
         OfBins(binned.lp_ece_of),
-        bins=True,
         options={"p": 2.0},
         interval=intervals.LP,
     ),
@@ -305,7 +304,6 @@ _ENTRIES = (
         _BINS,
         3,
         OfBins(binned.debiased_ece_of),
-        bins=True,
         interval=intervals.RMS,
     ),
     MetricEntry(
@@ -316,7 +314,6 @@ _ENTRIES = (
         _RATES,
         4,
         OfBins(scores.harmonic_score_of),
-        bins=True,
         options={"beta": 1.0},
         better="higher",
         tasks=_OF_CLASSES,
@@ -330,7 +327,6 @@ _ENTRIES = (
         _SCORES,
         3,
         OfBins(scores.reliability_of),
-        bins=True,
         interval=intervals.RELIABILITY,
     ),
     MetricEntry(
@@ -341,7 +337,6 @@ _ENTRIES = (
         _SCORES,
         4,
         OfBins(scores.resolution_of),
-        bins=True,
         better="higher",
         by_kind=_binary("How much the observed rates of the bins differ from the base rate: more is better."),
         interval=intervals.RESOLUTION,
@@ -354,7 +349,6 @@ _ENTRIES = (
         _SCORES,
         5,
         OfBins(scores.uncertainty_of),
-        bins=True,
         better="neither",
         interval=intervals.UNCERTAINTY,
     ),
@@ -366,7 +360,6 @@ _ENTRIES = (
         _SCORES,
         6,
         OfBins(scores.within_bin_of, scored=True),
-        bins=True,
         better="neither",
         by_kind=_binary("What is left because scores differ within their bin."),
         interval=intervals.WITHIN,
@@ -380,7 +373,6 @@ _ENTRIES = (
         7,
         OfClasses(),
         "classes",
-        bins=True,
         tasks=("multiclass",),
         interval=intervals.CLASSWISE,
     ),
@@ -393,7 +385,6 @@ _ENTRIES = (
         8,
         OfClasses(mass=True),
         "classes",
-        bins=True,
         tasks=("multiclass",),
         interval=intervals.CLASSWISE_MASS,
     ),
@@ -437,25 +428,25 @@ _ENTRIES = (
     ),
     MetricEntry(
         "smooth_ece",
-        smooth.smooth_ece,
+        kernel.smooth_ece,
         "SmoothECE",
         "Gaps are smoothed with a kernel, reflected at 0 and 1, whose width is where the smoothed error equals it. No "
         "bins are chosen.",
         _WHOLE,
         1,
-        OfKernelSums(smooth.smoothed_error, smooth.smooth_ece_of),
+        OfKernelSums(kernel.smoothed_error, kernel.smooth_ece_of),
         headline=4,
         interval=intervals.SMOOTH,
     ),
     MetricEntry(
         "kde_ece",
-        kde.kde_ece,
+        kernel.kde_ece,
         "ECE by kernel density",
         "Accuracy as a function of the confidence is estimated with kernels; the value is its mean distance from the "
         "confidence.",
         _WHOLE,
         4,
-        OfKernelSums(kde.density_error, kde.kde_ece_of),
+        OfKernelSums(kernel.density_error, kernel.kde_ece_of),
         by_kind=_binary(
             "The observed rate as a function of the score is estimated with kernels; the value is its mean distance "
             "from the score."
@@ -464,7 +455,7 @@ _ENTRIES = (
     ),
     MetricEntry(
         "mmce",
-        mmce,
+        kernel.mmce,
         "MMCE",
         "A kernel compares all pairs of samples; the value is zero only when no smooth function of the confidence "
         "tells correct from expected.",
@@ -575,7 +566,7 @@ _ENTRIES = (
         "score of exactly 0 or 1 that was wrong.",
         _RISKS,
         1,
-        OfPart(binary.OutcomeRegression, binary.slope_of),
+        OfPart(binary.OutcomeRegression, lambda fit: fit.line[1]),
         better="neither",
         tasks=("binary",),
         interval=binary.SLOPE,
@@ -589,7 +580,7 @@ _ENTRIES = (
         "a score of exactly 0 or 1 that was wrong.",
         _RISKS,
         2,
-        OfPart(binary.OutcomeRegression, binary.intercept_of),
+        OfPart(binary.OutcomeRegression, attrgetter("shift")),
         better="neither",
         tasks=("binary",),
         interval=binary.INTERCEPT,
@@ -616,7 +607,7 @@ _ENTRIES = (
         "this curve and the scores.",
         _RISKS,
         4,
-        OfPart(loess.CalibrationCurve, loess.mean_of),
+        OfPart(loess.CalibrationCurve, attrgetter("mean")),
         short="ICI",
         tasks=("binary",),
         interval=loess.ICI,
@@ -628,7 +619,7 @@ _ENTRIES = (
         "The median of the distances between the smoothed curve and the scores.",
         _RISKS,
         5,
-        OfPart(loess.CalibrationCurve, loess.median_of),
+        OfPart(loess.CalibrationCurve, methodcaller("quantile", 0.5)),
         tasks=("binary",),
         interval=loess.E50,
     ),
@@ -639,7 +630,7 @@ _ENTRIES = (
         "The 90th percentile of the distances between the smoothed curve and the scores.",
         _RISKS,
         6,
-        OfPart(loess.CalibrationCurve, loess.high_of),
+        OfPart(loess.CalibrationCurve, methodcaller("quantile", 0.9)),
         tasks=("binary",),
         interval=loess.E90,
     ),
@@ -700,17 +691,6 @@ def row_names(task: str | None = None) -> list[str]:
     kinds = TASK_KINDS if task is None else (task,)
     every = (each.text("name", kind) for each in METRICS.values() for kind in kinds if kind in each.tasks)
     return list(dict.fromkeys(every))
-
-
-def plain_metric(name: str) -> str:
-    """A metric's name without what tells spellings apart.
-
-    Examples
-    --------
-    >>> plain_metric("Brier-Score"), plain_metric("ECE")
-    ('brier_score', 'ece')
-    """
-    return name.strip().lower().replace("-", "_").replace(" ", "_")
 
 
 def metric_name(name: str) -> str:

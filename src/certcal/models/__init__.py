@@ -7,8 +7,8 @@ Importing this room loads NumPy only; ``certcal.models.networks`` needs the extr
 
 from __future__ import annotations
 
-from certcal.models._export import export_onnx
 from certcal.models._load import Differentiable, differentiable, find_named, load, wrap
+from certcal.models._onnx import export_onnx
 from certcal.models.protocol import Model, Source
 
 __all__ = ["Differentiable", "Model", "Source", "differentiable", "export_onnx", "find_named", "load", "wrap"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Generator, Iterator, Mapping
+from collections.abc import Generator, Iterator, Mapping
 from contextlib import contextmanager
 from importlib import import_module
 from itertools import product
@@ -269,36 +269,6 @@ def check_shape(given: tuple[int, ...], expected: tuple[int | None, ...] | None,
         return
     wanted = ", ".join("any" if size is None else str(size) for size in expected) + ("," if len(expected) == 1 else "")
     raise InputError(f"{description} takes samples of shape ({wanted}), not {given}; reshape the inputs")
-
-
-def in_batches(run: Callable[[Batch], NDArray[Any]], batch: Batch, least: int, most: int | None) -> NDArray[Any]:
-    """Call a model that takes only some batch sizes: cut what is too long, fill what is too short with a sample of it.
-
-    Examples
-    --------
-    >>> sizes = []
-    >>> def run(part):
-    ...     sizes.append(len(part))
-    ...     return 2 * part
-    >>> in_batches(run, np.arange(5, dtype=np.float32)[:, None], 2, 2).ravel()
-    array([0., 2., 4., 6., 8.], dtype=float32)
-    >>> sizes
-    [2, 2, 2]
-    """
-    rows = batch.shape[0]
-    if least <= rows and (most is None or rows <= most):
-        return run(batch)
-    step = rows if most is None else min(rows, most)
-    answers: list[NDArray[Any]] = []
-    for start in range(0, rows, step):
-        part = batch[start : start + step]
-        missing = least - part.shape[0]
-        if missing > 0:
-            filled = np.concatenate([part, np.repeat(part[-1:], missing, axis=0)])
-            answers.append(run(filled)[: part.shape[0]])
-        else:
-            answers.append(run(part))
-    return answers[0] if len(answers) == 1 else np.concatenate(answers)
 
 
 @contextmanager

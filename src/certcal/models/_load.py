@@ -153,8 +153,7 @@ def load(
             roles=("weights",),
         )
     _refuse_pickle(
-        path,
-        "export the model with certcal.models.export_onnx, or load it yourself and pass it to certcal.models.wrap",
+        path, "export the model with certcal.models.export_onnx, or load it yourself and pass it to certcal.models.wrap"
     )
     names = f"give a file, {_FORMATS}; a name, 'package.module:name'; or, with weights, {', '.join(PUBLISHED)}"
     raise InputError(f"{text!r} is no model", remedy=_meant(text) or names)

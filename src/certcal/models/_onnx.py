@@ -1,25 +1,31 @@
-"""An ONNX file, run by onnxruntime, and the data files that it refers to, which must lie in its own folder."""
+"""ONNX files: run by onnxruntime, with data files that must lie in their own folder; and written from torch modules."""
 
 from __future__ import annotations
 
 import hashlib
+import logging
 import os
 import stat
-from collections.abc import Iterator, Sequence
+import warnings
+from collections.abc import Generator, Iterator, Sequence
+from contextlib import contextmanager
 from importlib import import_module
 from pathlib import Path, PurePosixPath, PureWindowsPath
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from certcal._checks import InputError, whole_number
-from certcal._durable import open_regular
-from certcal._files import read_bytes
+from certcal._durable import open_regular, write_durably
+from certcal._files import read_bytes, refuse_overwriting
 from certcal._text import reason
-from certcal.models._adapter import Adapter, Batch, check_shape, extra, in_batches
+from certcal.models._adapter import Adapter, Batch, check_shape, extra
 from certcal.models.devices import Fitting
 from certcal.models.protocol import DECLARATION, Outputs, Source, declared
+
+if TYPE_CHECKING:
+    from torch import nn
 
 _LARGEST = 2**31 - 1  # of a protobuf message
 _FLOATS: dict[str, Any] = {"tensor(float)": np.float32, "tensor(double)": np.float64, "tensor(float16)": np.float16}
@@ -54,7 +60,7 @@ class OnnxModel(Adapter):
         rows = shape[0] if shape and isinstance(shape[0], int) else None
         if rows is not None and rows < 1:
             raise InputError(f"{name} takes batches of {rows} samples; export it with a free batch dimension")
-        self._least, self._most = rows or 1, rows
+        self._size = rows  # of its batches, where they have one
         self._sample = tuple(size if isinstance(size, int) else None for size in shape[1:]) if shape else None
         self._fetch = [_matrix_output(session, name)]
         self.device = _device_of(session)
@@ -62,9 +68,14 @@ class OnnxModel(Adapter):
 
     def _forward(self, batch: Batch) -> NDArray[Any]:
         check_shape(batch.shape[1:], self._sample, self.description)
-        if self._most is not None:  # its batches have one size
-            return in_batches(self._run, batch, self._least, self._most)
-        return self.fitting(self._run, batch)
+        if self._size is None:
+            return self.fitting(self._run, batch)
+        answers: list[NDArray[Any]] = []
+        for start in range(0, len(batch), self._size):
+            part = batch[start : start + self._size]
+            filled = np.concatenate([part, np.repeat(part[-1:], self._size - len(part), axis=0)])
+            answers.append(self._run(filled)[: len(part)])
+        return np.concatenate(answers)
 
     def _run(self, batch: Batch) -> NDArray[Any]:
         answer: Any = self.session.run(self._fetch, {self._feed: batch.astype(self._dtype, copy=False)})[0]
@@ -114,16 +125,7 @@ def _unmapped(rows: Any, name: str) -> NDArray[Any]:
 
 
 def providers(device: str, offered: Sequence[str]) -> list[Any]:
-    """What onnxruntime is asked for, in its words; what has no other place there is computed on the CPU.
-
-    Examples
-    --------
-    >>> offered = ["CUDAExecutionProvider", "CPUExecutionProvider"]
-    >>> providers("cuda:1", offered)[0]
-    ('CUDAExecutionProvider', {'device_id': 1, 'use_tf32': 0})
-    >>> providers("auto", offered[1:])
-    ['CPUExecutionProvider']
-    """
+    """What onnxruntime is asked for, in its words; what has no other place there is computed on the CPU."""
     kind, _, number = ("cuda" if device == "auto" else device).partition(":")
     found = next((each for each in _PROVIDERS.get(kind, ()) if each in offered), None)
     if device == "cpu" or (device == "auto" and found is None):
@@ -289,3 +291,104 @@ def _tensors(model: Any) -> Iterator[Any]:
             for sparse in (attribute.sparse_tensor, *attribute.sparse_tensors):
                 yield from (sparse.values, sparse.indices)
             graphs += [attribute.g, *attribute.graphs]
+
+
+def export_onnx(
+    module: nn.Module,
+    path: str | os.PathLike[str],
+    *,
+    outputs: Outputs | None = None,
+    sample_shape: Sequence[int] | None = None,
+    force: bool = False,
+) -> None:
+    """Write a torch module as one ONNX file with a free batch dimension, which any machine with onnxruntime can run.
+
+    Parameters
+    ----------
+    module
+        In evaluation mode, with its normalisation inside.
+    path
+        The file, ending in ``.onnx``; an existing one is kept unless ``force`` is true.
+    outputs
+        What the module returns; written into the file, so that ``load`` need not be told. Needed unless the module
+        has an attribute ``outputs``, as the networks in ``certcal.models.networks`` have.
+    sample_shape
+        Shape of one input, without the batch. Needed unless the module says it: by an attribute ``sample_shape``, or
+        in the configuration that timm and Hugging Face give it.
+    force
+        Whether to write over an existing file.
+
+    Examples
+    --------
+    >>> import tempfile, certcal
+    >>> from certcal.models.networks import MLP
+    >>> folder = tempfile.TemporaryDirectory()
+    >>> path = folder.name + "/digits.onnx"
+    >>> export_onnx(MLP(64, hidden=(32,)).eval(), path)
+    >>> certcal.models.load(path)
+    <digits.onnx (ONNX): logits>
+    >>> folder.cleanup()
+    """
+    file, returns, shape = _checked(module, path, outputs, sample_shape, force)
+    with extra("onnx", ("onnx", "onnxscript"), "writing ONNX"):
+        import_module("onnx")
+        import_module("onnxscript")
+    with _quiet(f"{type(module).__name__} cannot be written as ONNX"):
+        torch: Any = import_module("torch")
+
+        device = next((tensor.device for tensor in module.state_dict().values()), torch.device("cpu"))
+        program: Any = torch.onnx.export(
+            module,
+            (torch.zeros((2, *shape), device=device),),
+            dynamic_shapes=({0: torch.export.Dim("batch", min=1)},),
+            dynamo=True,
+            verbose=False,
+            input_names=["input"],
+        )
+        message: Any = program.model_proto
+        message.metadata_props.add(key=DECLARATION, value=returns)
+        data: bytes = message.SerializeToString()
+    write_durably(file, data)
+
+
+def _checked(
+    module: Any, path: str | os.PathLike[str], outputs: Outputs | None, sample_shape: Sequence[int] | None, force: bool
+) -> tuple[Path, Outputs, tuple[int, ...]]:
+    with extra("torch", ("torch",), "exporting"):
+        torch: Any = import_module("torch")
+        from certcal.models._torch import configured_shape
+    if not isinstance(module, torch.nn.Module):
+        raise InputError(f"module is a {type(module).__name__}; pass a torch module")
+    name = type(module).__name__
+    if isinstance(module, torch.jit.ScriptModule):
+        raise InputError(f"module is TorchScript ({name}), which is not exported; pass the module it was made from")
+    if any(part.training for part in module.modules()):
+        raise InputError(f"{name} is in training mode; call .eval() on it first")
+    file = Path(path)
+    if file.suffix != ".onnx":
+        raise InputError(f"{file}: the file must end in .onnx; change the name")
+    refuse_overwriting(file, force=force)
+    shape: Any = configured_shape(module) if sample_shape is None else sample_shape
+    if shape is None:
+        raise InputError(f"sample_shape is needed for {name}: pass the shape of one input, for example (3, 32, 32)")
+    sizes = tuple(whole_number(size, 1, 2**24, "sample_shape", "pass sizes from 1 on") for size in shape)
+    own = getattr(module, "outputs", None)
+    return file, declared(outputs, own if isinstance(own, str) else None, name), sizes
+
+
+@contextmanager
+def _quiet(failure: str) -> Generator[None, None, None]:
+    """Exporters warn about their own insides and log about libraries that are not there; only failures are of use."""
+    logger = logging.getLogger("torch.onnx")
+    level = logger.level
+    logger.setLevel(logging.ERROR)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            yield
+    except InputError:
+        raise
+    except Exception as error:
+        raise InputError(f"{failure}: {reason(error)}") from error
+    finally:
+        logger.setLevel(level)

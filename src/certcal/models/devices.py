@@ -74,13 +74,7 @@ def resolve(device: str | None = "auto") -> str:
 
 
 def shares(device: str) -> tuple[str, ...]:
-    """The devices that a resolved one stands for, each for a worker of its own: all of its kind if it has no number.
-
-    Examples
-    --------
-    >>> shares("cpu"), shares("cuda:1")
-    (('cpu',), ('cuda:1',))
-    """
+    """The devices that a resolved one stands for, each for a worker of its own: all of its kind if it has no number."""
     if device == "cpu" or ":" in device:
         return (device,)
     try:
@@ -91,13 +85,7 @@ def shares(device: str) -> tuple[str, ...]:
 
 
 def has_doubles(device: object) -> bool:
-    """Whether a device computes in float64 (MPS and some others do not).
-
-    Examples
-    --------
-    >>> has_doubles("cpu")
-    True
-    """
+    """Whether a device computes in float64 (MPS and some others do not)."""
     if str(device) == "cpu":
         return True
     torch: Any = import_module("torch")
@@ -119,13 +107,7 @@ def described(device: str) -> str:
 
 
 def is_out_of_memory(error: BaseException) -> bool:
-    """Whether memory was short, of a device or of this machine.
-
-    Examples
-    --------
-    >>> is_out_of_memory(RuntimeError("MPS backend out of memory")), is_out_of_memory(ValueError("wrong shape"))
-    (True, False)
-    """
+    """Whether memory was short, of a device or of this machine."""
     if isinstance(error, InputError):  # a sentence that was made of one
         return False
     return isinstance(error, MemoryError) or bool(_NO_MEMORY.search(str(error)))
@@ -140,12 +122,6 @@ class Fitting:
 
     A piece that does not fit is halved until it does. The size that worked is remembered, and said once, by a
     :class:`DeviceMemoryWarning`.
-
-    Examples
-    --------
-    >>> Fitting("net", "cpu")(lambda rows: rows + 1, np.array([[0.5], [1.5]]))
-    array([[1.5],
-           [2.5]])
     """
 
     def __init__(self, description: str, device: str) -> None:

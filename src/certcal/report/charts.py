@@ -166,22 +166,14 @@ class Bars:
 
 @dataclass(frozen=True)
 class Points:
-    """Points without a line.
-
-    Attributes
-    ----------
-    names
-        What each point is called, shown where a renderer can point at it.
-    shade, shade_label
-        A third value per point, drawn as a step of a colour scale, and its name.
-    """
+    """Points without a line."""
 
     x: Values
     y: Values
     look: Look = "ink"
     label: str = ""
-    names: Sequence[str] = ()
-    shade: Values | None = None
+    names: Sequence[str] = ()  # what each point is called, shown where a renderer can point at it
+    shade: Values | None = None  # A third value per point, drawn as a step of a colour scale, and its name
     shade_label: str = ""
 
 
@@ -372,14 +364,7 @@ class Chart:
 
 
 def legend_of(panels: Iterable[Panel | Stack | Heatmap | Graph]) -> list[tuple[Mark, str]]:
-    """The marks that have a label, each label once, in their order.
-
-    Examples
-    --------
-    >>> panel = Panel(unit("x"), unit("y"), [Line([0], [1], label="a"), Line([0], [0], 1, "b"), Line([1], [1])])
-    >>> [label for _, label in legend_of([panel])]
-    ['a', 'b']
-    """
+    """The marks that have a label, each label once, in their order."""
     found: dict[str, Mark] = {}
     for panel in panels:
         for mark in panel.marks if isinstance(panel, Panel) else ():

@@ -58,7 +58,7 @@ class Picture:
 
 Cell: TypeAlias = "str | float | tuple[float, float] | HasText | None"
 
-_SIGNS = {"upper": "≤", "lower": "≥"}
+SIGNS = {"upper": "≤", "lower": "≥"}
 
 
 @dataclass(frozen=True)
@@ -89,7 +89,7 @@ class Column:
     @property
     def title(self) -> str:
         """The head with the side on which its numbers hold."""
-        return f"{self.head}\u00a0{_SIGNS[self.side]}" if self.side is not None else self.head
+        return f"{self.head}\u00a0{SIGNS[self.side]}" if self.side is not None else self.head
 
     @property
     def is_number(self) -> bool:
@@ -259,13 +259,7 @@ class Claim:
 
 
 def kind_of(claim: Any) -> str:
-    """What a claim is, in a word or two: the kinds never convert into each other.
-
-    Examples
-    --------
-    >>> kind_of(Estimate("ece", 0.1, 9))
-    'Estimate'
-    """
+    """What a claim is, in a word or two: the kinds never convert into each other."""
     kinds = {"Estimate": Estimate, "Bound": Bound, "Certificate": Certificate}
     return next((name for name, kind in kinds.items() if isinstance(claim, kind)), "Worst case")
 
@@ -353,13 +347,7 @@ class Choice:
 
 
 def frames_of(count: int, start: int, most: int = 41) -> list[int]:
-    """Which of many states get a frame of a :class:`Choice`: evenly spread, always the first, the last and ``start``.
-
-    Examples
-    --------
-    >>> frames_of(4, 1), frames_of(1000, 10, most=5)
-    ([0, 1, 2, 3], [0, 10, 333, 666, 999])
-    """
+    """Which of many states get a frame of a :class:`Choice`: evenly spread, always first, last and ``start``."""
     if count <= most:
         return list(range(count))
     spread = {round(place * (count - 1) / (most - 2)) for place in range(most - 1)}

@@ -22,13 +22,7 @@ def minus(text: str) -> str:
 
 
 def number(value: float) -> str:
-    """An estimate as text: four decimals, or two significant digits in powers of ten when that would show nothing.
-
-    Examples
-    --------
-    >>> number(0.03978), number(-0.0000123), number(-2e-16), number(float("nan"))
-    ('0.0398', '−1.2e-05', '0.0000', 'undefined')
-    """
+    """An estimate as text: four decimals, or two significant digits in powers of ten when that would show nothing."""
     if math.isnan(value):
         return "undefined"
     if abs(value) < _NOTHING:
@@ -39,13 +33,7 @@ def number(value: float) -> str:
 
 
 def p_value(value: float) -> str:
-    """A p-value as text; small ones are said to be small.
-
-    Examples
-    --------
-    >>> p_value(0.25), p_value(1e-20)
-    ('0.2500', '< 0.0001')
-    """
+    """A p-value as text; small ones are said to be small."""
     return "< 0.0001" if value < 0.5e-4 else number(value)
 
 
@@ -80,11 +68,5 @@ def between(low: float, high: float, digits: int = 3) -> str:
 
 
 def bins_text(row: Estimate) -> str:
-    """The number of bins of a row, or nothing.
-
-    Examples
-    --------
-    >>> bins_text(Estimate("ece", 0.1, 9, {"bins": 15})), bins_text(Estimate("accuracy", 0.8, 9))
-    ('15', '')
-    """
+    """The number of bins of a row, or nothing."""
     return str(row.settings.get("bins", ""))

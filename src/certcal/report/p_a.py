@@ -48,14 +48,7 @@ def p_a_chart(title: str, lines: Sequence[PaLine], *, draws: int | None = None, 
 
 
 def share_text(seen: PaDistribution, p: float) -> str:
-    """The share of samples with p_A of at least p; a range where a log leaves votes open.
-
-    Examples
-    --------
-    >>> from certcal.smoothing.robustness import PaDistribution, VoteRecord
-    >>> share_text(PaDistribution.of(VoteRecord.of([100, 90, 55], 100, [1, 1, 1], sigma=1.0)), 0.9)
-    '0.6667'
-    """
+    """The share of samples with p_A of at least p; a range where a log leaves votes open."""
     low, high = (number(float(each)) for each in seen.survival(p))
     return low if low == high else f"{low} – {high}"
 

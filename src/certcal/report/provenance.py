@@ -11,42 +11,22 @@ from importlib import metadata
 from typing import Any
 
 import certcal
+from certcal._json import plain
 
 _RELEVANT = ("numpy", "scipy", "numba", "pyarrow")
 
 
 @dataclass(frozen=True)
 class Provenance:
-    """Everything that somebody needs to make the same page again.
+    """Everything that somebody needs to make the same page again."""
 
-    Attributes
-    ----------
-    command
-        The command as it was given, word by word; None when there was none.
-    created
-        When, as a text in ISO 8601.
-    versions
-        Of Python and of the packages behind the numbers.
-    seeds
-        Seeds by what they were for.
-    inputs
-        Name, size in bytes and SHA-256 of each file that was read.
-    notes
-        Anything else, in sentences.
-
-    Examples
-    --------
-    >>> origin = Provenance(("certcal", "measure", "my table.csv"), seeds={"bootstrap": 0})
-    >>> origin.command_line
-    "certcal measure 'my table.csv'"
-    """
-
-    command: tuple[str, ...] | None = None
-    created: str = ""
+    command: tuple[str, ...] | None = None  # the command as it was given, word by word; None when there was none
+    created: str = ""  # when, as a text in ISO 8601
+    # Of Python and of the packages behind the numbers.
     versions: Mapping[str, str] = field(default_factory=dict[str, str])
-    seeds: Mapping[str, int] = field(default_factory=dict[str, int])
-    inputs: tuple[tuple[str, int, str], ...] = ()
-    notes: tuple[str, ...] = ()
+    seeds: Mapping[str, int] = field(default_factory=dict[str, int])  # seeds by what they were for
+    inputs: tuple[tuple[str, int, str], ...] = ()  # name, size in bytes and SHA-256 of each file that was read
+    notes: tuple[str, ...] = ()  # anything else, in sentences
 
     @classmethod
     def here(
@@ -57,13 +37,7 @@ class Provenance:
         inputs: Iterable[tuple[str, int, str]] = (),
         notes: Iterable[str] = (),
     ) -> Provenance:
-        """Provenance of what this process computes now: date and versions are filled in.
-
-        Examples
-        --------
-        >>> sorted(Provenance.here().versions)[:3]
-        ['certcal', 'numba', 'numpy']
-        """
+        """Provenance of what this process computes now: date and versions are filled in."""
         found = {"certcal": certcal.__version__, "python": platform.python_version()}
         for name in _RELEVANT:
             try:
@@ -82,11 +56,5 @@ class Provenance:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON."""
-        return {
-            "command": None if self.command is None else list(self.command),
-            "created": self.created,
-            "versions": dict(self.versions),
-            "seeds": dict(self.seeds),
-            "inputs": [{"name": name, "bytes": size, "sha256": digest} for name, size, digest in self.inputs],
-            "notes": list(self.notes),
-        }
+        inputs = [{"name": name, "bytes": size, "sha256": digest} for name, size, digest in self.inputs]
+        return {**plain(vars(self)), "inputs": inputs}

@@ -64,13 +64,6 @@ def reliability_chart(
     """Accuracy against confidence per bin, the gap to perfect calibration, its band, and the samples per bin below.
 
     For a binary score ("binary" as task) it is the observed rate against the score.
-
-    Examples
-    --------
-    >>> from certcal.metrics import reliability
-    >>> made = reliability_chart(reliability([0.95, 0.9, 0.3], [1, 0, 1], bins=2))
-    >>> [row[3] for row in made.bars.rows]
-    [['+0.700 under', '1', '0.012 – 1.000'], ['−0.425 over', '2', '0.006 – 0.994']]
     """
     words = wording(task)
     across = unit(words.number)
@@ -123,15 +116,7 @@ def reliability_chart(
 
 
 def beyond_sampling_error(prepared: Reliability, task: str | None = None) -> str:
-    """Which bins, or scores, are miscalibrated beyond sampling error.
-
-    Examples
-    --------
-    >>> from certcal.metrics import reliability
-    >>> made = reliability([0.1] * 50 + [0.9] * 50, [0] * 45 + [1] * 35 + [0] * 20, bins=2)
-    >>> print(beyond_sampling_error(made, "binary"))
-    1 of 2 bins is miscalibrated beyond sampling error (95% band, joint over the bins): over-predicted from 0.5 to 1.
-    """
+    """Which bins, or scores, are miscalibrated beyond sampling error."""
     if prepared.isotonic is not None:
         return where_outside(prepared.isotonic, task)
     if prepared.lower is None:
@@ -162,14 +147,7 @@ def _ranges(bins: BinTable, chosen: NDArray[np.bool_]) -> list[str]:
 
 
 def where_outside(band: CalibrationBand, task: str | None = None) -> str:
-    """Where the diagonal leaves a band, from low scores to high.
-
-    Examples
-    --------
-    >>> from certcal.bounds import isotonic_band
-    >>> print(where_outside(isotonic_band([0.9] * 100, [1, 0] * 50), "binary"))
-    Scores of 0.9000 are over-predicted: the observed rate is at most 0.6017.
-    """
+    """Where the diagonal leaves a band, from low scores to high."""
     if not band.regions:
         return REFUTED if band.contradicts else NOWHERE
     words = wording(task)
@@ -219,11 +197,11 @@ def shared_counts(tables: Iterable[BinTable | None]) -> Axis:
     return counts(value for each in drawn for value in each.count.tolist())
 
 
-def coarser(bins: BinTable, most: int = MOST_BARS) -> BinTable:
+def coarser(bins: BinTable) -> BinTable:
     """Neighbouring bins put together, for a picture that cannot show them all; the same bins when it can."""
-    if len(bins.count) <= most:
+    if len(bins.count) <= MOST_BARS:
         return bins
-    starts = np.arange(0, len(bins.count), -(-len(bins.count) // most))
+    starts = np.arange(0, len(bins.count), -(-len(bins.count) // MOST_BARS))
     names = ("count", "weight", "squared_weight", "confidence_sum", "correct_sum")
     sums = (np.add.reduceat(getattr(bins, name), starts) for name in names)
     return BinTable(np.append(bins.edges[starts], bins.edges[-1]), bins.closed, *sums)

@@ -81,13 +81,7 @@ def render(report: document.Report, console: Console, *, full: bool = False, dia
 def as_text(
     report: document.Report, *, width: int = 100, full: bool = False, ascii_only: bool = False, diagrams: bool = True
 ) -> str:
-    r"""A report as :func:`render` prints it, without colours.
-
-    Examples
-    --------
-    >>> as_text(document.Report("How many?", [document.Text("n ≤ 3")]), ascii_only=True)
-    'How many?\n\nn <= 3'
-    """
+    r"""A report as :func:`render` prints it, without colours."""
     file = io.TextIOWrapper(io.BytesIO(), encoding="ascii" if ascii_only else "utf-8", newline="\n")
     render(report, make_console(file, width, plain=True), full=full, diagrams=diagrams)
     file.seek(0)

@@ -15,9 +15,11 @@ from certcal.smoothing._kinds import (
     holds_at_all_radii,
     kind_explanation,
     kind_name,
+    pools_noise,
 )
 from certcal.smoothing._logs import CertificationLog, LogWarning, read_log
 from certcal.smoothing._manifest import Manifest
+from certcal.smoothing._pooled import pooled_claim
 from certcal.smoothing._published import ConfidenceLog, read_confidence_log, read_curve
 from certcal.smoothing._run import Run, RunState, check_inputs, open_run, usable_counts
 from certcal.smoothing._sample import sample
@@ -59,6 +61,8 @@ __all__ = [
     "kind_name",
     "open_run",
     "overview",
+    "pooled_claim",
+    "pools_noise",
     "read_confidence_log",
     "read_curve",
     "read_decisions",

@@ -153,9 +153,7 @@ class Certificates:
     @property
     def assumptions(self) -> tuple[str, ...]:
         """What every certificate here rests on."""
-        chosen = fixed(f"the seed and the {'requirement' if self.anytime else 'number of draws'}")
-        own = () if self.confidence in KINDS else (own_kind(self.confidence),)
-        return (NOISE[self.noise], BATCH, chosen, *own, *_extended(self.earlier, self.n))
+        return assumptions_of(self, self.confidence, self.anytime)
 
     def __repr__(self) -> str:
         return (
@@ -303,6 +301,13 @@ class Certificates:
             name = name.replace("the ", "the recalibrated ")
             settings["recalibration"] = self.recalibration
         return Certificate(name, value, "upper", self.radius, ledger, worst.n, self.assumptions, settings)
+
+
+def assumptions_of(draws: Counts | Certificates, confidence: str, anytime: bool = False) -> tuple[str, ...]:
+    """What certificates of a kind rest on."""
+    chosen = fixed(f"the seed and the {'requirement' if anytime else 'number of draws'}")
+    own = () if confidence in KINDS else (own_kind(confidence),)
+    return (NOISE[draws.noise], BATCH, chosen, *own, *_extended(draws.earlier, len(draws)))
 
 
 def certificates(

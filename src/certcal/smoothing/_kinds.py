@@ -65,12 +65,15 @@ class BandKind:
         How intervals are made, in a sentence.
     all_radii
         Whether its intervals hold at all radii at once.
+    pooled
+        Whether claims about a data set average the noise of its samples: :func:`certcal.smoothing.pooled_claim`.
     """
 
     name: str
     bound: Callable[[HistogramRows], Floats]
     explanation: str
     all_radii: bool = True
+    pooled: bool = False
 
     def __call__(self, counts: Counts, radius: float, alpha: float, /) -> tuple[Floats, Floats]:
         """Lower and upper ends of the confidences of all samples."""
@@ -95,8 +98,11 @@ KINDS: dict[str, BandKind] = {
             tangent,
             "One mean instead of a band, by convexity and bets on draws, each chosen by the draws before; the default.",
             all_radii=False,
+            pooled=True,
         ),
-        BandKind("tight", tight, "A Clopper-Pearson limit at each threshold of the histogram; holds at all radii."),
+        BandKind(
+            "tight", tight, "A Clopper-Pearson limit at each threshold of the histogram; at all radii.", pooled=True
+        ),
         BandKind("bernstein", bernstein, "The empirical Bernstein limit of the mean confidence."),
         BandKind("cdf", cdf, "A band of constant width (Dvoretzky, Kiefer, Wolfowitz), as published."),
         BandKind("standard", standard, "Hoeffding's limit of the mean confidence, as published."),
@@ -136,6 +142,17 @@ def holds_at_all_radii(confidence: str | CertificateKind) -> bool:
     (True, False)
     """
     return bool(getattr(kind_of(confidence), "all_radii", False))
+
+
+def pools_noise(confidence: str | CertificateKind) -> bool:
+    """Whether claims about a data set with a kind of certificate average the noise of its samples.
+
+    Examples
+    --------
+    >>> pools_noise("tight"), pools_noise("cdf")
+    (True, False)
+    """
+    return bool(getattr(kind_of(confidence), "pooled", False))
 
 
 def kind_explanation(confidence: str | CertificateKind) -> str:

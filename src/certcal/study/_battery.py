@@ -16,7 +16,7 @@ from certcal.calibrators import fit_temperature
 from certcal.calibrators.scores import as_logits
 from certcal.claims import Estimate
 from certcal.metrics import STUDY_BINS, Measurements, auroc, kde_ece, measure
-from certcal.metrics.kde import KERNELS
+from certcal.metrics.kernel import KERNELS
 from certcal.predictions import Predictions
 
 BINNED = ("ece", "equal_mass_ece", "classwise_ece", "classwise_equal_mass_ece", "mce")

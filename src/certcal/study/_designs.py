@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from fnmatch import fnmatchcase
 from typing import Any
 
@@ -29,20 +29,9 @@ _NO_SIZES = (*INDEX, "correct_confidence", "incorrect_confidence")
 # A 3 × 3 convolution has nine weights for each pair of channels, a 1 × 1 convolution one.
 _WEIGHTS = {"nor_conv_3x3": 9, "nor_conv_1x1": 1}
 
-RULES: dict[str, Callable[[Cell], str]] = {
-    "published": lambda cell: cell.published,
-    "function": lambda cell: cell.function,
-}
-
 
 def is_robustness(name: str) -> bool:
-    """Whether a column of this name is an accuracy under attack or corruption.
-
-    Examples
-    --------
-    >>> [is_robustness(name) for name in ("pgd_Linf_acc1_0", "snow", "params")]
-    [True, True, False]
-    """
+    """Whether a column of this name is an accuracy under attack or corruption."""
     return name in _CORRUPTED or _ATTACKED.fullmatch(name) is not None
 
 
@@ -61,19 +50,7 @@ def robustness_columns(table: StudyTable, asked: Sequence[str] | None) -> tuple[
 
 
 def matching(table: StudyTable, asked: Iterable[str], argument: str, *, numbers: bool) -> tuple[str, ...]:
-    """Columns by name or by pattern (``pgd_*``), in the order asked for; patterns for numbers pass over text.
-
-    Examples
-    --------
-    >>> table = StudyTable.of({"model": ["a"], "pgd_1": [0.5], "pgd_2": [0.4], "pgd_by": ["x"]})
-    >>> matching(table, ["pgd_*"], "robustness", numbers=True)
-    ('pgd_1', 'pgd_2')
-    >>> matching(table, ["fgsm_*"], "robustness", numbers=True)
-    Traceback (most recent call last):
-        ...
-    certcal._checks.InputError: robustness: no column fits 'fgsm_*'; the table has pgd_1, pgd_2, pgd_by, model, data,
-    split, status, reason
-    """
+    """Columns by name or by pattern (``pgd_*``), in the order asked for; patterns for numbers pass over text."""
     found: list[str] = []
     for name in asked:
         if name in table or not any(sign in name for sign in "*?["):
@@ -119,16 +96,9 @@ def described(models: Sequence[str]) -> dict[str, list[Any]]:
 
 
 def distinct(models: Sequence[str], rule: str) -> dict[str, str]:
-    """For each model the first one that is the same cell by a rule; a model that is no cell is itself.
-
-    Examples
-    --------
-    >>> names = [str(Cell(("none",) * 5 + (last,))) for last in ("none", "skip_connect")]
-    >>> distinct([*names, "mine"], "function") == {names[0]: names[0], names[1]: names[0], "mine": "mine"}
-    True
-    """
-    topology, kind, first = TopologySpace(), RULES[rule], dict[str, str]()
+    """For each model the first one that is the same cell by a rule; a model that is no cell is itself."""
+    topology, first = TopologySpace(), dict[str, str]()
     return {
-        name: first.setdefault(kind(Cell.parse(name)), name) if name in topology else name
+        name: first.setdefault(getattr(Cell.parse(name), rule), name) if name in topology else name
         for name in dict.fromkeys(models)
     }

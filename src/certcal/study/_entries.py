@@ -23,10 +23,7 @@ DATA, SPLIT = "data", "test"
 # Columns of a manifest: files of predictions on other data begin so, and these must be there.
 _OTHERS = "ood:"
 _LAYOUTS = ("model", "data/model", "data/split/model")
-_NEEDED = {
-    "predictions": "the path of each file, from the manifest's folder",
-    "model": "the name of each model",
-}
+_NEEDED = {"predictions": "the path of each file, from the manifest's folder", "model": "the name of each model"}
 
 
 @dataclass(frozen=True, eq=False)

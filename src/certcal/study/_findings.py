@@ -286,16 +286,7 @@ def listed(words: Iterable[str], most: int | None = None) -> str:
 
 
 def across(findings: Sequence[Finding], subject: str) -> str:
-    """Where a number lies on more data sets than an answer goes through; their names begin those of the findings.
-
-    Examples
-    --------
-    >>> findings = [Finding(f"{name}: tau", value, 0, 1, 9) for name, value in zip("abcd", (0.4, 0.1, 0.2, 0.3))]
-    >>> across(findings, "The correlation")
-    'The correlation lies between +0.10 (b) and +0.40 (a) on 4 data sets.'
-    >>> across(findings[:3], "The correlation")
-    ''
-    """
+    """Where a number lies on more data sets than an answer goes through; their names begin those of the findings."""
     known = [finding for finding in findings if not math.isnan(finding.value)]
     if len(known) <= _TOLD:
         return ""
@@ -307,15 +298,7 @@ def across(findings: Sequence[Finding], subject: str) -> str:
 
 
 def brackets(size: Floats) -> list[tuple[str, NDArray[np.bool_]]]:
-    """Parts of a column by its values: one for each if there are few, or brackets with about equally many models.
-
-    Examples
-    --------
-    >>> [(name, int(which.sum())) for name, which in brackets(np.array([8.0, 8, 16, 64]))]
-    [('8', 2), ('16', 1), ('64', 1)]
-    >>> [name for name, _ in brackets(np.arange(100.0))]
-    ['0 to 19', '20 to 39', '40 to 59', '60 to 79', '80 to 99']
-    """
+    """Parts of a column by its values: one for each if there are few, or brackets with about equally many models."""
     known = np.sort(size[np.isfinite(size)])
     values = np.unique(known)
     if values.size <= _DISTINCT:

@@ -24,22 +24,11 @@ from certcal._settings import Settings, setting, takes
 from certcal._text import counted
 from certcal.engines import Engine, InProcess, LocalProcesses, held
 from certcal.metrics import STUDY_BINS
-from certcal.metrics.kde import KERNELS
+from certcal.metrics.kernel import KERNELS
 from certcal.study._battery import BINNED, UNBINNED
 from certcal.study._entries import Entry, EntrySource, Key, open_source
 from certcal.study._overview import StudyOverview, overview
-from certcal.study._table import (
-    AUROC,
-    KEYS,
-    OK,
-    ORIGIN,
-    SIZES,
-    STATE,
-    SUMMARY,
-    TEXTS,
-    MeasuredColumn,
-    StudyTable,
-)
+from certcal.study._table import AUROC, KEYS, OK, ORIGIN, SIZES, STATE, SUMMARY, TEXTS, MeasuredColumn, StudyTable
 from certcal.study._work import EntryWork, Measuring, Origin, Row, rows
 
 # What a process that is killed can lose.

@@ -28,11 +28,7 @@ _SINGLE = re.compile(r"\d+" + re.escape(ENDING))
 
 
 def read_nats_bench(
-    source: Any,
-    *,
-    data: str | None = None,
-    seeds: str = "mean",
-    progress: Progress = SILENT,
+    source: Any, *, data: str | None = None, seeds: str = "mean", progress: Progress = SILENT
 ) -> StudyTable:
     """Accuracies, losses and sizes of NATS-Bench's architectures.
 

@@ -39,8 +39,8 @@ LABELS = {
 _PUBLISHED_TOPS = (1000, 2000, 3000, 4000, 5000)
 _SHARES = (10, 4, 2)
 SMALLEST_TOP = 10
-# Models of a ranking.
-_RANKED = 20
+# Models of a ranking, and different texts of a column that is a choice.
+_RANKED, _MOST_CHOICES = 20, 12
 
 
 @dataclass(frozen=True, eq=False)
@@ -229,13 +229,7 @@ class Population:
 
 
 def of_models(top: int, n: int) -> str:
-    """Which models, in words.
-
-    Examples
-    --------
-    >>> of_models(20, 200), of_models(200, 200)
-    ('the 20 most accurate models', 'all 200 models')
-    """
+    """Which models, in words."""
     return f"the {top:,} most accurate models" if top < n else f"all {n:,} models"
 
 
@@ -304,6 +298,6 @@ def _varies(values: NDArray[Any]) -> bool:
     return known.size > 0 and bool((known != known[0]).any())
 
 
-def _is_choice(values: NDArray[Any], most: int = 12) -> bool:
+def _is_choice(values: NDArray[Any]) -> bool:
     """Whether a column holds texts of which there are only a few different ones."""
-    return values.dtype == object and 2 <= len(set(values.tolist())) <= most
+    return values.dtype == object and 2 <= len(set(values.tolist())) <= _MOST_CHOICES

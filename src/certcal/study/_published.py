@@ -89,10 +89,7 @@ class StudyConvertSettings(Settings):
         None, "Scale of the accuracies, where it differs.", "word", choices=("share", "percent"), metavar="SCALE"
     )
     architectures: str | tuple[str, ...] | None = setting(
-        None,
-        "NATS-Bench's meta.pickle.pbz2, for tables that name architectures by index.",
-        "file",
-        metavar="META",
+        None, "NATS-Bench's meta.pickle.pbz2, for tables that name architectures by index.", "file", metavar="META"
     )
     seeds: str | None = setting(
         None,

@@ -88,7 +88,7 @@ def spearman_matrix(values: Any) -> Floats:
     Parameters
     ----------
     values
-        Matrix of shape (n, columns); NaN where there is no value.
+        As for :func:`kendall_matrix`.
 
     Examples
     --------

@@ -185,7 +185,7 @@ class TopologySpace:
             raise InputError(f"rule is {rule!r}; use 'published' or 'function'")
         first: dict[str, str] = {}
         for cell in self.cells():
-            first.setdefault(cell.published if rule == "published" else cell.function, str(cell))
+            first.setdefault(getattr(cell, rule), str(cell))
         return list(first.values())
 
     def neighbours(self, name: str) -> list[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -30,6 +31,10 @@ OK, FAILED = "ok", "failed"
 TEXTS = (*KEYS, *STATE, "source", "source_changed")
 _OWN = {*KEYS, *STATE, *ORIGIN, *SIZES, *SUMMARY}
 _MOST_NAMED = 20
+# What a file says about itself, beside the settings of the study. The promise: every later certcal reads the tables of
+# every earlier one, with the same numbers. The version goes up when an older certcal would misread a table; one with a
+# version above its own is refused with the advice to upgrade, and is never read in part.
+_KEY, _VERSION = "certcal.study", 1
 
 
 @dataclass(frozen=True)
@@ -66,13 +71,7 @@ class MeasuredColumn:
 
 
 def is_own(name: str) -> bool:
-    """Whether a column of this name is made by measuring, and not given with the models.
-
-    Examples
-    --------
-    >>> is_own("accuracy"), is_own("pre_ece_15"), is_own("auroc_svhn"), is_own("depth")
-    (True, True, True, False)
-    """
+    """Whether a column of this name is made by measuring, and not given with the models."""
     return name in _OWN or name.startswith(AUROC) or MeasuredColumn.parse(name) is not None
 
 
@@ -217,14 +216,16 @@ class StudyTable:
         """The content of the file that :meth:`write` writes; the same for the same table."""
         from certcal.data.arrow import from_numpy, pa
         from certcal.data.parquet import parquet
-        from certcal.study._schema import written
 
         texts = [name for name, values in self.columns.items() if values.dtype == object]
         arrays = [
             _text(name, values) if name in texts else from_numpy(np.ascontiguousarray(values, np.float64))
             for name, values in self.columns.items()
         ]
-        table = pa.Table.from_arrays(arrays, names=list(self.columns)).replace_schema_metadata(written(self.settings))
+        table = pa.Table.from_arrays(arrays, names=list(self.columns))
+        table = table.replace_schema_metadata(
+            {_KEY: json.dumps({"version": _VERSION, **self.settings}, sort_keys=True)}
+        )
         sink = pa.BufferOutputStream()
         parquet.write_table(table, sink, use_dictionary=texts)
         return sink.getvalue().to_pybytes()
@@ -233,7 +234,6 @@ class StudyTable:
     def read(cls, path: str | os.PathLike[str], columns: Sequence[str] | None = None) -> StudyTable:
         """Read a table that :meth:`write` wrote, or only some of its columns beside the keys."""
         from certcal.data import open_table
-        from certcal.study._schema import settings_of
 
         file = Path(path)
         if file.is_dir():
@@ -249,7 +249,7 @@ class StudyTable:
             raise InputError(f"{file}: the table has no rows; measure some models")
         found = table.read(chosen)
         try:
-            return cls.of({name: _values(found[name]) for name in chosen}, settings_of(table.metadata))
+            return cls.of({name: _values(found[name]) for name in chosen}, _settings_of(table.metadata))
         except InputError as error:
             raise InputError(f"{file}: {error}") from None
 
@@ -374,6 +374,25 @@ def join(
     unused = len(usable) - len({place for place in found if place >= 0})
     left = tuple(name for name in wanted if name in table)
     return Joined(whole, tuple(added), left, matched, len(table) - matched, unused)
+
+
+def _settings_of(notes: Mapping[str, str]) -> dict[str, Any]:
+    """What a file says about how it was measured; nothing when it does not, or not in our form."""
+    import msgspec
+
+    try:
+        settings = msgspec.json.decode(notes.get(_KEY, "{}"), type=dict[str, Any])
+    except (msgspec.MsgspecError, RecursionError, UnicodeError):
+        return {}
+    version = settings.pop("version", _VERSION)
+    if type(version) is not int or version < 1:
+        return {}
+    if version > _VERSION:
+        raise InputError(
+            f"a newer certcal wrote this table (version {version}, and this one reads up to {_VERSION}); upgrade "
+            "certcal"
+        )
+    return settings
 
 
 def _text(name: str, values: NDArray[Any]) -> Any:

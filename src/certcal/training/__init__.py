@@ -10,16 +10,16 @@ from certcal._training_methods import METHODS
 try:
     # Each of these is the objective of a method, and names its entry.
     from certcal.training import _acr, _calibrated, _catrs, _consistency, _macer, _smoothmix  # noqa: F401  # pyright: ignore[reportUnusedImport]
-    from certcal.training._gradient_norms import GradientNorms, NormBox, NormGroup, gradient_norms
-    from certcal.training._log import export_events, read_log
-    from certcal.training._loop import Diverged, Trained, TrainingProgress, train
-    from certcal.training._parts import Judged, Objective, SelectionWarning, View
-    from certcal.training._perturbed_loss import (
+    from certcal.training._calibrated import (
         PerturbedLoss,
         expected_log_score,
         near_pair_margin,
         perturbed_cross_entropy,
     )
+    from certcal.training._gradient_norms import GradientNorms, NormBox, NormGroup, gradient_norms
+    from certcal.training._log import export_events, read_log
+    from certcal.training._loop import Diverged, Trained, TrainingProgress, train
+    from certcal.training._parts import Judged, Objective, SelectionWarning, View
     from certcal.training._recipe import Recipe, constants_of, presets, recipe
     from certcal.training._schedules import Moment, moment
 except ModuleNotFoundError as error:

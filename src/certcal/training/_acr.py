@@ -190,12 +190,7 @@ def radius_weights(votes: NDArray[Any], draws: int, alpha: float, floor: float) 
 
 
 def label_votes(
-    target: Target,
-    inputs: Tensor | ReadInputs,
-    labels: Tensor,
-    sigma: float,
-    draws: int,
-    generator: torch.Generator,
+    target: Target, inputs: Tensor | ReadInputs, labels: Tensor, sigma: float, draws: int, generator: torch.Generator
 ) -> Tensor:
     """Among some noisy copies of every sample, how many are classified as its label.
 

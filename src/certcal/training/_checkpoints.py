@@ -32,9 +32,8 @@ from certcal.models.fingerprint import weights_digest
 from certcal.models.networks import Network, save_weights
 from certcal.models.networks.named import made_with
 from certcal.training._log import LOG, append, rewrite
-from certcal.training._optimiser import Optimiser
 from certcal.training._recipe import Recipe
-from certcal.training._step import Place, StepResult, Workshop, all_finite, restore
+from certcal.training._step import Optimiser, Place, StepResult, Workshop, all_finite, restore
 
 RECIPE, STATE = "recipe.json", "state.json"
 MODEL, WEIGHTS = "model.safetensors", "weights.safetensors"

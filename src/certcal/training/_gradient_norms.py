@@ -15,7 +15,8 @@ from torch import Tensor, nn
 
 from certcal._checks import InputError, whole_number
 from certcal._html import element, table
-from certcal._text import capital, counted
+from certcal._json import plain
+from certcal._text import capital, counted, three_digits
 from certcal.attacks import Target
 from certcal.binning import assign, equal_width_edges
 from certcal.data import Inputs
@@ -82,7 +83,7 @@ class NormGroup:
         if self.mean is None:
             return "-"
         wide = "" if self.standard_error is None else f" ± {self.standard_error:.2g}"
-        return f"{number_text(self.mean)}{wide}"
+        return f"{three_digits(self.mean)}{wide}"
 
     @property
     def relative_error(self) -> float | None:
@@ -115,7 +116,7 @@ class NormBox:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON."""
-        return {**asdict(self), "quantiles": None if self.quantiles is None else list(self.quantiles)}
+        return plain(vars(self))
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -199,8 +200,8 @@ class GradientNorms:
         interval = self.ratio_interval
         if self.ratio is None:
             return "-"
-        within = "" if interval is None else f" ({number_text(interval[0])} to {number_text(interval[1])})"
-        return f"{number_text(self.ratio)}{within}"
+        within = "" if interval is None else f" ({three_digits(interval[0])} to {three_digits(interval[1])})"
+        return f"{three_digits(self.ratio)}{within}"
 
     @cached_property
     def bins(self) -> tuple[NormBox, ...]:
@@ -222,9 +223,9 @@ class GradientNorms:
             missing = [name for name in ("easy", "hard") if getattr(self, name).count == 0]
             why = f"no sample is {missing[0]}" if missing else "the hard samples have gradients of 0"
             return f"There is no ratio of gradient norms for {self.method}: {why}."
-        within = f", 95 % interval {number_text(interval[0])} to {number_text(interval[1])}" if interval else ""
+        within = f", 95 % interval {three_digits(interval[0])} to {three_digits(interval[1])}" if interval else ""
         return (
-            f"{capital(self.method)}'s mean gradient norm on easy samples is {number_text(ratio)} times that on hard "
+            f"{capital(self.method)}'s mean gradient norm on easy samples is {three_digits(ratio)} times that on hard "
             f"ones{within}; an estimate, not a guarantee."
         )
 
@@ -238,7 +239,7 @@ class GradientNorms:
             f"{self.hard.count:,} hard (p_A < 1/2){even}, {how}."
         )
         if self.before is not None and self.before.ratio is not None:
-            text += f" With the noise as drawn, before its attack, the ratio is {number_text(self.before.ratio)}."
+            text += f" With the noise as drawn, before its attack, the ratio is {three_digits(self.before.ratio)}."
         return text
 
     @property
@@ -270,7 +271,7 @@ class GradientNorms:
         }
 
     def __repr__(self) -> str:
-        ratio = "undefined" if self.ratio is None else number_text(self.ratio)
+        ratio = "undefined" if self.ratio is None else three_digits(self.ratio)
         return f"GradientNorms({self.method!r}, easy={self.easy.count}, hard={self.hard.count}, ratio={ratio})"
 
     def _repr_html_(self) -> str:
@@ -279,11 +280,6 @@ class GradientNorms:
         caption = f"Gradient norms of {self.method}'s loss, sample by sample"
         shown = table(header, rows, caption, numeric=(1, 2, 3), row_headers=True)
         return element("div", shown, element("p", self.sentence))
-
-
-def number_text(value: float) -> str:
-    """Three digits: these are estimates."""
-    return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.3g}"
 
 
 def _box(edges: Floats, place: int, norms: Floats) -> NormBox:

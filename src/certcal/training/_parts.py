@@ -231,16 +231,7 @@ class TrainingParts:
 
 
 class Constants:
-    """Base of a method's own constants: frozen dataclasses whose fields have defaults, named after the method's entry.
-
-    Examples
-    --------
-    >>> @dataclass(frozen=True)
-    ... class Gentle(Constants, method="gentle"):
-    ...     weight: float = 1.0
-    >>> Constants.of.pop("gentle").__name__
-    'Gentle'
-    """
+    """Base of a method's own constants: frozen dataclasses with defaults, named after the method's entry."""
 
     of: ClassVar[dict[str, type[Any]]] = {}
 

@@ -56,8 +56,9 @@ class CertifiedAt:
     certificates
         The intervals of a run's samples; None for a table.
     claim
-        Of a run: what no perturbation up to the radius can make the calibration error exceed, with what certificates
-        that fail can add. Of the certified samples, or of all when none is certified.
+        Of a run: what no perturbation up to the radius can make the calibration error exceed, the noise of the samples
+        being averaged or, with other certificates, what those that fail can add. Of the samples that are certified
+        together, or of all when none is.
     methods
         The exact worst case and what the published methods reach, when a comparison was asked for.
     adaptive
@@ -81,6 +82,11 @@ class CertifiedAt:
     def headline(self) -> Certificate | WorstCase:
         """The claim about the calibration error: of a run its certificate, of a table the worst case."""
         return self.claim or self.worst or self.summary["calibration_error"].worst_all
+
+    @property
+    def averaged(self) -> bool:
+        """Whether the claim averages the noise of the samples: it may then be below the worst case of the intervals."""
+        return self.claim is not None and "noise" in self.claim.settings
 
     @property
     def population(self) -> Bound:

@@ -268,9 +268,18 @@ def least_sums(up: Floats, down: Floats, right: Brought, wrong: Brought) -> Floa
     worth_minus += wrong.stays[:, :, None]
     worth_plus = _tables(wrong, reach=False) + down[:, None, :-1] * _numbers(wrong, reach=False)
     worth_plus += right.stays[:, :, None]
+    return least_runs(worth_minus, worth_plus)
+
+
+def least_runs(worth_minus: Floats, worth_plus: Floats) -> Floats:
+    """The smallest sum over all ways to cut the bins into runs of '-' and '+', a row for each bet.
+
+    ``worth_minus[:, i, t - 1]`` is what bin i brings in a run of '-' that ends at edge t > i, and
+    ``worth_plus[:, j, t]`` what bin j brings in a run of '+' that begins at edge t <= j.
+    """
     from_a = np.cumsum(worth_minus[:, ::-1], axis=1)[:, ::-1]  # over bins from a on, also those beyond t
     to_b = np.cumsum(worth_plus, axis=1)
-    bets, bins = len(up), up.shape[1] - 1
+    bets, bins = worth_minus.shape[:2]
     plus, minus = np.full((bets, bins + 1), np.inf), np.full((bets, bins + 1), np.inf)
     plus[:, 0] = minus[:, 0] = 0.0
     for t in range(bins + 1):

@@ -36,10 +36,8 @@ class PublishedResNet(Network):
         6n + 2 for CIFAR; 18, 34, 50, 101 or 152 for ImageNet.
     images
         ``"cifar"`` or ``"imagenet"``.
-    classes
-        Number of classes.
-    channels
-        Channels of the images.
+    classes, channels
+        Number of classes, and of channels of the images.
     mean, std
         Normalisation of the inputs; that of the data set if the images have three channels, else 0 and 1.
     seed

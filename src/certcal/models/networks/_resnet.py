@@ -31,10 +31,8 @@ class ResNet(Network):
     ----------
     depth
         20, 32, 44, 56, 110 or another 6n + 2.
-    classes
-        Number of classes.
-    channels
-        Channels of the images.
+    classes, channels
+        Number of classes, and of channels of the images.
     mean, std
         Normalisation of the inputs; that of CIFAR-10 if the images have three channels, else 0 and 1.
     seed
@@ -110,10 +108,8 @@ class PreActResNet(Network):
 
     Parameters
     ----------
-    classes
-        Number of classes.
-    channels
-        Channels of the images.
+    classes, channels
+        Number of classes, and of channels of the images.
     width
         Channels of the first stage; each further stage has twice as many.
     mean, std

@@ -29,12 +29,7 @@ _NAMES = (*REFERENCE, *PUBLISHED)
 
 
 def by_name(
-    name: str,
-    sample_shape: Sequence[int],
-    classes: int,
-    mean: Numbers = None,
-    std: Numbers = None,
-    seed: int = 0,
+    name: str, sample_shape: Sequence[int], classes: int, mean: Numbers = None, std: Numbers = None, seed: int = 0
 ) -> nn.Module:
     """Build an untrained network for images of a shape.
 

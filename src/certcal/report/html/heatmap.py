@@ -121,9 +121,7 @@ def _picture(key: str, title: str, description: str, names: Sequence[str], value
             transform=f"translate({margin} {coordinate(margin + cell / 2)}) scale({cell:.5g})",
         ),
         element(
-            "path",
-            class_="border",
-            d="".join(f"M{place} {margin}v{side}M{margin} {place}h{side}" for place in borders),
+            "path", class_="border", d="".join(f"M{place} {margin}v{side}M{margin} {place}h{side}" for place in borders)
         ),
         element("rect", x=margin, y=margin, width=side, height=side, class_="sensor", data_cells=key),
         width=WIDTHS[size],
@@ -149,13 +147,7 @@ def _runs(values: Sequence[Sequence[float]]) -> dict[str, str]:
 
 
 def _blocks(names: Sequence[str]) -> list[tuple[str, int, int]]:
-    """Neighbours whose names differ in a number at their end only, as a name with its first and its last place.
-
-    Examples
-    --------
-    >>> _blocks(["pre_ece_5", "pre_ece_15", "pre_mmce", "accuracy"])
-    [('pre_ece', 0, 2), ('pre_mmce', 2, 3), ('accuracy', 3, 4)]
-    """
+    """Neighbours whose names differ in a number at their end only, as a name with its first and its last place."""
     found: list[tuple[str, int, int]] = []
     for name, members in groupby(names, lambda name: _NUMBERED.sub("", name) or name):
         start = found[-1][2] if found else 0
@@ -166,7 +158,7 @@ def _blocks(names: Sequence[str]) -> list[tuple[str, int, int]]:
 def _labels(blocks: Sequence[tuple[str, int, int]], cell: float, margin: int) -> list[Raw]:
     """Names of the blocks to the left and above, moved apart where they would cover each other."""
     middles = [margin + cell * (start + stop) / 2 for _, start, stop in blocks]
-    places = _apart(middles, _GAP, margin + 4, margin + cell * blocks[-1][2] - 4)
+    places = _apart(middles, margin + 4, margin + cell * blocks[-1][2] - 4)
     edge = margin - 2
     made: list[Raw] = []
     for (name, _, _), middle, place in zip(blocks, middles, places, strict=False):
@@ -181,21 +173,15 @@ def _labels(blocks: Sequence[tuple[str, int, int]], cell: float, margin: int) ->
     return made
 
 
-def _apart(places: Sequence[float], gap: float, low: float, high: float) -> list[float]:
-    """Places near the given ones, in their order, that are at least ``gap`` apart; none where there is no room.
-
-    Examples
-    --------
-    >>> _apart([5, 6, 30], 10, 0, 50), _apart([48, 49], 10, 0, 50), _apart([1, 2, 3], 30, 0, 50)
-    ([5, 15, 30], [40, 50], [])
-    """
-    if gap * (len(places) - 1) > high - low:
+def _apart(places: Sequence[float], low: float, high: float) -> list[float]:
+    """Places near the given ones, in their order, that are far enough apart; none where there is no room."""
+    if _GAP * (len(places) - 1) > high - low:
         return []
     found: list[float] = []
     for place in places:
-        found.append(max(place, low) if not found else max(place, found[-1] + gap))
+        found.append(max(place, low) if not found else max(place, found[-1] + _GAP))
     limit = high
     for index in range(len(found) - 1, -1, -1):
         found[index] = min(found[index], limit)
-        limit = found[index] - gap
+        limit = found[index] - _GAP
     return found

@@ -110,11 +110,7 @@ def _content(report: Report, missing: str) -> Raw:
         element(
             "main",
             element(
-                "section",
-                writer.blocks(report.headline, level=2),
-                _about(report),
-                id="headline",
-                aria_label="Summary",
+                "section", writer.blocks(report.headline, level=2), _about(report), id="headline", aria_label="Summary"
             ),
             element(
                 "nav",

@@ -80,10 +80,7 @@ def view(found: Attack) -> Report:
             Section("Attacks", [_attacks(found)], brief=True),
             Section("Reliability diagrams", _diagrams(found), brief=True),
         ],
-        [
-            Section("Attacker", [Listing(_attacker(found)), _settings(found)]),
-            Section("All metrics", _metrics(found)),
-        ],
+        [Section("Attacker", [Listing(_attacker(found)), _settings(found)]), Section("All metrics", _metrics(found))],
         found.source,
         f"{samples} of shape {'×'.join(map(str, found.shape))}, {limits}{smoothed}",
         notes,

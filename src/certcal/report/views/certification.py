@@ -142,9 +142,10 @@ def charts(found: Certification) -> Sequence[Chart]:
 
 def _over(one: CertifiedAt) -> str:
     summary = one.summary
-    if not summary.n_certified:
+    if not summary.n_certified or (one.claim is not None and one.claim.settings["samples"] == "all"):
         return f"on all {summary.n:,} samples"
-    return f"on the {summary.n_certified:,} certified sample{'' if summary.n_certified == 1 else 's'}"
+    n = summary.n_certified if one.claim is None else one.claim.n
+    return f"on the {n:,} certified sample{'' if n == 1 else 's'}"
 
 
 def _headline(found: Certification, one: CertifiedAt) -> Claim:
@@ -176,7 +177,7 @@ def _key_numbers(found: Certification, one: CertifiedAt) -> KeyNumbers:
         KeyNumber("Brier score", brier.text, ("at most", over)),
         KeyNumber("certified skill", summary.skill.text, ("at least",)),
     ]
-    if one.claim is None or found.settings.familywise:
+    if not _pays(found, one):
         del numbers[3]
     if math.isnan(summary.skill.value):
         numbers[-1] = KeyNumber("certified skill", NOTHING, ("undefined",))
@@ -210,13 +211,15 @@ def _said(found: Certification, line: CertifiedAt, clean: Any) -> str:
         return f"{where}no sample is certified, so there is nothing to draw."
     before = "" if clean is None else f"{number(clean.ece)} (estimate) without a perturbation, "
     failing = f" ({line.claim.text} with certificates that fail)" if _pays(found, line) and line.claim else ""
+    if line.averaged and line.claim:
+        failing = f" of the intervals ({line.claim.text} with their noise averaged)"
     certified = f"{line.summary.n_certified:,} of {line.summary.n:,} samples certified"
     said = f"calibration error {before}at most {line.worst.text} in the worst case{failing}; {certified}."
     return f"{where}{said}" if where else capital(said)
 
 
 def _pays(found: Certification, line: CertifiedAt) -> bool:
-    return line.claim is not None and not found.settings.familywise
+    return line.claim is not None and not found.settings.familywise and not line.averaged
 
 
 def _diagrams(found: Certification, line: CertifiedAt, axis: Any) -> list[Chart]:
@@ -291,7 +294,7 @@ def _beside(line: CertifiedAt) -> tuple[str, str]:
 def _error_chart(found: Certification, lines: Sequence[CertifiedAt], cursor: Cursor | None, group: str = "") -> Chart:
     series: dict[str, Sequence[Any]] = {"worst case of these samples": [line.worst for line in lines]}
     if found.counts is not None:
-        claimed = "claimed" if found.settings.familywise else "claimed, with certificates that fail"
+        claimed = "claimed, with certificates that fail" if _pays(found, lines[0]) else "claimed"
         series[claimed] = [line.claim if line.worst else None for line in lines]
     series["bound for the population"] = [line.summary.population for line in lines]
     if found.counts is not None:

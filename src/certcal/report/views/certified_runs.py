@@ -244,6 +244,12 @@ def run_notes(found: Certification) -> list[str]:
     if found.settings.familywise:
         where = " at each radius" if apart else ""
         notes.append(f"All {one.n:,} certificates hold together{where} except with probability {alpha} over the noise.")
+    elif found.at().averaged:
+        notes.append(
+            f"The claim is about the data set and fails with probability at most {alpha} over the noise, which it "
+            f"averages over the samples. Each certificate by itself may fail with probability {alpha} as well; the "
+            "other numbers on these samples hold where the certificates do, and familywise makes all hold."
+        )
     else:
         failed = one.failures(found.conventions["alpha"]).count
         notes.append(

@@ -11,6 +11,7 @@ from certcal._text import capital, counted
 from certcal.claims import Estimate, percent_text, short_text
 from certcal.report.charts import Chart, Panel, Points, covering, named
 from certcal.report.document import (
+    SIGNS,
     Block,
     Cell,
     Claim,
@@ -36,7 +37,6 @@ if TYPE_CHECKING:
     from certcal.verbs.changes import Change, ChangeComparison
 
 _LIMITS = "Differences of bounds, which are no bounds on the difference."
-_SIGNS = {"upper": "≤", "lower": "≥"}
 _DIGITS = 4
 _MEANS = (
     "Differences of means (accuracy, Brier score, log loss) and of AUROC: {how}, at a level that is reached as samples "
@@ -109,7 +109,7 @@ def changes_table(found: ChangeComparison, names: tuple[str, str] = ("old", "new
 def _row(row: Change, name: str, spread: bool, tested: bool) -> list[Cell]:
     made: list[Cell] = [name, str(row.old.settings.get("bins", ""))]
     for each in (row.old, row.new):
-        made.append(text_of(each) if isinstance(each, Estimate) else f"{_SIGNS[each.side]} {each.text}")
+        made.append(text_of(each) if isinstance(each, Estimate) else f"{SIGNS[each.side]} {each.text}")
         made += [interval(each) if isinstance(each, Estimate) else ""] if spread else []
     made.append(Strong(_signed(row)) if row.changed else _signed(row))
     return [*made, _spread(row)] if tested else made

@@ -55,7 +55,7 @@ class Curve(NamedTuple):
 
 
 def curve_charts(
-    title: str, radii: Sequence[float], lines: Sequence[Curve], up: Axis, *, caption: str = "", size: str = "normal"
+    title: str, radii: Sequence[float], lines: Sequence[Curve], up: Axis, *, size: str = "normal"
 ) -> list[Chart]:
     """Lines over the radius, in as many charts as keep them apart; those beyond ``MOST_DRAWN`` are left out."""
     made: list[Chart] = []
@@ -74,7 +74,7 @@ def curve_charts(
         said = " ".join(
             f"{line.name}: {line.texts[0]} at radius {near}, {line.texts[-1]} at radius {far}." for line in group
         )
-        made.append(Chart(title, said, [Panel(across, up, marks, 220)], caption, size=size))
+        made.append(Chart(title, said, [Panel(across, up, marks, 220)], size=size))
     return made
 
 
@@ -136,11 +136,7 @@ def calibration(found: Comparison) -> list[Block]:
     missing = [run.name for family in found.families for run in family.runs if (family.name, run.sigma) not in there]
     notes = ["Skill below -1 is drawn at the lower edge."] if _is_cut(found) else []
     notes += [f"Without, since only their votes are known: {', '.join(missing)}."] if missing else []
-    return [
-        Text(_CALIBRATION),
-        *map(Figures, calibration_charts(found)),
-        *(Text(each, "note") for each in notes),
-    ]
+    return [Text(_CALIBRATION), *map(Figures, calibration_charts(found)), *(Text(each, "note") for each in notes)]
 
 
 def calibration_table(found: Comparison) -> Table:

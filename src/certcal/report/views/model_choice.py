@@ -30,7 +30,7 @@ def view(found: ModelChoice, *, remarks: Sequence[str] = ()) -> Report:
     matrices = list(found.correlations.items())
     sections = [
         Section("Best calibration at comparable accuracy", [_best(found, "error"), _best(found, "brier")], brief=True),
-        Section(f"Change against {found.baseline}", [Figures(_changes(found))]),
+        Section(f"Change against {found.baseline}", [Figures(charts(found))]),
         *([Section("Certified Brier score on a constant subset", [Figures([constant])])] if constant else []),
         *([Section("Rank correlations by radius", [_ranks(found)], brief=True)] if matrices else []),
     ]
@@ -44,11 +44,6 @@ def view(found: ModelChoice, *, remarks: Sequence[str] = ()) -> Report:
         f"alpha {found.conventions['alpha']:g} each; {found.conventions['bins']} bins",
         [_RULE.format(within=found.conventions["within"]), _OPTIMISTIC],
     )
-
-
-def charts(found: ModelChoice) -> Sequence[Chart]:
-    """Change of accuracy and calibration error, a chart per radius."""
-    return _changes(found)
 
 
 def _headline(found: ModelChoice) -> str:
@@ -91,8 +86,8 @@ def _best(found: ModelChoice, key: str) -> Table:
     return Table(heads, rows, f"Certified {name}, at most; the smallest stands out")
 
 
-def _changes(found: ModelChoice) -> list[Chart]:
-    """Every model against the most accurate baseline (Figure 4)."""
+def charts(found: ModelChoice) -> list[Chart]:
+    """Accuracy and calibration error of every model against the most accurate baseline, by radius (Figure 4)."""
     made: list[Chart] = []
     for each in found.at:
         changed = found.changes(each.radius)

@@ -122,16 +122,6 @@ def verdict(found: CertifiedRecalibration, radius: int = -1) -> str:
 
     The first sentence is exact about the held-out samples whose certificates hold. What follows about the population is
     the bound of :func:`certcal.calibrators.gain_over`, with the constant that comes from the samples of the fit.
-
-    Examples
-    --------
-    >>> import certcal
-    >>> from certcal.calibrators import CertifiedSamples
-    >>> samples = CertifiedSamples.from_intervals([0.1, 0.5] * 200, [0.4, 0.9] * 200, [0, 1] * 200, radii=[0.5])
-    >>> print(verdict(certcal.recalibrate(samples)).split(" In the population")[0])
-    At radius 0.5, the recalibrated confidences carry information that is certified to survive the attack: on 200
-    certified held-out samples they beat every constant confidence, with a certified skill of at least 0.9999 (as they
-    were: 0.1738).
     """
     before, after = found.identity.at[radius], found.chosen.at[radius]
     information = after.summary.information

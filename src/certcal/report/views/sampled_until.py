@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from certcal.claims import short_text
-from certcal.report.document import Cell, Claim, Column, Facts, Report, Section, Table, Text
+from certcal.report.document import Claim, Facts, Report, Section, Table, Text
+from certcal.report.views.decisions import draws_table
 
 if TYPE_CHECKING:
     from certcal.smoothing import SampledUntil
@@ -44,18 +43,6 @@ def view(found: SampledUntil) -> Report:
 
 
 def _states(found: SampledUntil) -> Table:
-    columns = (
-        Column("samples are"),
-        Column("samples", "count"),
-        Column("correct", "count"),
-        Column("median noise samples", "count"),
-        Column("noise samples", "count"),
-    )
-    certified, right = found.certificates.certified, found.predicted == found.label
+    certified = found.certificates.certified
     states = {"certified": certified, "refuted": found.refuted, "neither": ~certified & ~found.refuted}
-    rows: list[list[Cell]] = []
-    for name, chosen in states.items():
-        draws = found.draws[chosen]
-        median = int(np.median(draws)) if draws.size else None
-        rows.append([name, draws.size, int(np.count_nonzero(right & chosen)), median, int(draws.sum())])
-    return Table(columns, rows)
+    return draws_table("samples are", states, found.draws, found.predicted == found.label)

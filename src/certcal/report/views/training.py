@@ -8,20 +8,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from certcal._checks import InputError
-from certcal._text import counted, distance_text, duration
+from certcal._text import counted, distance_text, duration, three_digits
 from certcal.report.charts import Axis, Boxes, Chart, Panel, Segments, Words, curves, named
-from certcal.report.document import (
-    Block,
-    Claim,
-    Column,
-    Facts,
-    Figures,
-    Report,
-    Section,
-    Table,
-    Text,
-    settings_of,
-)
+from certcal.report.document import Block, Claim, Column, Facts, Figures, Report, Section, Table, Text, settings_of
 
 if TYPE_CHECKING:
     from certcal.training import GradientNorms
@@ -155,11 +144,6 @@ def _bias(bias: GradientNorms) -> list[Block]:
     return made
 
 
-def _number(value: float) -> str:
-    """Three digits: these are estimates."""
-    return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.3g}"
-
-
 def norm_charts(found: GradientNorms) -> list[Chart]:
     """Gradient norms of single samples by their p_A, on a logarithmic axis.
 
@@ -206,7 +190,7 @@ def _boxes(found: GradientNorms, title: str, axis: Axis, note: str) -> Chart:
     ]
     columns = [Column("p_A"), Column("samples", "count"), *(Column(f"{share} %") for share in (5, 25, 50, 75, 95))]
     rows = [
-        [f"{box.low:g}–{box.high:g}", box.count, *(map(_number, box.quantiles) if box.quantiles else [None] * 5)]
+        [f"{box.low:g}–{box.high:g}", box.count, *(map(three_digits, box.quantiles) if box.quantiles else [None] * 5)]
         for box in bins
     ]
     name = f"{found.method}, σ = {found.sigma:g}{title}"

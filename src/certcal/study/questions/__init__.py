@@ -7,38 +7,20 @@ from dataclasses import dataclass
 
 from certcal.study._findings import Answer, Draft
 from certcal.study._population import Population
-from certcal.study.questions._accuracy import accuracy
+from certcal.study.questions._accurate import accuracy, robustness
 from certcal.study.questions._architecture import architecture
-from certcal.study.questions._bins import bin_counts
-from certcal.study.questions._datasets import across_datasets
-from certcal.study.questions._metrics import agreement
-from certcal.study.questions._robustness import robustness
-from certcal.study.questions._scaling import scaling
+from certcal.study.questions._orders import across_datasets, agreement
+from certcal.study.questions._scaling import bin_counts, scaling
 
 
 @dataclass(frozen=True)
 class Question:
-    """One question.
+    """One question."""
 
-    Attributes
-    ----------
-    name
-        What it is about, in a word or two.
-    title
-        As the benchmark study asks it.
-    needs
-        What a table must have for an answer.
-    ask
-        The answer for a population in the making, or why there is none.
-    published
-        What the benchmark study found.
-    """
-
-    name: str
-    title: str
-    needs: str
-    ask: Callable[[Population], Draft | str]
-    published: str
+    name: str  # what it is about, in a word or two
+    title: str  # as the benchmark study asks it
+    ask: Callable[[Population], Draft | str]  # the answer for a population in the making, or why there is none
+    published: str  # what the benchmark study found
 
     def answer(self, population: Population) -> Answer:
         """The answer for a population; one that cannot be given says why."""
@@ -54,7 +36,6 @@ QUESTIONS = (
     Question(
         "Data sets",
         "Can model calibration be generalised across different data sets?",
-        "two data sets",
         across_datasets,
         "The ECE on CIFAR-10 says little about that on CIFAR-100 and nothing about that on ImageNet16-120 (for the "
         '"top 1000" models it is even negatively correlated); CIFAR-100 and ImageNet16-120 agree more. The calibration '
@@ -64,7 +45,6 @@ QUESTIONS = (
     Question(
         "Robustness",
         "Can robustness be used as a calibration measurement?",
-        "columns of robustness",
         robustness,
         "Figure 3 has all robustness measures, and accuracy itself, correlate with the ECE at about +0.5 among the "
         '"top 1000" models on CIFAR-10: the more robust model has the larger error. The authors\' notebooks sort by '
@@ -76,7 +56,6 @@ QUESTIONS = (
     Question(
         "Metrics",
         "How reliable are calibration metrics?",
-        "three metrics",
         agreement,
         "Most metrics order the models alike, whether they bin or not, NLL and Brier score included, and in spite of "
         "its known faults the ECE agrees with most of them. The classwise errors agree less; the classwise equal-mass "
@@ -85,7 +64,6 @@ QUESTIONS = (
     Question(
         "Temperature scaling",
         "Does a post-hoc calibration method affect all models uniformly?",
-        "the metric after temperature scaling",
         scaling,
         "No: the ECE before and after temperature scaling are almost uncorrelated on CIFAR-10, and alike on the other "
         "data sets and among the most accurate models. A well calibrated model need not be one after scaling, so that "
@@ -94,7 +72,6 @@ QUESTIONS = (
     Question(
         "Accuracy",
         "How does calibration interact with accuracy?",
-        "accuracies",
         accuracy,
         "On CIFAR-10, models of more than 90 % accuracy are the better calibrated the more accurate they are; among "
         "all models there is no such pattern. So accuracy and calibration go together only among good models, and are "
@@ -103,7 +80,6 @@ QUESTIONS = (
     Question(
         "Bins",
         "What is the impact of bin size on calibration measurement?",
-        "two numbers of bins",
         bin_counts,
         "On CIFAR-10 the ECE grows with the number of bins, and more so after temperature scaling: twice as large at "
         "100 bins and five times at 500, where its order of the models has almost nothing to do with that at 100. "
@@ -112,7 +88,6 @@ QUESTIONS = (
     Question(
         "Architecture",
         "Which architectural designs are beneficial for calibration?",
-        "columns that describe the models",
         architecture,
         "Larger models are not always worse calibrated: on CIFAR-10 the ECE first grows and then falls with size, on "
         "ImageNet16-120 it grows; wider models are worse calibrated on hard data sets. The 20 cells with the best "

@@ -1,15 +1,18 @@
-"""Question 1, whether the order of models by calibration carries over from one data set to another."""
+"""Whether orders of models agree: between data sets (question 1), and between metrics (question 3)."""
 
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from itertools import combinations
 
 import numpy as np
 from numpy.typing import NDArray
 
-from certcal.study._findings import Draft, Finding, Matrix, signed
-from certcal.study._population import Population, of_models
+from certcal._text import capital
+from certcal.study._battery import BINNED, UNBINNED
+from certcal.study._findings import Draft, Finding, Matrix, across, signed
+from certcal.study._population import LABELS, Population, Sheet, of_models
 from certcal.study._ranks import correlations
 from certcal.study._resampling import FEWEST, LEAST, kendall_draws, shrinkage
 
@@ -19,6 +22,17 @@ Floats = NDArray[np.float64]
 _PAIRS = 6
 # Correlations weaker than this are not called opposite, nor opposite to one another.
 _OPPOSITE = 0.1
+# The metric that the benchmark study doubts.
+_SUSPECT = "classwise_equal_mass_ece"
+
+
+def _pair_draws(population: Population, values: Floats, tag: str, top: int) -> dict[tuple[int, int], Floats]:
+    """Kendall's correlation of each pair of columns among the first models, in resamples; none of too few models."""
+    if top < FEWEST:
+        return {}
+    rows = population.resampling.rows(len(values), tag=tag, top=top)
+    pairs = combinations(range(values.shape[1]), 2)
+    return {(i, j): kendall_draws(values[:, i], values[:, j], rows) for i, j in pairs}
 
 
 def across_datasets(population: Population) -> Draft | str:
@@ -72,13 +86,10 @@ def _correlated(
     population: Population, values: Floats, names: list[str], top: int
 ) -> tuple[Finding, list[Finding], Matrix]:
     """The mean correlation over pairs of data sets, that of each pair, and the matrix."""
-    how, which, whole = population.resampling, of_models(top, len(values)), len(values)
+    how, which = population.resampling, of_models(top, len(values))
     matrix = correlations(values[:top], names, title=f"{population.label} on different data sets: {which}")
     pairs = list(combinations(range(len(names)), 2))
-    draws: dict[tuple[int, int], Floats] = {}
-    if top >= FEWEST:
-        rows = how.rows(whole, tag=f"data sets/{top}", top=top)
-        draws = {(i, j): kendall_draws(values[:, i], values[:, j], rows) for i, j in pairs}
+    draws = _pair_draws(population, values, f"data sets/{top}", top)
     shared = {pair: int((~np.isnan(values[:top, list(pair)]).any(axis=1)).sum()) for pair in pairs}
     found: list[Finding] = []
     for i, j in pairs:
@@ -134,3 +145,105 @@ def _verdict(mean: Finding, pairs: list[Finding]) -> str:
     if mean.value < 0:
         return "No, rather the opposite." if mean.value <= -_OPPOSITE else "No."
     return "Largely." if mean.low >= 0.6 else "In part." if mean.value >= 0.3 else "Hardly."
+
+
+@dataclass(frozen=True, eq=False)
+class _Agreement:
+    """How each metric agrees with the others on a data set."""
+
+    metrics: list[str]
+    means: list[Finding]
+    matrix: Matrix
+    # Shares of resamples in which the same metric agrees least, and best.
+    steadiness: tuple[float, float]
+
+    @property
+    def values(self) -> list[float]:
+        return [mean.value for mean in self.means]
+
+    @property
+    def lowest(self) -> int:
+        return self.values.index(min(self.values))
+
+
+def agreement(population: Population) -> Draft | str:
+    """Kendall's correlations between metrics at the chosen bins, and the mean of each with the others."""
+    draft, lowest = Draft(), list[Finding]()
+    for sheet in population.sheets:
+        found = _agree(population, sheet)
+        if found is not None:
+            draft.findings += found.means
+            draft.parts.append(_sentence(sheet, found))
+            draft.models.append(found.matrix.n)
+            draft.draw([found.matrix])
+            lowest.append(found.means[found.lowest])
+    if not draft.parts:
+        return (
+            f"Needs three metrics before scaling that differ between models, of the same {LEAST} or more; measure the "
+            "whole battery."
+        )
+    draft.begin = across(lowest, "The mean correlation of the least agreeing metric")
+    draft.cautions.append(
+        "Metrics of a model share their test samples, so chance makes them agree more than their true values do. "
+        "Agreement does not prove that they measure the right thing: NLL and Brier score also reward accuracy."
+    )
+    return draft
+
+
+def _agree(population: Population, sheet: Sheet) -> _Agreement | None:
+    columns = {m: sheet.measured(m, population.bins) for m in (*BINNED, *UNBINNED)}
+    columns = {m: c for m, c in columns.items() if c in sheet and not np.isnan(sheet[c]).all()}
+    if not columns:
+        return None
+    values = np.column_stack(sheet.complete(*columns.values()))
+    n = len(values)
+    if n < LEAST:
+        return None
+    varying = np.flatnonzero((values != values[0]).any(axis=0)).tolist()
+    if len(varying) < 3:
+        return None
+    values, metrics = values[:, varying], [list(columns)[k] for k in varying]
+    matrix = correlations(values, [LABELS[m] for m in metrics], title=f"{sheet.name}: agreement of metrics, all models")
+    draws = _pair_draws(population, values, f"metrics/{sheet.name}", n)
+    means: list[Finding] = []
+    resampled: list[Floats] = []
+    for k, metric in enumerate(metrics):
+        mean = float(matrix.values[k].sum() - 1) / (len(metrics) - 1)
+        mine = [found for pair, found in draws.items() if k in pair]
+        resampled.append(np.mean(mine, axis=0) if mine else np.empty(0))
+        name = f"{sheet.name}: {LABELS[metric]} with the other metrics, mean"
+        means.append(population.resampling.found(name, mean, resampled[-1], n, "correlation"))
+    steady = _steadiness(np.array([found.value for found in means]), np.array(resampled), n)
+    return _Agreement(metrics, means, matrix, steady)
+
+
+def _steadiness(values: Floats, resampled: Floats, n: int) -> tuple[float, float]:
+    """How often the least and the best of some numbers are so in resamples (columns) as large as the population."""
+    known = resampled[:, ~np.isnan(resampled).any(axis=0)]
+    if not known.size:
+        return math.nan, math.nan
+    whole = values[:, None] + shrinkage(n) * (known - values[:, None])
+    return float((whole.argmin(0) == values.argmin()).mean()), float((whole.argmax(0) == values.argmax()).mean())
+
+
+def _sentence(sheet: Sheet, found: _Agreement) -> str:
+    values, lowest = found.values, found.lowest
+    best, least = values.index(max(values)), found.means[lowest]
+    if values[best] == values[lowest]:
+        return f"On {sheet.name}, all metrics agree alike with one another (mean correlation {signed(least)})."
+    rarely, often = (
+        "" if math.isnan(share) else f"; the {word} in {100 * share:.0f} % of the resamples"
+        for share, word in zip(found.steadiness, ("least", "best"), strict=True)
+    )
+    text = (
+        f"On {sheet.name}, {LABELS[found.metrics[best]]} agrees best with the other metrics (mean correlation "
+        f"{signed(found.means[best])}{often}) and {LABELS[found.metrics[lowest]]} least ({signed(least)}{rarely})."
+    )
+    if _SUSPECT in found.metrics and found.metrics[lowest] != _SUSPECT:
+        place = found.metrics.index(_SUSPECT)
+        rank = sorted(values).index(values[place]) + 1
+        text += (
+            f" {capital(LABELS[_SUSPECT])} has {signed(found.means[place])}: number {rank} of "
+            f"{len(values)} from the bottom."
+        )
+    return text

@@ -1,0 +1,195 @@
+"""The claim about a data set whose samples' noise is averaged: each step of its proof, its coverage, and its power."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+from scipy.special import ndtr, ndtri
+from scipy.stats import binomtest
+
+from certcal import InputError
+from certcal.smoothing import Counts, certificates, pooled_claim
+from certcal.smoothing import _pooled as module
+from certcal.smoothing._bands import Side
+from certcal.worst_case import calibration_error
+
+GRID = np.linspace(0.05, 0.95, 19)
+
+
+@dataclass(frozen=True)
+class DataSet:
+    """Samples by the probabilities of the cells of their confidences and of a vote in each cell."""
+
+    cells: np.ndarray
+    votes: np.ndarray
+    correct: np.ndarray
+
+    def draw(self, n: int, random: np.random.Generator) -> Counts:
+        histogram = random.multinomial(n, self.cells)
+        votes = random.binomial(histogram, self.votes).sum(axis=1)
+        rows, none = np.arange(len(self.cells)), np.zeros(len(self.cells), np.int64)
+        label = np.where(self.correct, 0, 1)
+        return Counts(GRID, 1.0, rows, label, none, none + n, votes, none, histogram, 0 * histogram)
+
+    @property
+    def probability(self) -> np.ndarray:
+        return (self.cells * self.votes).sum(axis=1)
+
+    def ends(self, r: float) -> tuple[np.ndarray, np.ndarray]:
+        """What the certificates of infinitely many draws would be."""
+        survival = np.cumsum(self.cells[:, ::-1], axis=1)[:, ::-1]
+        t = np.concatenate([[0.0], GRID, [1.0]])
+        lower = ndtr(ndtri(survival[:, 1:].clip(0, 1)) - r) @ np.diff(t[:-1])
+        upper = ndtr(ndtri(survival.clip(0, 1)) + r) @ np.diff(t)
+        return lower.clip(0, 1), upper.clip(0, 1)
+
+    def truth(self, r: float, certified: np.ndarray, bins: int) -> float:
+        """The worst calibration error of these samples; infinite if one of them is not certain."""
+        if (self.probability[certified] < ndtr(r)).any():
+            return math.inf
+        lower, upper = self.ends(r)
+        return calibration_error(lower[certified], upper[certified], self.correct[certified], bins).value
+
+
+def data_set(seed: int, n: int, sharp: float = 1.0, accuracy: float = 0.8) -> DataSet:
+    """Confidences around a level of each sample's own; a draw above ½ is a vote, one below is one half of the time."""
+    random = np.random.default_rng([seed, 7])
+    level = random.beta(6, 1, n)[:, None]
+    places = np.concatenate([[0.025], GRID + 0.025])
+    cells = np.exp(-sharp * 30 * (places - level) ** 2) + 1e-4
+    votes = np.where(places >= 0.5, 1.0, 0.5) * np.ones((n, 1))
+    return DataSet(cells / cells.sum(axis=1, keepdims=True), votes, random.random(n) < accuracy)
+
+
+REGIMES = [
+    # seed, samples, draws, radius, bins, sharpness, delta
+    (0, 1, 40, 0.0, 5, 1.0, 0.4),
+    (1, 30, 40, 0.0, 15, 1.0, 0.4),
+    (2, 30, 200, 0.25, 15, 1.0, 0.4),
+    (3, 30, 60, 0.5, 4, 1.0, 0.4),
+    (4, 60, 100, 0.5, 15, 0.2, 0.4),
+    (5, 60, 100, 1.0, 10, 5.0, 0.4),
+    (6, 10, 400, 1.0, 15, 1.0, 0.4),
+    (7, 100, 30, 0.1, 2, 1.0, 0.2),
+    (8, 200, 50, 0.5, 15, 1.0, 0.2),
+    (9, 20, 1000, 1.5, 15, 3.0, 0.4),
+    (10, 5, 500, 2.0, 3, 10.0, 0.4),
+]
+
+
+@pytest.mark.parametrize(("seed", "n", "draws", "radius", "bins", "sharp", "delta"), REGIMES)
+def test_the_claim_fails_no_more_often_than_it_says(
+    seed: int, n: int, draws: int, radius: float, bins: int, sharp: float, delta: float
+) -> None:
+    data, random, times = data_set(seed, n, sharp), np.random.default_rng(seed), 40
+    level = delta / 4 / (2 * n)
+    failed = meaningful = 0
+    for _ in range(times):
+        counts = data.draw(draws, random)
+        certified = module._membership(counts, radius, level)[0]
+        if not certified.any():
+            continue
+        claim = pooled_claim(counts, radius, delta, bins=bins)
+        assert claim.n == np.count_nonzero(certified)
+        meaningful += claim.value < 1
+        failed += claim.value < data.truth(radius, certified, bins)
+    assert meaningful > times / 2
+    assert binomtest(failed, times, delta, alternative="greater").pvalue > 1e-3
+
+
+def test_with_many_draws_two_per_cent_less_would_be_wrong() -> None:
+    data, random = data_set(5, 100), np.random.default_rng(0)
+    for radius in (0.25, 0.5, 1.0):
+        counts = data.draw(2_000_000, random)
+        claim = pooled_claim(counts, radius)
+        certified = module._membership(counts, radius, 0.00025 / 200)[0]
+        truth = data.truth(radius, certified, 15)
+        assert 0.98 * claim.value < truth <= claim.value
+
+
+def test_the_price_of_squares_is_just_what_a_rare_drop_costs() -> None:
+    # Y is 0 with a small probability, so ξ = -1; else it is at its mean. The expectation of the exponential is 1 up to
+    # the square of that probability, and more than 1 if squares cost two per cent less.
+    for bet in (0.01, 0.3, 0.9):
+        for p in (1e-6, 1e-4):
+            xi = np.array([-1.0, p / (1 - p)])
+            mass, price = np.array([p, 1 - p]), module._price(bet)
+            assert mass @ np.expm1(bet * xi - price * xi**2) <= 0
+            assert mass @ np.expm1(bet * xi - 0.98 * price * xi**2) > 0
+            # The mean Ŷ that the first half foresees may be wrong to either side.
+            for foreseen in (0.2, 0.9, 1.0, 1.5):
+                y = np.array([0.0, 1 / (1 - p)])
+                gain = bet * (y - 1) / foreseen - price * ((y - foreseen) / foreseen) ** 2
+                assert mass @ np.exp(gain) <= 1 + 1e-12
+
+
+@pytest.mark.parametrize("r", [0.0, 0.4, 1.0, 2.5])
+def test_estimates_are_expected_below_their_ends_whatever_the_first_half_is(r: float) -> None:
+    data, random = data_set(1, 200, 0.5), np.random.default_rng(1)
+    lower, upper = data.ends(r)
+    for draws in (4, 50, 3000):
+        first = random.multinomial(draws, data.cells)
+        for flip, end in ((False, lower), (True, 1 - upper)):
+            estimate = module._means(first, data.cells, Side.of(GRID, flip), r)[1]
+            assert (estimate <= end + 1e-12).all()
+    # Where it touches: a first half that has the true shares, without the counts that are added to both sides.
+    large = np.round(data.cells * 1e15).astype(np.int64)
+    estimate = module._means(large, data.cells, Side.of(GRID, False), r)[1]
+    assert estimate == pytest.approx(lower, abs=1e-5)
+
+
+def test_halves_are_random_halves_of_the_draws() -> None:
+    histogram = np.tile([3, 0, 1, 4], (20_000, 1))
+    first = module._first_half(histogram, np.random.default_rng(0))
+    assert (first.sum(axis=1) == 4).all()
+    assert (first <= histogram).all()
+    # Of 8 draws 4 are taken: the one in the third cell half of the time, all three of the first with 5/70.
+    assert first[:, 2].mean() == pytest.approx(0.5, abs=0.02)
+    assert (first[:, 0] == 3).mean() == pytest.approx(5 / 70, abs=0.008)
+    assert first[first[:, 2] == 1, 0].mean() == pytest.approx(3 * 3 / 7, abs=0.03)
+
+
+def test_the_claim_is_far_below_that_of_the_intervals_one_by_one() -> None:
+    data = data_set(3, 300)
+    counts = data.draw(1000, np.random.default_rng(0))
+    for radius in (0.25, 0.75):
+        alone, together = certificates(counts, radius).claim(), pooled_claim(counts, radius)
+        truth = data.truth(radius, certificates(counts, radius, familywise=True).certified, 15)
+        assert truth < together.value < alone.value
+        assert together.value - truth < 0.5 * (alone.value - truth)
+        both = [pooled_claim(counts, radius, samples="all"), certificates(counts, radius).claim(samples="all")]
+        assert both[0].value < both[1].value
+        assert both[0].n == both[1].n == 300
+
+
+def test_it_does_not_depend_on_the_order_of_the_bins_or_on_unequal_numbers_of_draws() -> None:
+    data, random = data_set(4, 40), np.random.default_rng(5)
+    few, many = data.draw(300, random), data.draw(700, random)
+    rows = np.arange(40) % 2 == 0
+
+    def mixed(name: str) -> np.ndarray:
+        one, other = getattr(few, name), getattr(many, name)
+        return np.where(rows.reshape(-1, *[1] * (one.ndim - 1)), one, other)
+
+    names = ("index", "label", "predicted", "draws", "votes", "invalid", "histogram")
+    counts = Counts(GRID, 1.0, *(mixed(name) for name in names))
+    claim = pooled_claim(counts, 0.5, edges=np.linspace(0, 1, 16))
+    assert claim.value == pooled_claim(counts, 0.5).value
+    assert claim.settings["edges"] == "given"
+    certified = module._membership(counts, 0.5, 0.00025 / 80)[0]
+    assert data.truth(0.5, certified, 15) <= claim.value < certificates(counts, 0.5).claim().value
+
+
+def test_what_cannot_be_claimed_is_refused_or_vacuous() -> None:
+    counts = data_set(0, 4, 0.01).draw(20, np.random.default_rng(0))
+    assert pooled_claim(counts, 3.0).settings["samples"] == "all"
+    assert pooled_claim(counts, 3.0).value == 1
+    with pytest.raises(InputError, match="no sample is certified at radius 3"):
+        pooled_claim(counts, 3.0, samples="certified")
+    with pytest.raises(InputError, match="samples"):
+        pooled_claim(counts, 0.5, samples="some")
+    with pytest.raises(InputError, match="delta"):
+        pooled_claim(counts, 0.5, 0.0)
