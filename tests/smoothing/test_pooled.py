@@ -32,7 +32,7 @@ class DataSet:
         votes = random.binomial(histogram, self.votes).sum(axis=1)
         rows, none = np.arange(len(self.cells)), np.zeros(len(self.cells), np.int64)
         label = np.where(self.correct, 0, 1)
-        return Counts(GRID, 1.0, rows, label, none, none + n, votes, none, histogram, 0 * histogram)
+        return Counts(GRID, 1.0, rows, label, none, none + n, votes, none, histogram)
 
     @property
     def probability(self) -> np.ndarray:
