@@ -16,7 +16,7 @@ import pytest
 from certcal.bounds import bounded_variation
 from certcal.cli.emit import described
 from certcal.data import load_table
-from certcal.smoothing import open_run
+from certcal.smoothing import open_run, pooled_claim
 from tests.smoothing.drawing import X, draw, model
 
 N = 24
@@ -142,10 +142,10 @@ def test_a_run_becomes_a_page_with_its_claim(certcal_command, run, tmp_path, her
     np.savez(tmp_path / "data.npz", inputs=np.asarray(X), labels=LABELS)
     ran = certcal_command("report", run, "--radius", ".125,.25", "--data", tmp_path / "data.npz")
     assert (ran.code, ran.err) == (0, "wrote run.html\n")
-    made = open_run(run).certificates(0.25)
-    assert f"the calibration error of the smoothed classifier is at most {made.claim().text}" in flat(ran.out)
+    made = pooled_claim(open_run(run).counts(), 0.25)
+    assert f"the calibration error of the smoothed classifier is at most {made.text}" in flat(ran.out)
     kept = numbers(here / "run.html")
-    assert kept["results"][1]["claim"]["value"] == made.claim().value
+    assert kept["results"][1]["claim"]["value"] == made.value
     assert kept["provenance"]["seeds"] == {"noise of the run": open_run(run).manifest.seed}
     (folder, data) = kept["provenance"]["inputs"]
     (note,) = kept["provenance"]["notes"]
