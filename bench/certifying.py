@@ -79,7 +79,7 @@ def sequential(folder: Path, samples: int) -> list[Row]:
         made = decide(model, inputs, labels, sigma=network.sigma, radius=radius, budget=BUDGET, alpha=ALPHA, batch=2000)
         # All of alpha for the prediction, as in the sequential decision.
         fixed = np.nan_to_num(radii_at(counts), nan=-1.0) >= radius
-        verdict = np.asarray(made.verdict)
+        verdict = made.decision
         yes, no = verdict == "above", verdict == "below"
         differ = int(np.count_nonzero(yes != fixed))
         saved = BUDGET / float(np.mean(made.draws))

@@ -54,7 +54,7 @@ class Method(NamedTuple):
 
 
 METHODS = {
-    "smooth": Method(lambda s, y, _: bounds.smooth(s, y, BANDWIDTH, DELTA).value, "perturbed", "perturbed", "−2/5"),
+    "smooth": Method(lambda s, y, _: bounds.smooth(s, y, BANDWIDTH, DELTA).value, "perturbed", "perturbed", "−1/2"),
     "smooth, published": Method(
         lambda s, y, _: bounds.smooth(s, y, BANDWIDTH, DELTA, form="published").value,
         "perturbed",

@@ -63,3 +63,39 @@ def perturbed_calibration_error(original: Floats, probability: Floats, mass: Flo
     """E|s - η(s)| of perturbed scores by quadrature."""
     grid, density, eta = perturbed_calibration(original, probability, mass, h)
     return float(np.mean(density * np.abs(grid - eta)))
+
+
+class Projection(NamedTuple):
+    """The matrix of a weighted least-squares fit, its weights, and how far η may be from the functions it fits."""
+
+    matrix: Floats
+    weights: Floats
+    far: Floats
+
+
+def interpolating(places: Floats, nodes: Floats, h: float) -> tuple[Floats, Floats]:
+    """The functions that interpolate at the nodes, and the product of all factors, factor by factor."""
+    values, products = np.empty((places.size, nodes.size)), np.ones(places.size)
+    for i, x in enumerate(places):
+        for j, t in enumerate(nodes):
+            others = np.delete(nodes, j)
+            quotient = np.prod(np.tanh((x - others) / (2 * h)) / np.tanh((t - others) / (2 * h)))
+            values[i, j] = quotient / np.cosh((x - t) / (2 * h)) ** 2
+            products[i] *= np.tanh((x - t) / (2 * h))
+    return values, np.abs(products)
+
+
+def projection(places: Floats, scores: Floats, nodes: Floats, h: float) -> Projection:
+    """Sample by sample, through the pseudoinverse; the scores have different places."""
+    inherent = scores * (1 - scores)
+    weights = 1 / np.maximum(inherent, inherent.mean() / 1.5)
+    values, product = interpolating(places, nodes, h)
+    root = np.sqrt(weights)
+    matrix = values @ np.linalg.pinv(root[:, None] * values) * root
+    return Projection(matrix, weights, product * np.sqrt(1 + product**2 / 4))
+
+
+def calibration_of_atoms(x: Floats, original: Floats, probability: Floats, mass: Floats, h: float) -> Floats:
+    """η at any places when scores before the noise are a finite mixture, on a scale without ends."""
+    kernel = mass / np.cosh(np.clip((x[:, None] - original) / h, -700, 700))
+    return kernel @ probability / kernel.sum(axis=1)

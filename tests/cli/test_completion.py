@@ -6,6 +6,7 @@ import os
 import shlex
 import subprocess
 import sys
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -16,7 +17,7 @@ from certcal.cli.options import complete_columns
 # Files are the shell's own business: all that can be seen outside of a prompt is that it is asked for them.
 SCRIPT = """
 set -e
-eval "$(certcal completion bash)"
+eval "$OFFERED"
 compopt() { printf 'compopt %%s %%s\\n' "$1" "$2"; }
 complete -p certcal
 COMP_WORDS=(%s)
@@ -26,9 +27,18 @@ printf '%%s\\n' "${COMPREPLY[@]}"
 """
 
 
+ENVIRONMENT = {**os.environ, "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"}
+
+
+@cache
+def offered():
+    """What ``certcal completion bash`` has for bash to evaluate."""
+    return subprocess.check_output(["certcal", "completion", "bash"], env=ENVIRONMENT, text=True)
+
+
 def completed(*words, folder=None):
     """What bash offers for the last word."""
-    environment = {**os.environ, "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"}
+    environment = {**ENVIRONMENT, "OFFERED": offered()}
     script = SCRIPT % " ".join(map(shlex.quote, ("certcal", *map(str, words))))
     ran = subprocess.run(
         ["bash", "--norc", "-c", script], capture_output=True, text=True, env=environment, cwd=folder, check=False

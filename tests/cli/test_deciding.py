@@ -37,7 +37,7 @@ def test_the_command_decides_what_the_function_decides(deciding, tmp_path):
     right = int(np.count_nonzero(expected.certified & expected.correct))
     shown = " ".join(ran.out.split())
     assert f"{right} of {len(expected)} samples are classified correctly" in shown
-    for verdict, name in (("above", "R > 0.25"), ("below", "R < 0.25"), ("undecided", "UNDECIDED")):
+    for verdict, name in (("above", "R > 0.25"), ("below", "R ≤ 0.25"), ("undecided", "UNDECIDED")):
         chosen = expected.decision == verdict
         assert f"{name} {chosen.sum()} {(chosen & expected.correct).sum()} " in shown
     assert all(each in shown for each in expected.assumptions)

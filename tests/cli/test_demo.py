@@ -97,8 +97,8 @@ def test_the_demo_certifies_a_network_and_says_what_is_claimed(told):
         assert each.summary().accuracy.text in line
         assert each.summary()["calibration_error"].worst_all.text in line
     text = " ".join(told.out.split())
-    counts = open_run(told.folder / "run").counts()
-    assert any(pooled_claim(counts, radius).text in text for radius in RADII)
+    claims = [pooled_claim(open_run(told.folder / "run").counts(), radius) for radius in RADII]
+    assert any(each.text in text for each in claims)
     assert "Fails with probability at most 0.001 over the noise" in text
     for kind in CONFIDENCES:
         each = open_run(told.folder / "run").certificates(RADII[0], confidence=kind)
@@ -111,9 +111,8 @@ def test_the_demo_attacks_what_it_certifies_and_the_certificate_is_never_exceede
     (line,) = [each for each in told.document["certified"]["results"] if each["radius"] == attack["epsilon"]]
     assert attack["labels_changed"] == 0
     assert attack["ece_before"] < attack["ece_after"]
-    assert attack["ece_of_certified_after"] <= min(
-        line["calibration_error"]["certified"]["value"], line["claim"]["value"]
-    )
+    assert attack["ece_of_certified_after"] <= line["claim"]["value"]
+    assert attack["ece_of_certified_after"] <= line["calibration_error"]["certified"]["value"]
     shown = " ".join(told.out.split())
     moved = f"the ECE went from {attack['ece_before']:.3f} to {attack['ece_after']:.3f}"
     assert f"no predicted label changed and accuracy stayed at {attack['accuracy']:.1%}, but {moved}" in shown

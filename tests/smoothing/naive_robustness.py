@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
 from functools import cache
 from statistics import NormalDist
@@ -68,41 +68,47 @@ def verdict(a: Callable[[Fraction], Fraction], b: Callable[[Fraction], Fraction]
     return "neither", False
 
 
-def e_value(votes: Sequence[int], p0: Fraction) -> Fraction:
-    """Betting one vote after the other: the odds of the Krichevsky–Trofimov predictor against p0, exactly."""
-    wealth, k = Fraction(1), 0
-    for n, vote in enumerate(votes):
-        believed = (k + Fraction(1, 2)) / (n + 1)
-        wealth *= believed / p0 if vote else (1 - believed) / (1 - p0)
-        k += vote
-    return wealth
-
-
-def walk(
-    p: float, budget: int, decided: Callable[[int, int], str | None], value: Callable[[int, int], float]
-) -> tuple[dict[str, float], float]:
-    """Exact probabilities of each verdict when votes have probability p, and the mean value where the walk ends.
-
-    Dynamic programming over (k, n): at every n the probability of each k of the walks that are not decided yet.
-    """
-    alive = {0: 1.0}
-    ends: dict[str, float] = {}
-    mean = 0.0
-    for n in range(1, budget + 1):
+def steps(alive: Mapping[int, float], p: float, draws: int) -> dict[int, float]:
+    """Chances of each number of votes after some more draws, one by one."""
+    now = dict(alive)
+    for _ in range(draws):
         after: dict[int, float] = {}
-        for k, chance in alive.items():
+        for k, chance in now.items():
             after[k] = after.get(k, 0.0) + chance * (1 - p)
             after[k + 1] = after.get(k + 1, 0.0) + chance * p
-        alive = {}
-        for k, chance in after.items():
-            said = decided(k, n)
-            if said is None:
-                alive[k] = chance
-            else:
-                ends[said] = ends.get(said, 0.0) + chance
-                mean += chance * value(k, n)
-    mean += sum(chance * value(k, budget) for k, chance in alive.items())
-    return ends, mean
+        now = after
+    return now
+
+
+def walk(p: float, rule: Mapping[int, tuple[int, int]]) -> dict[str, float]:
+    """Exact probabilities of each verdict when votes have probability p.
+
+    ``rule`` has, for each look, the most votes for "below" and the fewest for "above".
+    """
+    alive, before, ends = {0: 1.0}, 0, {"above": 0.0, "below": 0.0}
+    for n, (below, above) in rule.items():
+        alive, before = steps(alive, p, n - before), n
+        ends["below"] += sum(chance for k, chance in alive.items() if k <= below)
+        ends["above"] += sum(chance for k, chance in alive.items() if k >= above)
+        alive = {k: chance for k, chance in alive.items() if below < k < above}
+    return ends
+
+
+def boundaries(p0: float, looks: Sequence[int], alpha: float, alpha_below: float) -> dict[int, tuple[int, int]]:
+    """The closest boundaries that spend no more than an even share of the levels; of alpha, half is for the last."""
+    rule: dict[int, tuple[int, int]] = {}
+    alive, before, spent_below, spent_above = {0: 1.0}, 0, 0.0, 0.0
+    for j, n in enumerate(looks, 1):
+        part = j / len(looks)
+        allowed = alpha if part == 1 else alpha * part / 2
+        alive, before = steps(alive, p0, n - before), n
+        low = {b: spent_below + sum(chance for k, chance in alive.items() if k <= b) for b in range(-1, n + 1)}
+        high = {a: spent_above + sum(chance for k, chance in alive.items() if k >= a) for a in range(n + 2)}
+        below = max(b for b, chance in low.items() if chance <= alpha_below * part)
+        above = min(a for a, chance in high.items() if chance <= allowed)
+        rule[n], spent_below, spent_above = (below, above), low[below], high[above]
+        alive = {k: chance for k, chance in alive.items() if below < k < above}
+    return rule
 
 
 def beyond_chance(pairs: Sequence[tuple[Fraction, Fraction]], level: Fraction, grid: int) -> set[tuple[int, Fraction]]:

@@ -15,6 +15,7 @@ from scipy import stats
 from certcal.smoothing import Certificates, Counts, certificates
 from certcal.smoothing import _certificates as module
 from certcal.smoothing._certificates import failing
+from certcal.worst_case import calibration_error
 
 ALPHA, DRAWS = 0.01, 2317  # where a majority that is none is certified with probability 0.99 alpha
 GRID = np.array([1e-9, 0.5 + 1e-9])
@@ -54,19 +55,19 @@ def test_certificates_fail_here_nearly_as_often_as_alpha_allows() -> None:
 @pytest.mark.parametrize("samples", ["certified", "all"])
 def test_a_claim_that_counts_failing_certificates_fails_as_rarely_as_it_says(samples: str) -> None:
     rng = np.random.default_rng(1)
-    good, tempting, delta, times = 300, 2700, 0.2, 200
+    good, tempting, delta, times = 300, 2700, 0.2, 100
     wrong = dict.fromkeys(("claim", "a fifth less", "half the term", "no term"), 0)
     for _ in range(times):
         found = certified(good, tempting, rng)
         flipped = found.n_certified - good if samples == "certified" else tempting
         truth = (0.5 * good + flipped) / (good + flipped)
-        claim, failed = found.claim(bins=1, samples=samples, delta=delta), found.failures(delta, samples)
-        assert claim.value < 1
-        known = claim.value - failed.term
+        claim = found.claim(bins=1, samples=samples, delta=delta)
+        worst = calibration_error(found.lower, found.upper, found.correct, 1, certified=found.certified)
+        known = (worst if samples == "certified" else worst.all_samples or worst).value
+        assert known < claim.value < 1
         wrong["claim"] += claim.value < truth
-        wrong["a fifth less"] += known + 0.8 * failed.term < truth
-        wrong["half the term"] += known + 0.5 * failed.term < truth
-        wrong["no term"] += known < truth
+        for share, name in ((0.8, "a fifth less"), (0.5, "half the term"), (0.0, "no term")):
+            wrong[name] += known + share * (claim.value - known) < truth
     assert wrong["claim"] <= delta * times
     assert wrong["claim"] > 0  # so that this was close
     assert wrong["a fifth less"] > stats.binom.ppf(1 - 1e-6, times, delta)
@@ -77,7 +78,7 @@ def test_a_claim_that_counts_failing_certificates_fails_as_rarely_as_it_says(sam
 def test_the_number_of_failing_certificates_exceeds_its_quantile_as_rarely_as_it_says() -> None:
     rng = np.random.default_rng(2)
     for delta in (0.3, 0.05):
-        count = failing(3000, ALPHA, delta).count
+        count = failing(3000, ALPHA, delta)
         failed = np.array([certified(1, 2999, rng).n_certified - 1 for _ in range(200)])
         assert np.count_nonzero(failed > count) <= stats.binom.ppf(1 - 1e-6, 200, delta)
         assert np.count_nonzero(failed > 0.75 * count) > stats.binom.ppf(1 - 1e-6, 200, delta)

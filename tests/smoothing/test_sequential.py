@@ -1,192 +1,120 @@
-"""Sequential decisions: the e-process is a fair bet, verdicts err as rarely as claimed, the driver adds nothing."""
+"""Sequential decisions: boundaries as close as may be, errors as rare as claimed, a driver that adds nothing."""
 
 from __future__ import annotations
 
 import json
 import math
-from fractions import Fraction
 from functools import partial
 
-import mpmath
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy import stats
 from scipy.special import ndtr, ndtri
 
 from certcal import InputError
 from certcal.smoothing import Decisions, decide, read_decisions
+from certcal.smoothing import _sequential as sequential
 from certcal.smoothing._sampler import SamplingError
-from certcal.smoothing._sequential import ABOVE, BELOW, UNDECIDED, log_e_value, looks, verdicts
+from certcal.smoothing._sequential import ABOVE, BELOW, UNDECIDED, Boundaries, binomial, looks
 from tests.smoothing import naive_robustness as naive
 
 P0 = (0.5, 0.84, 0.975)
+ALPHA = 0.02
 
 
-def radius_of(p0):
-    return float(ndtri(p0))
+def boundaries_of(p0, budget, block=10, **levels):
+    return Boundaries(radius=float(ndtri(p0)), sigma=1.0, budget=budget, block=block, **{"alpha": ALPHA} | levels)
 
 
-def table(p0, budget, rule, alpha):
-    """Verdict for every (k, n) up to the budget, as a function."""
-    said = {}
-    for n in range(1, budget + 1):
-        for k, verdict in enumerate(rule(np.arange(n + 1), n, radius=radius_of(p0), sigma=1.0, alpha=alpha)):
-            said[k, n] = None if verdict == UNDECIDED else str(verdict)
-    return lambda k, n: said[k, n]
-
-
-def e_values(p0, budget):
-    values = {}
-    for n in range(1, budget + 1):
-        for k, log_e in enumerate(log_e_value(np.arange(n + 1), n, radius=radius_of(p0), sigma=1.0)):
-            values[k, n] = math.exp(log_e)
-    return lambda k, n: values[k, n]
-
-
-@given(st.lists(st.integers(0, 1), max_size=60), st.sampled_from([0.0, 0.5, 1.7]))
-def test_the_e_value_is_the_wealth_of_the_krichevsky_trofimov_bettor(votes, radius):
-    ours = float(log_e_value(sum(votes), len(votes), radius=radius, sigma=1.0))
-    p0 = Fraction(float(ndtr(radius)))
-    assert ours == pytest.approx(math.log(naive.e_value(votes, p0)), abs=1e-9)
-    assert ours <= math.log(naive.e_value(votes, p0)) + 1e-14
-
-
-@pytest.mark.parametrize(
-    ("votes", "draws", "radius", "sigma"),
-    [
-        (24, 24, 1.5, 0.12),
-        (4757, 4758, 1.0, 0.25),
-        (8361, 14457, 0.1, 0.5),
-        (13940, 20309, 0.5, 1.0),
-        (65936, 65936, 1.0, 0.25),
-        (1897416, 3511615, 0.1, 1.0),
-    ],
-)
-def test_the_evidence_is_never_above_that_of_fifty_digits(votes, draws, radius, sigma):
-    """In each of these cases the plain sum of the terms, rounded to nearest, is above."""
-    found = float(log_e_value(votes, draws, radius=radius, sigma=sigma))
-    with mpmath.workdps(50):
-        r = mpmath.mpf(radius) / mpmath.mpf(sigma)
-        beta = mpmath.loggamma(votes + 0.5) + mpmath.loggamma(draws - votes + 0.5) - mpmath.loggamma(draws + 1)
-        likelihood = votes * mpmath.log(mpmath.ncdf(r)) + (draws - votes) * mpmath.log(mpmath.ncdf(-r))
-        exact = beta - mpmath.log(mpmath.pi) - likelihood
-        assert exact - 1e-6 < mpmath.mpf(found) <= exact
+def said(boundaries):
+    return {n: boundaries.at(n) for n in boundaries.sizes}
 
 
 @pytest.mark.parametrize("p0", P0)
-@pytest.mark.parametrize("alpha", [0.3, 0.02])
-def test_the_bet_is_fair_to_nine_digits_wherever_it_is_stopped(p0, alpha):
-    budget = 120
-    _, mean = naive.walk(p0, budget, table(p0, budget, verdicts, alpha), e_values(p0, budget))
-    # Ville's inequality needs a mean of at most 1: an e-value that is larger by a billionth part would fail here.
-    assert 1.0 - 1e-9 < mean <= 1.0 + 1e-12
+@pytest.mark.parametrize(("alpha", "below"), [(0.3, 0.3), (0.02, 0.001), (1e-6, 0.1)])
+def test_boundaries_are_those_of_a_walk_that_goes_draw_by_draw(p0, alpha, below):
+    found = boundaries_of(p0, 300, alpha=alpha, alpha_below=below)
+    assert said(found) == naive.boundaries(p0, found.sizes, alpha, below)
 
 
-@pytest.mark.parametrize("alpha", [0.3, 0.02])
 @pytest.mark.parametrize("p0", P0)
-def test_errors_are_as_rare_as_claimed_at_every_truth(p0, alpha):
-    budget = 300
-    said = table(p0, budget, verdicts, alpha)
-    at_p0, _ = naive.walk(p0, budget, said, lambda k, n: 0.0)
-    assert at_p0.get(BELOW, 0.0) > 0
-    # At p0 both verdicts are wrong, and both together stay below alpha.
-    assert at_p0.get(ABOVE, 0.0) > 0
-    assert at_p0.get(BELOW, 0.0) + at_p0.get(ABOVE, 0.0) <= alpha
+@pytest.mark.parametrize(("alpha", "below"), [(0.3, 0.3), (0.02, 0.001)])
+def test_errors_are_as_rare_as_claimed_at_every_truth(p0, alpha, below):
+    rule = said(boundaries_of(p0, 300, alpha=alpha, alpha_below=below))
+    at_p0 = naive.walk(p0, rule)
+    assert 0.3 * alpha < at_p0[ABOVE] <= alpha
+    assert 0.8 * below < at_p0[BELOW] <= below
     for p in (p0 - 0.01, p0 - 0.1):
-        assert naive.walk(p, budget, said, lambda k, n: 0.0)[0].get(ABOVE, 0.0) <= alpha
+        assert naive.walk(p, rule)[ABOVE] < at_p0[ABOVE]
     for p in (p0 + 0.01, p0 + (1 - p0) / 2):
-        assert naive.walk(p, budget, said, lambda k, n: 0.0)[0].get(BELOW, 0.0) <= alpha
-
-
-def with_budget(budget):
-    return lambda votes, draws, **options: verdicts(votes, draws, budget=budget, **options)
-
-
-@pytest.mark.parametrize("alpha", [0.3, 0.02])
-@pytest.mark.parametrize("p0", P0)
-def test_errors_are_as_rare_as_claimed_with_a_chance_kept_for_the_last_look(p0, alpha):
-    budget = 300
-    said = table(p0, budget, with_budget(budget), alpha)
-    at_p0, _ = naive.walk(p0, budget, said, lambda k, n: 0.0)
-    assert at_p0[ABOVE] + at_p0.get(BELOW, 0.0) <= alpha
-    # The last look has spent what was kept for it: without its half the errors would be much rarer.
-    early, _ = naive.walk(p0, budget, table(p0, budget, verdicts, alpha / 2), lambda k, n: 0.0)
-    assert at_p0[ABOVE] > early.get(ABOVE, 0.0) + alpha / 8
-    for p in (p0 - 0.01, p0 - 0.1):
-        assert naive.walk(p, budget, said, lambda k, n: 0.0)[0].get(ABOVE, 0.0) <= alpha
-    for p in (p0 + 0.01, p0 + (1 - p0) / 2):
-        assert naive.walk(p, budget, said, lambda k, n: 0.0)[0].get(BELOW, 0.0) <= alpha
+        assert naive.walk(p, rule)[BELOW] < at_p0[BELOW]
 
 
 @pytest.mark.parametrize("p0", P0)
-def test_a_last_look_at_the_whole_level_after_looking_at_the_whole_level_would_be_caught(p0):
-    def greedy(votes, draws, *, radius, sigma, alpha):
-        doubled = verdicts(votes, draws, radius=radius, sigma=sigma, alpha=min(0.999, 4 * alpha), budget=300)
-        return np.where(doubled == BELOW, UNDECIDED, doubled)
-
-    ends, _ = naive.walk(p0, 300, table(p0, 300, greedy, 0.1), lambda k, n: 0.0)
-    assert ends[ABOVE] > 0.1
-
-
-def test_a_budget_helps_only_at_its_end_and_only_upwards():
-    votes = np.arange(301)
-    plain = verdicts(votes, 300, radius=0.3, sigma=1.0, alpha=0.01)
-    last, before = (verdicts(votes, 300, radius=0.3, sigma=1.0, alpha=0.01, budget=n) for n in (300, 301))
-    assert np.count_nonzero(last == ABOVE) > np.count_nonzero(plain == ABOVE) >= np.count_nonzero(before == ABOVE)
-    assert np.count_nonzero(last == BELOW) == np.count_nonzero(before == BELOW)
+@pytest.mark.parametrize("side", [0, 1])
+def test_no_vote_less_would_do_at_the_last_look(p0, side):
+    found = boundaries_of(p0, 300, alpha_below=ALPHA / 2)
+    rule, level = said(found), (ALPHA / 2, ALPHA)[side]
+    rule[300] = tuple(np.add(rule[300], ((1, 0), (0, -1))[side]))
+    assert naive.walk(p0, rule)[(BELOW, ABOVE)[side]] > level
 
 
-def without_mixture(votes, draws, *, radius, sigma, alpha):
-    """What must not pass: the likelihood ratio of the best p, without the price of having looked for it."""
-    k, n = np.asarray(votes, float), float(draws)
-    p0, p = float(ndtr(radius / sigma)), k / n
-    with np.errstate(divide="ignore", invalid="ignore"):
-        ratio = np.where(k > 0, k * np.log(p / p0), 0.0) + np.where(k < n, (n - k) * np.log((1 - p) / (1 - p0)), 0.0)
-    result = np.full(k.shape, UNDECIDED, dtype="<U9")
-    result[(p > p0) & (ratio >= -np.log(alpha))] = ABOVE
-    result[(p < p0) & (ratio >= -np.log(alpha))] = BELOW
-    return result
+@pytest.mark.parametrize("r", [0.0, 0.7, 1.5])
+def test_nearly_all_of_alpha_is_spent_with_many_draws(r):
+    """Exact errors by other code: from look to look with scipy's binomial probabilities."""
+    found, p0 = Boundaries(radius=r, sigma=1.0, alpha=0.001, alpha_below=0.002, budget=200_000), float(ndtr(r))
+    first, chances, before, ends = 0, np.ones(1), 0, {ABOVE: 0.0, BELOW: 0.0}
+    for n in found.sizes:
+        votes = np.arange(n - before + 1)
+        more = stats.binom.pmf(votes, n - before, p0)
+        kept = np.flatnonzero(more > 1e-18)
+        chances, first, before = np.convolve(chances, more[kept[0] : kept[-1] + 1]), first + kept[0], n
+        now = found.verdicts(first + np.arange(chances.size), n)
+        for name in ends:
+            ends[name] += chances[now == name].sum()
+        left = np.flatnonzero(now == UNDECIDED)
+        chances, first = chances[left], first + left[0]
+    assert 0.98 * 0.001 < ends[ABOVE] <= 0.001
+    assert 0.98 * 0.002 < ends[BELOW] <= 0.002
 
 
-@pytest.mark.parametrize("p0", P0)
-def test_a_rule_without_the_mixture_would_be_caught(p0):
-    ends, _ = naive.walk(p0, 300, table(p0, 300, without_mixture, 0.02), lambda k, n: 0.0)
-    assert ends.get(BELOW, 0.0) + ends.get(ABOVE, 0.0) > 0.02
+def test_half_of_alpha_is_kept_for_the_last_look_upwards():
+    rule = said(boundaries_of(0.84, 300))
+    early = naive.walk(0.84, {n: ends if n < 300 else (-1, 301) for n, ends in rule.items()})
+    assert 0.3 * ALPHA < early[ABOVE] <= 0.5 * ALPHA
+    assert early[BELOW] > 0.9 * ALPHA
 
 
-def without_sides(votes, draws, *, radius, sigma, alpha):
-    """What must not pass either: strong evidence taken for "above" on whichever side it is."""
-    evidence = log_e_value(votes, draws, radius=radius, sigma=sigma)
-    return np.where(evidence >= -np.log(alpha), ABOVE, UNDECIDED)
+@pytest.mark.parametrize(("n", "p", "nats"), [(40, 0.5, 8.0), (1000, 0.97, 30.0), (7, 0.01, 2.0), (200, 1.0, 20.0)])
+def test_distributions_of_votes_leave_out_no_more_than_they_say(n, p, nats):
+    q = 1e-300 if p == 1 else 1 - p
+    first, found = binomial(n, p, q, nats)
+    last = first + found.size - 1
+    exact = stats.binom.pmf(np.arange(first, last + 1), n, p)
+    np.testing.assert_allclose(found, exact, rtol=3 * math.exp(-nats) + 1e-11, atol=1e-290)
+    assert stats.binom.cdf(first - 1, n, p) <= math.exp(-nats)
+    assert stats.binom.sf(last, n, p) <= math.exp(-nats)
 
 
-def test_a_rule_that_forgets_the_side_would_be_caught():
-    ends, _ = naive.walk(0.3, 100, table(0.5, 100, without_sides, 0.02), lambda k, n: 0.0)
-    assert ends[ABOVE] > 0.02
-
-
-@pytest.mark.parametrize("p0", P0)
-def test_simulated_errors_at_the_hardest_probability_stay_below_alpha(p0):
-    rng = np.random.default_rng(7)
-    runs, alpha = 20_000, 0.05
-    votes, said = np.zeros(runs, np.int64), np.full(runs, UNDECIDED, dtype="<U9")
-    before = 0
-    for n in looks(20_000):
-        votes += rng.binomial(n - before, p0, runs)
-        now = verdicts(votes, n, radius=radius_of(p0), sigma=1.0, alpha=alpha)
-        said = np.where(said == UNDECIDED, now, said)
-        before = n
-    wrong = np.count_nonzero(said != UNDECIDED) / runs
-    assert 0 < wrong <= alpha
+def test_boundaries_by_fourier_transforms_are_the_same_or_further_out(monkeypatch):
+    plain = said(boundaries_of(0.84, 3000, alpha=1e-6))
+    monkeypatch.setattr(sequential, "_TERMS", 0)
+    found = boundaries_of(0.84, 3000, alpha=1e-6)
+    for n, (below, above) in said(found).items():
+        assert plain[n][0] - 1 <= below <= plain[n][0]
+        assert plain[n][1] <= above <= plain[n][1] + 1
+    one, other = np.random.default_rng(0).dirichlet(np.ones(500), 2)[:, :400]
+    made, error = sequential.convolved(one, other)
+    assert 0 < np.abs(made - np.convolve(one, other)).sum() < error < 1e-10
 
 
 def test_the_two_claims_have_levels_of_their_own():
     votes = [5, 95]
-    both = verdicts(votes, 100, radius=0.0, sigma=1.0, alpha=1e-4)
-    assert both.tolist() == [BELOW, ABOVE]
-    strict = verdicts(votes, 100, radius=0.0, sigma=1.0, alpha=1e-4, alpha_below=1e-30)
-    assert strict.tolist() == [UNDECIDED, ABOVE]
+    assert boundaries_of(0.5, 100, 100, alpha=1e-4).verdicts(votes, 100).tolist() == [BELOW, ABOVE]
+    strict = boundaries_of(0.5, 100, 100, alpha=1e-4, alpha_below=1e-32)
+    assert strict.verdicts(votes, 100).tolist() == [UNDECIDED, ABOVE]
 
 
 @given(st.integers(1, 100_000), st.integers(1, 500))
@@ -197,9 +125,10 @@ def test_looks_are_multiples_of_the_block_and_end_with_the_budget(budget, block)
     assert found == sorted(set(found))
 
 
-def test_evidence_is_finite_and_one_sided_at_absurd_radii():
-    assert verdicts([1000, 0], 1000, radius=50.0, sigma=1.0).tolist() == [UNDECIDED, BELOW]
-    assert np.isfinite(log_e_value([10**9, 0], 10**9, radius=3.0, sigma=1.0)).all()
+def test_a_radius_that_nothing_reaches_is_never_said_to_be_exceeded():
+    for r in (9.0, 50.0, 1e300):
+        found = Boundaries(radius=r, sigma=1.0, alpha=0.1, budget=1000)
+        assert found.verdicts([0, 500, 999, 1000], 1000).tolist() == [BELOW, BELOW, BELOW, UNDECIDED]
 
 
 class Sign:
@@ -243,7 +172,8 @@ def test_verdicts_are_right_where_the_radius_is_known(decisions):
 
 
 def test_verdicts_follow_from_the_votes_that_are_kept(decisions):
-    again = verdicts(decisions.votes, decisions.draws, radius=0.5, sigma=0.5)
+    boundaries = Boundaries(radius=0.5, sigma=0.5, alpha=0.001, budget=20_000)
+    again = boundaries.verdicts(decisions.votes, decisions.draws)
     np.testing.assert_array_equal(again, decisions.decision)
 
 

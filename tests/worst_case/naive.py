@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from itertools import pairwise, permutations, product
+from itertools import combinations, pairwise, permutations, product
 from typing import Any
 
 import numpy as np
@@ -163,6 +163,13 @@ def with_free(worth: np.ndarray, p: Problem, certified: Sequence[bool]) -> np.nd
 def worst_by_signs(p: Problem) -> float:
     """The largest mean worth over all sign patterns."""
     return float(worth_by_pattern(p).mean(axis=1).max())
+
+
+def worst_with_failing(p: Problem, failing: int, certified: Sequence[bool]) -> float:
+    """The largest mean worth over all choices of so many certified samples that may be anything, too."""
+    worth, kept = worth_by_pattern(p), np.flatnonzero(certified)
+    holding = [np.delete(kept, chosen) for chosen in combinations(range(kept.size), min(failing, kept.size))]
+    return max(float(with_free(worth, p, np.isin(range(p.n), left)).mean(axis=1).max()) for left in holding)
 
 
 def worst_in_population(p: Problem, probability: np.ndarray, certified: Sequence[bool] | None = None) -> float:

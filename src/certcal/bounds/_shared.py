@@ -124,8 +124,8 @@ def outcome_term(delta: float, candidates: int, squares: float, errors: float, l
     """What Σ_j a_j (η_j - y_j) does not exceed, for fixed |a_j| <= c_j and all candidates together, rounded up.
 
     Given the scores, outcomes y_j are independent and 1 with probability η_j; the a_j may depend on scores and η, not
-    on outcomes. ``squares`` is Σ c_j², ``errors`` is Σ c_j² (y_j - s_j)² and ``largest`` is max c_j. Why it holds
-    except with probability delta:
+    on outcomes. ``squares`` is Σ c_j², ``errors`` is Σ c_j² (y_j - s_j)² and ``largest`` is max c_j; or they are at
+    least Σ a_j², Σ a_j² (y_j - s_j)² and max |a_j| for all a that can be. Why it holds except with probability delta:
 
     1. A fixed sum of this kind is at most √(½ Σ c_j² ln(1/δ')) except with probability δ' (Hoeffding), and at most
        √(2 v ln(1/δ')) + ⅓ max c_j ln(1/δ') (Bernstein) with v = Σ c_j² η_j (1 - η_j). Both numbers are fixed given the

@@ -1,8 +1,8 @@
-"""The calibration error of perturbed scores, bounded through local averages of the outcomes.
+"""The calibration error of perturbed scores, bounded through fits of the outcomes.
 
-Perturbed scores (:func:`certcal.bounds.perturb`) have a calibration function η with two bounded derivatives, whatever
-the classifier and the population are. So the average η̂(s) of the outcomes of samples with scores near s is close to
-η(s), and |s - η̂(s)| close to |s - η(s)|.
+Perturbed scores (:func:`certcal.bounds.perturb`) have a calibration function η that is analytic, with two bounded
+derivatives, whatever the classifier and the population are. So a fit η̂(s) of the outcomes of samples with scores near s
+is close to η(s), and |s - η̂(s)| close to |s - η(s)|.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from numpy.typing import NDArray
 from certcal._assumptions import INDEPENDENT, NOT_USED_BEFORE
 from certcal._checks import InputError, choice, failure_probability, positive
 from certcal._threads import map_blocks
-from certcal.bounds import _perturb
-from certcal.bounds._scale import check_scale, places
+from certcal.bounds import _analytic, _perturb
+from certcal.bounds._scale import Places, check_scale, places
 from certcal.bounds._shared import (
     Sample,
     average_terms,
@@ -50,8 +50,9 @@ SHARES = {"validation": 8.0, "outcomes": 10.0, "weights": 2.0}
 TRIED = tuple(2.0 ** (power / 2) for power in range(-14, 17))
 ENOUGH = 1 << 14
 
-# The mean of |ε| in an average of many outcomes with a probability around ¼, per √Σw²: what noise adds to the gap.
-TYPICAL = 0.35
+# What is expected of weights before they are known: of the analytic fit the largest is some six times 1/n, and a tenth
+# more than their mean square counts.
+TYPICAL_LARGEST, TYPICAL_SQUARES = 6.0, 1.1
 
 
 @dataclass(frozen=True)
@@ -136,21 +137,23 @@ def smooth(
 
     Why, for the default form:
 
-    1. |η′| <= 1/2h and |η″| <= 1/2h². With T = tanh((S - s)/h) under the weights of the kernel, η′ = Cov(η₀, T)/h and
-       η″ = 2 Cov(η₀, T² - T·ET)/h²; a covariance with a variable in [0, 1] is at most half a standard deviation, and
-       those of T and of T² - T·ET are at most 1 and ½.
-    2. η̂(s_i) = Σ_j w_ij y_j with weights that depend on the scores only, are not negative and sum to one. With y_j =
-       η(s_j) + ε_j and d_ij = s_j - s_i, η̂(s_i) is η(s_i) + Σ_j w_ij ε_j up to a bias. It is at most Σ_j w_ij
-       |d_ij|/2h, and at most |Σ_j w_ij d_ij|/2h + Σ_j w_ij d_ij²/4h² (Taylor around s_i); the smaller one counts.
-    3. Let σ_i be the sign of s_i - η(s_i): unknown, but given the scores it is fixed. The mean of |s_i - η(s_i)| =
-       σ_i(s_i - η(s_i)) is at most the mean of |s_i - η̂(s_i)|, plus the mean bias, plus Σ_j ε_j (1/n) Σ_i σ_i w_ij.
-       The last is a fixed combination of independent variables of mean 0, each in an interval of length at most c_j =
-       (1/n) Σ_i w_ij: at most √(½ ln(1/δ₁)) ‖c‖ except with probability δ₁ (Hoeffding), or less by Bernstein's
-       inequality where the Brier score shows that outcomes vary little. c is known.
-    4. |s - η(s)| is a function of the score with values in [0, 1]; Chernoff's inequality at δ₂ leads from its mean over
+    1. η̂(s_i) = ½ + Σ_j H_ij (y_j - ½) with a matrix H that depends on the scores only. With y_j = η(s_j) + ε_j, η̂ is
+       η + Hε up to a bias (H - I)(η - ½), which is bounded for every η that perturbed scores can have.
+    2. Let σ_i be the sign of s_i - η(s_i): unknown, but given the scores it is fixed. The mean of |s_i - η(s_i)| =
+       σ_i(s_i - η(s_i)) is at most the mean of |s_i - η̂(s_i)|, plus the mean absolute bias, plus Σ_j a_j ε_j with a =
+       Hᵀσ/n. The last is a fixed combination of independent variables of mean 0, each in an interval of length |a_j|:
+       at most √(½ ln(1/δ₁) Σ a_j²) except with probability δ₁ (Hoeffding), or less by Bernstein's inequality where the
+       Brier score shows that outcomes vary little. What a can be for any signs is known.
+    3. |s - η(s)| is a function of the score with values in [0, 1]; Chernoff's inequality at δ₂ leads from its mean over
        the samples to its expectation. δ₁ + δ₂ = δ.
 
-    No samples are set aside, and the noise of the local averages enters through one sign pattern only.
+    H is one of two, chosen by looking at scores only. *Analytic*: a projection on functions that interpolate, piece by
+    piece (the documentation has the theorem). Its bias falls like exp(-π²N/2) with N nodes per bandwidth,
+    so the bound falls like √(ln(n)/nh). *Local averages*: H_ij = w_ij, not negative, in a window around s_i; better for
+    few samples with scores near 0 or 1. Their bias is at most Σ_j w_ij |d_ij|/2h and at most |Σ_j w_ij d_ij|/2h + Σ_j
+    w_ij d_ij²/4h², d_ij = s_j - s_i, because |η′| <= 1/2h and |η″| <= 1/2h².
+
+    No samples are set aside, and the noise of the fit enters through one sign pattern only.
 
     Parameters
     ----------
@@ -173,13 +176,14 @@ def smooth(
     seed
         Seed of the folds, and of the noise with ``perturb=True``.
     smoothing
-        Half the width of the window, chosen without looking at the outcomes. By default the one at which bias and noise
-        together are least over the scores; in the published form the paper's plug-in.
+        Half the width of the window of local averages, chosen without looking at the outcomes. By default the fit, or
+        in the repaired form the width, at which bias and noise together are least over the scores; in the published
+        form the paper's plug-in.
     perturb
         Perturb the scores first.
     scale
-        Scale of the noise, as for :func:`certcal.bounds.perturb`. On that of log-odds, windows and derivatives are in
-        units of these; there is the direct form only.
+        Scale of the noise, as for :func:`certcal.bounds.perturb`. On that of log-odds, nodes, windows and derivatives
+        are in units of these; there is the direct form only.
 
     Examples
     --------
@@ -188,7 +192,7 @@ def smooth(
     >>> outcomes = rng.random(100_000) < scores
     >>> bound = smooth(scores, outcomes, 2**-3, perturb=True)
     >>> print(bound.text)
-    0.0381
+    0.0363
     >>> [name for name, size in bound.terms.items()]
     ['surrogate gap', 'bias', 'draw of the outcomes', 'draw of the scores']
     """
@@ -214,7 +218,7 @@ def smooth(
     settings: dict[str, Any] = {"bandwidth": h, "form": form}
     if scale == "logit":
         settings["scale"] = scale
-    settings["smoothing"] = math.fsum(part.width for part in parts) / count
+    settings |= parts[0].used if count == 1 else average_terms([part.used for part in parts])
     if form != "direct":
         settings |= {"folds": count, "seed": start}
     assumptions = (INDEPENDENT, NOT_USED_BEFORE, _perturb.perturbed_assumption(h, scale))
@@ -230,36 +234,57 @@ def smooth(
 
 
 class SmoothTerms(NamedTuple):
-    """The terms of the bound from one split (or from all samples), and the width of the window."""
+    """The terms of the bound from one split (or from all samples), and the width of the window or number of nodes."""
 
     terms: dict[str, float]
-    width: float
+    used: Mapping[str, float]
 
 
 def _direct(sample: Sample, h: float, delta: float, width: float | None, scale: str) -> SmoothTerms:
     """The bound without a split."""
-    scores, n = sample.scores, sample.scores.size
-    where, stretch, rounding = places(scores, scale, 0.5 / h)
-    h /= stretch
-    first, second = 0.5 / h, 0.5 / h**2
-    wide = best_width(where, first, second, h, TYPICAL) if width is None else max(width / stretch, NARROWEST)
-    # In a narrow window Taylor's bound on the bias is the smaller one, except at the ends and there by little.
-    sides, keep = wide > h / 4, scale == "logit"
-    around = Surrogate(
-        where, sample.outcomes, where, wide, first, second, tight=True, noise=0.0, sides=sides, keep=keep
-    )
-    gap = float(np.abs(scores - around.average).mean()) * (1 + 1e-12) if keep else around.mean_gap
+    n = sample.scores.size
+    where = places(sample.scores, scale, 0.5 / h)
+    h /= where.stretch
     budget = dict(Ledger(delta).split(outcomes=1.0, scores=1.0).entries)
-    weights = around.weights((sample.outcomes - scores) ** 2)
-    spread = weights.norm**2, weights.norm_of_errors**2, weights.largest
+    if width is None:
+        fit, used = _best_fit(sample, where, h, budget["outcomes"])
+    else:
+        fit, used = _averaged(sample, where, h, max(width / where.stretch, NARROWEST))
     terms = {
-        "surrogate gap": gap + around.rounding,
-        "bias": around.mean_error + around.rounding_of_error + rounding * (1 + n * weights.largest),
-        "draw of the outcomes": outcome_term(budget["outcomes"], 1, *spread),
+        "surrogate gap": fit.gap,
+        "bias": fit.bias + where.rounding * (1 + n * fit.largest),
+        "draw of the outcomes": outcome_term(budget["outcomes"], 1, fit.squares, fit.errors, fit.largest),
     }
     seen = math.fsum(terms.values())
     terms["draw of the scores"] = max(chernoff_upper(seen, n, budget["scores"]) - seen, 0.0)
-    return SmoothTerms(terms, wide * stretch)
+    return SmoothTerms(terms, used)
+
+
+def _best_fit(sample: Sample, where: Places, h: float, delta: float) -> tuple[_analytic.Fit, Mapping[str, float]]:
+    """The fit of which most is expected, were η(s) = s; it looks at scores only."""
+    n = sample.scores.size
+    cells = _analytic.in_cells(sample, where, h)
+    pieces = _analytic.in_pieces(cells, h)
+    variance = float((cells.number * cells.score) @ (1 - cells.score)) / n
+    wide, expected = best_width(where.values, h, _analytic.NORMAL * math.sqrt(variance))
+    expected += outcome_term(delta, 1, 1 / n, variance / n, 1 / n)
+    more = TYPICAL_SQUARES / n, TYPICAL_SQUARES * variance / n, TYPICAL_LARGEST / n
+    if pieces.expected + outcome_term(delta, 1, *more) > expected:
+        return _averaged(sample, where, h, wide)
+    return _analytic.fitted(cells, pieces, h), {"nodes": int(pieces.nodes.sum())}
+
+
+def _averaged(sample: Sample, where: Places, h: float, wide: float) -> tuple[_analytic.Fit, Mapping[str, float]]:
+    """Local averages in windows of one width."""
+    scores, at, keep = sample.scores, where.values, where.values is not sample.scores
+    # In a narrow window Taylor's bound on the bias is the smaller one, except at the ends and there by little.
+    sides, slopes = wide > h / 4, (0.5 / h, 0.5 / h**2)
+    around = Surrogate(at, sample.outcomes, at, wide, *slopes, tight=True, noise=0.0, sides=sides, keep=keep)
+    gap = float(np.abs(scores - around.average).mean()) * (1 + 1e-12) if keep else around.mean_gap
+    weights = around.weights((sample.outcomes - scores) ** 2)
+    bias = around.mean_error + around.rounding_of_error
+    spread = weights.norm**2, weights.norm_of_errors**2, weights.largest
+    return _analytic.Fit(gap + around.rounding, bias, *spread), {"smoothing": wide * where.stretch}
 
 
 class _Room:
@@ -289,11 +314,11 @@ def one_split(
         first, second = 0.5 / h, 1.5 / h**2
         wide = plug_in_width(train.size, first, second) if width is None else max(width, NARROWEST)
         around = Surrogate(train, outcomes, points, wide, first, second, tight=False)
-        return SmoothTerms(_published(around, delta, first * wide + 0.5 * second * wide**2 + 0.5), wide)
+        return SmoothTerms(_published(around, delta, first * wide + 0.5 * second * wide**2 + 0.5), {"smoothing": wide})
     first, second = 0.5 / h, 0.5 / h**2
-    wide = best_width(train, first, second, h) if width is None else max(width, NARROWEST)
+    wide = best_width(train, h)[0] if width is None else max(width, NARROWEST)
     around = Surrogate(train, outcomes, points, wide, first, second, tight=True)
-    return SmoothTerms(_repaired(around, delta, _largest(train, wide, first)), wide)
+    return SmoothTerms(_repaired(around, delta, _largest(train, wide, first)), {"smoothing": wide})
 
 
 # Below this a window cannot be told from a point in double precision.
@@ -410,16 +435,22 @@ def plug_in_width(n: int, first: float, second: float) -> float:
     return min(max(t * t, 1e-4), 0.25)
 
 
-def best_width(train: Floats, first: float, second: float, h: float, noise: float = 0.5) -> float:
-    """Of a few widths, the one at which the mean of bias and noise over the training scores is least.
+def best_width(train: Floats, h: float, noise: float = 0.5) -> tuple[float, float]:
+    """Of a few widths, the one at which the mean of bias and noise over the training scores is least, and that mean.
 
     It looks at scores only, so the weights still do not depend on any outcome. Every k-th sorted score stands for its
-    neighbours; the noise is scaled to what it is with all of them.
+    neighbours; the noise is scaled to what it is with all of them. Windows so narrow that most would hold one of these
+    only are not tried; if all are, nothing is known of the widest one, either.
     """
     stride = -(-train.size // ENOUGH)
     some = np.ascontiguousarray(train[stride // 2 :: stride])
+    narrow = 2 * float(np.median(np.diff(some))) if stride > 1 else 0.0
     none = np.zeros(some.size, np.uint8)
     noise *= math.sqrt(some.size / train.size)
     widths = sorted({min(max(h * times, NARROWEST), 2.0) for times in TRIED})
-    means = [Surrogate(some, none, some, width, first, second, tight=True, noise=noise).mean_error for width in widths]
-    return widths[int(np.argmin(means))]
+    if widths[-1] < narrow:
+        return widths[-1], math.inf
+    widths = [width for width in widths if width >= narrow]
+    slopes = 0.5 / h, 0.5 / h**2
+    means = [Surrogate(some, none, some, width, *slopes, tight=True, noise=noise).mean_error for width in widths]
+    return widths[int(np.argmin(means))], min(means)

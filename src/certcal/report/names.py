@@ -100,8 +100,9 @@ CERTIFIED = {
     "population_bound": "The worst case on these samples, plus the sampling error, plus what intervals that fail can "
     "add.",
     "claimed_calibration_error": "The largest ECE that the limits of all samples' ends and of their sum allow "
-    "together: the noise of different samples is independent, so that of a sum is small. With familywise or published "
-    "certificates, the worst case on these samples plus what failing certificates can add.",
+    "together: the noise of different samples is independent, so that of a sum is small. With familywise "
+    "certificates, the worst case on these samples; with published ones, that where some fail: the tail of a binomial "
+    "distribution bounds how many, and those that do most harm may have any confidence, right or wrong.",
     "equal_mass_error": "Equal-mass bins with edges recomputed from the attacked confidences. A bound: the best signs "
     "with one change per edge, each edge between the order statistics of the interval ends. The sentence also says "
     "what some confidences have.",

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from certcal._assumptions import BATCH, NOISE, fixed, own_kind
 from certcal._checks import InputError, choice, failure_probability, to_numpy, whole_number
 from certcal._html import table
-from certcal.claims import Certificate, Ledger, move_outward, round_outward, short_text
+from certcal.claims import Certificate, Ledger, round_outward, short_text
 from certcal.smoothing._bands import lower_limits, radii_of_limits
 from certcal.smoothing._counts import Counts
 from certcal.smoothing._kinds import (
@@ -46,7 +46,7 @@ CONFIDENCE = "mean probability of the predicted class under the noise"
 
 @dataclass(frozen=True)
 class Failures:
-    """How many certificates may be wrong at once, and what that does to a calibration error.
+    """How many certificates may be wrong at once.
 
     Attributes
     ----------
@@ -56,14 +56,11 @@ class Failures:
         That probability.
     n
         Number of samples in the error.
-    term
-        2K/n: what K wrong samples can add to a worst-case calibration error, rounded up.
     """
 
     count: int
     delta: float
     n: int
-    term: float
 
 
 @dataclass(frozen=True, eq=False)
@@ -217,9 +214,9 @@ class Certificates:
         """The number K of failing certificates that is exceeded with probability at most ``delta``.
 
         What is random: the noise. Samples have noise of their own, and each certificate fails with probability at most
-        a = ``ledger.spent``, so the number of failures is below a binomial variable with N and a in distribution. Each
-        failing sample moves the sums of two bins by at most 1 each, hence at most 2/n of a calibration error over n
-        samples.
+        a = ``ledger.spent``, so the number of failures is below a binomial variable with N and a in distribution. N are
+        all samples: how many of them are certified depends on the noise. What K failing ones can do to a calibration
+        error, :meth:`certcal.worst_case.WorstCase.with_failing` says.
 
         Parameters
         ----------
@@ -230,7 +227,8 @@ class Certificates:
         """
         choice(samples, ("certified", "all"), "samples")
         failure_probability(delta, "delta")
-        return failing(self.n, self.ledger.spent, delta, self.n_certified if samples == "certified" else self.n)
+        count = failing(self.n, self.ledger.spent, delta)
+        return Failures(count, delta, self.n_certified if samples == "certified" else self.n)
 
     def claim(
         self,
@@ -245,8 +243,8 @@ class Certificates:
         """The largest calibration error that perturbations up to the radius can cause on these samples.
 
         With ``familywise`` all intervals hold together except with probability ``alpha``. Without, more than K of them
-        fail with probability at most ``delta``, and 2K/n is added for those that do; alpha is then not the
-        probability of the claim, ``delta`` is.
+        fail with probability at most ``delta``, and the worst case is that of intervals of which any K do not hold;
+        alpha is then not the probability of the claim, ``delta`` is.
 
         Parameters
         ----------
@@ -290,12 +288,12 @@ class Certificates:
         if self.together > 1:
             settings["radii that hold together"] = self.together
         if failed is None:
-            ledger, more = Ledger(self.alpha).split(**SHARES), 0.0
+            ledger = Ledger(self.alpha).split(**SHARES)
         else:
             ledger = Ledger(delta).spend(f"more than {failed.count} certificates fail", delta)
-            more = 0.0 if adaptive else failed.term  # where edges move, the worst case has it already
             settings |= {"alpha per sample": self.alpha, "failing certificates": failed.count}
-        value = min(1.0, move_outward(worst.value + more, "upper", 1e-15))
+        # Where edges move, the worst case has its failing samples already.
+        value = worst.value if adaptive or failed is None else worst.with_failing(failed.count)
         name = f"equal-mass {NAME}" if adaptive else NAME
         if self.recalibration is not None:
             name = name.replace("the ", "the recalibrated ")
@@ -475,8 +473,8 @@ def equal_part(alpha: float, n: int) -> float:
     return value if Fraction(value) * n <= Fraction(alpha) else math.nextafter(value, 0.0)
 
 
-def failing(n: int, level: float, delta: float, size: int | None = None) -> Failures:
-    """The least K that Binomial(n, level) exceeds with probability at most delta, and 2K/size."""
+def failing(n: int, level: float, delta: float) -> int:
+    """The least K that Binomial(n, level) exceeds with probability at most delta."""
     from scipy.special import betainc
 
     # P(Bin > K) = I_level(K + 1, n - K), evaluated with room for its rounding. It falls in K: bisection.
@@ -487,5 +485,4 @@ def failing(n: int, level: float, delta: float, size: int | None = None) -> Fail
             high = k
         else:
             low = k
-    over = n if size is None else size
-    return Failures(high, delta, over, move_outward(2 * high / over, "upper") if high and over else 0.0)
+    return high

@@ -37,7 +37,7 @@ from certcal.result import Result
 from certcal.smoothing._manifest import MOST_DRAWS, MOST_SEED
 from certcal.smoothing._noise import NOISES, NoiseKind
 from certcal.smoothing._sampler import Sampler, check_rows, noisy_inputs, number_of_classes, spread
-from certcal.smoothing._sequential import ABOVE, BELOW, UNDECIDED, looks, verdicts
+from certcal.smoothing._sequential import ABOVE, BELOW, UNDECIDED, Boundaries
 
 if TYPE_CHECKING:
     from certcal.models import Model
@@ -259,8 +259,8 @@ def decide(
     """Decide for each sample whether its certified radius is above ``radius``, drawing only until that is clear.
 
     The claim, per sample: unless the smoothed classifier's radius R = σΦ⁻¹(p_A) of the chosen class is above
-    ``radius``, "above" is said with probability at most ``alpha``; unless it is below, "below" is said with probability
-    at most ``alpha_below``; a verdict is wrong with probability at most the larger. Random are the draws; assumed is
+    ``radius``, "above" is said with probability at most ``alpha``; if it is, "below" is said with probability at most
+    ``alpha_below``; a verdict is wrong with probability at most the larger. Random are the draws; assumed is
     that they are independent Gaussian noise, and that the model's output for an input does not depend on the other
     inputs in its batch: a few inputs are asked beside several neighbours, and a model that minds them is refused. The
     proof is in :mod:`certcal.smoothing._sequential`. Samples that are not clear after ``budget`` draws are UNDECIDED.
@@ -322,24 +322,17 @@ def decide(
     predicted, draws, votes, invalid = (np.zeros(index.size, np.int64) for _ in range(4))
     verdict = np.full(index.size, UNDECIDED, dtype="<U9")
     rows = max(1, _READ_BYTES * len(data) // data.inputs.nbytes)
+    boundaries = _boundaries(setting)
     for first in range(0, len(data), rows):
         points, numbers = data.inputs[first : first + rows], index[first : first + rows]
         predicted[numbers] = sampler.select(points, numbers, setting.n0).votes.argmax(axis=1)
         open_ones, start = numbers, 0
-        for stop in looks(setting.budget, setting.block):
+        for stop in boundaries.sizes:
             tally = sampler.count(points[open_ones - first], open_ones, predicted[open_ones], start, stop)
             votes[open_ones] += tally.votes
             invalid[open_ones] += tally.invalid
             draws[open_ones] = stop
-            verdict[open_ones] = verdicts(
-                votes[open_ones],
-                stop,
-                radius=setting.radius,
-                sigma=setting.sigma,
-                alpha=setting.alpha,
-                alpha_below=setting.alpha_below,
-                budget=setting.budget,
-            )
+            verdict[open_ones] = boundaries.verdicts(votes[open_ones], stop)
             open_ones, start = numbers[verdict[numbers] == UNDECIDED], stop
             if progress is not None:
                 progress(first + len(numbers) - open_ones.size, int(draws.sum()))
@@ -376,6 +369,11 @@ def _setting(
         seed=random_seed(seed),
         model=str(getattr(model, "description", type(model).__name__)),
     )
+
+
+def _boundaries(s: DecisionSetting) -> Boundaries:
+    how = {name: getattr(s, name) for name in ("radius", "sigma", "alpha", "alpha_below", "budget", "block")}
+    return Boundaries(**how)
 
 
 def read_decisions(path: str | os.PathLike[str]) -> Decisions:
@@ -440,17 +438,10 @@ def _from_parquet(content: bytes) -> dict[str, Any]:
 def _follow(file: Path, decisions: Decisions) -> None:
     """Raise unless every verdict is what its votes say, at a look that the setting has."""
     s = decisions.setting
-    if not np.isin(decisions.draws, looks(s.budget, s.block)).all():
+    boundaries = _boundaries(s)
+    if not np.isin(decisions.draws, boundaries.sizes).all():
         raise InputError(f"{file}: has numbers of draws at which nobody looked; restore it or decide anew")
-    expected = verdicts(
-        decisions.votes,
-        decisions.draws,
-        radius=s.radius,
-        sigma=s.sigma,
-        alpha=s.alpha,
-        alpha_below=s.alpha_below,
-        budget=s.budget,
-    )
+    expected = boundaries.verdicts(decisions.votes, decisions.draws)
     early = (expected == UNDECIDED) & (decisions.draws < s.budget)
     wrong = (expected != decisions.decision) | early
     if wrong.any():

@@ -97,13 +97,13 @@ def pooled_claim(
     >>> right = np.arange(200) % 5 > 0
     >>> counts = Counts.from_confidences(x, np.linspace(0.01, 0.99, 99), votes=[1000] * 200, sigma=0.5, correct=right)
     >>> pooled_claim(counts, 0.5).text, certificates(counts, 0.5).claim().text
-    ('0.3841', '0.4536')
+    ('0.3841', '0.4345')
     """
     kind, level = kind_of(confidence), failure_probability(delta, "delta")
     distance = check_radius(radius)
     ledger = Ledger(level).split(**SHARES)
     spent = dict(ledger.entries)
-    certified, likely, possible = _membership(counts, distance, equal_part(spent["predictions"], 2 * len(counts)))
+    certified, likely, possible = _membership(counts, distance, level)
     if samples is None:
         samples = "certified" if certified.any() else "all"
     if choice(samples, ("certified", "all"), "samples") == "certified" and not certified.any():
@@ -139,10 +139,16 @@ def pooled_claim(
     return Certificate(NAME, value, "upper", distance, ledger, n, rests, settings)
 
 
-def _membership(counts: Counts, radius: float, level: float) -> tuple[NDArray[np.bool_], ...]:
+def certified_together(counts: Counts, radius: float, delta: float = 0.001) -> NDArray[np.bool_]:
+    """Which samples count as certified in the claim about their data set: all are, except with probability delta."""
+    return _membership(counts, check_radius(radius), failure_probability(delta, "delta"))[0]
+
+
+def _membership(counts: Counts, radius: float, delta: float) -> tuple[NDArray[np.bool_], ...]:
     """Which samples are certified, whose class probability is surely at least p*, and whose may be."""
     from scipy.special import ndtr
 
+    level = equal_part(dict(Ledger(delta).split(**SHARES).entries)["predictions"], 2 * len(counts))
     certified = np.nan_to_num(certified_radii(counts, level), nan=-1.0) >= radius
     sure, possible = np.zeros(len(counts), np.bool_), np.zeros(len(counts), np.bool_)
     p = float(ndtr(radius / counts.sigma))

@@ -260,6 +260,7 @@ def _attacked(network: EmbeddedNetwork, certified: Certification) -> DemoAttack 
     from certcal.attacks import Ace, perturb
     from certcal.metrics import ece
     from certcal.models import wrap
+    from certcal.smoothing import certified_together
 
     one, settings = certified.at(), certified.settings
     assert one.certificates is not None
@@ -281,7 +282,8 @@ def _attacked(network: EmbeddedNetwork, certified: Certification) -> DemoAttack 
         pair = predictions.confidence[rows], predictions.correct[rows]
         return ece(*pair, settings.bins, closed=settings.closed)
 
-    rows = one.certificates.certified
+    assert certified.counts is not None
+    rows = certified_together(certified.counts, one.radius, certified.conventions["alpha"])
     return DemoAttack(
         found.name,
         one.radius,

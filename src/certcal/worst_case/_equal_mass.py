@@ -135,7 +135,7 @@ def _bracket(
         problem, _, z = max(found, key=lambda each: each[0].error(each[2]))
         n = problem.n
         reached, table = problem.error(z), problem.table(z)
-        value = outward(max(each[1] for each in found) + 2 * wrong / n, problem.rounding)
+        value = outward(max(each[1] + each[0].freed(wrong) for each in found), problem.rounding)
         order = _places(intervals, free)
         more = {"uncertified": "free"} if everything is None and intervals.certified is not None else {}
         return WorstCase(
@@ -228,6 +228,14 @@ class _Problem:
         plus, minus = _worths(self.low, self.high, self.c, grid)
         total, cells, first_sign = _best_changes(plus, minus, _cells_of(windows, grid))
         return total / self.n, Changes(grid[np.array(cells, np.int64)], first_sign)
+
+    def freed(self, failing: int) -> float:
+        """What failing samples add at most: a sample that is anything brings at most 1.
+
+        Inside its interval it brings no less than -(1 - upper) if it is correct, and than -lower if it is not.
+        """
+        least = np.where(self.c == 1, self.high.astype(np.float64) - 1, -self.low.astype(np.float64))
+        return float((1 - np.sort(least)[:failing]).sum()) / self.n
 
     # --- the search --------------------------------------------------------------------------------------------------
 

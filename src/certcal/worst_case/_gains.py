@@ -8,6 +8,8 @@ of ``_kernels/signs.py``, with f of a worth in place of the worth.
 Ends lie in cells of a grid that the bins are cut into. f is concave, so between two lines of the grid it is above its
 chord; and it falls with an upper end and rises with a lower one. So a chord through the values at the two lines, at the
 places rounded outward, gives a sum that is too small, never too large.
+
+The same holds of f(g) = -max(g, τ), with which the worst case is found of samples of which K may be anything.
 """
 
 from __future__ import annotations
@@ -39,6 +41,8 @@ _DENSE = 1 << 20
 _BLOCK = 1 << 18
 # Edges up to which sums over runs are tables.
 _ARRAYS = 257
+# How often, and at how many places, the floor of gains is looked for that failing samples cost least with.
+_CLOSER, _FLOORS = 4, 17
 
 
 class Limit(Protocol):
@@ -114,17 +118,44 @@ class Gains:
     def upper_limit(self, delta: float, least: float) -> float:
         """Where the average over the bets of the least capital reaches 1/delta, rounded up; above ``least``."""
         n, bets = self.n + self.free, place_bets(delta, self.n + self.free, largest=math.inf)
-        # As many additions as there are cells, and then along the bins and between runs; each loses a 2^-53rd of what
-        # all samples together can bring.
-        additions = self._grid.cells + 4 * self.bins.count + 20
 
         def excess(m: float) -> float:
             logs = self.least_logs(bets, m)
             top, size = float(logs.max()), max(2.4, math.log1p(1.8 / (1 - m)))
-            rounding = 1e-9 + n * size * additions * 2.0**-52
+            rounding = 1e-9 + n * size * self._rounding
             return top + math.log(float(np.exp(logs - top).mean())) - math.log(1 / delta) - rounding
 
         return first_at_least_zero(excess, min(least, 1 - 1e-9), float(bets[0]))
+
+    def largest(self, failing: int) -> float:
+        """No less than the largest Σ_m |S_m| where, of the samples with intervals, ``failing`` may be anything instead.
+
+        For signs s a sample brings g_n(s), and at most h(s) when it may be anything. So the K that are freed best are
+        those with the smallest g_n(s), and for every τ
+
+            Σ_n g_n(s) + Σ_(freed) (h(s) - g_n(s)) <= Σ_n max(g_n(s), τ) + K h(s) - K τ,
+
+        because a freed sample brings g_n(s) + h(s) - g_n(s) on the left and, with its own part of K, at least
+        h(s) on the right; the others bring at least g_n(s). With τ the K-th smallest g_n(s) both sides are equal. The
+        largest right side over s is the program with f(g) = -max(g, τ) and K more free samples. It is convex in τ:
+        the smallest is found by looking at it ever more closely, and every τ looked at gives a bound.
+        """
+        k = min(failing, self.n)
+        freed, low, high, least = self.with_free(self.free + k), -1.0, 1.0, math.inf
+        for _ in range(_CLOSER):
+            floors = np.linspace(low, high, _FLOORS)
+            totals = -freed.least(lambda worth: -np.maximum(worth, floors[:, None])) - k * floors  # noqa: B023
+            at = int(totals.argmin())
+            low, high, least = floors[max(at - 1, 0)], floors[min(at + 1, _FLOORS - 1)], min(least, float(totals[at]))
+        return least + (self.n + freed.free) * self._rounding
+
+    @property
+    def _rounding(self) -> float:
+        """What additions lose, of what all samples together can bring: each a 2^-53rd.
+
+        There are as many as cells, and then those along the bins and between runs.
+        """
+        return (self._grid.cells + 4 * self.bins.count + 20) * 2.0**-52
 
     @cached_property
     def _grid(self) -> EndGrid:
@@ -162,14 +193,18 @@ class Gains:
         def log(worth: Floats) -> Floats:
             return np.log1p(scale * (m - worth))
 
+        return self.least(log)
+
+    def least(self, f: Callable[[Floats], Floats]) -> Floats:
+        """The smallest Σ f(g_n(s)) over all sign patterns, for each row of f, all of which fall and are concave."""
         lines, edges = self._grid.bins.edges, self.bins.edges
-        wrong = self._ends[0].brought(log(lines), log(-lines), self.bins.count)
-        right = self._ends[1].brought(log(1 - lines), log(lines - 1), self.bins.count)
-        solve = partial(least_sums, log(1 - edges), log(edges))
+        wrong = self._ends[0].brought(f(lines), f(-lines), self.bins.count)
+        right = self._ends[1].brought(f(1 - lines), f(lines - 1), self.bins.count)
+        solve = partial(least_sums, f(1 - edges), f(edges))
         if not self.free:
             return solve(right, wrong)
         anywhere = (np.zeros(1, np.int64), np.array([self.bins.count - 1]))
-        number, (stay, held) = np.array([float(self.free)]), self.free * log(np.array([1.0, 0.0])).T
+        number, (stay, held) = np.array([float(self.free)]), self.free * f(np.array([1.0, 0.0])).T
         more = Brought(anywhere, number, held[:, None], stay[:, None] * (np.arange(self.bins.count) == 0))
         less = replace(more, stays=stay[:, None] * (np.arange(self.bins.count) == self.bins.count - 1))
         return np.minimum(solve(right + more, wrong), solve(right, wrong + less))

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from certcal._checks import InputError
+from certcal._checks import InputError, whole_number
 from certcal._html import element
 from certcal.binning import BinTable, assign
 from certcal.claims import Frozen, in_words, move_outward, round_outward, these_samples
@@ -130,6 +130,31 @@ class WorstCase:
         out = np.zeros(used.size)
         out[used] = self.signs[assign(z, bins.edges, bins.closed)] * (correct[used] - z.astype(np.float64)) / self.n
         return out
+
+    def with_failing(self, failing: int) -> float:
+        """A bound of the calibration error where so many samples may be outside their intervals, and right or wrong.
+
+        Samples that fail are chosen as badly as they can be. ``docs/worst-case.md`` has the proof.
+
+        Parameters
+        ----------
+        failing
+            How many of the samples that have intervals.
+
+        Examples
+        --------
+        >>> from certcal.worst_case import calibration_error
+        >>> worst = calibration_error([0.8] * 10, [0.9] * 10, [1] * 10, bins=1)
+        >>> round(worst.value, 3), round(worst.with_failing(1), 3)  # one of ten brings 1 and not 0.2
+        (0.2, 0.28)
+        """
+        from certcal.worst_case._gains import Gains
+
+        k = whole_number(failing, 0, 2**62, "failing", "pass how many certificates may fail")
+        gains = self.gains
+        if not isinstance(gains, Gains):
+            raise InputError(f"the {self.extreme} {self.name} has no such bound; ask for that of calibration_error")
+        return outward(gains.largest(k) / self.n, 1e-15) if k else self.value
 
     @property
     def _own_correct(self) -> NDArray[np.uint8] | None:

@@ -14,7 +14,7 @@ from certcal.report.document import Cell, Claim, Column, Facts, Report, Section,
 if TYPE_CHECKING:
     from certcal.smoothing import Decisions
 
-_ROWS = (("above", "R > {low}"), ("below", "R < {high}"), ("undecided", "UNDECIDED"))
+_ROWS = (("above", "R > {low}"), ("below", "R ≤ {high}"), ("undecided", "UNDECIDED"))
 
 
 def view(found: Decisions) -> Report:
