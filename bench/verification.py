@@ -1,11 +1,13 @@
 """Cost of verifying boosted trees, in units of one predict_proba of the library on the same rows.
 
-Prints a table and asserts ratios measured in this run: 10,000 samples × 30 features × 500 trees of depth 6.
+Prints a table and asserts ratios measured in this run: 10,000 samples × 30 features × 500 trees of depth 6. Then how
+time and memory grow from 10⁵ to 10⁶ samples, of 10 features and 100 trees of depth 4.
 """
 
 from __future__ import annotations
 
 import argparse
+import resource
 import sys
 import time
 
@@ -15,6 +17,7 @@ import xgboost
 from ratios import Row, at_most, conclude
 from sklearn.ensemble import HistGradientBoostingClassifier
 
+import certcal
 from certcal.models import wrap
 from certcal.verification import InputBox, verifier_of
 
@@ -33,9 +36,30 @@ def seconds(work: object, times: int = 3) -> float:
     return min(found)
 
 
+def growth(rows: int) -> list[Row]:
+    """Processor seconds of ten times the samples, and the memory they take beyond their features."""
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(rows, 10))
+    y = (rng.random(rows) < 1 / (1 + np.exp(-x[:, 0] - x[:, 1]))).astype(int)
+    model = xgboost.XGBClassifier(n_estimators=100, max_depth=4, learning_rate=0.1, n_jobs=1).fit(x[:5000], y[:5000])
+    certcal.verify(model, (x[:200], y[:200]), 0.02, budget=0)  # compiles
+    spent: list[float] = []
+    for some in (rows // 10, rows):
+        before, begun = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss, time.process_time()
+        certcal.verify(model, (x[:some], y[:some]), 0.02, budget=0)
+        spent.append(time.process_time() - begun)
+        taken = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) * 1024 / x[:some].nbytes
+        print(f"{some:,} samples: {spent[-1]:.1f} s of the processor, {taken:.1f} times their features more in memory")
+    return [
+        at_most(f"seconds of {rows:,} samples / of a tenth of them", spent[1] / spent[0], 15),
+        at_most(f"memory of {rows:,} samples / of their features", taken, 10),
+    ]
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--samples", type=int, default=SAMPLES)
+    parser.add_argument("--rows", type=int, default=1_000_000, help="samples of which a tenth is compared with all")
     parser.add_argument("--trees", type=int, default=TREES)
     parser.add_argument("--write-docs", action="store_true", help="write the ratios into docs/benchmarks.md")
     asked = parser.parse_args()
@@ -69,6 +93,7 @@ def main() -> int:
         width = float((found.upper - found.lower).mean())
         print(f"{name:14}{once:>13.3f}s{first:>13.3f}s{first / once:>8.1f}{tight:>11.1f}s{width:>12.4f}")
         rows.append(at_most(f"first bounds of {name} / predict_proba", first / once, LIMIT))
+    rows += growth(asked.rows)
     return conclude(rows, "verification", asked.write_docs)
 
 

@@ -17,6 +17,9 @@ from certcal._checks import kernel_float, read_only
 from certcal._kernels import bins, capital, select
 from certcal._kernels._compile import Kernel
 from certcal.binning import build_lookup
+from certcal.bounds._bets import signed_sums
+from certcal.bounds._lipschitz import _Patterns
+from certcal.bounds._shared import Sample
 
 KERNELS = {
     f"{module.name}.{name}": kernel
@@ -134,6 +137,11 @@ def _cut(d: Draw) -> np.ndarray:
     return out[: capital.cut_cells.interpreted(*d.sorted(), 3, out)]
 
 
+def _patterns(d: Draw) -> tuple:
+    found = _Patterns.of(Sample(*d.sorted()), float(d.rng.choice([0.5, 3.0, 30.0])), False)
+    return signed_sums(found.cells, np.array([0.3]))[0], found.table, found.last, found.first, -0.3, found.rises
+
+
 CASES = {
     "checking.all_in_unit_interval": lambda d: (_spoiled(d, d.z),),
     "checking.all_zero_or_one": lambda d: (
@@ -179,7 +187,10 @@ CASES = {
     "moments.squared_norm": lambda d: (d.keys(), *_shared(d), float(0.1 + d.rng.random())),
     "moments.weighted_squared_norm": lambda d: (np.argsort(d.z, kind="stable"), d.z, d.c, d.w, 0.4),
     "buckets.run_sums": lambda d: (*d.sorted(), starts := _starts(d), np.empty((starts.size - 1, 4))),
-    "buckets.cell_sums": lambda d: (*d.sorted(), 16, np.empty((16, 4))),
+    "runs.cells_between": lambda d: (*d.sorted(), starts := np.unique(_starts(d)), np.empty((starts.size - 1, 6))),
+    "runs.fine_starts": lambda d: (s := d.sorted()[0], s, 2.0, d.rng.random(), np.empty(d.n + 1, np.int64)),
+    "runs.reaches": lambda d: (np.arange((p := _patterns(d))[0].shape[1]) / 9, p[1], 0.5, *np.copy(p[2:4])),
+    "runs.least_of_runs": _patterns,
     "buckets.equal_mass_starts": lambda d: (d.sorted()[0], d.count, np.empty(2 * d.count + 2, np.int64)),
     "capital.largest_mean": _capital,
     "capital.cut_cells": lambda d: (*d.sorted(), int(d.rng.integers(1, 9)), np.zeros((d.n, capital.CELL))),

@@ -6,6 +6,8 @@ A requirement is ``[every] [estimate] NAME[(SETTING=VALUE, …)] RELATION NUMBER
   the estimate's interval; a lower one on the lower. With ``estimate`` it is judged on the estimate alone.
 * ``every`` asks it of each group instead of the whole; settings choose one of several numbers of a name.
 * ``headline`` is the name of the number that stands on top of a report.
+* Where a result has an ECE of these samples and one of the population, ``ece`` is the headline's; ``samples ece`` and
+  ``population ece`` say which.
 """
 
 from __future__ import annotations
@@ -24,6 +26,7 @@ from certcal._text import did_you_mean
 from certcal.claims import Bound, Certificate, Estimate, listed
 
 HEADLINE = "headline"
+SAMPLES, POPULATION = " on these samples", " for the population"
 _RELATIONS: dict[str, Callable[[float, float], bool]] = {
     "<=": operator.le,
     "<": operator.lt,
@@ -145,12 +148,24 @@ class Candidate:
         The group it is about; None for the whole.
     settings
         What tells it from others of its name, beside its own settings.
+    about
+        What it is about, where a result has the same of something else: " for the population", " on these samples".
     """
 
     claim: Any
     names: tuple[str, ...] = ()
     group: str | None = None
     settings: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    about: str = ""
+
+    @classmethod
+    def certified(cls, claim: Any, key: str, settings: Mapping[str, Any], *names: str, group: Any = None) -> Candidate:
+        """One of the claims of intervals by its key: about these samples, or about the population."""
+        also = key.removeprefix("claimed_")
+        more = {"population_bound": "population_ece", "calibration_error": "samples_ece"}.get(also, also)
+        return cls(
+            claim, (key, also, more, *names), group, settings, POPULATION if also == "population_bound" else SAMPLES
+        )
 
     @property
     def known(self) -> dict[str, Any]:
@@ -356,7 +371,8 @@ def _judged(found: Sequence[Candidate], asked: Requirement) -> Judgement:
     label = _label(candidate, same, asked)
     estimate = candidate.claim.value if isinstance(candidate.claim, Estimate) and number.kind == "interval" else None
     beside = "" if estimate is None or math.isnan(estimate) else f" (estimate {_signed(f'{estimate:.4f}')})"
-    sentence = f"{'PASS' if passed else 'FAIL'} {label}: {number.said} is {_margin(text, asked, passed)}{beside}."
+    said = f"{number.said}{candidate.about}"
+    sentence = f"{'PASS' if passed else 'FAIL'} {label}: {said} is {_margin(text, asked, passed)}{beside}."
     return Judgement(
         asked.text,
         passed,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from fractions import Fraction
+from itertools import combinations, product
 
 import numpy as np
 
@@ -60,13 +61,61 @@ def _is_optimal(
 
 
 def bucket_bound(s: np.ndarray, y: np.ndarray, labels: np.ndarray) -> tuple[float, float]:
-    """Gap and mean standard deviation of the scores of the buckets that the labels name, sample by sample."""
-    gap = spread = 0.0
+    """Gap of the buckets that the labels name, and mean distance of the scores from their means, sample by sample."""
+    gap = away = 0.0
     for label in set(labels.tolist()):
         inside = labels == label
         gap += abs(math.fsum(y[inside]) - math.fsum(s[inside]))
-        spread += inside.sum() * math.sqrt(np.mean((s[inside] - np.mean(s[inside])) ** 2))
-    return gap / s.size, spread / s.size
+        away += np.abs(s[inside] - np.mean(s[inside])).sum()
+    return gap / s.size, away / s.size
+
+
+def capital_of_buckets(
+    s: np.ndarray, y: np.ndarray, labels: list[np.ndarray], bias: list[float], bets: np.ndarray, m: float
+) -> float:
+    """Logarithm of the mean capital against a calibration error m, over bets and ways to make buckets."""
+    logs = []
+    for each, part in zip(labels, bias, strict=True):
+        for bet in bets:
+            gains = [np.log(1 - sign * bet * (y - s)) for sign in (1, -1)]
+            least = sum(min(gain[each == label].sum() for gain in gains) for label in set(each.tolist()))
+            logs.append(least - s.size * (part * math.atanh(bet) + math.log1p(-bet * m)))
+    return float(np.logaddexp.reduce(logs) - math.log(len(logs)))
+
+
+def least_over_patterns(
+    scores: np.ndarray, outcomes: np.ndarray, constant: float, bet: float, reach: tuple[np.ndarray, np.ndarray, float]
+) -> float:
+    """The least sum of log(1 - bet · X) over every choice of zeros of η - s and of its signs between them.
+
+    A zero is just before a score. ``reach`` has the last score after it and the first before it where X is the largest
+    that |η - s| can be, for both signs, and the largest such X.
+    """
+    last, first, largest = reach
+    design = np.unique(scores)
+    count, slope = design.size, math.log(1 - bet * largest) / largest
+    steep = np.maximum([constant - 1, constant + 1], 0)  # of what rises and of what falls
+    least = math.inf
+    for size in range(count + 1):
+        for zeros in combinations(range(count), size):
+            for signs in product((0, 1), repeat=size + 1):
+                if constant <= 1 and (0 in signs[1:] or 1 in signs[:-1]):
+                    continue
+                total = 0.0
+                for sign, a, z in zip(signs, (None, *zeros), (*zeros, None), strict=True):
+                    meet = a is not None and z is not None and last[sign, a] >= first[sign, z]
+                    for i in range(a or 0, count if z is None else z):
+                        x = outcomes[scores == design[i]] - design[i]
+                        up = down = math.inf
+                        if a is not None and (meet or i <= last[sign, a]):
+                            up = steep[sign] * (design[i] - design[max(a - 1, 0)])
+                        if z is not None and (meet or i >= first[sign, z]):
+                            down = steep[1 - sign] * (design[z] - design[i])
+                        known = min(up, down) < math.inf
+                        gain = x.size * slope * min(up, down) if known else np.log(1 - (1 - 2 * sign) * bet * x).sum()
+                        total += gain
+                least = min(least, total)
+    return least
 
 
 def step_function(s: np.ndarray, design: np.ndarray, values: np.ndarray) -> np.ndarray:

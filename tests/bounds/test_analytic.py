@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -10,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.special import expit
 
+from certcal._kernels.buckets import run_sums
 from certcal.bounds import _smooth, perturb, smooth
 from certcal.bounds._analytic import (
     NarrowCells,
@@ -246,3 +248,13 @@ def test_the_bound_falls_nearly_like_one_over_the_root_of_the_number_of_samples(
         s = perturb(rng.random(n), 2**-5, rng)
         values.append(smooth(s, rng.random(n) < s, 2**-5).value)
     assert values[1] < 1.25 * values[0] / 4
+
+
+@pytest.mark.parametrize("outlier", [0.1, 0.7])
+def test_the_sum_of_squares_in_a_bucket_is_rounded_up_where_nearly_all_of_it_cancels(outlier: float) -> None:
+    many = 30_000
+    s = np.sort(np.append(np.full(many, 0.3), outlier))
+    sums = np.empty((1, 4))
+    run_sums(s, np.zeros(s.size, np.uint8), np.array([0, s.size]), sums)
+    exact = (Fraction(outlier) - Fraction(0.3)) ** 2 * many / (many + 1)
+    assert exact <= Fraction(float(sums[0, 3])) <= exact * (1 + Fraction(1, 10**6))

@@ -11,10 +11,13 @@ from scipy import integrate, stats
 from scipy.special import expit, logit
 
 from certcal import InputError
+from certcal._kernels.runs import least_of_runs
 from certcal.bounds import choose_bandwidth as choose
 from certcal.bounds import every_bound, lipschitz, perturb, smooth
+from certcal.bounds._bets import running_sums
+from certcal.bounds._lipschitz import _Patterns
 from certcal.bounds._scale import NEAREST, log_odds, places
-from certcal.bounds._shared import chernoff_upper
+from certcal.bounds._shared import chernoff_upper, in_order
 from tests.bounds import naive
 from tests.bounds import naive_smooth as local
 
@@ -77,7 +80,7 @@ def test_bounds_for_noise_on_the_logit_scale_hold(regime: str) -> None:
     h = mixture.h
     for values in (
         [smooth(s, y, h, DELTA, scale="logit").value for s, y in draws],
-        [lipschitz(s, y, 0.5 / h, DELTA, shifts=1, scale="logit").value for s, y in draws],
+        [lipschitz(s, y, 0.5 / h, DELTA, scale="logit").value for s, y in draws],
     ):
         assert np.count_nonzero(np.array(values) < true - 1e-9) <= DELTA * repetitions
         assert np.mean(values) < 1 or true > 0.4 or h < 0.1
@@ -132,35 +135,35 @@ def test_every_term_of_the_smooth_bound_is_its_formula(rare: bool) -> None:
     assert bound.settings["smoothing"] == pytest.approx(width)
 
 
-def test_the_value_of_the_lipschitz_bound_is_that_of_the_best_grid() -> None:
-    rng = np.random.default_rng(6)
-    n, constant, delta = 1500, 2.0, 0.02
-    s = np.sort(expit(rng.normal(-3, 1.2, n)))
-    y = (rng.random(n) < s).astype(np.uint8)
-    t = logit(s)
-    bound = lipschitz(s, y, constant, delta, shifts=2, scale="logit")
-    wide = t[-1] - t[0]
-    counts = [2**k for k in range(20) if 2 ** (k - 1) < 4 * ((constant * wide + 1) ** 2 * n) ** (1 / 3)]
-    found = []
-    for count in counts:
-        for shift in (0, 0.5) if count > 1 else (0,):
-            cell = np.minimum(np.floor((t - t[0]) / wide * count - shift), count - 1)
-            gap, of_scores = naive.bucket_bound(s, y, cell)
-            found.append(gap + constant * naive.bucket_bound(t, y, cell)[1] + of_scores)
-    labels = naive.outcome_term(s, y, np.full(n, 1 / n), delta / 2, 2 * len(counts) - 1)
-    assert bound.value == pytest.approx(chernoff_upper(min(found) + labels, n, delta / 2), rel=1e-7)
-    assert bound.settings["scale"] == "logit"
+@pytest.mark.parametrize("constant", [0.1, 0.3, 2.0])
+def test_whatever_the_function_of_the_log_odds_is_one_of_the_patterns_covers_it(constant: float) -> None:
+    for seed in range(20):
+        rng = np.random.default_rng(seed)
+        t = np.sort(rng.normal(-1, 2, 400))
+        eta = 0.3 + np.concatenate(([0.0], np.cumsum(np.repeat(rng.choice([-1, 1], 400), 9)[:399] * np.diff(t))))
+        s, gap = expit(t), np.clip(expit(t[200]) + constant * (eta - eta[200]), 0, 1) - expit(t)
+        patterns = _Patterns.of(in_order(s, np.zeros(400, np.uint8)), constant, True)
+        sums = running_sums(-np.add.reduceat(gap, patterns.table[2][:-1].astype(int)))
+        rest = patterns.table, patterns.last, patterns.first
+        assert -least_of_runs(np.stack((sums, -sums)), *rest, -1.0, True) >= np.abs(gap).sum() * (1 - 1e-9)
 
 
-def test_what_changes_within_a_bucket_is_attained_by_two_scores_and_the_steepest_line() -> None:
+def test_how_much_a_gap_can_rise_and_fall_is_in_the_table_of_the_lipschitz_bound() -> None:
+    t = np.array([-2.0, 0.0, 0.3, 3.0])
+    s = expit(t)
+    for constant in (0.2, 0.6):
+        (rise, fall), *_ = _Patterns.of(in_order(s, np.zeros(4, np.uint8)), constant, True).table
+        np.testing.assert_allclose(fall, constant * (t + 2) + s - s[0], atol=1e-12)
+        np.testing.assert_allclose(rise, constant * (t + 2) - (s - s[0] if constant > 0.25 else 0), atol=1e-12)
+        assert np.all(fall > constant * (t + 2) + s - s[0])  # by what is not known of the log-odds
+
+
+def test_the_part_without_a_deviation_is_attained_by_two_scores_and_the_steepest_line() -> None:
     n, steep, w = 1000, 0.8, 0.25
     t = np.repeat([-w, w], n // 2)
     y = np.concatenate((np.arange(500) < 350, np.arange(500) < 150)).astype(np.uint8)  # η is 1/2 ∓ 0.2
-    bound = lipschitz(expit(t), y, steep, scale="logit")
-    true = 0.2 + expit(w) - 0.5
-    seen = bound.terms["gap"] + bound.terms["change within a bucket"]
-    assert seen == pytest.approx(true, rel=1e-6)
-    assert seen >= true
+    seen = lipschitz(expit(t), y, steep, scale="logit").terms["largest error on the samples"]
+    assert seen == pytest.approx(0.2 + expit(w) - 0.5, rel=1e-9)
 
 
 def test_rounded_scores_near_one_are_paid_for() -> None:
@@ -171,7 +174,14 @@ def test_rounded_scores_near_one_are_paid_for() -> None:
     assert places(s[:1], "logit", 2.0).rounding < 1e-13
     assert places(s, "probability", 2.0).rounding == 0
     np.testing.assert_allclose(log_odds(s[:2]), logit(s[:2]), rtol=1e-14)
-    assert lipschitz(s, [0, 1, 1, 1], 2.0, scale="logit").terms["change within a bucket"] >= 1
+
+
+def test_scores_without_log_odds_have_signs_of_their_own() -> None:
+    # Of the scores 1 - 2^-52 and 1 one is always right and one never: no slope however small may connect them.
+    s = np.repeat([0.0, 0.5, 1 - 2.0**-52, 1.0], 50)
+    y = np.concatenate((np.ones(50), np.arange(50) % 2, np.ones(50), np.zeros(50)))
+    found = lipschitz(s, y, 1e-3, scale="logit")
+    assert found.terms["largest error on the samples"] == pytest.approx(0.5, abs=1e-6)
 
 
 def test_the_expected_auroc_is_the_mean_over_pairs() -> None:

@@ -127,6 +127,7 @@ def test_page_and_numbers_are_written_and_nothing_is_replaced(certcal_command, s
         (("TABLE", "--split", "train"), "--split: there is no 'train'"),
         (("TABLE", "--size", "depth"), "depth"),
         (("TABLE", "--robustness", "fgsm,,pgd"), "a name is empty"),
+        (("TABLE", "--robustness", "none"), "--robustness: the table has no column 'none'"),
         (("TABLE", "--top", "1"), "--top: 1 is not"),
         (("TABLE", "--resamples", "5"), "--resamples: 5 is not"),
         (("TABLE", "--level", "95"), "--level"),

@@ -65,9 +65,13 @@ def log(table, folder):
     return read_log(write(folder / "log.tsv", table, "\t"), sigma=1.0, n=100, alpha=0.001)
 
 
+# What a name decides beside the values.
+LEFT_OUT = ("layout", "path", "binary")
+
+
 def numbers(found):
     """Every array of a result, but for the names of columns."""
-    return {name: np.asarray(value).tolist() for name, value in vars(found).items() if name not in ("layout", "path")}
+    return {name: np.asarray(value).tolist() for name, value in vars(found).items() if name not in LEFT_OUT}
 
 
 CASES = [

@@ -420,6 +420,9 @@ def test_edges_are_given_frozen_or_recomputed_and_papers_count_alpha_three_times
     counts: Counts, tmp_path: Path
 ) -> None:
     given = certify(counts, radii=0.1, edges=[0, 0.5, 0.8, 1])
+    assert given.settings == certify(counts, radii=0.1, bins=3, edges=[0, 0.5, 0.8, 1]).settings
+    with pytest.raises(InputError, match="bins: it is 5, and the edges make 3 bins; leave it out"):
+        certify(counts, radii=0.1, bins=5, edges=[0, 0.5, 0.8, 1])
     assert given.conventions["bins"] == 3
     assert given.at().worst is not None
     assert "edges=given" in given.at().worst.sentence

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -71,8 +72,23 @@ def test_a_binary_score_is_certified_on_every_sample_and_bracketed(model: Any, l
     assert "no noise" in c.description
     assert c.origin.assumptions[0] == "every input stays inside its box"
     r = certcal.recalibrate(v, radii=[0.1])
-    assert r.to_dict()["columns"]["correct"] == "outcome"
-    assert v.verdict("ece <= 0.9")
+    assert r.to_dict()["columns"]["outcome"] == "outcome"
+    for said in (str(c), str(v)):
+        assert "How wrong can the scores be" in said
+        assert not re.search("certified (accuracy|sample|prediction)|correctness|confidence", said)
+    assert c.at().summary.accuracy.name == "base rate"
+    assert c.verdict("base rate >= 0.1")
+    one = v.at()
+    limits = {"ece": one.population, "population ece": one.population, "samples ece": one.worst}
+    for name, claim in limits.items():
+        (found,) = v.verdict(f"{name} <= {claim.value}").judgements
+        assert (found.passed, found.value) == (True, claim.value)
+        assert ("for the population is" if claim is one.population else "on these samples is") in found.sentence
+    assert v.verdict(f"headline <= {one.population.value}")
+    assert not v.verdict(f"ece <= {one.worst.value}")
+    assert v.verdict(f"estimate reached ece <= {one.reached.value}")
+    assert c.verdict("ece <= 1").judgements[0].value == c.at().worst.value
+    assert c.verdict("population ece <= 1").judgements[0].value == c.at().population.value
     assert "whatever inputs do inside the box (±0.1 sd of every feature; the largest of 2)." in text_of(v)
     assert "at multiples 0.02, 0.1 of ±1 sd of every feature" in v.description
     assert "at multiples 0.02, 0.1 of ±1 sd of every feature" in c.description

@@ -107,6 +107,20 @@ def test_confidences_from_margins_hold_every_softmax_and_are_nearly_reached() ->
     assert not confidence_intervals([[0.0, -1.0]], [[0.0, -1e-16]], [0])[2][0]
 
 
+def test_large_logits_that_a_softmax_rounds_stay_inside() -> None:
+    rng = np.random.default_rng(2)
+    for classes in (2, 3):
+        logits = rng.normal(0, 30, (4000, classes)).astype(np.float32)
+        predicted = rng.integers(0, classes, len(logits))
+        margins = logits - logits.astype(np.float64)[np.arange(len(logits)), predicted][:, None]
+        low, high, _ = predicted_intervals(margins, margins, predicted, unit=2.0**-24)
+        powers = np.exp(logits - logits.max(axis=1, keepdims=True))
+        found = (powers / powers.sum(axis=1, keepdims=True))[np.arange(len(logits)), predicted if classes > 2 else 1]
+        assert (low <= found).all()
+        assert (found <= high).all()
+        assert np.allclose(low, high, rtol=1e-4, atol=1e-37)
+
+
 def test_scores_of_extreme_margins_stay_inside() -> None:
     lower, upper = score_intervals([-1000.0, -90.0, 40.0], [-800.0, -89.0, 900.0], unit=2.0**-24)
     assert lower[0] == 0

@@ -10,11 +10,13 @@ import lightgbm
 import numpy as np
 import pandas as pd
 import pytest
+import torch
 import xgboost
 from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier
 
 import certcal
 from certcal import InputError
+from certcal.models.networks import MLP
 
 NAMES = ["income", "loan age", "region"]
 
@@ -55,3 +57,27 @@ def test_columns_go_by_name_or_are_refused(kind: str, tmp_path: Path) -> None:
     unnamed = certcal.verify(MODELS[kind](x.to_numpy(), y, tmp_path), (x, y), change)
     assert unnamed.description.endswith("columns by position")
     np.testing.assert_array_equal(unnamed.at().verified.upper, first.at().verified.upper)
+
+
+def test_a_network_takes_columns_by_position_and_what_may_change_by_name(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    x = pd.DataFrame(1e4 + rng.normal(size=(40, 3)), columns=NAMES)
+    network = MLP(3, hidden=(8,), classes=2, mean=1e4, seed=1).eval()
+    x.assign(risk=rng.integers(0, 2, 40)).to_csv(tmp_path / "loans.csv", index=False)
+    found = certcal.verify(network, tmp_path / "loans.csv", {"income": "+0.3", "region": 0.1}, label="risk")
+    assert found.description.endswith("columns by position")
+    assert found.binary
+    moved = rng.uniform(0, 1, (200, 40, 2)) * [0.3, 0.2] - [0, 0.1]
+    line = found.at().verified
+    for step in moved:
+        other = x.to_numpy() + np.column_stack([step[:, 0], np.zeros(40), step[:, 1]])
+        with torch.no_grad():
+            score = torch.softmax(network(torch.tensor(other, dtype=torch.float32)).double(), 1)[:, 1].numpy()
+        assert ((line.lower <= score) & (score <= line.upper)).all()
+    assert (line.upper - line.lower).max() < 0.5
+    ends = certcal.verify(network, (x, found.correct), {"income": 1 / 3})
+    assert (ends.at().verified.lower <= ends.confidence).all()
+    with pytest.raises(InputError, match="label: it is for tables of features"):
+        certcal.verify(network, (x.to_numpy(), found.correct), 0.1, label="risk")
+    with pytest.raises(InputError, match="no column 'risky'"):
+        certcal.verify(network, tmp_path / "loans.csv", {"income": 1}, label="risky")

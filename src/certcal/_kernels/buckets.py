@@ -45,43 +45,6 @@ def run_sums(scores: Any, outcomes: Any, starts: Any, out: Any) -> Any:
 
 
 @njit(patience=FEW)
-def cell_sums(scores: Any, outcomes: Any, cells: Any, out: Any) -> Any:
-    """The same for the cells [k/cells, (k+1)/cells) of a grid, the last one closed; ``cells`` is a power of two."""
-    starts = np.empty(2, np.int64)
-    begin = 0
-    out[:] = 0.0
-    while begin < scores.size:
-        cell = min(int(scores[begin] * cells), cells - 1)
-        end = begin + 1
-        limit = (cell + 1) / cells if cell < cells - 1 else 2.0
-        while end < scores.size and scores[end] < limit:
-            end += 1
-        starts[0], starts[1] = begin, end
-        run_sums(scores, outcomes, starts, out[cell : cell + 1])
-        begin = end
-
-
-@njit
-def merge_cells(cells: Any, width: Any, first: Any, out: Any) -> Any:
-    """Sums over buckets of ``width`` cells, of which the first ends after ``first`` cells; how many buckets."""
-    found, begin, end = 0, 0, first
-    while begin < len(cells):
-        end = min(end, len(cells))
-        number, hits, total, within = 0.0, 0.0, 0.0, 0.0
-        for k in range(begin, end):
-            number += cells[k, 0]
-            hits += cells[k, 1]
-            total += cells[k, 2]
-        for k in range(begin, end):
-            if cells[k, 0] > 0:
-                within += cells[k, 3] + cells[k, 0] * (cells[k, 2] / cells[k, 0] - total / number) ** 2
-        out[found, 0], out[found, 1], out[found, 2], out[found, 3] = number, hits, total, within
-        found += 1
-        begin, end = end, end + width
-    return found
-
-
-@njit(patience=FEW)
 def equal_mass_starts(scores: Any, groups: Any, out: Any) -> Any:
     """Starts of runs of about n/groups sorted scores, none of which splits equal ones; how many starts, n included.
 

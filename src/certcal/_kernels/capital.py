@@ -114,6 +114,22 @@ def _best_sums(z: Any, c: Any, start: Any, stop: Any, sign: Any, row: Any, place
     row[place], row[place + 1], row[place + 2] = first, total - last, best
 
 
+@njit
+def cell_row(z: Any, c: Any, start: Any, stop: Any, row: Any) -> Any:
+    """Fill the first six columns of a cell with the samples from start to stop."""
+    row[:] = 0.0
+    low, high = np.float64(z[start]), np.float64(z[stop - 1])
+    width = high - low
+    for i in range(start, stop):
+        hit = np.int64(c[i])
+        row[hit] += 1.0
+        if width > 0.0:
+            row[2 + hit] += (z[i] - low) / width
+    for hit in range(2):
+        row[2 + hit] = min(row[2 + hit] / max(row[hit], 1.0), 1.0)
+    row[4], row[5] = low, high
+
+
 @njit(patience=1 << 12)
 def cut_cells(z: Any, c: Any, size: Any, out: Any) -> Any:
     """Fill rows of ``out`` with cells of about ``size`` samples in order of their confidence; how many there are.
@@ -131,17 +147,7 @@ def cut_cells(z: Any, c: Any, size: Any, out: Any) -> Any:
                 break
             stop = run
         row = out[cells]
-        row[:] = 0.0
-        low, high = np.float64(z[start]), np.float64(z[stop - 1])
-        width = high - low
-        for i in range(start, stop):
-            hit = np.int64(c[i])
-            row[hit] += 1.0
-            if width > 0.0:
-                row[2 + hit] += (z[i] - low) / width
-        for hit in range(2):
-            row[2 + hit] = min(row[2 + hit] / max(row[hit], 1.0), 1.0)
-        row[4], row[5] = low, high
+        cell_row(z, c, start, stop, row)
         _best_sums(z, c, start, stop, 1.0, row, 6)
         _best_sums(z, c, start, stop, -1.0, row, 9)
         cells += 1

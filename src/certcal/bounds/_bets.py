@@ -9,12 +9,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from certcal.binning import assign
-from certcal.bounds._shared import Floats
+from certcal.bounds._shared import Floats, Sample
 from certcal.bounds.concentration import DEVIATIONS, place_bets
 
 # Standard deviations for which a bet is placed where values may vary by much less: of small weights, or of differences
 # between similar classifiers.
 SMALL_DEVIATIONS: Floats = 0.5 ** np.arange(10.0)
+
+# And of outcomes, whose standard deviation is at most 1/2.
+OUTCOME_DEVIATIONS: Floats = DEVIATIONS / 2
 
 # Samples that are taken one by one; of more, each is replaced by the corners of its cell.
 _FEW = 1 << 13
@@ -64,6 +67,58 @@ def upper_limit(points: Wagers, delta: float, n: int, deviations: Floats = DEVIA
     log = math.log(1 / delta)
     rounding = 1e-9 + n * (len(points.owner) + 10) * 2.0**-51
     return float(largest_mean(*points, place_bets(delta, n, deviations), log + rounding))
+
+
+def mean_from_logs(logs: Floats, bets: Floats, n: int, delta: float, rounding: float) -> float:
+    """The m, rounded up, where the mean of exp(logs) / (1 - bet · m)^n over the bets reaches 1/delta; 1 at most.
+
+    It grows with m. The last axis of ``logs`` is that of the bets, over which the candidates of the first, if there is
+    one, are averaged as well; ``rounding`` is what they can be off by.
+    """
+    log = math.log(logs.size / delta) + 1e-9 + rounding
+    low, high = 0.0, 1.0
+    while high - low > 1e-12:
+        middle = (low + high) / 2
+        capital = float(np.logaddexp.reduce((logs - n * np.log1p(-bets * middle)).ravel()))
+        low, high = (low, middle) if capital >= log else (middle, high)
+    return high
+
+
+def sorted_cells(sample: Sample, starts: NDArray[np.int64]) -> Floats:
+    """Samples from each start to the next: how many with outcome 0 and 1, where their mean scores are, and the ends.
+
+    A mean score is said as its place between the least and the largest score of the cell, from 0 to 1.
+    """
+    from certcal._kernels.runs import cells_between
+
+    cells = np.empty((starts.size - 1, 6))
+    cells_between(*sample, starts, cells)
+    return cells
+
+
+def mean_places(cells: Floats) -> Floats:
+    """Where the mean score of each cell is between its least and its largest, from 0 to 1."""
+    return (cells[:, :2] * cells[:, 2:4]).sum(axis=1) / cells[:, :2].sum(axis=1)
+
+
+def signed_sums(cells: Floats, bets: Floats) -> Floats:
+    """Sums over the first k cells of log(1 - bet · x), x = ±(outcome - score), for each bet; and at last of -x.
+
+    The logarithm is concave in the score: within a cell it is replaced by its chord, which is smaller.
+    """
+    signed, ends = np.outer(bets, (-1.0, 1.0))[:, :, None], cells[:, 4:].T
+    sums, gaps = np.zeros((bets.size, 2, len(cells))), np.zeros(len(cells))
+    for outcome in (0, 1):
+        number, place = cells[:, outcome], cells[:, 2 + outcome]
+        for end, share in zip(ends, (1 - place, place), strict=True):
+            sums += number * share * np.log1p(signed * (outcome - end))
+            gaps += number * share * (end - outcome)
+    return running_sums(np.concatenate((sums, np.stack((gaps, -gaps))[None])))
+
+
+def running_sums(values: Floats) -> Floats:
+    """Sums of the first k, from none to all, along the last axis."""
+    return np.concatenate((np.zeros((*values.shape[:-1], 1)), np.cumsum(values, axis=-1)), axis=-1)
 
 
 class Corners(NamedTuple):

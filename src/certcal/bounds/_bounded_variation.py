@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,22 +11,21 @@ from numpy.typing import NDArray
 from certcal._assumptions import INDEPENDENT, NOT_USED_BEFORE
 from certcal._checks import MOST_CHANGE, InputError, choice, failure_probability, positive
 from certcal._threads import SMALL, map_blocks
+from certcal.bounds._bets import OUTCOME_DEVIATIONS, mean_from_logs, mean_places, signed_sums, sorted_cells
 from certcal.bounds._shared import (
+    Floats,
     Sample,
     average_terms,
     bernstein_term,
-    bucket_counts,
-    bucket_gap,
-    bucket_spread,
     check_folds,
     check_pairs,
     check_seed,
-    draw_terms,
     in_folds,
     in_order,
     mean_rounding,
     upper_bound,
 )
+from certcal.bounds.concentration import place_bets
 from certcal.claims import ORDER, Bound, short_text
 
 NAME = "calibration error"
@@ -50,24 +49,25 @@ def bounded_variation(
     claimed: with probability at least 1 - delta over them, the population's calibration error is at most ``value``.
 
     Why, for the default form. Let g = η - s, and cut the sorted sample into buckets by looking at the scores only.
-    Given the scores:
 
-    1. mean |g(s_i)| <= (1/n) Σ_m |Σ_{i in m} g(s_i)| + (1/n) Σ_m Σ_{i in m} |g(s_i) - (mean of g in m)|.
-    2. The signs σ_m of the inner sums in the first term depend on the scores and on η, not on the outcomes. So it is
-       (1/n) Σ_i σ_{m(i)} (y_i - s_i) plus a mean of n independent variables of expectation 0, each in an interval of
-       length 1: at most the *gap* (1/n) Σ_m |Σ_{i in m} (y_i - s_i)| plus a deviation, with no union over buckets or
-       signs. It is √(ln(1/δ')/2n) (Hoeffding) or, if less, √(2 v ln(1/δ')/n) + ln(1/δ')/3n (Bernstein) with the mean
-       variance v of the outcomes, which is at most the expected Brier score: far less than 1/4 where outcomes are rare.
-       Numbers of buckets are tried, and δ' is nearly half of delta divided by how many: which are tried depends on n
-       and ``variation`` only, so the one whose bound is least may be chosen by looking at the outcomes.
+    1. Let σ_m be the sign of the sum of g over bucket m: it depends on the scores and on η, not on the outcomes. Given
+       the scores outcomes are independent, so for a bet θ in [0, 1) the product of 1 - θ σ_m(i) (y_i - s_i) has the
+       expectation Π (1 - θ σ_m(i) g(s_i)).
+    2. That is at most e^(n b artanh θ) Π (1 - θ |g(s_i)|), where n b >= Σ_m (Σ |g(s_i)| - |Σ g(s_i)|): a sample whose g
+       has the other sign than its bucket makes a factor larger by (1 + θ|g|)/(1 - θ|g|) <= e^(2 |g| artanh θ). And
+       Π (1 - θ |g(s_i)|) has the expectation (1 - θ E|g|)^n over the draw of the scores.
     3. In a bucket where η has the range r, the mean distance of η from its mean is at most r/2, and 0 where all scores
-       are equal. Ranges add up to at most the variation, so η gives at most ½ · variation · (largest share of a bucket
-       with different scores); s gives at most its mean standard deviation within buckets, which is computed.
-    4. |g(s)| is in [0, 1] and a function of the score alone, so its expectation is bounded from its mean by Chernoff's
-       inequality at level delta/2: no uniform deviation of distribution functions is needed.
+       are equal. Ranges add up to at most the variation, so b may be ½ · variation · (largest share of a bucket with
+       different scores) plus the mean distance of a score from the mean of its bucket.
+    4. So the product of step 1 over e^(n b artanh θ) (1 - θ m)^n has an expectation of at most 1 at m = E|g|; so has
+       the average over several bets and numbers of buckets, which depend on n and ``variation`` only. It reaches
+       1/delta with probability at most delta (Markov). The signs are unknown but fixed; with those that make the
+       product smallest, bucket by bucket, it reaches 1/delta even more rarely: no union over signs, bets or numbers of
+       buckets, and no separate deviation for the scores. The value is the m where it does.
 
     The rate is n^(-1/3). What is given away: the gap counts the noise of each bucket as if it were miscalibration,
-    about 0.4 √(buckets/n), and the ranges are taken as if all of the variation happened within buckets.
+    about 0.4 √(buckets/n), and the ranges are taken as if all of the variation happened within buckets. The terms are
+    those of the number of buckets with which gap and bias are least.
 
     Parameters
     ----------
@@ -96,7 +96,7 @@ def bounded_variation(
     >>> s = rng.random(100_000)
     >>> y = rng.random(s.size) < s
     >>> print(bounded_variation(s, y).text)
-    0.0243
+    0.0227
     >>> bound = bounded_variation(s, y, form="published")
     >>> print(bound.text, max(bound.terms, key=bound.terms.get))
     0.2132 denoising
@@ -113,32 +113,64 @@ def bounded_variation(
             raise InputError(
                 f"{name} is {given}, but nothing is split in this form; leave it out or pass form='published'"
             )
-    sample, n = in_order(s, y), s.size
-    # Where ½ · variation / B and the noise 0.4 √(B/n) balance, and some room to both sides.
-    counts = bucket_counts(8 * ((allowed + 0.5) ** 2 * n) ** (1 / 3), n)
-    best, chosen = dict[str, float](), 0
-    for count in counts:
-        terms = _bucket_terms(sample, count, allowed)
-        if not best or sum(terms.values()) < sum(best.values()):
-            best, chosen = terms, count
-    terms = best | draw_terms(sum(best.values()), sample, delta, len(counts))
+    n, buckets = s.size, _Buckets.of(in_order(s, y), allowed)
+    bets = place_bets(delta, n, OUTCOME_DEVIATIONS)
+    least, bias = buckets.least(bets), np.array([buckets.bias(starts, allowed) for starts in buckets.candidates])
+    logs = least[:, :-1] - n * np.arctanh(bets) * bias.sum(axis=1)[:, None]
+    limit = mean_from_logs(logs, bets, n, delta, n * (len(buckets.cells) + 20) * 2.0**-51)
+    gap = -least[:, -1] / n + mean_rounding(n)
+    best = int(np.argmin(gap + bias.sum(axis=1)))
+    terms = {"gap": gap[best], "variation of eta": bias[best, 0], "scores in a bucket": bias[best, 1]}
+    terms = {name: float(size) for name, size in terms.items()}
+    terms["deviation"] = max(0.0, limit - math.fsum(terms.values()))
+    chosen = buckets.candidates[best].size - 1
     settings = {"variation": allowed, "buckets": chosen}
     return upper_bound(NAME, terms, delta, n, _assumptions(allowed), settings)
 
 
-def _bucket_terms(sample: Sample, count: int, variation: float) -> dict[str, float]:
-    """Gap and bias of about ``count`` buckets of equal mass."""
-    from certcal._kernels.buckets import equal_mass_starts, run_sums
+class _Buckets(NamedTuple):
+    """Sorted samples in cells, how many the first k cells have, and the cells with which buckets start, n included."""
 
-    n = sample.scores.size
-    starts = np.empty(2 * count + 2, np.int64)
-    starts = starts[: equal_mass_starts(sample.scores, count, starts)]
-    sums = np.empty((starts.size - 1, 4))
-    run_sums(*sample, starts, sums)
-    mixed = sample.scores[starts[:-1]] < sample.scores[starts[1:] - 1]
-    largest = float(sums[:, 0].max(where=mixed, initial=0.0)) / n
-    within = bucket_spread(sums[mixed], n) if mixed.any() else 0.0
-    return {"gap": bucket_gap(sums, n), "variation of eta": variation * largest / 2, "scores in a bucket": within}
+    cells: Floats
+    number: NDArray[np.int64]
+    candidates: list[NDArray[np.int64]]
+
+    @classmethod
+    def of(cls, sample: Sample, variation: float) -> _Buckets:
+        """Numbers of buckets 1, 2, 4 … that depend on n and the variation only."""
+        from certcal._kernels.buckets import equal_mass_starts
+
+        n = sample.scores.size
+        # Where ½ · variation / B and the noise 0.4 √(B/n) balance, and some room to both sides.
+        most = math.ceil(math.log2(max(1.0, min(8 * ((variation + 0.5) ** 2 * n) ** (1 / 3), n))))
+        starts = np.empty(2 ** (most + 3) + 2, np.int64)
+        starts = starts[: equal_mass_starts(sample.scores, 2 ** (most + 2), starts)]
+        return cls(sorted_cells(sample, starts), starts, [_equal_mass(starts, 2**k) for k in range(most + 1)])
+
+    def least(self, bets: Floats) -> Floats:
+        """For each candidate and bet the least sum of logarithms that any signs of the buckets leave; minus the gap."""
+        sums = signed_sums(self.cells, bets)
+        return np.stack([np.diff(sums[:, :, each], axis=2).min(axis=1).sum(axis=1) for each in self.candidates])
+
+    def bias(self, starts: NDArray[np.int64], variation: float) -> tuple[float, float]:
+        """What η and the scores contribute where buckets start with these cells, rounded up."""
+        number, n, size = np.diff(self.number[starts]), int(self.number[-1]), np.diff(starts)
+        low, high, place, many = *self.cells[:, 4:].T, mean_places(self.cells), np.diff(self.number)
+        middle = np.add.reduceat(many * ((1 - place) * low + place * high), starts[:-1]) / number
+        # The distance is convex in the score, so within a cell it is below its chord.
+        away = (1 - place) * np.abs(low - np.repeat(middle, size)) + place * np.abs(high - np.repeat(middle, size))
+        mixed = low[starts[:-1]] < high[starts[1:] - 1]
+        largest = int(number.max(where=mixed, initial=0))
+        within = float((many * away).sum(where=np.repeat(mixed, size))) / n
+        return variation * largest / (2 * n), within + mean_rounding(n) if largest else 0.0
+
+
+def _equal_mass(starts: NDArray[np.int64], count: int) -> NDArray[np.int64]:
+    """Cells with which about ``count`` buckets start: those with each n/count-th sample, and any after a large one."""
+    n = int(starts[-1])
+    holding = np.searchsorted(starts, np.arange(count) * n // count, "right") - 1
+    large = holding[np.diff(starts)[holding] * count >= n]
+    return np.unique(np.concatenate((holding, large + 1, [starts.size - 1])))
 
 
 def _assumptions(variation: float) -> tuple[str, ...]:

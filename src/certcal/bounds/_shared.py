@@ -167,57 +167,9 @@ def chernoff_upper(mean: float, n: int, delta: float) -> float:
     return outside
 
 
-# ------------------------------------------- buckets: from their sums to a bound on E|s - η(s)|, see bounded_variation
-
-
-def bucket_gap(sums: Floats, n: int) -> float:
-    """(1/n) Σ_m |Σ_{i in m} (y_i - s_i)|, rounded up.
-
-    Rows of ``sums``, one per bucket: number, Σ outcome, Σ score, Σ (score - mean)².
-    """
-    return float(np.abs(sums[:, 1] - sums[:, 2]).sum()) / n + mean_rounding(n)
-
-
-def bucket_spread(sums: Floats, n: int) -> float:
-    """(1/n) Σ_m n_m sd_m, rounded up: at least the mean distance of a score from the mean score of its bucket."""
-    return float(np.sqrt(sums[:, 0] * sums[:, 3]).sum()) / n + mean_rounding(n)
-
-
 def mean_rounding(n: int) -> float:
     """What a mean of n scores can lose: each of the n additions rounds by at most a 2^-53rd, in whatever order."""
     return 1e-12 + n * 2.0**-52
-
-
-def draw_terms(on_sample: float, sample: Sample, delta: float, candidates: int) -> dict[str, float]:
-    """Terms for the draw of the outcomes and of the scores, given a bucket sum that was the best of some candidates.
-
-    Half of delta is for the outcomes, shared by the candidates; half is for the scores. How many candidates there are
-    must not depend on the outcomes; which of them was the best may.
-    """
-    n = sample.scores.size
-    brier = mean_squared_error(sample) + mean_rounding(n)
-    labels = outcome_term(delta / 2, candidates, 1 / n, brier / n, 1 / n)
-    scores = max(0.0, chernoff_upper(min(1.0, on_sample + labels), n, delta / 2) - on_sample - labels)
-    return {"draw of the outcomes": labels, "draw of the scores": scores}
-
-
-def mean_squared_error(sample: Sample) -> float:
-    """Mean of (outcome - score)², the Brier score."""
-
-    def part(a: int, b: int) -> float:
-        total = 0.0
-        for start in range(a, b, 8192):  # what fits into the cache
-            error = sample.outcomes[start : min(start + 8192, b)] - sample.scores[start : min(start + 8192, b)]
-            total += float(error @ error)
-        return total
-
-    return math.fsum(map_blocks(part, sample.scores.size, 20_000)) / sample.scores.size
-
-
-def bucket_counts(most: float, n: int) -> list[int]:
-    """Numbers of buckets that are tried: 1, 2, 4 … up to at least ``most``, not more than twice n."""
-    top = math.ceil(math.log2(max(1.0, min(most, n))))
-    return [2**k for k in range(top + 1)]
 
 
 # --------------------------------------------------------------------------------------------------------------- folds

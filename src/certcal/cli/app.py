@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 
 Examples = Sequence[tuple[str, str]]
 DEBUG = "--debug"
+# Letters of an option beside which its help begins; that of a longer one begins on the next line.
+_WIDEST = 34
 
 
 def nearest(word: str, words: Iterable[str], otherwise: str = "") -> str:
@@ -48,14 +50,15 @@ def _takes_debug(command: click.Command) -> None:
 class ExampleCommand(click.Command):
     """A command whose help has its options under headings and ends with examples.
 
-    ``old`` are former names of options, which are still taken, and what is written today.
+    ``old`` are former names of options, which are still taken, and what is written today; ``one`` is what exit code 1
+    says, if not that a requirement is not met.
     """
 
     def __init__(
-        self, *args: Any, examples: Examples = (), old: Mapping[str, str] | None = None, **options: Any
+        self, *args: Any, examples: Examples = (), old: Mapping[str, str] | None = None, one: str = "", **options: Any
     ) -> None:
         super().__init__(*args, **options)
-        self.examples = examples
+        self.examples, self.one = examples, one
         self.old = dict(old or {})
         _takes_debug(self)
 
@@ -98,16 +101,17 @@ class ExampleCommand(click.Command):
             if record is not None:
                 text = f"{parameter.help or ''}{' Required.' if parameter.required else ''}"
                 sections.setdefault(getattr(parameter, "section", "Help"), []).append((record[0], text))
-        column = 2 + max(len(name) for rows in sections.values() for name, _ in rows)
+        lengths = [len(name) for rows in sections.values() for name, _ in rows]
+        column = max(length for length in lengths if length <= _WIDEST)
         for title, rows in sections.items():
             with formatter.section(title):
-                formatter.write_dl([(f"{name:<{column - 2}}", text) for name, text in rows], col_max=column)
+                formatter.write_dl([(f"{name:<{column}}", text) for name, text in rows], col_max=column)
 
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the exit codes and the examples."""
         judged = any({"--require", "--until-certified"} & {*each.opts} for each in self.params)
-        one = ", 1 a requirement is not met" if judged else ""
-        formatter.write(f"\nExit codes:\n  0 done{one}, 2 bad input\n")
+        one = self.one or ("a requirement is not met" if judged else "")
+        formatter.write(f"\nExit codes:\n  0 done{one and f', 1 {one}'}, 2 bad input\n")
         _write_examples(formatter, self.examples)
 
 

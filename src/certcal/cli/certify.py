@@ -12,7 +12,7 @@ from certcal.cli.options import collected, column_options, option, settings_opti
 from certcal.verbs.certification import INTERVALS, Certification
 from certcal.verbs.certify import CertifySettings
 
-ROLES = ("lower", "upper", "correct", "prediction", "label", "certified")
+ROLES = ("lower", "upper", "correct", "outcome", "prediction", "label", "certified")
 OF_RUNS = ("confidence", "familywise", "accounting", "drawn_only")
 _RUN = "Certificates from a run"
 
@@ -41,7 +41,9 @@ _RUN = "Certificates from a run"
 @option(
     _RUN, "--data", metavar="DATA", type=click.Path(), help="Inputs of the run, to show the most influential samples."
 )
-@column_options(*ROLES, "radius_column", by="Certify", texts={"correct": "Whether the prediction is correct (0/1)."})
+@column_options(
+    *ROLES, "radius_column", by="Certify", texts={"outcome": "Outcomes of a binary score, in place of correct (0/1)."}
+)
 @output_options((*DRAWN, INTERVALS))
 def certify(
     source: str, by: str | None, radius_column: str | None, data: str | None, output: Output, **options: Any

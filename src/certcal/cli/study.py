@@ -54,6 +54,7 @@ def study() -> None:
         ("certcal study measure models.csv -o study.parquet --workers 8", "on eight processes"),
         ("certcal study measure models.csv -o study.parquet --engine ray", "on Ray; see --address"),
     ),
+    one="some rows failed (the table says why)",
 )
 @click.argument("source", type=click.Path())
 @column_options(*_ROLES)
@@ -75,8 +76,6 @@ def measure(
     a column 'model', perhaps 'data', 'split' and 'ood:NAME', and any columns of your own. Files hold logits or
     probabilities with labels. The same command continues after an interruption, adds new models, and measures files
     that have changed.
-
-    Exit code: 0 when every row was measured, 1 when some failed (the table says why), 2 for input that is wrong.
     """
     from certcal import study as room
     from certcal.cli.sources import existing

@@ -243,7 +243,7 @@ def train(
 
 def _others(method: str, others: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
     """What --set says; true and false are values of a method's own constants that are either."""
-    from certcal.training import constants_of
+    from certcal.training import constants_of, recipe
 
     usual = constants_of(method)
     for name in others:
@@ -252,6 +252,12 @@ def _others(method: str, others: Mapping[str, Any], changes: Mapping[str, Any]) 
     if "own" in others:
         its = f"such as {next(iter(usual))}=…" if usual else f"of which {method} has none"
         raise InputError(f"--set own=… is no number; give the method's own constants by their names, {its}")
+    for name, value in others.items():
+        try:
+            _ = isinstance(usual.get(name), bool) or recipe(method, **{name: value})
+        except InputError as error:
+            if str(error).startswith((name, repr(name))):  # and not about another part that this one needs
+                raise InputError(str(error), argument="others") from None
     words = {"true": True, "false": False}
     return {
         name: words.get(str(value).lower(), value) if isinstance(usual.get(name), bool) else value

@@ -99,8 +99,8 @@ def verify(
 
     No noise is drawn: the bounds hold for the model itself and for certain. MODEL is a tree ensemble that XGBoost
     (.json, .ubj) or LightGBM (.txt) has saved, module:name of one or of a scikit-learn ensemble, or a network. In a
-    table every column but the labels is a feature, by the model's own names in any order; empty cells are
-    missing values, and stay missing.
+    table every column but the labels is a feature: by the model's own names, in any order, where it has any, else by
+    position. Empty cells are missing values, which trees take, and stay missing.
     """
     from certcal.cli.progress import Waiting
     from certcal.cli.sources import existing_files

@@ -13,7 +13,7 @@ from certcal.data.bundled import (
     naive_bayes,
     noisy_network,
 )
-from certcal.data.features import Features, read_features
+from certcal.data.features import Features, is_table, read_features
 from certcal.data.formats import Chunks, OpenTable, TableColumn, existing, local_file, open_table, physical_memory
 from certcal.data.image_files import fashion_mnist, read_idx
 from certcal.data.inputs import Inputs, Parts, Split
@@ -105,6 +105,7 @@ __all__ = [
     "fingerprint_of",
     "hash_rows",
     "intervals_as_parquet",
+    "is_table",
     "load_scores",
     "load_table",
     "local_file",

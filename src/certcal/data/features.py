@@ -6,6 +6,7 @@ import os
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, cast
 
 import numpy as np
@@ -124,6 +125,22 @@ def read_features(source: Any, *, label: str | None = None, beside: Sequence[str
 
         return read_features(open_inputs(source).inputs)
     return _of_table(source, label, tuple(beside))
+
+
+def is_table(source: Any) -> bool:
+    """Whether features have columns with names: in a file that is no archive of arrays, or in memory.
+
+    Examples
+    --------
+    >>> is_table({"age": [31.0], "label": [0]}), is_table("digits"), is_table((np.zeros((2, 2)), [0, 1]))
+    (True, False, False)
+    """
+    if isinstance(source, str | os.PathLike):
+        path = Path(cast("str", source))
+        return path.is_file() and path.suffix.lower() != ".npz"
+    pair = isinstance(source, tuple | list) and len(cast("list[Any]", source)) == 2
+    given = cast("Any", cast("list[Any]", source)[0] if pair else source)
+    return isinstance(given, Mapping) or hasattr(given, "columns") or hasattr(given, "__arrow_c_stream__")
 
 
 def _few(names: Sequence[str]) -> str:

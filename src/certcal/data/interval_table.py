@@ -56,6 +56,8 @@ class IntervalTable:
     confidence, sample_names, sample_codes
         Confidences without a perturbation, and which sample each row is of, when both were asked for; None and empty
         without such columns. :meth:`by_sample` puts the rows of a sample together.
+    binary
+        Whether the intervals are of a binary score; then ``correct`` is its outcome.
     """
 
     path: Path
@@ -73,6 +75,7 @@ class IntervalTable:
     confidence: NDArray[Any] | None = None
     sample_names: tuple[str, ...] = ()
     sample_codes: NDArray[np.int64] | None = None
+    binary: bool = False
 
     def __len__(self) -> int:
         return self.lower.size

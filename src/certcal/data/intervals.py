@@ -11,11 +11,22 @@ import numpy as np
 from numpy.typing import NDArray
 
 from certcal._checks import InputError
+from certcal.data.class_bounds import ClassBounds, find_class_bounds
 from certcal.data.formats import TableColumn, check_memory, open_table
 from certcal.data.interval_table import IntervalTable
 from certcal.data.layout import find_families
 from certcal.data.pieces import Arrays, CellError, Groups, gather, in_file, pieces
-from certcal.data.roles import INTERVAL_OPTIONS, ROLES, SAMPLE_OPTIONS, Resolver, by_role, plain_name, table_kind
+from certcal.data.roles import (
+    CORRECT,
+    INTERVAL_OPTIONS,
+    OUTCOME,
+    ROLES,
+    SAMPLE_OPTIONS,
+    Resolver,
+    by_role,
+    plain_name,
+    table_kind,
+)
 from certcal.data.writing import METADATA, IntervalOrigin
 
 if TYPE_CHECKING:
@@ -50,11 +61,14 @@ class IntervalLayout:
     --------
     >>> resolve_interval_columns(["lo", "hi", "pred", "label", "eps"]).description
     "lower 'lo', upper 'hi', correct where 'pred' equals 'label', radius 'eps'"
+    >>> resolve_interval_columns(["lower", "upper", "outcome"]).description
+    "lower 'lower', upper 'upper', outcome 'outcome'"
     """
 
-    lower: str
-    upper: str
+    lower: str | None = None
+    upper: str | None = None
     correct: str | None = None
+    outcome: str | None = None
     prediction: str | None = None
     label: str | None = None
     certified: str | None = None
@@ -63,28 +77,36 @@ class IntervalLayout:
     group: str | None = None
     confidence: str | None = None
     sample: str | None = None
+    bounds: ClassBounds | None = None
+
+    @property
+    def _single(self) -> dict[str, str]:
+        roles = [each.name for each in fields(self) if each.name != "bounds"]
+        return {role: name for role in roles if (name := getattr(self, role)) is not None}
 
     @property
     def numbers(self) -> tuple[str, ...]:
         """Columns that hold numbers."""
-        return tuple(name for role, name in self.to_dict().items() if role in ROLES and ROLES[role].holds == "number")
+        single = (name for role, name in self._single.items() if role in ROLES and ROLES[role].holds == "number")
+        return (*single, *(() if self.bounds is None else self.bounds.columns))
 
     @property
     def columns(self) -> tuple[str, ...]:
         """Every column to read."""
-        return tuple(dict.fromkeys((*self.numbers, *self.to_dict().values())))
+        return tuple(dict.fromkeys((*self.numbers, *self._single.values())))
 
     @property
     def description(self) -> str:
         """What was taken for what, for people."""
-        correct = (
-            f"correct {self.correct!r}" if self.correct else f"correct where {self.prediction!r} equals {self.label!r}"
-        )
+        compared = self.label is not None and self.bounds is None
+        roles = ["lower", "upper", "correct", "outcome", *([] if compared else ["prediction", "label"])]
+        parts = [] if self.bounds is None else [self.bounds.description]
+        parts += [f"{role} {name!r}" for role in roles if (name := getattr(self, role))]
+        parts += [f"correct where {self.prediction!r} equals {self.label!r}"] if compared else []
         roles = ("certified", "radius", "alpha", "group", "confidence", "sample")
-        rest = [f"{role} {name!r}" for role in roles if (name := getattr(self, role))]
-        return ", ".join([f"lower {self.lower!r}", f"upper {self.upper!r}", correct, *rest])
+        return ", ".join([*parts, *(f"{role} {name!r}" for role in roles if (name := getattr(self, role)))])
 
-    def to_dict(self) -> dict[str, str]:
+    def to_dict(self) -> dict[str, Any]:
         """Roles and column names, for machines.
 
         Examples
@@ -92,8 +114,8 @@ class IntervalLayout:
         >>> resolve_interval_columns(["lower", "upper", "correct"]).to_dict()
         {'lower': 'lower', 'upper': 'upper', 'correct': 'correct'}
         """
-        roles = [each.name for each in fields(self)]
-        return {role: name for role in roles if (name := getattr(self, role)) is not None}
+        families = {} if self.bounds is None else self.bounds.families
+        return {**{role: list(family.columns) for role, family in families.items()}, **self._single}
 
 
 def resolve_interval_columns(
@@ -106,7 +128,7 @@ def resolve_interval_columns(
     columns
         The columns of the table, or only their names.
     overrides
-        Column names by role: lower, upper, correct, prediction, label, certified, radius, by.
+        Column names by role: lower, upper, correct, outcome, prediction, label, certified, radius, by.
     samples
         Whether to look for two more roles: confidence, without a perturbation, and sample, which says of rows at
         several radii that they are of the same sample.
@@ -127,21 +149,16 @@ def resolve_interval_columns(
 
 class _IntervalResolver(Resolver):
     def intervals(self, *, samples: bool) -> IntervalLayout:
-        self._refuse_confidences()
-        self._refuse_lists()
-        lower, upper = self.needed("lower"), self.needed("upper")
-        correct = self.correctness()
-        prediction, label = (None, None) if correct else (self.optional("prediction"), self.optional("label"))
-        if correct is None and (prediction is None or label is None):
-            remedy, roles = "name it as correct, or name both prediction and label", ("correct", "prediction", "label")
-            reason = "no column says which predictions are correct"
-            raise InputError(reason, remedy=remedy, roles=roles, more=self.listing("correct"))
+        ends = {"lower", "upper"} & self.given.keys() or self.find("lower") or self.find("upper")
+        bounds = None if ends else find_class_bounds(self.table)
+        if bounds is None:
+            self._refuse_confidences()
+            self._refuse_lists()
         return IntervalLayout(
-            lower,
-            upper,
-            correct,
-            prediction,
-            label,
+            None if bounds else self.needed("lower"),
+            None if bounds else self.needed("upper"),
+            **(self._truth() if bounds is None else self._classes()),
+            bounds=bounds,
             certified=self.optional("certified"),
             radius=self.optional("radius"),
             alpha=self.pick("alpha"),
@@ -149,6 +166,33 @@ class _IntervalResolver(Resolver):
             confidence=self.optional("confidence") if samples else None,
             sample=self.optional("sample") if samples else None,
         )
+
+    def _truth(self) -> dict[str, str | None]:
+        """The columns that say what was true of intervals: of a binary score its outcome, else what was correct."""
+        if "outcome" in self.given:
+            self.refuse_with("outcome", "correct", "prediction", "label", "certified")
+            return {"outcome": self.column("outcome")}
+        correct = self.correctness()
+        if correct is not None and "correct" not in self.given and plain_name(correct) in OUTCOME:
+            # The outcome of a score is no class that could change, and nobody certifies that it does not.
+            return {"correct" if self.optional("certified") else "outcome": correct}
+        prediction, label = (None, None) if correct else (self.optional("prediction"), self.optional("label"))
+        if correct is None and (prediction is None or label is None):
+            remedy, roles = "name it as correct, or name both prediction and label", ("correct", "prediction", "label")
+            reason = "no column says which predictions are correct"
+            raise InputError(reason, remedy=remedy, roles=roles, more=self.listing("correct"))
+        return {"correct": correct, "prediction": prediction, "label": label}
+
+    def _classes(self) -> dict[str, str | None]:
+        """The same beside bounds per class, which need to know the predicted one."""
+        prediction, label = self.needed("prediction"), self.optional("label")
+        if "correct" in self.given:
+            self.refuse_with("correct", "label")
+            return {"prediction": prediction, "correct": self.column("correct")}
+        if label is None and (label := self.optional("outcome")) is None:
+            correct = self.pick("correct", (CORRECT,))
+            return {"prediction": prediction, "correct": correct or self.needed("label")}
+        return {"prediction": prediction, "label": label}
 
     def _refuse_confidences(self) -> None:
         """Send a table that holds confidences, and no ends at all, to the command for it."""
@@ -189,6 +233,10 @@ def read_intervals(
     """Read intervals of confidences from a file or a table in memory.
 
     Rows that are not certified may leave the interval and the correctness empty: nothing is claimed about them.
+    Intervals can also be given as bounds per class, of margins (``margin_lower_0`` …: how far the predicted class is
+    ahead, l_A - l_k; ``margin_upper_0`` … if known) or of logits (``logit_lower_0`` …, ``logit_upper_0`` …), with the
+    predicted class and the label. A sample is then certified when its class cannot change; of two classes the interval
+    is of the score of class 1, and the label is its outcome.
 
     Parameters
     ----------
@@ -210,6 +258,10 @@ def read_intervals(
     >>> table = read_intervals({**rows, "certified": [1, 1, 0], "radius": [0.5, 0.25, 0.5]})
     >>> [(part.radius, part.lower.tolist(), part.upper.tolist()) for part in table.parts()]
     [('0.25', [0.2], [0.4]), ('0.5', [0.6, 0.0], [0.9, 1.0])]
+    >>> rows = {"margin_lower_0": [None, 1.0], "margin_lower_1": [2.0, None], "margin_lower_2": [3.0, -1.0]}
+    >>> table = read_intervals({**rows, "prediction": [0, 1], "label": [0, 2]})
+    >>> table.lower.round(4), table.certified, table.correct
+    (array([0.8438, 0.2447]), array([ True, False]), array([1, 0], dtype=uint8))
     """
     from certcal.data.values import Codes
 
@@ -225,7 +277,8 @@ def read_intervals(
         def convert(batch: Any, first_row: int) -> Arrays:
             return _piece(batch, layout, first_row, classes, names)
 
-        parts = pieces(table, layout.columns, convert, numbers=layout.numbers, groups=groups)
+        width = 1 if layout.bounds is None else 64 if layout.bounds.lower.is_list else len(layout.numbers)
+        parts = pieces(table, layout.columns, convert, numbers=layout.numbers, width=width, groups=groups)
         arrays = gather(parts, table.rows, advance)
         return IntervalTable(
             table.path,
@@ -241,6 +294,7 @@ def read_intervals(
             confidence=arrays.get("confidence"),
             sample_names=tuple(names.names),
             sample_codes=arrays.get("sample"),
+            binary=layout.outcome is not None or (layout.bounds is not None and "certified" not in arrays),
         )
 
 
@@ -255,29 +309,34 @@ def _piece(batch: Any, layout: IntervalLayout, first_row: int, classes: Codes, n
         certified = values.outcomes(column, layout.certified, first_row, remedy).view(np.bool_)
 
     def filled(name: str, instead: float = 0) -> Any:
-        return _without_gaps(batch.column(name), certified, instead)
+        return values.without_gaps(batch.column(name), certified, instead)
 
-    lower, upper = (
-        values.unit_interval(filled(name, instead), name, first_row, "ends of intervals", _ENDS)
-        for name, instead in ((layout.lower, 0), (layout.upper, 1))
-    )
-    if (lower > upper).any():
-        index = int(np.argmax(lower > upper))
-        reason = f"is {lower[index]:.9g}, above {upper[index]:.9g} in column {layout.upper!r}"
-        raise CellError(layout.lower, first_row + index + 1, reason, "are the two swapped?")
-    # Without a perturbation nobody is excused: where confidences are known, so must be whether they were right.
-    told = filled if layout.confidence is None else batch.column
-    if layout.correct is not None:
-        remedy = "for classes name the columns of prediction and label"
-        correct = values.outcomes(told(layout.correct), layout.correct, first_row, remedy)
+    if layout.bounds is not None:
+        piece = layout.bounds.piece(batch, first_row, certified, layout.prediction, layout.label, layout.correct)
     else:
-        assert layout.label is not None
-        assert layout.prediction is not None
-        truth, prediction = ((name, told(name)) for name in (layout.label, layout.prediction))
-        correct = values.equal_classes(classes, truth, prediction, first_row).view(np.uint8)
-    piece = {"lower": lower, "upper": upper, "correct": correct}
-    if certified is not None:
-        piece["certified"] = certified
+        assert layout.lower is not None
+        assert layout.upper is not None
+        lower, upper = (
+            values.unit_interval(filled(name, instead), name, first_row, "ends of intervals", _ENDS)
+            for name, instead in ((layout.lower, 0), (layout.upper, 1))
+        )
+        if (lower > upper).any():
+            index = int(np.argmax(lower > upper))
+            reason = f"is {lower[index]:.9g}, above {upper[index]:.9g} in column {layout.upper!r}"
+            raise CellError(layout.lower, first_row + index + 1, reason, "are the two swapped?")
+        # Without a perturbation nobody is excused: where confidences are known, so must be whether they were right.
+        told = filled if layout.confidence is None else batch.column
+        if (name := layout.outcome or layout.correct) is not None:
+            remedy = "for classes name the columns of prediction and label"
+            correct = values.outcomes(told(name), name, first_row, remedy)
+        else:
+            assert layout.label is not None
+            assert layout.prediction is not None
+            truth, prediction = ((name, told(name)) for name in (layout.label, layout.prediction))
+            correct = values.equal_classes(classes, truth, prediction, first_row).view(np.uint8)
+        piece = {"lower": lower, "upper": upper, "correct": correct}
+        if certified is not None:
+            piece["certified"] = certified
     if layout.confidence is not None:
         column = batch.column(layout.confidence)
         piece["confidence"] = values.unit_interval(column, layout.confidence, first_row, "confidences", _CONFIDENCES)
@@ -294,22 +353,6 @@ def _piece(batch: Any, layout: IntervalLayout, first_row: int, classes: Codes, n
             filled(layout.alpha), layout.alpha, first_row, lambda alphas: (alphas >= 0) & (alphas < 1), what, _ALPHAS
         )
     return piece
-
-
-def _without_gaps(array: Any, certified: NDArray[np.bool_] | None, instead: float) -> Any:
-    """The column with what is empty in rows that are not certified filled in; what is there stays and is checked."""
-    from certcal.data.arrow import compute, from_numpy, pa
-
-    if certified is None or certified.all():
-        return array
-    if pa.types.is_dictionary(array.type):
-        array = array.dictionary_decode()
-    gaps = compute.and_(compute.is_null(array, nan_is_null=True), from_numpy(~certified))
-    if not compute.any(gaps).as_py():
-        return array
-    if pa.types.is_null(array.type):
-        array = array.cast(pa.float64())
-    return compute.if_else(gaps, pa.scalar(str(int(instead))).cast(array.type), array)
 
 
 def _radii(values: NDArray[Any] | None, column: str | None) -> tuple[tuple[str, ...], NDArray[np.int64] | None]:

@@ -10,7 +10,18 @@ from typing import Any, Literal, TypedDict
 
 from certcal._checks import InputError
 from certcal.data.formats import TableColumn
-from certcal.data.roles import CORRECT, OPTIONS, OUTCOME, ROLES, SCORE, TOP_CONFIDENCE, Resolver, by_role, plain_name
+from certcal.data.roles import (
+    CORRECT,
+    OPTIONS,
+    OUTCOME,
+    ROLES,
+    SCORE,
+    TOP_CONFIDENCE,
+    Resolver,
+    Role,
+    by_role,
+    plain_name,
+)
 
 
 @dataclass(frozen=True)
@@ -46,8 +57,10 @@ class Family:
         return repr(self.columns[0]) if self.is_list else f"{self.columns[0]!r} … {self.columns[-1]!r}"
 
 
-def find_families(table: Sequence[TableColumn]) -> dict[str, Family]:
-    """Probability and logit columns found by name.
+def find_families(
+    table: Sequence[TableColumn], kinds: Sequence[str] = ("probabilities", "logits")
+) -> dict[str, Family]:
+    """Columns of numbers per class, such as probabilities and logits, found by name.
 
     Examples
     --------
@@ -55,7 +68,7 @@ def find_families(table: Sequence[TableColumn]) -> dict[str, Family]:
     ('logit_0', 'logit_1')
     """
     found: dict[str, Family] = {}
-    for kind in ("probabilities", "logits"):
+    for kind in kinds:
         role = ROLES[kind]
         lists = [c.name for c in table if c.kind == "list" and plain_name(c.name) in role.names[0]]
         if len(lists) > 1:
@@ -63,15 +76,16 @@ def find_families(table: Sequence[TableColumn]) -> dict[str, Family]:
         if lists:
             found[kind] = Family((lists[0],), is_list=True, is_ordered=True)
             continue
-        family = _by_pattern(table, role.stems, kind)
+        family = _by_pattern(table, role, kind)
         if family is not None:
             found[kind] = family
     return found
 
 
-def _by_pattern(table: Sequence[TableColumn], words: str, kind: str) -> Family | None:
-    numbered = rf"(?P<word>{words}{'|p' if kind == 'probabilities' else '|z'})[_.\- \[]?(?P<class>[0-9]{{1,6}})\]?"
-    named = rf"(?P<word>{words})[_.\- ](?P<class>.+)"
+def _by_pattern(table: Sequence[TableColumn], role: Role, kind: str) -> Family | None:
+    letter = f"|{role.letter}" if role.letter else ""
+    numbered = rf"(?P<word>{role.stems}{letter})[_.\- \[]?(?P<class>[0-9]{{1,6}})\]?"
+    named = rf"(?P<word>{role.stems})[_.\- ](?P<class>.+)"
     for pattern in (numbered, named):
         by_word: dict[str, list[tuple[str, str]]] = {}
         named_so = re.compile(pattern, re.IGNORECASE | re.DOTALL)

@@ -6,6 +6,7 @@ over those in a later one; two names of one tuple in the same table are ambiguou
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
@@ -32,8 +33,8 @@ class Role:
         Kind of value, cast by the rules of :mod:`certcal.data.values`.
     plural
         What is in the column, in an error: "no column of lower ends was found".
-    stems
-        Of several columns, one per class: what their names begin with, as a pattern.
+    stems, letter
+        Of several columns, one per class: what their names begin with, as a pattern; and before a number alone.
     """
 
     help: str
@@ -41,6 +42,7 @@ class Role:
     holds: Literal["number", "outcome", "class", "text"] = "number"
     plural: str = ""
     stems: str = ""
+    letter: str = ""
 
 
 # Names that say more than "a number between 0 and 1" and "0 or 1"; see certcal.data.layout for what follows from them.
@@ -67,6 +69,7 @@ ROLES = {
             ),
         ),
         "class",
+        plural="predicted classes",
     ),
     "label": Role(
         "True classes.",
@@ -88,8 +91,18 @@ ROLES = {
             ),
         ),
         stems="probability|probabilities|proba|probs|prob|softmax",
+        letter="p",
     ),
-    "logits": Role("Class logits, named in the same way.", (("logits", "logit"),), stems="logits|logit"),
+    "logits": Role("Class logits, named in the same way.", (("logits", "logit"),), stems="logits|logit", letter="z"),
+    **{
+        f"{of}_{side}": Role(
+            f"{side.capitalize()} bounds of {what}, a column per class k.",
+            ((f"{of}_{side}", f"{of}s_{side}"),),
+            stems=rf"{of}s?[_.\- ]{side}",
+        )
+        for of, what in (("margin", "l_A − l_k, A the predicted class"), ("logit", "l_k"))
+        for side in ("lower", "upper")
+    },
     # A column called "weight" may be a patient's; it must be given.
     "weight": Role("Sample weights.", (("sample_weight", "sample_weights"),)),
     "lower": Role(
@@ -114,6 +127,7 @@ ROLES = {
         "Sample that each row of an interval table belongs to.", (("sample", "sample_id", "sample_index"),), "text"
     ),
 }
+CLASS_BOUNDS = ("margin_lower", "margin_upper", "logit_lower", "logit_upper")
 LOWER, UPPER = ROLES["lower"].names[0], ROLES["upper"].names[0]
 # Columns that say which sample a row is, kept where a table is written again.
 IDENTIFIER = ("id", *ROLES["sample"].names[0])
@@ -123,7 +137,7 @@ OPTIONS = (
     *("score", "outcome", "positive", "confidence", "correct", "probabilities", "logits", "label", "prediction"),
     "weight",
 )
-INTERVAL_OPTIONS = ("lower", "upper", "correct", "prediction", "label", "certified", "radius", "by")
+INTERVAL_OPTIONS = ("lower", "upper", "correct", "outcome", "prediction", "label", "certified", "radius", "by")
 # Further ones, where it matters which sample a row is of.
 SAMPLE_OPTIONS = (*INTERVAL_OPTIONS, "confidence", "sample")
 # A published log of certified radii has names of its own; others are found where these are not there.
@@ -140,6 +154,8 @@ def table_kind(names: Iterable[str]) -> Literal["intervals", "log", "inputs", "p
     """
     plain = {plain_name(name) for name in names}
     if plain.intersection(LOWER) and plain.intersection(UPPER):
+        return "intervals"
+    if any(re.match(ROLES[role].stems, name) for role in CLASS_BOUNDS for name in plain):
         return "intervals"
     if plain >= {"idx", "predict", "radius"}:
         return "log"

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from certcal._checks import InputError, correctness
 from certcal._outcomes import WRITTEN, TwoOutcomes, class_name, outcome
-from certcal.data.arrow import compute, pa, to_numpy
+from certcal.data.arrow import compute, from_numpy, pa, to_numpy
 from certcal.data.formats import column_kind
 from certcal.data.pieces import CellError
 
@@ -205,6 +205,20 @@ def list_matrix(array: Any, column: str, first_row: int) -> NDArray[Any]:
         row = first_row + index // int(lengths[0]) + 1
         raise CellError(column, row, "has an empty entry", "fill it or drop the row")
     return numbers(entries, column, first_row).reshape(len(array), int(lengths[0]))
+
+
+def without_gaps(array: Any, needed: NDArray[np.bool_] | None, instead: float) -> Any:
+    """The column with what is empty in rows that do not need it filled in; what is there stays and is checked."""
+    if needed is None or needed.all():
+        return array
+    if pa.types.is_dictionary(array.type):
+        array = array.dictionary_decode()
+    gaps = compute.and_(compute.is_null(array, nan_is_null=True), from_numpy(~needed))
+    if not compute.any(gaps).as_py():
+        return array
+    if pa.types.is_null(array.type):
+        array = array.cast(pa.float64())
+    return compute.if_else(gaps, pa.scalar(str(int(instead))).cast(array.type), array)
 
 
 def outcomes(

@@ -50,6 +50,7 @@ def wording(task: str | None) -> Wording:
 # What certified numbers are called.
 CERTIFIED_NAMES = {
     "certified_accuracy": "certified accuracy",
+    "base_rate": "base rate",
     "certified_skill": "certified skill",
     "certified_best_skill": "certified skill of the best monotone map",
     "certified_miscalibration": "certified miscalibration",
@@ -75,6 +76,7 @@ _SCORE_ERROR = (
 )
 
 CERTIFIED = {
+    "base_rate": "The share of outcomes that are 1. Rounded down.",
     "certified_accuracy": "The share of all samples whose prediction is certified and correct. Rounded down.",
     "certified_skill": "1 minus the certified Brier score over that of one constant confidence for all samples. Above "
     "0, the confidences carry information that survives inside the intervals. Rounded down.",

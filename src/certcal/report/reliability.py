@@ -47,7 +47,10 @@ REFUTED = "The band contradicts itself, so it says nothing about single scores: 
 # How many bins, or ranges of scores, a sentence names.
 _MOST_NAMED = 4
 _BAND_LABELS = {"joint": "{} band, joint over the bins", "per-bin": "{} interval of each bin"}
-SIGNS = "+ and −: whether the worst case puts the accuracy of a bin above or below its confidence."
+SIGNS, SCORE_SIGNS = (
+    f"+ and −: whether the worst case puts the {words.rate} of a bin above or below its {words.number}."
+    for words in (wording(None), wording("binary"))
+)
 
 
 def reliability_chart(

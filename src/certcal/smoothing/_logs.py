@@ -163,7 +163,8 @@ def read_log(path: str | os.PathLike[str], *, sigma: float, n: int, alpha: float
     try:
         used, notes = _settle(alpha, printed, distinct, columns["idx"][known][first])
     except InputError as error:
-        raise InputError(f"{os.fspath(path)}: {error}") from None
+        told: dict[str, Any] = {"argument": error.argument, "remedy": error.remedy, "roles": error.roles}
+        raise InputError(f"{os.fspath(path)}: {error.reason}", **told) from None
     lowest = np.zeros(known.size, np.int64)
     highest = np.full(known.size, smallest_votes(0.5, n, used) - 1)
     lowest[known], highest[known] = (votes[back] for votes in printed.votes(used))
@@ -250,8 +251,9 @@ def _settle(
     found = f"alpha = {_listed(likely)} each explain" if likely else "no round alpha up to 0.05 explains"
     if claimed is None:
         raise InputError(
-            f"{found} every radius with {printed.drawn} and sigma = {printed.sigma:g}; give the alpha it was "
-            "certified with (alpha), and check sigma and n"
+            f"{found} every radius with {printed.drawn} and sigma = {printed.sigma:g}",
+            remedy="give the level it was certified with as {alpha}, and check {sigma} and {n}",
+            roles=("alpha", "sigma", "n"),
         )
     place = int(np.argmax(~printed.fit(claimed)))
     raise InputError(

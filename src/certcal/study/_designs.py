@@ -54,7 +54,10 @@ def matching(table: StudyTable, asked: Iterable[str], argument: str, *, numbers:
     found: list[str] = []
     for name in asked:
         if name in table or not any(sign in name for sign in "*?["):
-            _ = table.numbers([name]) if numbers else table[name]
+            try:
+                _ = table.numbers([name]) if numbers else table[name]
+            except InputError as error:
+                raise InputError(str(error), argument=argument) from None
             found.append(name)
             continue
         fits = [each for each in table.columns if fnmatchcase(each, name)]

@@ -197,6 +197,11 @@ class Certification(Result):
     _widths: dict[tuple[float | None, str], Widths | None] = field(default_factory=dict[Any, "Widths | None"])
 
     @property
+    def binary(self) -> bool:
+        """Whether the intervals are of a binary score, all of whose samples count."""
+        return self.lines[0].summary.binary
+
+    @property
     def radii(self) -> tuple[float | None, ...]:
         """Each radius once, ascending; None alone for a table without a column of radii."""
         return tuple(dict.fromkeys(line.radius for line in self.lines))
@@ -262,8 +267,7 @@ class Certification(Result):
             told = {"radius": line.radius, "kind": line.kind, str(self.by): group}
             where = {name: value for name, value in told.items() if value is not None}
             for key, samples, claim in sorted(line.claims(), key=lambda claim: claim[2] is not line.headline):
-                names = (key, key.removeprefix("claimed_"))
-                found.append(Candidate(claim, names, group, {**where, "samples": samples}))
+                found.append(Candidate.certified(claim, key, {**where, "samples": samples}, group=group))
         return found
 
     def contents(self) -> dict[str, Any]:

@@ -133,7 +133,11 @@ class CertifySettings(Settings):
                 check_edges(self.edges)
             except InputError as error:
                 raise InputError(str(error), argument="edges") from None
-            object.__setattr__(self, "bins", len(self.edges) - 1)
+            count = len(self.edges) - 1
+            if self.bins not in (CertifySettings.bins, count):
+                reason = f"it is {self.bins}, and the edges make {count} bin{'' if count == 1 else 's'}"
+                raise InputError(reason, argument="bins", remedy="leave it out, or give as many edges")
+            object.__setattr__(self, "bins", count)
 
     @property
     def binning(self) -> dict[str, Any]:
@@ -192,8 +196,8 @@ def certify(
     by
         Certify each value of this column of a table beside the whole.
     columns
-        Columns of a table by role where their names do not say it: lower, upper, correct, prediction, label, certified,
-        radius.
+        Columns of a table by role where their names do not say it: lower, upper, correct, outcome, prediction, label,
+        certified, radius.
     progress
         Where to report how far the work is.
     settings
@@ -343,7 +347,8 @@ def _of_table(table: IntervalTable, settings: CertifySettings, progress: Progres
     for part in table.parts():
         if part.radius is not None and part.radius not in wanted:
             continue
-        summary = certified(part.lower, part.upper, part.correct, certified=part.certified, alpha=alpha, **placed)
+        arrays = (part.lower, part.upper, part.correct)
+        summary = certified(*arrays, certified=part.certified, alpha=alpha, binary=table.binary, **placed)
         line = CertifiedAt(None if part.radius is None else float(part.radius), part.group, summary)
         compared = settings.compare and part.group is None
         lines.append(_compared(line, settings, progress, part, placed) if compared else line)
@@ -368,7 +373,8 @@ def _describe_table(table: IntervalTable, lines: Sequence[CertifiedAt]) -> str:
     if len(lines) == 1:
         summary = lines[0].summary
         count += f" at radius {lines[0].radius_text}" if lines[0].radius_text else ""
-        count += ", all certified" if summary.n_certified == summary.n else f", {summary.n_certified:,} certified"
+        some = "all" if summary.n_certified == summary.n else f"{summary.n_certified:,}"
+        count += "" if table.binary else f", {some} certified"
     made = "" if table.origin is None else f"; {table.origin.description}"
     return f"{count}; {table.layout.description}{made}"
 

@@ -23,6 +23,7 @@ from certcal.data import (
     IntervalOrigin,
     columns_as_table,
     intervals_as_parquet,
+    is_table,
     open_inputs,
     read_features,
 )
@@ -238,12 +239,12 @@ class Verification(Result):
         found: list[Candidate] = []
         for line in reversed(self.lines):
             where = {"epsilon": line.epsilon}
-            found.append(Candidate(line.population, ("population_bound",), None, where))
+            found.append(Candidate.certified(line.population, "population_bound", where, "ece"))
             found += [
-                Candidate(claim, (key,), None, {**where, "samples": samples})
+                Candidate.certified(claim, key, {**where, "samples": samples})
                 for key, samples, claim in line.summary.claims()
             ]
-            found.append(Candidate(line.reached, ("reached",), None, where))
+            found.append(Candidate(line.reached, ("reached", "reached_ece"), None, where))
         return found
 
     def contents(self) -> dict[str, Any]:
@@ -337,9 +338,9 @@ def verify(
         boosting), XGBoost or LightGBM, one of their Boosters, the file that XGBoost (.json, .ubj) or LightGBM (.txt)
         has saved; a torch network of linear, convolutional and ReLU layers, or its file; or "module:name" of these.
     data
-        For trees a table of which one column holds the labels and every other is a feature, or a pair of features and
-        labels; NaN is missing. Columns go by name where the model stores the names it was fitted on, in any order,
-        and by position where it does not. For networks inputs as :func:`certcal.attack` takes them.
+        A table of which one column holds the labels and every other is a feature, or a pair of features and labels; NaN
+        is missing. Columns go by name where the model stores the names it was fitted on, in any order, and by position
+        where it does not, as networks do. For networks also inputs as :func:`certcal.attack` takes them.
     box
         What may change: an :class:`~certcal.verification.InputBox`, amounts by feature, or one number for all features,
         in units of their standard deviations for tables and as it is for other inputs. By default one standard
@@ -375,11 +376,10 @@ def verify(
     found = load(os.fspath(cast("str", model)), outputs, weights=weights) if named else wrap(model, outputs)
     kind = kind_of(found)
     verifier = kind.make(found)
-    around = _box(box, tabular=kind.tabular)
+    tabular = kind.tabular or is_table(data)
+    around = _box(box, tabular=tabular)
     progress.stage("reading")
-    rows, labels, names, columns, name, placed = _opened(
-        data, kind.tabular, verifier, around, label, part, limit, settings
-    )
+    rows, labels, names, columns, name, placed = _opened(data, tabular, verifier, around, label, part, limit, settings)
     if labels.max(initial=0) >= verifier.classes:
         worst = int(np.argmax(labels))
         reason = f"the label of sample {worst} is {labels[worst]}, and the model has {verifier.classes} classes"
@@ -445,6 +445,8 @@ def _opened(
     """Rows, labels, names, further columns and the data's name; and whether named columns go by position."""
     some = counted_from_one("limit", limit)
     if not tabular:
+        if label is not None:
+            raise InputError("it is for tables of features", argument="label", remedy="leave it out")
         how = {each.name: getattr(settings, each.name) for each in fields(DataSettings)}
         opened = open_inputs(data, part=part, limit=some, **how)
         inputs = opened.inputs.in_memory()
@@ -491,7 +493,8 @@ def _line(
 
     binned: dict[str, Any] = {"bins": settings.bins, "closed": settings.closed}
     mask = None if binary else found.certified
-    summary = certify(found.lower, found.upper, correct, certified=mask, delta=settings.delta, **binned)
+    arrays = (found.lower, found.upper, correct)
+    summary = certify(*arrays, certified=mask, delta=settings.delta, binary=binary, **binned)
     worst = summary["calibration_error"]
     kept = slice(None) if binary or worst.worst is None else found.certified
     # Where the class changed, confidences of the first class say nothing about the calibration of the new one.

@@ -16,9 +16,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from certcal._checks import InputError
+from certcal._margins import DOUBLE, SINGLE
 from certcal._text import counted
 from certcal._threads import thread_count
-from certcal.verification.margins import DOUBLE, SINGLE
 from certcal.verification.trees import CategorySplit, Ensemble, joined
 
 Tree = dict[str, Any]

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from certcal._checks import InputError
+from certcal._margins import DOUBLE, SINGLE, predicted_intervals
 from certcal.attacks import Target
 from certcal.attacks.ascent import ascend, odds_against
 from certcal.attacks.ball import LONGEST, Ball, Norm
@@ -21,7 +22,6 @@ from certcal.models import Model, wrap
 from certcal.models.torch_threads import torch_threads
 from certcal.verification.boxes import BoxedRows
 from certcal.verification.kinds import Verified
-from certcal.verification.margins import DOUBLE, SINGLE, predicted_intervals
 from certcal.verification.networks_bounds import MarginBounds
 
 # The smallest normal number of the network's arithmetic.
@@ -52,7 +52,7 @@ class NetworkVerifier:
     """
 
     method = "interval and linear bounds of the network (IBP, CROWN)"
-    names: tuple[str, ...] = ()
+    names: tuple[str, ...] = ()  # a module stores none: columns of a table go by position
 
     def __init__(self, model: Model, module: nn.Module) -> None:
         self.model, self.module = model, module
@@ -69,7 +69,7 @@ class NetworkVerifier:
 
     def predict(self, rows: NDArray[Any]) -> NDArray[np.float64]:
         """The network's own probabilities."""
-        found = self._probabilities(self.model(rows))
+        found = self._probabilities(self.model(_single(rows)))
         if found.shape[1] != self.classes:
             raise InputError(
                 f"{self.description} returns {found.shape[1]} columns, its last Linear layer {self.classes}"
@@ -86,6 +86,12 @@ class NetworkVerifier:
             )
         if not (np.isfinite(region.lower).all() and np.isfinite(region.upper).all()):
             raise InputError("inputs or amounts are not finite", argument="box", remedy="give finite ones")
+        region = replace(
+            region,
+            rows=_single(region.rows),
+            lower=_single(region.lower, -np.inf),
+            upper=_single(region.upper, np.inf),
+        )
         with torch_threads():
             parts = [slice(start, start + _SAMPLES) for start in range(0, len(region), _SAMPLES)]
             found = [self._verify(_part(region, part), predicted[part], budget, attack) for part in parts]
@@ -99,9 +105,6 @@ class NetworkVerifier:
         self._check(bounds, rows, classes)
         ends = bounds.margins(lower, upper, classes, centre=rows, radius=region.l2, budget=budget)
         least, most = (each.numpy() for each in ends)
-        if self.model.outputs == "probabilities":  # its own softmax rounds differences of logits
-            size = np.maximum(np.abs(least), np.abs(most)).max(axis=1, keepdims=True)
-            least, most = least - 4 * SINGLE * size, most + 4 * SINGLE * size
         unit = SINGLE if self.model.outputs == "probabilities" else DOUBLE
         low, high, certified = predicted_intervals(least, most, predicted, unit=unit)
         reached = [self.predict(region.rows)]
@@ -175,6 +178,17 @@ class _Inside(Ball):
 
     def seal(self, clean: Tensor, moved: Tensor) -> Tensor:
         return super().seal(clean, moved).clamp(self.lower, self.upper)
+
+
+def _single(values: NDArray[Any], side: float | None = None) -> NDArray[Any]:
+    """Numbers of a table as the network is given them, in float32; ends of a box on the outer side."""
+    if values.dtype != np.float64:
+        return values
+    nearest = values.astype(np.float32)
+    if side is None:
+        return nearest
+    inward = nearest > values if side < 0 else nearest < values
+    return np.where(inward, np.nextafter(nearest, np.float32(side)), nearest)
 
 
 def _part(region: BoxedRows, part: slice) -> BoxedRows:

@@ -17,11 +17,11 @@ from numpy.typing import NDArray
 
 from certcal._checks import InputError
 from certcal._kernels.leaves import Forest, bound_rows
+from certcal._margins import DOUBLE, confidence_intervals, score_intervals
 from certcal._text import reason as reason_of
 from certcal._threads import map_blocks
 from certcal.verification.boxes import BoxedRows
 from certcal.verification.kinds import Verified, inside
-from certcal.verification.margins import DOUBLE, confidence_intervals, score_intervals
 
 Floats = NDArray[np.float64]
 Cells = NDArray[np.int32]

@@ -63,6 +63,9 @@ class Information:
         the intervals.
     uncertainty
         Brier score of the best constant confidence.
+    of
+        What lies in the intervals: "confidences", or the "scores" of a binary task, whose outcomes are 1 or 0 and all
+        of whose samples count.
 
     Examples
     --------
@@ -82,6 +85,7 @@ class Information:
     miscalibration: CertifiedValue
     resolution: CertifiedValue
     uncertainty: CertifiedValue
+    of: str = "confidences"
 
     @property
     def finding(self) -> str:
@@ -111,33 +115,35 @@ class Information:
         """
         where = f"At radius {radius}" if radius else "Inside the given intervals"
         survive = "survive the attack" if radius else "survive"
-        these = f"on these {self.n} certified samples"
+        scores, one = self.of == "scores", self.of[:-1]
+        these = f"on these {self.n} {'samples' if scores else 'certified samples'}"
         if self.n == 0:
             return f"{where}, no sample is certified, so no information is certified to {survive}."
         if self.right in (0, self.n):
             what, constant = ("correct", 1) if self.right else ("wrong", 0)
-            every, them = f"all {self.n} certified samples are", "them"
+            every, them = f"all {self.n} certified samples are {what}", "them"
             if self.n == 1:
-                every, them = "the one certified sample is", "it"
+                every, them = f"the one certified sample is {what}", "it"
+            every = f"every outcome is {constant}" if scores else every
             return (
-                f"{where}, {every} {what}: the constant confidence {constant} is perfect for {them}, and there is "
-                "nothing that other confidences could know better."
+                f"{where}, {every}: the constant {one} {constant} is perfect for {them}, and there is "
+                f"nothing that other {self.of} could know better."
             )
         if self.finding == "nothing":
             return (
-                f"{where}, these confidences carry no information that is certified to {survive}: {these} no "
-                "non-decreasing map of them is certified to beat one constant confidence."
+                f"{where}, these {self.of} carry no information that is certified to {survive}: {these} no "
+                f"non-decreasing map of them is certified to beat one constant {one}."
             )
         if self.finding == "after a map":
             return (
-                f"{where}, these confidences are not certified to beat one constant confidence {these}. "
+                f"{where}, these {self.of} are not certified to beat one constant {one} {these}. "
                 f"The best non-decreasing map of them is, with a certified skill of at least {self.best_skill.text}; "
                 "but it is fitted to these very samples, so expect less on others. certcal recalibrate fits such a map "
                 "to one part of the samples and judges it on the rest."
             )
         return (
-            f"{where}, these confidences carry information that is certified to {survive}: {these} they beat every "
-            f"constant confidence, with a certified skill of at least {self.skill.text}. The best non-decreasing map "
+            f"{where}, these {self.of} carry information that is certified to {survive}: {these} they beat every "
+            f"constant {one}, with a certified skill of at least {self.skill.text}. The best non-decreasing map "
             f"of them, fitted to these very samples, has at least {self.best_skill.text}; expect less of it on others."
         )
 
@@ -299,14 +305,15 @@ def _best_skill(resolution: float, constant: float, right: int, n: int) -> Certi
 def _nothing() -> Information:
     reason = "no sample is certified"
     against = f"{reason}, so a constant confidence has nothing to be measured against"
-    names = ("certified miscalibration", "certified resolution", "uncertainty")
     return Information(
         0,
         0,
         None,
         _undefined("certified skill", 0, against),
         _undefined("certified skill of the best non-decreasing map", 0, against),
-        *(_undefined(name, 0, reason) for name in names),
+        _undefined("certified miscalibration", 0, reason),
+        _undefined("certified resolution", 0, reason),
+        _undefined("uncertainty", 0, reason),
     )
 
 

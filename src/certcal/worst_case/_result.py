@@ -63,6 +63,8 @@ class WorstCase:
         have no ``contributions``.
     reached
         What the witness has, where the value is a proved bound and not known to be exact; else None.
+    of
+        What lies in the intervals: "confidences", or the "scores" of a binary task.
     """
 
     name: str
@@ -77,6 +79,7 @@ class WorstCase:
     stakes: Callable[[], Limit] | Limit | None = field(default=None, repr=False)
     correct: Callable[[], NDArray[np.uint8]] | NDArray[np.uint8] | None = field(default=None, repr=False)
     reached: float | None = None
+    of: str = "confidences"
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "settings", Frozen(self.settings))
@@ -179,7 +182,7 @@ class WorstCase:
         relation = "at most" if self.extreme == "highest" else "at least"
         return (
             f"{self.name}{in_words(self.settings)} is {relation} {self.text} on {these_samples(self.n)} "
-            f"for all confidences inside the given intervals{self._also}."
+            f"for all {self.of} inside the given intervals{self._also}."
         )
 
     @property

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from certcal._checks import failure_probability
+from certcal._checks import InputError, failure_probability
 from certcal._html import element, table
 from certcal.binning import check_edges
 from certcal.bounds import clopper_pearson
@@ -27,6 +27,8 @@ from certcal.worst_case._scores import brier_score, nll
 
 # Of delta, for a lower bound on the certified share: it only divides alpha, which is small.
 _FOR_THE_SHARE = 0.01
+_INTERVALS_HOLD = "each interval holds except with probability alpha"
+_FREE = "give 0 and 1 as the ends where nothing is known"
 # Keys of the metrics in the order in which they are reported.
 METRICS = ("brier_score", "nll", "calibration_error", "mce", "ks_error")
 
@@ -63,6 +65,14 @@ class CertifiedRange:
 
         return CertifiedRange(told(self.worst), told(self.worst_all), told(self.best))
 
+    def of_scores(self) -> CertifiedRange:
+        """The same in the words of a binary score."""
+        worst, everywhere, best = (
+            None if each is None else replace(each, of="scores") for each in (self.worst, self.worst_all, self.best)
+        )
+        assert everywhere is not None
+        return CertifiedRange(worst, everywhere, best)
+
     @property
     def lowest(self) -> float | None:
         """A value that no confidences inside the intervals fall below, or None."""
@@ -84,7 +94,7 @@ class CertifiedRange:
             return self.worst.sentence
         return (
             f"{self.worst.name}{in_words(self.worst.settings)} is between {self.lowest_text} and {self.worst.text} "
-            f"on {these_samples(self.worst.n)}, whatever the confidences inside the given intervals."
+            f"on {these_samples(self.worst.n)}, whatever the {self.worst.of} inside the given intervals."
         )
 
     def to_dict(self) -> dict[str, Any]:
@@ -109,7 +119,7 @@ class CertifiedSummary:
     n, n_certified
         Number of samples, and of certified ones.
     accuracy
-        Certified accuracy: the share of all samples that are certified and correct.
+        Certified accuracy: the share of all samples that are certified and correct. Of a binary score the base rate.
     information
         What of the information in the confidences is certified to survive, over the certified samples: the certified
         Brier score, taken apart, and a verdict.
@@ -122,11 +132,15 @@ class CertifiedSummary:
         is), and over all samples. Each holds with probability 1 - delta; both together with 1 - 2 delta.
     settings
         Bins, closure, delta and alpha.
+    binary
+        Whether it is of a binary score: outcomes are fixed, and no sample needs to be certified.
 
     Examples
     --------
     >>> certify([0.5, 0.25, 0], [0.75, 0.5, 1], [1, 0, 1], certified=[1, 1, 0])
     CertifiedSummary(n=3, n_certified=2, certified_accuracy=0.3333, calibration_error=0.4834)
+    >>> certify([0.5, 0.25], [0.75, 0.5], [1, 0], binary=True).accuracy.sentence
+    'base rate is 0.5000: 1 of these 2 outcomes is 1.'
     """
 
     n: int
@@ -137,6 +151,7 @@ class CertifiedSummary:
     population: Bound | None
     population_all: Bound
     settings: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    binary: bool = False
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "ranges", Frozen(self.ranges))
@@ -156,7 +171,7 @@ class CertifiedSummary:
     def __repr__(self) -> str:
         error = self["calibration_error"].worst
         return (
-            f"CertifiedSummary(n={self.n}, n_certified={self.n_certified}, certified_accuracy={self.accuracy.text}, "
+            f"CertifiedSummary(n={self.n}, n_certified={self.n_certified}, {self._share}={self.accuracy.text}, "
             f"calibration_error={'undefined' if error is None else error.text})"
         )
 
@@ -182,6 +197,10 @@ class CertifiedSummary:
         )
 
     @property
+    def _share(self) -> str:
+        return self.accuracy.name.replace(" ", "_")
+
+    @property
     def headline(self) -> str:
         """The sentence of the exact calibration error: of the certified samples, or of all when none is certified."""
         ranges = self["calibration_error"]
@@ -189,14 +208,14 @@ class CertifiedSummary:
 
     def claims(self) -> Iterator[tuple[str, str, CertifiedValue | WorstCase | Bound]]:
         """Every claim with its key and the samples it is over, "certified" or "all"."""
-        yield "certified_accuracy", "all", self.accuracy
+        yield self._share, "all", self.accuracy
         for name, value in self.information.values.items():
-            yield f"certified_{name}", "certified", value
+            yield f"certified_{name}", "all" if self.binary else "certified", value
         for key, ranges in self.ranges.items():
-            if ranges.worst is not None:
+            if ranges.worst is not None and not self.binary:
                 yield key, "certified", ranges.worst
             yield key, "all", ranges.worst_all
-        if self.population is not None:
+        if self.population is not None and not self.binary:
             yield "population_bound", "certified", self.population
         yield "population_bound", "all", self.population_all
 
@@ -212,7 +231,7 @@ class CertifiedSummary:
             "n": self.n,
             "n_certified": self.n_certified,
             "settings": dict(self.settings),
-            "certified_accuracy": self.accuracy.to_dict(),
+            self._share: self.accuracy.to_dict(),
             **{f"certified_{name}": value.to_dict() for name, value in self.information.values.items()},
             "information": {"finding": self.information.finding, "verdict": self.information.verdict},
             **{key: ranges.to_dict() for key, ranges in self.ranges.items()},
@@ -237,6 +256,7 @@ def certify(
     edges: Any = None,
     chosen: bool = False,
     adaptive: bool = False,
+    binary: bool = False,
 ) -> CertifiedSummary:
     """Everything that intervals of confidences certify about a classifier.
 
@@ -265,6 +285,9 @@ def certify(
         Whether these edges were read off these samples. Population bounds are then for any edges of so many bins.
     adaptive
         Whether to add "equal_mass_error", the bracket of :func:`equal_mass_error`.
+    binary
+        Whether the intervals are of a binary score and ``correct`` is its outcome. The numbers are the same, the words
+        are not; there is no mask.
 
     Returns
     -------
@@ -303,17 +326,27 @@ def certify(
     if chosen and edges is not None:
         errors = _range(any_edges_error, False, binned, intervals, nothing=kept == 0)
     right = int(np.count_nonzero(intervals.correct if mask is None else intervals.correct[mask]))
+    information = taken_apart(ranges["brier_score"].worst, intervals.only_certified() if kept else None)
+    everywhere = population_bound(errors.worst_all, delta, alpha)
+    if binary:
+        if mask is not None:
+            raise InputError("a binary score has no class that could change", argument="certified", remedy=_FREE)
+        everywhere = replace(everywhere, assumptions=(*everywhere.assumptions[:-1], _INTERVALS_HOLD))
+        information = replace(information, of="scores")
+        ranges = {key: each.of_scores() for key, each in ranges.items()}
+    given = (
+        None if errors.worst is None else _given_certified(errors.worst, mask is not None, len(intervals), delta, alpha)
+    )
     return CertifiedSummary(
         len(intervals),
         kept,
-        _accuracy(right, len(intervals)),
-        taken_apart(ranges["brier_score"].worst, intervals.only_certified() if kept else None),
+        _accuracy(right, len(intervals), binary),
+        information,
         ranges,
-        None
-        if errors.worst is None
-        else _given_certified(errors.worst, mask is not None, len(intervals), delta, alpha),
-        population_bound(errors.worst_all, delta, alpha),
+        everywhere if binary else given,
+        everywhere,
         {**binned, **told, "delta": delta, "alpha": alpha},
+        binary,
     )
 
 
@@ -331,12 +364,15 @@ def _range(
     return CertifiedRange(worst, worst.all_samples or worst, best)
 
 
-def _accuracy(right: int, n: int) -> CertifiedValue:
+def _accuracy(right: int, n: int, binary: bool = False) -> CertifiedValue:
     share = Fraction(right, n)
     value = float(share)
     value = value if Fraction(value) <= share else math.nextafter(value, 0.0)
     steps = 10_000 * right // n  # exact: the float of 7/10 is a little below, and must not become 0.6999
     text = f"{steps // 10_000}.{steps % 10_000:04d}"
+    if binary:
+        counted = f"{right} of these {n} outcomes {'is' if right == 1 else 'are'} 1"
+        return CertifiedValue("base rate", value, n, text, f"base rate is {text}: {counted}.")
     counted = f"{right} of these {n} samples are" if n > 1 else f"this sample is{'' if right else ' not'}"
     sentence = f"certified accuracy is {text}: {counted} certified and correct."
     return CertifiedValue("certified accuracy", value, n, text, sentence)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from certcal._text import capital
+from certcal._text import capital, counted
 from certcal.claims import in_full, round_outward, short_text
 from certcal.report.charts import Chart, Cursor, TextBars, curves
 from certcal.report.document import (
@@ -29,9 +29,9 @@ from certcal.report.document import (
     relation_of,
     without,
 )
-from certcal.report.names import CALIBRATION_ERROR
+from certcal.report.names import CALIBRATION_ERROR, calibration_error
 from certcal.report.numbers import number
-from certcal.report.reliability import MOST_BARS, SIGNS, reliability_chart, shared_counts
+from certcal.report.reliability import MOST_BARS, SCORE_SIGNS, SIGNS, reliability_chart, shared_counts
 from certcal.report.views.bounds import terms_charts
 from certcal.report.views.certified_claims import (
     KEY,
@@ -63,6 +63,7 @@ _EDGES = {
     "equal-mass": "The edges are quantiles of the confidences without an attack and stay where they are; since they "
     "were read off these samples, population bounds are for any edges."
 }
+_SCORES_INSIDE = "Exact where every score lies inside its interval."
 # A name has the same look in every chart.
 _LOOKS = {
     "claimed": 1,
@@ -77,7 +78,7 @@ def view(found: Certification, *, images: Any = None, remarks: Sequence[str] = (
     one, drawn = found.at(), found.counts is not None
     most = max(_FEWEST_FRAMES, min(_MOST_FRAMES, _MOST_STATES // min(found.settings.bins, MOST_BARS)))
     frames = frames_of(len(found.radii), found.place, most)
-    several = len(found.lines) > 1
+    several, shown = len(found.lines) > 1, 1 if found.binary else 2
     curves = _curves(found, frames) if len(frames) > 1 else []
     information, parts = one.summary.information, _brier_parts(one)
     headline: list[Block] = [_headline(found, one)]
@@ -86,7 +87,7 @@ def view(found: Certification, *, images: Any = None, remarks: Sequence[str] = (
     sections = [
         Section("Key numbers", [_key_numbers(found, one)]),
         Section("Worst case", _worst(found, frames)),
-        *([Section("ECE by radius", [Figures(curves[:2], BETWEEN)], len(frames) > 3)] if curves else []),
+        *([Section("ECE by radius", [Figures(curves[:shown], BETWEEN)], len(frames) > 3)] if curves else []),
         Section("Information that survives the attack", [Text(information.verdict_at(one.radius_text))], brief=True),
         *([Section("The certified Brier score, taken apart", parts, brief=True, folded=True)] if parts else []),
         *([Section("Most influential samples", influential(found, one, images))] if drawn else []),
@@ -96,7 +97,7 @@ def view(found: Certification, *, images: Any = None, remarks: Sequence[str] = (
     appendix = [
         *([Section("Certified values", values_by_radius(found, frames), brief=True)] if several else []),
         Section(at_radius("All claims", one), [claims_table(one)], brief=not several),
-        *([Section("Other numbers by radius", [Figures(curves[2:], BETWEEN)])] if curves else []),
+        *([Section("Other numbers by radius", [Figures(curves[shown:], BETWEEN)])] if curves else []),
         *([Section("Other methods", methods_table(methods), brief=True)] if methods else []),
         *(
             [
@@ -117,7 +118,7 @@ def view(found: Certification, *, images: Any = None, remarks: Sequence[str] = (
     return Report(
         "How wrong can the confidences be when somebody perturbs the inputs?"
         if drawn
-        else "How wrong can the confidences be inside their intervals?",
+        else f"How wrong can the {information.of} be inside their intervals?",
         [*headline, *map(Text, remarks)],
         sections,
         appendix,
@@ -142,6 +143,8 @@ def charts(found: Certification) -> Sequence[Chart]:
 
 def _over(one: CertifiedAt) -> str:
     summary = one.summary
+    if summary.binary:
+        return f"on these {counted(summary.n, 'sample')}"
     if not summary.n_certified or (one.claim is not None and one.claim.settings["samples"] == "all"):
         return f"on all {summary.n:,} samples"
     n = summary.n_certified if one.claim is None else one.claim.n
@@ -156,21 +159,26 @@ def _headline(found: Certification, one: CertifiedAt) -> Claim:
         radius = "The claim holds under every change of the inputs of Euclidean length up to the radius."
         meaning = f"{CALIBRATION_ERROR} {radius}"
         return Claim.of(one.claim, f"{what} of the smoothed classifier", over=_over(one), meaning=meaning)
-    made = Claim.of(one.headline, what, over=_over(one), meaning=CALIBRATION_ERROR)
+    made = Claim.of(one.headline, what, over=_over(one), meaning=calibration_error(_task(found)))
+    made = replace(made, probability=_SCORES_INSIDE) if found.binary else made
     alpha = found.conventions["alpha"]
     each = f" Each interval may fail with probability {short_text(alpha, 'upper')}." if alpha else ""
     return replace(made, probability=f"{made.probability}{each}", assumptions=())  # its probability says the same
 
 
+def _task(found: Certification) -> str | None:
+    return "binary" if found.binary else None
+
+
 def _key_numbers(found: Certification, one: CertifiedAt) -> KeyNumbers:
     summary, population = one.summary, one.population
-    over = "certified samples" if summary.n_certified else "all samples"
+    over = "certified samples" if summary.n_certified and not found.binary else "all samples"
     error = one.worst or summary["calibration_error"].worst_all
     brier = summary["brier_score"].worst or summary["brier_score"].worst_all
     level = f"except with probability {short_text(population.delta, 'upper')}"
     numbers = [
-        KeyNumber("samples", f"{summary.n:,}", (f"{summary.n_certified:,} certified",)),
-        KeyNumber("certified accuracy", summary.accuracy.text, ("at least",)),
+        KeyNumber("samples", f"{summary.n:,}", () if found.binary else (f"{summary.n_certified:,} certified",)),
+        KeyNumber(summary.accuracy.name, summary.accuracy.text, ("on these samples" if found.binary else "at least",)),
         KeyNumber("calibration error", one.headline.text, ("at most", over)),
         KeyNumber("where all certificates hold", error.text, ("at most", over)),
         KeyNumber("in the population", population.text, ("at most", level)),
@@ -213,8 +221,9 @@ def _said(found: Certification, line: CertifiedAt, clean: Any) -> str:
     failing = f" ({line.claim.text} with certificates that fail)" if _pays(found, line) and line.claim else ""
     if line.averaged and line.claim:
         failing = f" of the intervals ({line.claim.text} with their noise averaged)"
-    certified = f"{line.summary.n_certified:,} of {line.summary.n:,} samples certified"
-    said = f"calibration error {before}at most {line.worst.text} in the worst case{failing}; {certified}."
+    certified = f"; {line.summary.n_certified:,} of {line.summary.n:,} samples certified"
+    certified = "" if found.binary else certified
+    said = f"calibration error {before}at most {line.worst.text} in the worst case{failing}{certified}."
     return f"{where}{said}" if where else capital(said)
 
 
@@ -223,14 +232,16 @@ def _pays(found: Certification, line: CertifiedAt) -> bool:
 
 
 def _diagrams(found: Certification, line: CertifiedAt, axis: Any) -> list[Chart]:
+    task, words = _task(found), line.summary.information.of
     worst = reliability_chart(
         line.worst_bins,
         "Worst case",
-        caption="Confidences inside the certified intervals that reach the worst calibration error; no others are "
-        f"worse. {SIGNS}",
+        caption=f"{capital(words)} inside the certified intervals that reach the worst calibration error; no others "
+        f"are worse. {SCORE_SIGNS if found.binary else SIGNS}",
         signs=None if line.worst is None else line.worst.signs,
         axis=axis,
         relation="at most",
+        task=task,
     )
     if found.counts is None:
         return [worst]
@@ -277,14 +288,17 @@ def _curves(found: Certification, frames: Sequence[int]) -> list[Chart]:
         "Samples that are not certified may have any confidence and be right or wrong.",
     )
     brier = _chart(
-        "Brier score, certified samples",
+        "Brier score" if found.binary else "Brier score, certified samples",
         lines,
         {"Brier score": [line.summary["brier_score"].worst for line in lines]},
         "upper",
         cursor,
-        "The largest mean squared distance between confidence and correctness.",
+        "The largest mean squared distance between score and outcome."
+        if found.binary
+        else "The largest mean squared distance between confidence and correctness.",
     )
-    return [_error_chart(found, lines, cursor), accuracy, everything, brier]
+    error = _error_chart(found, lines, cursor)
+    return [error, brier] if found.binary else [error, accuracy, everything, brier]
 
 
 def _beside(line: CertifiedAt) -> tuple[str, str]:
@@ -299,8 +313,10 @@ def _error_chart(found: Certification, lines: Sequence[CertifiedAt], cursor: Cur
     series["bound for the population"] = [line.summary.population for line in lines]
     if found.counts is not None:
         series["without a perturbation (estimate)"] = [found.clean_bins(line.radius) for line in lines]
-    title = "Calibration error (ECE), certified samples"
-    said = "The certified samples become fewer as the radius grows, and the easier ones are left."
+    title = "Calibration error (ECE)" if found.binary else "Calibration error (ECE), certified samples"
+    said = (
+        "" if found.binary else "The certified samples become fewer as the radius grows, and the easier ones are left."
+    )
     return _chart(f"{title}: {group}" if group else title, lines, series, "upper", cursor, said)
 
 
@@ -355,17 +371,17 @@ def _brier_parts(one: CertifiedAt) -> list[Block]:
     if brier is None:
         return []
     parts = [
-        ("uncertainty (best constant confidence)", found.uncertainty),
+        (f"uncertainty (best constant {found.of[:-1]})", found.uncertainty),
         ("− resolution (gain of the best map)", found.resolution),
         ("+ miscalibration (what a map removes)", found.miscalibration),
         ("= certified Brier score", brier),
-        ("skill of these confidences", found.skill),
+        (f"skill of these {found.of}", found.skill),
         ("skill of the best monotone map", found.best_skill),
     ]
     rows = [(name, relation_of(value), value) for name, value in parts]
     note = (
-        "Skill is how far a Brier score is below that of the best constant confidence, as a share of it. The best "
-        "monotone map is fitted to these very samples: expect less on others."
+        f"Skill is how far a Brier score is below that of the best constant {found.of[:-1]}, as a share of it. The "
+        "best monotone map is fitted to these very samples: expect less on others."
     )
     columns = (Column("part"), Column("side"), Column("value", "bound"))
     return [Table(columns, rows, note=note)]
@@ -375,8 +391,9 @@ def _population(one: CertifiedAt) -> list[Block]:
     summary, where = one.summary, f"At radius {one.radius_text}, the" if one.radius_text else "The"
     what = f"{where} calibration error in the population"
     over = "over certified samples" if summary.population is not None else "over all samples"
+    over = "" if summary.binary else over
     blocks: list[Block] = [Claim.of(one.population, what, over=over)]
-    bounds = {"certified samples": one.population}
+    bounds = {"all samples" if summary.binary else "certified samples": one.population}
     if summary.population is not None and summary.n_certified < summary.n:
         bounds["all samples"] = summary.population_all
         everything = Claim.of(summary.population_all, what, over="over all samples")

@@ -25,6 +25,7 @@ def values_table(found: Certification, lines: Sequence[CertifiedAt], frames: Map
     partly = any(line.summary.n_certified < line.summary.n for line in lines)
     claimed = any(line.claim is not None for line in lines)
     grouped = any(line.group is not None for line in lines)
+    accuracy = "base_rate" if found.binary else "certified_accuracy"
 
     def worst(metric: str) -> Callable[[CertifiedAt], Cell]:
         return lambda line: line.summary[metric].worst
@@ -34,7 +35,11 @@ def values_table(found: Certification, lines: Sequence[CertifiedAt], frames: Map
         (grouped, Column(found.by or "group"), lambda line: line.group or "all"),
         (True, Column("samples", "count", priority=11 if claimed else 2), lambda line: line.summary.n),
         (partly, Column("certified", "count", priority=10 if claimed else 2), lambda line: line.summary.n_certified),
-        (True, Column("certified accuracy", "bound", "lower"), lambda line: line.summary.accuracy),
+        (
+            True,
+            Column(CERTIFIED_NAMES[accuracy], "bound", None if found.binary else "lower"),
+            lambda line: line.summary.accuracy,
+        ),
         (True, Column("ECE", "bound", "upper"), worst("calibration_error")),
         (claimed, Column("ECE, claimed", "bound", "upper", 4), lambda line: line.claim if line.worst else None),
         (found.settings.adaptive, Column("AdaECE", "bound", "upper", 4), worst("equal_mass_error")),
@@ -93,11 +98,11 @@ def claims_table(one: CertifiedAt) -> Table:
         highest = "undefined" if ranges.worst is None else ranges.worst
         row(name or key, ranges.lowest_text or "", highest, "", ranges.worst_all)
 
-    rows.append(Heading("Accuracy"))
-    row("certified_accuracy", *(("", "", summary.accuracy) if both else (summary.accuracy,)))
+    rows.append(Heading("Outcomes" if summary.binary else "Accuracy"))
+    row(summary.accuracy.name, *(("", "", summary.accuracy) if both else (summary.accuracy,)))
     rows.append(Heading("Proper scores"))
     metric("brier_score")
-    row("skill of these confidences", summary.skill)
+    row(f"skill of these {summary.information.of}", summary.skill)
     row("skill of the best monotone map", summary.information.best_skill)
     metric("nll")
     rows.append(Heading("Calibration error"))

@@ -3,11 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from certcal.claims import round_outward
 from certcal.report.charts import MOST_SERIES, Chart, Mark, Panel, Points, Segments, covering, curves
-from certcal.report.document import NOTHING, Block, Cell, Column, Figures, Heading, Report, Section, Strong, Table, Text
+from certcal.report.document import (
+    NOTHING,
+    Block,
+    Cell,
+    Claim,
+    Column,
+    Figures,
+    Heading,
+    Report,
+    Section,
+    Strong,
+    Table,
+    Text,
+)
+from certcal.report.names import CALIBRATION_ERROR
 from certcal.verbs.certification import radius_text
 
 if TYPE_CHECKING:
@@ -17,6 +32,9 @@ _MOST_LINES = 12
 _RULE = (
     "At each radius, models whose certified accuracy is at most {within:g} below the highest are compared, and each "
     "method is represented by its best: the rule of Emde et al. (2024). Calibration errors are exact worst cases."
+)
+_CHANGES = (
+    "Certified accuracy and certified calibration error, each model against the most accurate one of the baseline."
 )
 _OPTIMISTIC = (
     "Values hold on these samples where the certificates do. The best of several models is chosen by these very "
@@ -30,13 +48,13 @@ def view(found: ModelChoice, *, remarks: Sequence[str] = ()) -> Report:
     matrices = list(found.correlations.items())
     sections = [
         Section("Best calibration at comparable accuracy", [_best(found, "error"), _best(found, "brier")], brief=True),
-        Section(f"Change against {found.baseline}", [Figures(charts(found))]),
+        Section(f"Change against {found.baseline}", [Figures(charts(found), _CHANGES)]),
         *([Section("Certified Brier score on a constant subset", [Figures([constant])])] if constant else []),
         *([Section("Rank correlations by radius", [_ranks(found)], brief=True)] if matrices else []),
     ]
     return Report(
         "Which model has the best certified calibration?",
-        [Text(_headline(found)), *map(Text, remarks)],
+        [_headline(found), *map(Text, remarks)],
         sections,
         [Section("All models", [_all(found)])],
         ", ".join(found.methods),
@@ -46,14 +64,14 @@ def view(found: ModelChoice, *, remarks: Sequence[str] = ()) -> Report:
     )
 
 
-def _headline(found: ModelChoice) -> str:
+def _headline(found: ModelChoice) -> Claim:
     each = found.at[-1]
     method, one = min(each.by_error.items(), key=lambda pair: pair[1].error.value)
-    return (
-        f"At radius {radius_text(each.radius)}, {method} has the smallest certified calibration error, at most "
-        f"{one.error.text}, among models with a certified accuracy of at least "
-        f"{round_outward(max(0.0, each.highest - found.conventions['within']), 'lower')}."
-    )
+    least = round_outward(max(0.0, each.highest - found.conventions["within"]), "lower")
+    what = f"At radius {radius_text(each.radius)}, {method} has the smallest certified calibration error, which"
+    over = f"among models with a certified accuracy of at least {least}"
+    made = Claim.of(one.error, what, over=over, meaning=CALIBRATION_ERROR)
+    return replace(made, assumptions=())  # its probability says the same
 
 
 def _best(found: ModelChoice, key: str) -> Table:
@@ -93,8 +111,8 @@ def charts(found: ModelChoice) -> list[Chart]:
         changed = found.changes(each.radius)
         if not changed:
             continue
-        across = covering([0.0, *(x for _, x, _ in changed)], "change of certified accuracy", low=None)
-        up = covering([0.0, *(y for _, _, y in changed)], "change of calibration error", low=None)
+        across = covering([0.0, *(x for _, x, _ in changed)], "change of accuracy", low=None)
+        up = covering([0.0, *(y for _, _, y in changed)], "change of ECE", low=None)
         marks: list[Mark] = [
             Segments([(across.low, 0.0, across.high, 0.0)], "zero"),
             Segments([(0.0, up.low, 0.0, up.high)], "zero"),

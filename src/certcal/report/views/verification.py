@@ -60,7 +60,7 @@ def view(found: Verification) -> Report:
     else:
         notes = ["A sample is certified when no input inside its box changes the predicted class."]
     return Report(
-        "How wrong can the confidences be inside the box?",
+        f"How wrong can the {one.summary.information.of} be inside the box?",
         [claim, bracket],
         [
             Section("Key numbers", [_key_numbers(found)]),

@@ -64,11 +64,10 @@ def confidence_intervals(
     >>> low.round(4), high.round(4), certified
     (array([0.6652]), array([0.9362]), array([ True]))
     """
-    below, above = np.asarray(lower, np.float64), np.asarray(upper, np.float64)
+    below, above, own = _rounded(lower, upper, predicted, unit)
     classes = int(below.shape[1])
-    own = np.equal(np.asarray(predicted, np.int64)[:, None], np.arange(classes))
     with np.errstate(over="ignore"):
-        least, most = (1 / np.exp(np.where(own, 0.0, margins)).sum(axis=1) for margins in (above, below))
+        least, most = (1 / np.exp(margins).sum(axis=1) for margins in (above, below))
     # A margin that rounding could close is not enough.
     certified = np.where(own, -np.inf, above).max(axis=1) < -(classes + _STEPS) * unit
     return *_outward(least, most, unit, classes), certified
@@ -92,13 +91,27 @@ def predicted_intervals(
     >>> low.round(4), high.round(4), certified
     (array([0.2689]), array([0.8808]), array([ True]))
     """
-    low, high = np.asarray(lower, np.float64), np.asarray(upper, np.float64)
-    which = np.asarray(predicted, np.int64)
-    if low.shape[1] > 2:
-        return confidence_intervals(low, high, which, unit=unit)
-    below = np.where(which == 0, low[:, 1], -high[:, 0])
-    above = np.where(which == 0, high[:, 1], -low[:, 0])
-    return *score_intervals(below, above, unit=unit), np.ones(which.size, np.bool_)
+    if np.shape(lower)[1] > 2:
+        return confidence_intervals(lower, upper, predicted, unit=unit)
+    low, high, own = _rounded(lower, upper, predicted, unit)
+    below = np.where(own[:, 0], low[:, 1], -high[:, 0])
+    above = np.where(own[:, 0], high[:, 1], -low[:, 0])
+    return *score_intervals(below, above, unit=unit), np.ones(len(own), np.bool_)
+
+
+def _rounded(lower: Any, upper: Any, predicted: Any, unit: float) -> tuple[Floats, Floats, NDArray[np.bool_]]:
+    """The margins that a softmax computes with, where the predicted class's own is 0, and which column that is.
+
+    A softmax subtracts the largest logit m from all, rounded: it sees l_j - l_A up to unit (|l_j - m| + |l_A - m|), at
+    most unit (|l_j - l_A| + 2 |l_A - m|), and l_A is below m by no more than the largest upper end.
+    """
+    ends = np.asarray(lower, np.float64), np.asarray(upper, np.float64)
+    own = np.equal(np.asarray(predicted, np.int64)[:, None], np.arange(int(ends[0].shape[1])))
+    below, above = (np.where(own, 0.0, each) for each in ends)
+    behind = 2 * np.maximum(above, 0.0).max(axis=1, keepdims=True)
+    # Twice, for the rounding of this.
+    below, above = (each + sign * 2 * unit * (np.abs(each) + behind) for each, sign in ((below, -1), (above, 1)))
+    return np.where(own, 0.0, below), np.where(own, 0.0, above), own
 
 
 def _outward(low: Floats, high: Floats, unit: float, classes: int) -> tuple[Floats, Floats]:
