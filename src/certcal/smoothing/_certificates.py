@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from certcal._assumptions import BATCH, NOISE, fixed, own_kind
+from certcal._assumptions import BATCH, NOISE, SPLIT, fixed, own_kind
 from certcal._checks import InputError, choice, failure_probability, to_numpy, whole_number
 from certcal._html import table
 from certcal.claims import Certificate, Ledger, round_outward, short_text
@@ -301,11 +301,14 @@ class Certificates:
         return Certificate(name, value, "upper", self.radius, ledger, worst.n, self.assumptions, settings)
 
 
-def assumptions_of(draws: Counts | Certificates, confidence: str, anytime: bool = False) -> tuple[str, ...]:
-    """What certificates of a kind rest on."""
+def assumptions_of(
+    draws: Counts | Certificates, confidence: str, anytime: bool = False, split: bool = False
+) -> tuple[str, ...]:
+    """What certificates of a kind rest on; some divide the draws of a sample."""
     chosen = fixed(f"the seed and the {'requirement' if anytime else 'number of draws'}")
     own = () if confidence in KINDS else (own_kind(confidence),)
-    return (NOISE[draws.noise], BATCH, chosen, *own, *_extended(draws.earlier, len(draws)))
+    divided = (SPLIT,) if split or confidence == "tangent" else ()
+    return (NOISE[draws.noise], BATCH, chosen, *divided, *own, *_extended(draws.earlier, len(draws)))
 
 
 def certificates(
@@ -392,7 +395,7 @@ def certificates(
         chosen = counts.select(certified)
         sharing = 1 if holds_at_all_radii(kind) else radii_at_once
         found = kind(chosen, distance, equal_part(spent["lower"] + spent["upper"], sharing))
-        lower[certified], upper[certified] = _checked_ends(found, chosen, kind_name(kind))
+        lower[certified], upper[certified] = checked_ends(found, chosen, kind_name(kind))
     return Certificates(
         lower,
         upper,
@@ -412,7 +415,7 @@ def certificates(
     )
 
 
-def _checked_ends(found: Any, counts: Counts, name: str) -> tuple[Floats, Floats]:
+def checked_ends(found: Any, counts: Counts, name: str) -> tuple[Floats, Floats]:
     """The ends that a kind returned, once it is sure that they are intervals."""
     if not isinstance(found, tuple) or len(cast("tuple[Any, ...]", found)) != 2:
         kind = type(cast("Any", found)).__name__

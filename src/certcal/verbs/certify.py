@@ -323,7 +323,10 @@ def _claim(
     options = {name: value for name, value in binned.items() if name != "samples"}
     if settings.together:  # an event for each radius: their parts add up to what one of them would have
         options["delta"] = math.nextafter(options["delta"] / radii, 0.0)
-    return pooled_claim(counts, one.radius, confidence=kind, **options)
+    claim = pooled_claim(counts, one.radius, confidence=kind, **options)
+    if not settings.together:
+        return claim
+    return replace(claim, settings={**claim.settings, "radii that hold together": radii})
 
 
 # --- tables --------------------------------------------------------------------------------------------------------

@@ -262,6 +262,8 @@ def run_notes(found: Certification) -> list[str]:
             f"Choose a certificate before looking: that the best of these {len(kinds)} fails has up to {len(kinds)} "
             "times the probability."
         )
+    if several and found.at().averaged:
+        notes.append("Claims at different radii fail each on their own: choose one first, or ask for together.")
     if apart:
         named = ", ".join(name for name, kind in zip(found.kinds, kinds, strict=True) if not holds_at_all_radii(kind))
         notes.append(
