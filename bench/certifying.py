@@ -33,18 +33,16 @@ def varied_counts() -> Counts:
     rng = np.random.default_rng(0)
     t = default_thresholds()
     cells = np.empty((SAMPLES, t.size + 1), np.int64)
-    pilot = np.empty_like(cells)
     votes = np.empty(SAMPLES, np.int64)
     for i, (a, b) in enumerate(zip(rng.gamma(2, 6, SAMPLES) + 0.5, rng.gamma(1, 1, SAMPLES) + 0.2, strict=True)):
         drawn = rng.beta(a, b, DRAWS)
         where = np.searchsorted(t, drawn, side="right")
         cells[i] = np.bincount(where, minlength=t.size + 1)
-        pilot[i] = np.bincount(where[: DRAWS // 10], minlength=t.size + 1)
         votes[i] = np.count_nonzero(drawn > 0.5)
     index = np.arange(SAMPLES)
     whole = np.full(SAMPLES, DRAWS)
     zero = np.zeros(SAMPLES, np.int64)
-    return Counts(t, SIGMA, index, zero, zero, whole, votes, zero, cells, pilot)
+    return Counts(t, SIGMA, index, zero, zero, whole, votes, zero, cells)
 
 
 def asking(folder: Path) -> list[Row]:

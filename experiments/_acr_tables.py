@@ -235,7 +235,7 @@ def calibration_table(networks: Sequence[Network]) -> str:
                 network = of(networks, method, sigma)
                 if network is None:
                     continue
-                found = certificates(network.counts, part * sigma, ALPHA).summary()
+                found = certificates(network.counts, part * sigma, ALPHA, "tight").summary()
                 error, brier = found["calibration_error"], found["brier_score"]
                 values = [
                     found.n_certified / found.n,

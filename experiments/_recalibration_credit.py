@@ -149,7 +149,7 @@ def pays_intervals(counts: Counts, radius: float, alpha: float) -> tuple[NDArray
     the rest.
     """
     assert not counts.invalid.any()
-    found = certificates(replace(counts, votes=counts.draws), radius, alpha=alpha)
+    found = certificates(replace(counts, votes=counts.draws), radius, alpha, "tight")
     assert found.certified.all()
     pays = counts.predicted == PAYS
     return np.where(pays, found.lower, 1 - found.upper), np.where(pays, found.upper, 1 - found.lower)

@@ -72,7 +72,8 @@ def at_places(counts: Mapping[float, Mapping[str, Counts]], radii: Mapping[float
     """Certified samples of every model at every radius, and the table of each place."""
     samples = {
         (sigma, radius): {
-            model: CertifiedSamples.from_counts(each, [radius], alpha=ALPHA) for model, each in models.items()
+            model: CertifiedSamples.from_counts(each, [radius], alpha=ALPHA, confidence="tight")
+            for model, each in models.items()
         }
         for sigma, models in counts.items()
         for radius in radii[sigma]
@@ -170,7 +171,7 @@ def figures_of(part: Part, curves: Sequence[str], out: Path) -> None:
             {
                 model: (
                     part.samples[sigma, radius][model],
-                    CertifiedSamples.from_counts(models[model], grid, alpha=ALPHA),
+                    CertifiedSamples.from_counts(models[model], grid, alpha=ALPHA, confidence="tight"),
                 )
                 for model in curves
             },
@@ -192,7 +193,7 @@ class Lent:
 
 def lent_at(customers: Customers, network: Any, counts: Counts, radius: float, brief: bool) -> Lent:
     """Fit maps to half of the customers and look at the others; if brief, at the curve only."""
-    samples = CertifiedSamples.from_counts(counts, [radius], alpha=ALPHA)
+    samples = CertifiedSamples.from_counts(counts, [radius], alpha=ALPHA, confidence="tight")
     fit, rest = samples.split(0.5, 0)
     who = applicants(customers, network, counts, rest, radius, ALPHA)
     maps = fit_maps(fit, ON_TOP if brief else NAMES)

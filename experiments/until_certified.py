@@ -40,9 +40,9 @@ class Fixed:
     def smallest(self, radius: float, limit: float) -> str:
         """Draws per image, and how many images they certify."""
         for k in range(1, len(self.votes) + 1):
-            n, pilot = k * BLOCK, max(1, k // 10)
+            n = k * BLOCK
             about = self.index, self.labels, self.predicted, np.full(self.index.size, n), self.votes[k - 1]
-            seen = 0 * self.index, self.histograms[k - 1].astype(np.int64), self.histograms[pilot - 1].astype(np.int64)
+            seen = 0 * self.index, self.histograms[k - 1].astype(np.int64)
             found = certificates(Counts(self.thresholds, SIGMA, *about, *seen), radius, ALPHA, "tangent", True)
             if found.n_certified and found.claim().value <= limit:
                 return f"{n:,} ({found.n_certified})"

@@ -95,7 +95,7 @@ def smoothed(network: Any, images: Any, labels: Any, out: Path, draws: int) -> l
     seconds, rows = time.process_time() - began, list[list[str]]()
     for norm, radius in REGIONS:
         if norm == "l2":
-            found = certificates(run.counts(), radius)
+            found = certificates(run.counts(), radius, confidence="tight")
             rows.append(line(f"ℓ2 {radius:.3g}", f"smoothing, n = {draws:,}", found, found.correct, seconds))
             print(rows[-1], flush=True)
     return rows

@@ -360,16 +360,38 @@ MUTATIONS = (
     mutation(
         "tangent: twice the level",
         "smoothing/_tangent.py",
-        "target = math.log(1 / level) + 1e-9",
+        "target = nats + 1e-9",
         "target = math.log(0.5 / level) + 1e-9",
         "tests/smoothing/test_certificates.py::test_intervals_agree_with_those_written_down_slowly",
     ),
     mutation(
-        "tangent: bets on the pilot's draws, too",
+        "tangent: bets chosen by the part that is bet on, too",
         "_kernels/certificates.py",
-        "left = histogram[row, cell] - pilot[row, cell]",
-        "left = histogram[row, cell]",
-        "tests/smoothing/test_soundness.py::test_bets_are_on_what_the_pilot_leaves_and_on_nothing_else",
+        "past[i] += dealt[b, i]",
+        "past[i] += dealt[b + 1, i]",
+        "tests/smoothing/test_soundness.py::test_the_bet_on_a_part_is_chosen_by_the_parts_before_it",
+    ),
+    mutation(
+        "tangent: the same draws are bet on twice in the first part",
+        "_kernels/certificates.py",
+        "parts[part, i] = parts[0, i] - earlier",
+        "parts[part, i] = parts[0, i]",
+        "tests/smoothing/test_soundness.py::test_draws_are_dealt_out_by_fair_coins_that_do_not_look_at_them",
+    ),
+    mutation(
+        "tangent: bounds two per cent narrower",
+        "_kernels/certificates.py",
+        "out[row] = max(low - 1e-12 * (1.0 + widest), 0.0)",
+        "out[row] = max(low + 0.02 * (0.5 - low), 0.0)",
+        "tests/smoothing/test_soundness.py::test_a_tangent_bound_is_nearly_exact_where_every_draw_is_a_hit"
+        "_and_two_per_cent_less_would_fail",
+    ),
+    mutation(
+        "certificates: radii that hold together do not share alpha",
+        "smoothing/_certificates.py",
+        'equal_part(spent["lower"] + spent["upper"], sharing)',
+        'equal_part(spent["lower"] + spent["upper"], 1)',
+        "tests/smoothing/test_certificates.py::test_radii_that_hold_together_share_alpha_where_each_has_an_event",
     ),
     mutation(
         "failing certificates: one fewer",

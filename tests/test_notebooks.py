@@ -83,7 +83,7 @@ RESULTS: dict[str, tuple[Any, list[str]]] = {
     "empty summary": (certify([0], [1], [1], certified=[0]), ["0 of 1 samples", "undefined", "1.0000"]),
     "certificates": (
         certificates(COUNTS, 2 / 3),
-        ["Certificates", "0.666666", "6", "without a certified prediction", "2", "tight", "0.001", "Gaussian"],
+        ["Certificates", "0.666666", "6", "without a certified prediction", "2", "tangent", "0.001", "Gaussian"],
     ),
     "familywise certificates": (certificates(COUNTS, 9.0, familywise=True), ["any certificate fails", "undefined"]),
     "run": (run(HOSTILE), ["runs/a", "1,200", "1,000, and 100 to choose", "sigma 0.25, seed 7", VISIBLE]),

@@ -15,7 +15,7 @@ _SHOWN = """() => Array.from(document.querySelectorAll("[data-of='radius']"))
 
 def lines(tab):
     """Per radius what the JSON says of all samples."""
-    return [line for line in embedded(tab)["results"] if line["group"] in (None, "tight")]
+    return [line for line in embedded(tab)["results"] if line["group"] in (None, "tangent")]
 
 
 def said(tab):

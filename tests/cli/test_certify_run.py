@@ -120,7 +120,7 @@ def test_without_radii_there_is_a_curve_up_to_the_largest_certified_radius(certc
 def test_the_headline_is_at_a_radius_that_the_draws_did_not_choose(certcal_command, run, kind):
     """Population bounds have an event for each radius: one that the draws chose would fail more often than it says."""
     counts = open_run(run).counts()
-    first = "tight" if kind == "all" else kind
+    first = "tangent" if kind == "all" else kind
     for options, radius in ((("--radius", ".1,1.2"), 1.2), ((), 0.25)):
         shown = flat(certcal_command("certify", run, "--confidence", kind, *options).out)
         at, claim = certificates(counts, radius, confidence=first), pooled_claim(counts, radius, confidence=first)
@@ -144,14 +144,15 @@ def test_half_of_sigma_is_among_the_radii_even_where_nothing_is_certified(certca
 
 
 def test_tangent_certificates_hold_together_at_each_radius_only(certcal_command, run):
-    def said(kind, radii):
-        return flat(certcal_command("certify", run, "--radius", radii, "--familywise", "--confidence", kind).out)
+    def said(kind, radii, *more):
+        return flat(certcal_command("certify", run, "--radius", radii, "--familywise", "--confidence", kind, *more).out)
 
     together = f"All {N} certificates hold together"
     assert f"{together} at each radius except with probability 0.001" in said("tangent", ".1,.2")
     assert f"{together} at each radius except with probability 0.001" in said("all", ".1,.2")
     assert f"{together} except with probability 0.001" in said("tight", ".1,.2")
     assert f"{together} except with probability 0.001" in said("tangent", ".1")
+    assert f"{together} except with probability 0.001" in said("tangent", ".1,.2", "--together")
 
 
 def test_all_kinds_of_certificates_stand_side_by_side(certcal_command, run):

@@ -56,7 +56,7 @@ def test_bash_completes_commands():
 
 def test_bash_completes_options_and_choices():
     assert completed("measure", "x.csv", "--boo") == ["--bootstrap"]
-    assert completed("certify", "run", "--confidence", "t") == ["tight", "tangent"]
+    assert completed("certify", "run", "--confidence", "t") == ["tangent", "tight"]
 
 
 def test_bash_completes_columns_of_the_table_and_metrics(scores):

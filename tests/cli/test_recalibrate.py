@@ -446,7 +446,7 @@ def test_what_cannot_be_done_is_one_sentence(certcal_command, folder, source, op
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (("--confidence", "all"), "--confidence: 'all' is not one of 'tight'"),
+        (("--confidence", "all"), "--confidence: 'all' is not one of 'tangent'"),
         (("--alpha", "0"), "--alpha: it is 0, and certificates from noise may fail"),
         (
             ("--radius", "50"),

@@ -42,6 +42,7 @@ LEFT_OUT = frozenset(
     )
 )
 DATE = re.compile(r"\d{4}-\d\d-\d\d([ T]\d\d:\d\d(:\d\d)?)?|\d{1,2} [A-Z][a-z]+ \d{4}(, \d\d:\d\d(:\d\d)?)?")
+VERSION = re.compile(r"\d+(?:\.\d+){2,}\S*")
 DURATION = re.compile(r"\d[\d.,]*\s?(?:µs|ms|s|min)\b")
 PROSE = "\N{HORIZONTAL ELLIPSIS}"
 NUMBER = re.compile(r"(?<![\w.])[-−]?\d+(?:,\d{3})*(?:\.\d+)?(?:[eE][-+]?\d+)?%?(?!\w)")
@@ -157,8 +158,9 @@ class Page(HTMLParser):
         tags = [tag for tag, _ in self._open]
         if tags[-1:] == ["script"] and self._open[-1][1].get("type") == "application/json":
             self.document.append(data)
-        if self.UNSEEN.intersection(tags) or any(about.get("id") == "provenance" for _, about in self._open):
+        if self.UNSEEN.intersection(tags) or any(about.get("id") == "reproducibility" for _, about in self._open):
             return
+        data = VERSION.sub("", data)
         self.visible.append(data)
         classes = {name for _, about in self._open for name in (about.get("class") or "").split()}
         if self.CELLS.intersection(tags) or ("card" in classes and not {"note", "assumptions"} & classes):

@@ -172,7 +172,7 @@ def test_a_page_is_read_as_people_see_it() -> None:
     page = Page(
         "<head><title>7</title></head><style>8</style><p>in prose 9</p><td>12,345<b>-0.5000</b></td><dd>1.2e-05</dd>"
         "<div class='card'><p>at most 0.4233</p><p class='note'>2</p></div><svg><text>0.25</text></svg>"
-        "<section id='provenance'><td>77</td></section><td>2026-01-31 12:30</td><td>net0, 3f, 0.2 s</td>"
+        "<section id='reproducibility'><td>77</td></section><td>2026-01-31 12:30</td><td>net0, 3f, 0.2 s</td>"
         "<script type='application/json'>{}</script>"
     )
     assert page.pinned == {"12,345", "-0.5000", "1.2e-05", "0.4233"}

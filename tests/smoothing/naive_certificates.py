@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import mpmath
@@ -68,7 +68,7 @@ def exact_end(
 # ------------------------------------------------------------------------------- one lower end, from draws in any order
 
 
-def lower_end(kind: str, draws: np.ndarray, thresholds: np.ndarray, r: float, level: float, pilot: int) -> float:
+def lower_end(kind: str, draws: np.ndarray, thresholds: np.ndarray, r: float, level: float, sample: int) -> float:
     """The lower end of an interval; for the upper one pass 1 - draws and 1 - thresholds, reversed."""
     n = len(draws)
     below = np.array([max([0.0, *thresholds[thresholds <= x]]) for x in draws])  # rounded down to the grid
@@ -78,7 +78,7 @@ def lower_end(kind: str, draws: np.ndarray, thresholds: np.ndarray, r: float, le
         log = np.log(3 / level)
         return h(max(below.mean() - np.sqrt(2 * below.var() * log / n) - 3 * log / n, 0), r)
     if kind == "tangent":
-        return tangent_end(below, thresholds, r, level, pilot)
+        return tangent_end(below, thresholds, r, level, sample)
     total, before = 0.0, 0.0
     for t in thresholds:
         k = int(np.count_nonzero(below >= t))
@@ -91,19 +91,16 @@ def lower_end(kind: str, draws: np.ndarray, thresholds: np.ndarray, r: float, le
     return total
 
 
-def tangent_end(below: np.ndarray, thresholds: np.ndarray, r: float, level: float, pilot: int) -> float:
-    first, rest = below[:pilot], below[pilot:]
-    widths = np.diff(thresholds, prepend=0.0)
-    nats = np.log(1 / level) / len(rest)
+def tangent_end(below: np.ndarray, thresholds: np.ndarray, r: float, level: float, sample: int) -> float:
+    cells = np.searchsorted(thresholds, below, side="right")
+    histogram = np.bincount(cells, minlength=len(thresholds) + 1)
+    past, *parts = dealt([int(k) for k in histogram], sample)
+    widths, nats = np.diff(thresholds, prepend=0.0), np.log(1 / level)
     bets = []
-    for view in (0.1, 0.5, 0.9):
-        survival, point = [], []
-        for t in thresholds:
-            k = np.count_nonzero(first >= t)
-            s = stats.beta.ppf(view, k + 0.5, pilot - k + 0.5)
-            survival.append(s)
-            point.append(refuted_survival(s, nats))
-        q = np.array(point)
+    for part in parts:
+        prior = 0.003
+        survival = (np.cumsum(past[::-1])[::-1][1:] + prior) / (past.sum() + 2 * prior)
+        q = np.array([refuted_survival(s, 0.75 * nats / len(below)) for s in survival])
         slope = np.exp(r * stats.norm.ppf(q) - r * r / 2) if r > 0 else np.ones(len(q))
         offset = float(widths @ (np.array([h(each, r) for each in q]) - q * slope))
         worth = np.concatenate(([0.0], np.cumsum(widths * slope)))
@@ -115,18 +112,46 @@ def tangent_end(below: np.ndarray, thresholds: np.ndarray, r: float, level: floa
             method="bounded",
             options={"xatol": 1e-8},
         )
-        bets.append((float(best.x), worth, offset))
-    cells = np.searchsorted(thresholds, rest, side="right")
+        bets.append((part, float(best.x), worth, offset))
+        past = past + part
 
     def excess(value: float) -> float:
-        logs = [
-            float(np.log(1 - theta + theta * worth[cells] / (value - offset)).sum()) for theta, worth, offset in bets
-        ]
-        return float(np.logaddexp.reduce(logs)) - np.log(len(bets)) - np.log(1 / level)
+        return sum(
+            float(part @ np.log(1 - theta + theta * worth / (value - offset))) for part, theta, worth, offset in bets
+        ) - float(nats)
 
     if excess(1e-9) < 0:
         return 0.0
     return float(optimize.brentq(excess, 1e-9, 1.0)) if excess(1.0) < 0 else 1.0
+
+
+def dealt(histogram: list[int], sample: int, parts: int = 8) -> list[np.ndarray]:
+    """Draws dealt out by coins, one at a time: heads stay for the earlier parts, tails go to the last one left."""
+    words = split_mix(sample)
+    left, later = list(histogram), []
+    for _ in range(parts):
+        stay = []
+        for count in left:
+            bits = [(word >> place) & 1 for word in (next(words) for _ in range(0, count, 64)) for place in range(64)]
+            stay.append(sum(bits[:count]))
+        later.append(np.array(left) - np.array(stay))
+        left = stay
+    return [np.array(left), *later[::-1]]
+
+
+def split_mix(key: int) -> Iterator[int]:
+    """SplitMix64 from a state that is itself mixed from the key."""
+    golden, whole = 0x9E3779B97F4A7C15, 2**64
+
+    def mixed(state: int) -> int:
+        word = (state ^ (state >> 30)) * 0xBF58476D1CE4E5B9 % whole
+        word = (word ^ (word >> 27)) * 0x94D049BB133111EB % whole
+        return word ^ (word >> 31)
+
+    state = mixed((key + golden) % whole)
+    while True:
+        state = (state + golden) % whole
+        yield mixed(state)
 
 
 def refuted_survival(p: float, nats: float) -> float:
@@ -175,18 +200,14 @@ class HalfSpaces:
         values = np.concatenate([self.start * ones, self.values], axis=1)
         shares = -np.diff(np.concatenate([ones, self.survival, zeros], axis=1), axis=1)
         cells = np.searchsorted(thresholds, values, side="right")
-        size = max(1, n // 10)
-        pilot, rest = (np.zeros((len(values), len(thresholds) + 1), np.int64) for _ in range(2))
+        histogram = np.zeros((len(values), len(thresholds) + 1), np.int64)
         votes = np.zeros(len(values), np.int64)
         for i, p in enumerate(np.maximum(shares, 0)):
-            for many, into in ((size, pilot), (n - size, rest)):
-                drawn = rng.multinomial(many, p / p.sum())
-                np.add.at(into[i], cells[i], drawn)
-                votes[i] += many - drawn[0]
+            drawn = rng.multinomial(n, p / p.sum())
+            np.add.at(histogram[i], cells[i], drawn)
+            votes[i] = n - drawn[0]
         row = np.ones(len(values), np.int64)
-        return Counts(
-            thresholds, sigma, np.cumsum(row) - 1, row, row, n * row, votes, 0 * row, pilot + rest, pilot, "gaussian"
-        )
+        return Counts(thresholds, sigma, np.cumsum(row) - 1, row, row, n * row, votes, 0 * row, histogram)
 
     @classmethod
     def random(
@@ -230,17 +251,13 @@ class Balls:
     def counts(self, n: int, thresholds: np.ndarray, rng: np.random.Generator) -> Counts:
         p = self.share(self.distance)
         rows = len(p)
-        size = max(1, n // 10)
         where = np.searchsorted(thresholds, np.stack([self.outside, self.inside]), side="right")
-        pilot, rest = (np.zeros((rows, len(thresholds) + 1), np.int64) for _ in range(2))
-        votes = np.zeros(rows, np.int64)
-        for many, into in ((size, pilot), (n - size, rest)):
-            hits = rng.binomial(many, p)
-            np.add.at(into, (np.arange(rows), where[1]), hits)
-            np.add.at(into, (np.arange(rows), where[0]), many - hits)
-            votes += hits
+        histogram = np.zeros((rows, len(thresholds) + 1), np.int64)
+        votes = rng.binomial(n, p)
+        np.add.at(histogram, (np.arange(rows), where[1]), votes)
+        np.add.at(histogram, (np.arange(rows), where[0]), n - votes)
         row = np.ones(rows, np.int64)
-        return Counts(thresholds, 1.0, np.arange(rows), row, row, n * row, votes, 0 * row, pilot + rest, pilot)
+        return Counts(thresholds, 1.0, np.arange(rows), row, row, n * row, votes, 0 * row, histogram)
 
     @classmethod
     def random(cls, rng: np.random.Generator, rows: int, thresholds: np.ndarray, end: str = "lower") -> Balls:

@@ -48,9 +48,9 @@ def test_intervals_agree_with_those_written_down_slowly(confidence: str, r: floa
     assert found.n_certified >= 2
     close = 2e-3 if confidence == "tangent" else 1e-8  # a bet need not be the best one to the last digit
     for i in np.flatnonzero(found.certified):
-        lower = naive.lower_end(confidence, draws[i], GRID, r, 0.375 * alpha, n // 10)
+        lower = naive.lower_end(confidence, draws[i], GRID, r, 0.375 * alpha, int(i))
         flipped = np.nextafter(1 - draws[i], 0)  # 1 - X is counted from the threshold on where X was below it
-        upper = 1 - naive.lower_end(confidence, flipped, (1 - GRID)[::-1], r, 0.375 * alpha, n // 10)
+        upper = 1 - naive.lower_end(confidence, flipped, (1 - GRID)[::-1], r, 0.375 * alpha, int(i))
         assert found.lower[i] == pytest.approx(lower, abs=close)
         assert found.upper[i] == pytest.approx(upper, abs=close)
         if confidence != "tangent":
@@ -80,9 +80,7 @@ def test_the_mean_width_is_that_of_the_certified_and_abstentions_are_counted() -
 def test_the_largest_radius_of_a_hundred_thousand_draws_is_3_8_standard_deviations() -> None:
     n = 100_000
     one = np.ones(1, np.int64)
-    counts = Counts(
-        np.array([0.5]), 1.0, one, one, one, n * one, n * one, 0 * one, np.array([[0, n]]), np.array([[0, n // 10]])
-    )
+    counts = Counts(np.array([0.5]), 1.0, one, one, one, n * one, n * one, 0 * one, np.array([[0, n]]))
     assert round(float(certified_radii(counts, 0.001)[0]), 2) == 3.81
 
 
@@ -96,7 +94,7 @@ def test_no_end_of_a_million_draws_is_inside_that_of_fifty_digits(confidence: st
     n, rows, rng = 1_000_000, 6, np.random.default_rng(1)
     histogram = rng.multinomial(n, rng.dirichlet([0.3] * 9 + [3.0], rows))
     one = np.ones(rows, np.int64)
-    counts = Counts(GRID, sigma, one, one, one, n * one, n * one, 0 * one, histogram, 0 * histogram)
+    counts = Counts(GRID, sigma, one, one, one, n * one, n * one, 0 * one, histogram)
     found = certificates(counts, radius, 0.001, confidence)
     spent = dict(found.ledger.entries)
     assert found.certified.all()
@@ -145,7 +143,7 @@ def logit_grid() -> np.ndarray:
 def test_the_example_of_confidences_near_one_has_its_known_bounds() -> None:
     counts = confident_counts(100_000, logit_grid())
     side = bands.Side.of(counts.thresholds, False)
-    rows = HistogramRows(counts.histogram, counts.pilot, side, 2.0, 0.001 / 2)
+    rows = HistogramRows(counts.histogram, counts.index, side, 2.0, 0.001 / 2)
     published = [kind(rows)[0] for kind in (bands.standard, bands.cdf)]
     assert [round(float(bound), 2) for bound in published] == [0.60, 0.67]  # with all of alpha for the confidence
     assert round(float(bands.tight(rows)[0]), 2) == 0.90
@@ -227,7 +225,8 @@ def test_intervals_shrink_with_alpha(seed: int, n: int, low: float, factor: floa
         wide, narrow = (certificates(counts, 0.7, alpha, kind) for alpha in (low, low * factor))
         assert np.all((wide.radii <= narrow.radii) | wide.abstained)
         both = wide.certified
-        room = 1e-6 if kind == "tangent" else 0.0
+        # Tangents and bets depend on alpha, so for "tangent" this is no theorem, and not so with a handful of draws.
+        room = (0.02 if n == 20 else 1e-6) if kind == "tangent" else 0.0
         assert np.all(narrow.lower[both] >= wide.lower[both] - room)
         assert np.all(narrow.upper[both] <= wide.upper[both] + room)
 
@@ -237,6 +236,38 @@ def test_a_dense_sweep_of_radii_gives_falling_tangent_bounds() -> None:
     lower = np.array([certificates(counts, r, 0.01, "tangent").lower for r in np.linspace(0, 2.5, 126)])
     assert np.all(np.diff(lower, axis=0) <= 1e-6)
     assert np.all(lower[0] > lower[-1])
+
+
+# ------------------------------------------------------------------------------------------------ several radii at once
+
+
+def test_radii_that_hold_together_share_alpha_where_each_has_an_event() -> None:
+    counts = counts_of(beta_draws(9, 1, 400, 5))
+    alone, together = (certificates(counts, 0.5, 0.01, together=radii) for radii in (1, 4))
+    # The ends have a quarter of their share, the prediction all of its own; what is claimed is spent once.
+    np.testing.assert_array_equal(together.radii, alone.radii)
+    lower, upper = KINDS["tangent"](counts, 0.5, 0.75 * 0.01 / 4)
+    np.testing.assert_allclose(together.lower, lower, atol=1e-12)
+    np.testing.assert_allclose(together.upper, upper, atol=1e-12)
+    assert np.all(together.lower < alone.lower)
+    assert together.ledger == alone.ledger
+    assert together.failures() == alone.failures()
+    assert together.claim().settings["radii that hold together"] == 4
+    assert "radii that hold together" not in alone.claim().settings
+    for kind in ("tight", "cdf"):  # one event for all radii: nothing to share
+        np.testing.assert_array_equal(*(certificates(counts, 0.5, 0.01, kind, together=k).lower for k in (1, 4)))
+    with pytest.raises(InputError, match="together is 0; pass a number of radii"):
+        certificates(counts, 0.5, together=0)
+
+
+def test_certificates_of_a_curve_fail_at_any_of_its_radii_as_rarely_as_alpha_says() -> None:
+    rng, grid, radii = np.random.default_rng(11), np.linspace(0.1, 0.9, 9), (0.0, 0.3, 0.6, 1.0)
+    truth = naive.HalfSpaces.random(rng, naive.ROWS, grid)
+    counts, wrong = truth.counts(300, grid, rng), np.zeros(naive.ROWS, np.bool_)
+    for r in radii:
+        found, (low, high) = certificates(counts, r, 0.2, together=len(radii)), truth.worst(r)
+        wrong |= found.certified & ((found.lower > low) | (found.upper < high))
+    assert np.count_nonzero(wrong) <= naive.allowed(0.2)
 
 
 # ------------------------------------------------------------------------------------------------------ what is said
@@ -275,7 +306,7 @@ def test_the_ledger_adds_up_to_alpha_and_familywise_to_alpha_for_all_samples() -
 def test_samples_with_other_numbers_of_draws_keep_their_certificates() -> None:
     grid = GRID
     few, many = counts_of(beta_draws(9, 1, 200, 3), grid), counts_of(beta_draws(9, 1, 900, 2, seed=1), grid)
-    names = ("index", "label", "predicted", "draws", "votes", "invalid", "histogram", "pilot")
+    names = ("index", "label", "predicted", "draws", "votes", "invalid", "histogram")
     order = [3, 0, 4, 1, 2]
     mixed = dataclasses.replace(
         few, **{name: np.concatenate([getattr(few, name), getattr(many, name)])[order] for name in names}
@@ -419,7 +450,7 @@ def test_tables_hold_limits_for_the_counts_that_were_asked_for() -> None:
         ({"radius": "far"}, "radius is 'far'; pass a number"),
         ({"alpha": 0}, "alpha is 0; pass a probability between 0 and 0.5"),
         ({"alpha": 1.5}, "alpha is 1.5; it is the probability of failing, below 0.5"),
-        ({"confidence": "best"}, "confidence is 'best'; pass one of 'tight', 'tangent'"),
+        ({"confidence": "best"}, "confidence is 'best'; pass one of 'tangent', 'tight'"),
         ({"counts": 3}, "counts is int; pass what a run's counts"),
     ],
 )
@@ -440,8 +471,7 @@ def test_requests_that_make_no_sense_are_refused_in_a_sentence(arguments: dict[s
         ({"votes": np.array([0.5])}, "votes is float64"),
         ({"draws": np.array([0])}, r"draws\[0\] has no draws"),
         ({"draws": np.array([11])}, r"histogram\[0\] does not add up to its draws"),
-        ({"pilot": np.full((1, 10), 9)}, r"pilot\[0\] counts more draws"),
-        ({"pilot": np.full((1, 10), -1)}, r"pilot\[0\] has a negative count"),
+        ({"histogram": np.array([[-1, 5, 0, 0, 0, 0, 0, 0, 0, 0]])}, r"histogram\[0\] has a negative count"),
         ({"earlier": [3]}, "earlier has an entry 3; pass pairs"),
         ({"earlier": [(1, 2, 3)]}, r"earlier has an entry \(1, 2, 3\); pass pairs"),
         ({"earlier": [(1, 0)]}, r"earlier is 0; pass pairs \(samples, draws\) of whole numbers"),

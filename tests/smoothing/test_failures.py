@@ -42,7 +42,6 @@ def certified(good: int, tempting: int, rng: np.random.Generator) -> Certificate
         votes=votes,
         invalid=np.zeros(total, np.int64),
         histogram=histogram,
-        pilot=np.zeros((total, 3), np.int64),
     )
     return certificates(counts, 0.0, ALPHA)
 

@@ -18,7 +18,7 @@ from certcal.smoothing._bands import Side
 from certcal.smoothing._kinds import BandKind
 from tests.smoothing.naive_certificates import ALPHA, ENDS, ROWS, HalfSpaces, allowed, failures
 
-CACHES = (bands.lower_limits, tangents.views)
+CACHES = (bands.lower_limits, tangents.touching_points)
 
 
 @dataclass(frozen=True)
@@ -221,7 +221,7 @@ def test_both_ends_and_the_prediction_each_spending_all_of_alpha_would_be_seen(m
     counts = truth.counts(n, grid, np.random.default_rng(10))
 
     def failing() -> int:
-        found = certificates(counts, r, ALPHA)
+        found = certificates(counts, r, ALPHA, "tight")
         assert found.certified.all()
         return failures(found, truth.worst(r), np.full(ROWS, stats.norm.ppf(0.85)))[3]
 

@@ -32,7 +32,7 @@ class DataSet:
         votes = random.binomial(histogram, self.votes).sum(axis=1)
         rows, none = np.arange(len(self.cells)), np.zeros(len(self.cells), np.int64)
         label = np.where(self.correct, 0, 1)
-        return Counts(GRID, 1.0, rows, label, none, none + n, votes, none, histogram, 0 * histogram)
+        return Counts(GRID, 1.0, rows, label, none, none + n, votes, none, histogram)
 
     @property
     def probability(self) -> np.ndarray:
@@ -125,6 +125,19 @@ def test_the_price_of_squares_is_just_what_a_rare_drop_costs() -> None:
                 assert mass @ np.exp(gain) <= 1 + 1e-12
 
 
+def test_the_sum_of_the_ends_keeps_its_level_and_with_much_less_of_the_deviation_would_not() -> None:
+    # At r = 0 tangents give nothing away; a sum of many draws is nearly normal, and Markov's inequality costs a half.
+    data, random, level, times = data_set(2, 60, 0.3), np.random.default_rng(11), 0.1, 300
+    lower, upper = data.ends(0.0)
+    failed = {1.0: 0, 0.4: 0}
+    for _ in range(times):
+        pool = module._Pool.of(data.draw(200, random), 0.0, level, 15)
+        apart = np.where(pool.end < 0, pool.estimate - lower, np.where(pool.end > 0, upper - pool.estimate, 0.0))
+        for share in failed:
+            failed[share] += apart.sum() > share * pool.deviation(level, pool.end != 0)
+    assert failed[1.0] <= times * level < failed[0.4]
+
+
 @pytest.mark.parametrize("r", [0.0, 0.4, 1.0, 2.5])
 def test_estimates_are_expected_below_their_ends_whatever_the_first_half_is(r: float) -> None:
     data, random = data_set(1, 200, 0.5), np.random.default_rng(1)
@@ -158,7 +171,7 @@ def test_the_claim_is_far_below_that_of_the_intervals_one_by_one() -> None:
         alone, together = certificates(counts, radius).claim(), pooled_claim(counts, radius)
         truth = data.truth(radius, certificates(counts, radius, familywise=True).certified, 15)
         assert truth < together.value < alone.value
-        assert together.value - truth < 0.65 * (alone.value - truth)
+        assert together.value - truth < 0.75 * (alone.value - truth)
         both = [pooled_claim(counts, radius, samples="all"), certificates(counts, radius).claim(samples="all")]
         assert both[0].value < both[1].value
         assert both[0].n == both[1].n == 300
@@ -173,7 +186,7 @@ def test_it_does_not_depend_on_the_order_of_the_bins_or_on_unequal_numbers_of_dr
         one, other = getattr(few, name), getattr(many, name)
         return np.where(rows.reshape(-1, *[1] * (one.ndim - 1)), one, other)
 
-    names = ("index", "label", "predicted", "draws", "votes", "invalid", "histogram", "pilot")
+    names = ("index", "label", "predicted", "draws", "votes", "invalid", "histogram")
     counts = Counts(GRID, 1.0, *(mixed(name) for name in names))
     claim = pooled_claim(counts, 0.5, edges=np.linspace(0, 1, 16))
     assert claim.value == pooled_claim(counts, 0.5).value
@@ -192,3 +205,6 @@ def test_what_cannot_be_claimed_is_refused_or_vacuous() -> None:
         pooled_claim(counts, 0.5, samples="some")
     with pytest.raises(InputError, match="delta"):
         pooled_claim(counts, 0.5, 0.0)
+    sure = data_set(0, 4, 5.0).draw(400, np.random.default_rng(0))
+    with pytest.raises(InputError, match="has its lower end above its upper end"):
+        pooled_claim(sure, 0.1, confidence=lambda counts, radius, alpha: (np.full(4, 0.9), np.full(4, 0.1)))

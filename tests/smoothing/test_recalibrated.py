@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import fields
+from dataclasses import fields, replace
 
 import numpy as np
 import pytest
@@ -28,7 +28,8 @@ def same(one: Certificates, other: Certificates) -> bool:
 
 def test_certificates_of_some_samples_are_those_of_a_run_of_them_alone() -> None:
     rows = np.array([3, 4, 10, 30, 31, 49])
-    some, alone = certificates(counts_of(), 0.1).select(rows), certificates(counts_of(rows), 0.1)
+    those = replace(counts_of(rows), index=rows)  # coins are those of a sample's place in the data
+    some, alone = certificates(counts_of(), 0.1).select(rows), certificates(those, 0.1)
     assert same(some, alone)
     assert 0 < some.n_certified < 6
     assert some.claim().to_dict() == alone.claim().to_dict()

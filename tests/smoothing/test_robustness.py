@@ -394,7 +394,6 @@ def test_the_counts_of_a_run_give_the_radii_of_its_certificates():
         votes=votes,
         invalid=np.zeros_like(votes),
         histogram=cells,
-        pilot=np.zeros_like(cells),
     )
     runs = VoteRecord.from_counts(counts, "run")
     np.testing.assert_array_equal(runs.radii(0.001), certified_radii(counts, 0.001))

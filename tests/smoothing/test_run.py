@@ -67,8 +67,6 @@ def test_a_run_counts_every_draw_once(whole):
     counts = whole.counts()
     np.testing.assert_array_equal(counts.draws, np.full(24, 400))
     np.testing.assert_array_equal(counts.histogram.sum(axis=1), counts.draws)
-    np.testing.assert_array_equal(counts.pilot.sum(axis=1), np.full(24, 40))
-    assert np.all(counts.pilot <= counts.histogram)
     np.testing.assert_array_equal(counts.label, Y)
     np.testing.assert_array_equal(counts.index, np.arange(24))
     assert whole.state().complete

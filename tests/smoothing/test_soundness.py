@@ -13,7 +13,7 @@ from certcal.smoothing import CONFIDENCES, KINDS, Counts, certificates, default_
 from certcal.smoothing import _bands as bands
 from certcal.smoothing import _tangent as tangents
 from certcal.smoothing._bands import HistogramRows, Side
-from tests.smoothing.naive_certificates import ALPHA, ENDS, ROWS, Balls, HalfSpaces, allowed, failures
+from tests.smoothing.naive_certificates import ALPHA, ENDS, ROWS, Balls, HalfSpaces, allowed, dealt, failures
 
 
 @pytest.mark.parametrize("confidence", CONFIDENCES)
@@ -71,45 +71,44 @@ def test_certificates_of_a_smooth_linear_classifier_on_the_default_grid_hold(con
 HALF = {"lower": 0.5, "upper": 0.5}
 WHOLE = {"lower": 1 - 1e-9, "upper": 1e-9}  # (nearly) 0 or 1: a mean is as good as a band
 
-Outcomes = tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]
+COINS = 40  # ways in which the draws of each outcome are dealt out
+
+Outcomes = tuple[np.ndarray, np.ndarray, np.ndarray]
 
 
-def all_outcomes(n: int, first: int | None = None) -> Outcomes:
-    """Histograms of a confidence with two values for every number of hits in pilot and rest, with both numbers."""
-    first = max(1, n // 10) if first is None else first
-    hits = np.array([(i, j) for i in range(first + 1) for j in range(n - first + 1)])
-    pilot = np.stack([first - hits[:, 0], hits[:, 0]], axis=1)
-    rest = np.stack([n - first - hits[:, 1], hits[:, 1]], axis=1)
-    return pilot + rest, pilot, hits, np.array([first, n - first])
+def all_outcomes(n: int, coins: int = 1) -> Outcomes:
+    """Histograms of a confidence with two values for every number of hits, keys of the coins, and the hits."""
+    hits = np.repeat(np.arange(n + 1), coins)
+    return np.stack([n - hits, hits], axis=1), np.arange(hits.size), hits
 
 
 def failure_rate(bound: np.ndarray, outcomes: Outcomes, p: float, r: float, width: float = 0.5) -> float:
-    """Exact probability that the bound is above the worst case width · h(p)."""
-    _, _, hits, sizes = outcomes
-    chance = stats.binom.pmf(hits[:, 0], sizes[0], p) * stats.binom.pmf(hits[:, 1], sizes[1], p)
+    """Probability that the bound is above the worst case width · h(p): exact, but for the coins, which are sampled."""
+    _, _, hits = outcomes
+    n = int(hits[-1])
     truth = width * stats.norm.cdf(stats.norm.ppf(p) - r)
-    return float(chance[bound > truth].sum())
+    return float(stats.binom.pmf(hits, n, p)[bound > truth].sum() * (n + 1) / hits.size)
 
 
 PROBABILITIES = np.concatenate([np.linspace(0.01, 0.99, 50), 1 - np.logspace(-5, -2, 20)])
 
 
 @cache
-def chances(n: int) -> list[np.ndarray]:
+def chances(n: int, coins: int) -> list[np.ndarray]:
     """For each of the probabilities, how likely every outcome of n draws is."""
-    _, _, hits, sizes = all_outcomes(n)
-    return [np.prod([stats.binom.pmf(hits[:, i], sizes[i], p) for i in (0, 1)], axis=0) for p in PROBABILITIES]
+    _, _, hits = all_outcomes(n, coins)
+    return [stats.binom.pmf(hits, n, p) / coins for p in PROBABILITIES]
 
 
 def one_side(
     confidence: str, outcomes: Outcomes, r: float, level: float, end: str, place: dict[str, float] = HALF
 ) -> np.ndarray:
     """Lower ends for X, or for 1 - X: there a hit is a draw below the threshold."""
-    histogram, pilot, _, _ = outcomes
+    histogram, keys, _ = outcomes
     if end == "upper":
-        histogram, pilot = (np.ascontiguousarray(each[:, ::-1]) for each in (histogram, pilot))
+        histogram = np.ascontiguousarray(histogram[:, ::-1])
     side = Side.of(np.array([place[end]]), end == "upper")
-    return KINDS[confidence].bound(HistogramRows(histogram, pilot, side, r, level))
+    return KINDS[confidence].bound(HistogramRows(histogram, keys, side, r, level))
 
 
 @pytest.mark.parametrize("confidence", CONFIDENCES)
@@ -119,11 +118,12 @@ def one_side(
 def test_each_bound_fails_with_at_most_its_level_by_enumeration_of_all_outcomes(
     confidence: str, n: int, r: float, end: str
 ) -> None:
-    outcomes = all_outcomes(n)
+    coins = COINS if confidence == "tangent" else 1
+    outcomes = all_outcomes(n, coins)
     truths = 0.5 * stats.norm.cdf(stats.norm.ppf(PROBABILITIES) - r)
     for level in (0.3, 0.05, 0.001):
         bound = one_side(confidence, outcomes, r, level, end)
-        rates = [chance[bound > truth].sum() for chance, truth in zip(chances(n), truths, strict=True)]
+        rates = [chance[bound > truth].sum() for chance, truth in zip(chances(n, coins), truths, strict=True)]
         assert max(rates) <= level
         assert bound.max() > 0 or (confidence, n) == ("bernstein", 20)  # whose width is above 1 with so few draws
 
@@ -137,7 +137,7 @@ def test_the_tight_bound_at_one_threshold_is_exact_and_two_per_cent_less_would_f
     assert np.allclose(np.unique(bound)[1:], limits, atol=1e-9)
     p = stats.beta.ppf(level, n - 3, 4) * (1 - 1e-7)
     assert 0.999 * level < failure_rate(bound, outcomes, p, r) <= level
-    estimate = 0.5 * bands.shift(outcomes[2].sum(axis=1) / n, r)
+    estimate = 0.5 * bands.shift(outcomes[2] / n, r)
     shrunk = bound + 0.02 * (estimate - bound)
     p = stats.beta.ppf(level, n - 3, 4) * (1 + 1e-7)
     assert failure_rate(shrunk, outcomes, p, r) > level
@@ -153,90 +153,152 @@ GIVEN_AWAY = {"tight": (0.02, 200), "cdf": (0.4, 200), "standard": (0.4, 200), "
 @pytest.mark.parametrize("end", ENDS)
 def test_a_width_that_is_smaller_by_what_it_gives_away_would_fail(confidence: str, r: float, end: str) -> None:
     share, n = GIVEN_AWAY[confidence]
-    outcomes, level = all_outcomes(n, first=0), 0.05
+    outcomes, level = all_outcomes(n), 0.05
     bound = one_side(confidence, outcomes, r, level, end, WHOLE)
-    estimate = bands.shift(outcomes[2].sum(axis=1) / n, r)
+    estimate = bands.shift(outcomes[2] / n, r)
     shrunk = bound + share * (estimate - bound)
     probabilities = np.linspace(0.02, 0.98, 97)
     assert max(failure_rate(bound, outcomes, p, r, 1 - 1e-9) for p in probabilities) <= level
     assert max(failure_rate(shrunk, outcomes, p, r, 1 - 1e-9) for p in probabilities) > level
 
 
-@pytest.mark.parametrize("n", [60, 200])
 @pytest.mark.parametrize("end", ENDS)
-def test_a_tangent_bound_that_is_narrower_by_three_tenths_would_fail(n: int, end: str) -> None:
+def test_a_tangent_bound_is_nearly_exact_where_every_draw_is_a_hit_and_two_per_cent_less_would_fail(end: str) -> None:
+    # All n draws are hits with probability p^n, so no bound on p at this level can be above level^(1/n).
+    n, level, r = 1000, 0.01, 0.0
+    hits = np.tile([0, n], (COINS, 1))
+    bound = one_side("tangent", (hits, np.arange(COINS), np.full(COINS, n)), r, level, end)
+    exact = 0.5 * level ** (1 / n)
+    assert bound.max() < exact
+    shrunk = bound + 0.02 * (0.5 - bound)
+    # Where p is just above level^(1/n), a bound above the truth fails with more than the level.
+    assert shrunk.min() > exact
+
+
+@pytest.mark.parametrize("end", ENDS)
+def test_a_tangent_bound_that_is_narrower_by_three_tenths_would_fail_elsewhere(end: str) -> None:
     # Bets are settled by Markov's inequality, which is not sharp: the room it leaves is measured here.
-    outcomes, r, level = all_outcomes(n), 0.7, 0.05
+    n, r, level = 60, 0.7, 0.05
+    outcomes = all_outcomes(n, COINS)
     bound = one_side("tangent", outcomes, r, level, end)
-    estimate = 0.5 * bands.shift(outcomes[2].sum(axis=1) / n, r)
+    estimate = 0.5 * bands.shift(outcomes[2] / n, r)
     shrunk = bound + 0.3 * np.maximum(estimate - bound, 0)
     probabilities = 1 - np.logspace(-3, -0.5, 200)
     assert max(failure_rate(bound, outcomes, p, r) for p in probabilities) > 0.2 * level
     assert max(failure_rate(shrunk, outcomes, p, r) for p in probabilities) > level
 
 
+REGIMES = {  # survival at three thresholds; draws; radius
+    "near one": ((0.999, 0.998, 0.99), 300, 0.5),
+    "one, then a drop": ((1.0, 1.0, 0.6), 60, 0.5),
+    "rare draws below": ((0.99, 0.99, 0.99), 100, 1.0),
+    "all alike": ((0.9, 0.9, 0.9), 50, 0.0),
+    "steps": ((0.9, 0.6, 0.3), 100, 0.7),
+    "low": ((0.3, 0.1, 0.02), 100, 0.3),
+    "rare draws above": ((0.5, 0.01, 0.005), 200, 0.2),
+    "few draws": ((0.95, 0.9, 0.8), 8, 0.5),
+    "one draw": ((0.9, 0.8, 0.7), 1, 0.1),
+    "far": ((0.99, 0.97, 0.9), 200, 2.0),
+    "many draws": ((0.97, 0.8, 0.2), 5000, 1.0),
+    "certain": ((1.0, 1.0, 1.0), 30, 1.0),
+}
+
+
+@pytest.mark.parametrize("regime", REGIMES)
+def test_tangent_bounds_hold_in_every_regime(regime: str) -> None:
+    """4,000 samples at level 0.3, where failures are frequent; and the same bounds from the other side."""
+    survival, n, r = REGIMES[regime]
+    grid, level, rows = np.array([0.25, 0.5, 0.75]), 0.3, 4000
+    shares = -np.diff(np.concatenate(([1.0], survival, [0.0])))
+    drawn = np.random.default_rng(len(regime)).multinomial(n, np.maximum(shares, 0), rows)
+    truth = 0.25 * float(bands.shift(np.array(survival), r).sum())
+    bound = tangents.tangent(HistogramRows(drawn, np.arange(rows), Side.of(grid, False), r, level))
+    assert np.count_nonzero(bound > truth) <= allowed(level, rows)
+    flipped = tangents.tangent(
+        HistogramRows(np.ascontiguousarray(drawn[:, ::-1]), np.arange(rows), Side.of(1 - grid[::-1], True), r, level)
+    )
+    np.testing.assert_allclose(flipped, bound, atol=1e-12)
+
+
 # ------------------------------------------------------------------------------ why the tangent holds, without chance
 
 
-def expected_gains(survival: np.ndarray, r: float, pilot: np.ndarray, grid: np.ndarray, slack: float = 0.0) -> Any:
-    """Expected gain of each bet of a pilot, per draw, under a true survival whose functional is what is bet against."""
+def laid(past: np.ndarray, r: float, grid: np.ndarray, slack: float = 0.0, nats: float = 0.01) -> Any:
+    """Offset, bet, worth and touching points of the tangents that draws of the past choose."""
     from certcal._kernels.certificates import lay_tangent
 
-    widths = np.diff(grid, prepend=0.0)
-    first = int(pilot.sum())
-    assumed, point = tangents.views(first, 9 * first, 0.01)
+    point = tangents.touching_points(nats)
     slope, intercept = tangents.lines(point, r)
-    slope = slope * (1 + slack)
-    above = np.cumsum(pilot[::-1])[::-1].copy()
-    truth = float(widths @ bands.shift(survival, r))
-    shares = -np.diff(np.concatenate(([1.0], survival, [0.0])))
-    gains = []
-    for c in range(len(assumed)):
-        worth, mass, gain = (np.empty(len(grid) + 1) for _ in range(3))
-        offset, _, theta = lay_tangent(above, widths, assumed[c], point[c], slope[c], intercept[c], worth, mass, gain)
-        gains.append(float(shares @ (1 - theta + theta * worth / (truth - offset))))
-    return gains, point, above
+    line = np.empty(past.size, np.int64)
+    worth, mass, gain = (np.empty(past.size) for _ in range(3))
+    tables = (point, slope * (1 + slack), intercept)
+    offset, _, theta = lay_tangent(past, 0.003, np.diff(grid, prepend=0.0), *tables, line, worth, mass, gain)
+    return offset, theta, worth, point[line[1:]]
 
 
 def test_no_bet_is_expected_to_win_against_the_truth_and_one_with_lines_a_per_cent_steeper_is() -> None:
     rng = np.random.default_rng(0)
     grid = np.linspace(0.05, 0.95, 19)
+
+    def expected(survival: np.ndarray, past: np.ndarray, r: float, slack: float = 0.0) -> float:
+        """Gain per draw under a true survival whose functional is what is bet against."""
+        offset, theta, worth, _ = laid(past, r, grid, slack)
+        truth = float(np.diff(grid, prepend=0.0) @ bands.shift(survival, r))
+        shares = -np.diff(np.concatenate(([1.0], survival, [0.0])))
+        return float(shares @ (1 - theta + theta * worth / (truth - offset)))
+
     for r in (0.2, 1.0, 2.5):
         for _ in range(100):
             survival = np.sort(rng.beta(0.8, 0.3, grid.size))[::-1]
-            pilot = rng.multinomial(50, rng.dirichlet(np.full(grid.size + 1, 0.3)))
-            gains, point, above = expected_gains(survival, r, pilot, grid)
-            assert max(gains) <= 1 + 1e-12
+            past = rng.multinomial(50, rng.dirichlet(np.full(grid.size + 1, 0.3)))
+            assert expected(survival, past, r) <= 1 + 1e-12
             # At the point of touching the bound is attained, so that the gain is one and nothing is given away.
-            touched = point[1][above[1:]]
-            assert expected_gains(touched, r, pilot, grid)[0][1] == pytest.approx(1.0, abs=1e-9)
-            assert expected_gains(touched, r, pilot, grid, 0.01)[0][1] > 1 + 1e-6
+            touched = laid(past, r, grid)[3]
+            assert expected(touched, past, r) == pytest.approx(1.0, abs=1e-9)
+            assert expected(touched, past, r, 0.01) > 1 + 1e-6
+
+
+def test_draws_are_dealt_out_by_fair_coins_that_do_not_look_at_them() -> None:
+    from certcal._kernels.certificates import split_draws
+
+    rows = 2000
+    histogram = np.array([3, 0, 200, 64, 1])
+    parts = np.empty((rows, 9, 5), np.int64)
+    for key in range(rows):
+        split_draws(histogram, False, key, parts[key])
+        assert np.array_equal(parts[key].sum(axis=0), histogram)
+    share = 0.5 ** np.array([8, *range(8, 0, -1)])
+    mean, spread = parts.mean(axis=0), parts.var(axis=0)
+    expected = share[:, None] * histogram
+    variance = expected * (1 - share[:, None])
+    assert np.all(np.abs(mean - expected) <= 5 * np.sqrt(variance / rows))
+    assert np.all(np.abs(spread - variance) <= 6 * np.sqrt((2 * variance**2 + variance) / rows))
+    # Of one key the cells share no coins: what one cell keeps says nothing about another.
+    together = np.corrcoef(parts[:, 8][:, [0, 2, 3, 4]].T)
+    assert np.all(np.abs(together[np.triu_indices(4, 1)]) < 5 / np.sqrt(rows))
+    turned = np.empty((9, 5), np.int64)
+    split_draws(histogram[::-1], True, 7, turned)
+    np.testing.assert_array_equal(turned, parts[7])
 
 
 @pytest.mark.parametrize("end", ENDS)
-def test_bets_are_on_what_the_pilot_leaves_and_on_nothing_else(end: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """With bets that do not look at the pilot, any pilot in front of the same other draws gives the same bound."""
+def test_the_bet_on_a_part_is_chosen_by_the_parts_before_it(end: str) -> None:
+    """The capital at the bound is 1/level: a product over parts, with the tangents and the bet of what came before."""
     rng = np.random.default_rng(4)
-    grid, first, rest = np.linspace(0.1, 0.9, 9), 40, 360
-    survival, point = tangents.views(first, rest, 0.01)
-    blind = tuple(np.repeat(each[:, 30:31], first + 1, axis=1) for each in (survival, point))
-    left = rng.multinomial(rest, rng.dirichlet(np.full(10, 0.5), 20))
-    pilots = [rng.multinomial(first, rng.dirichlet(np.full(10, 0.3), 20)) for _ in range(3)]
+    grid, n, r, level = np.linspace(0.1, 0.9, 9), 400, 0.5, 0.01
+    histogram = rng.multinomial(n, rng.dirichlet(np.full(10, 0.5), 20))
+    seen = np.ascontiguousarray(histogram[:, ::-1]) if end == "upper" else histogram
     side = Side.of(grid, end == "upper")
-    seeing = [tangents.tangent(HistogramRows(left + pilot, pilot, side, 0.5, 0.01)) for pilot in pilots]
-    assert not np.array_equal(seeing[0], seeing[1])
-    monkeypatch.setattr(tangents, "views", lambda *_: blind)
-    found = [tangents.tangent(HistogramRows(left + pilot, pilot, side, 0.5, 0.01)) for pilot in pilots]
-    assert found[0].min() > 0
-    np.testing.assert_array_equal(found[0], found[1])
-    np.testing.assert_array_equal(found[0], found[2])
-
-
-def test_a_pilot_alone_refutes_nothing() -> None:
-    pilot = np.array([[0, 1000]])
-    for left in (0, 1):
-        histogram = pilot + np.array([[0, left]])
-        assert tangents.tangent(HistogramRows(histogram, pilot, Side.of(np.array([0.5]), False), 0.5, 0.01))[0] < 0.01
+    bound = tangents.tangent(HistogramRows(seen, np.arange(20), side, r, level))
+    assert bound.min() > 0
+    for row in range(20):
+        past, *parts = dealt([int(k) for k in histogram[row]], row)
+        log = 0.0
+        for part in parts:
+            offset, theta, worth, _ = laid(past, r, np.cumsum(side.widths), nats=0.75 * np.log(1 / level) / n)
+            log += float(part @ np.log(1 - theta + theta * worth / (bound[row] - offset)))
+            past = past + part
+        assert log == pytest.approx(np.log(1 / level), abs=1e-3)
 
 
 # ------------------------------------------------------------------------------------------------------ many draws

@@ -17,7 +17,7 @@ from certcal.models import wrap
 from certcal.smoothing import KINDS, Counts, Sampler, sample_until
 from certcal.smoothing._sampled_until import UntilSetting
 from certcal.smoothing._sampler import Tally
-from certcal.smoothing._until import ATTEMPTS, LAG, Climb, Stake, draw, gains, rungs, scaled
+from certcal.smoothing._until import ATTEMPTS, Climb, Stake, draw, gains, rungs, scaled
 from certcal.worst_case import calibration_error
 
 SIGMA, SLOPE, RADIUS = 0.5, 0.4, 0.25
@@ -65,26 +65,21 @@ def test_alpha_is_spent_once_over_all_samples_looks_and_stakes():
     each = [Fraction(climb.levels[name]) * 7 * climb.looks for name in ("prediction", "intervals")]
     total = sum(each) + Fraction(climb.levels["sums"]) * ATTEMPTS
     assert Fraction(0.01) * (1 - Fraction(1, 10**12)) < total <= Fraction(0.01)
-    assert climb.looks == len(climb.sizes) - LAG
+    assert climb.looks == len(climb.sizes)
     assert climb.ledger.spent <= 0.01
 
 
-def test_rungs_grow_by_half_up_to_the_budget_and_pilots_are_five_below():
-    assert rungs(300).tolist() == [34, 51, 77, 116, 174, 261, 300]
+def test_rungs_grow_by_half_up_to_the_budget():
+    assert rungs(600).tolist() == [261, 392, 588, 600]
     assert rungs(10).tolist() == [10]
-    climb = climbing(np.array([0.5]), [0], n=300)
-    for _ in range(7):
-        climb.climb(np.array([0]))
-    assert climb.counts(np.array([0])).pilot.sum() == 51
-    assert climb.draws.tolist() == [300]
 
 
 def test_a_climb_is_one_rung_for_samples_at_different_rungs():
     climb = climbing(np.linspace(0.2, 2, 4), [0, 0, 0, 0])
     climb.climb(np.array([0, 1]))
     climb.climb(np.arange(4))
-    assert climb.draws.tolist() == [51, 51, 34, 34]
-    np.testing.assert_array_equal(climb.histogram(np.arange(4)).sum(axis=1), climb.draws)
+    assert climb.draws.tolist() == [392, 392, 261, 261]
+    np.testing.assert_array_equal(climb.histogram.sum(axis=1), climb.draws)
 
 
 def test_intervals_hold_at_all_looks_at_once_as_often_as_they_say():
@@ -97,10 +92,9 @@ def test_intervals_hold_at_all_looks_at_once_as_often_as_they_say():
     wrong, overconfident = np.zeros(n, bool), np.zeros(n, bool)
     for _ in range(climb.sizes.size):
         climb.climb(rows)
-        if climb.rung[0] >= climb.first:
-            climb.look(rows)
-            wrong |= (climb.lower > low) | (climb.upper < high)
-            overconfident |= climb.radii > x
+        climb.look(rows)
+        wrong |= (climb.lower > low) | (climb.upper < high)
+        overconfident |= climb.radii > x
     most = binom.ppf(1 - 1e-6, n, level)
     assert wrong.sum() <= most
     assert overconfident.sum() <= most
@@ -156,12 +150,11 @@ def test_what_a_stake_promises_is_below_the_truth_and_its_sum_is_found_as_often_
     missed, gap = 0, 0.0
     for seed in range(25):
         climb, rows = climbing(x, labels, seed, n=600), np.arange(60)
-        for _ in range(6):
-            climb.climb(rows)
-        stake = climb.stake(rows)._replace(nats=math.log(1 / 0.2))
-        before = climb.histogram(rows)
         climb.climb(rows)
-        fresh = climb.histogram(rows) - before
+        stake = climb.stake(rows)._replace(nats=math.log(1 / 0.2))
+        before = climb.histogram[rows]
+        climb.climb(rows)
+        fresh = climb.histogram[rows] - before
         means = (fresh * stake.worth).sum(axis=1) / stake.fresh
         squares = (fresh * (stake.worth - stake.expected[:, None]) ** 2).sum(axis=1)
         low, high = truth(x)
@@ -206,8 +199,7 @@ def test_claims_are_not_below_the_worst_case_of_the_true_confidences_wherever_dr
 def test_open_samples_count_as_anything_and_refuted_ones_leave():
     x = np.concatenate([np.linspace(0.6, 2, 10), [0.25] * 5, [0.02] * 5])
     climb, rows = climbing(x, np.zeros(20, int)), np.arange(20)
-    for _ in range(climb.first + 1):
-        climb.climb(rows)
+    climb.climb(rows)
     climb.look(rows)
     assert climb.open.sum() >= 3
     assert climb.refuted.sum() >= 3
@@ -262,7 +254,7 @@ def test_inputs_are_read_in_parts(monkeypatch):
     for one in (whole, parts):
         one.climb(np.arange(12))
     np.testing.assert_array_equal(whole.votes, parts.votes)
-    np.testing.assert_array_equal(whole.ring, parts.ring)
+    np.testing.assert_array_equal(whole.histogram, parts.histogram)
 
 
 def test_with_too_few_draws_it_says_that_they_are_spent():
@@ -312,17 +304,17 @@ def test_the_result_is_the_same_for_any_batch_and_again(found):
 def test_intervals_are_what_the_drawn_counts_say_at_every_rung(found):
     """Slow and obvious: each sample alone, each rung from the start, intersected."""
     sampler, sizes = Sampler(Ramp(), sigma=SIGMA, seed=0), rungs(ASKED["n"])
-    level = 0.001 / 4 / 12 / (sizes.size - LAG)
+    level = 0.001 / 4 / 12 / sizes.size
 
     def ends(i: int, k: int) -> tuple[float, float]:
-        tally, first = (sampler.count(POINTS[[i]], [i], [0], 0, int(sizes[j])) for j in (k, k - LAG))
+        tally = sampler.count(POINTS[[i]], [i], [0], 0, int(sizes[k]))
         which, none = np.array([i]), np.array([0])
-        drawn = (which, none, none, sizes[[k]], tally.votes, none, tally.histogram, first.histogram)
+        drawn = (which, none, none, sizes[[k]], tally.votes, none, tally.histogram)
         low, high = KINDS["tangent"](Counts(sampler.thresholds, SIGMA, *drawn), RADIUS, level)
         return float(low[0]), float(high[0])
 
     for i in np.flatnonzero(found.certificates.certified):
-        seen = [ends(i, k) for k in range(LAG, int(np.searchsorted(sizes, found.draws[i])) + 1)]
+        seen = [ends(i, k) for k in range(int(np.searchsorted(sizes, found.draws[i])) + 1)]
         # A sample in the stake that ended it was not looked at once more: its last draws were for the sum.
         allowed = [(max(low), min(high)) for low, high in (zip(*seen, strict=True), zip(*seen[:-1], strict=True))]
         own = found.certificates.lower[i], found.certificates.upper[i]

@@ -53,7 +53,9 @@ def test_every_line_is_what_certificates_of_its_radius_and_kind_say(counts: Coun
         np.testing.assert_array_equal(one.certificates.lower, own.lower)
         assert one.summary.to_dict() == own.summary(bins=7, closed="right", delta=0.1).to_dict()
         binned: Any = {"bins": 7, "closed": "right", "delta": 0.01}
-        assert one.claim == (own.claim(**binned) if one.kind == "cdf" else pooled_claim(counts, one.radius, **binned))
+        assert one.claim == (
+            own.claim(**binned) if one.kind == "cdf" else pooled_claim(counts, one.radius, confidence="tight", **binned)
+        )
         assert one.width == own.mean_width
         assert asked.at(one.radius, one.kind) is one
     assert asked.at() is asked.lines[2]
@@ -120,8 +122,8 @@ def test_an_unfinished_run_is_refused_unless_what_is_drawn_will_do(tmp_path: Pat
     ("changes", "message"),
     [
         ({"source": "no/such/run"}, "no/such/run: there is no such file"),
-        ({"confidence": ()}, "confidence: no kind was given; give tight, tangent"),
-        ({"confidence": "loose"}, "confidence: 'loose' is not one of 'tight'"),
+        ({"confidence": ()}, "confidence: no kind was given; give tangent, tight"),
+        ({"confidence": "loose"}, "confidence: 'loose' is not one of 'tangent'"),
         ({"radii": []}, "radii: 0 different radii were given; give from 1 to 1000"),
         ({"radii": np.linspace(0, 1, 1001)}, "radii: 1001 different radii were given"),
         ({"radii": [0.1, -1]}, "radii: -1 is not a number of at least 0"),
@@ -219,7 +221,7 @@ def test_many_widths_are_thinned_to_two_hundred_exact_steps() -> None:
     own = many.at().certificates
     assert own is not None
     widths = (own.upper - own.lower)[own.certified]
-    seen = many.widths("tight")
+    seen = many.widths("tangent")
     assert seen is not None
     assert np.unique(widths).size > 200
     assert seen.values.size == 200
@@ -370,7 +372,7 @@ def test_saved_intervals_certify_to_the_same_values(counts: Counts, tmp_path: Pa
     for one, two in zip(first.lines, again.lines, strict=True):
         assert one.summary.to_dict() == two.summary.to_dict()
     assert again.origin is not None
-    assert again.origin.confidence == "tight"
+    assert again.origin.confidence == "tangent"
     with pytest.raises(InputError, match="a file of intervals needs one kind of certificate"):
         certify(counts, radii=0.25, confidence="all").save(tmp_path / "all.parquet")
     table = first.to_pandas()

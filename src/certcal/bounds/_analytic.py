@@ -241,7 +241,7 @@ def _projected(cells: NarrowCells, count: int, h: float) -> Fit:
     plain, steep, seen = (root @ gram[k] @ root.T for k in (0, 2, 3))
     values, vectors = np.linalg.eigh(plain)
     half = vectors * np.sqrt(np.maximum(values, 0.0))
-    room = 1 + 1e-6
+    room = 1 + 1e-4  # the inverse is good to some 1e-5 where the equations are nearly singular
     return Fit(
         gap,
         math.sqrt(spread) * norm,

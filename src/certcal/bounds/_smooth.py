@@ -208,6 +208,10 @@ def smooth(
     count = 1 if form == "direct" else check_folds(2 if folds is None else folds, s.size)
     if perturb:
         s = _perturb.perturb(s, h, start, scale=scale)
+    elif scale == "logit" and s.dtype != np.float64:
+        raise InputError(
+            f"scores are {s.dtype}, in which log-odds near 0 and 1 are too coarse; pass perturbed scores as float64"
+        )
     if form == "direct":
         parts = [_direct(in_order(s, y), h, level, width, scale)]
     else:

@@ -56,7 +56,7 @@ class PerturbedScores(Calibrator):
     >>> round(noise.bandwidth_, 3), bool(abs(served - s[10_000:]).max() > 0.1)
     (0.014, True)
     >>> print(noise.bound(s[10_000:], y[10_000:]).text)
-    0.0398
+    0.0310
     """
 
     _choices: ClassVar[Mapping[str, tuple[str, ...]]] = {"scale": ("probability", "logit")}

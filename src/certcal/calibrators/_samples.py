@@ -139,15 +139,7 @@ class CertifiedSamples:
         return cls(c.copy(), z, texts, low, high, kept, _levels(alpha, low.shape[1]), rows, source, fingerprint)
 
     @classmethod
-    def from_counts(
-        cls,
-        counts: Counts,
-        radii: float | Sequence[float],
-        *,
-        alpha: float = 0.001,
-        confidence: str = "tight",
-        familywise: bool = False,
-    ) -> CertifiedSamples:
+    def from_counts(cls, counts: Counts, radii: float | Sequence[float], **settings: Any) -> CertifiedSamples:
         """Samples of a run, certified at radii, from its counts (:meth:`certcal.smoothing.Run.counts`).
 
         Parameters
@@ -156,18 +148,15 @@ class CertifiedSamples:
             Of all samples, or of some.
         radii
             One or several, in the units of the input.
-        alpha, confidence, familywise
-            As for :func:`certcal.smoothing.certificates`.
+        settings
+            alpha, confidence and familywise, as for :func:`certcal.smoothing.certificates`.
         """
         from certcal.smoothing import certificates
 
         distances = sorted(set(_distances(radii)))
         if not distances:
             raise InputError("radii is empty; pass at least one")
-        found = tuple(
-            certificates(counts, radius, alpha=alpha, confidence=confidence, familywise=familywise)
-            for radius in distances
-        )
+        found = tuple(certificates(counts, radius, **settings) for radius in distances)
         made = cls.from_intervals(
             np.stack([one.lower for one in found], axis=1),
             np.stack([one.upper for one in found], axis=1),

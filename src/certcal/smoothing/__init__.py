@@ -9,6 +9,7 @@ from certcal.smoothing._decisions import Decisions, decide, read_decisions
 from certcal.smoothing._diagnostics import InfluentialSample, Widths, influential_samples
 from certcal.smoothing._kinds import (
     CONFIDENCES,
+    DEFAULT_KIND,
     KINDS,
     CertificateKind,
     holds_at_all_radii,
@@ -28,6 +29,7 @@ from certcal.smoothing._sampler import Sampler, SamplingError, Selection, Tally
 __all__ = [
     "ACCOUNTINGS",
     "CONFIDENCES",
+    "DEFAULT_KIND",
     "KINDS",
     "CertificateKind",
     "Certificates",

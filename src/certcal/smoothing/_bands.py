@@ -65,10 +65,10 @@ class Side:
 
 
 class HistogramRows(NamedTuple):
-    """Samples with equally many draws (and pilot draws) seen from one side, the radius over sigma, and a level."""
+    """Samples (their places in the data) with equally many draws, seen from one side; radius over sigma; a level."""
 
     histogram: Integers
-    pilot: Integers
+    samples: Integers
     side: Side
     r: float
     level: float

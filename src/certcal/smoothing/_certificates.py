@@ -10,13 +10,21 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from certcal._assumptions import BATCH, NOISE, fixed, own_kind
-from certcal._checks import InputError, choice, failure_probability, to_numpy
+from certcal._assumptions import BATCH, NOISE, SPLIT, fixed, own_kind
+from certcal._checks import InputError, choice, failure_probability, to_numpy, whole_number
 from certcal._html import table
 from certcal.claims import Certificate, Ledger, round_outward, short_text
 from certcal.smoothing._bands import lower_limits, radii_of_limits
 from certcal.smoothing._counts import Counts
-from certcal.smoothing._kinds import KINDS, CertificateKind, equal_draws, kind_name, kind_of
+from certcal.smoothing._kinds import (
+    DEFAULT_KIND,
+    KINDS,
+    CertificateKind,
+    equal_draws,
+    holds_at_all_radii,
+    kind_name,
+    kind_of,
+)
 
 if TYPE_CHECKING:
     from certcal.smoothing._diagnostics import Widths
@@ -88,6 +96,8 @@ class Certificates:
     accounting
         "ledger" when alpha is shared among the bounds of a sample, "published" when each of them had a third of
         ``alpha``: what the papers call alpha.
+    together
+        Number of radii at which they hold at once, this one among them.
     """
 
     lower: Floats
@@ -106,6 +116,7 @@ class Certificates:
     recalibration: str | None = None
     anytime: bool = False
     accounting: str = "ledger"
+    together: int = 1
 
     def __len__(self) -> int:
         return self.lower.size
@@ -274,6 +285,8 @@ class Certificates:
             settings["edges"] = "recomputed after the attack" if adaptive else "given"
         if self.accounting == "published":
             settings["accounting"] = f"as published: {short_text(self.alpha / 3, 'upper')} to each of three bounds"
+        if self.together > 1:
+            settings["radii that hold together"] = self.together
         if failed is None:
             ledger = Ledger(self.alpha).split(**SHARES)
         else:
@@ -288,21 +301,25 @@ class Certificates:
         return Certificate(name, value, "upper", self.radius, ledger, worst.n, self.assumptions, settings)
 
 
-def assumptions_of(draws: Counts | Certificates, confidence: str, anytime: bool = False) -> tuple[str, ...]:
-    """What certificates of a kind rest on."""
+def assumptions_of(
+    draws: Counts | Certificates, confidence: str, anytime: bool = False, split: bool = False
+) -> tuple[str, ...]:
+    """What certificates of a kind rest on; some divide the draws of a sample."""
     chosen = fixed(f"the seed and the {'requirement' if anytime else 'number of draws'}")
     own = () if confidence in KINDS else (own_kind(confidence),)
-    return (NOISE[draws.noise], BATCH, chosen, *own, *_extended(draws.earlier, len(draws)))
+    divided = (SPLIT,) if split or confidence == "tangent" else ()
+    return (NOISE[draws.noise], BATCH, chosen, *divided, *own, *_extended(draws.earlier, len(draws)))
 
 
 def certificates(
     counts: Counts,
     radius: float,
     alpha: float = 0.001,
-    confidence: str | CertificateKind = "tight",
+    confidence: str | CertificateKind = DEFAULT_KIND,
     familywise: bool = False,
     *,
     accounting: str = "ledger",
+    together: int = 1,
 ) -> Certificates:
     """Certify predictions and confidences of a smoothed classifier under perturbations of norm up to a radius.
 
@@ -334,6 +351,10 @@ def certificates(
         "ledger" shares alpha among the prediction and both ends of the interval. "published" gives alpha to each of the
         three, as the papers do: their largest radii (3.811 σ for 10⁵ draws at alpha = .001) come from it. What is
         returned then has three times alpha, which is what a union bound allows to be claimed.
+    together
+        Number of radii, this one among them, at which certificates are to hold at once. A kind with an event for each
+        radius then has that part of its share of alpha at each of them, so that with probability at least 1 - alpha
+        the certificate of a sample fails at none. Votes, and kinds with ``all_radii``, have one event for all anyway.
 
     Returns
     -------
@@ -348,15 +369,16 @@ def certificates(
     >>> counts = Counts.from_confidences(x, np.linspace(0.01, 0.99, 99), votes=[10_000, 5_020], sigma=0.5)
     >>> found = certificates(counts, radius=0.5)
     >>> found
-    Certificates(n=2, radius=0.5, confidence='tight', certified=1, abstained=1)
+    Certificates(n=2, radius=0.5, confidence='tangent', certified=1, abstained=1)
     >>> found.lower.round(3), found.radii.round(3)
-    (array([0.945, 0.   ]), array([1.573,   nan]))
+    (array([0.953, 0.   ]), array([1.573,   nan]))
     """
     if not isinstance(counts, Counts):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise InputError(f"counts is {type(counts).__name__}; pass what a run's counts() returns")
     kind = kind_of(confidence)
     failure_probability(alpha, "alpha")
     distance = check_radius(radius)
+    radii_at_once = whole_number(together, 1, 10**9, "together", "pass a number of radii, at least 1")
     shares = SHARES
     if choice(accounting, ACCOUNTINGS, "accounting") == "published":
         if familywise:
@@ -371,8 +393,9 @@ def certificates(
     lower, upper = np.zeros(len(counts)), np.ones(len(counts))
     if certified.any():
         chosen = counts.select(certified)
-        found = kind(chosen, distance, spent["lower"] + spent["upper"])
-        lower[certified], upper[certified] = _checked_ends(found, chosen, kind_name(kind))
+        sharing = 1 if holds_at_all_radii(kind) else radii_at_once
+        found = kind(chosen, distance, equal_part(spent["lower"] + spent["upper"], sharing))
+        lower[certified], upper[certified] = checked_ends(found, chosen, kind_name(kind))
     return Certificates(
         lower,
         upper,
@@ -388,10 +411,11 @@ def certificates(
         counts.noise,
         counts.earlier,
         accounting=accounting,
+        together=radii_at_once,
     )
 
 
-def _checked_ends(found: Any, counts: Counts, name: str) -> tuple[Floats, Floats]:
+def checked_ends(found: Any, counts: Counts, name: str) -> tuple[Floats, Floats]:
     """The ends that a kind returned, once it is sure that they are intervals."""
     if not isinstance(found, tuple) or len(cast("tuple[Any, ...]", found)) != 2:
         kind = type(cast("Any", found)).__name__

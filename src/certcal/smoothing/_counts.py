@@ -15,7 +15,7 @@ from certcal.smoothing._noise import NOISES
 Integers = NDArray[np.int64]
 
 _THRESHOLDS = 255
-_PER_SAMPLE = ("index", "label", "predicted", "draws", "votes", "invalid", "histogram", "pilot")
+_PER_SAMPLE = ("index", "label", "predicted", "draws", "votes", "invalid", "histogram")
 
 
 def default_thresholds() -> NDArray[np.float64]:
@@ -97,8 +97,6 @@ class Counts:
         Number of draws per sample, how many of them predicted class A, and how many had an invalid output.
     histogram
         N × (G + 1) counts, rows adding up to ``draws``.
-    pilot
-        The part of ``histogram`` from the first draws, which may be used to choose how the others are used.
     noise
         "gaussian" (in floating point) or "exact" (discretised, from integer thresholds).
     earlier
@@ -121,7 +119,6 @@ class Counts:
     votes: Integers
     invalid: Integers
     histogram: Integers
-    pilot: Integers
     noise: str = "gaussian"
     earlier: tuple[tuple[int, int], ...] = ()
 
@@ -132,18 +129,14 @@ class Counts:
         choice(self.noise, NOISES, "noise")
         for name in ("index", "label", "predicted", "draws", "votes", "invalid"):
             put(self, name, _integers(getattr(self, name), name, 1))
-        for name in ("histogram", "pilot"):
-            put(self, name, _integers(getattr(self, name), name, 2))
-            if getattr(self, name).shape[1] != self.thresholds.size + 1:
-                raise InputError(
-                    f"{name} has {getattr(self, name).shape[1]} cells; {self.thresholds.size} thresholds make "
-                    f"{self.thresholds.size + 1}"
-                )
+        put(self, "histogram", _integers(self.histogram, "histogram", 2))
+        if self.histogram.shape[1] != self.thresholds.size + 1:
+            reason = f"histogram has {self.histogram.shape[1]} cells; {self.thresholds.size} thresholds make "
+            raise InputError(f"{reason}{self.thresholds.size + 1}")
         same_length(**{name: getattr(self, name).shape[0] for name in _PER_SAMPLE})
         _refuse(self.draws < 1, "draws", "has no draws; leave the sample out or draw for it")
         _refuse((self.votes < 0) | (self.votes > self.draws), "votes", "is outside 0 to its draws")
-        _refuse(np.any(self.pilot < 0, axis=1), "pilot", "has a negative count")
-        _refuse(np.any(self.histogram < self.pilot, axis=1), "pilot", "counts more draws in a cell than histogram")
+        _refuse(np.any(self.histogram < 0, axis=1), "histogram", "has a negative count")
         _refuse(self.histogram.sum(1) != self.draws, "histogram", "does not add up to its draws")
         put(self, "earlier", tuple(_size(size) for size in self.earlier))
 
@@ -181,7 +174,6 @@ class Counts:
         votes: Any,
         sigma: float,
         correct: Any = None,
-        pilot: int | None = None,
         noise: str = "gaussian",
     ) -> Counts:
         """Counts of confidences that are at hand: one row per sample, one column per draw.
@@ -198,8 +190,6 @@ class Counts:
             Standard deviation of the noise.
         correct
             Whether class A is the true class, per sample; all when not given.
-        pilot
-            How many of the first draws are the pilot; a tenth when not given, at least one.
         noise
             How the noise was drawn.
         """
@@ -208,14 +198,9 @@ class Counts:
             raise InputError("confidences must be in [0, 1]; write 0 for a draw with an invalid output")
         edges = check_thresholds(thresholds)
         rows, n = int(x.shape[0]), int(x.shape[1])
-        first = max(1, n // 10) if pilot is None else pilot
         every = np.arange(rows, dtype=np.int64)
         cells = np.searchsorted(edges, x, side="right") + (edges.size + 1) * every[:, None]
-
-        def count(part: NDArray[np.int64]) -> Integers:
-            flat = np.bincount(part.ravel(), minlength=rows * (edges.size + 1))
-            return flat.reshape(rows, edges.size + 1).astype(np.int64)
-
+        counted = np.bincount(cells.ravel(), minlength=rows * (edges.size + 1))
         one = np.ones(rows, np.int64)
         return cls(
             thresholds=edges,
@@ -226,8 +211,7 @@ class Counts:
             draws=n * one,
             votes=to_numpy(votes, "votes"),
             invalid=0 * one,
-            histogram=count(cells),
-            pilot=count(cells[:, :first]),
+            histogram=counted.reshape(rows, edges.size + 1).astype(np.int64),
             noise=noise,
         )
 

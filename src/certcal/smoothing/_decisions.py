@@ -152,7 +152,7 @@ class Decisions(Result):
     @property
     def assumptions(self) -> tuple[str, ...]:
         """What the claim rests on."""
-        return NOISE[self.setting.noise], BATCH, fixed("the seed, the radius and the budget")
+        return NOISE[self.setting.noise], BATCH, fixed("the seed, the radius, the levels, the looks and the budget")
 
     def claims(self) -> Sequence[Decisions]:
         """The decisions themselves, whose sentence is the claim."""

@@ -65,8 +65,6 @@ class BandKind:
         How intervals are made, in a sentence.
     all_radii
         Whether its intervals hold at all radii at once.
-    by_pilot
-        Whether it uses the pilot draws.
     pooled
         Whether claims about a data set average the noise of its samples: :func:`certcal.smoothing.pooled_claim`.
     """
@@ -75,7 +73,6 @@ class BandKind:
     bound: Callable[[HistogramRows], Floats]
     explanation: str
     all_radii: bool = True
-    by_pilot: bool = False
     pooled: bool = False
 
     def __call__(self, counts: Counts, radius: float, alpha: float, /) -> tuple[Floats, Floats]:
@@ -88,8 +85,8 @@ class BandKind:
 
     def _lower(self, counts: Counts, r: float, level: float, flip: bool) -> Floats:
         side, out = Side.of(counts.thresholds, flip), np.zeros(len(counts))
-        for _, rows in equal_draws(counts, by_pilot=self.by_pilot):
-            out[rows] = self.bound(HistogramRows(counts.histogram[rows], counts.pilot[rows], side, r, level))
+        for _, rows in equal_draws(counts):
+            out[rows] = self.bound(HistogramRows(counts.histogram[rows], counts.index[rows], side, r, level))
         return out
 
 
@@ -97,15 +94,14 @@ KINDS: dict[str, BandKind] = {
     kind.name: kind
     for kind in (
         BandKind(
-            "tight", tight, "A Clopper-Pearson limit at each threshold of the histogram; the default.", pooled=True
-        ),
-        BandKind(
             "tangent",
             tangent,
-            "One mean instead of a band, by convexity and bets chosen from the pilot draws; usually the narrowest.",
+            "One mean instead of a band, by convexity and bets on draws, each chosen by the draws before; the default.",
             all_radii=False,
-            by_pilot=True,
             pooled=True,
+        ),
+        BandKind(
+            "tight", tight, "A Clopper-Pearson limit at each threshold of the histogram; at all radii.", pooled=True
         ),
         BandKind("bernstein", bernstein, "The empirical Bernstein limit of the mean confidence."),
         BandKind("cdf", cdf, "A band of constant width (Dvoretzky, Kiefer, Wolfowitz), as published."),
@@ -113,6 +109,7 @@ KINDS: dict[str, BandKind] = {
     )
 }
 CONFIDENCES = tuple(KINDS)
+DEFAULT_KIND = "tangent"
 
 
 def kind_of(confidence: str | CertificateKind) -> CertificateKind:
@@ -169,12 +166,10 @@ def kind_explanation(confidence: str | CertificateKind) -> str:
     return str(getattr(kind_of(confidence), "explanation", ""))
 
 
-def equal_draws(counts: Counts, by_pilot: bool = False) -> list[tuple[int, NDArray[np.int64]]]:
-    """Rows with equally many draws (and pilot draws): they share their tables."""
-    rows = np.arange(len(counts))
-    keys = np.stack([counts.draws, counts.pilot.sum(axis=1) if by_pilot else 0 * rows], axis=1)
-    values, group = np.unique(keys, axis=0, return_inverse=True)
-    return [(int(key[0]), rows[group.reshape(-1) == g]) for g, key in enumerate(values)]
+def equal_draws(counts: Counts) -> list[tuple[int, NDArray[np.int64]]]:
+    """Rows with equally many draws: they share their tables."""
+    values, group = np.unique(counts.draws, return_inverse=True)
+    return [(int(n), np.flatnonzero(group == g)) for g, n in enumerate(values)]
 
 
 def _name(kind: Any) -> str:

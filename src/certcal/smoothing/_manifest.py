@@ -121,7 +121,7 @@ class Manifest(msgspec.Struct, frozen=True, forbid_unknown_fields=True, dict=Tru
     sigma, noise, seed
         Of the noise: its standard deviation, "gaussian" or "exact" (discretised for inputs on k/255), and its seed.
     n0, pilot
-        Draws that choose the class; the first of the counting draws, which may decide how the others are used.
+        Draws that choose the class; the first of the counting draws, which have units of their own.
     thresholds
         The grid of the confidence histogram.
     batch, unit

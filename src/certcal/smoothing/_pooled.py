@@ -6,17 +6,16 @@ are the draws of all samples; the class A of each is fixed. In the notation of `
 l = L(S) be the end of sample n below which no perturbation brings its confidence, and u = 1 - L(S of 1 - X) the upper
 one. All of the following hold together except with the probability in the ledger:
 
-1. *predictions*: each class probability lies within its Clopper-Pearson limits, at level/2N each. So the samples that
-   are called certified are; and it is known of nearly all samples whether their class probability is at least p*, the
-   share of votes that would just certify, which depends on the number of draws alone.
+1. *predictions*: each class probability p lies within its Clopper-Pearson limits, at level/2N each. So the samples that
+   are called certified are, and have p >= Φ(R/σ).
 2. *limits of the ends*: l and u lie within their limits from below and above, at level/4N each.
-3. *sum of the ends*: of each sample's draws a random half (drawn by ``SEED``) chooses one end a (l or 1 - u) or none,
+3. *sum of the ends*: of each sample's draws a random half (by a fixed SEED) chooses one end a (l or 1 - u) or none,
    and a tangent for each threshold: a >= c + E W(X). The other half gives the estimate â = c + mean W. With Y = W/n'
    for its n' draws and a mean Ŷ from the first half, let ξ = ρ (Y - Ŷ) >= -1. Then exp(λξ - ψξ²) <= 1 + λξ with
    ψ = -log(1 - λ) - λ (Fan, Grama and Liu 2015), hence E exp(λρ (Y - EY) - ψξ²) <= (1 + x) exp(-x) <= 1 with
    x = λρ (EY - Ŷ). So has the product over all draws of the samples in T: those that have chosen an end and whose class
-   probability is at least p*. T is fixed once the first halves are, though not known, and so are λ and ρ. By Markov's
-   inequality, except with probability ``level``,
+   probability is at least Φ(R/σ). T is fixed once the first halves are, though not known, and so are λ and ρ. By
+   Markov's inequality, except with probability ``level``,
 
        Σ_{n in T} (â_n - a_n) <= (log(1/level) + ψ Σ_{n in T} Σ ξ²) / (λρ).
 
@@ -37,9 +36,17 @@ from certcal.binning import CLOSED, assign, edges_for
 from certcal.bounds import clopper_pearson
 from certcal.claims import Certificate, Ledger, move_outward
 from certcal.smoothing._bands import HistogramRows, Side, shift, tight_above
-from certcal.smoothing._certificates import CONFIDENCE, NAME, assumptions_of, certified_radii, check_radius, equal_part
+from certcal.smoothing._certificates import (
+    CONFIDENCE,
+    NAME,
+    assumptions_of,
+    certified_radii,
+    check_radius,
+    checked_ends,
+    equal_part,
+)
 from certcal.smoothing._counts import Counts
-from certcal.smoothing._kinds import CertificateKind, equal_draws, kind_name, kind_of
+from certcal.smoothing._kinds import DEFAULT_KIND, CertificateKind, equal_draws, kind_name, kind_of
 from certcal.smoothing._tangent import lines
 from certcal.worst_case import PooledEnds, calibration_error, pooled_calibration_error
 
@@ -60,7 +67,7 @@ def pooled_claim(
     counts: Counts,
     radius: float,
     delta: float = 0.001,
-    confidence: str | CertificateKind = "tight",
+    confidence: str | CertificateKind = DEFAULT_KIND,
     *,
     bins: int = 15,
     closed: str = "left",
@@ -72,7 +79,7 @@ def pooled_claim(
     What is claimed: except with probability ``delta`` over the noise of all samples, the samples that count as
     certified keep their prediction under every perturbation of norm up to the radius, and their calibration error is at
     most the value, whatever the perturbations are. Why: see the module. It is a claim about the data set, not about
-    single samples, and much smaller than what their intervals allow, since their noise is averaged.
+    single samples, and usually smaller than what their intervals allow, since their noise is averaged.
 
     Parameters
     ----------
@@ -97,13 +104,13 @@ def pooled_claim(
     >>> right = np.arange(200) % 5 > 0
     >>> counts = Counts.from_confidences(x, np.linspace(0.01, 0.99, 99), votes=[1000] * 200, sigma=0.5, correct=right)
     >>> pooled_claim(counts, 0.5).text, certificates(counts, 0.5).claim().text
-    ('0.3841', '0.4641')
+    ('0.3841', '0.4345')
     """
     kind, level = kind_of(confidence), failure_probability(delta, "delta")
     distance = check_radius(radius)
     ledger = Ledger(level).split(**SHARES)
     spent = dict(ledger.entries)
-    certified, likely, possible = _membership(counts, distance, level)
+    certified, possible = _membership(counts, distance, level)
     if samples is None:
         samples = "certified" if certified.any() else "all"
     if choice(samples, ("certified", "all"), "samples") == "certified" and not certified.any():
@@ -116,14 +123,14 @@ def pooled_claim(
     part = equal_part(spent["limits_of_the_ends"], 4 * len(counts))
     if rows.any():
         chosen = counts.select(rows)
-        lower[rows], upper[rows] = kind(chosen, distance, 2 * part)
+        lower[rows], upper[rows] = checked_ends(kind(chosen, distance, 2 * part), chosen, kind_name(kind))
         for which, flip in ((-1, False), (1, True)):
             if (inside := end == which).any():
                 limit = _limits_from_above(counts.select(inside), distance / counts.sigma, part, flip)
                 inner[inside] = 1 - limit if flip else limit
     deviation = pooled.deviation(spent["sum_of_the_ends"], end != 0)
-    own = PooledEnds(lower, upper, 0 * end, pooled.estimate, inner, likely, 0.0)
-    together = PooledEnds(lower, upper, end, pooled.estimate, inner, likely, deviation)
+    own = PooledEnds(lower, upper, 0 * end, pooled.estimate, inner, certified, 0.0)
+    together = PooledEnds(lower, upper, end, pooled.estimate, inner, certified, deviation)
     binned: dict[str, Any] = {"bins": bins, "closed": choice(closed, CLOSED, "closed"), "edges": edges}
     value = min(
         pooled_calibration_error(each, correct, certified, **binned, samples=samples) for each in (own, together)
@@ -135,7 +142,7 @@ def pooled_claim(
     settings |= {"certified": "together", "noise": "averaged over the samples"}
     n = int(np.count_nonzero(certified)) if samples == "certified" else len(counts)
     value = min(1.0, move_outward(value, "upper", 1e-12))
-    rests = assumptions_of(counts, kind_name(kind))
+    rests = assumptions_of(counts, kind_name(kind), split=True)
     return Certificate(NAME, value, "upper", distance, ledger, n, rests, settings)
 
 
@@ -145,26 +152,20 @@ def certified_together(counts: Counts, radius: float, delta: float = 0.001) -> N
 
 
 def _membership(counts: Counts, radius: float, delta: float) -> tuple[NDArray[np.bool_], ...]:
-    """Which samples are certified, whose class probability is surely at least p*, and whose may be."""
+    """Which samples are certified, and whose class probability may be at least what certifies."""
     from scipy.special import ndtr
 
     level = equal_part(dict(Ledger(delta).split(**SHARES).entries)["predictions"], 2 * len(counts))
     certified = np.nan_to_num(certified_radii(counts, level), nan=-1.0) >= radius
-    sure, possible = np.zeros(len(counts), np.bool_), np.zeros(len(counts), np.bool_)
-    p = float(ndtr(radius / counts.sigma))
-    for n, rows in equal_draws(counts):
-        votes = counts.votes[rows]
-        least = clopper_pearson(math.floor(n * p), n, level, side="upper").upper
-        sure[rows] = np.asarray(clopper_pearson(votes, n, level, side="lower").lower) >= least
-        possible[rows] = np.asarray(clopper_pearson(votes, n, level, side="upper").upper) >= least
-    return certified, sure, possible
+    possible = np.asarray(clopper_pearson(counts.votes, counts.draws, level, side="upper").upper)
+    return certified, certified | (possible >= float(ndtr(radius / counts.sigma)))
 
 
 def _limits_from_above(counts: Counts, r: float, level: float, flip: bool) -> Floats:
     """What the functional L exceeds with probability at most ``level``, per sample."""
     side, out = Side.of(counts.thresholds, flip), np.zeros(len(counts))
     for _, rows in equal_draws(counts):
-        out[rows] = tight_above(HistogramRows(counts.histogram[rows], counts.pilot[rows], side, r, level))
+        out[rows] = tight_above(HistogramRows(counts.histogram[rows], counts.index[rows], side, r, level))
     return out
 
 

@@ -130,13 +130,11 @@ class Run:
             self._known[size, draws] = self._collect(size, draws, self._grown_from(size, draws))
         return self._known[size, draws]
 
-    def certificates(
-        self, radius: float, alpha: float = 0.001, confidence: str = "tight", familywise: bool = False
-    ) -> Certificates:
-        """Certificates at a radius; see :func:`certcal.smoothing.certificates`."""
+    def certificates(self, radius: float, *rest: Any, **settings: Any) -> Certificates:
+        """Certificates at a radius, with the arguments of :func:`certcal.smoothing.certificates`."""
         from certcal.smoothing._certificates import certificates
 
-        return certificates(self.counts(), radius, alpha=alpha, confidence=confidence, familywise=familywise)
+        return certificates(self.counts(), radius, *rest, **settings)
 
     def _grown_from(self, samples: int, n: int) -> tuple[Size, ...]:
         """The sizes that the run had before the one that is asked for."""
@@ -162,7 +160,7 @@ class Run:
         cells = len(m.thresholds) + 1
         label, predicted = np.zeros(samples, np.int64), np.zeros(samples, np.int64)
         draws, votes, invalid = (np.zeros(samples, np.int64) for _ in range(3))
-        histogram, pilot = np.zeros((samples, cells), np.int64), np.zeros((samples, cells), np.int64)
+        histogram = np.zeros((samples, cells), np.int64)
         for unit, columns, reason in survey(self.path, m, needed):
             if columns is None:
                 raise InputError(self._unusable(unit, reason))
@@ -175,8 +173,6 @@ class Run:
             votes[keep] += columns["votes"][some]
             invalid[keep] += columns["invalid"][some]
             histogram[keep] += columns["histogram"][some]
-            if unit.stop <= m.pilot:
-                pilot[keep] += columns["histogram"][some]
         return Counts(
             thresholds=np.array(m.thresholds),
             sigma=m.sigma,
@@ -187,7 +183,6 @@ class Run:
             votes=votes,
             invalid=invalid,
             histogram=histogram,
-            pilot=pilot,
             noise=m.noise,
             earlier=earlier,
         )

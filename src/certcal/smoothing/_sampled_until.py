@@ -18,7 +18,7 @@ from certcal.claims import Certificate, in_full, round_outward
 from certcal.data import Inputs
 from certcal.result import Result
 from certcal.smoothing._certificates import CONFIDENCE, NAME, Certificates, check_radius
-from certcal.smoothing._kinds import CONFIDENCES
+from certcal.smoothing._kinds import CONFIDENCES, DEFAULT_KIND
 from certcal.smoothing._manifest import MOST_DRAWS
 from certcal.smoothing._noise import NOISES
 from certcal.smoothing._sampler import Sampler, check_rows, noisy_inputs, number_of_classes, spread
@@ -203,7 +203,7 @@ def sample_until(
     radius: float,
     n: int = 100_000,
     alpha: float = 0.001,
-    confidence: str = "tangent",
+    confidence: str = DEFAULT_KIND,
     samples: str = "certified",
     bins: int = 15,
     closed: str = "left",

@@ -1,19 +1,23 @@
-"""Bounds on the smoothed confidence from one mean instead of a band: tangents chosen by a pilot, and bets on the rest.
+"""Bounds on the smoothed confidence from one mean instead of a band: tangents, and bets that learn as they go.
 
 In the notation of ``_bands``, h(p) = Φ(Φ⁻¹(p) - r) is convex with h'(p) = exp(r Φ⁻¹(p) - r²/2), so it lies above its
-tangent at any point q: h(S) >= h(q) + h'(q)(S - q). With one q_j per threshold, chosen independently of the draws,
+tangent at any point q: h(S) >= h(q) + h'(q)(S - q). With one q_j per threshold, fixed before a draw X is made,
 
     L(S) = Σ_j w_j h(S(t_j)) >= Σ_j w_j (h(q_j) - q_j h'(q_j)) + E W(X),   W(x) = Σ_{j: t_j <= x} w_j h'(q_j).
 
 W(X) is a single bounded variable: its mean needs no union over thresholds. Let c be the constant. If L(S) <= ℓ then
-E W <= ℓ - c =: m, so for any θ in [0, 1) the product of (1 - θ + θ W(X_i)/m) over the draws has expectation at most 1.
-So has the average K(ℓ) of such products over several (q, θ), and by Markov's inequality K(ℓ) >= 1/level has probability
-at most ``level`` under every S with L(S) <= ℓ. K falls in ℓ; the bound is the largest ℓ with K(ℓ) >= 1/level.
+E W <= ℓ - c =: m, so for any θ in [0, 1), fixed before X too, 1 - θ + θ W(X)/m has expectation at most 1.
 
-What is chosen from the pilot, whose draws are independent of those bet on (any choice is valid, these are good ones):
-for each of three views of the pilot (a pessimistic, a middle and an optimistic quantile of what S(t_j) may be, given
-its count), q_j is the survival that ln(1/level) nats of evidence can just refute, and θ the bet that grows fastest if
-the view is right and L(S) is where the tangents touch.
+Draws are dealt into parts by fair coins, fixed by the sample's index and independent of the draws: half of them into
+the last part, half of what is left into the one before, and so on. Given the coins all draws are still independent and
+distributed as S. The tangents and the bet on a part are chosen by all parts before it, so the product K(ℓ) of the
+factors over all draws that are bet on, part by part, has expectation at most 1 under every S with L(S) <= ℓ. By
+Markov's inequality K(ℓ) >= 1/level has probability at most ``level``. K falls in ℓ; the bound is the largest ℓ with
+K(ℓ) >= 1/level.
+
+Any choice is valid, these are good ones: what is believed of S is what the parts before have shown, q_j is the survival
+that SHARE of ln(1/level) nats of evidence can just refute, and θ the bet that grows fastest if the belief is right and
+L(S) is where the tangents touch.
 """
 
 from __future__ import annotations
@@ -29,40 +33,40 @@ from certcal.smoothing._bands import SMALL_ROWS, HistogramRows
 
 Floats = NDArray[np.float64]
 
-# Quantiles of Jeffreys' posterior of a survival probability given its pilot count.
-VIEWS = (0.1, 0.5, 0.9)
+# Parts of the draws that are bet on; before them comes one of a 2^-PARTS-th of the draws, in expectation.
+PARTS = 8
+# What is believed of a survival probability: the share seen, and so much of a draw in the first and in the last cell.
+PRIOR = 0.003
+# Tangents touch where this share of the evidence would refute a threshold on its own.
+SHARE = 0.75
+# Believed survivals for which there is a line: evenly spaced in the arcsine of the root, as counts are known.
+GRID = 4096
 
 
 def tangent(rows: HistogramRows) -> Floats:
     """Lower bounds of rows; see the module for why they hold."""
     from certcal._kernels.certificates import tangent_bounds
 
-    histogram, pilot, side, r, level = rows
-    first = int(pilot[0].sum())
-    rest, out = rows.n - first, np.zeros(len(histogram))
-    if rest == 0:
-        return out
-    survival, point = views(first, rest, level)
+    histogram, samples, side, r, level = rows
+    keys = samples.astype(np.uint64)
+    out, nats = np.zeros(len(histogram)), math.log(1 / level)
+    point = touching_points(SHARE * nats / rows.n)
     slope, intercept = lines(point, r)
     # Logarithms of products are sums of n terms: room for their rounding.
-    target = math.log(1 / level) + 1e-9 + 1e-14 * rest
+    target = nats + 1e-9 + 1e-14 * rows.n
 
     def bound(start: int, stop: int) -> None:
-        some, chosen = slice(start, stop), (survival, point, slope, intercept, target)
-        tangent_bounds(histogram[some], pilot[some], side.flip, side.widths, *chosen, out[some])
+        some, chosen = slice(start, stop), (PARTS, PRIOR, point, slope, intercept, target)
+        tangent_bounds(histogram[some], keys[some], side.flip, side.widths, *chosen, out[some])
 
     map_blocks(bound, out.size, small=SMALL_ROWS // 10)
     return out
 
 
 @lru_cache(maxsize=8)
-def views(first: int, rest: int, level: float) -> tuple[Floats, Floats]:
-    """Assumed survival and touching point per view and pilot count 0 … ``first``."""
-    from scipy.special import betaincinv
-
-    counts = np.arange(first + 1) + 0.5
-    survival = np.array([betaincinv(counts, counts[::-1], view) for view in VIEWS], np.float64)
-    return survival, least_survival(survival, math.log(1 / level) / rest)
+def touching_points(nats: float) -> Floats:
+    """Where to touch for each believed survival of the grid, given the evidence per draw."""
+    return least_survival(np.sin(np.linspace(0, math.pi / 2, GRID + 1)) ** 2, nats)
 
 
 def least_survival(p: Floats, nats: float) -> Floats:

@@ -67,8 +67,8 @@ if TYPE_CHECKING:
 Floats = NDArray[np.float64]
 Rows = NDArray[np.int64]
 
-# Rungs grow by half. The rungs before the first look only make pilots: that of a rung is the draws LAG rungs below.
-FIRST, LAG = 34, 5
+# Rungs grow by half from the first.
+FIRST = 261
 # How α is shared, and how often fresh draws may be staked on the sums.
 SPLIT, ATTEMPTS = {"prediction": 1, "intervals": 1, "sums": 2}, 8
 # What the sums of a sample's few hundred terms may be off by.
@@ -159,7 +159,6 @@ class Climb:
         self.correct = predicted == data.labels
         self.kind, self.p0 = KINDS[asked.confidence], float(ndtr(asked.radius / asked.sigma))
         self.sizes = rungs(asked.n)
-        self.first = min(LAG, self.sizes.size - 1)
         self.ledger = Ledger(asked.alpha).split(**SPLIT)
         spent = dict(self.ledger.entries)
         self.levels = {name: equal_part(spent[name], n * self.looks) for name in ("prediction", "intervals")}
@@ -167,14 +166,14 @@ class Climb:
         self.attempts = 0
         self.rung = np.full(n, -1)
         self.votes, self.invalid = np.zeros(n, np.int64), np.zeros(n, np.int64)
-        self.ring = np.zeros((n, LAG + 1, sampler.thresholds.size + 1), np.int32)
+        self.histogram = np.zeros((n, sampler.thresholds.size + 1), np.int64)
         self.radii, self.refuted = np.full(n, np.nan), np.zeros(n, np.bool_)
         self.lower, self.upper = np.zeros(n), np.ones(n)
 
     @property
     def looks(self) -> int:
         """How often a sample may be looked at."""
-        return self.sizes.size - self.first
+        return self.sizes.size
 
     @property
     def draws(self) -> Rows:
@@ -204,29 +203,21 @@ class Climb:
         for rung in np.unique(at):
             chosen = rows[at == rung]
             for some in np.array_split(chosen, -(-chosen.size // PART)):
-                start, before = (0, 0) if rung < 0 else (int(self.sizes[rung]), self.histogram(some))
+                start = 0 if rung < 0 else int(self.sizes[rung])
                 points, classes = self.data.inputs[some], self.predicted[some]
                 tally = self.sampler.count(points, some, classes, start, int(self.sizes[rung + 1]))
                 self.votes[some] += tally.votes
                 self.invalid[some] += tally.invalid
-                self.ring[some, (rung + 1) % (LAG + 1)] = before + tally.histogram
+                self.histogram[some] += tally.histogram
                 self.rung[some] += 1
 
-    def histogram(self, rows: Rows, below: int = 0) -> Rows:
-        """Of the samples' draws; or of those at an earlier rung."""
-        return self.ring[rows, np.maximum(self.rung[rows] - below, 0) % (LAG + 1)].astype(np.int64)
-
     def counts(self, rows: Rows, n: int | None = None) -> Counts:
-        """Counts at the samples' rungs; or what n draws, a tenth of them as pilot, would be with the same shares."""
-        histogram, pilot = self.histogram(rows), self.histogram(rows, LAG)
-        draws, votes = self.draws[rows], self.votes[rows]
+        """Counts at the samples' rungs; or what n draws would be with the same shares."""
+        histogram, draws, votes = self.histogram[rows], self.draws[rows], self.votes[rows]
         if n is not None:
             histogram, votes, draws = scaled(histogram, n), votes * n // draws, np.full(rows.size, n)
-            pilot = np.diff(np.cumsum(histogram, axis=1) * max(1, n // 10) // n, axis=1, prepend=0)
         about = rows, self.data.labels[rows], self.predicted[rows], draws, votes, self.invalid[rows]
-        return Counts(
-            self.sampler.thresholds, self.asked.sigma, *about, histogram, pilot.astype(np.int64), self.asked.noise
-        )
+        return Counts(self.sampler.thresholds, self.asked.sigma, *about, histogram, self.asked.noise)
 
     def look(self, rows: Rows) -> None:
         """What the draws of these samples show at their rungs."""
@@ -322,9 +313,9 @@ class Climb:
     def attempt(self, stake: Stake) -> Standing:
         """Draw what was staked, and what that shows; the samples' intervals stay those of the stake."""
         self.attempts += 1
-        before, base = self.histogram(stake.rows), self.ends
+        before, base = self.histogram[stake.rows], self.ends
         self.climb(stake.rows)
-        fresh = self.histogram(stake.rows) - before
+        fresh = self.histogram[stake.rows] - before
         means = (fresh * stake.worth).sum(axis=1) / stake.fresh
         squares = (fresh * (stake.worth - stake.expected[:, None]) ** 2).sum(axis=1)
         return self.relieved(stake, means, squares, base)
@@ -361,7 +352,7 @@ class Climb:
         for flip in (False, True):
             side = Side.of(counts.thresholds, flip)
             for _, same in equal_draws(counts):
-                held = (counts.histogram[same], counts.pilot[same], side, asked.radius / asked.sigma)
+                held = (counts.histogram[same], counts.index[same], side, asked.radius / asked.sigma)
                 inner[int(flip), same] = tight_above(HistogramRows(*held, self.levels["intervals"] / 2))
         low, high = inner[0], 1 - inner[1]
         ends = (np.minimum(low, high), np.maximum(low, high), self.correct[rows])
@@ -402,8 +393,7 @@ def draw(
 ) -> tuple[str, Standing]:
     """Draw until the claim is met ("holds"), cannot be ("cannot"), or all draws that may help are made ("spent")."""
     rows = np.arange(samples.rung.size)
-    while samples.rung[0] < samples.first:
-        samples.climb(rows)
+    samples.climb(rows)
     asked_at = 0.0
     while True:
         samples.look(rows)

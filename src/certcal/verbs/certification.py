@@ -89,6 +89,11 @@ class CertifiedAt:
         return self.claim is not None and "noise" in self.claim.settings
 
     @property
+    def of_certified(self) -> bool:
+        """Whether the headline is about certified samples; of all, where none is certified or none together."""
+        return bool(self.summary.n_certified) and (self.claim is None or self.claim.settings["samples"] == "certified")
+
+    @property
     def population(self) -> Bound:
         """The bound for the population behind the certified samples, or behind all when none is certified."""
         return self.summary.population or self.summary.population_all
@@ -397,7 +402,7 @@ class Certification(Result):
             )
             if one is None and first.radius is not None:
                 given = (counts, first.radius, self.conventions["alpha"], kind, self.settings.familywise)
-                one = certificates(*given, accounting=self.settings.accounting)
+                one = certificates(*given, **self.settings.counted(len(self.radii)))
             self._widths[first.radius, kind] = None if one is None else one.widths()
         return self._widths[first.radius, kind]
 

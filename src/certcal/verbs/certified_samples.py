@@ -29,7 +29,7 @@ from certcal.data import (
     table_kind,
 )
 from certcal.predictions import Predictions
-from certcal.smoothing import CONFIDENCES
+from certcal.smoothing import CONFIDENCES, DEFAULT_KIND
 
 if TYPE_CHECKING:
     from certcal.calibrators import CertifiedSamples
@@ -84,7 +84,7 @@ class CertifyingSettings(Settings):
     )
     drawn_only: bool = setting(False, "Use the finished samples of an incomplete run.", "flag")
     confidence: Any = setting(  # noqa: RUF009
-        "tight", "Kind of certificate of a run.", "word", choices=CONFIDENCES, own=True
+        DEFAULT_KIND, "Kind of certificate of a run.", "word", choices=CONFIDENCES, own=True
     )
 
     def __post_init__(self) -> None:

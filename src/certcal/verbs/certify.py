@@ -20,6 +20,7 @@ from certcal.data import IntervalTable, read_intervals
 from certcal.smoothing import (
     ACCOUNTINGS,
     CONFIDENCES,
+    DEFAULT_KIND,
     Certificates,
     Counts,
     Manifest,
@@ -85,7 +86,7 @@ class CertifySettings(Settings):
     compare: bool = setting(False, "Also run ADMM and gradient ascent (needs torch; slow).", "flag")
     grid: bool = setting(False, "With compare: ADMM by its published grid of 16 runs, the largest counting.", "flag")
     confidence: tuple[Any, ...] = setting(
-        ("tight",),
+        (DEFAULT_KIND,),
         f"Kind of certificate: {', '.join(CONFIDENCES[:-1])} or {CONFIDENCES[-1]}; several, or all, side by side.",
         "word",
         many=True,
@@ -95,6 +96,12 @@ class CertifySettings(Settings):
     )
     familywise: bool = setting(
         False, "Treat alpha as the family-wise error rate: the probability that any certificate fails.", "flag"
+    )
+    together: bool = setting(
+        False,
+        "Make certificates hold at all radii asked for at once: kinds with an event for each radius share alpha among "
+        "them.",
+        "flag",
     )
     accounting: str = setting(
         "ledger",
@@ -144,6 +151,10 @@ class CertifySettings(Settings):
             placed = {"edges": equal_mass_edges(clean, self.bins, self.closed), "chosen": True}
         return {**self.binning, **placed, **({"adaptive": True} if self.adaptive else {})}
 
+    def counted(self, radii: int) -> dict[str, Any]:
+        """What certificates at so many radii are told about how alpha is counted."""
+        return {"accounting": self.accounting, "together": radii if self.together else 1}
+
     @property
     def conventions(self) -> dict[str, Any]:
         """What is said about them: more than bins, closed and delta only where it was asked for."""
@@ -166,13 +177,15 @@ def certify(
     does, a sample's confidence stays between lower and upper, and whether its prediction is correct; any verifier's
     output will do. What is claimed holds for every choice of confidences inside the intervals: it is computed exactly,
     and rounded in the safe direction. Keywords beside those below are the fields of :class:`CertifySettings`: radii,
-    bins, closed, edges, adaptive, delta, alpha, compare, grid, confidence, familywise, accounting, drawn_only.
+    bins, closed, edges, adaptive, delta, alpha, compare, grid, confidence, familywise, together, accounting,
+    drawn_only.
 
     What is random, assumed and claimed at one radius and by one kind of certificate is with
     :func:`certcal.smoothing.certificates` and :meth:`~certcal.smoothing.Certificates.claim`, and for the population
     with :func:`certcal.worst_case.certify`. Several of them together hold as follows. Kinds with ``all_radii`` have one
-    event for all radii, so their certificates hold at all radii at once. Bounds on the population, claims of other
-    kinds, and the kinds among each other have events of their own: choose the radius and the kind before looking.
+    event for all radii, so their certificates hold at all radii at once; with ``together`` those of every kind do.
+    Otherwise certificates of different radii, and always bounds on the population and the kinds among each other, have
+    events of their own: choose the radius and the kind before looking.
 
     Parameters
     ----------
@@ -199,7 +212,7 @@ def certify(
     >>> counts = Counts.from_confidences(draws, np.linspace(0.01, 0.99, 99), votes=[4000, 3900, 2010], sigma=0.5)
     >>> c = certcal.certify(counts, familywise=True)
     >>> c.radii[-1], c.at().radius, c.at().claim.text
-    (1.375, 0.25, '0.0381')
+    (1.375, 0.25, '0.0322')
     """
     if settings.compare:
         from certcal.worst_case.baselines import prepare
@@ -263,10 +276,10 @@ def _of_counts(
     progress.stage("certifying", len(radii) * len(kinds))
     for radius in radii:
         for kind in kinds:
-            one = certificates(counts, radius, alpha, kind, settings.familywise, accounting=settings.accounting)
+            one = certificates(counts, radius, alpha, kind, settings.familywise, **settings.counted(len(radii)))
             binned: dict[str, Any] = {"bins": settings.bins, "closed": settings.closed, "delta": alpha}
             binned["samples"] = "certified" if one.n_certified else "all"
-            claim = _claim(counts, kind, one, settings, binned | {"edges": placed.get("edges")})
+            claim = _claim(counts, kind, one, settings, binned | {"edges": placed.get("edges")}, len(radii))
             group = one.confidence if several else None
             line = CertifiedAt(radius, group, one.summary(**placed), one, claim)
             lines.append(replace(line, adaptive=one.claim(**binned, adaptive=True)) if settings.adaptive else line)
@@ -289,6 +302,7 @@ def _of_counts(
             "alpha": alpha,
             **({} if settings.accounting == "ledger" else {"accounting": settings.accounting}),
             "familywise": settings.familywise,
+            **({"together": True} if settings.together else {}),
             "confidence": names[0] if not several else "all" if kinds == CONFIDENCES else names,
             "ledger": first.ledger.to_dict(),
         },
@@ -300,14 +314,19 @@ def _of_counts(
 
 
 def _claim(
-    counts: Counts, kind: Any, one: Certificates, settings: CertifySettings, binned: Mapping[str, Any]
+    counts: Counts, kind: Any, one: Certificates, settings: CertifySettings, binned: Mapping[str, Any], radii: int
 ) -> Certificate:
     """The claim about the data set, with its noise averaged unless other certificates or accounts are asked for."""
     others = settings.familywise or settings.accounting != "ledger" or settings.bins > MOST_POOLED_BINS
     if others or not pools_noise(kind):
         return one.claim(**binned)
     options = {name: value for name, value in binned.items() if name != "samples"}
-    return pooled_claim(counts, one.radius, confidence=kind, **options)
+    if settings.together:  # an event for each radius: their parts add up to what one of them would have
+        options["delta"] = math.nextafter(options["delta"] / radii, 0.0)
+    claim = pooled_claim(counts, one.radius, confidence=kind, **options)
+    if not settings.together:
+        return claim
+    return replace(claim, settings={**claim.settings, "radii that hold together": radii})
 
 
 # --- tables --------------------------------------------------------------------------------------------------------
@@ -316,7 +335,7 @@ def _claim(
 def _of_table(table: IntervalTable, settings: CertifySettings, progress: Progress) -> Certification:
     from certcal.worst_case import certify as certified
 
-    for name in ("confidence", "familywise", "accounting", "drawn_only"):
+    for name in ("confidence", "familywise", "together", "accounting", "drawn_only"):
         if getattr(settings, name) != getattr(CertifySettings, name):
             raise InputError(f"it is for runs, and {table.path} is a table", argument=name, remedy="leave it out")
     alpha = (table.alpha or 0.0) if settings.alpha is None else settings.alpha

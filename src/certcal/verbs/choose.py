@@ -17,7 +17,7 @@ from certcal._progress import SILENT, Progress
 from certcal._settings import Settings, setting, takes
 from certcal._text import counted
 from certcal.result import Result
-from certcal.smoothing import CONFIDENCES, Certificates, Counts, Run, certificates, open_run
+from certcal.smoothing import CONFIDENCES, DEFAULT_KIND, Certificates, Counts, Run, certificates, open_run
 from certcal.verbs.certification import radius_text
 from certcal.worst_case import brier_score, calibration_error
 
@@ -59,7 +59,9 @@ class ChooseSettings(Settings):
     bins: int = setting(15, "Number of bins of the calibration error.", "whole", least=1, most=10_000)
     closed: str = setting("left", "Closed end of each bin.", "word", choices=("left", "right"))
     alpha: float = setting(0.001, "Failure probability of each sample's certificate.", "failure")
-    confidence: str = setting("tight", f"Kind of certificate: {', '.join(CONFIDENCES)}.", "word", choices=CONFIDENCES)
+    confidence: str = setting(
+        DEFAULT_KIND, f"Kind of certificate: {', '.join(CONFIDENCES)}.", "word", choices=CONFIDENCES
+    )
     baseline: str | None = setting(
         None, "Method that changes are relative to. Default: the first.", "text", metavar="METHOD"
     )

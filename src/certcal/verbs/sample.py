@@ -13,7 +13,7 @@ from certcal._progress import SILENT, Progress
 from certcal._settings import DEVICE, setting, takes
 from certcal.data import DataSettings, open_inputs
 from certcal.result import Result
-from certcal.smoothing import CONFIDENCES
+from certcal.smoothing import CONFIDENCES, DEFAULT_KIND
 
 if TYPE_CHECKING:
     from certcal.data import OpenedInputs
@@ -60,7 +60,9 @@ class UntilSettings(SampleSettings):
     (10, 'tangent')
     """
 
-    confidence: str = setting("tangent", "Kind of the samples' intervals.", "word", choices=CONFIDENCES, metavar="KIND")
+    confidence: str = setting(
+        DEFAULT_KIND, "Kind of the samples' intervals.", "word", choices=CONFIDENCES, metavar="KIND"
+    )
     samples: str = setting(
         "certified",
         "Samples the requirement is about; of all, those that are not certified count as worst cases.",

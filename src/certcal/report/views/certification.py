@@ -145,7 +145,7 @@ def _over(one: CertifiedAt) -> str:
     summary = one.summary
     if summary.binary:
         return f"on these {counted(summary.n, 'sample')}"
-    if not summary.n_certified or (one.claim is not None and one.claim.settings["samples"] == "all"):
+    if not one.of_certified:
         return f"on all {summary.n:,} samples"
     n = summary.n_certified if one.claim is None else one.claim.n
     return f"on the {n:,} certified sample{'' if n == 1 else 's'}"
@@ -179,7 +179,7 @@ def _key_numbers(found: Certification, one: CertifiedAt) -> KeyNumbers:
     numbers = [
         KeyNumber("samples", f"{summary.n:,}", () if found.binary else (f"{summary.n_certified:,} certified",)),
         KeyNumber(summary.accuracy.name, summary.accuracy.text, ("on these samples" if found.binary else "at least",)),
-        KeyNumber("calibration error", one.headline.text, ("at most", over)),
+        KeyNumber("calibration error", one.headline.text, ("at most", over if one.of_certified else "all samples")),
         KeyNumber("where all certificates hold", error.text, ("at most", over)),
         KeyNumber("in the population", population.text, ("at most", level)),
         KeyNumber("Brier score", brier.text, ("at most", over)),
@@ -220,7 +220,8 @@ def _said(found: Certification, line: CertifiedAt, clean: Any) -> str:
     before = "" if clean is None else f"{number(clean.ece)} (estimate) without a perturbation, "
     failing = f" ({line.claim.text} with certificates that fail)" if _pays(found, line) and line.claim else ""
     if line.averaged and line.claim:
-        failing = f" of the intervals ({line.claim.text} with their noise averaged)"
+        whose = "" if line.of_certified else ", over all samples"
+        failing = f" of the intervals ({line.claim.text} with their noise averaged{whose})"
     certified = f"; {line.summary.n_certified:,} of {line.summary.n:,} samples certified"
     certified = "" if found.binary else certified
     said = f"calibration error {before}at most {line.worst.text} in the worst case{failing}{certified}."
@@ -309,7 +310,7 @@ def _error_chart(found: Certification, lines: Sequence[CertifiedAt], cursor: Cur
     series: dict[str, Sequence[Any]] = {"worst case of these samples": [line.worst for line in lines]}
     if found.counts is not None:
         claimed = "claimed, with certificates that fail" if _pays(found, lines[0]) else "claimed"
-        series[claimed] = [line.claim if line.worst else None for line in lines]
+        series[claimed] = [line.claim if line.of_certified else None for line in lines]
     series["bound for the population"] = [line.summary.population for line in lines]
     if found.counts is not None:
         series["without a perturbation (estimate)"] = [found.clean_bins(line.radius) for line in lines]

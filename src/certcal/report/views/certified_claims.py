@@ -41,7 +41,7 @@ def values_table(found: Certification, lines: Sequence[CertifiedAt], frames: Map
             lambda line: line.summary.accuracy,
         ),
         (True, Column("ECE", "bound", "upper"), worst("calibration_error")),
-        (claimed, Column("ECE, claimed", "bound", "upper", 4), lambda line: line.claim if line.worst else None),
+        (claimed, Column("ECE, claimed", "bound", "upper", 4), lambda line: line.claim if line.of_certified else None),
         (found.settings.adaptive, Column("AdaECE", "bound", "upper", 4), worst("equal_mass_error")),
         (partly, Column("ECE, all", "bound", "upper", 5), lambda line: line.summary["calibration_error"].worst_all),
         (True, Column("ECE, population", "bound", "upper", 6), lambda line: line.summary.population),
@@ -108,7 +108,7 @@ def claims_table(one: CertifiedAt) -> Table:
     rows.append(Heading("Calibration error"))
     if one.claim is not None:
         claim = one.claim
-        row("claimed_calibration_error", *(("", claim) if summary.n_certified else ("", "", "", claim)))
+        row("claimed_calibration_error", *(("", claim) if one.of_certified else ("", "", "", claim)))
     metric("calibration_error", f"ECE, {summary.settings['bins']} bins, exact")
     metric("mce")
     if "equal_mass_error" in summary.ranges:

@@ -238,7 +238,8 @@ def run_notes(found: Certification) -> list[str]:
 
     one, alpha = cast("Any", found.at().certificates), short_text(found.conventions["alpha"], "upper")
     kinds = found.settings.confidence
-    apart = len(found.radii) > 1 and not all(map(holds_at_all_radii, kinds))
+    several = len(found.radii) > 1 and not found.settings.together
+    apart = several and not all(map(holds_at_all_radii, kinds))
     notes: list[str] = []
     if found.settings.familywise:
         where = " at each radius" if apart else ""
@@ -261,9 +262,12 @@ def run_notes(found: Certification) -> list[str]:
             f"Choose a certificate before looking: that the best of these {len(kinds)} fails has up to {len(kinds)} "
             "times the probability."
         )
+    if several and found.at().averaged:
+        notes.append("Claims at different radii fail each on their own: choose one first, or ask for together.")
     if apart:
         named = ", ".join(name for name, kind in zip(found.kinds, kinds, strict=True) if not holds_at_all_radii(kind))
         notes.append(
-            f"Certificates of different radii by {named} fail each on their own; all others hold at all radii at once."
+            f"Certificates of different radii by {named} fail each on their own; with together they share alpha and "
+            "hold at all radii at once."
         )
     return [*notes, _NOISE[one.noise]]

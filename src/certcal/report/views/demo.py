@@ -21,8 +21,8 @@ METRICS = ("accuracy", "mean_confidence", "ece", "smooth_ece", "brier_score", "n
 # Half of sigma, sigma and twice sigma; the page has them all.
 RADII = (0.125, 0.25, 0.5)
 _KINDS = {
-    "tight": "binomial limits of the whole histogram",
     "tangent": "one mean chosen for this radius, by betting",
+    "tight": "binomial limits of the whole histogram",
     "bernstein": "the mean confidence and its variance",
     "cdf": "the histogram, in a band of one width",
     "standard": "the mean confidence alone",
