@@ -113,9 +113,9 @@ def test_every_part_of_a_fit_is_its_formula(logit: bool) -> None:
     signs = slow.matrix.T * np.sqrt(slow.weights)  # of a vector of length √Σv
     assert fast.gap == pytest.approx(np.mean(np.abs(cells.score - 0.5 - slow.matrix @ (y - 0.5))), rel=1e-5)
     assert fast.bias == pytest.approx(math.sqrt(spread * np.sum(slow.weights * slow.far**2)) / n, rel=1e-3)
-    assert fast.squares == pytest.approx(np.linalg.norm(slow.matrix, 2) ** 2 / n, rel=1e-4)
+    assert fast.squares == pytest.approx(np.linalg.norm(slow.matrix, 2) ** 2 / n, rel=3e-4)
     assert fast.errors == pytest.approx(
-        spread * np.linalg.norm(np.sqrt(errors)[:, None] * signs, 2) ** 2 / n**2, rel=1e-4
+        spread * np.linalg.norm(np.sqrt(errors)[:, None] * signs, 2) ** 2 / n**2, rel=3e-4
     )
     exactly = np.abs(slow.matrix).sum(axis=0).max() / n
     assert exactly < fast.largest < 2 * exactly

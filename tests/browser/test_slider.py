@@ -29,7 +29,8 @@ def expected(name, line):
         return f"Radius {line['radius']:g}: calibration error at most {worst} in the worst case; {certified} certified."
     return (
         rf"Radius {line['radius']:g}: calibration error 0\.\d{{4}} \(estimate\) without a perturbation, at most "
-        rf"{worst} in the worst case \({line['claim']['text']} with certificates that fail\); {certified} certified\."
+        rf"{worst} in the worst case of the intervals \({line['claim']['text']} with their noise averaged"
+        rf"(?:, over all samples)?\); {certified} certified\."
     )
 
 

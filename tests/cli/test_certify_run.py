@@ -72,7 +72,7 @@ def test_the_headline_is_the_claim_with_its_probability_and_assumptions(certcal_
     assert claim.sentence[1:] in flat(
         certcal_command("certify", run, "--radius", ".125", "--alpha", "0.01", "--explain").out
     )
-    assert "The claim is about the data set and fails with probability at most 0.01 over the noise" in out
+    assert "The claim averages the noise of the samples and fails with probability at most 0.01." in out
     published = flat(certcal_command("certify", run, "--radius", ".125", "--alpha", "0.01", "--confidence", "cdf").out)
     failed = open_run(run).certificates(0.125, alpha=0.01).failures(0.01)
     assert failed.count > 0

@@ -387,10 +387,11 @@ def test_a_claim_names_the_noise_and_what_it_rests_on() -> None:
         "what is certified is the model applied to inputs rounded to k/255, around the rounded input" in exact.statement
     )
     for claim in (gaussian, exact):
-        assert len(claim.assumptions) == 3
+        assert len(claim.assumptions) == 4
         assert claim.assumptions[1:] == (
             "the model's output for an input does not depend on the other inputs in its batch",
             "the seed and the number of draws were fixed before any result was looked at",
+            "the fixed random split of the draws has nothing to do with them",
         )
         assert all(each in claim.statement for each in claim.assumptions)
 

@@ -194,7 +194,7 @@ def test_a_level_that_is_not_round_is_used_when_it_is_given_and_not_replaced_by_
     path = tmp_path / "log.tsv"
     path.write_text(printed([100_000, *LOW], [1] * (len(LOW) + 1), n=100_000, sigma=1.0, alpha=0.003))
     assert read_log(path, sigma=1.0, n=100_000, alpha=0.003).notes == ()
-    with pytest.raises(InputError, match=r"no round alpha up to 0\.05 explains every radius.*; give the alpha"):
+    with pytest.raises(InputError, match=r"no round alpha up to 0\.05 explains every radius.*; give the level it was"):
         read_log(path, sigma=1.0, n=100_000)
     with pytest.raises(
         InputError, match=r"of sample \d+ is none that 100000 draws certify at alpha = 0\.001 .*no round"

@@ -299,7 +299,7 @@ def test_the_sentence_names_what_is_assumed_and_never_rounds_in_its_own_favour()
     found = sign_decide([[2.0]], [1], radius=0.12345678, alpha=0.00123456789).statement
     assert "of norm up to 0.123456, each except with probability at most 0.00123457, if" in found
     assert "output for an input does not depend on the other inputs in its batch" in found
-    assert "the seed, the radius and the budget were fixed before any result was looked at" in found
+    assert "the radius, the levels, the looks and the budget were fixed before any result was looked at" in found
     assert "noise draws are independent" in found
 
 

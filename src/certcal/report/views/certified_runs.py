@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 
 from certcal._checks import InputError
-from certcal._text import counted
+from certcal._text import capital, counted
 from certcal.claims import Ledger, round_outward, short_text
 from certcal.report.charts import Chart, curves
 from certcal.report.document import (
@@ -246,9 +246,8 @@ def run_notes(found: Certification) -> list[str]:
         notes.append(f"All {one.n:,} certificates hold together{where} except with probability {alpha} over the noise.")
     elif found.at().averaged:
         notes.append(
-            f"The claim is about the data set and fails with probability at most {alpha} over the noise, which it "
-            f"averages over the samples. Each certificate by itself may fail with probability {alpha} as well; the "
-            "other numbers on these samples hold where the certificates do, and familywise makes all hold."
+            f"The claim averages the noise of the samples and fails with probability at most {alpha}. So may each "
+            "certificate; other numbers hold where the certificates do, and familywise makes all hold."
         )
     else:
         failed = one.failures(found.conventions["alpha"]).count
@@ -262,12 +261,12 @@ def run_notes(found: Certification) -> list[str]:
             f"Choose a certificate before looking: that the best of these {len(kinds)} fails has up to {len(kinds)} "
             "times the probability."
         )
-    if several and found.at().averaged:
-        notes.append("Claims at different radii fail each on their own: choose one first, or ask for together.")
-    if apart:
-        named = ", ".join(name for name, kind in zip(found.kinds, kinds, strict=True) if not holds_at_all_radii(kind))
+    claimed = several and found.at().averaged
+    if apart or claimed:
+        own = [name for name, kind in zip(found.kinds, kinds, strict=True) if not holds_at_all_radii(kind)]
+        what = [*(["claims"] * claimed), *([f"certificates by {', '.join(own)}"] * bool(own))]
         notes.append(
-            f"Certificates of different radii by {named} fail each on their own; with together they share alpha and "
-            "hold at all radii at once."
+            f"{capital(' and '.join(what))} fail at each radius on their own; with together they share alpha and hold "
+            "at all radii at once."
         )
     return [*notes, _NOISE[one.noise]]
