@@ -686,6 +686,14 @@ MUTATIONS = (
         "tests/bounds/test_analytic.py::test_cells_change_a_fit_by_no_more_than_they_pay_for",
     ),
     mutation(
+        "Lipschitz: in a cell with a zero the gap never falls",
+        "_kernels/runs.py",
+        "    if mixed[zone]:  # there",
+        "    if False and mixed[zone]:  # there",
+        "tests/bounds/test_lipschitz.py::"
+        "test_in_a_cell_with_several_scores_and_a_zero_the_gap_may_have_fallen_as_steeply_as_it_can",
+    ),
+    mutation(
         "logit noise, Lipschitz: a function of the log-odds rises less than it may",
         "bounds/_lipschitz.py",
         "less = own if not on_log_odds or slope >= 0.25 else 0.0",

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from certcal import InputError
-from certcal._kernels.runs import least_of_runs
+from certcal._kernels.runs import _upward, least_of_runs
 from certcal.bounds import _lipschitz, lipschitz
 from certcal.bounds._bets import OUTCOME_DEVIATIONS, mean_from_logs, running_sums, signed_sums
 from certcal.bounds._lipschitz import _Patterns
@@ -195,3 +195,17 @@ def test_the_claim_names_the_slope_it_assumes() -> None:
     bound = lipschitz(np.full(100, 0.5), np.arange(100) % 2, 1.5)
     assert "changes by at most 1.5 per unit of the score" in bound.statement
     assert bound.settings["constant"] == 1.5
+
+
+@pytest.mark.parametrize("constant", [0.5, 1.2, 4.0])
+def test_in_a_cell_with_several_scores_and_a_zero_the_gap_may_have_fallen_as_steeply_as_it_can(constant: float) -> None:
+    scores = np.sort(np.random.default_rng(0).uniform(0.4, 0.6, 20_000))
+    patterns = _Patterns.of(in_order(scores, np.zeros(scores.size, np.uint8)), constant, False)
+    table = patterns.table
+    starts = table[2].astype(np.int64)
+    several = np.flatnonzero(table[6])
+    assert several.size > 100
+    for zone in several.tolist():
+        inside = scores[starts[zone] : starts[zone + 1]]
+        fallen = (constant + 1) * (inside - inside[0])  # |gap| after a zero at the first score of the cell
+        assert min(_upward(table, sign, zone, zone) for sign in (0, 1)) >= fallen.sum()
