@@ -75,8 +75,8 @@ MUTATIONS = (
     mutation(
         "worst case: incorrect samples stay at their lower end",
         "_kernels/signs.py",
-        "stay_wrong[wrong_high[r]] += wrong_sums[r, 2]",
         "stay_wrong[wrong_high[r]] += wrong_sums[r, 1]",
+        "stay_wrong[wrong_high[r]] -= wrong_sums[r, 2]",
         "tests/worst_case/test_calibration.py::"
         "test_the_value_is_the_largest_over_all_sign_patterns_and_the_witness_attains_it",
     ),
