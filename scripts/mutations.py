@@ -898,28 +898,6 @@ MUTATIONS = (
         "limits.lower[which] - 0.95 * bias[used], limits.upper[which] + 0.95 * bias[used]",
         "tests/bounds/test_bands.py::test_the_surrogate_is_what_its_windows_say",
     ),
-    mutation(
-        "binned root mean square: nine tenths of the level's logarithm",
-        "bounds/_binned_rms.py",
-        "target = math.log(len(bets) / delta) +",
-        "target = 0.9 * math.log(len(bets) / delta) +",
-        "tests/bounds/test_binned_rms.py::test_five_per_cent_less_of_the_deviation_fails_where_a_bet_is_the_best_one",
-        "test_the_value_is_where_the_least_capital_reaches_one_over_delta",
-    ),
-    mutation(
-        "binned root mean square: the gaps seen instead of the worst ones",
-        "bounds/_binned_rms.py",
-        "np.add.reduceat(gains, first, axis=1).min(axis=0).sum()",
-        "np.add.reduceat(gains, first, axis=1).max(axis=0).sum()",
-        "tests/bounds/test_binned_rms.py::test_the_value_is_where_the_least_capital_reaches_one_over_delta",
-    ),
-    mutation(
-        "binned root mean square from below: gaps chosen on the tested half",
-        "bounds/_binned_rms.py",
-        "gap = _shrunk(bin[~tested], x[~tested], asked.edges.size - 1)",
-        "gap = _shrunk(bin[tested], x[tested], asked.edges.size - 1)",
-        "tests/bounds/test_binned_rms.py::test_gaps_are_not_chosen_on_the_half_that_is_tested",
-    ),
     # -------------------------------------------------------------------------------------------------- recalibration
     mutation(
         "gain of a map: twice the level",

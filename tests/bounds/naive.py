@@ -185,15 +185,3 @@ def capital_of_cuts(z: np.ndarray, c: np.ndarray, bets: np.ndarray, m: float, in
             x = np.where(inside, sign * (c - z), 0.0)
             least = np.minimum(least, np.log(1 + bets[:, None] * (m - x) / (1 - m)).sum(axis=1))
     return float(np.logaddexp.reduce(least) - math.log(len(bets)))
-
-
-def least_capital_of_gaps(x: np.ndarray, bins: np.ndarray, gaps: np.ndarray, bets: np.ndarray, m: float) -> float:
-    """Logarithm of the mean over bets of the capital against a mean square m, with the worst gap in every bin."""
-    logs = []
-    for bet in bets:
-        total = 0.0
-        for each in set(bins.tolist()):
-            inside = x[bins == each]
-            total += min(np.log(1 + bet * (m - (2 * g * inside - g * g)) / (1 - m)).sum() for g in gaps)
-        logs.append(total)
-    return float(np.logaddexp.reduce(logs) - math.log(len(logs)))

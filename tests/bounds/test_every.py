@@ -71,10 +71,6 @@ def test_the_order_of_the_samples_is_assumed_where_they_are_split_and_only_there
         assert ORDER in found[name].to_dict()["assumptions"]
 
 
-def test_one_sample_has_no_bound_on_the_root_mean_square_from_below() -> None:
-    assert "binned_rms_lower" not in bounds.every_bound([0.5], [1], rms=True)
-
-
 def test_bounds_that_hold_together_have_a_share_of_delta_each() -> None:
     found = bounds.every_bound(Z, C, 0.05, joint=True)
     assert {each.delta for each in found.values()} == {bounds.equal_share(0.05, 5)}

@@ -133,16 +133,6 @@ def test_noise_may_be_on_the_logit_scale(certcal_command, scores):
         assert any("on the logit scale" in assumption for assumption in each["assumptions"])
 
 
-def test_the_root_mean_square_is_bounded_when_asked_for(certcal_command, scores):
-    document = json.loads(certcal_command("bound", scores, "--rms", "--bins", 7, "--json").out)
-    found = {entry["method"]: entry["value"] for entry in document["bounds"]}
-    assert found["binned_rms"] == bounds.binned_rms(*pair(scores), 7).value
-    assert found["binned_rms_lower"] == bounds.binned_rms_lower(*pair(scores), 7).value
-    assert document["conventions"]["rms"] is True
-    shown = flat(certcal_command("bound", scores, "--rms").out)
-    assert "binned, root mean square" in shown
-
-
 def test_classes_are_bounded_on_average(certcal_command, probabilities):
     document = json.loads(certcal_command("bound", probabilities, "--classwise", "--json").out)
     predictions = load_table(probabilities).predictions
@@ -220,7 +210,6 @@ def test_a_picture_of_many_terms_leaves_out_those_that_could_not_be_told_apart(c
         (("--weight", "w"), "there is no column 'w'"),
         (("--by", "nothing"), "there is no column 'nothing'"),
         (("--weight", "score", "--lipschitz", "2"), "--lipschitz: only the binned error has a bound for weighted"),
-        (("--weight", "score", "--rms"), "--rms: only the binned error has a bound for weighted"),
         (("--weight", "score", "--perturb", "0.1"), "--perturb: only the binned error has a bound for weighted"),
         (("--weight", "score", "--largest-weight", "0.1"), "above largest_weight = 0.1; pass a larger limit"),
         (("--weight", "score", "--choose-bandwidth", "0.1"), "samples of equal weight; leave the weights out"),

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from certcal.bounds._band import CalibrationBand, Region
 from certcal.bounds._binned import binned, binned_interval, binned_lower
-from certcal.bounds._binned_rms import binned_rms, binned_rms_lower
 from certcal.bounds._bounded_variation import bounded_variation
 from certcal.bounds._cumulative import ks, ks_lower, kuiper, kuiper_lower
 from certcal.bounds._difference import DifferenceBounds, difference
@@ -37,8 +36,6 @@ __all__ = [
     "binned",
     "binned_interval",
     "binned_lower",
-    "binned_rms",
-    "binned_rms_lower",
     "bound_functions",
     "bounded_variation",
     "choose_bandwidth",

@@ -266,14 +266,12 @@ def asked_bins(
     return _Asked(z, c, w / most, given, closed, level, WEIGHTED, (*_ASSUMPTIONS, limited), settings)
 
 
-def binned_points(
-    z: NDArray[Any], c: NDArray[np.uint8], edges: Floats, closed: str, cells: int = _CELLS
-) -> tuple[Wagers, Floats]:
+def binned_points(z: NDArray[Any], c: NDArray[np.uint8], edges: Floats, closed: str) -> tuple[Wagers, Floats]:
     """Points at the ends of the cells in place of the samples within, and Σ (c - z) of every bin."""
     from certcal._kernels.bins import SCALE_BITS
 
     bins = edges.size - 1
-    parts = max(1, cells // bins)
+    parts = max(1, _CELLS // bins)
     fine = fine_edges(edges, parts)
     state = BinSums(fine, closed)
     state.add(z, c)

@@ -8,9 +8,8 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
-from certcal._checks import InputError, choice, class_pair, failure_probability, to_numpy
+from certcal._checks import InputError, choice, class_pair, failure_probability
 from certcal.bounds._binned import binned, binned_lower
-from certcal.bounds._binned_rms import binned_rms, binned_rms_lower
 from certcal.bounds._bounded_variation import bounded_variation
 from certcal.bounds._cumulative import ks, kuiper
 from certcal.bounds._lipschitz import lipschitz
@@ -76,7 +75,6 @@ def bound_functions(
     bandwidth: float | None = None,
     scale: str = "probability",
     form: str = "direct",
-    rms: bool = False,
     seed: int = 0,
     probabilities: Any = None,
     labels: Any = None,
@@ -105,8 +103,6 @@ def bound_functions(
     form
         Of :func:`smooth` and :func:`bounded_variation`, where they have it. The published form of the first is no
         bound, since its proof has a gap, and is left out.
-    rms
-        Also :func:`binned_rms` and :func:`binned_rms_lower`.
     seed
         Of the noise, and of the orders of :func:`binned_lower`.
     probabilities, labels
@@ -121,8 +117,7 @@ def bound_functions(
     ('0.0643', '0.0781')
     """
     choice(form, FORMS, "form")
-    asked = {"constant": constant, "bandwidth": bandwidth, "probabilities": probabilities, "rms": rms or None}
-    asked |= {"weights": sample_weight}
+    asked = {"constant": constant, "bandwidth": bandwidth, "probabilities": probabilities, "weights": sample_weight}
     given = [name for name, value in asked.items() if value is not None]
     for first, others in (("bandwidth", ("constant", "probabilities")), ("weights", tuple(asked)[:-1])):
         for other in others:
@@ -146,10 +141,7 @@ def bound_functions(
         each["bounded_variation"] = partial(bounded_variation, variation=variation, **split)
     each["binned"] = partial(binned, bins=bins, closed=closed, **weights)
     more = {"binned_lower": partial(binned_lower, bins=bins, closed=closed, seed=seed, **weights)}
-    if rms and to_numpy(z, "confidence").size > 1:  # some choose gaps, and others test them
-        more["binned_rms_lower"] = partial(binned_rms_lower, bins=bins, closed=closed, seed=seed)
     more |= {"ks": ks, "kuiper": kuiper} if sample_weight is None else {}
-    more |= {"binned_rms": partial(binned_rms, bins=bins, closed=closed)} if rms else {}
     found |= {name: partial(_at, function, z, correct) for name, function in (each | more).items()}
     if probabilities is not None:
         found |= {

@@ -61,7 +61,6 @@ class BoundSettings(Settings):
         choices=("direct", "repaired", "published"),
     )
     classwise: bool = setting(False, "Also bound the classwise calibration error, averaged over classes.", "flag")
-    rms: bool = setting(False, "Also bound the root mean square of the binned error, from both sides.", "flag")
     largest_weight: float | None = setting(
         None, "Largest weight in the population. Default: the largest in the table, as an assumption.", "positive"
     )
@@ -90,7 +89,6 @@ class BoundSettings(Settings):
             found["scale"] = self.scale
         if self.form != "direct":
             found["form"] = self.form
-        found |= {"rms": True} if self.rms else {}
         return found | {"seed": self.seed, "classwise": self.classwise}
 
 
@@ -266,7 +264,7 @@ def bound(
     draw of the samples, for any number of them, under the assumptions that it lists. The samples must not have been
     used to train, choose or recalibrate the classifier. Keywords beside those below are the fields of
     :class:`BoundSettings`: delta, joint, bins, closed, variation, lipschitz, perturb, scale, form, classwise,
-    rms, largest_weight, seed.
+    largest_weight, seed.
 
     The bounds of k groups fail with probability at most delta/k each, so those of one method hold together with
     probability 1 - delta, given how many samples each group has. Samples with weights are bounded by the binned error
@@ -328,7 +326,7 @@ def _check(predictions: Predictions, settings: BoundSettings, name: str, kind: s
         if settings.largest_weight is not None:
             raise InputError("the samples have no weights", argument="largest_weight", remedy="leave it out")
         return
-    for asked in ("lipschitz", "perturb", "classwise", "rms", "form"):
+    for asked in ("lipschitz", "perturb", "classwise", "form"):
         if getattr(settings, asked) not in (None, False, "direct"):
             reason = f"only the binned error has a bound for weighted samples, and {name} has weights"
             raise InputError(reason, argument=asked, remedy="leave it out, or the weights")
@@ -488,7 +486,6 @@ def _functions(predictions: Predictions, asked: BoundSettings) -> dict[str, Call
         bandwidth=asked.perturb,
         scale=asked.scale,
         form=asked.form,
-        rms=asked.rms,
         seed=asked.seed,
         sample_weight=predictions.sample_weight,
         largest_weight=asked.largest_weight,

@@ -33,8 +33,6 @@ _NAMES = {
     "binned_lower": "binned, from below",
     "ks": "KS",
     "kuiper": "Kuiper",
-    "binned_rms": "binned, root mean square",
-    "binned_rms_lower": "root mean square, from below",
 }
 _PERTURBED = "These are bounds for the classifier that answers with perturbed scores: perturb those that are used, too."
 
