@@ -86,8 +86,8 @@ def make(folder: Path) -> dict[str, Path]:
     np.savez(data, inputs=images, labels=labels)
     small, large = draw(folder / "small-noise", 0.25), draw(folder / "large-noise", 0.5)
 
-    report(made["table"], table, "--bootstrap", 0, "--at-most", 0.5, "--about", "model=a small one")
-    report(made["groups"], table, "--by", "hospital", "--bootstrap", 20)
+    report(made["table"], table, "--no-intervals", "--at-most", 0.5, "--about", "model=a small one")
+    report(made["groups"], table, "--by", "hospital")
     report(made["intervals"], intervals, "--by", "group")
     bare = folder / "bare.csv"
     bare.write_text("lower,upper,correct\n" + "".join(f"0.{i}1,0.{i}9,{i % 2}\n" for i in range(1, 10)))
@@ -96,7 +96,7 @@ def make(folder: Path) -> dict[str, Path]:
     report(made["comparison"], small.path, large.path)
     report(made["one-run"], small.path, "--radius", "0.125")
     report(made["nothing-certified"], small.path, "--radius", "40,50")
-    report(made["four-samples"], tiny, "--bootstrap", 0)
+    report(made["four-samples"], tiny, "--no-intervals")
     _make_hostile(folder, made)
     gallery().save(made["gallery"])
     gallery(HOSTILE).save(made["hostile-gallery"])
@@ -137,7 +137,7 @@ def _make_hostile(folder: Path, made: dict[str, Path]) -> None:
     groups = (HOSTILE, "javascript:window.hacked=1", "{{7*7}}${7*7}\u202e")
     predictions_table(table, HOSTILE, groups)
     intervals_table(intervals, ("0", "0.5"), groups[:2])
-    report(made["hostile-table"], table, "--by", HOSTILE, "--bootstrap", 0, "--title", HOSTILE)
+    report(made["hostile-table"], table, "--by", HOSTILE, "--no-intervals", "--title", HOSTILE)
     report(made["hostile-intervals"], intervals, "--by", "group", "--title", HOSTILE)
     nasty = draw(folder / f"{FILE_NAME} run", 0.25, n=200, data_source=HOSTILE)
     report(made["hostile-run"], nasty.path, "--radius", "0,0.125", "--title", HOSTILE)

@@ -81,7 +81,7 @@ def test_debug_stands_anywhere_and_leaves_mistakes_as_they_are(certcal_command, 
 
 def test_debug_is_a_value_where_an_option_takes_one(certcal_command, scores, tmp_path):
     page = tmp_path / "page.html"
-    assert certcal_command("report", scores, "--bootstrap", 0, "--title", "--debug", "-o", page).code == 0
+    assert certcal_command("report", scores, "--no-intervals", "--title", "--debug", "-o", page).code == 0
     assert "<title>--debug</title>" in page.read_text()
 
 

@@ -55,7 +55,7 @@ def test_bash_completes_commands():
 
 
 def test_bash_completes_options_and_choices():
-    assert completed("measure", "x.csv", "--boo") == ["--bootstrap"]
+    assert completed("measure", "x.csv", "--no-i") == ["--no-intervals"]
     assert completed("certify", "run", "--confidence", "t") == ["tangent", "tight"]
 
 

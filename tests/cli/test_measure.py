@@ -79,9 +79,9 @@ def test_every_row_has_an_interval_that_holds_its_value_unless_told_otherwise(ce
     shown = " ".join(certcal_command("measure", scores).out.split())
     assert f"Intervals: 95%. {INTERVALS}" in shown
     assert "95% interval" in shown
-    without = json.loads(certcal_command("measure", scores, "--json", "--bootstrap", 0).out)
+    without = json.loads(certcal_command("measure", scores, "--json", "--no-intervals").out)
     assert all(row["interval"] is None for row in without["measurements"])
-    assert "95% interval" not in certcal_command("measure", scores, "--bootstrap", 0, "--no-diagram").out
+    assert "95% interval" not in certcal_command("measure", scores, "--no-intervals", "--no-diagram").out
 
 
 def test_only_the_metrics_asked_for_are_shown(certcal_command, scores):
@@ -122,7 +122,7 @@ def test_pictures_are_written(certcal_command, scores, tmp_path, options):
 
 
 def test_numbers_are_written_as_json_and_csv(certcal_command, scores, tmp_path):
-    options = ("--by", "site", "--metric", "ece", "--bootstrap", 20)
+    options = ("--by", "site", "--metric", "ece")
     certcal_command("measure", scores, *options, "-o", tmp_path / "a.json", "-o", tmp_path / "a.csv")
     document = json.loads((tmp_path / "a.json").read_text())
     rows = list(csv.DictReader(io.StringIO((tmp_path / "a.csv").read_text())))
@@ -174,7 +174,6 @@ def test_the_table_itself_is_never_replaced(certcal_command, scores):
         (["measure", "{scores}", "--level", "95"], r"--level: 95 is not between 0 and 1"),
         (["measure", "{scores}", "--memory", "lots"], r"'lots' is not a size such as 500MB"),
         (["measure", "{scores}", "--closed", "both"], r"'both' is not one of 'left', 'right'"),
-        (["measure", "{scores}", "--bootstrap", "-1"], r"-1 is neither 0 nor a whole number from 10"),
         (["measure", "{scores}", "--metric", "eec"], r"--metric: there is no 'eec'; did you mean 'ece'\?"),
         (["measure", "{scores}", "--metric", "top_label_nll"], r"top_label_nll"),
         (["measure", "{scores}", "--confidence", "scor"], r"there is no column 'scor'; did you mean 'score'\?"),
@@ -296,7 +295,7 @@ def test_intervals_of_a_table_read_in_pieces_are_those_of_the_library_and_what_h
 
 
 def test_with_weights_a_table_read_in_pieces_has_no_intervals_and_says_so(certcal_command, scores):
-    options = ("--memory", "1kB", "--bootstrap", 30, "--weight", "score", "--metric", "ece", "--no-diagram")
+    options = ("--memory", "1kB", "--weight", "score", "--metric", "ece", "--no-diagram")
     shown = " ".join(certcal_command("measure", scores, *options).out.split())
     assert "Without an interval, for which all rows must fit in memory: ECE." in shown
     assert "resamples" not in shown

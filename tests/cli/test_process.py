@@ -119,7 +119,7 @@ def test_what_is_compiled_is_said_once_and_so_is_that_it_cannot_be_kept(tmp_path
             table,
             "--metric",
             "brier_score",  # few kernels
-            *("--bootstrap", 0, "--band", "none", "--json"),
+            *("--no-intervals", "--band", "none", "--json"),
             env=nowhere | plain | each,
             cwd=tmp_path,
         )

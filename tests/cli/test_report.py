@@ -56,7 +56,7 @@ def numbers(page):
 
 
 def test_a_table_of_predictions_becomes_a_page_named_after_it(certcal_command, scores, here):
-    ran = certcal_command("report", scores, "--bootstrap", 0)
+    ran = certcal_command("report", scores, "--no-intervals")
     assert (ran.code, ran.err) == (0, "wrote scores.html\n")
     assert [path.name for path in here.iterdir()] == ["scores.html"]
     shown = flat(ran.out)
@@ -70,11 +70,11 @@ def test_a_table_of_predictions_becomes_a_page_named_after_it(certcal_command, s
 
 def test_an_existing_page_is_never_replaced_without_force(certcal_command, scores, here):
     (here / "scores.html").write_text("precious")
-    ran = certcal_command("report", scores, "--bootstrap", 0)
+    ran = certcal_command("report", scores, "--no-intervals")
     assert ran.code == 2
     assert "scores.html exists and is not overwritten" in ran.err
     assert (here / "scores.html").read_text() == "precious"
-    assert certcal_command("report", scores, "--bootstrap", 0, "--force").code == 0
+    assert certcal_command("report", scores, "--no-intervals", "--force").code == 0
     assert (here / "scores.html").read_text().startswith("<!DOCTYPE html>")
 
 
@@ -96,7 +96,7 @@ def test_the_page_keeps_the_json_that_is_printed_and_how_it_came_about(certcal_c
 
 def test_numbers_and_texts_come_with_the_page(certcal_command, scores, here):
     asked = ("--title", "Triage", "--at-most", "0.9", "-o", "numbers.csv", "-o", "said.txt", "--quiet")
-    assert certcal_command("report", scores, "--bootstrap", 0, *asked).err == ""
+    assert certcal_command("report", scores, "--no-intervals", *asked).err == ""
     assert sorted(path.name for path in here.iterdir()) == ["numbers.csv", "said.txt", "scores.html"]
     said = (here / "said.txt").read_text("utf-8")
     assert said.startswith("Triage\n")
@@ -111,14 +111,14 @@ def test_groups_have_intervals_whenever_the_whole_has(certcal_command, scores, h
 
 
 def test_what_a_page_cannot_have_is_said(certcal_command, scores, here):
-    ran = certcal_command("report", scores, "--bootstrap", 0, "--memory", "1kB")
+    ran = certcal_command("report", scores, "--no-intervals", "--memory", "1kB")
     assert ran.code == 0
     assert "No bounds on the true calibration error: the table is read in pieces." in flat(ran.out)
     assert "bounds" not in numbers(here / "scores.html")
 
 
 def test_weighted_samples_have_the_bound_on_their_binned_error(certcal_command, scores, here):
-    assert certcal_command("report", scores, "--bootstrap", 0, "--weight", "score").code == 0
+    assert certcal_command("report", scores, "--no-intervals", "--weight", "score").code == 0
     (bound,) = numbers(here / "scores.html")["bounds"]
     assert bound["name"] == "binned calibration error of the weighted population"
 
@@ -134,7 +134,7 @@ def test_a_column_of_confidences_can_be_preferred_to_intervals(certcal_command, 
     path = tmp_path / "both.csv"
     path.write_text("lower,upper,conf,correct\n0.1,0.9,0.5,1\n0.2,0.8,0.6,0\n")
     assert "taken as a table of intervals" in certcal_command("report", path).out
-    ran = certcal_command("report", path, "--confidence", "conf", "--bootstrap", 0, "--force")
+    ran = certcal_command("report", path, "--confidence", "conf", "--no-intervals", "--force")
     assert "taken as a table of predictions" in ran.out
 
 
@@ -241,7 +241,7 @@ def test_mistakes_with_families_are_one_sentence(certcal_command, run, scores, h
         ("run", ("--radius", "wide"), "--radius: 'wide' is not a number"),
         ("run", ("-o", "page.gif"), "choose one of the endings .html,"),
         ("intervals", ("--radius", "0.5"), "has no column of radii; leave it out"),
-        ("intervals", ("--bootstrap", "10"), "intervals.csv is a table of intervals; leave it out"),
+        ("intervals", ("--no-intervals",), "intervals.csv is a table of intervals; leave it out"),
         ("scores", ("--closed", "lefft"), "--closed: 'lefft' is not one of 'left', 'right'; did you mean 'left'?"),
         ("nothing.csv", (), "there is no such table, run or log; check the path"),
     ],
@@ -275,14 +275,14 @@ def test_nothing_is_written_into_a_run(certcal_command, run, here):
 def test_hostile_names_are_text_on_the_page_and_in_the_terminal(certcal_command, tmp_path, here):
     path = tmp_path / "<img src=x onerror=alert(1)>\x1b[31m.csv"
     path.write_text("conf,correct,site\n0.5,1,<script>alert(2)</script>\n0.6,0,&amp;\n0.7,1,&amp;\n")
-    ran = certcal_command("report", path, "--by", "site", "--bootstrap", 0, "--title", "</title><b>", "-o", "x.html")
+    ran = certcal_command("report", path, "--by", "site", "--no-intervals", "--title", "</title><b>", "-o", "x.html")
     assert ran.code == 0
     assert "\x1b" not in ran.out
     page = (here / "x.html").read_text()
     for harm in ("<img src", "<script>alert", "</title><b>", "\x1b"):
         assert harm not in page
     assert "&lt;/title&gt;&lt;b&gt;" in page
-    named = certcal_command("report", path, "--bootstrap", 0)
+    named = certcal_command("report", path, "--no-intervals")
     assert named.code == 0
     assert named.err.startswith("wrote <img src=x onerror=alert(1)>\\x1b[31m.html")
     assert "\x1b" not in named.err
@@ -292,7 +292,7 @@ def test_hostile_names_are_text_on_the_page_and_in_the_terminal(certcal_command,
 def test_the_page_is_opened_when_asked(certcal_command, scores, here, monkeypatch, code, said):
     opened = []
     monkeypatch.setattr(click, "launch", lambda url: opened.append(url) or code)
-    ran = certcal_command("report", scores, "--bootstrap", 0, "--open")
+    ran = certcal_command("report", scores, "--no-intervals", "--open")
     assert ran.code == 0
     assert opened == [(here / "scores.html").as_uri()]
     assert ran.err == f"wrote scores.html\n{said}"

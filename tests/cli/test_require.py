@@ -51,7 +51,7 @@ def test_a_bound_decides_where_there_is_one(certcal_command, scores, limit, code
 
 
 def test_a_page_of_what_fails_is_written_and_each_group_can_be_asked(certcal_command, scores, here):
-    ran = certcal_command("report", scores, "--by", "site", "--bootstrap", 20, "--require", "every ece <= 0.001")
+    ran = certcal_command("report", scores, "--by", "site", "--require", "every ece <= 0.001")
     assert ran.code == 1
     assert "FAIL ece for north" in ran.out
     assert "FAIL ece for south" in ran.out
@@ -67,7 +67,7 @@ def test_a_requirement_that_cannot_be_judged_loses_no_numbers(certcal_command, s
 
 
 def test_an_estimate_decides_only_when_it_is_asked_to(certcal_command, scores):
-    ran = certcal_command("measure", scores, "--bootstrap", 0, "--require", "ece <= 1")
+    ran = certcal_command("measure", scores, "--no-intervals", "--require", "ece <= 1")
     assert ran.code == 2
     assert ran.err.endswith(
         "--require: ece is an estimate without an interval or a bound; ask for intervals or bounds, or judge the "
@@ -100,6 +100,6 @@ def test_each_group_is_bounded_beside_the_whole_and_every_group_can_be_required(
 
 
 def test_every_group_is_asked_for_where_there_are_groups_only(certcal_command, scores):
-    ran = certcal_command("measure", scores, "--bootstrap", 0, "--require", "every ece <= 1")
+    ran = certcal_command("measure", scores, "--no-intervals", "--require", "every ece <= 1")
     assert ran.code == 2
     assert "leave 'every' out, or say which groups there are (--by)" in ran.err

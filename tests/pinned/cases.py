@@ -79,8 +79,8 @@ CASES = (
     Case("certify-run-familywise", "certify run --radius 0.1,0.2 --familywise --alpha 0.01"),
     Case("certify-run-nothing", "certify run --radius 40"),
     # Pages.
-    Case("report-table", f"report confidences.csv --bootstrap 20 {PAGE}", ("json", "csv")),
-    Case("report-groups", f"report confidences.csv --by site --bootstrap 0 {PAGE}", ()),
+    Case("report-table", f"report confidences.csv {PAGE}", ("json", "csv")),
+    Case("report-groups", f"report confidences.csv --by site --no-intervals {PAGE}", ()),
     Case("report-pieces", f"report scores.csv --memory 1kB {PAGE}", ()),
     Case("report-intervals", f"report radii.csv {PAGE}", ("csv",)),
     Case("report-run", f"report run --radius 0.1,0.2 --data points.npz {PAGE}", ("csv",)),
@@ -153,7 +153,7 @@ CASES = (
     # Names that would like to be formulas, escapes or markup.
     Case("hostile-measure", "measure hostile.csv --by '<b>=1+1</b>' --metric ece --metric top_label_brier_score"),
     Case("hostile-certify", "certify hostile-intervals.csv --by group --bins 5", ("csv", "html")),
-    Case("hostile-report", f"report hostile.csv --by '<b>=1+1</b>' --bootstrap 0 {PAGE}", ("csv",)),
+    Case("hostile-report", f"report hostile.csv --by '<b>=1+1</b>' --no-intervals {PAGE}", ("csv",)),
 )
 
 # Exit code 2, nothing on standard output, nothing written.

@@ -8,9 +8,11 @@ import click
 
 from certcal.cli.app import ExampleCommand
 from certcal.cli.emit import DRAWN, Output, output_options
-from certcal.cli.options import collected, memory_option, prediction_column_options, settings_options, taken
+from certcal.cli.options import collected, memory_option, option, prediction_column_options, settings_options, taken
 from certcal.data import OPTIONS
 from certcal.verbs.measure import MeasureSettings
+
+_MEASURING = "Measuring"
 
 
 @click.command(
@@ -29,10 +31,11 @@ from certcal.verbs.measure import MeasureSettings
 )
 @click.argument("table", type=click.Path())
 @prediction_column_options
-@settings_options(MeasureSettings, "Measuring")
+@settings_options(MeasureSettings, _MEASURING, skip=("bootstrap", "seed"))
+@option(_MEASURING, "--no-intervals", is_flag=True, help="Leave out the intervals of the metrics.")
 @memory_option
 @output_options(DRAWN)
-def measure(table: str, by: str | None, memory: int | None, output: Output, **options: Any) -> None:
+def measure(table: str, by: str | None, no_intervals: bool, memory: int | None, output: Output, **options: Any) -> None:
     """Measure the calibration of the predictions in TABLE.
 
     TABLE is Parquet, CSV, TSV, JSON lines, npz or Arrow, or - for standard input. Columns are found by their names:
@@ -44,7 +47,7 @@ def measure(table: str, by: str | None, memory: int | None, output: Output, **op
     from certcal.verbs.measure import measure as verb
 
     columns = taken(options, OPTIONS)
-    settings = collected(MeasureSettings, options)
+    settings = collected(MeasureSettings, options | ({"bootstrap": 0} if no_intervals else {}))
     refuse_run(table)
     output.check(table)
     with Waiting() as waiting:
